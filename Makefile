@@ -1,0 +1,106 @@
+# kvstudy: every command a user needs. `make` alone prints this help.
+#
+# PROFILE=quick|full|smoke chooses durations and repeats of the experiments; PYTHON=… another Python (3.11 or newer).
+
+PROFILE ?= quick
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+KVSTUDY := $(BIN)/kvstudy
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+# The benchmarks and the longer tests stand at the end.
+.PHONY: help setup build test test-python test-rust test-java smoke reproduce lab html verify clean lock doctor \
+        bench-engine engine-costs bench-analysis bench-service bench-loadgen kill-service soak-service
+
+help: ## this list
+	@printf 'kvstudy: a performance study that anyone can run again\n\n'
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@printf '\nStart with `make reproduce`. What is missing on this machine: `make doctor`.\n'
+
+# ---- setting up -----------------------------------------------------------------------------------------------------------
+
+setup: $(VENV)/ready ## make the virtual environment from requirements.lock
+
+$(VENV)/ready: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo 'python is older than 3.11: PYTHON=$(PYTHON); set PYTHON to a newer one' >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+lock: ## renew requirements.lock from the ranges in pyproject.toml
+	$(BIN)/uv pip compile --quiet pyproject.toml --extra test --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-header --output-file requirements.lock
+
+build: setup ## build the service (Maven, JDK 25) and the load generator (Cargo)
+	$(KVSTUDY) build
+
+doctor: setup ## what is missing on this machine, and the command that installs it
+	$(KVSTUDY) doctor
+
+# ---- measuring and looking ------------------------------------------------------------------------------------------------
+
+reproduce: build ## build, measure the study (PROFILE=quick, at most 15 min), write the HTML study; resumes when interrupted
+	$(KVSTUDY) run experiments/reproduce.yaml --profile $(PROFILE) --resume
+	$(KVSTUDY) report
+
+smoke: build ## the same path with tiny runs, under 3 minutes; proves that everything works, not how fast it is
+	$(KVSTUDY) run experiments/reproduce.yaml --profile smoke --resume
+	$(KVSTUDY) report
+
+html: setup ## write figures/study/index.html from the sealed runs that are there
+	$(KVSTUDY) report
+
+lab: setup ## JupyterLab on the notebooks
+	$(BIN)/jupyter lab --notebook-dir=. notebooks/00-study.ipynb
+
+verify: setup ## recompute the checksums of every sealed run
+	$(KVSTUDY) verify data
+
+# ---- tests ----------------------------------------------------------------------------------------------------------------
+
+test: build test-rust test-java test-python ## every test of the three languages, the end-to-end run included
+
+test-rust: setup
+	cargo test --release --locked --manifest-path loadgen/Cargo.toml
+
+test-java: setup
+	$(KVSTUDY) build --test-java
+
+test-python: build
+	$(BIN)/python -m pytest
+
+# ---- benchmarks and longer tests, none of them needed by the study ------------------------------------------------
+
+JDK25 = JAVA_HOME="$$($(BIN)/python -c 'from kvstudy.measure.jdk import find_jdk; print(find_jdk().home)')"
+ROUNDS ?= 100
+MINUTES ?= 20
+
+bench-engine: build ## the store beside RocksDB in process, alternating rounds (about 5 min)
+	$(JDK25) service/bench/bench_engine.sh
+
+engine-costs: build ## amplification, heap per entry and recovery of the store, with a heap of 128 MB
+	$(JDK25) service/bench/bench_engine.sh costs
+
+bench-analysis: setup ## 1 000 run folders to tables and all figures, time and memory (copies the sealed runs that are there)
+	$(BIN)/python tests/bench/analysis.py
+
+bench-loadgen: build ## the load generator: accuracy, speed and cost beside a bare waiting loop and wrk
+	$(BIN)/python loadgen/bench/bench.py
+
+bench-service: build ## PUT and GET beside one-nio with an empty handler, closed loop, alternating rounds (about 5 min)
+	$(JDK25) $(BIN)/python service/bench/bench_service.py --selectors 1
+
+kill-service: setup ## SIGKILL under load ROUNDS=100 times, random options, every acknowledged write checked (about 5 min)
+	$(JDK25) mvn -q -B -f service/pom.xml test -Dtest=KillTest -Dkv.kill.rounds=$(ROUNDS)
+
+soak-service: build ## MINUTES=20 of mixed load on 10 million records with a heap of 128 MB
+	$(JDK25) $(BIN)/python service/bench/soak.py --minutes $(MINUTES)
+
+# ---------------------------------------------------------------------------------------------------------------------------
+
+clean: ## remove what was built and generated; data/raw and the virtual environment stay
+	rm -rf service/target loadgen/target data/tidy data/work figures/study build *.egg-info
