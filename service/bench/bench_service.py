@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""PUT and GET of the service beside one-nio with an empty handler, closed loop, alternating in one run.
+
+    python3 service/bench/bench_service.py --loadgen loadgen/target/release/loadgen --rounds 5 --seconds 5
+
+Needs the built jar, a built loadgen and JAVA_HOME with a JDK 25; nothing but Python's own library. Each round measures every
+subject once at each number of connections, in an order that is turned round from round to round, so that a machine that
+slows down slows all of them. A ratio compares one round's service with the same round's empty handler, which gets the very
+same requests; printed are the median over the rounds and the smallest and largest. With --json the single rates are kept.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+REPOSITORY = HERE.parent.parent
+JAR = REPOSITORY / "service/target/kv-service.jar"
+WORKLOADS = REPOSITORY / "experiments/workloads"
+JVM = ["--enable-native-access=ALL-UNNAMED", "--sun-misc-unsafe-memory-access=allow", "-XX:+PerfDisableSharedMem"]
+
+
+def start(command: list[str], log: pathlib.Path) -> tuple[subprocess.Popen, str]:
+    """The process and the address that it says it is ready at."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log.open("w"), text=True)
+    line = process.stdout.readline()
+    if not line.startswith("ready: "):
+        process.kill()
+        sys.exit(f"not ready: {' '.join(command)}\n{log.read_text()}")
+    return process, line.split()[1]
+
+
+def load(options, url: str, script: str, connections: int, seconds: float, words: list[str], expect: str | None) -> float:
+    """Requests answered per second of the measured time."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as result:
+        command = [options.loadgen, "--closed", "-t1", f"-c{connections}", f"-d{seconds + 1:g}s", "--warmup", "1s"]
+        command += ["--json", result.name, "-s", str(WORKLOADS / script)]
+        command += (["--expect", expect] if expect else []) + [url, "--", "threads=1", *words]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=WORKLOADS)
+        if done.returncode != 0:
+            sys.exit(f"loadgen failed ({done.returncode}): {' '.join(command)}\n{done.stdout}{done.stderr}")
+        figures = json.load(open(result.name))
+        return figures["counts"]["measured"] / figures["measured_s"]
+
+
+def fill(options, url: str) -> None:
+    command = [options.loadgen, "--closed", "-t1", "-c64", "-d1h", "--warmup", "0s", "-s", str(WORKLOADS / "fill.lua"), url, "--"]
+    began = time.monotonic()
+    subprocess.run(command + ["threads=1", f"key_count={options.records}"], check=True, capture_output=True, cwd=WORKLOADS)
+    print(f"filled {options.records} records in {time.monotonic() - began:.0f} s", flush=True)
+
+
+def summary(values: list[float]) -> str:
+    return f"{statistics.median(values):.3f} ({min(values):.3f}–{max(values):.3f})"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--loadgen", default=str(REPOSITORY / "loadgen/target/release/loadgen"))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=5, help="measured time of each step; one second of warm-up before it")
+    parser.add_argument("--connections", type=int, nargs="+", default=[1, 16, 64])
+    parser.add_argument("--records", type=int, default=1_000_000, help="records in the store before GET is measured")
+    parser.add_argument("--heap", default="128m", help="-Xmx of both servers")
+    parser.add_argument("--selectors", default="2", help="selector threads of both servers")
+    parser.add_argument("--only", nargs="+", choices=["put", "get"], default=["put", "get"])
+    parser.add_argument("--dir", help="store directory that is kept and used again if it is there (default: a new one)")
+    parser.add_argument("--jar", default=str(JAR))
+    parser.add_argument("--service-options", default="--wal interval", help="further options of the service")
+    parser.add_argument("--json", help="file for every single rate")
+    options = parser.parse_args()
+    options.loadgen = str(pathlib.Path(options.loadgen).resolve())
+    java = shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '')}/bin") or shutil.which("java")
+    work = pathlib.Path(tempfile.mkdtemp(prefix="kv-bench-"))
+    store = pathlib.Path(options.dir) if options.dir else work / "store"
+    common = [java, *JVM, f"-Xmx{options.heap}"]
+    servers = []
+    rates = []
+    try:
+        empty = start([*common, "-cp", options.jar, "kv.bench.EmptyServer", "--port", "0", "--selectors", options.selectors], work / "empty.log")
+        servers.append(empty[0])
+        fresh = not store.exists()
+        service = start(
+            [*common, "-jar", options.jar, "--port", "0", "--dir", str(store), "--selectors", options.selectors, *options.service_options.split()],
+            work / "service.log")
+        servers.append(service[0])
+        if fresh:
+            fill(options, service[1])
+        keys = [f"key_count={options.records}"]
+        subjects = {
+            "put": [("empty handler", empty[1], "unique_put.lua", None), ("service", service[1], "unique_put.lua", "201")],
+            "get": [("empty handler", empty[1], "random_get.lua", None), ("service", service[1], "random_get.lua", "200")],
+        }
+        steps = [(kind, c, subject) for kind in options.only for c in options.connections for subject in subjects[kind]]
+        for kind in options.only:
+            for name, url, script, expect in subjects[kind]:
+                load(options, url, script, 64, 4, keys, expect)  # compile the code paths
+        for number in range(options.rounds):
+            for kind, connections, (name, url, script, expect) in steps if number % 2 == 0 else reversed(steps):
+                rate = load(options, url, script, connections, options.seconds, keys, expect)
+                rates.append({"round": number, "kind": kind, "connections": connections, "subject": name, "rate_rps": rate})
+            print(f"round {number + 1} of {options.rounds} done", flush=True)
+    finally:
+        for process in servers:
+            process.terminate()
+            process.wait(timeout=60)
+        if options.json:
+            pathlib.Path(options.json).write_text(json.dumps(rates, indent=1))
+        shutil.rmtree(work, ignore_errors=True)
+
+    print(f"\n{options.records} records of 16 + 100 bytes, -Xmx{options.heap}, {options.selectors} selectors, {options.service_options}")
+    print(f"{options.rounds} rounds of {options.seconds:g} s; medians (smallest–largest)\n")
+    print("| request | connections | empty handler, 1/s | service, 1/s | ratio |\n|---|---|---|---|---|")
+    for kind in options.only:
+        for connections in options.connections:
+            of = {
+                name: [r["rate_rps"] for r in sorted(rates, key=lambda r: r["round"])
+                       if (r["kind"], r["connections"], r["subject"]) == (kind, connections, name)]
+                for name in ("empty handler", "service")
+            }
+            ratios = [s / e for s, e in zip(of["service"], of["empty handler"])]
+            cells = [f"{statistics.median(v):,.0f} ({min(v):,.0f}–{max(v):,.0f})" for v in of.values()]
+            print(f"| {kind.upper()} | {connections} | {cells[0]} | {cells[1]} | {summary(ratios)} |")
+
+
+if __name__ == "__main__":
+    main()

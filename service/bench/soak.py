@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""A mixed load on a small heap for as long as it is told, and whether the service stays whole.
+
+    python3 service/bench/soak.py --minutes 20 --records 10000000
+
+Starts the built service with -Xmx128m, fills it, sends half reads and half writes in a closed loop, and asks /metrics and
+/proc once a second. Fails when the service dies, says OutOfMemoryError, gives an answer other than 200 or 201, or when a
+record cannot be read afterwards. Prints the figures; --csv keeps the samples. Needs what bench_service.py needs.
+"""
+
+import argparse
+import csv
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+from bench_service import JAR, JVM, REPOSITORY, WORKLOADS, fill, start
+
+METRICS = {
+    "off_heap_bytes": "kv_store_off_heap_bytes",
+    "mapped_bytes": "kv_store_mapped_bytes",
+    "memtable_bytes": "kv_store_memtable_bytes",
+    "flushes": "kv_store_flushes_total",
+    "compactions": "kv_store_compactions_total",
+}
+
+
+def sample(url: str, pid: int) -> dict[str, float]:
+    """One row: process memory and the store's counters now."""
+    text = urllib.request.urlopen(f"{url}/metrics", timeout=30).read().decode()
+    row = {name: float(re.search(rf"^{metric} (\S+)", text, re.M).group(1)) for name, metric in METRICS.items()}
+    row["heap_bytes"] = float(re.search(r'^jvm_memory_used_bytes\{area="heap"\} (\S+)', text, re.M).group(1))
+    row["stalled_s"] = sum(map(float, re.findall(r"^kv_store_write_stall_seconds_total\{.*\} (\S+)", text, re.M)))
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    for name, field in (("rss_anonymous_bytes", "RssAnon"), ("rss_file_bytes", "RssFile")):
+        row[name] = 1024 * int(re.search(rf"^{field}:\s+(\d+)", status, re.M).group(1))
+    return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--loadgen", default=str(REPOSITORY / "loadgen/target/release/loadgen"))
+    parser.add_argument("--minutes", type=float, default=20)
+    parser.add_argument("--records", type=int, default=10_000_000)
+    parser.add_argument("--connections", type=int, default=16)
+    parser.add_argument("--heap", default="128m")
+    parser.add_argument("--jar", default=str(JAR))
+    parser.add_argument("--dir", help="store directory that is kept and used again if it is there (default: a new one)")
+    parser.add_argument("--service-options", default="")
+    parser.add_argument("--csv", help="file for the samples, one row per second")
+    options = parser.parse_args()
+    options.loadgen = str(pathlib.Path(options.loadgen).resolve())
+    java = shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '')}/bin") or shutil.which("java")
+    work = pathlib.Path(tempfile.mkdtemp(prefix="kv-soak-"))
+    log = work / "service.log"
+    directory = pathlib.Path(options.dir) if options.dir else work / "store"
+    fresh = not directory.exists()
+    service, url = start(
+        [java, *JVM, f"-Xmx{options.heap}", "-jar", options.jar, "--port", "0", "--dir", str(directory), *options.service_options.split()], log)
+    faults = []
+    rows = []
+    words = ["--", "threads=1", f"key_count={options.records}"]
+    try:
+        if fresh:
+            fill(options, url)
+        command = [options.loadgen, "--closed", "-t1", f"-c{options.connections}", f"-d{options.minutes * 60:g}s", "--warmup", "0s", "-L"]
+        with (work / "loadgen.txt").open("w") as text:
+            load = subprocess.Popen(
+                [*command, "--expect", "200,201", "-s", str(WORKLOADS / "mixed.lua"), url, *words], cwd=WORKLOADS, stdout=text, stderr=text)
+            try:
+                while load.poll() is None:
+                    rows.append(sample(url, service.pid))
+                    time.sleep(1)
+            finally:
+                load.kill()
+                load.wait()
+        print((work / "loadgen.txt").read_text())
+        if load.returncode != 0:
+            faults.append(f"loadgen ended with {load.returncode}")
+        read = subprocess.run(
+            [*command[:3], "-c16", "-d20s", "--warmup", "0s", "--expect", "200", "-s", str(WORKLOADS / "unique_get.lua"), url, *words],
+            cwd=WORKLOADS, capture_output=True, text=True)
+        if read.returncode != 0:
+            faults.append(f"records cannot be read: {read.stdout}{read.stderr}")
+    except (OSError, subprocess.CalledProcessError) as error:
+        faults.append(f"{type(error).__name__}: {error}")
+    finally:
+        if service.poll() is not None:
+            faults.append(f"the service died: exit code {service.returncode}")
+        service.terminate()
+        if service.wait(timeout=120) != 0:
+            faults.append(f"the service did not stop in order: exit code {service.returncode}")
+        complaints = [line for line in log.read_text().splitlines() if "Error" in line or "ERROR" in line]
+        faults += complaints[:5]
+        table_bytes = sum(f.stat().st_size for f in directory.rglob("*") if f.is_file())
+        shutil.rmtree(work, ignore_errors=True)
+    if options.csv and rows:
+        with open(options.csv, "w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0].keys())
+            writer.writeheader()
+            writer.writerows(rows)
+    print(f"{options.minutes:g} min of mixed load, {options.records} records, {table_bytes / 2**20:.0f} MiB on disk, -Xmx{options.heap}")
+    if len(rows) >= 2:
+        half = len(rows) // 2
+        print("| MiB | median of the first half | of the second | largest |\n|---|---|---|---|")
+        for name in (n for n in rows[0] if n.endswith("_bytes")):
+            first, second = ([r[name] / 2**20 for r in part] for part in (rows[:half], rows[half:]))
+            print(f"| {name.removesuffix('_bytes')} | {statistics.median(first):.1f} | {statistics.median(second):.1f} | {max(first + second):.1f} |")
+        print("; ".join(f"{name} {rows[-1][name] - rows[0][name]:.0f}" for name in ("flushes", "compactions", "stalled_s")))
+    if faults:
+        sys.exit("FAULTS\n" + "\n".join(faults))
+    print("no fault")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+package kv;
+
+import java.nio.file.Path;
+import java.time.Duration;
+import kv.http.HttpOptions;
+import kv.lsm.CompactionPolicyKind;
+import kv.lsm.Compression;
+import kv.lsm.ReadMode;
+import kv.lsm.StoreOptions;
+import kv.lsm.WalMode;
+import picocli.CommandLine.ArgGroup;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Option;
+
+/// The command line as typed. [#http] and [#store] turn it into what the service runs with; nobody else sees it.
+@Command(
+        name = "kv-service",
+        sortOptions = false,
+        usageHelpWidth = 110,
+        usageHelpAutoWidth = false,
+        customSynopsis = "java -jar kv-service.jar --dir PATH [options]",
+        description = {
+            "A persistent key-value service: an LSM store behind one-nio.",
+            "Prints `ready: http://HOST:PORT` on stdout when it serves; logs go to stderr; SIGTERM and SIGINT stop it in order.",
+            "Exit codes: 0 stopped in order, 2 bad arguments, 1 anything else. BYTES may end in k, m or g.%n"
+        })
+final class Arguments {
+    @Option(names = "--help", usageHelp = true, description = "Show this and exit.")
+    boolean help;
+
+    @ArgGroup(validate = false, order = 1, heading = "%nBehaviour%n")
+    Behaviour behaviour = new Behaviour();
+
+    @ArgGroup(validate = false, order = 2, heading = "%nPerformance%n")
+    Performance performance = new Performance();
+
+    @ArgGroup(validate = false, order = 3, heading = "%nLimits%n")
+    Limits limits = new Limits();
+
+    static final class Behaviour {
+        @Option(names = "--dir", paramLabel = "PATH", description = "Directory of the store; made when absent. Required.")
+        Path dir;
+
+        @Option(names = "--port", paramLabel = "N", defaultValue = "8080", description = "TCP port; 0 picks a free one. Default: ${DEFAULT-VALUE}.")
+        int port;
+
+        @Option(names = "--host", paramLabel = "ADDRESS", defaultValue = "127.0.0.1", description = "Address to bind to. Default: ${DEFAULT-VALUE}. The service has no access control.")
+        String host;
+
+        @Option(names = "--wal", paramLabel = "MODE", defaultValue = "interval", description = {
+            "How durable an acknowledged write is. Default: ${DEFAULT-VALUE}.",
+            "none: lost with the process until its memtable is flushed; os: survives the process; interval: that, and at most --wal-interval-ms are lost with the machine; always: survives a power cut, each write waits for a shared fdatasync (with it use --handler workers or virtual, or connections wait for each other)."
+        })
+        WalMode wal;
+
+        @Option(names = "--wal-interval-ms", paramLabel = "MS", defaultValue = "1000", description = "--wal interval: milliseconds between two syncs. Default: ${DEFAULT-VALUE}. Longer loses more with the machine, shorter keeps the disk busier.")
+        int walIntervalMillis;
+    }
+
+    static final class Performance {
+        @Option(names = "--handler", paramLabel = "KIND", defaultValue = "selector", description = {
+            "Which threads run requests. Default: ${DEFAULT-VALUE}.",
+            "selector: those that hold the connections, shortest way, a slow request holds up its selector; workers: a fixed pool behind a bounded queue, two thread switches a request; virtual: a virtual thread each."
+        })
+        HttpOptions.HandlerKind handler;
+
+        @Option(names = "--selectors", paramLabel = "N", description = "Threads that hold connections. Default: the number of processors. More than processors only adds switches.")
+        Integer selectors;
+
+        @Option(names = "--workers", paramLabel = "N", description = "Requests run at the same time with --handler workers (threads) or virtual. Default: twice the processors. More hides waiting for the disk, costs memory and switches.")
+        Integer workers;
+
+        @Option(names = "--queue", paramLabel = "N", defaultValue = "1024", description = "Requests that may wait for a worker; further ones get 503. Default: ${DEFAULT-VALUE}. Larger takes bursts and makes the last one wait longer.")
+        int queue;
+
+        @Option(names = "--memtable-bytes", paramLabel = "BYTES", converter = ByteCount.class, defaultValue = "64m", description = "Size of one memtable. Default: ${DEFAULT-VALUE}. Larger makes fewer, larger tables and costs memory (up to three at a time) and recovery time.")
+        long memtableBytes;
+
+        @Option(names = "--block-bytes", paramLabel = "BYTES", converter = ByteCount.class, defaultValue = "4k", description = "Size of a data block. Default: ${DEFAULT-VALUE}. Larger makes the index smaller and compression better, point reads slower.")
+        long blockBytes;
+
+        @Option(names = "--bloom-bits", paramLabel = "N", defaultValue = "10", description = "Bits of bloom filter per key; 0 for none. Default: ${DEFAULT-VALUE} (1 %% wrong). Each bit costs one bit of memory and disk per key.")
+        int bloomBits;
+
+        @Option(names = "--compaction", paramLabel = "POLICY", defaultValue = "leveled", description = "leveled: cheap reads, more rewriting; tiered: less rewriting, dearer reads, more space; none: tables pile up. Default: ${DEFAULT-VALUE}.")
+        CompactionPolicyKind compaction;
+
+        @Option(names = "--read", paramLabel = "MODE", defaultValue = "mmap", description = "How tables are read. mmap: no copy, a cold page stops its thread; pread: one call per block, index and filters off-heap. Default: ${DEFAULT-VALUE}.")
+        ReadMode read;
+
+        @Option(names = "--compression", paramLabel = "CODEC", defaultValue = "none", description = "none or lz4 for data blocks. Default: ${DEFAULT-VALUE}. lz4 costs CPU on every read of a block and saves space.")
+        Compression compression;
+
+        @Option(names = "--cache-entries", paramLabel = "N", defaultValue = "0", description = "Values cached in front of the store; 0 for none. Default: ${DEFAULT-VALUE}. Costs heap: entries x (key + value + about 130 bytes); values over 64 KiB are not cached.")
+        long cacheEntries;
+    }
+
+    static final class Limits {
+        @Option(names = "--max-value-bytes", paramLabel = "BYTES", converter = ByteCount.class, defaultValue = "1m", description = "Larger values get 413. Default: ${DEFAULT-VALUE}. Unfinished requests together hold at most a quarter of the heap.")
+        long maxValueBytes;
+
+        @Option(names = "--stall-limit-ms", paramLabel = "MS", defaultValue = "1000", description = "Milliseconds a write may wait for flush or compaction before it gets 503; 0 waits for ever. Default: ${DEFAULT-VALUE}. With --handler selector its whole selector waits.")
+        int stallLimitMillis;
+
+        @Option(names = "--max-connections", paramLabel = "N", defaultValue = "10000", description = "Further connections are closed at once. Default: ${DEFAULT-VALUE}. Each costs about 1 kB of heap and a file descriptor.")
+        int maxConnections;
+
+        @Option(names = "--idle-timeout-ms", paramLabel = "MS", defaultValue = "60000", description = "A connection on which nothing moves for so many milliseconds is closed. Default: ${DEFAULT-VALUE}.")
+        int idleTimeoutMillis;
+
+        @Option(names = "--request-timeout-ms", paramLabel = "MS", defaultValue = "30000", description = "Milliseconds a client may take to send one request before it gets 408. Default: ${DEFAULT-VALUE}.")
+        int requestTimeoutMillis;
+    }
+
+    /// @throws IllegalArgumentException with a line for the user when an option is out of its range
+    HttpOptions http() {
+        int processors = Runtime.getRuntime().availableProcessors();
+        return new HttpOptions(
+                behaviour.host,
+                between("--port", behaviour.port, 0, 65_535),
+                performance.handler,
+                between("--selectors", performance.selectors == null ? processors : performance.selectors, 1, 256),
+                between("--workers", performance.workers == null ? 2 * processors : performance.workers, 1, 100_000),
+                between("--queue", performance.queue, 1, 10_000_000),
+                (int) between("--max-value-bytes", limits.maxValueBytes, 0, StoreOptions.VALUE_BYTES_MAX),
+                between("--max-connections", limits.maxConnections, 1, 1_000_000),
+                between("--idle-timeout-ms", limits.idleTimeoutMillis, 1, 86_400_000),
+                between("--request-timeout-ms", limits.requestTimeoutMillis, 1, 86_400_000));
+    }
+
+    /// As [#http].
+    StoreOptions store() {
+        if (behaviour.dir == null) {
+            throw new IllegalArgumentException("missing option: --dir=PATH, the directory of the store");
+        }
+        between("--cache-entries", performance.cacheEntries, 0, Integer.MAX_VALUE);
+        return StoreOptions.at(behaviour.dir).toBuilder()
+                .wal(behaviour.wal)
+                .walInterval(Duration.ofMillis(between("--wal-interval-ms", behaviour.walIntervalMillis, 1, 3_600_000)))
+                .stallLimit(Duration.ofMillis(between("--stall-limit-ms", limits.stallLimitMillis, 0, 3_600_000)))
+                .memtableBytes(between("--memtable-bytes", performance.memtableBytes, 1 << 10, 1 << 30))
+                .blockBytes((int) between("--block-bytes", performance.blockBytes, 64, 1 << 15))
+                .bloomBitsPerKey(between("--bloom-bits", performance.bloomBits, 0, 32))
+                .compaction(performance.compaction)
+                .read(performance.read)
+                .compression(performance.compression)
+                .build();
+    }
+
+    long cacheEntries() {
+        return performance.cacheEntries;
+    }
+
+    private static int between(String option, int value, int min, int max) {
+        return (int) between(option, (long) value, min, max);
+    }
+
+    private static long between(String option, long value, long min, long max) {
+        if (value < min || value > max) {
+            throw new IllegalArgumentException("option out of range: " + option + "=" + value + ", min=" + min + ", max=" + max);
+        }
+        return value;
+    }
+}

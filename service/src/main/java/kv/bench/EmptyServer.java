@@ -1,0 +1,72 @@
+package kv.bench;
+
+import java.io.IOException;
+import java.util.concurrent.CountDownLatch;
+import kv.http.KvServer;
+import one.nio.http.HttpServer;
+import one.nio.http.HttpServerConfig;
+import one.nio.http.HttpSession;
+import one.nio.http.Request;
+import one.nio.http.Response;
+import one.nio.net.Session;
+import one.nio.server.AcceptorConfig;
+import sun.misc.Signal;
+
+/// The limit to measure the service against: one-nio's own HTTP server with a handler that answers 200 and nothing else, for
+/// every path and method, on the selector thread.
+///
+/// `java -cp kv-service.jar kv.bench.EmptyServer --port N [--selectors N]`; the same `ready:` line and exit code 0 on a
+/// signal as the service. Connections are placed as the service places them, evenly over the selectors.
+public final class EmptyServer extends HttpServer {
+    private static final String HOST = "127.0.0.1";
+
+    private int nextSelector;
+
+    private EmptyServer(HttpServerConfig config) throws IOException {
+        super(config);
+    }
+
+    public static void main(String[] args) throws IOException, InterruptedException {
+        int wanted = number(args, "--port", 8080);
+        int port = wanted == 0 ? KvServer.freePort(HOST) : wanted;
+        int selectors = number(args, "--selectors", Runtime.getRuntime().availableProcessors());
+        CountDownLatch stop = new CountDownLatch(1);
+        for (String name : new String[] {"TERM", "INT"}) {
+            Signal.handle(new Signal(name), signal -> stop.countDown());
+        }
+        AcceptorConfig acceptor = new AcceptorConfig();
+        acceptor.address = HOST;
+        acceptor.port = port;
+        acceptor.backlog = 1024;
+        HttpServerConfig config = new HttpServerConfig();
+        config.acceptors = new AcceptorConfig[] {acceptor};
+        config.selectors = selectors;
+        EmptyServer server = new EmptyServer(config);
+        server.start();
+        System.out.println("ready: http://" + HOST + ":" + port);
+        stop.await();
+        server.stop();
+        System.exit(0);
+    }
+
+    private static int number(String[] args, String option, int otherwise) {
+        for (int i = 0; i + 1 < args.length; i += 2) {
+            if (args[i].equals(option)) {
+                return Integer.parseInt(args[i + 1]);
+            }
+        }
+        return otherwise;
+    }
+
+    /// Called by the one accepting thread.
+    @Override
+    public void register(Session session, int acceptorIndex, int acceptorGroupSize) {
+        selectors[nextSelector].selector.register(session);
+        nextSelector = (nextSelector + 1) % selectors.length;
+    }
+
+    @Override
+    public void handleRequest(Request request, HttpSession session) throws IOException {
+        session.sendResponse(new Response(Response.OK, Response.EMPTY));
+    }
+}

@@ -1,0 +1,78 @@
+package kv.http;
+
+import java.nio.charset.StandardCharsets;
+
+/// The answers whose bytes never change, built once: status line, headers and a line of text that says what is wrong.
+///
+/// Each comes in three forms, because the only thing that differs from request to request is what happens to the
+/// connection afterwards. HTTP/1.1 keeps it open without being told; HTTP/1.0 must be told.
+enum Answer {
+    READY(200, "OK", "ready"),
+    CREATED(201, "Created", ""),
+    ACCEPTED(202, "Accepted", ""),
+
+    MALFORMED_REQUEST(400, "Bad Request", "malformed request"),
+    MALFORMED_ESCAPE(400, "Bad Request", "malformed percent escape in a key"),
+    MALFORMED_LENGTH(400, "Bad Request", "malformed, repeated or contradictory body length"),
+    MALFORMED_CHUNK(400, "Bad Request", "malformed chunk in the request body"),
+    UNKNOWN_PATH(400, "Bad Request", "unknown path: expected /v0/entity, /v0/entities, /v0/status or /metrics"),
+    ID_MISSING(400, "Bad Request", "id is missing or empty: expected /v0/entity?id=KEY"),
+    START_MISSING(400, "Bad Request", "start is missing or empty: expected /v0/entities?start=KEY[&end=KEY]"),
+    END_EMPTY(400, "Bad Request", "end is empty: leave it out to read to the last key"),
+    NOT_FOUND(404, "Not Found", ""),
+    ENTITY_METHOD(405, "Method Not Allowed", "expected GET, PUT or DELETE", "Allow: GET, PUT, DELETE"),
+    READ_ONLY(405, "Method Not Allowed", "expected GET", "Allow: GET"),
+    REQUEST_TIMEOUT(408, "Request Timeout", "the rest of the request did not come in time"),
+    VALUE_TOO_LARGE(413, "Content Too Large", "the value is larger than --max-value-bytes"),
+    KEY_TOO_LONG(414, "URI Too Long", "a key is longer than 1024 bytes"),
+    TARGET_TOO_LONG(414, "URI Too Long", "the request line is too long"),
+    EXPECTATION_UNKNOWN(417, "Expectation Failed", "expected 100-continue"),
+    HEAD_TOO_LARGE(431, "Request Header Fields Too Large", "the request's headers are too large"),
+
+    FAILED(500, "Internal Server Error", "the request failed; the service's log says why"),
+    WRITES_REFUSED(500, "Internal Server Error", "the store takes no more writes after an I/O error"),
+    ENCODING_UNKNOWN(501, "Not Implemented", "expected Transfer-Encoding: chunked"),
+    STARTING(503, "Service Unavailable", "starting", "Retry-After: 1"),
+    STOPPING(503, "Service Unavailable", "stopping", "Retry-After: 1"),
+    QUEUE_FULL(503, "Service Unavailable", "too many requests wait for a worker", "Retry-After: 1"),
+    STALLED(503, "Service Unavailable", "writes are stalled until flush and compaction catch up", "Retry-After: 1"),
+    MEMORY_FULL(503, "Service Unavailable", "too many unfinished requests are held in memory", "Retry-After: 1"),
+    VERSION_UNKNOWN(505, "HTTP Version Not Supported", "expected HTTP/1.1 or HTTP/1.0");
+
+    private final int status;
+    private final Form[] forms;
+
+    /// @param headBytes length of status line and headers, which is all that a HEAD request gets
+    private record Form(byte[] bytes, int headBytes) {}
+
+    Answer(int status, String reason, String text, String... headers) {
+        this.status = status;
+        String body = text.isEmpty() ? "" : text + "\n";
+        StringBuilder head = new StringBuilder("HTTP/1.1 " + status + " " + reason + "\r\n");
+        for (String header : headers) {
+            head.append(header).append("\r\n");
+        }
+        if (!body.isEmpty()) {
+            head.append("Content-Type: text/plain; charset=utf-8\r\n");
+        }
+        head.append("Content-Length: ").append(body.length()).append("\r\n");
+        this.forms = new Form[] {
+            form(head + "\r\n", body),
+            form(head + "Connection: keep-alive\r\n\r\n", body),
+            form(head + "Connection: close\r\n\r\n", body)
+        };
+    }
+
+    private static Form form(String head, String body) {
+        return new Form((head + body).getBytes(StandardCharsets.US_ASCII), head.length());
+    }
+
+    int status() {
+        return status;
+    }
+
+    void writeTo(Output out, Request request) {
+        Form form = forms[!request.keepAlive ? 2 : request.http11 ? 0 : 1];
+        out.append(form.bytes, 0, request.method == Request.Method.HEAD ? form.headBytes : form.bytes.length);
+    }
+}

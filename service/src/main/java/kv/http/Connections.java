@@ -1,0 +1,134 @@
+package kv.http;
+
+import java.util.Arrays;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicIntegerArray;
+import java.util.concurrent.atomic.AtomicLong;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/// All open connections: which selector holds how many, and a thread that closes the overdue ones.
+///
+/// New connections go to the selector that holds the fewest. One-nio draws two selectors at random and takes the emptier
+/// one, which leaves a handful of connections unevenly spread, and with them the rates that a study compares. One-nio's own
+/// clean-up thread is not used: it writes the sessions' ready events from outside and knows nothing of half requests.
+final class Connections implements AutoCloseable {
+    private static final Logger log = LoggerFactory.getLogger(Connections.class);
+    private static final int SWEEP_MILLIS_MAX = 1_000;
+
+    private final HttpOptions options;
+    private final int connectionsMax;
+    private final Set<KvSession> open = ConcurrentHashMap.newKeySet();
+    private final AtomicIntegerArray bySelector;
+    private final AtomicLong accepted = new AtomicLong();
+    private final AtomicLong refused = new AtomicLong();
+    private final Thread sweeper;
+    private String loggedPlacement = "";
+    private volatile boolean stopped;
+
+    /// @param connectionsMax at most as many are open
+    Connections(HttpOptions options, int connectionsMax) {
+        this.options = options;
+        this.connectionsMax = connectionsMax;
+        this.bySelector = new AtomicIntegerArray(options.selectors());
+        this.sweeper = Thread.ofPlatform().daemon().name("connection-sweeper").unstarted(this::sweep);
+    }
+
+    void start() {
+        sweeper.start();
+    }
+
+    /// False when as many connections are open as may be.
+    boolean add(KvSession session) {
+        if (open.size() >= connectionsMax) {
+            refused.incrementAndGet();
+            return false;
+        }
+        accepted.incrementAndGet();
+        open.add(session);
+        return true;
+    }
+
+    /// The number of the selector that is to hold `session`. Called by the one accepting thread.
+    int place(KvSession session) {
+        int emptiest = 0;
+        for (int i = 1; i < bySelector.length(); i++) {
+            if (bySelector.get(i) < bySelector.get(emptiest)) {
+                emptiest = i;
+            }
+        }
+        bySelector.incrementAndGet(emptiest);
+        session.placedAt(emptiest);
+        return emptiest;
+    }
+
+    void remove(KvSession session) {
+        if (open.remove(session) && session.place() >= 0) {
+            bySelector.decrementAndGet(session.place());
+        }
+    }
+
+    int size() {
+        return open.size();
+    }
+
+    int heldBy(int selector) {
+        return bySelector.get(selector);
+    }
+
+    long accepted() {
+        return accepted.get();
+    }
+
+    long refused() {
+        return refused.get();
+    }
+
+    /// Closes connections on which nothing is under way; true when none are left open at all.
+    boolean closeQuiet() {
+        for (KvSession session : open) {
+            if (session.isQuiet()) {
+                session.close();
+            }
+        }
+        return open.isEmpty();
+    }
+
+    private void sweep() {
+        long periodMillis = Math.max(
+                50,
+                Math.min(SWEEP_MILLIS_MAX, Math.min(options.idleTimeoutMillis(), options.requestTimeoutMillis()) / 4));
+        while (!stopped) {
+            try {
+                Thread.sleep(periodMillis);
+            } catch (InterruptedException e) {
+                return;
+            }
+            long now = System.currentTimeMillis();
+            for (KvSession session : open) {
+                session.sweep(now, options);
+            }
+            logPlacement();
+        }
+    }
+
+    private void logPlacement() {
+        int[] counts = new int[bySelector.length()];
+        Arrays.setAll(counts, bySelector::get);
+        String placement = Arrays.toString(counts);
+        if (!placement.equals(loggedPlacement)) {
+            loggedPlacement = placement;
+            log.info("connections by selector: {}", placement);
+        }
+    }
+
+    @Override
+    public void close() {
+        stopped = true;
+        sweeper.interrupt();
+        for (KvSession session : open) {
+            session.close();
+        }
+    }
+}

@@ -1,0 +1,159 @@
+package kv.http;
+
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/// Which thread runs a request.
+///
+/// | kind     | runs on                                     | a slow request holds up         |
+/// |----------|---------------------------------------------|---------------------------------|
+/// | selector | the selector that holds the connection      | that selector's connections     |
+/// | workers  | a fixed pool behind a bounded queue         | one worker                      |
+/// | virtual  | a virtual thread each, so many at one time  | its connection                  |
+sealed interface Handler extends AutoCloseable {
+
+    /// True when requests run on the selector thread itself.
+    default boolean isInline() {
+        return false;
+    }
+
+    /// Runs `task` on another thread, or returns false when as many wait as may.
+    boolean tryRun(Runnable task);
+
+    /// Tasks that were accepted and have not begun.
+    int waiting();
+
+    /// Waits for accepted tasks to end.
+    @Override
+    void close();
+
+    static Handler of(HttpOptions options) {
+        return switch (options.handler()) {
+            case SELECTOR -> new Selector();
+            case WORKERS -> new Workers(options.workers(), options.queue());
+            case VIRTUAL -> new Virtual(options.workers(), options.queue());
+        };
+    }
+
+    /// No thread of its own: the shortest way, and the best one while the store answers from memory.
+    record Selector() implements Handler {
+        @Override
+        public boolean isInline() {
+            return true;
+        }
+
+        @Override
+        public boolean tryRun(Runnable task) {
+            return false;
+        }
+
+        @Override
+        public int waiting() {
+            return 0;
+        }
+
+        @Override
+        public void close() {}
+    }
+
+    /// A fixed pool of platform threads. One-nio's own `asyncExecute` has no queue to speak of: it would run as many
+    /// threads as there are requests, or refuse at once.
+    final class Workers implements Handler {
+        private final ThreadPoolExecutor pool;
+
+        Workers(int threads, int queue) {
+            AtomicInteger number = new AtomicInteger();
+            ThreadFactory named = task -> new Thread(task, "worker-" + number.getAndIncrement());
+            pool = new ThreadPoolExecutor(threads, threads, 0, TimeUnit.SECONDS, new LinkedBlockingQueue<>(queue), named);
+            pool.prestartAllCoreThreads();
+        }
+
+        @Override
+        public boolean tryRun(Runnable task) {
+            try {
+                pool.execute(task);
+                return true;
+            } catch (RejectedExecutionException e) {
+                return false;
+            }
+        }
+
+        @Override
+        public int waiting() {
+            return pool.getQueue().size();
+        }
+
+        @Override
+        public void close() {
+            closeAndWait(pool);
+        }
+    }
+
+    /// A virtual thread for each request; `atOnce` of them run, `queue` more wait for a permit.
+    final class Virtual implements Handler {
+        private final ExecutorService threads =
+                Executors.newThreadPerTaskExecutor(Thread.ofVirtual().name("request-", 0).factory());
+        private final Semaphore running;
+        private final AtomicInteger accepted = new AtomicInteger();
+        private final int atOnce;
+        private final int acceptedMax;
+
+        Virtual(int atOnce, int queue) {
+            this.atOnce = atOnce;
+            this.acceptedMax = atOnce + queue;
+            this.running = new Semaphore(atOnce);
+        }
+
+        @Override
+        public boolean tryRun(Runnable task) {
+            if (accepted.incrementAndGet() > acceptedMax) {
+                accepted.decrementAndGet();
+                return false;
+            }
+            try {
+                threads.execute(() -> {
+                    running.acquireUninterruptibly();
+                    try {
+                        task.run();
+                    } finally {
+                        running.release();
+                        accepted.decrementAndGet();
+                    }
+                });
+                return true;
+            } catch (RejectedExecutionException e) {
+                accepted.decrementAndGet();
+                return false;
+            }
+        }
+
+        @Override
+        public int waiting() {
+            return Math.max(0, accepted.get() - atOnce);
+        }
+
+        @Override
+        public void close() {
+            closeAndWait(threads);
+        }
+    }
+
+    private static void closeAndWait(ExecutorService threads) {
+        threads.shutdown();
+        try {
+            if (!threads.awaitTermination(10, TimeUnit.SECONDS)) {
+                threads.shutdownNow();
+            }
+        } catch (InterruptedException e) {
+            threads.shutdownNow();
+            Thread.currentThread().interrupt();
+        }
+    }
+}

@@ -1,0 +1,59 @@
+package kv.http;
+
+/// How the HTTP side of the service runs.
+///
+/// @param host                 address to bind to
+/// @param port                 0 picks a free one
+/// @param handler              which threads run requests
+/// @param selectors            threads that hold connections
+/// @param workers              [HandlerKind#WORKERS]: threads; [HandlerKind#VIRTUAL]: requests that run at the same time
+/// @param queue                requests that may wait for a worker before new ones are answered 503
+/// @param valueBytesMax        larger values are answered 413
+/// @param connectionsMax       further connections are closed at once
+/// @param idleTimeoutMillis    a connection that says nothing, or takes nothing of its answer, for so long is closed
+/// @param requestTimeoutMillis time from the first to the last byte of a request
+public record HttpOptions(
+        String host,
+        int port,
+        HandlerKind handler,
+        int selectors,
+        int workers,
+        int queue,
+        int valueBytesMax,
+        int connectionsMax,
+        int idleTimeoutMillis,
+        int requestTimeoutMillis) {
+
+    public enum HandlerKind { SELECTOR, WORKERS, VIRTUAL }
+
+    /// The defaults, on a free port.
+    public static HttpOptions onFreePort() {
+        int processors = Runtime.getRuntime().availableProcessors();
+        return new HttpOptions(
+                "127.0.0.1", 0, HandlerKind.SELECTOR, processors, 2 * processors, 1024, 1 << 20, 10_000, 60_000, 30_000);
+    }
+
+    public HttpOptions withPort(int newPort) {
+        return new HttpOptions(
+                host, newPort, handler, selectors, workers, queue, valueBytesMax, connectionsMax, idleTimeoutMillis,
+                requestTimeoutMillis);
+    }
+
+    public HttpOptions withHandler(HandlerKind newHandler, int newWorkers, int newQueue) {
+        return new HttpOptions(
+                host, port, newHandler, selectors, newWorkers, newQueue, valueBytesMax, connectionsMax, idleTimeoutMillis,
+                requestTimeoutMillis);
+    }
+
+    public HttpOptions withTimeouts(int newIdleTimeoutMillis, int newRequestTimeoutMillis) {
+        return new HttpOptions(
+                host, port, handler, selectors, workers, queue, valueBytesMax, connectionsMax, newIdleTimeoutMillis,
+                newRequestTimeoutMillis);
+    }
+
+    public HttpOptions withLimits(int newValueBytesMax, int newConnectionsMax) {
+        return new HttpOptions(
+                host, port, handler, selectors, workers, queue, newValueBytesMax, newConnectionsMax, idleTimeoutMillis,
+                requestTimeoutMillis);
+    }
+}

@@ -1,0 +1,179 @@
+package kv.http;
+
+import com.sun.management.UnixOperatingSystemMXBean;
+import java.io.IOException;
+import java.lang.management.ManagementFactory;
+import java.net.BindException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import kv.lsm.Store;
+import one.nio.net.Session;
+import one.nio.net.Socket;
+import one.nio.server.AcceptorConfig;
+import one.nio.server.RejectedSessionException;
+import one.nio.server.Server;
+import one.nio.server.ServerConfig;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/// The service's HTTP server: one-nio's acceptor, selectors and write queues around our own connections.
+///
+/// One-nio's `HttpServer` is not used: its request parser makes strings of everything, decodes keys wrongly and knows no
+/// chunked request bodies (see [RequestKey], [RequestReader]).
+///
+/// ```java
+/// KvServer server = KvServer.bind(options);   // accepts connections, answers 503
+/// server.serve(store);                        // from now on 200
+/// server.stopInOrder();                       // answers what it has accepted, then closes
+/// ```
+public final class KvServer extends Server {
+    private static final Logger log = LoggerFactory.getLogger(KvServer.class);
+    private static final int OUTPUT_BYTES = 64 << 10;
+    private static final int PORT_TRIES = 20;
+    /// descriptors left to the store's files, the JVM and the selectors
+    private static final int DESCRIPTORS_RESERVED = 1_000;
+    private static final int QUIET_MILLIS = 200;
+    private static final int STOP_MILLIS_MAX = 10_000;
+
+    private final HttpOptions options;
+    private final MemoryBudget budget = MemoryBudget.ofHeap();
+    private final Connections connections;
+    private final Handler handler;
+    private final HttpMetrics metrics;
+    private final Router router;
+    private final ThreadLocal<Output> outputs = ThreadLocal.withInitial(() -> new Output(OUTPUT_BYTES));
+    private boolean stopped;
+
+    private KvServer(HttpOptions options) throws IOException {
+        super(config(options));
+        this.options = options;
+        this.connections = new Connections(options, connectionsMax(options.connectionsMax()));
+        this.handler = Handler.of(options);
+        this.metrics = new HttpMetrics(this);
+        this.router = new Router(budget, metrics);
+    }
+
+    /// Binds and starts a server that answers 503 until it has a store.
+    ///
+    /// @throws BindException when the port is in use
+    public static KvServer bind(HttpOptions options) throws IOException {
+        for (int tries = 1; ; tries++) {
+            int port = options.port() == 0 ? freePort(options.host()) : options.port();
+            try {
+                KvServer server = new KvServer(options.withPort(port));
+                server.start();
+                server.connections.start();
+                log.info("{}, {} selectors, handler {}", NativeIo.describe(), options.selectors(), options.handler());
+                return server;
+            } catch (BindException e) {
+                if (options.port() != 0 || tries == PORT_TRIES) {
+                    throw e; // a free port can be taken by somebody else before one-nio, which cannot tell its port, binds it
+                }
+            }
+        }
+    }
+
+    /// A port of `host` that nobody listens on now.
+    public static int freePort(String host) throws IOException {
+        try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getByName(host))) {
+            return socket.getLocalPort();
+        }
+    }
+
+    private static ServerConfig config(HttpOptions options) {
+        AcceptorConfig acceptor = new AcceptorConfig();
+        acceptor.address = options.host();
+        acceptor.port = options.port();
+        acceptor.backlog = 1024;
+        ServerConfig config = new ServerConfig();
+        config.acceptors = new AcceptorConfig[] {acceptor};
+        config.selectors = options.selectors();
+        return config;
+    }
+
+    private static int connectionsMax(int wanted) {
+        if (ManagementFactory.getOperatingSystemMXBean() instanceof UnixOperatingSystemMXBean system) {
+            long possible = Math.max(16, system.getMaxFileDescriptorCount() - DESCRIPTORS_RESERVED);
+            if (possible < wanted) {
+                log.warn("at most {} connections: the limit of open files is {}", possible, system.getMaxFileDescriptorCount());
+                return (int) possible;
+            }
+        }
+        return wanted;
+    }
+
+    public int port() {
+        return port;
+    }
+
+    public void serve(Store store) {
+        router.ready(store);
+    }
+
+    @Override
+    public Session createSession(Socket socket) throws RejectedSessionException {
+        KvSession session = new KvSession(socket, this, new RequestReader(budget, options.valueBytesMax()));
+        if (router.isStopping() || !connections.add(session)) {
+            throw new RejectedSessionException("too many connections");
+        }
+        return session;
+    }
+
+    @Override
+    public void register(Session session, int acceptorIndex, int acceptorGroupSize) {
+        selectors[connections.place((KvSession) session)].selector.register(session);
+    }
+
+    /// Accepts no more connections, answers the requests under way and those that connections still send within
+    /// [#QUIET_MILLIS], and closes. Closing a store is left to the caller, afterwards.
+    public synchronized void stopInOrder() {
+        if (stopped) {
+            return;
+        }
+        stopped = true;
+        router.stopping();
+        acceptor.shutdown();
+        long start = System.currentTimeMillis();
+        try {
+            while (connections.size() > 0 && System.currentTimeMillis() - start < QUIET_MILLIS) {
+                Thread.sleep(5);
+            }
+            while (!connections.closeQuiet() && System.currentTimeMillis() - start < STOP_MILLIS_MAX) {
+                Thread.sleep(5);
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+        handler.close();
+        connections.close();
+        stop();
+    }
+
+    /// The calling thread's own output, for use on selector threads only: they are few and each passes its answers on before
+    /// it takes the next connection.
+    Output output() {
+        Output output = outputs.get();
+        output.clear();
+        return output;
+    }
+
+    HttpOptions options() {
+        return options;
+    }
+
+    MemoryBudget budget() {
+        return budget;
+    }
+
+    Connections connections() {
+        return connections;
+    }
+
+    Handler handler() {
+        return handler;
+    }
+
+    Router router() {
+        return router;
+    }
+}

@@ -1,0 +1,381 @@
+package kv.http;
+
+import java.io.IOException;
+import java.nio.channels.CancelledKeyException;
+import java.nio.channels.SocketChannel;
+import java.util.Arrays;
+import one.nio.net.SelectableJavaSocket;
+import one.nio.net.Session;
+import one.nio.net.Socket;
+import one.nio.net.SocketClosedException;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/// One connection: reads what comes, has requests answered one after the other, writes the answers in order.
+///
+/// ```
+///          READING ◄──────────────────────┐
+///  request │      │ error or close        │ answered, all written, unread bytes worked off
+///          ▼      ▼                       │
+///   BUSY or BLOCKED ─────────────────────►┘
+///                 └──► LINGERING ──► closed
+/// ```
+///
+/// 1. At most one request of a connection is being served; while it is, at most [#UNREAD_BYTES_MAX] and one read more of
+///    what follows are kept, then the socket is not read any more. The same holds while an answer waits for the client to
+///    take it (BLOCKED). So a connection costs a bounded amount of memory.
+/// 2. All fields are guarded by this session's lock, except where a comment says otherwise.
+/// 3. A connection that we end is first half-closed and then read until the client closes it (LINGERING): a socket that is
+///    closed with unread bytes is reset, and the reset can overtake the last answer.
+final class KvSession extends Session {
+    private static final Logger log = LoggerFactory.getLogger(KvSession.class);
+    private static final int UNREAD_BYTES_MAX = 8 << 10;
+    private static final int LINGER_MILLIS = 2_000;
+
+    private final KvServer server;
+    private final RequestReader reader;
+    private final UnreadBytes unread;
+    /// of the value that waits for a worker
+    private final MemoryBudget.Share waitingMemory;
+    /// of the answers that the client does not take
+    private final MemoryBudget.Share unwrittenMemory;
+    private boolean busy;
+    private boolean lastAnswerGiven;
+    private boolean inputEnded;
+    private boolean lingering;
+    private boolean closed;
+    /// written under the lock, read by the sweeper without it; 0 when no request is half received
+    private volatile long requestStartedMillis;
+
+    private volatile long lingerStartedMillis;
+    private volatile int place = -1;
+
+    KvSession(Socket socket, KvServer server, RequestReader reader) {
+        super(socket);
+        this.server = server;
+        this.reader = reader;
+        this.unread = new UnreadBytes(server.budget());
+        this.waitingMemory = server.budget().share();
+        this.unwrittenMemory = server.budget().share();
+    }
+
+    /// The selector that holds this connection, or -1 before one does.
+    int place() {
+        return place;
+    }
+
+    void placedAt(int selectorNumber) {
+        place = selectorNumber;
+    }
+
+    @Override
+    protected void processRead(byte[] buffer) throws IOException {
+        if (queueHead != null) {
+            return; // selected before a worker's answer filled the socket; reading would stop the wait for room in it
+        }
+        int length = unread.length();
+        unread.copyTo(buffer);
+        try {
+            length += read(buffer, length, buffer.length - length);
+        } catch (SocketClosedException e) {
+            endOfInput();
+            return;
+        }
+        if (lingering || lastAnswerGiven) {
+            return;
+        }
+        if (busy) {
+            keep(buffer, 0, length);
+            if (length >= UNREAD_BYTES_MAX && !closed) {
+                listen(0);
+            }
+            return;
+        }
+        Output out = server.output();
+        try {
+            work(buffer, length, out);
+        } catch (Throwable e) {
+            out.backTo(0); // the next connection of this thread writes into the same output
+            throw e;
+        }
+    }
+
+    /// Serves what `[0, length)` of `b` holds and keeps the rest.
+    private void work(byte[] b, int length, Output out) throws IOException {
+        int at = 0;
+        while (at < length && !busy && queueHead == null && !lastAnswerGiven && !closed) {
+            RequestReader.Event event = reader.read(b, at, length);
+            at = reader.position();
+            Request request = reader.request();
+            if (event == RequestReader.Event.MORE) {
+                break;
+            } else if (event == RequestReader.Event.REQUEST) {
+                serve(request, out);
+            } else if (event == RequestReader.Event.REJECTED) {
+                closeIfStopping(request);
+                if (request.rejection != null) {
+                    server.router().refuse(request.rejection, request, out);
+                }
+                lastAnswerGiven = !request.keepAlive;
+            } else {
+                out.expectBody();
+                flush(out);
+            }
+            if (out.isFull()) {
+                flush(out);
+            }
+        }
+        flush(out);
+        if (closed) {
+            return;
+        }
+        if (lastAnswerGiven) {
+            unread.drop();
+            requestStartedMillis = 0;
+            if (queueHead == null) {
+                linger();
+            }
+            return;
+        }
+        keep(b, at, length);
+        boolean waiting = !busy && queueHead == null && (unread.length() > 0 || !reader.isIdle());
+        if (!waiting) {
+            requestStartedMillis = 0;
+        } else if (requestStartedMillis == 0) {
+            requestStartedMillis = System.currentTimeMillis();
+        }
+        if (inputEnded && !busy && queueHead == null) {
+            scheduleClose();
+        }
+    }
+
+    private void serve(Request request, Output out) throws IOException {
+        closeIfStopping(request);
+        if (server.handler().isInline()) {
+            server.router().answer(request, out);
+            lastAnswerGiven = !request.keepAlive;
+            reader.release();
+            return;
+        }
+        flush(out);
+        Answer refusal = null;
+        if (!waitingMemory.growTo(request.value.length)) {
+            refusal = Answer.MEMORY_FULL;
+        } else {
+            busy = true;
+            if (!server.handler().tryRun(this::serveElsewhere)) {
+                busy = false;
+                refusal = Answer.QUEUE_FULL;
+            }
+        }
+        if (refusal != null) {
+            endOfService();
+            server.router().refuse(refusal, request, out);
+            lastAnswerGiven = !request.keepAlive;
+        }
+    }
+
+    /// Runs on a worker, without the lock until the answer is there.
+    private void serveElsewhere() {
+        Output out = new Output(512);
+        server.router().answer(reader.request(), out);
+        synchronized (this) {
+            busy = false;
+            endOfService();
+            if (closed) {
+                out.backTo(0);
+                return;
+            }
+            try {
+                flush(out);
+                lastAnswerGiven = !reader.request().keepAlive;
+                workOffUnread(out);
+            } catch (Throwable e) {
+                out.backTo(0);
+                handleException(e);
+            }
+            lastAccessTime = System.currentTimeMillis();
+        }
+    }
+
+    private void endOfService() {
+        reader.release();
+        waitingMemory.giveBack();
+    }
+
+    /// Nothing is being served and nothing waits to be written: go on with what came meanwhile.
+    private void workOffUnread(Output out) throws IOException {
+        if (queueHead != null) {
+            return;
+        }
+        int length = unread.length();
+        work(unread.take(), length, out);
+        if (!closed && !busy && queueHead == null) {
+            listen(READABLE);
+        }
+    }
+
+    @Override
+    protected void processWrite() throws Exception {
+        if (queueHead instanceof RangeStream stream && stream.needsStore() && server.handler().tryRun(this::writeElsewhere)) {
+            listen(0);
+            return;
+        }
+        writeMore();
+    }
+
+    private synchronized void writeElsewhere() {
+        if (closed) {
+            return;
+        }
+        try {
+            writeMore();
+            lastAccessTime = System.currentTimeMillis();
+        } catch (Throwable e) {
+            handleException(e);
+        }
+    }
+
+    private void writeMore() throws Exception {
+        super.processWrite();
+        if (!closed && queueHead == null) {
+            unwrittenMemory.giveBack();
+            workOffUnread(new Output(512));
+        }
+    }
+
+    private void flush(Output out) throws IOException {
+        if (out.isEmpty()) {
+            return;
+        }
+        int length = out.length();
+        if (length > 0) {
+            int written = queueHead == null ? Math.max(0, socket.write(out.bytes(), 0, length, 0)) : 0;
+            if (written < length) {
+                write(Arrays.copyOfRange(out.bytes(), written, length), 0, length - written);
+            }
+        }
+        if (out.large() != null) {
+            write(out.large(), 0, out.large().length);
+        }
+        if (out.stream() != null) {
+            write(out.stream());
+        }
+        out.clear();
+        if (queueHead != null) {
+            takeForQueue();
+        }
+    }
+
+    /// Answers that the client does not take are held in memory: no more of them than the budget allows.
+    private void takeForQueue() {
+        long bytes = 0;
+        for (QueueItem item = queueHead; item != null; item = item.next()) {
+            bytes += item.remaining();
+        }
+        if (!unwrittenMemory.growTo(bytes)) {
+            log.debug("connection closed, the memory for unread answers is full: {}", getRemoteHost());
+            close();
+        }
+    }
+
+    private void keep(byte[] b, int from, int to) {
+        if (!unread.set(b, from, to)) {
+            log.debug("connection closed, the memory for unfinished requests is full: {}", getRemoteHost());
+            close();
+        }
+    }
+
+    private void closeIfStopping(Request request) {
+        if (server.router().isStopping()) {
+            request.keepAlive = false;
+        }
+    }
+
+    /// The client sends no more, but may still wait for answers.
+    private void endOfInput() {
+        inputEnded = true;
+        if (busy || queueHead != null) {
+            listen(queueHead == null ? 0 : WRITEABLE);
+        } else {
+            scheduleClose();
+        }
+    }
+
+    private void linger() throws IOException {
+        lingering = true;
+        lingerStartedMillis = System.currentTimeMillis();
+        if (inputEnded || !(socket instanceof SelectableJavaSocket java)) {
+            close();
+            return;
+        }
+        ((SocketChannel) java.getSelectableChannel()).shutdownOutput();
+        listen(READABLE);
+    }
+
+    /// Closes what is overdue; called about once a second by one thread.
+    void sweep(long nowMillis, HttpOptions options) {
+        if (busy) { // a racy read: at worst decided one sweep later
+            return;
+        }
+        boolean silent = lastAccessTime < nowMillis - options.idleTimeoutMillis();
+        long started = requestStartedMillis;
+        if (lingering ? nowMillis - lingerStartedMillis > LINGER_MILLIS : silent) {
+            close();
+        } else if (started != 0 && nowMillis - started > options.requestTimeoutMillis()) {
+            giveUpRequest(started);
+        }
+    }
+
+    private synchronized void giveUpRequest(long started) {
+        if (closed || busy || queueHead != null || requestStartedMillis != started) {
+            return;
+        }
+        try {
+            Request request = reader.request();
+            request.clear();
+            request.rejectForGood(Answer.REQUEST_TIMEOUT);
+            Output out = new Output(512);
+            server.router().refuse(Answer.REQUEST_TIMEOUT, request, out);
+            flush(out);
+            lastAnswerGiven = true;
+            requestStartedMillis = 0;
+            unread.drop();
+            if (queueHead == null) {
+                linger();
+            }
+        } catch (IOException e) {
+            close();
+        }
+    }
+
+    /// True when nothing of a request or an answer is under way.
+    synchronized boolean isQuiet() {
+        return !busy && queueHead == null && unread.length() == 0 && reader.isIdle();
+    }
+
+    @Override
+    public synchronized void close() {
+        if (closed) {
+            return;
+        }
+        closed = true;
+        super.close();
+        if (!busy) {
+            endOfService();
+        }
+        unwrittenMemory.giveBack();
+        unread.drop();
+        server.connections().remove(this);
+    }
+
+    @Override
+    public void handleException(Throwable e) {
+        if (e instanceof IOException || e instanceof CancelledKeyException) {
+            log.debug("connection lost: {}", e.toString());
+        } else {
+            log.error("connection closed after an error: {}", getRemoteHost(), e);
+        }
+        close();
+    }
+}

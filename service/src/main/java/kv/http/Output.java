@@ -1,0 +1,152 @@
+package kv.http;
+
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+
+/// The answers that one pass over a connection's bytes produces, in order, before they go to the socket in one write.
+///
+/// Small answers are copied into one buffer, which belongs to the thread; a large value and a streamed range follow behind
+/// it without being copied. After one of those the output is full and must be flushed.
+final class Output {
+    private static final int LARGE_BYTES = 16 << 10;
+    private static final int FULL_BYTES = 32 << 10;
+    private static final byte[] OK_HTTP11 = ascii("HTTP/1.1 200 OK\r\nContent-Length: ");
+    private static final byte[] OK_KEPT_HTTP10 = ascii("HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: ");
+    private static final byte[] OK_CLOSED = ascii("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: ");
+    private static final byte[] CONTENT_TYPE = ascii("\r\nContent-Type: ");
+    private static final byte[] END_OF_HEAD = ascii("\r\n\r\n");
+    private static final byte[] CONTINUE = ascii("HTTP/1.1 100 Continue\r\n\r\n");
+
+    private byte[] bytes;
+    private int length;
+    private byte[] large;
+    private RangeStream stream;
+    private int status;
+
+    Output(int initialBytes) {
+        bytes = new byte[initialBytes];
+    }
+
+    void answer(Answer answer, Request request) {
+        status = answer.status();
+        answer.writeTo(this, request);
+    }
+
+    /// 200 with `value` as its body.
+    void value(byte[] value, Request request) {
+        head(value.length, request);
+        append(END_OF_HEAD, 0, END_OF_HEAD.length);
+        if (value.length <= LARGE_BYTES) {
+            append(value, 0, value.length);
+        } else {
+            large = value;
+        }
+    }
+
+    /// 200 with a body of another type than a value.
+    void text(byte[] body, String contentType, Request request) {
+        head(body.length, request);
+        append(CONTENT_TYPE, 0, CONTENT_TYPE.length);
+        byte[] type = ascii(contentType);
+        append(type, 0, type.length);
+        append(END_OF_HEAD, 0, END_OF_HEAD.length);
+        large = body;
+    }
+
+    /// A stream that writes its own head.
+    void stream(RangeStream newStream) {
+        status = 200;
+        stream = newStream;
+    }
+
+    void expectBody() {
+        append(CONTINUE, 0, CONTINUE.length);
+    }
+
+    private void head(int bodyBytes, Request request) {
+        status = 200;
+        byte[] head = !request.keepAlive ? OK_CLOSED : request.http11 ? OK_HTTP11 : OK_KEPT_HTTP10;
+        append(head, 0, head.length);
+        decimal(bodyBytes);
+    }
+
+    void append(byte[] source, int from, int count) {
+        ensure(count);
+        System.arraycopy(source, from, bytes, length, count);
+        length += count;
+    }
+
+    private void decimal(int number) {
+        ensure(10);
+        int digits = 1;
+        for (int n = number; n >= 10; n /= 10) {
+            digits++;
+        }
+        int n = number;
+        for (int i = length + digits - 1; i >= length; i--, n /= 10) {
+            bytes[i] = (byte) ('0' + n % 10);
+        }
+        length += digits;
+    }
+
+    private void ensure(int count) {
+        if (length + count > bytes.length) {
+            bytes = Arrays.copyOf(bytes, Math.max(2 * bytes.length, length + count));
+        }
+    }
+
+    /// The status of the last answer.
+    int status() {
+        return status;
+    }
+
+    boolean isEmpty() {
+        return length == 0 && large == null && stream == null;
+    }
+
+    boolean isFull() {
+        return length >= FULL_BYTES || large != null || stream != null;
+    }
+
+    byte[] bytes() {
+        return bytes;
+    }
+
+    int length() {
+        return length;
+    }
+
+    byte[] large() {
+        return large;
+    }
+
+    RangeStream stream() {
+        return stream;
+    }
+
+    /// A mark for [#backTo]: where the next answer starts.
+    int mark() {
+        return length;
+    }
+
+    /// Takes back what was written since `mark`: the answer that was begun there failed.
+    void backTo(int mark) {
+        length = mark;
+        large = null;
+        if (stream != null) {
+            stream.release();
+            stream = null;
+        }
+    }
+
+    /// Ready for the next answers; what was handed on is not touched.
+    void clear() {
+        length = 0;
+        large = null;
+        stream = null;
+    }
+
+    private static byte[] ascii(String text) {
+        return text.getBytes(StandardCharsets.US_ASCII);
+    }
+}

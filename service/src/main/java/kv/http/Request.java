@@ -1,0 +1,59 @@
+package kv.http;
+
+/// The request a connection is working on. One per connection, filled again and again: a connection reads its next
+/// request only when this one is answered, so nothing is allocated but the key and the value.
+final class Request {
+    enum Method { GET, PUT, DELETE, HEAD, OTHER }
+
+    enum Target { ENTITY, ENTITIES, STATUS, METRICS, OTHER }
+
+    static final byte[] NO_BYTES = {};
+
+    Method method = Method.OTHER;
+    Target target = Target.OTHER;
+    boolean http11;
+    boolean keepAlive;
+    boolean expectContinue;
+    boolean chunked;
+    /// bytes of the body, or -1 when the head names none
+    long contentLength;
+    /// `id` or `start`, percent-decoded
+    byte[] key;
+    /// `end`, percent-decoded, or null
+    byte[] end;
+    /// the body of a PUT
+    byte[] value;
+    /// why the request is refused, or null when it is to be served
+    Answer rejection;
+    /// the head could not be read to its end, so where the next request starts is unknown
+    boolean rejectedForGood;
+
+    void clear() {
+        method = Method.OTHER;
+        target = Target.OTHER;
+        http11 = true;
+        keepAlive = true;
+        expectContinue = false;
+        chunked = false;
+        contentLength = -1;
+        key = null;
+        end = null;
+        value = NO_BYTES;
+        rejection = null;
+        rejectedForGood = false;
+    }
+
+    /// Refuses the request; the connection goes on. The first reason counts.
+    void reject(Answer answer) {
+        if (rejection == null) {
+            rejection = answer;
+        }
+    }
+
+    /// Refuses the request and gives up the connection.
+    void rejectForGood(Answer answer) {
+        rejection = answer;
+        rejectedForGood = true;
+        keepAlive = false;
+    }
+}

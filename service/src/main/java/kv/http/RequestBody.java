@@ -1,0 +1,191 @@
+package kv.http;
+
+import java.util.Arrays;
+
+/// The body of one request as it arrives: by length or in chunks, kept for a PUT, counted and dropped otherwise.
+///
+/// Chunked (RFC 9112, 7.1):
+/// ```
+/// 5 ;ext CRLF hello CRLF   0 CRLF   trailers CRLF   CRLF
+/// ```
+///
+/// What is kept grows with what arrived, never with what the head promised, and is taken from a [MemoryBudget].
+final class RequestBody {
+    enum Result { MORE, COMPLETE, TOO_LARGE, MEMORY_FULL, MALFORMED }
+
+    private enum State { SIZE, EXTENSION, SIZE_LF, DATA, DATA_CR, DATA_LF, TRAILER_START, TRAILER, LAST_LF, DONE }
+
+    private static final int FIRST_BYTES = 64 << 10;
+    private static final int FRAMING_BYTES_MAX = 16 << 10;
+
+    private final MemoryBudget.Share memory;
+    private final long keptMax;
+
+    private State state = State.DONE;
+    private boolean keep;
+    private boolean chunked;
+    /// of the chunk, or of the whole body when it is sent by length
+    private long bytesLeft;
+    private int sizeDigits;
+    private long bytesRead;
+    private int framingBytes;
+    private byte[] kept = Request.NO_BYTES;
+    private int keptLength;
+    private int position;
+
+    /// @param keptMax bytes of the largest body that is kept
+    RequestBody(MemoryBudget budget, long keptMax) {
+        this.memory = budget.share();
+        this.keptMax = keptMax;
+    }
+
+    void start(boolean chunkedBody, long contentLength, boolean keepIt) {
+        drop();
+        chunked = chunkedBody;
+        keep = keepIt;
+        state = chunkedBody ? State.SIZE : State.DATA;
+        bytesLeft = chunkedBody ? 0 : contentLength;
+        sizeDigits = 0;
+        bytesRead = 0;
+        framingBytes = 0;
+    }
+
+    /// Reads from `[from, to)`; [#position] is then the offset after what was used.
+    Result read(byte[] b, int from, int to) {
+        int at = from;
+        Result result = Result.MORE;
+        while (at < to && result == Result.MORE && state != State.DONE) {
+            if (state == State.DATA) {
+                int count = (int) Math.min(bytesLeft, to - at);
+                result = take(b, at, count);
+                at += count;
+                bytesLeft -= count;
+                if (bytesLeft == 0) {
+                    state = chunked ? State.DATA_CR : State.DONE;
+                }
+            } else {
+                result = framing(b[at++]);
+            }
+        }
+        position = at;
+        return state == State.DONE && result == Result.MORE ? Result.COMPLETE : result;
+    }
+
+    int position() {
+        return position;
+    }
+
+    /// From now on the bytes are only counted.
+    void discard() {
+        keep = false;
+        drop();
+    }
+
+    boolean isComplete() {
+        return state == State.DONE;
+    }
+
+    long bytesRead() {
+        return bytesRead;
+    }
+
+    /// The whole body; the memory taken for it stays taken until [#drop].
+    byte[] bytes() {
+        return kept.length == keptLength ? kept : Arrays.copyOf(kept, keptLength);
+    }
+
+    /// Lets go of the bytes and gives their memory back.
+    void drop() {
+        kept = Request.NO_BYTES;
+        keptLength = 0;
+        memory.giveBack();
+    }
+
+    private Result take(byte[] b, int from, int count) {
+        bytesRead += count;
+        if (!keep) {
+            return Result.MORE;
+        }
+        if (bytesRead > keptMax) {
+            return Result.TOO_LARGE;
+        }
+        if (keptLength + count > kept.length) {
+            long wanted = chunked ? keptMax : bytesRead + bytesLeft - count;
+            long grown = Math.max(keptLength + count, Math.max(FIRST_BYTES, 2L * kept.length));
+            int length = (int) Math.min(wanted, grown);
+            if (!memory.growTo(length)) {
+                return Result.MEMORY_FULL;
+            }
+            kept = Arrays.copyOf(kept, length);
+        }
+        System.arraycopy(b, from, kept, keptLength, count);
+        keptLength += count;
+        return Result.MORE;
+    }
+
+    private Result framing(byte c) {
+        framingBytes++;
+        switch (state) {
+            case SIZE -> {
+                int digit = Character.digit(c, 16);
+                if (digit >= 0 && sizeDigits < 15) {
+                    bytesLeft = bytesLeft << 4 | digit;
+                    sizeDigits++;
+                } else if (sizeDigits == 0 || digit >= 0) {
+                    return Result.MALFORMED;
+                } else if (c == '\r') {
+                    state = State.SIZE_LF;
+                } else if (c == '\n') {
+                    endOfSize();
+                } else if (c == ';' || c == ' ' || c == '\t') {
+                    state = State.EXTENSION;
+                } else {
+                    return Result.MALFORMED;
+                }
+            }
+            case EXTENSION -> {
+                if (c == '\n') {
+                    endOfSize();
+                }
+            }
+            case SIZE_LF -> {
+                if (c != '\n') {
+                    return Result.MALFORMED;
+                }
+                endOfSize();
+            }
+            case DATA_CR -> {
+                if (c != '\r' && c != '\n') {
+                    return Result.MALFORMED;
+                }
+                state = c == '\r' ? State.DATA_LF : State.SIZE;
+            }
+            case DATA_LF -> {
+                if (c != '\n') {
+                    return Result.MALFORMED;
+                }
+                state = State.SIZE;
+            }
+            case TRAILER_START -> state = c == '\r' ? State.LAST_LF : c == '\n' ? State.DONE : State.TRAILER;
+            case TRAILER -> {
+                if (c == '\n') {
+                    state = State.TRAILER_START;
+                }
+            }
+            case LAST_LF -> {
+                if (c != '\n') {
+                    return Result.MALFORMED;
+                }
+                state = State.DONE;
+            }
+            case DATA, DONE -> throw new AssertionError(state);
+        }
+        // one-byte chunks carry five bytes of framing each: allow for them, but not for endless extensions and trailers
+        return framingBytes > FRAMING_BYTES_MAX + 8 * bytesRead ? Result.MALFORMED : Result.MORE;
+    }
+
+    private void endOfSize() {
+        state = bytesLeft == 0 ? State.TRAILER_START : State.DATA;
+        sizeDigits = 0;
+    }
+}

@@ -1,0 +1,209 @@
+package kv.http;
+
+import java.util.Arrays;
+import kv.http.Request.Method;
+import kv.http.Request.Target;
+
+/// Reads the head of a request, from its first byte to the empty line, out of a buffer. Bytes in, a filled [Request] out;
+/// no I/O, no state of its own.
+///
+/// ```
+/// PUT /v0/entity?id=K HTTP/1.1 CRLF      method SP target SP version
+/// Content-Length: 5 CRLF                 name ":" value; four names matter, the others are only checked
+/// CRLF
+/// ```
+///
+/// A line may end in LF alone (RFC 9112, 2.2). Folded lines, white space before a colon, control characters and two answers
+/// to the question where the body ends are refused: proxies and servers that guess differently can be made to disagree
+/// about where a request begins.
+final class RequestParser {
+    static final int INCOMPLETE = -1;
+    /// of a line: the request is rejected for good; no offset after a line is 0
+    private static final int REFUSED = 0;
+    private static final int HEADERS_MAX = 100;
+
+    private static final byte[] ENTITY = Ascii.bytes("/v0/entity");
+    private static final byte[] ENTITIES = Ascii.bytes("/v0/entities");
+    private static final byte[] STATUS = Ascii.bytes("/v0/status");
+    private static final byte[] METRICS = Ascii.bytes("/metrics");
+    private static final byte[] ID = Ascii.bytes("id");
+    private static final byte[] START = Ascii.bytes("start");
+    private static final byte[] END = Ascii.bytes("end");
+    private static final byte[] GET = Ascii.bytes("GET");
+    private static final byte[] PUT = Ascii.bytes("PUT");
+    private static final byte[] DELETE = Ascii.bytes("DELETE");
+    private static final byte[] HEAD = Ascii.bytes("HEAD");
+    private static final byte[] HTTP_1 = Ascii.bytes("HTTP/1.");
+    private static final byte[] SCHEME = Ascii.bytes("http://");
+
+    private RequestParser() {}
+
+    /// The offset after the head that starts at `from`, or [#INCOMPLETE] when `[from, to)` does not hold all of it. A head
+    /// that cannot be read is a rejection for good in `request`; the offset is then `to`.
+    static int parse(byte[] b, int from, int to, Request request) {
+        int at = from;
+        while (at < to && (b[at] == '\r' || b[at] == '\n')) {
+            at++; // RFC 9112, 2.2: some clients end a body with an empty line that they do not count
+        }
+        request.clear();
+        int next = requestLine(b, at, to, request);
+        for (int headers = 0; next > 0 && next < to; headers++) {
+            if (b[next] == '\n') {
+                return next + 1;
+            }
+            if (b[next] == '\r') {
+                if (next + 1 == to) {
+                    return INCOMPLETE;
+                }
+                if (b[next + 1] == '\n') {
+                    return next + 2;
+                }
+            }
+            if (headers == HEADERS_MAX) {
+                request.rejectForGood(Answer.HEAD_TOO_LARGE);
+                return to;
+            }
+            next = header(b, next, to, request);
+        }
+        return next == REFUSED ? to : INCOMPLETE;
+    }
+
+    /// The offset after the line, [#INCOMPLETE] or [#REFUSED].
+    private static int requestLine(byte[] b, int from, int to, Request request) {
+        int at = from;
+        while (at < to && Ascii.isToken(b[at])) {
+            at++;
+        }
+        if (at == to) {
+            return INCOMPLETE;
+        }
+        if (at == from || b[at] != ' ') {
+            return malformed(request);
+        }
+        request.method = method(b, from, at);
+
+        int target = at + 1;
+        int query = 0;
+        for (at = target; at < to && b[at] != ' '; at++) {
+            if (b[at] == '?' && query == 0) {
+                query = at + 1;
+            } else if (Ascii.isControl(b[at]) || b[at] == '#') {
+                return malformed(request);
+            }
+        }
+        int targetEnd = at;
+        int versionEnd = at + 1 + HTTP_1.length + 1;
+        if (versionEnd >= to) {
+            return Ascii.lineEnd(b, at, to) < 0 ? INCOMPLETE : malformed(request);
+        }
+        if (targetEnd == target) {
+            return malformed(request);
+        }
+        if (!Arrays.equals(b, at + 1, versionEnd - 1, HTTP_1, 0, HTTP_1.length)) {
+            boolean http = Arrays.equals(b, at + 1, at + 6, HTTP_1, 0, 5);
+            request.rejectForGood(http ? Answer.VERSION_UNKNOWN : Answer.MALFORMED_REQUEST);
+            return REFUSED;
+        }
+        int minor = b[versionEnd - 1];
+        if (minor < '0' || minor > '9') {
+            return malformed(request);
+        }
+        request.http11 = minor > '0';
+        request.keepAlive = request.http11;
+        at = b[versionEnd] == '\r' ? versionEnd + 1 : versionEnd;
+        if (at == to) {
+            return INCOMPLETE;
+        }
+        if (b[at] != '\n') {
+            return malformed(request);
+        }
+        route(b, target, query == 0 ? targetEnd : query - 1, query == 0 ? targetEnd : query, targetEnd, request);
+        return at + 1;
+    }
+
+    private static Method method(byte[] b, int from, int to) {
+        if (Ascii.equal(b, from, to, GET)) {
+            return Method.GET;
+        }
+        if (Ascii.equal(b, from, to, PUT)) {
+            return Method.PUT;
+        }
+        if (Ascii.equal(b, from, to, DELETE)) {
+            return Method.DELETE;
+        }
+        return Ascii.equal(b, from, to, HEAD) ? Method.HEAD : Method.OTHER;
+    }
+
+    private static void route(byte[] b, int from, int pathEnd, int query, int to, Request request) {
+        int path = from;
+        if (b[from] != '/' && pathEnd - from > SCHEME.length && Ascii.equal(b, from, from + SCHEME.length, SCHEME)) {
+            path = from + SCHEME.length; // absolute form, as sent to proxies: the host does not matter
+            while (path < pathEnd && b[path] != '/') {
+                path++;
+            }
+        }
+        if (Ascii.equal(b, path, pathEnd, ENTITY)) {
+            request.target = Target.ENTITY;
+            if (request.method == Method.HEAD || request.method == Method.OTHER) {
+                request.reject(Answer.ENTITY_METHOD);
+                return;
+            }
+            request.key = key(ID, b, query, to, Answer.ID_MISSING, request);
+            return;
+        }
+        request.target = Ascii.equal(b, path, pathEnd, ENTITIES)
+                ? Target.ENTITIES
+                : Ascii.equal(b, path, pathEnd, STATUS)
+                        ? Target.STATUS
+                        : Ascii.equal(b, path, pathEnd, METRICS) ? Target.METRICS : Target.OTHER;
+        if (request.target == Target.OTHER) {
+            request.reject(Answer.UNKNOWN_PATH);
+        } else if (request.method != Method.GET) {
+            request.reject(Answer.READ_ONLY);
+        } else if (request.target == Target.ENTITIES) {
+            request.key = key(START, b, query, to, Answer.START_MISSING, request);
+            if (RequestKey.find(END, b, query, to) >= 0) {
+                request.end = key(END, b, query, to, Answer.END_EMPTY, request);
+            }
+        }
+    }
+
+    private static byte[] key(byte[] name, byte[] b, int query, int to, Answer missing, Request request) {
+        long found = RequestKey.find(name, b, query, to);
+        int from = (int) (found >>> 32);
+        int end = (int) found;
+        if (found < 0 || from == end) {
+            request.reject(missing);
+            return null;
+        }
+        return RequestKey.decode(b, from, end, request);
+    }
+
+    /// As [#requestLine].
+    private static int header(byte[] b, int from, int to, Request request) {
+        int colon = from;
+        while (colon < to && Ascii.isToken(b[colon])) {
+            colon++;
+        }
+        int end = Ascii.lineEnd(b, colon, to);
+        if (end < 0) {
+            return INCOMPLETE;
+        }
+        if (colon == from || b[colon] != ':') {
+            return malformed(request);
+        }
+        int last = b[end - 1] == '\r' ? end - 1 : end;
+        for (int i = colon + 1; i < last; i++) {
+            if (Ascii.isControl(b[i]) && b[i] != '\t') {
+                return malformed(request);
+            }
+        }
+        HeaderParser.read(b, from, colon, last, request);
+        return request.rejectedForGood ? REFUSED : end + 1;
+    }
+
+    private static int malformed(Request request) {
+        request.rejectForGood(Answer.MALFORMED_REQUEST);
+        return REFUSED;
+    }
+}

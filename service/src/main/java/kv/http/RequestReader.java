@@ -1,0 +1,183 @@
+package kv.http;
+
+import java.util.Arrays;
+
+/// Turns the bytes of a connection, in whatever pieces they arrive, into requests. No I/O: the connection hands in what it
+/// has, and acts on what comes back.
+///
+/// ```
+///            ┌──── head ────┐        ┌───── body ─────┐
+///  bytes ──► │ RequestParser │ ─────► │  RequestBody   │ ──► REQUEST
+///            └──────┬───────┘        └───────┬────────┘
+///                   └──► REJECTED ◄──────────┘   the body is then read and dropped, if it is not too long
+/// ```
+final class RequestReader {
+    enum Event {
+        /// call again with the bytes from [#position] on and more behind them
+        MORE,
+        /// [#request] is complete
+        REQUEST,
+        /// the client waits for "100 Continue" before it sends the body
+        EXPECTS_CONTINUE,
+        /// answer `request().rejection`; go on only if `request().keepAlive`
+        REJECTED
+    }
+
+    static final int HEAD_BYTES_MAX = 16 << 10;
+    /// A refused body is read to its end, so that the connection can go on, up to this many bytes.
+    static final long DISCARD_BYTES_MAX = 16 << 20;
+
+    private final Request request = new Request();
+    private final RequestBody body;
+    private final long valueBytesMax;
+    private boolean inBody;
+    private boolean answered;
+    private boolean mayContinue;
+    private int headBytesSeen;
+    private int position;
+
+    RequestReader(MemoryBudget budget, int valueBytesMax) {
+        this.body = new RequestBody(budget, valueBytesMax);
+        this.valueBytesMax = valueBytesMax;
+    }
+
+    Request request() {
+        return request;
+    }
+
+    int position() {
+        return position;
+    }
+
+    /// True between two requests, as far as this reader knows.
+    boolean isIdle() {
+        return !inBody;
+    }
+
+    /// Gives back what the last request's body took.
+    void release() {
+        body.drop();
+    }
+
+    Event read(byte[] b, int from, int to) {
+        position = from;
+        if (!inBody) {
+            Event event = readHead(b, from, to);
+            if (event != null) {
+                return event;
+            }
+        }
+        return readBody(b, position, to);
+    }
+
+    /// Null when a body is to be read next.
+    private Event readHead(byte[] b, int from, int to) {
+        if (headBytesSeen > 0 && !holdsLineFeed(b, from + headBytesSeen, to)) {
+            return moreHead(b, from, to);
+        }
+        int next = RequestParser.parse(b, from, to, request);
+        if (next == RequestParser.INCOMPLETE) {
+            return moreHead(b, from, to);
+        }
+        headBytesSeen = 0;
+        position = next;
+        if (request.rejectedForGood) {
+            return Event.REJECTED;
+        }
+        boolean put = request.method == Request.Method.PUT && request.target == Request.Target.ENTITY;
+        if (request.contentLength > (put ? valueBytesMax : DISCARD_BYTES_MAX)) {
+            request.reject(Answer.VALUE_TOO_LARGE);
+        }
+        boolean hasBody = request.chunked || request.contentLength > 0;
+        if (!hasBody) {
+            return request.rejection == null ? Event.REQUEST : Event.REJECTED;
+        }
+        if (request.rejection == null && put && !request.chunked && to - next >= request.contentLength) {
+            position = next + (int) request.contentLength;
+            request.value = Arrays.copyOfRange(b, next, position);
+            return Event.REQUEST;
+        }
+        answered = request.rejection != null;
+        if (answered && (request.expectContinue || request.contentLength > DISCARD_BYTES_MAX)) {
+            // the client may or may not send the body that it asked about: what comes next is ambiguous
+            request.keepAlive = false;
+            return Event.REJECTED;
+        }
+        inBody = true;
+        mayContinue = request.expectContinue;
+        body.start(request.chunked, request.contentLength, put && !answered);
+        return answered ? Event.REJECTED : null;
+    }
+
+    private Event moreHead(byte[] b, int from, int to) {
+        if (to - from >= HEAD_BYTES_MAX) {
+            request.clear();
+            request.rejectForGood(holdsLineFeed(b, from, to) ? Answer.HEAD_TOO_LARGE : Answer.TARGET_TOO_LONG);
+            return Event.REJECTED;
+        }
+        headBytesSeen = to - from;
+        return Event.MORE;
+    }
+
+    private Event readBody(byte[] b, int from, int to) {
+        if (from == to && mayContinue) {
+            mayContinue = false;
+            return Event.EXPECTS_CONTINUE;
+        }
+        mayContinue = false;
+        RequestBody.Result result = body.read(b, from, to);
+        position = body.position();
+        return switch (result) {
+            case MORE -> body.bytesRead() > DISCARD_BYTES_MAX && (answered || !isPut())
+                    ? giveUp()
+                    : Event.MORE;
+            case COMPLETE -> {
+                inBody = false;
+                if (answered) {
+                    answered = false;
+                    yield position < to ? read(b, position, to) : Event.MORE;
+                }
+                request.value = body.bytes();
+                yield Event.REQUEST;
+            }
+            case TOO_LARGE -> refuse(Answer.VALUE_TOO_LARGE);
+            case MEMORY_FULL -> refuse(Answer.MEMORY_FULL);
+            case MALFORMED -> {
+                body.drop();
+                inBody = false;
+                position = to;
+                request.rejectForGood(Answer.MALFORMED_CHUNK);
+                yield Event.REJECTED;
+            }
+        };
+    }
+
+    private boolean isPut() {
+        return request.method == Request.Method.PUT && request.target == Request.Target.ENTITY;
+    }
+
+    /// Answers now and drops the rest of the body as it comes.
+    private Event refuse(Answer answer) {
+        body.discard();
+        request.reject(answer);
+        answered = !body.isComplete();
+        inBody = answered;
+        return Event.REJECTED;
+    }
+
+    /// A body that was already refused does not end.
+    private Event giveUp() {
+        inBody = false;
+        request.rejectForGood(answered ? null : Answer.VALUE_TOO_LARGE);
+        return Event.REJECTED;
+    }
+
+    private static boolean holdsLineFeed(byte[] b, int from, int to) {
+        for (int i = from; i < to; i++) {
+            if (b[i] == '\n') {
+                return true;
+            }
+        }
+        return false;
+    }
+}

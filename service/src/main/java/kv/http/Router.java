@@ -1,0 +1,168 @@
+package kv.http;
+
+import kv.lsm.RangeCursor;
+import kv.lsm.Store;
+import kv.lsm.StoreClosedException;
+import kv.lsm.StoreFailedException;
+import kv.lsm.WriteStalledException;
+import one.profiler.Span;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/// From a request to its answer: which endpoint, which call of the store, which status. Never throws; an error that a
+/// client cannot have caused is logged, at most one a second.
+///
+/// While async-profiler records, every request is a span named by method and endpoint, so that a flame graph or heat map
+/// can be cut to one kind of request; otherwise a span costs one read of a static field.
+final class Router {
+    private static final Logger log = LoggerFactory.getLogger(Router.class);
+    private static final long LOG_INTERVAL_NANOS = 1_000_000_000;
+
+    private final MemoryBudget budget;
+    private final HttpMetrics metrics;
+    private volatile Store store;
+    private volatile boolean stopping;
+    private volatile long loggedNanos = System.nanoTime() - LOG_INTERVAL_NANOS;
+
+    Router(MemoryBudget budget, HttpMetrics metrics) {
+        this.budget = budget;
+        this.metrics = metrics;
+    }
+
+    /// From now on requests are served from `openStore`; before, they are answered 503.
+    void ready(Store openStore) {
+        store = openStore;
+    }
+
+    /// From now on the status is 503 and every answer closes its connection.
+    void stopping() {
+        stopping = true;
+    }
+
+    boolean isStopping() {
+        return stopping;
+    }
+
+    void answer(Request request, Output out) {
+        int mark = out.mark();
+        long span = Span.start();
+        try {
+            route(request, out);
+        } catch (WriteStalledException e) {
+            replace(out, mark, Answer.STALLED, request);
+        } catch (StoreClosedException e) {
+            replace(out, mark, Answer.STOPPING, request);
+        } catch (StoreFailedException e) {
+            logRarely(request, e);
+            replace(out, mark, Answer.WRITES_REFUSED, request);
+        } catch (Throwable e) {
+            logRarely(request, e);
+            replace(out, mark, Answer.FAILED, request);
+        }
+        if (span != 0) {
+            Span.endIfProfiled(span, spanName(request));
+        }
+        metrics.count(request, out.status());
+    }
+
+    /// Answers without a call of the store.
+    void refuse(Answer answer, Request request, Output out) {
+        out.answer(answer, request);
+        metrics.count(request, answer.status());
+    }
+
+    private void route(Request request, Output out) {
+        switch (request.target) {
+            case ENTITY -> {
+                Store opened = store;
+                if (opened == null) {
+                    out.answer(Answer.STARTING, request);
+                } else {
+                    entity(opened, request, out);
+                }
+            }
+            case ENTITIES -> {
+                Store opened = store;
+                if (opened == null) {
+                    out.answer(Answer.STARTING, request);
+                } else {
+                    entities(opened, request, out);
+                }
+            }
+            case STATUS -> out.answer(stopping ? Answer.STOPPING : store == null ? Answer.STARTING : Answer.READY, request);
+            case METRICS -> metrics.write(store, request, out);
+            case OTHER -> out.answer(Answer.UNKNOWN_PATH, request);
+        }
+    }
+
+    private static void entity(Store store, Request request, Output out) {
+        switch (request.method) {
+            case GET -> {
+                byte[] value = store.get(request.key);
+                if (value == null) {
+                    out.answer(Answer.NOT_FOUND, request);
+                } else {
+                    out.value(value, request);
+                }
+            }
+            case PUT -> {
+                store.put(request.key, request.value);
+                out.answer(Answer.CREATED, request);
+            }
+            case DELETE -> {
+                store.delete(request.key);
+                out.answer(Answer.ACCEPTED, request);
+            }
+            case HEAD, OTHER -> out.answer(Answer.ENTITY_METHOD, request);
+        }
+    }
+
+    private void entities(Store store, Request request, Output out) {
+        if (!budget.tryTake(RangeStream.BUFFER_BYTES)) {
+            out.answer(Answer.MEMORY_FULL, request);
+            return;
+        }
+        RangeCursor cursor = null;
+        try {
+            cursor = store.range(request.key, request.end);
+            if (!request.http11) {
+                request.keepAlive = false; // the end of the connection is the end of the answer
+            }
+            out.stream(new RangeStream(cursor, budget, request));
+            cursor = null;
+        } finally {
+            if (out.stream() == null) {
+                budget.giveBack(RangeStream.BUFFER_BYTES);
+            }
+            if (cursor != null) {
+                cursor.close();
+            }
+        }
+    }
+
+    private static void replace(Output out, int mark, Answer answer, Request request) {
+        out.backTo(mark);
+        out.answer(answer, request);
+    }
+
+    private void logRarely(Request request, Throwable e) {
+        long now = System.nanoTime();
+        if (now - loggedNanos >= LOG_INTERVAL_NANOS) {
+            loggedNanos = now;
+            log.error("request failed: method={}, target={}", request.method, request.target, e);
+        }
+    }
+
+    private static String spanName(Request request) {
+        return switch (request.target) {
+            case ENTITY -> switch (request.method) {
+                case GET -> "GET /v0/entity";
+                case PUT -> "PUT /v0/entity";
+                case DELETE -> "DELETE /v0/entity";
+                case HEAD, OTHER -> "other";
+            };
+            case ENTITIES -> "GET /v0/entities";
+            case STATUS, METRICS, OTHER -> "other";
+        };
+    }
+}

@@ -1,0 +1,85 @@
+package kv.lsm;
+
+import java.io.IOException;
+import java.util.List;
+
+/// The one place where the set of tables changes: first in the manifest, then for readers, then old files are deleted.
+///
+/// Thread-safe; changes are made one after the other, each from the version that the one before left.
+final class Catalog {
+    /// From this size on the manifest is replaced by one with a single edit.
+    private static final long MANIFEST_BYTES_MAX = 4 << 20;
+
+    private final StoreFiles files;
+    private final Views views;
+    private Manifest manifest;
+    private Version version;
+
+    Catalog(StoreFiles files, Views views, Manifest manifest, Version version) {
+        this.files = files;
+        this.views = views;
+        this.manifest = manifest;
+        this.version = version;
+    }
+
+    synchronized Version version() {
+        return version;
+    }
+
+    /// Publishes the tables of the oldest frozen memtable and deletes its log.
+    synchronized void flushed(Memtable memtable, List<NewTable> tables) throws IOException {
+        Memtable next = views.current().memtablesOldestFirst().get(1);
+        append(List.of(), metadata(tables), next);
+        views.flushed(memtable, version, tables);
+        if (isLogged(memtable)) {
+            files.delete(FileNames.log(memtable.logNumber()));
+        }
+    }
+
+    /// Publishes the result of a compaction and deletes the tables that it replaced.
+    synchronized void compacted(List<TableMetadata> inputs, List<NewTable> outputs) throws IOException {
+        append(inputs.stream().map(TableMetadata::number).toList(), metadata(outputs), oldestMemtable());
+        views.compacted(version, outputs);
+        for (TableMetadata input : inputs) {
+            files.delete(FileNames.table(input.number()));
+        }
+    }
+
+    /// Publishes that a table belongs to another level now.
+    synchronized void moved(TableMetadata table, int level) throws IOException {
+        append(List.of(table.number()), List.of(table.movedTo(level, 0)), oldestMemtable());
+        views.compacted(version, List.of());
+    }
+
+    private Memtable oldestMemtable() {
+        return views.current().memtablesOldestFirst().getFirst();
+    }
+
+    private boolean isLogged(Memtable memtable) {
+        return memtable.isReplayed() || files.options().wal() != WalMode.NONE;
+    }
+
+    private static List<TableMetadata> metadata(List<NewTable> tables) {
+        return tables.stream().map(NewTable::metadata).toList();
+    }
+
+    private void append(List<Long> removed, List<TableMetadata> added, Memtable firstNeeded) throws IOException {
+        long firstLog = firstNeeded.logNumber();
+        boolean logged = isLogged(firstNeeded);
+        VersionEdit edit = new VersionEdit(firstLog, logged, files.nextNumber(), removed, added);
+        Version next = version.apply(edit);
+        manifest.append(edit);
+        version = next;
+        if (manifest.bytes() > MANIFEST_BYTES_MAX) {
+            manifest.close();
+            manifest = Manifest.replace(
+                    files.disk(),
+                    files.directory(),
+                    new VersionEdit(firstLog, logged, files.nextNumber(), List.of(), version.tables()));
+        }
+    }
+
+    synchronized void close() throws IOException {
+        manifest.close();
+    }
+}

@@ -1,0 +1,59 @@
+package kv.lsm;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.function.BooleanSupplier;
+import kv.lsm.memory.EntryIterator;
+import kv.lsm.table.SSTable;
+
+/// Carries out one [CompactionChoice]: merges the inputs into new tables. Reads and writes go on meanwhile.
+final class CompactionJob {
+    /// How many entries are merged between two looks at whether to stop.
+    private static final int ENTRIES_BETWEEN_CHECKS = 1 << 10;
+
+    private final StoreFiles files;
+    private final ReadView view;
+    private final CompactionChoice choice;
+
+    /// @param view has the input tables open and is retained by the caller
+    CompactionJob(StoreFiles files, ReadView view, CompactionChoice choice) {
+        this.files = files;
+        this.view = view;
+        this.choice = choice;
+    }
+
+    /// The new tables, which the caller releases, or null when told to stop.
+    List<NewTable> run(BooleanSupplier stop) throws IOException {
+        Tombstones tombstones = new Tombstones(view.version(), choice);
+        try (EntryIterator entries = merged();
+                RunWriter writer = new RunWriter(files, choice.outputLevel(), choice.outputRun())) {
+            for (int untilCheck = 0; entries.next(); untilCheck--) {
+                if (untilCheck == 0) {
+                    if (stop.getAsBoolean()) {
+                        return null;
+                    }
+                    untilCheck = ENTRIES_BETWEEN_CHECKS;
+                }
+                boolean dead = entries.valueLength() == EntryIterator.TOMBSTONE
+                        && tombstones.isUseless(entries.keyAddress(), entries.keyLength());
+                if (!dead) {
+                    writer.add(entries);
+                }
+            }
+            return writer.finish();
+        }
+    }
+
+    private EntryIterator merged() {
+        List<EntryIterator> sources = new ArrayList<>();
+        for (Run input : choice.inputs()) {
+            SSTable[] tables = input.tables().stream()
+                    .map(table -> view.table(table.number()))
+                    .toArray(SSTable[]::new);
+            sources.add(new RunIterator(Arrays.asList(tables), null));
+        }
+        return new MergingIterator(sources);
+    }
+}

@@ -1,0 +1,112 @@
+package kv.lsm;
+
+import java.util.ArrayList;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.LongAdder;
+import kv.lsm.memory.Allocator;
+import kv.lsm.table.SSTable;
+
+/// The counters behind [StoreMetrics]. Thread-safe.
+final class Counters {
+    final LongAdder gets = new LongAdder();
+    final LongAdder puts = new LongAdder();
+    final LongAdder deletes = new LongAdder();
+    final LongAdder ranges = new LongAdder();
+    final LongAdder userBytes = new LongAdder();
+    final LongAdder bloomChecks = new LongAdder();
+    final LongAdder bloomNegatives = new LongAdder();
+    final LongAdder blockReads = new LongAdder();
+    final LongAdder flushes = new LongAdder();
+    final LongAdder flushBytes = new LongAdder();
+    final LongAdder flushNanos = new LongAdder();
+    final LongAdder compactions = new LongAdder();
+    final LongAdder compactionBytesRead = new LongAdder();
+    final LongAdder compactionBytesWritten = new LongAdder();
+    final LongAdder compactionNanos = new LongAdder();
+    final LongAdder walBytes = new LongAdder();
+    final LongAdder walSyncs = new LongAdder();
+    final LongAdder walSyncNanos = new LongAdder();
+    final AtomicInteger openCursors = new AtomicInteger();
+    private final Map<StallCause, LongAdder> stalls = adders();
+    private final Map<StallCause, LongAdder> stallNanos = adders();
+
+    private static Map<StallCause, LongAdder> adders() {
+        Map<StallCause, LongAdder> adders = new EnumMap<>(StallCause.class);
+        for (StallCause cause : StallCause.values()) {
+            adders.put(cause, new LongAdder());
+        }
+        return adders;
+    }
+
+    void countTableReads(int checks, int negatives, int reads) {
+        if (checks > 0) {
+            bloomChecks.add(checks);
+        }
+        if (negatives > 0) {
+            bloomNegatives.add(negatives);
+        }
+        if (reads > 0) {
+            blockReads.add(reads);
+        }
+    }
+
+    void stalled(StallCause cause, long nanos) {
+        stalls.get(cause).increment();
+        stallNanos.get(cause).add(nanos);
+    }
+
+    Map<StallCause, StoreMetrics.Stalls> stalls() {
+        Map<StallCause, StoreMetrics.Stalls> result = new EnumMap<>(StallCause.class);
+        stalls.forEach((cause, count) ->
+                result.put(cause, new StoreMetrics.Stalls(count.sum(), stallNanos.get(cause).sum())));
+        return result;
+    }
+
+    StoreMetrics snapshot(ReadView view, Allocator allocator, StoreMetrics.Recovery recovery) {
+        List<Memtable> memtables = view.memtablesOldestFirst();
+        return new StoreMetrics(
+                gets.sum(),
+                puts.sum(),
+                deletes.sum(),
+                ranges.sum(),
+                userBytes.sum(),
+                bloomChecks.sum(),
+                bloomNegatives.sum(),
+                blockReads.sum(),
+                flushes.sum(),
+                flushBytes.sum(),
+                flushNanos.sum(),
+                compactions.sum(),
+                compactionBytesRead.sum(),
+                compactionBytesWritten.sum(),
+                compactionNanos.sum(),
+                walBytes.sum(),
+                walSyncs.sum(),
+                walSyncNanos.sum(),
+                stalls(),
+                levels(view.version()),
+                memtables.stream().mapToLong(Memtable::bytes).sum(),
+                view.frozenCount(),
+                allocator.allocatedBytes(),
+                view.openTables().values().stream().mapToLong(SSTable::mappedBytes).sum()
+                        + memtables.stream().mapToLong(Memtable::mappedBytes).sum(),
+                openCursors.get(),
+                recovery);
+    }
+
+    private static List<StoreMetrics.Level> levels(Version version) {
+        List<StoreMetrics.Level> levels = new ArrayList<>();
+        for (int level = 0; level <= version.deepestLevel(); level++) {
+            List<Run> runs = version.level(level);
+            int tables = runs.stream().mapToInt(run -> run.tables().size()).sum();
+            long bytes = runs.stream().mapToLong(Run::bytes).sum();
+            if (tables > 0) {
+                levels.add(new StoreMetrics.Level(level, runs.size(), tables, bytes));
+            }
+        }
+        return levels;
+    }
+}

@@ -1,0 +1,134 @@
+package kv.lsm;
+
+import java.io.IOException;
+import java.util.List;
+import kv.lsm.memory.EntryIterator;
+
+/// The thread that writes frozen memtables to tables of level 0, the oldest first, and gets the next log ready before.
+final class Flusher {
+    private final StoreFiles files;
+    private final LogSupply logs;
+    private final Views views;
+    private final Catalog catalog;
+    private final Failure failure;
+    private final Counters counters;
+    private final Runnable flushed;
+    private final Thread thread;
+    private boolean work;
+    private boolean stopping;
+    private boolean drain;
+
+    /// @param flushed called after each flush and when writing has failed
+    Flusher(
+            StoreFiles files,
+            LogSupply logs,
+            Views views,
+            Catalog catalog,
+            Failure failure,
+            Counters counters,
+            Runnable flushed) {
+        this.files = files;
+        this.logs = logs;
+        this.views = views;
+        this.catalog = catalog;
+        this.failure = failure;
+        this.counters = counters;
+        this.flushed = flushed;
+        thread = Threads.start("kv-flush", this::run);
+    }
+
+    private void run() {
+        while (waitForWork()) {
+            try {
+                do {
+                    logs.prepare(); // first, or writers would wait for it
+                } while (mayGoOn() && flushOldest());
+            } catch (IOException | RuntimeException | Error e) { // writers would wait for ever
+                failure.set("a flush failed", e);
+                flushed.run();
+            }
+        }
+    }
+
+    private synchronized boolean waitForWork() {
+        while (!work && !stopping) {
+            try {
+                wait();
+            } catch (InterruptedException e) {
+                throw new AssertionError("nobody interrupts the store's threads", e);
+            }
+        }
+        boolean hasWork = work;
+        work = false;
+        return hasWork && (!stopping || drain);
+    }
+
+    private synchronized boolean mayGoOn() {
+        return (!stopping || drain) && !failure.isSet();
+    }
+
+    /// Tells the thread that a memtable was frozen, or soon will be.
+    synchronized void wake() {
+        work = true;
+        notifyAll();
+    }
+
+    /// False when no memtable is frozen.
+    private boolean flushOldest() throws IOException {
+        ReadView view = views.retain();
+        try {
+            Memtable memtable = view.oldestFrozen();
+            if (memtable == null) {
+                return false;
+            }
+            flush(memtable);
+            flushed.run();
+            return true;
+        } finally {
+            view.release();
+        }
+    }
+
+    private void flush(Memtable memtable) throws IOException {
+        StoreEvents.Flush event = new StoreEvents.Flush();
+        event.begin();
+        long start = System.nanoTime();
+        List<NewTable> tables = write(memtable);
+        try {
+            catalog.flushed(memtable, tables);
+        } finally {
+            tables.forEach(table -> table.table().release());
+        }
+        long bytes = tables.stream().mapToLong(table -> table.metadata().bytes()).sum();
+        counters.flushes.increment();
+        counters.flushBytes.add(bytes);
+        counters.flushNanos.add(System.nanoTime() - start);
+        event.memtableBytes = memtable.bytes();
+        event.bytesWritten = bytes;
+        event.entries = tables.stream().mapToLong(table -> table.metadata().entries()).sum();
+        event.commit();
+    }
+
+    private List<NewTable> write(Memtable memtable) throws IOException {
+        try (EntryIterator entries = memtable.iterator(null, Long.MAX_VALUE);
+                RunWriter writer = new RunWriter(files, 0, files.newNumber())) {
+            while (entries.next()) {
+                writer.add(entries);
+            }
+            return writer.finish();
+        }
+    }
+
+    /// Ends the thread.
+    ///
+    /// @param drain true to flush all frozen memtables first; false to end after the flush under way
+    void stop(boolean drain) {
+        synchronized (this) {
+            stopping = true;
+            this.drain = drain;
+            work |= drain;
+            notifyAll();
+        }
+        Threads.join(thread);
+    }
+}

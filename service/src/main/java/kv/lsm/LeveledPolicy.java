@@ -1,0 +1,89 @@
+package kv.lsm;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Optional;
+
+/// [CompactionPolicyKind#LEVELED]: keeps each level from 1 on one run within its target size.
+///
+/// The level that exceeds its target by the largest factor goes first. From level 0 all runs go together with what they
+/// overlap in level 1; from another level the table that overlaps least of the next level for its size.
+///
+/// @param level0Runs      runs of level 0 that start a compaction
+/// @param level1Bytes     target of level 1
+/// @param levelMultiplier ratio of the targets of two levels
+record LeveledPolicy(int level0Runs, long level1Bytes, int levelMultiplier) implements CompactionPolicy {
+    /// Tables never leave this level.
+    static final int LEVEL_MAX = 6;
+
+    @Override
+    public Optional<CompactionChoice> choose(Version version) {
+        int best = -1;
+        double bestScore = 1;
+        for (int level = 0; level < LEVEL_MAX; level++) {
+            double score = score(version, level);
+            if (score >= bestScore) {
+                best = level;
+                bestScore = score;
+            }
+        }
+        return switch (best) {
+            case -1 -> Optional.empty();
+            case 0 -> Optional.of(fromLevel0(version));
+            default -> Optional.of(fromLevel(version, best));
+        };
+    }
+
+    private double score(Version version, int level) {
+        List<Run> runs = version.level(level);
+        if (level == 0) {
+            return (double) runs.size() / level0Runs;
+        }
+        long bytes = runs.stream().mapToLong(Run::bytes).sum();
+        // a level that just reached its target is as it should be
+        return bytes <= targetBytes(level) ? 0 : bytes / targetBytes(level);
+    }
+
+    double targetBytes(int level) {
+        return level1Bytes * Math.pow(levelMultiplier, level - 1.0);
+    }
+
+    private static CompactionChoice fromLevel0(Version version) {
+        List<Run> inputs = new ArrayList<>(version.level(0));
+        List<TableMetadata> tables =
+                inputs.stream().flatMap(run -> run.tables().stream()).toList();
+        byte[] first = tables.stream().map(TableMetadata::smallest).min(Arrays::compareUnsigned).orElseThrow();
+        byte[] last = tables.stream().map(TableMetadata::largest).max(Arrays::compareUnsigned).orElseThrow();
+        addOverlapping(version, 1, first, last, inputs);
+        return new CompactionChoice(inputs, 1, 0, "level0_runs");
+    }
+
+    private static CompactionChoice fromLevel(Version version, int level) {
+        TableMetadata table = version.level(level).getFirst().tables().stream()
+                .min(Comparator.comparingDouble(candidate -> overlap(version, level + 1, candidate)))
+                .orElseThrow();
+        List<Run> inputs = new ArrayList<>(List.of(new Run(level, 0, List.of(table))));
+        addOverlapping(version, level + 1, table.smallest(), table.largest(), inputs);
+        return new CompactionChoice(inputs, level + 1, 0, "level_bytes");
+    }
+
+    /// Bytes of `level` that have to be rewritten per byte of the table.
+    private static double overlap(Version version, int level, TableMetadata table) {
+        long bytes = version.level(level).stream()
+                .flatMap(run -> run.overlapping(table.smallest(), table.largest()).stream())
+                .mapToLong(TableMetadata::bytes)
+                .sum();
+        return (double) bytes / table.bytes();
+    }
+
+    private static void addOverlapping(Version version, int level, byte[] first, byte[] last, List<Run> inputs) {
+        for (Run run : version.level(level)) {
+            List<TableMetadata> overlapping = run.overlapping(first, last);
+            if (!overlapping.isEmpty()) {
+                inputs.add(new Run(level, run.number(), overlapping));
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+package kv.lsm;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import kv.lsm.disk.ReadFile;
+import kv.lsm.log.WriteAheadLogFormat;
+import kv.lsm.log.WriteAheadLogReader;
+
+/// Turns the write-ahead logs found on opening into frozen memtables.
+///
+/// The logs are read as one: each names the one before it and where that ended. When a log broke off early because its end was
+/// never synced, the later ones are dropped with it, so that what is recovered is always a prefix of what was written.
+final class LogReplay {
+    /// A log file, mapped.
+    private record Log(long number, Path path, ReadFile file, long address) {
+        WriteAheadLogReader reader() {
+            return new WriteAheadLogReader(path, address, file.bytes());
+        }
+    }
+
+    private final StoreFiles files;
+    private final List<Log> logs = new ArrayList<>();
+    private final List<Memtable> memtables = new ArrayList<>();
+    private final List<Long> worthless = new ArrayList<>();
+    /// Numbers of the logs whose file a memtable closes.
+    private final Set<Long> owned = new HashSet<>();
+    private long records;
+    private long droppedBytes;
+    /// Where the logs broke off, or null.
+    private CorruptionException brokenIfSynced;
+
+    private LogReplay(StoreFiles files) {
+        this.files = files;
+    }
+
+    /// What the logs held.
+    ///
+    /// @param memtables    oldest first; the caller releases them
+    /// @param worthless    numbers of logs without a usable record, to be deleted before a new log is started
+    record Result(List<Memtable> memtables, List<Long> worthless, long records, long droppedBytes) {}
+
+    /// Replays the logs with these numbers, ascending.
+    ///
+    /// @param firstNeeded the lowest number of a log that may not be missing
+    /// @throws CorruptionException when a log is damaged or one in between is missing
+    static Result run(StoreFiles files, List<Long> numbers, long firstNeeded) throws IOException {
+        LogReplay replay = new LogReplay(files);
+        try {
+            for (long number : numbers) {
+                replay.open(number);
+            }
+            for (int i = 0; i < replay.logs.size(); i++) {
+                replay.replay(i, firstNeeded);
+            }
+        } catch (IOException | RuntimeException e) {
+            replay.memtables.forEach(Memtable::release);
+            replay.closeUnowned();
+            throw e;
+        }
+        replay.closeUnowned();
+        return new Result(replay.memtables, replay.worthless, replay.records, replay.droppedBytes);
+    }
+
+    private void open(long number) throws IOException {
+        Path path = files.path(FileNames.log(number));
+        ReadFile file = files.disk().open(path);
+        try {
+            logs.add(new Log(number, path, file, file.map()));
+        } catch (IOException | RuntimeException e) {
+            file.close();
+            throw e;
+        }
+    }
+
+    /// Closes the files that no memtable took over.
+    private void closeUnowned() throws IOException {
+        for (Log log : logs) {
+            if (!owned.contains(log.number)) {
+                log.file.close();
+            }
+        }
+    }
+
+    private void replay(int index, long firstNeeded) {
+        Log log = logs.get(index);
+        WriteAheadLogReader reader = log.reader();
+        WriteAheadLogFormat.Header header = reader.header();
+        if (header != null && header.number() != log.number) {
+            throw new CorruptionException(log.path, 0, "the log has another number: number=" + header.number());
+        }
+        boolean predecessorMissing = header != null
+                && header.previousNumber() >= firstNeeded
+                && logs.subList(0, index).stream().noneMatch(before -> before.number == header.previousNumber());
+        if (brokenIfSynced == null && predecessorMissing) {
+            brokenIfSynced = new CorruptionException(
+                    files.path(FileNames.log(header.previousNumber())), 0, "a write-ahead log is missing");
+        }
+        if (brokenIfSynced == null && header != null) {
+            apply(log, reader, knownEnd(index));
+        } else {
+            drop(log, reader, knownEnd(index));
+        }
+    }
+
+    private void apply(Log log, WriteAheadLogReader reader, long knownEnd) {
+        Memtable memtable = Memtable.replayed(log.number, log.address, log.file, files.allocator());
+        owned.add(log.number);
+        memtables.add(memtable);
+        WriteAheadLogReader.Result result = reader.read(knownEnd, memtable::index);
+        records += result.records();
+        noteEnd(log, result, knownEnd);
+        if (memtable.isEmpty()) {
+            memtables.remove(memtable);
+            memtable.release();
+            worthless.add(log.number);
+        }
+    }
+
+    /// A log that was never started, or that follows a place where the logs broke off.
+    private void drop(Log log, WriteAheadLogReader reader, long knownEnd) {
+        WriteAheadLogReader.Result result = reader.read(knownEnd, record -> {});
+        if (brokenIfSynced != null && result.synced()) {
+            throw brokenIfSynced;
+        }
+        noteEnd(log, result, knownEnd);
+        droppedBytes += result.headerOrNull() == null ? 0 : result.end();
+        worthless.add(log.number);
+    }
+
+    private void noteEnd(Log log, WriteAheadLogReader.Result result, long knownEnd) {
+        droppedBytes += result.droppedBytes();
+        // what lies behind the known end was dropped by an earlier opening already
+        boolean broken = knownEnd > 0 ? result.end() < knownEnd : result.droppedBytes() > 0;
+        if (brokenIfSynced == null && broken) {
+            brokenIfSynced = new CorruptionException(
+                    log.path, result.end(), "a record that was made durable does not match its checksum");
+        }
+    }
+
+    /// Where the log ended as the next one tells it, or 0.
+    private long knownEnd(int index) {
+        for (Log later : logs.subList(index + 1, logs.size())) {
+            WriteAheadLogFormat.Header header = later.reader().header();
+            if (header != null) {
+                return header.previousNumber() == logs.get(index).number ? header.previousEnd() : 0;
+            }
+        }
+        return 0;
+    }
+}

@@ -1,0 +1,82 @@
+package kv.lsm;
+
+import java.io.IOException;
+import kv.lsm.disk.LogFile;
+import kv.lsm.log.UnloggedFile;
+import kv.lsm.log.WriteAheadLogFormat;
+import kv.lsm.log.WriteAheadLogWriter;
+import kv.lsm.memory.Allocator;
+
+/// Makes new active memtables with their logs; keeps one log file prepared, because filling it with zeros takes longer than a
+/// writer should wait. Thread-safe.
+final class LogSupply {
+    private record Prepared(long number, LogFile file) {}
+
+    private final StoreFiles files;
+    private final WalMode mode;
+    private final long standardBytes;
+    private Prepared prepared;
+
+    LogSupply(StoreFiles files) {
+        this.files = files;
+        mode = files.options().wal();
+        standardBytes = logBytes(files.options().memtableBytes());
+    }
+
+    private static long logBytes(long contentBytes) {
+        long bytes = WriteAheadLogFormat.HEADER_BYTES + contentBytes + WriteAheadLogFormat.recordBytes(0, 0);
+        return (bytes + Allocator.PAGE_BYTES - 1) & -Allocator.PAGE_BYTES;
+    }
+
+    /// Gets the next standard log ready; called by a thread that may take its time.
+    synchronized void prepare() throws IOException {
+        if (prepared == null && mode != WalMode.NONE) {
+            prepared = create(standardBytes);
+        }
+    }
+
+    /// An empty memtable with room for a record of `recordBytes` at least.
+    ///
+    /// @param previous number of the log before, or 0
+    /// @param previousEnd bytes of it
+    synchronized Memtable memtable(long recordBytes, long previous, long previousEnd) throws IOException {
+        Prepared log;
+        if (recordBytes > files.options().memtableBytes()) {
+            discard(); // or a later memtable would have the smaller number
+            log = create(logBytes(recordBytes));
+        } else {
+            log = prepared != null ? prepared : create(standardBytes);
+            prepared = null;
+        }
+        WriteAheadLogFormat.Header header = new WriteAheadLogFormat.Header(log.number, previous, previousEnd);
+        WriteAheadLogWriter writer = new WriteAheadLogWriter(log.file, header, mode != WalMode.NONE);
+        return Memtable.active(writer, files.allocator(), files.options().memtableBytes());
+    }
+
+    private Prepared create(long bytes) throws IOException {
+        long number = files.newNumber();
+        if (mode == WalMode.NONE) {
+            return new Prepared(number, new UnloggedFile(files.allocator(), bytes));
+        }
+        LogFile file = files.disk().createLog(files.path(FileNames.log(number)), bytes, mode == WalMode.ALWAYS);
+        if (mode != WalMode.OS) {
+            try {
+                files.disk().syncDirectory(files.directory());
+            } catch (IOException e) {
+                file.close();
+                throw e;
+            }
+        }
+        return new Prepared(number, file);
+    }
+
+    /// Deletes what was prepared and not used.
+    synchronized void discard() throws IOException {
+        if (prepared != null) {
+            Prepared unused = prepared;
+            prepared = null;
+            unused.file.close();
+            files.delete(FileNames.log(unused.number));
+        }
+    }
+}

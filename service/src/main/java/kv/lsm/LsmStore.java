@@ -1,0 +1,261 @@
+package kv.lsm;
+
+import java.io.Closeable;
+import java.io.IOException;
+import java.util.List;
+import java.util.Objects;
+import kv.lsm.disk.Disk;
+import kv.lsm.disk.RealDisk;
+import kv.lsm.memory.Allocator;
+import kv.lsm.memory.Keys;
+import kv.lsm.table.BlockBuffers;
+import kv.lsm.table.SSTable;
+
+/// The log-structured merge tree: routes calls to the parts that do the work.
+///
+/// ```
+/// put, delete ─► WritePath ─► log + active memtable ── full ──► frozen ─► Flusher ─► tables of level 0 ─► Compactor ─► levels
+/// get, range  ─► Views: active memtable, frozen memtables, runs of tables, newest first
+/// ```
+public final class LsmStore implements Store {
+    private static final System.Logger LOGGER = System.getLogger(LsmStore.class.getName());
+
+    private final StoreFiles files;
+    private final LogSupply logs;
+    private final Closeable directoryLock;
+    private final Counters counters = new Counters();
+    private final Failure failure = new Failure();
+    private final BlockBuffers buffers;
+    private final StoreMetrics.Recovery recovery;
+    private final Views views;
+    private final Catalog catalog;
+    private final WritePath writePath;
+    private final IntervalSync intervalSyncOrNull;
+    private final Compactor compactor;
+    private final Flusher flusher;
+    private boolean closed;
+
+    /// Opens the store in the options' directory, which is made when it is absent.
+    ///
+    /// @throws StoreLockedException when another store has the directory
+    /// @throws CorruptionException  when a file is damaged or missing
+    /// @throws StoreException       when a file cannot be read or written
+    public static Store open(StoreOptions options) {
+        Allocator allocator = new Allocator();
+        return open(options, new RealDisk(allocator), allocator);
+    }
+
+    /// As [#open(StoreOptions)], on another disk.
+    static LsmStore open(StoreOptions options, Disk disk, Allocator allocator) {
+        Closeable lock = null;
+        try {
+            disk.createDirectory(options.directory());
+            lock = disk.lock(options.directory().resolve(FileNames.LOCK));
+            if (lock == null) {
+                throw new StoreLockedException(options.directory());
+            }
+            StoreFiles files = new StoreFiles(disk, allocator, options);
+            LogSupply logs = new LogSupply(files);
+            return new LsmStore(files, logs, lock, new Opening(files, logs).run());
+        } catch (IOException | RuntimeException e) {
+            release(lock, e);
+            throw e instanceof StoreException known
+                    ? known
+                    : new StoreException(
+                            "cannot open the store: directory=" + options.directory() + ": " + e.getMessage(), e);
+        }
+    }
+
+    private static void release(Closeable lockOrNull, Exception cause) {
+        try {
+            if (lockOrNull != null) {
+                lockOrNull.close();
+            }
+        } catch (IOException e) {
+            cause.addSuppressed(e);
+        }
+    }
+
+    private LsmStore(StoreFiles files, LogSupply logs, Closeable directoryLock, Opening.Result opened) {
+        this.files = files;
+        this.logs = logs;
+        this.directoryLock = directoryLock;
+        recovery = opened.recovery();
+        if (recovery.droppedBytes() > 0) {
+            LOGGER.log(
+                    System.Logger.Level.WARNING,
+                    "dropped the torn end of the write-ahead log: bytes=" + recovery.droppedBytes() + ", directory="
+                            + files.directory());
+        }
+        StoreOptions options = files.options();
+        WalSync walSync = new WalSync(counters);
+        buffers = new BlockBuffers(files.allocator());
+        views = new Views(opened.view());
+        catalog = new Catalog(files, views, opened.manifest(), opened.view().version());
+        writePath = new WritePath(options, views, logs, walSync, failure, counters, this::memtableFrozen);
+        intervalSyncOrNull = options.wal() == WalMode.INTERVAL
+                ? new IntervalSync(views, walSync, failure, options.walInterval())
+                : null;
+        compactor = new Compactor(files, views, catalog, failure, counters, writePath::wake);
+        flusher = new Flusher(files, logs, views, catalog, failure, counters, this::memtableFlushed);
+        if (opened.view().frozenCount() > 0) {
+            flusher.wake();
+        }
+    }
+
+    private void memtableFrozen() {
+        flusher.wake();
+    }
+
+    private void memtableFlushed() {
+        writePath.wake();
+        compactor.wake();
+    }
+
+    @Override
+    public byte[] get(byte[] key) {
+        requireKey(key);
+        counters.gets.increment();
+        int token = views.enter();
+        try {
+            ReadView view = views.current();
+            if (view == null) {
+                throw new StoreClosedException();
+            }
+            byte[] value = view.getFromMemtables(key);
+            if (value == null) {
+                value = getFromTables(view, key);
+            }
+            return value == SSTable.DELETED ? null : value;
+        } catch (InternalError e) { // what Java makes of a mapped page that the disk could not give
+            throw new StoreException("a page of a mapped file could not be read: directory=" + files.directory(), e);
+        } finally {
+            views.exit(token);
+        }
+    }
+
+    private byte[] getFromTables(ReadView view, byte[] key) {
+        long hash = Keys.hash(key);
+        int checks = 0;
+        int negatives = 0;
+        int reads = 0;
+        byte[] value = null;
+        for (OpenRun run : view.runs()) {
+            SSTable table = run.tableOf(key);
+            if (table == null) {
+                continue;
+            }
+            if (table.hasFilter()) {
+                checks++;
+                if (!table.mayContain(hash)) {
+                    negatives++;
+                    continue;
+                }
+            }
+            reads++;
+            value = table.get(key, hash, buffers);
+            if (value != null) {
+                break;
+            }
+        }
+        counters.countTableReads(checks, negatives, reads);
+        return value;
+    }
+
+    @Override
+    public void put(byte[] key, byte[] value) {
+        requireKey(key);
+        Objects.requireNonNull(value, "value");
+        if (value.length > StoreOptions.VALUE_BYTES_MAX) {
+            throw new IllegalArgumentException(
+                    "value too long: bytes=" + value.length + ", max=" + StoreOptions.VALUE_BYTES_MAX);
+        }
+        writePath.write(key, value);
+        counters.puts.increment();
+    }
+
+    @Override
+    public void delete(byte[] key) {
+        requireKey(key);
+        writePath.write(key, null);
+        counters.deletes.increment();
+    }
+
+    @Override
+    public RangeCursor range(byte[] start, byte[] endOrNull) {
+        Objects.requireNonNull(start, "start");
+        counters.ranges.increment();
+        ReadView view = views.retain();
+        try {
+            // the limit is read after the view was taken, so it belongs to this view's active memtable
+            MergingIterator entries =
+                    new MergingIterator(view.sources(start, view.active().limit()));
+            return new StoreCursor(views, counters, view, entries, endOrNull == null ? null : endOrNull.clone());
+        } catch (RuntimeException e) {
+            view.release();
+            throw e;
+        }
+    }
+
+    private static void requireKey(byte[] key) {
+        Objects.requireNonNull(key, "key");
+        if (key.length == 0 || key.length > StoreOptions.KEY_BYTES_MAX) {
+            throw new IllegalArgumentException(
+                    "key length out of range: bytes=" + key.length + ", min=1, max=" + StoreOptions.KEY_BYTES_MAX);
+        }
+    }
+
+    @Override
+    public StoreMetrics metrics() {
+        ReadView view = views.retain();
+        try {
+            return counters.snapshot(view, files.allocator(), recovery);
+        } finally {
+            view.release();
+        }
+    }
+
+    @Override
+    public boolean isWritable() {
+        return !failure.isSet() && views.current() != null;
+    }
+
+    @Override
+    public synchronized void close() {
+        if (closed) {
+            return;
+        }
+        closed = true;
+        boolean failedBefore = failure.isSet();
+        if (intervalSyncOrNull != null) {
+            intervalSyncOrNull.stop();
+        }
+        try {
+            writePath.close();
+        } finally {
+            // without a log the last memtables exist nowhere else
+            flusher.stop(files.options().wal() == WalMode.NONE);
+            compactor.stop();
+            views.close();
+            buffers.close();
+            releaseFiles();
+        }
+        if (!failedBefore) {
+            failure.check(); // what was acknowledged could not be made durable
+        }
+    }
+
+    private void releaseFiles() {
+        for (Closing step : List.<Closing>of(logs::discard, catalog::close, directoryLock::close)) {
+            try {
+                step.run();
+            } catch (IOException e) {
+                failure.set("the store's files could not be closed", e);
+            }
+        }
+    }
+
+    private interface Closing {
+        void run() throws IOException;
+    }
+}

@@ -1,0 +1,114 @@
+package kv.lsm;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import kv.lsm.disk.Disk;
+import kv.lsm.disk.ReadFile;
+import kv.lsm.disk.WriteFile;
+import kv.lsm.memory.Allocator;
+import kv.lsm.memory.Memory;
+
+/// The log of version edits. An edit is part of the store once [#append] returned. One thread at a time.
+///
+/// Each opening of a store replaces the file by one that holds a single edit, so that it does not grow for ever.
+final class Manifest implements AutoCloseable {
+    /// @param edits        in order
+    /// @param droppedBytes of a torn last record, which was never acknowledged
+    record Content(List<VersionEdit> edits, long droppedBytes) {}
+
+    private final WriteFile file;
+    private long bytes;
+
+    private Manifest(WriteFile file) {
+        this.file = file;
+    }
+
+    /// Reads the manifest of `directory`, which exists.
+    ///
+    /// @throws CorruptionException when it is damaged; a torn last edit is not damage
+    static Content read(Disk disk, Path directory, Allocator allocator) throws IOException {
+        Path path = directory.resolve(FileNames.MANIFEST);
+        ByteBuffer content;
+        try (ReadFile file = disk.open(path)) {
+            int bytes = Math.toIntExact(file.bytes());
+            long copy = allocator.allocate(bytes + 1L);
+            try {
+                file.read(0, copy, bytes);
+                content = ByteBuffer.wrap(Memory.copyOf(copy, bytes)).order(ByteOrder.LITTLE_ENDIAN);
+            } finally {
+                allocator.free(copy, bytes + 1L);
+            }
+        }
+        if (content.limit() < ManifestFormat.HEADER_BYTES || content.getLong(0) != ManifestFormat.MAGIC) {
+            throw new CorruptionException(path, 0, "this is not a manifest");
+        }
+        if (content.getInt(8) != ManifestFormat.VERSION) {
+            throw new CorruptionException(path, 8, "unknown manifest version: version=" + content.getInt(8));
+        }
+        List<VersionEdit> edits = new ArrayList<>();
+        int offset = ManifestFormat.HEADER_BYTES;
+        for (int bytes; (bytes = ManifestFormat.validRecordBytes(content, offset)) > 0; offset += bytes) {
+            edits.add(ManifestFormat.edit(content, offset));
+        }
+        if (edits.isEmpty()) {
+            throw new CorruptionException(path, offset, "the first edit does not match its checksum");
+        }
+        requireTornTail(path, content, offset);
+        return new Content(edits, content.limit() - offset);
+    }
+
+    /// An edit is appended only after the one before was synced, so at most the last can be torn.
+    private static void requireTornTail(Path path, ByteBuffer content, int offset) {
+        if (offset < content.limit() && !ManifestFormat.isTorn(content, offset)) {
+            throw new CorruptionException(path, offset, "an edit does not match its checksum");
+        }
+        for (int later = offset + 1; later < content.limit(); later++) {
+            if (ManifestFormat.validRecordBytes(content, later) > 0) {
+                throw new CorruptionException(path, offset, "an edit before valid ones does not match its checksum");
+            }
+        }
+    }
+
+    /// Atomically replaces the manifest by one that holds `edit`.
+    static Manifest replace(Disk disk, Path directory, VersionEdit edit) throws IOException {
+        Path path = directory.resolve(FileNames.MANIFEST);
+        Path temporary = directory.resolve(FileNames.MANIFEST + FileNames.TEMPORARY);
+        WriteFile file = disk.create(temporary);
+        try {
+            Manifest manifest = new Manifest(file);
+            manifest.write(ManifestFormat.header());
+            manifest.append(edit);
+            disk.rename(temporary, path);
+            disk.syncDirectory(directory);
+            return manifest;
+        } catch (IOException | RuntimeException e) {
+            file.close();
+            throw e;
+        }
+    }
+
+    /// Makes `edit` durable.
+    void append(VersionEdit edit) throws IOException {
+        write(ManifestFormat.record(edit));
+        file.sync();
+    }
+
+    private void write(ByteBuffer buffer) throws IOException {
+        bytes += buffer.remaining();
+        file.write(buffer);
+    }
+
+    /// Size of the file.
+    long bytes() {
+        return bytes;
+    }
+
+    @Override
+    public void close() throws IOException {
+        file.close();
+    }
+}

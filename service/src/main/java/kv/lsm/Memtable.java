@@ -1,0 +1,162 @@
+package kv.lsm;
+
+import java.io.IOException;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import kv.lsm.disk.ReadFile;
+import kv.lsm.log.WriteAheadLogFormat;
+import kv.lsm.log.WriteAheadLogWriter;
+import kv.lsm.memory.Allocator;
+import kv.lsm.memory.EntryIterator;
+import kv.lsm.memory.Memory;
+import kv.lsm.memory.Shared;
+import kv.lsm.table.SSTable;
+
+/// The entries of one write-ahead log: its records, where they lie, and an index over them.
+///
+/// 1. One thread at a time indexes; any number read meanwhile.
+/// 2. Readers see indexed records only. With [WalMode#ALWAYS] a record is indexed after it was made durable, so nobody reads
+///    what a crash could take back.
+/// 3. A memtable is frozen when nobody adds records any more; then nothing in it changes.
+final class Memtable extends Shared {
+    private static final int CHUNK_BYTES_MIN = 4 << 10;
+    private static final int CHUNK_BYTES_MAX = 1 << 20;
+    private static final VarHandle INDEXED_END;
+
+    static {
+        try {
+            INDEXED_END = MethodHandles.lookup().findVarHandle(Memtable.class, "indexedEnd", long.class);
+        } catch (ReflectiveOperationException e) {
+            throw new ExceptionInInitializerError(e);
+        }
+    }
+
+    /// What holds the records' memory.
+    private interface Holder {
+        void close() throws IOException;
+    }
+
+    private final long logNumber;
+    private final WriteAheadLogWriter writerOrNull;
+    private final Holder holder;
+    private final long mappedBytes;
+    private final NodeArena arena;
+    private final RadixTree index;
+    private final long log;
+    private long indexedEnd;
+
+    private Memtable(
+            long logNumber,
+            long log,
+            WriteAheadLogWriter writerOrNull,
+            Holder holder,
+            long mappedBytes,
+            Allocator allocator,
+            long bytesMax) {
+        this.mappedBytes = mappedBytes;
+        this.logNumber = logNumber;
+        this.log = log;
+        this.writerOrNull = writerOrNull;
+        this.holder = holder;
+        arena = new NodeArena(allocator, (int) Math.clamp(bytesMax / 16, CHUNK_BYTES_MIN, CHUNK_BYTES_MAX));
+        index = new RadixTree(arena);
+        indexedEnd = log + WriteAheadLogFormat.HEADER_BYTES;
+    }
+
+    /// An empty memtable for a new log.
+    static Memtable active(WriteAheadLogWriter writer, Allocator allocator, long bytesMax) {
+        return new Memtable(
+                writer.number(), writer.address(), writer, writer::close, writer.mappedBytes(), allocator, bytesMax);
+    }
+
+    /// An empty memtable for the records of an existing log.
+    ///
+    /// @param file mapped at `log`; closed with the memtable
+    static Memtable replayed(long logNumber, long log, ReadFile file, Allocator allocator) {
+        return new Memtable(logNumber, log, null, file::close, file.bytes(), allocator, file.bytes());
+    }
+
+    long logNumber() {
+        return logNumber;
+    }
+
+    /// The log, which only an active memtable and those frozen since the store was opened have.
+    WriteAheadLogWriter writer() {
+        return writerOrNull;
+    }
+
+    boolean isReplayed() {
+        return writerOrNull == null;
+    }
+
+    /// Makes the record visible; records are indexed in the order of the log.
+    void index(long record) {
+        index.insert(record);
+        long bytes = WriteAheadLogFormat.recordBytes(
+                WriteAheadLogFormat.keyLength(record), WriteAheadLogFormat.valueLength(record));
+        INDEXED_END.setRelease(this, record + bytes);
+    }
+
+    /// Indexes the records of the log that lie before `end`, bytes from its start.
+    void indexUpTo(long end) {
+        while (indexedEnd < log + end) {
+            index(indexedEnd);
+        }
+    }
+
+    /// Records below this address are visible to readers that start now.
+    long limit() {
+        return (long) INDEXED_END.getAcquire(this);
+    }
+
+    /// Where the visible records end, bytes from the start of the log.
+    long indexedEnd() {
+        return limit() - log;
+    }
+
+    boolean isEmpty() {
+        return indexedEnd() == WriteAheadLogFormat.HEADER_BYTES;
+    }
+
+    /// Bytes of the records and of the index.
+    long bytes() {
+        return (writerOrNull == null ? indexedEnd() : writerOrNull.end()) + arena.allocatedBytes();
+    }
+
+    /// Bytes of files mapped into memory.
+    long mappedBytes() {
+        return mappedBytes;
+    }
+
+    /// The value of `key`, [SSTable#DELETED], or null when the memtable does not say.
+    byte[] get(byte[] key) {
+        long record = index.find(key);
+        if (record == 0) {
+            return null;
+        }
+        int valueLength = WriteAheadLogFormat.valueLength(record);
+        return valueLength == EntryIterator.TOMBSTONE
+                ? SSTable.DELETED
+                : Memory.copyOf(WriteAheadLogFormat.valueAddress(record), valueLength);
+    }
+
+    /// The entries from `startOrNull` on, of records below `limit`.
+    EntryIterator iterator(byte[] startOrNull, long limit) {
+        return new RadixTreeIterator(index, startOrNull, limit);
+    }
+
+    @Override
+    protected void dispose() {
+        arena.free();
+        try {
+            holder.close();
+        } catch (IOException e) {
+            throw new StoreException("cannot close a write-ahead log: file=" + FileNames.log(logNumber), e);
+        }
+    }
+
+    @Override
+    public String toString() {
+        return "memtable of " + FileNames.log(logNumber);
+    }
+}

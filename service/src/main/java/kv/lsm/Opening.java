@@ -1,0 +1,165 @@
+package kv.lsm;
+
+import java.io.IOException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalLong;
+import java.util.Set;
+import java.util.stream.Collectors;
+import kv.lsm.memory.Shared;
+import kv.lsm.table.SSTable;
+
+/// Brings a directory back to a working state: manifest, tables, logs, in this order; removes what belongs to nothing.
+final class Opening {
+    /// What the store continues with.
+    ///
+    /// @param view        with a new active memtable
+    /// @param manifest    new, with one edit that tells the version
+    record Result(ReadView view, Manifest manifest, StoreMetrics.Recovery recovery) {}
+
+    private final StoreFiles files;
+    private final LogSupply logs;
+    private Version version = Version.EMPTY;
+    private long firstLog;
+    private boolean firstLogExists;
+
+    Opening(StoreFiles files, LogSupply logs) {
+        this.files = files;
+        this.logs = logs;
+    }
+
+    /// The directory is locked.
+    ///
+    /// @throws CorruptionException when a file that is needed is missing or damaged
+    Result run() throws IOException {
+        long start = System.nanoTime();
+        List<String> names = files.disk().list(files.directory());
+        if (names.contains(FileNames.MANIFEST)) {
+            readManifest();
+        }
+        names.forEach(this::reserveNumber);
+        requireTables(names);
+        List<Long> logNumbers = logNumbers(names);
+        List<Shared> owned = new ArrayList<>();
+        try {
+            Map<Long, SSTable> tables = openTables(owned);
+            LogReplay.Result replayed = LogReplay.run(files, logNumbers, firstLog);
+            owned.addAll(replayed.memtables());
+            removeUnreferenced(names, replayed.worthless());
+            syncLogs(replayed.memtables());
+            Memtable active = firstMemtable(replayed.memtables());
+            owned.add(active);
+            Manifest manifest = replaceManifest(replayed.memtables(), active);
+            ReadView view = new ReadView(active, replayed.memtables().reversed(), version, tables);
+            StoreMetrics.Recovery recovery = new StoreMetrics.Recovery(
+                    replayed.memtables().size(),
+                    replayed.records(),
+                    replayed.droppedBytes(),
+                    Duration.ofNanos(System.nanoTime() - start));
+            return new Result(view, manifest, recovery);
+        } finally {
+            owned.forEach(Shared::release); // the view has its own hold
+        }
+    }
+
+    private void readManifest() throws IOException {
+        Manifest.Content content = Manifest.read(files.disk(), files.directory(), files.allocator());
+        for (VersionEdit edit : content.edits()) {
+            try {
+                version = version.apply(edit);
+            } catch (IllegalStateException e) {
+                throw new CorruptionException(files.path(FileNames.MANIFEST), 0, e.getMessage());
+            }
+            firstLog = edit.firstLog();
+            firstLogExists = edit.logged();
+            files.startNumbersAt(edit.nextNumber());
+        }
+    }
+
+    private void reserveNumber(String name) {
+        String finalName = name.endsWith(FileNames.TEMPORARY)
+                ? name.substring(0, name.length() - FileNames.TEMPORARY.length())
+                : name;
+        FileNames.tableNumber(finalName).ifPresent(number -> files.startNumbersAt(number + 1));
+        FileNames.logNumber(finalName).ifPresent(number -> files.startNumbersAt(number + 1));
+    }
+
+    private void requireTables(List<String> names) {
+        Set<String> present = Set.copyOf(names);
+        for (TableMetadata table : version.tables()) {
+            String name = FileNames.table(table.number());
+            if (!present.contains(name)) {
+                throw new CorruptionException(files.path(name), 0, "a table that the manifest names is missing");
+            }
+        }
+        if (firstLogExists && !present.contains(FileNames.log(firstLog))) {
+            throw new CorruptionException(
+                    files.path(FileNames.log(firstLog)), 0, "a write-ahead log that the manifest names is missing");
+        }
+    }
+
+    private List<Long> logNumbers(List<String> names) {
+        return names.stream()
+                .map(FileNames::logNumber)
+                .filter(OptionalLong::isPresent)
+                .map(OptionalLong::getAsLong)
+                .filter(number -> number >= firstLog)
+                .sorted()
+                .toList();
+    }
+
+    private Map<Long, SSTable> openTables(List<Shared> owned) throws IOException {
+        Map<Long, SSTable> tables = new HashMap<>();
+        for (TableMetadata metadata : version.tables()) {
+            SSTable table = files.openTable(metadata.number());
+            owned.add(table);
+            tables.put(metadata.number(), table);
+            if (table.entries() != metadata.entries()) {
+                throw new CorruptionException(
+                        table.path(), 0, "not the table that the manifest names: entries=" + table.entries());
+            }
+        }
+        return tables;
+    }
+
+    private void removeUnreferenced(List<String> names, List<Long> worthlessLogs) throws IOException {
+        Set<Long> tables =
+                version.tables().stream().map(TableMetadata::number).collect(Collectors.toSet());
+        for (String name : names) {
+            OptionalLong table = FileNames.tableNumber(name);
+            OptionalLong log = FileNames.logNumber(name);
+            boolean deadTable = table.isPresent() && !tables.contains(table.getAsLong());
+            boolean deadLog = log.isPresent()
+                    && (log.getAsLong() < firstLog || worthlessLogs.contains(log.getAsLong()));
+            if (deadTable || deadLog || name.endsWith(FileNames.TEMPORARY)) {
+                files.delete(name);
+            }
+        }
+        files.disk().syncDirectory(files.directory());
+    }
+
+    /// A record of the new log that says it is durable implies that the logs before are, too.
+    private void syncLogs(List<Memtable> replayed) throws IOException {
+        for (Memtable memtable : replayed) {
+            files.disk().sync(files.path(FileNames.log(memtable.logNumber())));
+        }
+    }
+
+    private Memtable firstMemtable(List<Memtable> replayed) throws IOException {
+        return replayed.isEmpty()
+                ? logs.memtable(0, 0, 0)
+                : logs.memtable(0, replayed.getLast().logNumber(), replayed.getLast().indexedEnd());
+    }
+
+    private Manifest replaceManifest(List<Memtable> replayed, Memtable active) throws IOException {
+        boolean logged = !replayed.isEmpty() || files.options().wal() != WalMode.NONE;
+        long first = replayed.isEmpty() ? active.logNumber() : replayed.getFirst().logNumber();
+        return Manifest.replace(
+                files.disk(),
+                files.directory(),
+                new VersionEdit(first, logged, files.nextNumber(), List.of(), version.tables()));
+    }
+}

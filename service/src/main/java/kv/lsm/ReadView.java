@@ -1,0 +1,115 @@
+package kv.lsm;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import kv.lsm.memory.EntryIterator;
+import kv.lsm.memory.Shared;
+import kv.lsm.table.SSTable;
+
+/// Everything a read looks into at one moment, newest first: the active memtable, the frozen ones, the runs of tables.
+/// Immutable but for the active memtable's growing. Owns its memtables and tables.
+final class ReadView extends Shared {
+    private final Memtable active;
+    private final Memtable[] frozen;
+    private final Version version;
+    private final OpenRun[] runs;
+    private final Map<Long, SSTable> open;
+    private final int level0Runs;
+
+    /// @param frozen newest first
+    /// @param open   every table of the version, by number
+    ReadView(Memtable active, List<Memtable> frozen, Version version, Map<Long, SSTable> open) {
+        this.active = active;
+        this.frozen = frozen.toArray(Memtable[]::new);
+        this.version = version;
+        this.open = Map.copyOf(open);
+        runs = version.runs().stream().map(run -> new OpenRun(run, open)).toArray(OpenRun[]::new);
+        level0Runs = version.level(0).size();
+        owned().forEach(Shared::retain);
+    }
+
+    private Set<Shared> owned() {
+        Set<Shared> owned = new LinkedHashSet<>(Arrays.asList(frozen));
+        owned.add(active);
+        owned.addAll(open.values());
+        return owned;
+    }
+
+    Memtable active() {
+        return active;
+    }
+
+    /// Newest first.
+    List<Memtable> frozen() {
+        return List.of(frozen);
+    }
+
+    int frozenCount() {
+        return frozen.length;
+    }
+
+    Memtable oldestFrozen() {
+        return frozen.length == 0 ? null : frozen[frozen.length - 1];
+    }
+
+    /// Frozen and active memtables, oldest first.
+    List<Memtable> memtablesOldestFirst() {
+        List<Memtable> memtables = new ArrayList<>(frozen()).reversed();
+        List<Memtable> oldestFirst = new ArrayList<>(memtables);
+        oldestFirst.add(active);
+        return oldestFirst;
+    }
+
+    int level0Runs() {
+        return level0Runs;
+    }
+
+    Version version() {
+        return version;
+    }
+
+    OpenRun[] runs() {
+        return runs;
+    }
+
+    SSTable table(long number) {
+        return open.get(number);
+    }
+
+    Map<Long, SSTable> openTables() {
+        return open;
+    }
+
+    /// The value of `key`, [SSTable#DELETED], or null when no memtable says.
+    byte[] getFromMemtables(byte[] key) {
+        byte[] value = active.get(key);
+        for (int i = 0; value == null && i < frozen.length; i++) {
+            value = frozen[i].get(key);
+        }
+        return value;
+    }
+
+    /// All sources from `startOrNull` on, newest first.
+    ///
+    /// @param activeLimit limit of the active memtable, see [Memtable#limit]
+    List<EntryIterator> sources(byte[] startOrNull, long activeLimit) {
+        List<EntryIterator> sources = new ArrayList<>();
+        sources.add(active.iterator(startOrNull, activeLimit));
+        for (Memtable memtable : frozen) {
+            sources.add(memtable.iterator(startOrNull, Long.MAX_VALUE));
+        }
+        for (OpenRun run : runs) {
+            sources.add(run.iterator(startOrNull));
+        }
+        return sources;
+    }
+
+    @Override
+    protected void dispose() {
+        owned().forEach(Shared::release);
+    }
+}

@@ -1,0 +1,61 @@
+package kv.lsm;
+
+import java.util.Iterator;
+import java.util.List;
+import kv.lsm.memory.EntryIterator;
+import kv.lsm.table.SSTable;
+import kv.lsm.table.SSTableIterator;
+
+/// The entries of tables that follow each other, opening one at a time.
+final class RunIterator implements EntryIterator {
+    private final Iterator<SSTable> rest;
+    private byte[] startOrNull;
+    private SSTableIterator current;
+
+    /// @param startOrNull smallest key wanted; lies in or before the first table
+    RunIterator(List<SSTable> tables, byte[] startOrNull) {
+        rest = tables.iterator();
+        this.startOrNull = startOrNull;
+    }
+
+    @Override
+    public boolean next() {
+        while (current == null || !current.next()) {
+            close();
+            if (!rest.hasNext()) {
+                return false;
+            }
+            current = rest.next().iterator(startOrNull);
+            startOrNull = null;
+        }
+        return true;
+    }
+
+    @Override
+    public long keyAddress() {
+        return current.keyAddress();
+    }
+
+    @Override
+    public int keyLength() {
+        return current.keyLength();
+    }
+
+    @Override
+    public long valueAddress() {
+        return current.valueAddress();
+    }
+
+    @Override
+    public int valueLength() {
+        return current.valueLength();
+    }
+
+    @Override
+    public void close() {
+        if (current != null) {
+            current.close();
+            current = null;
+        }
+    }
+}

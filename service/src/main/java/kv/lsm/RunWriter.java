@@ -1,0 +1,97 @@
+package kv.lsm;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import kv.lsm.memory.EntryIterator;
+import kv.lsm.table.SSTable;
+import kv.lsm.table.SSTableWriter;
+import kv.lsm.table.TableSummary;
+
+/// Writes entries in key order as the tables of one run, starting a new table when one has its target size. For one thread.
+///
+/// A table is written under a temporary name, made durable, renamed; its name is durable when [#finish] returns.
+final class RunWriter implements AutoCloseable {
+    /// A table ends here whatever its size: the filter needs eight bytes per key while the table is written.
+    private static final long ENTRIES_MAX = 1 << 20;
+
+    private final StoreFiles files;
+    private final int level;
+    private final long run;
+    private final List<TableMetadata> written = new ArrayList<>();
+    private final List<NewTable> opened = new ArrayList<>();
+    private SSTableWriter writer;
+    private long number;
+    private boolean finished;
+
+    RunWriter(StoreFiles files, int level, long run) {
+        this.files = files;
+        this.level = level;
+        this.run = run;
+    }
+
+    /// Adds the iterator's current entry.
+    void add(EntryIterator entry) throws IOException {
+        if (writer != null && (writer.bytes() >= files.options().tableBytes() || writer.entries() >= ENTRIES_MAX)) {
+            finishTable();
+        }
+        if (writer == null) {
+            number = files.newNumber();
+            writer = new SSTableWriter(
+                    files.disk(), files.path(temporaryName()), files.tableOptions(), files.allocator());
+        }
+        writer.add(entry.keyAddress(), entry.keyLength(), entry.valueAddress(), entry.valueLength());
+    }
+
+    private String temporaryName() {
+        return FileNames.table(number) + FileNames.TEMPORARY;
+    }
+
+    private void finishTable() throws IOException {
+        TableSummary summary = writer.finish();
+        SSTableWriter done = writer;
+        writer = null;
+        done.close();
+        files.disk().rename(files.path(temporaryName()), files.path(FileNames.table(number)));
+        written.add(new TableMetadata(
+                number,
+                level,
+                run,
+                summary.bytes(),
+                summary.entries(),
+                summary.tombstones(),
+                summary.smallest(),
+                summary.largest()));
+    }
+
+    /// The tables, durable and open; empty when nothing was added. The caller releases them.
+    List<NewTable> finish() throws IOException {
+        if (writer != null) {
+            finishTable();
+        }
+        if (!written.isEmpty()) {
+            files.disk().syncDirectory(files.directory());
+        }
+        for (TableMetadata metadata : written) {
+            opened.add(new NewTable(metadata, files.openTable(metadata.number())));
+        }
+        finished = true;
+        return List.copyOf(opened);
+    }
+
+    /// Gives up what was not finished; the files are removed when the store is opened the next time, if not here.
+    @Override
+    public void close() throws IOException {
+        if (finished) {
+            return;
+        }
+        opened.stream().map(NewTable::table).forEach(SSTable::release);
+        if (writer != null) {
+            writer.close();
+            files.delete(temporaryName());
+        }
+        for (TableMetadata metadata : written) {
+            files.delete(FileNames.table(metadata.number()));
+        }
+    }
+}

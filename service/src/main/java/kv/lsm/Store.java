@@ -1,0 +1,48 @@
+package kv.lsm;
+
+/// A durable, ordered map from byte strings to byte strings, kept in one directory.
+///
+/// Keys are compared as unsigned bytes; a key has 1 to [StoreOptions#KEY_BYTES_MAX] bytes. A value may be empty.
+///
+/// 1. When [#put] or [#delete] returns, the change is as durable as [StoreOptions#wal()] promises and every later read
+///    of every thread sees it.
+/// 2. A read sees one point in time: it never sees a change without the changes that were acknowledged before it.
+/// 3. All methods may be called by any number of threads at once, virtual threads included. Arrays are copied: the
+///    caller may change its own afterwards.
+///
+/// Operating errors are [StoreException]s; each method names the ones that a caller can act on.
+public interface Store extends AutoCloseable {
+
+    /// The value of `key`, or null when it is absent or deleted.
+    ///
+    /// @throws CorruptionException when a checksum of the data needed does not match
+    byte[] get(byte[] key);
+
+    /// Sets the value of `key`.
+    ///
+    /// @throws WriteStalledException when the store could not take the write within [StoreOptions#stallLimit()]; the
+    ///         write was not applied
+    /// @throws StoreFailedException  when the store takes no more writes after an I/O error
+    void put(byte[] key, byte[] value);
+
+    /// Removes `key`; removing an absent key is not an error. Throws what [#put] throws.
+    void delete(byte[] key);
+
+    /// The entries with `start <= key < end` in key order as they are now, whatever is written later.
+    ///
+    /// The cursor holds files open until it is closed, so close it soon.
+    ///
+    /// @param endOrNull the first key not wanted, or null for "to the last key"
+    RangeCursor range(byte[] start, byte[] endOrNull);
+
+    /// A snapshot of the counters.
+    StoreMetrics metrics();
+
+    /// False after an I/O error made the store refuse writes, and after [#close].
+    boolean isWritable();
+
+    /// Makes all acknowledged writes durable and releases the directory. Calls under way end first; open cursors end with
+    /// [StoreClosedException]. Closing twice is harmless.
+    @Override
+    void close();
+}

@@ -1,0 +1,146 @@
+package kv.lsm;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.UnaryOperator;
+import kv.lsm.table.SSTable;
+
+/// The current [ReadView] and its replacement by the next one, with the memory of old views given back when nobody reads them.
+///
+/// 1. Each change is made from the view that is current under this object's lock, so none can bring back an older state.
+/// 2. A reader inside [#enter] and [#exit] may use the view it loads in between; one that stays longer retains it.
+/// 3. Replaced views are released by a thread of their own, many at a time: unmapping stops all threads for a moment.
+final class Views {
+    private static final System.Logger LOGGER = System.getLogger(Views.class.getName());
+    private static final long BATCH_NANOS = 20_000_000;
+
+    private final Epochs epochs = new Epochs();
+    private final BlockingQueue<ReadView> replaced = new LinkedBlockingQueue<>();
+    private final Thread reclaimer;
+    private volatile ReadView current;
+    private volatile boolean stopping;
+
+    /// @param first becomes this object's
+    Views(ReadView first) {
+        current = first;
+        reclaimer = Threads.start("kv-reclaim", this::reclaim);
+    }
+
+    int enter() {
+        return epochs.enter();
+    }
+
+    void exit(int token) {
+        epochs.exit(token);
+    }
+
+    /// The current view, or null after [#close]. Use it before [#exit], or under a lock that keeps it current.
+    ReadView current() {
+        return current;
+    }
+
+    /// The current view with the caller as an owner.
+    ///
+    /// @throws StoreClosedException after [#close]
+    ReadView retain() {
+        int token = epochs.enter();
+        try {
+            ReadView view = current;
+            if (view == null) {
+                throw new StoreClosedException();
+            }
+            view.retain();
+            return view;
+        } finally {
+            epochs.exit(token);
+        }
+    }
+
+    /// Freezes the active memtable; `next` becomes the active one and passes to the views.
+    void rotate(Memtable next) {
+        replace(view -> {
+            List<Memtable> frozen = new ArrayList<>(List.of(view.active()));
+            frozen.addAll(view.frozen());
+            return new ReadView(next, frozen, view.version(), view.openTables());
+        });
+        next.release();
+    }
+
+    /// Takes a flushed memtable away and its tables in.
+    void flushed(Memtable memtable, Version version, List<NewTable> tables) {
+        replace(view -> {
+            List<Memtable> frozen = new ArrayList<>(view.frozen());
+            if (!frozen.remove(memtable)) {
+                throw new IllegalStateException("flushed a memtable that is not frozen: " + memtable);
+            }
+            return new ReadView(view.active(), frozen, version, opened(view, version, tables));
+        });
+    }
+
+    /// Takes the tables of a compaction in.
+    void compacted(Version version, List<NewTable> tables) {
+        replace(view -> new ReadView(view.active(), view.frozen(), version, opened(view, version, tables)));
+    }
+
+    private static Map<Long, SSTable> opened(ReadView view, Version version, List<NewTable> tables) {
+        Map<Long, SSTable> fresh = new HashMap<>();
+        tables.forEach(table -> fresh.put(table.metadata().number(), table.table()));
+        Map<Long, SSTable> open = new HashMap<>();
+        for (TableMetadata table : version.tables()) {
+            SSTable known = view.table(table.number());
+            open.put(table.number(), known != null ? known : fresh.get(table.number()));
+        }
+        return open;
+    }
+
+    private synchronized void replace(UnaryOperator<ReadView> change) {
+        ReadView before = current;
+        current = change.apply(before);
+        replaced.add(before);
+    }
+
+    private void reclaim() {
+        List<ReadView> batch = new ArrayList<>();
+        while (true) {
+            try {
+                batch.add(replaced.take());
+            } catch (InterruptedException e) {
+                throw new AssertionError("nobody interrupts the store's threads", e);
+            }
+            if (!stopping) {
+                LockSupport.parkNanos(BATCH_NANOS);
+            }
+            replaced.drainTo(batch);
+            epochs.awaitReaders();
+            batch.forEach(Views::release);
+            batch.clear();
+            if (stopping && replaced.isEmpty()) {
+                return;
+            }
+        }
+    }
+
+    private static void release(ReadView view) {
+        try {
+            view.release();
+        } catch (StoreException e) { // a file that was only read: nothing is lost but a descriptor
+            LOGGER.log(System.Logger.Level.WARNING, e.getMessage(), e);
+        }
+    }
+
+    /// Ends all reading: waits for readers under way and releases the last view. Cursors keep theirs until they are closed.
+    void close() {
+        stopping = true;
+        synchronized (this) {
+            replaced.add(current);
+            current = null;
+        }
+        LockSupport.unpark(reclaimer);
+        Threads.join(reclaimer);
+    }
+}

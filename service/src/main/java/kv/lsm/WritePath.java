@@ -1,0 +1,189 @@
+package kv.lsm;
+
+import java.io.IOException;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.ReentrantLock;
+import kv.lsm.log.WriteAheadLogFormat;
+
+/// Puts and deletes: into the log, then into the memtable, one writer at a time; replaces a full memtable by a new one.
+///
+/// A write and the choice of its memtable happen under one lock, and so does freezing a memtable: no write can go into a
+/// memtable that is being flushed.
+final class WritePath {
+    private final StoreOptions options;
+    private final Views views;
+    private final LogSupply logs;
+    private final WriteStall stall;
+    private final GroupCommit groupCommitOrNull;
+    private final WalSync walSync;
+    private final Failure failure;
+    private final Counters counters;
+    private final Runnable wakeFlusher;
+    private final ReentrantLock lock = new ReentrantLock();
+    private final Condition changed = lock.newCondition();
+    private boolean closed;
+    /// True when the flusher was told that the active memtable is half full, to get the next log ready.
+    private boolean rotationAnnounced;
+
+    /// @param wakeFlusher called when a memtable was frozen and when one soon will be
+    WritePath(
+            StoreOptions options,
+            Views views,
+            LogSupply logs,
+            WalSync walSync,
+            Failure failure,
+            Counters counters,
+            Runnable wakeFlusher) {
+        this.options = options;
+        this.views = views;
+        this.logs = logs;
+        this.walSync = walSync;
+        this.failure = failure;
+        this.counters = counters;
+        this.wakeFlusher = wakeFlusher;
+        stall = new WriteStall(options, counters);
+        groupCommitOrNull = options.wal() == WalMode.ALWAYS ? new GroupCommit(walSync, failure) : null;
+    }
+
+    /// Writes a value, or a tombstone when it is null.
+    void write(byte[] key, byte[] valueOrNull) {
+        int valueLength = valueOrNull == null ? 0 : valueOrNull.length;
+        long recordBytes = WriteAheadLogFormat.recordBytes(key.length, valueLength);
+        slowDown(recordBytes);
+        Memtable memtable;
+        long end;
+        lock.lock();
+        try {
+            memtable = memtableFor(recordBytes);
+            long record = memtable.writer().append(key, valueOrNull);
+            end = memtable.writer().end();
+            if (groupCommitOrNull == null) {
+                memtable.index(record);
+            }
+        } catch (InternalError e) { // what Java makes of a mapped page that the disk could not give
+            failure.set("a page of a write-ahead log could not be reached", e);
+            failure.check();
+            throw e;
+        } finally {
+            lock.unlock();
+        }
+        if (groupCommitOrNull != null) {
+            groupCommitOrNull.await(memtable, end);
+        }
+        counters.userBytes.add(key.length + (long) valueLength);
+        if (options.wal() != WalMode.NONE) {
+            counters.walBytes.add(recordBytes);
+        }
+    }
+
+    private void slowDown(long recordBytes) {
+        // no need to be counted as a reader: only the view's own fields are looked at, not what it owns
+        ReadView view = views.current();
+        if (view != null && stall.isSlow(view)) {
+            stall.slowDown(recordBytes);
+        }
+    }
+
+    /// The active memtable, with room for the record. Under the lock, which keeps the active memtable in use.
+    private Memtable memtableFor(long recordBytes) {
+        requireOpen();
+        Memtable active = views.current().active();
+        if (hasRoom(active, recordBytes)) {
+            if (!rotationAnnounced && active.bytes() > options.memtableBytes() / 2) {
+                rotationAnnounced = true;
+                wakeFlusher.run();
+            }
+            return active;
+        }
+        stall.await(() -> {
+            requireOpen();
+            return hasRoom(views.current().active(), recordBytes) ? null : stall.stopCause(views.current());
+        }, changed);
+        if (!hasRoom(views.current().active(), recordBytes)) { // or another writer was woken first
+            rotate(recordBytes);
+        }
+        return views.current().active();
+    }
+
+    private void requireOpen() {
+        if (closed) {
+            throw new StoreClosedException();
+        }
+        failure.check();
+    }
+
+    private boolean hasRoom(Memtable memtable, long recordBytes) {
+        boolean withinBudget = memtable.writer().end() == WriteAheadLogFormat.HEADER_BYTES
+                || memtable.bytes() + recordBytes <= options.memtableBytes();
+        return withinBudget && memtable.writer().hasRoom(recordBytes);
+    }
+
+    private void rotate(long recordBytes) {
+        Memtable full = views.current().active();
+        if (groupCommitOrNull != null) {
+            groupCommitOrNull.await(full, full.writer().end());
+        }
+        try {
+            views.rotate(logs.memtable(recordBytes, full.logNumber(), full.writer().end()));
+        } catch (IOException e) {
+            failure.set("a write-ahead log could not be made", e);
+            failure.check();
+        }
+        rotationAnnounced = false;
+        wakeFlusher.run();
+    }
+
+    /// Wakes writers that wait: a flush or compaction is done, or the store has failed.
+    void wake() {
+        lock.lock();
+        try {
+            changed.signalAll();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Ends writing: later and waiting writers get [StoreClosedException]. Without a log the active memtable is frozen, to be
+    /// flushed; otherwise the logs are made durable.
+    void close() {
+        lock.lock();
+        try {
+            closed = true;
+            changed.signalAll();
+            if (failure.isSet()) {
+                return;
+            }
+            if (options.wal() == WalMode.NONE) {
+                if (!views.current().active().isEmpty()) {
+                    rotate(0);
+                }
+                return;
+            }
+            if (groupCommitOrNull != null) {
+                Memtable active = views.current().active();
+                groupCommitOrNull.await(active, active.writer().end());
+            }
+            syncAndMarkClosed();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private void syncAndMarkClosed() {
+        ReadView view = views.retain(); // or a flush that ends meanwhile unmaps the log being synced
+        try {
+            for (Memtable memtable : view.memtablesOldestFirst()) {
+                if (!memtable.isReplayed()) {
+                    walSync.sync(memtable);
+                }
+            }
+            Memtable active = view.active();
+            active.writer().appendClosed();
+            active.writer().sync();
+        } catch (IOException e) {
+            failure.set("a write-ahead log could not be synced", e);
+        } finally {
+            view.release();
+        }
+    }
+}

@@ -1,0 +1,18 @@
+package kv.lsm;
+
+import java.time.Duration;
+
+/// Flush or compaction is too far behind to take this write within the limit. The write was not applied; a later try
+/// may succeed.
+public final class WriteStalledException extends StoreException {
+    private final StallCause cause;
+
+    public WriteStalledException(StallCause cause, Duration waited) {
+        super("write stalled over its limit: cause=" + cause.label() + ", waited_ms=" + waited.toMillis());
+        this.cause = cause;
+    }
+
+    public StallCause stallCause() {
+        return cause;
+    }
+}

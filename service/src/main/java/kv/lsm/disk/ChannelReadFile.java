@@ -1,0 +1,59 @@
+package kv.lsm.disk;
+
+import java.io.EOFException;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import kv.lsm.memory.Memory;
+
+final class ChannelReadFile implements ReadFile {
+    private final Path file;
+    private final UninterruptedChannel channel;
+    private final long bytes;
+    private Arena mapping;
+
+    ChannelReadFile(Path file) throws IOException {
+        this.file = file;
+        channel = new UninterruptedChannel(file, StandardOpenOption.READ);
+        bytes = channel.run(FileChannel::size);
+    }
+
+    @Override
+    public long bytes() {
+        return bytes;
+    }
+
+    @Override
+    public long map() throws IOException {
+        if (bytes == 0) {
+            return 0;
+        }
+        mapping = Arena.ofShared();
+        return channel.run(c -> c.map(FileChannel.MapMode.READ_ONLY, 0, bytes, mapping)).address();
+    }
+
+    @Override
+    public void read(long position, long address, int count) throws IOException {
+        channel.run(c -> {
+            ByteBuffer buffer = Memory.buffer(address, count);
+            while (buffer.hasRemaining()) {
+                if (c.read(buffer, position + buffer.position()) < 0) {
+                    throw new EOFException("file ends early: file=" + file + ", offset="
+                            + (position + buffer.position()) + ", wanted=" + buffer.remaining());
+                }
+            }
+            return null;
+        });
+    }
+
+    @Override
+    public void close() throws IOException {
+        if (mapping != null) {
+            mapping.close();
+        }
+        channel.close();
+    }
+}

@@ -1,0 +1,45 @@
+package kv.lsm.disk;
+
+import java.io.Closeable;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.List;
+
+/// Everything the store does to files, so that tests can put a faulty disk underneath.
+///
+/// 1. What was written is durable after the file's `sync`; a file's name is durable after [#syncDirectory].
+/// 2. An error of any call leaves the object usable only for closing.
+/// 3. Calls are not ended by `Thread.interrupt`; the interrupt is kept for the caller.
+public interface Disk {
+
+    void createDirectory(Path directory) throws IOException;
+
+    /// Names of the files in `directory`, in no order.
+    List<String> list(Path directory) throws IOException;
+
+    /// A new file of `bytes` zeros for a write-ahead log; `bytes` is a multiple of 4096.
+    ///
+    /// @param direct true when every write will be followed by a sync: the log is then kept in memory of its own and written
+    ///               past the page cache, which takes half the time of writing and syncing a mapped page
+    LogFile createLog(Path file, long bytes, boolean direct) throws IOException;
+
+    /// An existing file, to be read.
+    ReadFile open(Path file) throws IOException;
+
+    /// A new empty file, to be written from front to back; replaces one of that name.
+    WriteFile create(Path file) throws IOException;
+
+    /// Atomically gives a file another name in the same directory, replacing what has it.
+    void rename(Path from, Path to) throws IOException;
+
+    void delete(Path file) throws IOException;
+
+    /// Makes the content of an existing file durable.
+    void sync(Path file) throws IOException;
+
+    /// Makes creations, renames and deletions in `directory` durable.
+    void syncDirectory(Path directory) throws IOException;
+
+    /// Takes the lock that `file` stands for until it is closed; null when somebody else has it.
+    Closeable lock(Path file) throws IOException;
+}

@@ -1,0 +1,137 @@
+package kv.lsm.disk;
+
+import java.io.Closeable;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Stream;
+import kv.lsm.memory.Allocator;
+
+/// The operating system's files.
+public final class RealDisk implements Disk {
+    private static final int ZEROS_BYTES = 256 << 10;
+
+    private static final Set<Path> LOCKED = ConcurrentHashMap.newKeySet();
+
+    private final Allocator allocator;
+
+    /// @param allocator gives the memory of direct logs
+    public RealDisk(Allocator allocator) {
+        this.allocator = allocator;
+    }
+
+    @Override
+    public void createDirectory(Path directory) throws IOException {
+        Files.createDirectories(directory);
+    }
+
+    @Override
+    public List<String> list(Path directory) throws IOException {
+        try (Stream<Path> files = Files.list(directory)) {
+            return files.map(file -> file.getFileName().toString()).toList();
+        }
+    }
+
+    @Override
+    public LogFile createLog(Path file, long bytes, boolean direct) throws IOException {
+        fillWithZeros(file, bytes, direct);
+        return direct ? new DirectLogFile(file, bytes, allocator) : new MappedLogFile(file, bytes);
+    }
+
+    /// Writes the zeros out instead of leaving a hole, so that a full disk shows here as an error and not later as a fault
+    /// in the middle of a store to mapped memory, and so that a sync has no block to allocate.
+    private static void fillWithZeros(Path file, long bytes, boolean sync) throws IOException {
+        try (UninterruptedChannel channel =
+                new UninterruptedChannel(file, StandardOpenOption.CREATE, StandardOpenOption.WRITE)) {
+            ByteBuffer zeros = ByteBuffer.allocateDirect((int) Math.min(bytes, ZEROS_BYTES));
+            for (long done = 0; done < bytes; ) {
+                long position = done;
+                done += channel.run(c ->
+                        c.write(zeros.clear().limit((int) Math.min(bytes - position, zeros.capacity())), position));
+            }
+            if (sync) {
+                force(channel);
+            }
+        }
+    }
+
+    private static void force(UninterruptedChannel channel) throws IOException {
+        channel.run(c -> {
+            c.force(true);
+            return null;
+        });
+    }
+
+    @Override
+    public ReadFile open(Path file) throws IOException {
+        return new ChannelReadFile(file);
+    }
+
+    @Override
+    public WriteFile create(Path file) throws IOException {
+        return new ChannelWriteFile(file);
+    }
+
+    @Override
+    public void rename(Path from, Path to) throws IOException {
+        Files.move(from, to, StandardCopyOption.ATOMIC_MOVE);
+    }
+
+    @Override
+    public void delete(Path file) throws IOException {
+        Files.deleteIfExists(file);
+    }
+
+    @Override
+    public void sync(Path file) throws IOException {
+        try (UninterruptedChannel channel = new UninterruptedChannel(file, StandardOpenOption.WRITE)) {
+            force(channel);
+        }
+    }
+
+    @Override
+    public void syncDirectory(Path directory) throws IOException {
+        try (UninterruptedChannel channel = new UninterruptedChannel(directory, StandardOpenOption.READ)) {
+            force(channel);
+        }
+    }
+
+    /// Remembers what this process has locked: the operating system would tell a second store of the process that all is well,
+    /// and closing the second one's channel would end the lock of the first.
+    @Override
+    public Closeable lock(Path file) throws IOException {
+        Path known = file.toAbsolutePath().normalize();
+        if (!LOCKED.add(known)) {
+            return null;
+        }
+        FileChannel channel = null;
+        boolean taken = false;
+        try {
+            channel = FileChannel.open(file, StandardOpenOption.CREATE, StandardOpenOption.WRITE);
+            taken = channel.tryLock() != null;
+        } finally {
+            if (!taken) {
+                release(known, channel);
+            }
+        }
+        FileChannel locked = channel;
+        return taken ? () -> release(known, locked) : null;
+    }
+
+    private static void release(Path known, FileChannel channelOrNull) throws IOException {
+        try {
+            if (channelOrNull != null) {
+                channelOrNull.close();
+            }
+        } finally {
+            LOCKED.remove(known);
+        }
+    }
+}

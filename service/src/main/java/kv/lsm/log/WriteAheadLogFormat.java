@@ -1,0 +1,155 @@
+package kv.lsm.log;
+
+import java.nio.ByteBuffer;
+import java.util.zip.CRC32C;
+import kv.lsm.memory.Checksum;
+import kv.lsm.memory.EntryIterator;
+import kv.lsm.memory.Memory;
+
+/// The bytes of a write-ahead log; `service/docs/write-ahead-log-format.md` is its specification.
+///
+/// ```
+/// file     header (64 bytes), records, zeros to the end
+/// header   magic 8 │ version 4 │ crc 4 │ number 8 │ previous number 8 │ previous end 8 │ zeros
+/// record   crc 4 │ durable 4 │ value length 4 │ key length 2 │ key │ value │ zeros up to a multiple of 8
+/// ```
+///
+/// Numbers are little-endian. A record starts at a multiple of 8 and is never changed once written: the memtable of the
+/// log points into it.
+public final class WriteAheadLogFormat {
+    /// "kvwalog1" when read as text.
+    public static final long MAGIC = 0x31676F6C6177766BL;
+    public static final int VERSION = 1;
+    public static final int HEADER_BYTES = 64;
+    public static final int RECORD_ALIGNMENT_BYTES = 8;
+    /// Bytes of a record before its key.
+    public static final int RECORD_HEADER_BYTES = 14;
+    /// Loss of unsynced data is told from damage in units of a disk sector.
+    public static final int SECTOR_BYTES = 512;
+
+    private static final int VERSION_AT = 8;
+    private static final int HEADER_CRC_AT = 12;
+    private static final int NUMBER_AT = 16;
+    private static final int PREVIOUS_NUMBER_AT = 24;
+    private static final int PREVIOUS_END_AT = 32;
+
+    private static final int DURABLE_AT = 4;
+    private static final int VALUE_LENGTH_AT = 8;
+    private static final int KEY_LENGTH_AT = 12;
+
+    /// @param number         counts up over all logs of a store
+    /// @param previousNumber the log before this one, or 0
+    /// @param previousEnd    where that one ended, bytes
+    public record Header(long number, long previousNumber, long previousEnd) {}
+
+    private WriteAheadLogFormat() {}
+
+    static void writeHeader(long log, Header header) {
+        Memory.putLong(log, MAGIC);
+        Memory.putInt(log + VERSION_AT, VERSION);
+        Memory.putLong(log + NUMBER_AT, header.number);
+        Memory.putLong(log + PREVIOUS_NUMBER_AT, header.previousNumber);
+        Memory.putLong(log + PREVIOUS_END_AT, header.previousEnd);
+        Memory.putInt(log + HEADER_CRC_AT, headerChecksum(log));
+    }
+
+    /// Null when the bytes are no header.
+    static Header readHeader(long log) {
+        if (Memory.getLong(log) != MAGIC
+                || Memory.getInt(log + VERSION_AT) != VERSION
+                || Memory.getInt(log + HEADER_CRC_AT) != headerChecksum(log)) {
+            return null;
+        }
+        return new Header(
+                Memory.getLong(log + NUMBER_AT),
+                Memory.getLong(log + PREVIOUS_NUMBER_AT),
+                Memory.getLong(log + PREVIOUS_END_AT));
+    }
+
+    private static int headerChecksum(long log) {
+        return Checksum.of(log + NUMBER_AT, HEADER_BYTES - NUMBER_AT);
+    }
+
+    /// Bytes that a record takes in the log.
+    public static long recordBytes(int keyLength, int valueLength) {
+        long bytes = RECORD_HEADER_BYTES + keyLength + Math.max(valueLength, 0L);
+        return (bytes + RECORD_ALIGNMENT_BYTES - 1) & -RECORD_ALIGNMENT_BYTES;
+    }
+
+    /// Writes all of a record but its checksum.
+    static void writeRecord(long record, long durable, byte[] key, byte[] valueOrNull) {
+        Memory.putInt(record + DURABLE_AT, (int) (durable / RECORD_ALIGNMENT_BYTES));
+        Memory.putInt(record + VALUE_LENGTH_AT, valueOrNull == null ? EntryIterator.TOMBSTONE : valueOrNull.length);
+        Memory.putShort(record + KEY_LENGTH_AT, key.length);
+        Memory.copy(key, record + RECORD_HEADER_BYTES);
+        if (valueOrNull != null) {
+            Memory.copy(valueOrNull, record + RECORD_HEADER_BYTES + key.length);
+        }
+    }
+
+    /// Closes a record written at `offset` of the log that `log` views.
+    static void writeChecksum(ByteBuffer log, int offset, int keyLength, int valueLength, CRC32C crc) {
+        crc.reset();
+        log.limit(offset + RECORD_HEADER_BYTES + keyLength + Math.max(valueLength, 0))
+                .position(offset + DURABLE_AT);
+        crc.update(log);
+        log.limit(log.capacity());
+        log.putInt(offset, (int) crc.getValue());
+    }
+
+    /// Bytes of the whole record at `record`, or -1 when there is none.
+    ///
+    /// @param bytesLeft bytes of the log from there on
+    static long validRecordBytes(long record, long bytesLeft) {
+        if (bytesLeft < RECORD_HEADER_BYTES) {
+            return -1;
+        }
+        int keyLength = keyLength(record);
+        int valueLength = valueLength(record);
+        if (keyLength == 0 && valueLength != CLOSED_VALUE_LENGTH || valueLength < CLOSED_VALUE_LENGTH) {
+            return -1;
+        }
+        long bytes = recordBytes(keyLength, valueLength);
+        if (bytes > bytesLeft) {
+            return -1;
+        }
+        long contentBytes = RECORD_HEADER_BYTES + keyLength + Math.max(valueLength, 0L);
+        return Memory.getInt(record) == Checksum.of(record + DURABLE_AT, contentBytes - DURABLE_AT) ? bytes : -1;
+    }
+
+    /// The value length of the record without a key that an orderly close leaves at the end.
+    static final int CLOSED_VALUE_LENGTH = -2;
+
+    static boolean isClosed(long record) {
+        return valueLength(record) == CLOSED_VALUE_LENGTH;
+    }
+
+    static void writeClosed(long record, long durable) {
+        Memory.putInt(record + DURABLE_AT, (int) (durable / RECORD_ALIGNMENT_BYTES));
+        Memory.putInt(record + VALUE_LENGTH_AT, CLOSED_VALUE_LENGTH);
+        Memory.putShort(record + KEY_LENGTH_AT, 0);
+        Memory.putInt(record, Checksum.of(record + DURABLE_AT, RECORD_HEADER_BYTES - DURABLE_AT));
+    }
+
+    /// Bytes of the log that were known to be durable when the record was written.
+    static long durable(long record) {
+        return (Memory.getInt(record + DURABLE_AT) & 0xFFFF_FFFFL) * RECORD_ALIGNMENT_BYTES;
+    }
+
+    public static int keyLength(long record) {
+        return Memory.getUnsignedShort(record + KEY_LENGTH_AT);
+    }
+
+    public static long keyAddress(long record) {
+        return record + RECORD_HEADER_BYTES;
+    }
+
+    /// Bytes of the value, or [EntryIterator#TOMBSTONE].
+    public static int valueLength(long record) {
+        return Memory.getInt(record + VALUE_LENGTH_AT);
+    }
+
+    public static long valueAddress(long record) {
+        return record + RECORD_HEADER_BYTES + keyLength(record);
+    }
+}

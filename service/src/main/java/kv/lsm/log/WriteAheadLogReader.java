@@ -1,0 +1,107 @@
+package kv.lsm.log;
+
+import java.nio.file.Path;
+import java.util.function.LongConsumer;
+import kv.lsm.CorruptionException;
+import kv.lsm.memory.Memory;
+
+/// Reads a write-ahead log and tells a torn tail from damage.
+///
+/// After a crash the end of a log may be missing, in units of disk sectors and in any order, but only what was not synced.
+/// So where the records break off, what follows decides:
+///
+/// - nothing but zeros: the end of the log;
+/// - no valid record: a torn tail, dropped;
+/// - a valid record: what lies between was lost unsynced, which shows as a sector that still ends in zeros, and the rest is
+///   dropped with it. If the record says that the place was durable, or no such sector is there, the file was damaged.
+public final class WriteAheadLogReader {
+    /// @param headerOrNull null when the log was never started or its start was never synced
+    /// @param end          where the valid records end, bytes
+    /// @param records      records given to the consumer
+    /// @param droppedBytes bytes after the end that are not zero, up to the last such byte
+    /// @param synced       true when a record proves that the log was synced at least once
+    public record Result(
+            WriteAheadLogFormat.Header headerOrNull, long end, long records, long droppedBytes, boolean synced) {}
+
+    private final Path file;
+    private final long log;
+    private final long bytes;
+
+    /// @param log address of the file's bytes
+    public WriteAheadLogReader(Path file, long log, long bytes) {
+        this.file = file;
+        this.log = log;
+        this.bytes = bytes;
+    }
+
+    /// The header alone, or null.
+    public WriteAheadLogFormat.Header header() {
+        return bytes < WriteAheadLogFormat.HEADER_BYTES ? null : WriteAheadLogFormat.readHeader(log);
+    }
+
+    /// Gives the address of each valid record to `consumer`, in the order of writing.
+    ///
+    /// @param knownEnd where the log ended as the next log tells it, or 0
+    /// @throws CorruptionException at the first damage that is no torn tail
+    public Result read(long knownEnd, LongConsumer consumer) {
+        WriteAheadLogFormat.Header header = header();
+        long end = header == null ? 0 : WriteAheadLogFormat.HEADER_BYTES;
+        long records = 0;
+        boolean synced = false;
+        if (header != null) {
+            for (long size; (size = WriteAheadLogFormat.validRecordBytes(log + end, bytes - end)) > 0; end += size) {
+                synced |= WriteAheadLogFormat.durable(log + end) > 0;
+                if (WriteAheadLogFormat.isClosed(log + end)) {
+                    end += size;
+                    break;
+                }
+                consumer.accept(log + end);
+                records++;
+            }
+        }
+        if (end < knownEnd && !endsInZeros(knownEnd)) {
+            requireLostUnsynced(end, knownEnd);
+        }
+        long lastUsed = lastUsedByte(end);
+        requireTornTail(end, lastUsed);
+        return new Result(header, end, records, Math.max(lastUsed - end, 0), synced);
+    }
+
+    private void requireTornTail(long end, long lastUsed) {
+        long step = WriteAheadLogFormat.RECORD_ALIGNMENT_BYTES;
+        for (long at = end + step; at < lastUsed; at += step) {
+            if (WriteAheadLogFormat.validRecordBytes(log + at, bytes - at) > 0) {
+                if (WriteAheadLogFormat.durable(log + at) > end) {
+                    throw new CorruptionException(file, end, "a record that was made durable does not match its checksum");
+                }
+                requireLostUnsynced(end, at);
+            }
+        }
+    }
+
+    /// @param valid where bytes that were written later are still there, or where the log ended
+    private void requireLostUnsynced(long end, long valid) {
+        long sector = WriteAheadLogFormat.SECTOR_BYTES;
+        for (long sectorEnd = (end / sector + 1) * sector; sectorEnd <= valid; sectorEnd += sector) {
+            if (endsInZeros(sectorEnd)) {
+                return;
+            }
+        }
+        throw new CorruptionException(file, end, "a record before valid ones does not match its checksum");
+    }
+
+    /// True when the eight bytes before `position` are zero or missing.
+    private boolean endsInZeros(long position) {
+        return position > bytes || Memory.getLong(log + position - Long.BYTES) == 0;
+    }
+
+    /// The end of the last eight bytes that are not zero.
+    private long lastUsedByte(long from) {
+        for (long at = bytes & -Long.BYTES; at > from; at -= Long.BYTES) {
+            if (Memory.getLong(log + at - Long.BYTES) != 0) {
+                return at;
+            }
+        }
+        return from;
+    }
+}

@@ -1,0 +1,108 @@
+package kv.lsm.log;
+
+import java.io.IOException;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
+import java.util.zip.CRC32C;
+import kv.lsm.disk.LogFile;
+import kv.lsm.memory.Memory;
+
+/// Appends records to one write-ahead log.
+///
+/// 1. One thread at a time appends (the store's write lock); one at a time syncs; any thread may ask for the ends.
+/// 2. [#end] never passes a record that is not complete.
+/// 3. [#durableEnd] grows only when a sync has succeeded.
+public final class WriteAheadLogWriter {
+    private static final VarHandle END;
+
+    static {
+        try {
+            END = MethodHandles.lookup().findVarHandle(WriteAheadLogWriter.class, "end", long.class);
+        } catch (ReflectiveOperationException e) {
+            throw new ExceptionInInitializerError(e);
+        }
+    }
+
+    private final LogFile file;
+    private final WriteAheadLogFormat.Header header;
+    private final boolean checksummed;
+    private final long address;
+    private final ByteBuffer view;
+    private final CRC32C crc = new CRC32C();
+    private long end = WriteAheadLogFormat.HEADER_BYTES;
+    private volatile long durableEnd;
+
+    /// Starts the log by writing its header.
+    ///
+    /// @param checksummed false for a log that is never read back (memory only)
+    public WriteAheadLogWriter(LogFile file, WriteAheadLogFormat.Header header, boolean checksummed) {
+        this.file = file;
+        this.header = header;
+        this.checksummed = checksummed;
+        address = file.address();
+        view = Memory.buffer(address, file.bytes());
+        WriteAheadLogFormat.writeHeader(address, header);
+    }
+
+    public long number() {
+        return header.number();
+    }
+
+    public long address() {
+        return address;
+    }
+
+    /// Bytes of the file mapped into memory.
+    public long mappedBytes() {
+        return file.isMapped() ? file.bytes() : 0;
+    }
+
+    public boolean hasRoom(long recordBytes) {
+        // leaves room for the record of an orderly close
+        return end + recordBytes + WriteAheadLogFormat.recordBytes(0, 0) <= file.bytes();
+    }
+
+    /// Appends a record and returns its address; [#hasRoom] must have said yes. A null value is a tombstone.
+    public long append(byte[] key, byte[] valueOrNull) {
+        long record = address + end;
+        WriteAheadLogFormat.writeRecord(record, durableEnd, key, valueOrNull);
+        int valueLength = valueOrNull == null ? 0 : valueOrNull.length;
+        if (checksummed) {
+            WriteAheadLogFormat.writeChecksum(view, (int) end, key.length, valueLength, crc);
+        }
+        END.setRelease(this, end + WriteAheadLogFormat.recordBytes(key.length, valueLength));
+        return record;
+    }
+
+    /// Leaves a mark that all before it was made durable and nothing follows; needs a sync of its own.
+    public void appendClosed() {
+        WriteAheadLogFormat.writeClosed(address + end, durableEnd);
+        END.setRelease(this, end + WriteAheadLogFormat.recordBytes(0, 0));
+    }
+
+    /// Where the next record goes, bytes from the start of the file.
+    public long end() {
+        return (long) END.getAcquire(this);
+    }
+
+    /// Bytes from the start of the file that are known to be durable.
+    public long durableEnd() {
+        return durableEnd;
+    }
+
+    /// Makes everything up to [#end] durable and returns that end.
+    public long sync() throws IOException {
+        long target = end();
+        if (target > durableEnd) {
+            file.sync(durableEnd, target);
+            durableEnd = target;
+        }
+        return target;
+    }
+
+    /// Lets go of the memory; the log's records must not be read any more.
+    public void close() throws IOException {
+        file.close();
+    }
+}

@@ -1,0 +1,49 @@
+package kv.lsm.table;
+
+import kv.lsm.memory.Allocator;
+import kv.lsm.memory.NativeBuffer;
+
+/// Where one reader keeps a block that cannot be read in place: stored bytes of a positional read, and plain bytes of a
+/// compressed block. Takes memory on first use. For one thread at a time.
+public final class BlockBuffer implements AutoCloseable {
+    private final Allocator allocator;
+    private NativeBuffer stored;
+    private NativeBuffer plain;
+    /// Bytes of the block last decompressed into this buffer.
+    int plainLength;
+
+    public BlockBuffer(Allocator allocator) {
+        this.allocator = allocator;
+    }
+
+    long storedRoom(int bytes) {
+        stored = room(stored, bytes);
+        return stored.address();
+    }
+
+    long plainRoom(int bytes) {
+        plain = room(plain, bytes);
+        return plain.address();
+    }
+
+    private NativeBuffer room(NativeBuffer old, int bytes) {
+        NativeBuffer buffer = old == null ? new NativeBuffer(allocator, Math.max(bytes, 8 << 10)) : old;
+        buffer.clear();
+        buffer.extend(bytes);
+        return buffer;
+    }
+
+    long capacity() {
+        return (stored == null ? 0 : stored.capacity()) + (plain == null ? 0 : plain.capacity());
+    }
+
+    @Override
+    public void close() {
+        if (stored != null) {
+            stored.close();
+        }
+        if (plain != null) {
+            plain.close();
+        }
+    }
+}

@@ -1,0 +1,159 @@
+package kv.lsm.table;
+
+import java.util.Arrays;
+import kv.lsm.memory.Keys;
+import kv.lsm.memory.Memory;
+
+/// Finds the data block that may hold a key; reads the index part of a table where it lies.
+///
+/// ```
+/// blocks n 4 │ common prefix length 4 │ separators bytes 8
+/// key number 8 × n │ (block start 4 │ block bytes 4) × n │ separator start 4 × (n + 1) │ separators
+/// ```
+///
+/// A block's separator is at most its first key and greater than all keys before it. All separators of a table begin with the
+/// common prefix; the key number is the eight bytes behind it, so that the search compares numbers in one array and looks at
+/// whole separators only where numbers are equal. Block starts count in units of 64 bytes; block bytes include the checksum,
+/// and their highest bit is set when the block is compressed.
+final class BlockIndex {
+    static final int HEADER_BYTES = 16;
+    static final int BYTES_PER_BLOCK = 8 + (4 + 4) + 4;
+    static final int COMPRESSED_BIT = 0x8000_0000;
+
+    private final int blocks;
+    /// On the heap: each search begins with it, and it is a few bytes per table.
+    private final byte[] commonPrefix;
+    private final long numbers;
+    private final long places;
+    private final long separatorStarts;
+    private final long separators;
+
+    /// @param address of an index part that [#problem] found nothing wrong with
+    BlockIndex(long address) {
+        blocks = Memory.getInt(address);
+        numbers = address + HEADER_BYTES;
+        places = numbers + 8L * blocks;
+        separatorStarts = places + 8L * blocks;
+        separators = separatorStarts + 4L * (blocks + 1);
+        commonPrefix = Memory.copyOf(separators, Memory.getInt(address + 4));
+    }
+
+    /// What is wrong with an index part, or null.
+    static String problem(long address, long bytes) {
+        if (bytes < HEADER_BYTES) {
+            return "the index is too short";
+        }
+        long blocks = Memory.getInt(address);
+        long commonPrefixLength = Memory.getInt(address + 4);
+        long separatorsBytes = Memory.getLong(address + 8);
+        if (blocks < 1
+                || commonPrefixLength < 0
+                || commonPrefixLength > separatorsBytes
+                || bytes != HEADER_BYTES + BYTES_PER_BLOCK * blocks + 4 + separatorsBytes) {
+            return "the index does not fit its size: blocks=" + blocks + ", bytes=" + bytes;
+        }
+        return null;
+    }
+
+    /// What is wrong with the places of the blocks and separators, or null.
+    ///
+    /// @param dataBytes bytes of the file before the index
+    String problemWithBlocks(long dataBytes) {
+        int separatorStart = 0;
+        for (int i = 0; i < blocks; i++) {
+            int separatorEnd = Memory.getInt(separatorStarts + 4L * (i + 1));
+            if (bytes(i) <= SSTableFormat.BLOCK_TRAILER_BYTES
+                    || start(i) + bytes(i) > dataBytes
+                    || separatorEnd < separatorStart) {
+                return "the index names a block outside the data: block=" + i;
+            }
+            separatorStart = separatorEnd;
+        }
+        return null;
+    }
+
+    int blocks() {
+        return blocks;
+    }
+
+    /// Where the block starts in the file, bytes.
+    long start(int block) {
+        return (Memory.getInt(places + 8L * block) & 0xFFFF_FFFFL) * SSTableFormat.ALIGNMENT_BYTES;
+    }
+
+    /// Bytes of the block with its checksum.
+    int bytes(int block) {
+        return Memory.getInt(places + 8L * block + 4) & ~COMPRESSED_BIT;
+    }
+
+    boolean isCompressed(int block) {
+        return (Memory.getInt(places + 8L * block + 4) & COMPRESSED_BIT) != 0;
+    }
+
+    /// The block that holds `key` if the table does, or -1 when the key is before the first block.
+    int find(byte[] key) {
+        int prefixOrder = compareToCommonPrefix(key);
+        if (prefixOrder != 0) {
+            return prefixOrder < 0 ? -1 : blocks - 1;
+        }
+        long number = Keys.prefix(key, commonPrefix.length);
+        int base = lastAtMost(number);
+        if (base < 0 || number(base) != number) {
+            return base;
+        }
+        return lastSeparatorAtMost(key, number, base);
+    }
+
+    /// Negative or positive when all separators are greater or smaller than `key`, else 0.
+    private int compareToCommonPrefix(byte[] key) {
+        int length = commonPrefix.length;
+        int different = Arrays.mismatch(commonPrefix, 0, length, key, 0, Math.min(key.length, length));
+        if (different < 0) {
+            return 0;
+        }
+        return different == key.length ? -1 : (key[different] & 0xFF) - (commonPrefix[different] & 0xFF);
+    }
+
+    private long number(int block) {
+        return Memory.getLong(numbers + 8L * block);
+    }
+
+    /// The last block whose key number is at most `number`, or -1.
+    private int lastAtMost(long number) {
+        if (Long.compareUnsigned(number(0), number) > 0) {
+            return -1;
+        }
+        int base = 0;
+        int length = blocks;
+        while (length > 1) {
+            int half = length >>> 1;
+            if (Long.compareUnsigned(number(base + half), number) <= 0) {
+                base += half;
+            }
+            length -= half;
+        }
+        return base;
+    }
+
+    /// Among the blocks with this key number, of which `last` is the last, the last whose separator is at most `key`; or the one
+    /// before them.
+    private int lastSeparatorAtMost(byte[] key, long number, int last) {
+        int low = number == 0 ? -1 : lastAtMost(number - 1); // below here: number smaller
+        int high = last;
+        while (low < high) {
+            int middle = (low + high + 1) >> 1;
+            if (compareSeparator(key, middle) >= 0) {
+                low = middle;
+            } else {
+                high = middle - 1;
+            }
+        }
+        return low;
+    }
+
+    private int compareSeparator(byte[] key, int block) {
+        int start = Memory.getInt(separatorStarts + 4L * block);
+        int end = Memory.getInt(separatorStarts + 4L * (block + 1));
+        return Keys.compare(key, separators + start, end - start);
+    }
+}

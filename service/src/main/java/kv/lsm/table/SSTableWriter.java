@@ -1,0 +1,147 @@
+package kv.lsm.table;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import kv.lsm.Compression;
+import kv.lsm.disk.Disk;
+import kv.lsm.disk.WriteFile;
+import kv.lsm.memory.Allocator;
+import kv.lsm.memory.Checksum;
+import kv.lsm.memory.EntryIterator;
+import kv.lsm.memory.Keys;
+import kv.lsm.memory.Memory;
+import kv.lsm.memory.NativeBuffer;
+
+/// Writes one table, from the smallest key to the largest. For one thread.
+///
+/// Holds off-heap: one write buffer, about 30 bytes per block for the index and 8 bytes per key for the filter.
+public final class SSTableWriter implements AutoCloseable {
+    private static final int WRITE_BUFFER_BYTES = 256 << 10;
+
+    private final WriteFile file;
+    private final TableOptions options;
+    private final NativeBuffer out;
+    private final NativeBuffer scratch;
+    private final NativeBuffer hashes;
+    private final NativeBuffer lastKey;
+    private final DataBlockBuilder block;
+    private final BlockIndexBuilder index;
+    private final NativeBuffer separator;
+    private byte[] smallest;
+    private long writtenBytes;
+    private long entries;
+    private long tombstones;
+
+    public SSTableWriter(Disk disk, Path path, TableOptions options, Allocator allocator) throws IOException {
+        this.options = options;
+        file = disk.create(path);
+        out = new NativeBuffer(allocator, WRITE_BUFFER_BYTES + 2L * options.blockBytes());
+        scratch = new NativeBuffer(allocator, 64);
+        hashes = new NativeBuffer(allocator, 64 << 10);
+        lastKey = new NativeBuffer(allocator, 64);
+        separator = new NativeBuffer(allocator, 64);
+        block = new DataBlockBuilder(allocator, options.blockBytes());
+        index = new BlockIndexBuilder(allocator);
+    }
+
+    /// Adds an entry whose key is greater than all before.
+    ///
+    /// @param valueLength bytes, or [EntryIterator#TOMBSTONE]
+    public void add(long key, int keyLength, long value, int valueLength) throws IOException {
+        assert entries == 0 || Keys.compare(key, keyLength, lastKey.address(), (int) lastKey.size()) > 0
+                : "keys out of order";
+        if (block.isFullFor(keyLength + Math.max(valueLength, 0L))) {
+            finishBlock();
+        }
+        if (block.isEmpty()) {
+            startBlock(key, keyLength);
+        }
+        long hash = Keys.hash(key, keyLength);
+        block.add(key, keyLength, value, valueLength, hash);
+        if (options.bloomBitsPerKey() > 0) {
+            hashes.appendLong(hash);
+        }
+        lastKey.clear();
+        lastKey.append(key, keyLength);
+        entries++;
+        if (valueLength == EntryIterator.TOMBSTONE) {
+            tombstones++;
+        }
+    }
+
+    public long entries() {
+        return entries;
+    }
+
+    /// Bytes of the file if it ended here, but for the block under construction and padding.
+    public long bytes() {
+        return writtenBytes + out.size() + index.bytes() + entries * options.bloomBitsPerKey() / 8;
+    }
+
+    private void startBlock(long key, int keyLength) {
+        separator.clear();
+        if (entries == 0) {
+            smallest = Memory.copyOf(key, keyLength);
+            separator.append(key, keyLength);
+        } else {
+            int common = Keys.mismatch(key, keyLength, lastKey.address(), (int) lastKey.size(), 0);
+            separator.append(key, common + 1);
+        }
+    }
+
+    private void finishBlock() throws IOException {
+        long start = writtenBytes + out.size();
+        long startInOut = out.size();
+        block.finish(out);
+        boolean compressed = options.compression() == Compression.LZ4
+                && BlockCompressor.compress(out, out.size() - startInOut, scratch);
+        out.appendInt(Checksum.of(out.address() + startInOut, out.size() - startInOut));
+        index.add(separator.address(), (int) separator.size(), start, (int) (out.size() - startInOut), compressed);
+        out.pad(SSTableFormat.ALIGNMENT_BYTES);
+        if (out.size() >= WRITE_BUFFER_BYTES) {
+            writeOut();
+        }
+    }
+
+    private void writeOut() throws IOException {
+        file.write(Memory.buffer(out.address(), out.size()));
+        writtenBytes += out.size();
+        out.clear();
+    }
+
+    /// Writes what is left and makes the file durable; at least one entry was added.
+    public TableSummary finish() throws IOException {
+        finishBlock();
+        writeOut();
+        long indexOffset = writtenBytes;
+        index.finish(out);
+        long indexBytes = out.size();
+        int indexCrc = Checksum.of(out.address(), indexBytes);
+        out.pad(SSTableFormat.ALIGNMENT_BYTES);
+        long filterInOut = out.size();
+        if (options.bloomBitsPerKey() > 0) {
+            BloomFilter.write(hashes, options.bloomBitsPerKey(), out);
+        }
+        long filterBytes = out.size() - filterInOut;
+        int filterCrc = Checksum.of(out.address() + filterInOut, filterBytes);
+        long footer = out.extend(SSTableFormat.FOOTER_BYTES);
+        SSTableFormat.writeFooter(footer, new SSTableFormat.Footer(
+                indexOffset, indexBytes, indexOffset + filterInOut, filterBytes, entries, indexCrc, filterCrc));
+        writeOut();
+        file.sync();
+        return new TableSummary(
+                writtenBytes, entries, tombstones, smallest, Memory.copyOf(lastKey.address(), (int) lastKey.size()));
+    }
+
+    @Override
+    public void close() throws IOException {
+        out.close();
+        scratch.close();
+        hashes.close();
+        lastKey.close();
+        separator.close();
+        block.close();
+        index.close();
+        file.close();
+    }
+}

@@ -1,0 +1,13 @@
+package kv.lsm.table;
+
+import kv.lsm.Compression;
+import kv.lsm.ReadMode;
+import kv.lsm.StoreOptions;
+
+/// The part of [StoreOptions] that concerns one table.
+public record TableOptions(int blockBytes, int bloomBitsPerKey, Compression compression, ReadMode read) {
+    public static TableOptions of(StoreOptions options) {
+        return new TableOptions(
+                options.blockBytes(), options.bloomBitsPerKey(), options.compression(), options.read());
+    }
+}

@@ -1,0 +1,186 @@
+package kv.cache;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicReference;
+import kv.http.MemoryStore;
+import kv.lsm.Store;
+import org.junit.jupiter.api.Test;
+
+/// The cache never shows what the store does not hold, whoever writes at the same time.
+class CachedStoreTest {
+    private static byte[] key(int number) {
+        return ByteBuffer.allocate(4).putInt(number).array();
+    }
+
+    private static byte[] value(long number) {
+        return ByteBuffer.allocate(8).putLong(number).array();
+    }
+
+    private static long number(byte[] value) {
+        return ByteBuffer.wrap(value).getLong();
+    }
+
+    @Test
+    void aReadValueIsReadOnceFromTheStore() {
+        CountingStore store = new CountingStore();
+        CachedStore cache = new CachedStore(store, 10);
+        store.put(key(1), value(1));
+        for (int i = 0; i < 5; i++) {
+            assertThat(cache.get(key(1))).isEqualTo(value(1));
+        }
+        assertThat(store.gets).isEqualTo(1);
+        assertThat(cache.cacheStats().hitCount()).isEqualTo(4);
+    }
+
+    @Test
+    void aPutChangesAndADeleteRemovesTheEntry() {
+        CachedStore cache = new CachedStore(new MemoryStore(), 10);
+        cache.put(key(1), value(1));
+        assertThat(cache.get(key(1))).isEqualTo(value(1));
+        cache.put(key(1), value(2));
+        assertThat(cache.get(key(1))).isEqualTo(value(2));
+        cache.delete(key(1));
+        assertThat(cache.get(key(1))).isNull();
+    }
+
+    @Test
+    void writesThatNobodyReadsAddNoEntry() {
+        CachedStore cache = new CachedStore(new MemoryStore(), 10);
+        for (int i = 0; i < 100; i++) {
+            cache.put(key(i), value(i));
+        }
+        assertThat(cache.entries()).isZero();
+    }
+
+    @Test
+    void largeValuesAreServedButNotHeld() {
+        CachedStore cache = new CachedStore(new MemoryStore(), 10);
+        byte[] large = new byte[CachedStore.VALUE_BYTES_MAX + 1];
+        cache.put(key(1), large);
+        assertThat(cache.get(key(1))).isEqualTo(large);
+        assertThat(cache.entries()).isZero();
+        cache.put(key(1), value(1));
+        cache.get(key(1));
+        cache.put(key(1), large);
+        assertThat(cache.get(key(1))).isEqualTo(large);
+    }
+
+    @Test
+    void aWriteThatFailsAfterItHappenedLeavesNoOldEntry() {
+        CountingStore store = new CountingStore();
+        CachedStore cache = new CachedStore(store, 10);
+        cache.put(key(1), value(1));
+        cache.get(key(1));
+        store.failAfterWrite = true;
+        assertThatThrownBy(() -> cache.put(key(1), value(2))).hasMessage("planted");
+        assertThat(cache.get(key(1))).isEqualTo(value(2));
+    }
+
+    @Test
+    void concurrentReadersNeverSeeAValueOlderThanAnAcknowledgedWrite() throws InterruptedException {
+        for (int round = 0; round < 5; round++) {
+            assertThat(staleRead(new CachedStore(new MemoryStore(), 8))).isNull();
+        }
+    }
+
+    @Test
+    void theCheckFindsACacheThatLoadsAndWritesInTwoSteps() throws InterruptedException {
+        String fault = null;
+        for (int round = 0; round < 200 && fault == null; round++) {
+            fault = staleRead(new TwoStepCache());
+        }
+        assertThat(fault).isNotNull();
+    }
+
+    /// One writer per key writes 1, 2, 3, …; readers check that a value is not older than what was acknowledged before they
+    /// began. Null, or what was wrong.
+    private static String staleRead(Store store) throws InterruptedException {
+        int keys = 4;
+        int writes = 3_000;
+        long[] acknowledged = new long[keys * 16];
+        AtomicReference<String> fault = new AtomicReference<>();
+        List<Thread> threads = new ArrayList<>();
+        var handle = java.lang.invoke.MethodHandles.arrayElementVarHandle(long[].class);
+        for (int k = 0; k < keys; k++) {
+            int own = k;
+            threads.add(new Thread(() -> {
+                for (long i = 1; i <= writes; i++) {
+                    store.put(key(own), value(i));
+                    handle.setVolatile(acknowledged, own * 16, i);
+                }
+            }));
+        }
+        for (int r = 0; r < 4; r++) {
+            long seed = System.nanoTime() + r;
+            threads.add(new Thread(() -> {
+                Random random = new Random(seed);
+                for (int i = 0; i < 4 * writes; i++) {
+                    int k = random.nextInt(keys);
+                    long before = (long) handle.getVolatile(acknowledged, k * 16);
+                    byte[] value = store.get(key(k));
+                    long seen = value == null ? 0 : number(value);
+                    if (seen < before) {
+                        fault.set("key " + k + ": read " + seen + " after " + before + " was acknowledged, seed " + seed);
+                    }
+                }
+            }));
+        }
+        threads.forEach(Thread::start);
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        return fault.get();
+    }
+
+    /// The mistake that the cache must not make: look, load, keep, with a write in between.
+    private static final class TwoStepCache extends MemoryStore {
+        private final ConcurrentHashMap<Integer, byte[]> cache = new ConcurrentHashMap<>();
+
+        @Override
+        public byte[] get(byte[] key) {
+            int name = ByteBuffer.wrap(key).getInt();
+            byte[] held = cache.get(name);
+            if (held != null) {
+                return held;
+            }
+            byte[] loaded = super.get(key);
+            if (loaded != null) {
+                Thread.onSpinWait();
+                cache.put(name, loaded);
+            }
+            return loaded;
+        }
+
+        @Override
+        public void put(byte[] key, byte[] value) {
+            super.put(key, value);
+            cache.remove(ByteBuffer.wrap(key).getInt());
+        }
+    }
+
+    private static final class CountingStore extends MemoryStore {
+        private int gets;
+        private boolean failAfterWrite;
+
+        @Override
+        public byte[] get(byte[] key) {
+            gets++;
+            return super.get(key);
+        }
+
+        @Override
+        public void put(byte[] key, byte[] value) {
+            super.put(key, value);
+            if (failAfterWrite) {
+                throw new IllegalStateException("planted");
+            }
+        }
+    }
+}

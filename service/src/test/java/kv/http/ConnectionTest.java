@@ -1,0 +1,218 @@
+package kv.http;
+
+import static kv.http.RawClient.delete;
+import static kv.http.RawClient.get;
+import static kv.http.RawClient.put;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// When a connection goes on, when it ends, and in which order its answers come.
+class ConnectionTest {
+    private TestServer server;
+    private RawClient client;
+
+    @BeforeEach
+    void start() throws IOException {
+        server = new TestServer(new MemoryStore());
+        client = server.connect();
+    }
+
+    @AfterEach
+    void stop() throws IOException {
+        client.close();
+        server.close();
+    }
+
+    @ParameterizedTest
+    @EnumSource(HttpOptions.HandlerKind.class)
+    void pipelinedRequestsAreAnsweredInOrder(HttpOptions.HandlerKind kind) throws IOException {
+        int requests = 1_000;
+        StringBuilder pipeline = new StringBuilder();
+        for (int i = 0; i < requests; i++) {
+            pipeline.append(put("/v0/entity?id=k" + i % 7, "value " + i)).append(get("/v0/entity?id=k" + i % 7));
+        }
+        try (TestServer other = new TestServer(new MemoryStore(), HttpOptions.onFreePort().withHandler(kind, 4, 16));
+                RawClient connection = other.connect()) {
+            Thread sender = Thread.startVirtualThread(() -> {
+                try {
+                    connection.send(pipeline.toString());
+                } catch (IOException e) {
+                    throw new UncheckedIOException(e);
+                }
+            });
+            for (int i = 0; i < requests; i++) {
+                assertThat(connection.read().status()).isEqualTo(201);
+                assertThat(connection.read().text()).isEqualTo("value " + i);
+            }
+            sender.join();
+        } catch (InterruptedException e) {
+            throw new AssertionError(e);
+        }
+    }
+
+    @Test
+    void pipelinedLargeAnswersToAClientThatReadsLateComeInOrder() throws IOException {
+        String value = "x".repeat(300_000);
+        client.ask(put("/v0/entity?id=large", value));
+        client.ask(put("/v0/entity?id=small", "small"));
+        for (int i = 0; i < 20; i++) {
+            client.send(get("/v0/entity?id=large") + get("/v0/entity?id=small"));
+        }
+        for (int i = 0; i < 20; i++) {
+            assertThat(client.read().text()).isEqualTo(value);
+            assertThat(client.read().text()).isEqualTo("small");
+        }
+    }
+
+    @Test
+    void aRequestMayComeByteByByte() throws IOException {
+        for (byte b : (put("/v0/entity?id=a", "one") + get("/v0/entity?id=a")).getBytes()) {
+            client.send(new byte[] {b});
+        }
+        assertThat(client.read().status()).isEqualTo(201);
+        assertThat(client.read().text()).isEqualTo("one");
+    }
+
+    @Test
+    void anHttp11ConnectionGoesOnUnlessItIsAskedToClose() throws IOException {
+        RawClient.Reply kept = client.ask(get("/v0/status"));
+        assertThat(kept.headers()).doesNotContainKey("connection");
+        RawClient.Reply closed = client.ask("GET /v0/status HTTP/1.1\r\nConnection: close\r\n\r\n");
+        assertThat(closed.status()).isEqualTo(200);
+        assertThat(closed.closes()).isTrue();
+        assertThat(client.isClosedByServer()).isTrue();
+    }
+
+    @Test
+    void anHttp10ConnectionEndsUnlessItIsAskedToGoOn() throws IOException {
+        RawClient.Reply kept = client.ask("GET /v0/status HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n");
+        assertThat(kept.headers()).containsEntry("connection", "keep-alive");
+        assertThat(client.ask("GET /v0/status HTTP/1.0\r\n\r\n").closes()).isTrue();
+        assertThat(client.isClosedByServer()).isTrue();
+    }
+
+    @Test
+    void aClientThatEndsItsSideStillGetsItsAnswers() throws IOException {
+        client.send(put("/v0/entity?id=a", "one") + get("/v0/entity?id=a")).endOfInput();
+        assertThat(client.read().status()).isEqualTo(201);
+        assertThat(client.read().text()).isEqualTo("one");
+        assertThat(client.isClosedByServer()).isTrue();
+    }
+
+    @Test
+    void aClientThatEndsItsSideStillGetsItsAnswersFromAWorker() throws IOException {
+        MemoryStore slow = new MemoryStore();
+        slow.beforeEach = () -> sleep(100);
+        try (TestServer other = new TestServer(slow, HttpOptions.onFreePort().withHandler(HttpOptions.HandlerKind.WORKERS, 2, 16));
+                RawClient connection = other.connect()) {
+            connection.send(put("/v0/entity?id=a", "one") + get("/v0/entity?id=a")).endOfInput();
+            assertThat(connection.read().status()).isEqualTo(201);
+            assertThat(connection.read().text()).isEqualTo("one");
+            assertThat(connection.isClosedByServer()).isTrue();
+        }
+    }
+
+    @Test
+    void emptyLinesBeforeARequestAreSkipped() throws IOException {
+        assertThat(client.ask("\r\n\r\n" + get("/v0/status")).status()).isEqualTo(200);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {
+        "GARBAGE\r\n\r\n",
+        "GET\r\n\r\n",
+        "GET /v0/status\r\n\r\n",
+        "GET  /v0/status HTTP/1.1\r\n\r\n",
+        "GET /v0/status HTTP/1.1 \r\n\r\n",
+        "GET /v0/status HTTP/1.x\r\n\r\n",
+        "GET /v0/sta\u0001tus HTTP/1.1\r\n\r\n",
+        "GET /v0/status#part HTTP/1.1\r\n\r\n",
+        "G\u00e9T /v0/status HTTP/1.1\r\n\r\n",
+        " GET /v0/status HTTP/1.1\r\n\r\n",
+        "GET /v0/status HTTP/1.1\r\nNo colon\r\n\r\n",
+        "GET /v0/status HTTP/1.1\r\n: no name\r\n\r\n",
+        "GET /v0/status HTTP/1.1\r\nHost : space\r\n\r\n",
+        "GET /v0/status HTTP/1.1\r\nHost: x\r\n folded\r\n\r\n",
+        "GET /v0/status HTTP/1.1\r\nHost: x\u0000\r\n\r\n",
+        "GET /v0/status HTTP/1.1\r\nHost: x\ry\r\n\r\n",
+        "PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+        "PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+        "PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length: +1\r\n\r\nx",
+        "PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length:\r\n\r\n",
+        "PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length: 1, 1\r\n\r\nx",
+        "PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\n",
+        "PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx",
+        "PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "PUT /v0/entity?id=a HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n",
+        "PUT /v0/entity?id=a HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "PUT /v0/entity?id=a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
+        "PUT /v0/entity?id=a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n\r\n",
+        "PUT /v0/entity?id=a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n0\r\n\r\n",
+        "PUT /v0/entity?id=a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n-3\r\nabc\r\n0\r\n\r\n",
+        "PUT /v0/entity?id=a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n",
+    })
+    void aMalformedRequestIs400AndEndsTheConnection(String request) throws IOException {
+        RawClient.Reply reply = client.ask(request);
+        assertThat(reply.status()).isEqualTo(400);
+        assertThat(reply.closes()).isTrue();
+        assertThat(client.isClosedByServer()).isTrue();
+        assertThat(server.ask(get("/v0/entity?id=a")).status()).as("nothing was stored").isEqualTo(404);
+    }
+
+    @Test
+    void whatFollowsAMalformedRequestIsNotServed() throws IOException {
+        client.send("GARBAGE\r\n\r\n" + put("/v0/entity?id=a", "one"));
+        assertThat(client.read().status()).isEqualTo(400);
+        assertThat(client.isClosedByServer()).isTrue();
+        assertThat(server.ask(get("/v0/entity?id=a")).status()).isEqualTo(404);
+    }
+
+    @Test
+    void equalRepeatedLengthsAreOneLength() throws IOException {
+        assertThat(client.ask("PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length: 3\r\ncontent-length:3 \r\n\r\none").status()).isEqualTo(201);
+    }
+
+    @Test
+    void anotherMajorVersionIs505() throws IOException {
+        assertThat(client.ask("GET /v0/status HTTP/2.0\r\n\r\n").status()).isEqualTo(505);
+    }
+
+    @Test
+    void anUnknownTransferEncodingIs501() throws IOException {
+        assertThat(client.ask("PUT /v0/entity?id=a HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n").status()).isEqualTo(501);
+    }
+
+    @Test
+    void aHeadOverItsLimitIs431() throws IOException {
+        String line = "X: " + "y".repeat(1_000) + "\r\n";
+        assertThat(client.ask("GET /v0/status HTTP/1.1\r\n" + line.repeat(12) + "\r\n").status()).isEqualTo(200);
+        assertThat(client.ask("GET /v0/status HTTP/1.1\r\n" + line.repeat(20)).status()).isEqualTo(431);
+        assertThat(server.ask("GET /v0/status HTTP/1.1\r\n" + "a: b\r\n".repeat(101) + "\r\n").status()).isEqualTo(431);
+        assertThat(server.ask("GET /v0/entity?id=" + "k".repeat(20_000)).status()).isEqualTo(414);
+    }
+
+    @Test
+    void theBodyOfARequestThatNeedsNoneIsSkipped() throws IOException {
+        client.ask(put("/v0/entity?id=a", "one"));
+        String body = get("/v0/entity?id=smuggled");
+        assertThat(client.ask("GET /v0/entity?id=a HTTP/1.1\r\nContent-Length: " + body.length() + "\r\n\r\n" + body).text()).isEqualTo("one");
+        assertThat(client.ask("DELETE /v0/entity?id=a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n").status()).isEqualTo(202);
+        assertThat(client.ask(delete("/v0/entity?id=a")).status()).isEqualTo(202);
+    }
+
+    static void sleep(long millis) {
+        try {
+            Thread.sleep(millis);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+}

@@ -1,0 +1,137 @@
+package kv.http;
+
+import static kv.http.RawClient.get;
+import static kv.http.RawClient.put;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Stream;
+import kv.lsm.StallCause;
+import kv.lsm.StoreClosedException;
+import kv.lsm.StoreFailedException;
+import kv.lsm.WriteStalledException;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/// What a client sees when the store fails, waits, or there is more to do than may wait.
+class FailureTest {
+    static Stream<Arguments> failures() {
+        return Stream.of(
+                Arguments.of(new IllegalStateException("planted"), 500),
+                Arguments.of(new StackOverflowError("planted"), 500),
+                Arguments.of(new StoreFailedException("planted", null), 500),
+                Arguments.of(new StoreClosedException(), 503),
+                Arguments.of(new WriteStalledException(StallCause.LEVEL0_STOP, Duration.ofSeconds(1)), 503));
+    }
+
+    @ParameterizedTest
+    @MethodSource("failures")
+    void anErrorOfTheStoreIsAnAnswerAndTheConnectionGoesOn(Throwable error, int status) throws IOException {
+        for (HttpOptions.HandlerKind kind : HttpOptions.HandlerKind.values()) {
+            MemoryStore store = new MemoryStore();
+            try (TestServer server = new TestServer(store, HttpOptions.onFreePort().withHandler(kind, 2, 16));
+                    RawClient client = server.connect()) {
+                store.beforeEach = () -> sneak(error);
+                RawClient.Reply reply = client.ask(put("/v0/entity?id=a", "one"));
+                assertThat(reply.status()).as(kind.name()).isEqualTo(status);
+                assertThat(reply.closes()).isFalse();
+                if (status == 503) {
+                    assertThat(reply.headers()).containsKey("retry-after");
+                }
+                store.beforeEach = () -> {};
+                assertThat(client.ask(put("/v0/entity?id=a", "two")).status()).isEqualTo(201);
+                assertThat(client.ask(get("/v0/entity?id=a")).text()).isEqualTo("two");
+            }
+        }
+    }
+
+    private static void sneak(Throwable error) {
+        switch (error) {
+            case RuntimeException e -> throw e;
+            case Error e -> throw e;
+            default -> throw new AssertionError(error);
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(value = HttpOptions.HandlerKind.class, names = {"WORKERS", "VIRTUAL"})
+    void moreRequestsThanMayWaitGet503AndNoneOfTheOthersIsLost(HttpOptions.HandlerKind kind) throws IOException {
+        MemoryStore store = new MemoryStore();
+        CountDownLatch gate = new CountDownLatch(1);
+        AtomicInteger running = new AtomicInteger();
+        store.beforeEach = () -> {
+            running.incrementAndGet();
+            await(gate);
+        };
+        int atOnce = 2;
+        int queue = 3;
+        List<RawClient> clients = new ArrayList<>();
+        try (TestServer server = new TestServer(store, HttpOptions.onFreePort().withHandler(kind, atOnce, queue))) {
+            for (int i = 0; i < atOnce + queue; i++) {
+                RawClient client = server.connect();
+                clients.add(client);
+                client.send(put("/v0/entity?id=k" + i, "v" + i));
+                int begun = Math.min(i + 1, atOnce);
+                Eventually.holds(() -> running.get() == begun);
+            }
+            Eventually.holds(() -> server.server.handler().waiting() == queue);
+            try (RawClient late = server.connect()) {
+                RawClient.Reply refused = late.ask(put("/v0/entity?id=late", "x"));
+                assertThat(refused.status()).isEqualTo(503);
+                assertThat(refused.headers()).containsEntry("retry-after", "1");
+                assertThat(refused.closes()).isFalse();
+                gate.countDown();
+                for (RawClient client : clients) {
+                    assertThat(client.read().status()).isEqualTo(201);
+                }
+                assertThat(late.ask(get("/v0/entity?id=late")).status()).isEqualTo(404);
+                for (int i = 0; i < clients.size(); i++) {
+                    assertThat(late.ask(get("/v0/entity?id=k" + i)).text()).isEqualTo("v" + i);
+                }
+            }
+        } finally {
+            gate.countDown();
+            for (RawClient client : clients) {
+                client.close();
+            }
+        }
+    }
+
+    @Test
+    void aClientThatGoesAwayWhileItsRequestRunsDoesNoHarm() throws IOException {
+        MemoryStore store = new MemoryStore();
+        CountDownLatch gate = new CountDownLatch(1);
+        CountDownLatch entered = new CountDownLatch(1);
+        store.beforeEach = () -> {
+            entered.countDown();
+            await(gate);
+        };
+        try (TestServer server =
+                new TestServer(store, HttpOptions.onFreePort().withHandler(HttpOptions.HandlerKind.WORKERS, 1, 16))) {
+            try (RawClient leaving = server.connect()) {
+                leaving.send(put("/v0/entity?id=a", "one"));
+                await(entered);
+            }
+            gate.countDown();
+            Eventually.holds(() -> server.server.connections().size() == 0);
+            assertThat(server.ask(get("/v0/entity?id=a")).text()).isEqualTo("one");
+            Eventually.holds(() -> server.server.budget().bytesTaken() == 0);
+        }
+    }
+
+    private static void await(CountDownLatch latch) {
+        try {
+            latch.await();
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+}

@@ -1,0 +1,200 @@
+package kv.http;
+
+import static java.nio.charset.StandardCharsets.ISO_8859_1;
+import static kv.http.RawClient.get;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.io.IOException;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import kv.lsm.RangeCursor;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// Range reads: what is in them, how they are framed, and that their size costs no memory.
+class RangeTest {
+    private static byte[] bytes(String text) {
+        return text.getBytes(ISO_8859_1);
+    }
+
+    private static MemoryStore abc() {
+        MemoryStore store = new MemoryStore();
+        for (String key : List.of("a", "b", "c", "d")) {
+            store.put(bytes(key), bytes("value of " + key));
+        }
+        return store;
+    }
+
+    @Test
+    void theStartIsInTheEndIsNotAndEachEntryIsOneChunk() throws IOException {
+        try (TestServer server = new TestServer(abc());
+                RawClient client = server.connect()) {
+            client.send(get("/v0/entities?start=b&end=d"));
+            assertThat(client.line()).isEqualTo("HTTP/1.1 200 OK");
+            assertThat(client.line()).isEqualTo("Transfer-Encoding: chunked");
+            assertThat(client.line()).isEmpty();
+            assertThat(client.chunks().stream().map(chunk -> new String(chunk, ISO_8859_1)))
+                    .containsExactly("b\nvalue of b", "c\nvalue of c");
+            assertThat(client.ask(get("/v0/entities?start=c")).text()).isEqualTo("c\nvalue of cd\nvalue of d");
+        }
+    }
+
+    @Test
+    void nothingFoundIs200WithoutBytes() throws IOException {
+        try (TestServer server = new TestServer(abc());
+                RawClient client = server.connect()) {
+            for (String range : List.of("start=x", "start=bb&end=bc", "start=d&end=a", "start=b&end=b")) {
+                RawClient.Reply reply = client.ask(get("/v0/entities?" + range));
+                assertThat(reply.status()).as(range).isEqualTo(200);
+                assertThat(reply.body()).as(range).isEmpty();
+            }
+        }
+    }
+
+    @Test
+    void aMissingStartOrAnEmptyStartOrEndIs400() throws IOException {
+        try (TestServer server = new TestServer(abc());
+                RawClient client = server.connect()) {
+            for (String range : List.of("", "?", "?start=", "?end=b", "?start=&end=b", "?start=a&end=", "?start=%&end=b", "?start=a&end=%4")) {
+                assertThat(client.ask(get("/v0/entities" + range)).status()).as(range).isEqualTo(400);
+            }
+            assertThat(client.ask("PUT /v0/entities?start=a HTTP/1.1\r\nContent-Length: 1\r\n\r\nx").status()).isEqualTo(405);
+        }
+    }
+
+    @Test
+    void anHttp10ClientGetsTheBytesWithoutFramingAndTheEndOfTheConnection() throws IOException {
+        try (TestServer server = new TestServer(abc());
+                RawClient client = server.connect()) {
+            RawClient.Reply reply = client.ask("GET /v0/entities?start=c HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+            assertThat(reply.headers()).doesNotContainKey("transfer-encoding").containsEntry("connection", "close");
+            assertThat(reply.text()).isEqualTo("c\nvalue of cd\nvalue of d");
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(HttpOptions.HandlerKind.class)
+    void aRangeLargerThanTheHeapIsStreamedWhileOthersAreServed(HttpOptions.HandlerKind kind) throws IOException {
+        long bytesWanted = Runtime.getRuntime().maxMemory() + (64 << 20);
+        byte[] value = new byte[60_000];
+        MemoryStore endless = new GeneratedStore(value, bytesWanted / value.length);
+        try (TestServer server = new TestServer(endless, HttpOptions.onFreePort().withHandler(kind, 2, 16));
+                RawClient client = server.connect();
+                RawClient other = server.connect()) {
+            client.send(get("/v0/entities?start=a") + get("/v0/status"));
+            for (int i = 0; i < 3; i++) {
+                client.line();
+            }
+            long read = 0;
+            for (byte[] chunk = client.chunk(); chunk.length > 0; chunk = client.chunk()) {
+                if (read >> 25 != read + chunk.length >> 25) {
+                    assertThat(other.ask(get("/v0/entity?id=a")).status()).isEqualTo(404);
+                }
+                read += chunk.length;
+            }
+            assertThat(read).isGreaterThan(bytesWanted - value.length);
+            assertThat(client.read().status()).as("the pipelined request behind it").isEqualTo(200);
+            Eventually.holds(() -> endless.openCursors.get() == 0);
+            Eventually.holds(() -> server.server.budget().bytesTaken() == 0);
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(HttpOptions.HandlerKind.class)
+    void aClientThatLeavesReleasesItsCursor(HttpOptions.HandlerKind kind) throws IOException {
+        MemoryStore endless = new GeneratedStore(new byte[10_000], 1_000_000);
+        try (TestServer server = new TestServer(endless, HttpOptions.onFreePort().withHandler(kind, 2, 16))) {
+            for (int i = 0; i < 10; i++) {
+                try (RawClient client = server.connect()) {
+                    client.send(get("/v0/entities?start=a"));
+                    assertThat(client.line()).isEqualTo("HTTP/1.1 200 OK");
+                }
+            }
+            Eventually.holds(() -> endless.openCursors.get() == 0);
+            Eventually.holds(() -> server.server.budget().bytesTaken() == 0);
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(HttpOptions.HandlerKind.class)
+    void anErrorHalfWayCutsTheAnswerSoThatItCannotPassForAWholeOne(HttpOptions.HandlerKind kind) throws IOException {
+        AtomicInteger steps = new AtomicInteger();
+        MemoryStore failing = new GeneratedStore(new byte[10_000], 1_000_000);
+        failing.beforeEach = () -> {
+            if (steps.incrementAndGet() == 500) {
+                throw new IllegalStateException("planted by the test");
+            }
+        };
+        try (TestServer server = new TestServer(failing, HttpOptions.onFreePort().withHandler(kind, 2, 16));
+                RawClient client = server.connect()) {
+            client.send(get("/v0/entities?start=a"));
+            assertThatThrownBy(client::read).isInstanceOf(IOException.class);
+            Eventually.holds(() -> failing.openCursors.get() == 0);
+            assertThat(server.ask(get("/v0/status")).status()).isEqualTo(200);
+        }
+    }
+
+    @Test
+    void anErrorAtTheStartIs500() throws IOException {
+        MemoryStore failing = abc();
+        AtomicInteger steps = new AtomicInteger();
+        failing.beforeEach = () -> {
+            if (steps.incrementAndGet() == 2) {
+                throw new IllegalStateException("planted by the test");
+            }
+        };
+        try (TestServer server = new TestServer(failing);
+                RawClient client = server.connect()) {
+            assertThat(client.ask(get("/v0/entities?start=a")).status()).isEqualTo(500);
+            assertThat(client.ask(get("/v0/entities?start=d")).text()).isEqualTo("d\nvalue of d");
+            Eventually.holds(() -> failing.openCursors.get() == 0);
+            Eventually.holds(() -> server.server.budget().bytesTaken() == 0);
+        }
+    }
+
+    /// A store whose ranges have `count` entries that are made as they are read.
+    private static final class GeneratedStore extends MemoryStore {
+        private final byte[] value;
+        private final long count;
+
+        GeneratedStore(byte[] value, long count) {
+            this.value = value;
+            this.count = count;
+        }
+
+        @Override
+        public RangeCursor range(byte[] start, byte[] endOrNull) {
+            openCursors.incrementAndGet();
+            return new RangeCursor() {
+                private long at;
+                private boolean open = true;
+
+                @Override
+                public boolean next() {
+                    beforeEach.run();
+                    return ++at <= count;
+                }
+
+                @Override
+                public byte[] key() {
+                    return bytes(String.format("key%09d", at));
+                }
+
+                @Override
+                public byte[] value() {
+                    return value;
+                }
+
+                @Override
+                public void close() {
+                    if (open) {
+                        open = false;
+                        openCursors.decrementAndGet();
+                    }
+                }
+            };
+        }
+    }
+}

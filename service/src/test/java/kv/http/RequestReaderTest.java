@@ -1,0 +1,138 @@
+package kv.http;
+
+import static java.nio.charset.StandardCharsets.ISO_8859_1;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+
+/// What a connection says means the same however the network cuts it into pieces.
+class RequestReaderTest {
+    private static final String REQUESTS = "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"
+            + "GET /v0/entity?id=%E2%82%AC HTTP/1.1\r\nHost: x\r\n\r\n"
+            + "PUT /v0/entity?id=b HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n10\r\n0123456789abcdef\r\n0\r\nA: b\r\n\r\n"
+            + "\r\nDELETE /v0/entity?id=c HTTP/1.1\nHost: x\n\n"
+            + "POST /v0/entity?id=d HTTP/1.1\r\nContent-Length: 4\r\n\r\nGET "
+            + "PUT /v0/entity?id=e HTTP/1.1\r\nContent-Length: 40\r\n\r\n" + "v".repeat(40)
+            + "PUT /v0/entity?id=f HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n28\r\n" + "v".repeat(40) + "\r\n0\r\n\r\n"
+            + "GET /v0/entities?start=g&end=h HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"
+            + "GET /v0/status HTTP/1.1\r\nConnection: foo , CLOSE\r\n\r\n";
+
+    private static final List<String> MEANING = List.of(
+            "PUT a null hello kept",
+            "GET \u00e2\u0082\u00ac null  kept",
+            "PUT b null abc0123456789abcdef kept",
+            "DELETE c null  kept",
+            "ENTITY_METHOD kept",
+            "VALUE_TOO_LARGE kept",
+            "VALUE_TOO_LARGE kept",
+            "GET g h  kept",
+            "GET null null  closed");
+
+    /// The requests that come out when `pieces` go in one after the other.
+    private static List<String> read(List<byte[]> pieces) {
+        RequestReader reader = new RequestReader(new MemoryBudget(1 << 20), 20);
+        List<String> requests = new ArrayList<>();
+        byte[] kept = {};
+        for (byte[] piece : pieces) {
+            byte[] b = new byte[kept.length + piece.length];
+            System.arraycopy(kept, 0, b, 0, kept.length);
+            System.arraycopy(piece, 0, b, kept.length, piece.length);
+            int at = 0;
+            while (at < b.length) {
+                RequestReader.Event event = reader.read(b, at, b.length);
+                at = reader.position();
+                if (event == RequestReader.Event.MORE) {
+                    break;
+                }
+                requests.add(describe(event, reader.request()));
+            }
+            kept = Arrays.copyOfRange(b, at, b.length);
+        }
+        assertThat(kept).isEmpty();
+        return requests;
+    }
+
+    private static String describe(RequestReader.Event event, Request r) {
+        String connection = r.keepAlive ? " kept" : " closed";
+        return event == RequestReader.Event.REJECTED
+                ? r.rejection + connection
+                : r.method + " " + text(r.key) + " " + text(r.end) + " " + text(r.value) + connection;
+    }
+
+    private static String text(byte[] bytes) {
+        return bytes == null ? "null" : new String(bytes, ISO_8859_1);
+    }
+
+    @Test
+    void requestsInOnePiece() {
+        assertThat(read(List.of(REQUESTS.getBytes(ISO_8859_1)))).isEqualTo(MEANING);
+    }
+
+    @Test
+    void requestsCutInTwoAtEveryByte() {
+        byte[] all = REQUESTS.getBytes(ISO_8859_1);
+        for (int cut = 1; cut < all.length; cut++) {
+            List<byte[]> pieces = List.of(Arrays.copyOf(all, cut), Arrays.copyOfRange(all, cut, all.length));
+            assertThat(read(pieces)).as("cut at byte " + cut).isEqualTo(MEANING);
+        }
+    }
+
+    @Test
+    void requestsByteByByte() {
+        List<byte[]> pieces = new ArrayList<>();
+        for (byte b : REQUESTS.getBytes(ISO_8859_1)) {
+            pieces.add(new byte[] {b});
+        }
+        assertThat(read(pieces)).isEqualTo(MEANING);
+    }
+
+    @Test
+    void requestsInRandomPieces() {
+        long seed = System.nanoTime();
+        Random random = new Random(seed);
+        byte[] all = REQUESTS.getBytes(ISO_8859_1);
+        for (int round = 0; round < 2_000; round++) {
+            List<byte[]> pieces = new ArrayList<>();
+            for (int at = 0; at < all.length; ) {
+                int end = Math.min(all.length, at + 1 + random.nextInt(1 + random.nextInt(100)));
+                pieces.add(Arrays.copyOfRange(all, at, end));
+                at = end;
+            }
+            assertThat(read(pieces)).as("seed " + seed + ", round " + round).isEqualTo(MEANING);
+        }
+    }
+
+    @Test
+    void randomDamageNeverThrowsAndNeverHoldsMemory() {
+        long seed = System.nanoTime();
+        Random random = new Random(seed);
+        byte[] all = REQUESTS.getBytes(ISO_8859_1);
+        for (int round = 0; round < 20_000; round++) {
+            byte[] damaged = all.clone();
+            for (int i = 0; i <= random.nextInt(4); i++) {
+                damaged[random.nextInt(all.length)] = (byte) random.nextInt(256);
+            }
+            MemoryBudget budget = new MemoryBudget(1 << 20);
+            RequestReader reader = new RequestReader(budget, 20);
+            int at = 0;
+            try {
+                while (at < damaged.length) {
+                    RequestReader.Event event = reader.read(damaged, at, damaged.length);
+                    assertThat(reader.position()).isBetween(at, damaged.length);
+                    at = reader.position();
+                    if (event == RequestReader.Event.MORE || !reader.request().keepAlive) {
+                        break;
+                    }
+                }
+            } catch (RuntimeException e) {
+                throw new AssertionError("seed " + seed + ", round " + round, e);
+            }
+            reader.release();
+            assertThat(budget.bytesTaken()).as("seed " + seed + ", round " + round).isZero();
+        }
+    }
+}

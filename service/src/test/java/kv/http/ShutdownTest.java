@@ -1,0 +1,110 @@
+package kv.http;
+
+import static java.nio.charset.StandardCharsets.US_ASCII;
+import static kv.http.RawClient.get;
+import static kv.http.RawClient.put;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.net.ConnectException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// An orderly stop answers what was accepted, says that it is the last answer, and loses nothing.
+class ShutdownTest {
+
+    @ParameterizedTest
+    @EnumSource(HttpOptions.HandlerKind.class)
+    void whatWasAcknowledgedUnderLoadIsInTheStoreAndNoAnswerIsCut(HttpOptions.HandlerKind kind) throws Exception {
+        MemoryStore store = new MemoryStore();
+        TestServer server = new TestServer(store, HttpOptions.onFreePort().withHandler(kind, 4, 64));
+        Set<String> acknowledged = ConcurrentHashMap.newKeySet();
+        Set<String> faults = ConcurrentHashMap.newKeySet();
+        CountDownLatch warm = new CountDownLatch(8);
+        List<Thread> clients = new ArrayList<>();
+        for (int c = 0; c < 8; c++) {
+            String name = "c" + c + "-";
+            clients.add(Thread.startVirtualThread(() -> {
+                try (RawClient client = server.connect()) {
+                    for (int i = 0; ; i++) {
+                        RawClient.Reply reply = client.ask(put("/v0/entity?id=" + name + i, "v"));
+                        if (reply.status() == 201) {
+                            acknowledged.add(name + i);
+                        } else {
+                            faults.add("status " + reply.status());
+                        }
+                        if (i == 50) {
+                            warm.countDown();
+                        }
+                        if (reply.closes()) {
+                            if (!client.isClosedByServer()) {
+                                faults.add("bytes after the last answer");
+                            }
+                            return;
+                        }
+                    }
+                } catch (IOException e) {
+                    faults.add("connection lost instead of answered: " + e);
+                }
+            }));
+        }
+        warm.await();
+        server.server.stopInOrder();
+        for (Thread client : clients) {
+            client.join();
+        }
+        assertThat(faults).isEmpty();
+        for (String key : acknowledged) {
+            assertThat(store.get(key.getBytes(US_ASCII))).as(key).isNotNull();
+        }
+    }
+
+    @Test
+    void aRequestInAWorkerIsAnsweredAndSoAreTheOnesThatWait() throws Exception {
+        MemoryStore store = new MemoryStore();
+        CountDownLatch entered = new CountDownLatch(1);
+        CountDownLatch gate = new CountDownLatch(1);
+        store.beforeEach = () -> {
+            entered.countDown();
+            try {
+                gate.await();
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+        };
+        TestServer server = new TestServer(store, HttpOptions.onFreePort().withHandler(HttpOptions.HandlerKind.WORKERS, 1, 16));
+        List<RawClient> clients = new ArrayList<>();
+        for (int i = 0; i < 5; i++) {
+            RawClient client = server.connect();
+            client.send(put("/v0/entity?id=k" + i, "v"));
+            clients.add(client);
+        }
+        entered.await();
+        Eventually.holds(() -> server.server.handler().waiting() == 4);
+        Thread stop = Thread.startVirtualThread(server.server::stopInOrder);
+        Eventually.holds(() -> server.server.router().isStopping());
+        gate.countDown();
+        for (RawClient client : clients) {
+            assertThat(client.read().status()).isEqualTo(201);
+            client.close();
+        }
+        stop.join();
+    }
+
+    @Test
+    void afterTheStopNobodyIsAccepted() throws IOException {
+        TestServer server = new TestServer(new MemoryStore());
+        try (RawClient idle = server.connect()) {
+            idle.ask(get("/v0/status"));
+            server.close();
+            assertThat(idle.isClosedByServer()).isTrue();
+        }
+        org.assertj.core.api.Assertions.assertThatThrownBy(server::connect).isInstanceOf(ConnectException.class);
+    }
+}

@@ -1,0 +1,148 @@
+package kv.lsm;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class CompactionPolicyTest {
+    private static final long MB = 1 << 20;
+
+    private long nextNumber = 1;
+
+    private TableMetadata table(int level, long run, String smallest, String largest, long bytes) {
+        return new TableMetadata(
+                nextNumber++, level, run, bytes, 1, 0, Records.bytes(smallest), Records.bytes(largest));
+    }
+
+    private static List<Long> numbers(CompactionChoice choice) {
+        return choice.tables().stream().map(TableMetadata::number).toList();
+    }
+
+    private final LeveledPolicy leveled = new LeveledPolicy(2, 10 * MB, 10);
+    private final TieredPolicy tiered = new TieredPolicy(3, 8);
+
+    @Test
+    void anEmptyStoreNeedsNothing() {
+        assertThat(leveled.choose(Version.EMPTY)).isEmpty();
+        assertThat(tiered.choose(Version.EMPTY)).isEmpty();
+        assertThat(new NoCompactionPolicy().choose(Version.EMPTY)).isEmpty();
+    }
+
+    @Test
+    void leveledMergesAllOfLevelZeroWithWhatItOverlapsBelow() {
+        Version version = Version.of(List.of(
+                table(0, 7, "c", "d", MB),
+                table(0, 9, "b", "c", MB),
+                table(1, 0, "a", "a", MB),
+                table(1, 0, "b", "bb", MB),
+                table(1, 0, "d", "e", MB),
+                table(1, 0, "f", "g", MB)));
+        CompactionChoice choice = leveled.choose(version).orElseThrow();
+        assertThat(numbers(choice)).containsExactly(2L, 1L, 4L, 5L);
+        assertThat(choice.outputLevel()).isEqualTo(1);
+        assertThat(choice.cause()).isEqualTo("level0_runs");
+        assertThat(choice.isMove()).isFalse();
+    }
+
+    @Test
+    void leveledTakesTheTableThatOverlapsLeastFromALevelOverItsTarget() {
+        Version version = Version.of(List.of(
+                table(1, 0, "a", "c", 6 * MB),
+                table(1, 0, "d", "f", 6 * MB),
+                table(2, 0, "a", "b", 5 * MB),
+                table(2, 0, "e", "e", 1 * MB)));
+        CompactionChoice choice = leveled.choose(version).orElseThrow();
+        assertThat(numbers(choice)).containsExactly(2L, 4L);
+        assertThat(choice.outputLevel()).isEqualTo(2);
+        assertThat(choice.cause()).isEqualTo("level_bytes");
+    }
+
+    @Test
+    void leveledMovesATableThatOverlapsNothing() {
+        Version version = Version.of(List.of(table(1, 0, "a", "c", 6 * MB), table(1, 0, "d", "f", 6 * MB)));
+        assertThat(leveled.choose(version).orElseThrow().isMove()).isTrue();
+    }
+
+    @Test
+    void leveledLeavesALevelAtItsTargetAlone() {
+        assertThat(leveled.choose(Version.of(List.of(table(1, 0, "a", "c", 10 * MB)))))
+                .isEmpty();
+    }
+
+    @Test
+    void tieredMergesNeighboursOfLikeSizeTheNewestFirst() {
+        Version version = Version.of(List.of(
+                table(0, 9, "a", "z", MB),
+                table(0, 8, "a", "z", MB),
+                table(0, 7, "a", "z", MB + MB / 2),
+                table(0, 6, "a", "z", 50 * MB),
+                table(0, 5, "a", "z", 50 * MB)));
+        CompactionChoice choice = tiered.choose(version).orElseThrow();
+        assertThat(numbers(choice)).containsExactly(1L, 2L, 3L);
+        assertThat(choice.outputLevel()).isZero();
+        assertThat(choice.outputRun()).as("takes the place of its inputs").isEqualTo(9);
+        assertThat(choice.cause()).isEqualTo("like_sizes");
+    }
+
+    @Test
+    void tieredWaitsForEnoughRunsOfLikeSize() {
+        assertThat(tiered.choose(Version.of(List.of(
+                        table(0, 9, "a", "z", MB), table(0, 8, "a", "z", MB), table(0, 7, "a", "z", 9 * MB)))))
+                .isEmpty();
+    }
+
+    @Test
+    void tieredMergesTheNewestWhenThereAreTooManyRuns() {
+        List<TableMetadata> tables = new ArrayList<>();
+        for (int i = 0; i < 8; i++) {
+            tables.add(table(0, 100 - i, "a", "z", MB << (2 * i)));
+        }
+        CompactionChoice choice = tiered.choose(Version.of(tables)).orElseThrow();
+        assertThat(numbers(choice)).containsExactly(1L, 2L, 3L);
+        assertThat(choice.cause()).isEqualTo("many_runs");
+    }
+
+    @Test
+    void tieredCountsTheLevelsOfAStoreThatWasLeveled() {
+        Version version = Version.of(List.of(
+                table(0, 9, "a", "z", 2 * MB),
+                table(1, 0, "a", "m", MB),
+                table(1, 0, "n", "z", MB),
+                table(2, 0, "a", "z", 2 * MB)));
+        CompactionChoice choice = tiered.choose(version).orElseThrow();
+        assertThat(numbers(choice)).containsExactly(1L, 2L, 3L, 4L);
+        assertThat(choice.outputLevel()).isEqualTo(2);
+        assertThat(choice.outputRun()).isZero();
+    }
+
+    @Test
+    void tombstonesStayWhileAnOlderTableMayHoldTheirKey() {
+        TableMetadata newest = table(0, 5, "a", "z", MB);
+        Version version = Version.of(List.of(
+                newest, table(1, 0, "a", "d", MB), table(2, 0, "f", "h", MB), table(3, 0, "k", "k", MB)));
+        CompactionChoice choice = new CompactionChoice(
+                List.of(version.runs().get(0), version.runs().get(1)), 1, 0, "level0_runs");
+        Tombstones tombstones = new Tombstones(version, choice);
+        for (String kept : List.of("f", "g", "h", "k")) {
+            Tombstones fresh = new Tombstones(version, choice);
+            assertThat(fresh.isUseless(Records.nativeCopy(Records.bytes(kept)), 1)).as(kept).isFalse();
+        }
+        for (String dropped : List.of("a", "e", "i", "l")) {
+            assertThat(tombstones.isUseless(Records.nativeCopy(Records.bytes(dropped)), 1)).as(dropped).isTrue();
+        }
+    }
+
+    @Test
+    void anEditThatDoesNotFitIsRefused() {
+        Version version = Version.of(List.of(table(1, 0, "a", "c", MB)));
+        assertThat(catchThrowable(() -> version.apply(
+                        new VersionEdit(0, false, 9, List.of(77L), List.of()))))
+                .hasMessageContaining("not there");
+        assertThat(catchThrowable(() -> version.apply(
+                        new VersionEdit(0, false, 9, List.of(), List.of(table(1, 0, "b", "d", MB))))))
+                .hasMessageContaining("overlap");
+    }
+}

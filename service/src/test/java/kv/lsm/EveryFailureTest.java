@@ -1,0 +1,182 @@
+package kv.lsm;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.nio.ByteBuffer;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.SplittableRandom;
+import java.util.TreeMap;
+import java.util.stream.Stream;
+import kv.lsm.disk.FaultyDisk;
+import kv.lsm.memory.Allocator;
+import org.junit.jupiter.api.DynamicTest;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestFactory;
+
+/// One scenario again and again, each time with the next call to the disk failing, until no call is left to fail.
+class EveryFailureTest {
+    private static final Path DIRECTORY = Path.of("/faulty");
+    private static final int WRITES = 300;
+    private static final int KEYS = 60;
+
+    private static StoreOptions options(WalMode wal, ReadMode read) {
+        return StoreOptions.at(DIRECTORY).toBuilder()
+                .wal(wal)
+                .memtableBytes(8 << 10)
+                .tableBytes(4 << 10)
+                .level1Bytes(8 << 10)
+                .level0(2, 6, 9)
+                .read(read)
+                .build();
+    }
+
+    @TestFactory
+    Stream<DynamicTest> whicheverCallFailsNothingAcknowledgedIsLost() {
+        return Stream.of(
+                        Map.entry(WalMode.ALWAYS, ReadMode.MMAP),
+                        Map.entry(WalMode.ALWAYS, ReadMode.PREAD),
+                        Map.entry(WalMode.OS, ReadMode.MMAP))
+                .map(modes -> DynamicTest.dynamicTest(
+                        modes.getKey() + " " + modes.getValue(), () -> {
+                            int failing = 1;
+                            while (scenarioFails(failing, modes.getKey(), modes.getValue())) {
+                                failing++;
+                            }
+                            assertThat(failing).as("calls that could fail").isGreaterThan(100);
+                        }));
+    }
+
+    /// False when the scenario ended before its call number `failing`.
+    private static boolean scenarioFails(int failing, WalMode wal, ReadMode read) {
+        FaultyDisk disk = new FaultyDisk();
+        Scenario scenario = new Scenario(options(wal, read));
+        disk.setFaults((count, what) -> count == failing);
+        boolean reached = scenario.play(disk) || disk.calls() >= failing;
+        // with OS the promise is for killed processes only
+        FaultyDisk after = wal == WalMode.ALWAYS ? disk.losePower(new SplittableRandom(failing)) : disk.killProcess();
+        scenario.check(after, "call " + failing + " failed");
+        return reached;
+    }
+
+    /// Writes, flushes, compactions, reads and an orderly close.
+    private static final class Scenario {
+        private static final List<byte[]> ABSENT = Arrays.asList((byte[]) null);
+
+        private final StoreOptions options;
+        /// What the value of a key may be: those since, and with, the last acknowledged one; null for absent.
+        private final TreeMap<Integer, List<byte[]>> possible = new TreeMap<>();
+
+        Scenario(StoreOptions options) {
+            this.options = options;
+        }
+
+        /// True when an operation failed.
+        boolean play(FaultyDisk disk) {
+            Allocator allocator = new Allocator();
+            LsmStore store;
+            try {
+                store = LsmStore.open(options, disk, allocator);
+            } catch (StoreException e) {
+                assertThat(allocator.allocatedBytes()).as("memory after a failed opening").isZero();
+                return true;
+            }
+            boolean failed = false;
+            try {
+                for (int i = 0; i < WRITES; i++) {
+                    failed |= write(store, i);
+                    read(store, i % KEYS);
+                }
+            } finally {
+                failed |= close(store);
+            }
+            assertThat(allocator.allocatedBytes()).as("memory after closing").isZero();
+            return failed;
+        }
+
+        private boolean write(Store store, int i) {
+            int key = i * 7 % KEYS;
+            byte[] value = i % 5 == 0 ? null : value(i);
+            try {
+                if (value == null) {
+                    store.delete(key(key));
+                } else {
+                    store.put(key(key), value);
+                }
+                possible.put(key, Arrays.asList((byte[]) value));
+                return false;
+            } catch (StoreFailedException e) {
+                assertThat(store.isWritable()).isFalse();
+                List<byte[]> either = new ArrayList<>(possible.getOrDefault(key, ABSENT));
+                either.add(value);
+                possible.put(key, either);
+                return true;
+            }
+        }
+
+        /// A failed store answers as before, and a failed read says so; neither gives a wrong value.
+        private void read(Store store, int key) {
+            try {
+                assertPossible(key, store.get(key(key)), "while open");
+            } catch (StoreException e) {
+                assertThat(e).hasMessageContaining("read");
+            }
+        }
+
+        private boolean close(Store store) {
+            try {
+                store.close();
+                return false;
+            } catch (StoreFailedException e) {
+                return true;
+            }
+        }
+
+        void check(FaultyDisk disk, String when) {
+            try (Store store = LsmStore.open(options, disk, new Allocator())) {
+                possible.keySet().forEach(key -> assertPossible(key, store.get(key(key)), when));
+                store.put(key(0), value(0));
+                assertThat(store.get(key(0))).isEqualTo(value(0));
+            }
+        }
+
+        private void assertPossible(int key, byte[] found, String when) {
+            List<byte[]> values = possible.getOrDefault(key, ABSENT);
+            assertThat(values)
+                    .as("value of key %d, %s", key, when)
+                    .anySatisfy(value -> assertThat(found).isEqualTo(value));
+        }
+
+        private static byte[] key(int i) {
+            return ByteBuffer.allocate(4).putInt(i).array();
+        }
+
+        private static byte[] value(int i) {
+            byte[] value = new byte[40 + i % 300];
+            new SplittableRandom(i).nextBytes(value);
+            return value;
+        }
+    }
+
+    @Test
+    void aFailedSyncIsNotTriedAgain() {
+        FaultyDisk disk = new FaultyDisk();
+        Store store = LsmStore.open(options(WalMode.ALWAYS, ReadMode.MMAP), disk, new Allocator());
+        store.put(new byte[] {1}, new byte[] {1});
+        int[] syncs = {0};
+        disk.setFaults((count, what) -> what.equals("sync log") && ++syncs[0] == 1);
+        assertThatThrownBy(() -> store.put(new byte[] {2}, new byte[] {2})).isInstanceOf(StoreFailedException.class);
+        assertThatThrownBy(() -> store.put(new byte[] {3}, new byte[] {3}))
+                .isInstanceOf(StoreFailedException.class)
+                .hasMessageContaining("takes no more writes");
+        assertThat(store.isWritable()).isFalse();
+        assertThat(store.get(new byte[] {1})).as("reads go on").containsExactly(1);
+        assertThat(store.get(new byte[] {2})).as("what was not acknowledged is not seen").isNull();
+        store.close();
+        assertThat(syncs[0]).as("syncs of the log after the failed one").isEqualTo(1);
+    }
+}

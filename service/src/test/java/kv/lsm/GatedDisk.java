@@ -1,0 +1,108 @@
+package kv.lsm;
+
+import java.io.Closeable;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import kv.lsm.disk.Disk;
+import kv.lsm.disk.LogFile;
+import kv.lsm.disk.ReadFile;
+import kv.lsm.disk.WriteFile;
+
+/// Holds chosen threads of the store at the creation of a table until told to let them go on, to make a flush or a compaction
+/// last as long as a test needs.
+final class GatedDisk implements Disk {
+    static final String FLUSH = "kv-flush";
+    static final String COMPACTION = "kv-compact";
+
+    private final Disk disk;
+    private final Set<String> held = new HashSet<>();
+    private int waiting;
+
+    GatedDisk(Disk disk) {
+        this.disk = disk;
+    }
+
+    synchronized void hold(String thread) {
+        held.add(thread);
+    }
+
+    synchronized void letGo(String thread) {
+        held.remove(thread);
+        notifyAll();
+    }
+
+    /// Returns when a thread stands at its gate.
+    synchronized void awaitHeld() throws InterruptedException {
+        while (waiting == 0) {
+            wait();
+        }
+    }
+
+    private synchronized void pass() {
+        waiting++;
+        notifyAll();
+        try {
+            while (held.contains(Thread.currentThread().getName())) {
+                wait();
+            }
+        } catch (InterruptedException e) {
+            throw new AssertionError(e);
+        } finally {
+            waiting--;
+        }
+    }
+
+    @Override
+    public WriteFile create(Path file) throws IOException {
+        pass();
+        return disk.create(file);
+    }
+
+    @Override
+    public void createDirectory(Path directory) throws IOException {
+        disk.createDirectory(directory);
+    }
+
+    @Override
+    public List<String> list(Path directory) throws IOException {
+        return disk.list(directory);
+    }
+
+    @Override
+    public LogFile createLog(Path file, long bytes, boolean direct) throws IOException {
+        return disk.createLog(file, bytes, direct);
+    }
+
+    @Override
+    public ReadFile open(Path file) throws IOException {
+        return disk.open(file);
+    }
+
+    @Override
+    public void rename(Path from, Path to) throws IOException {
+        disk.rename(from, to);
+    }
+
+    @Override
+    public void delete(Path file) throws IOException {
+        disk.delete(file);
+    }
+
+    @Override
+    public void sync(Path file) throws IOException {
+        disk.sync(file);
+    }
+
+    @Override
+    public void syncDirectory(Path directory) throws IOException {
+        disk.syncDirectory(directory);
+    }
+
+    @Override
+    public Closeable lock(Path file) throws IOException {
+        return disk.lock(file);
+    }
+}

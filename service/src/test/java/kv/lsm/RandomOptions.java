@@ -1,0 +1,41 @@
+package kv.lsm;
+
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.SplittableRandom;
+
+/// Options drawn at random, small enough that flushes and compactions happen within a few hundred writes.
+final class RandomOptions {
+    private RandomOptions() {}
+
+    static StoreOptions draw(SplittableRandom random, Path directory) {
+        int level0Compaction = random.nextInt(2, 5);
+        int slowdown = level0Compaction + random.nextInt(2, 10);
+        return StoreOptions.at(directory).toBuilder()
+                .wal(wal(random))
+                .walInterval(Duration.ofMillis(random.nextInt(1, 20)))
+                .memtableBytes(random.nextInt(1 << 13, 1 << 16))
+                .frozenMemtablesMax(random.nextInt(1, 4))
+                .tableBytes(random.nextInt(1 << 11, 1 << 16))
+                .blockBytes(1 << random.nextInt(6, 14))
+                .bloomBitsPerKey(random.nextInt(4) == 0 ? 0 : random.nextInt(1, 20))
+                .compaction(pick(random, CompactionPolicyKind.values()))
+                .read(pick(random, ReadMode.values()))
+                .compression(pick(random, Compression.values()))
+                .level0(level0Compaction, slowdown, slowdown + random.nextInt(1, 10))
+                .slowdownBytesPerSecond(1 << 24)
+                .level1Bytes(random.nextInt(1 << 13, 1 << 17))
+                .levelMultiplier(random.nextInt(2, 6))
+                .build();
+    }
+
+    /// A real sync takes milliseconds, so fewer of the stores sync each write.
+    private static WalMode wal(SplittableRandom random) {
+        WalMode wal = pick(random, WalMode.values());
+        return wal == WalMode.ALWAYS && random.nextInt(3) > 0 ? WalMode.INTERVAL : wal;
+    }
+
+    static <T> T pick(SplittableRandom random, T[] values) {
+        return values[random.nextInt(values.length)];
+    }
+}

@@ -1,0 +1,129 @@
+package kv.lsm;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.nio.ByteBuffer;
+import java.nio.file.Path;
+import java.time.Duration;
+import kv.lsm.disk.FaultyDisk;
+import kv.lsm.memory.Allocator;
+import org.junit.jupiter.api.Test;
+
+class WriteStallTest {
+    private final GatedDisk disk = new GatedDisk(new FaultyDisk());
+    private int written;
+
+    private LsmStore open(Duration limit) {
+        return LsmStore.open(
+                StoreOptions.at(Path.of("/faulty")).toBuilder()
+                        .wal(WalMode.OS)
+                        .memtableBytes(16 << 10)
+                        .frozenMemtablesMax(1)
+                        .level0(2, 3, 4)
+                        .slowdownBytesPerSecond(1 << 16)
+                        .stallLimit(limit)
+                        .build(),
+                disk,
+                new Allocator());
+    }
+
+    private void put(Store store) {
+        store.put(ByteBuffer.allocate(4).putInt(written).array(), new byte[500]);
+        written++;
+    }
+
+    private void checkAll(Store store) {
+        for (int i = 0; i < written; i++) {
+            assertThat(store.get(ByteBuffer.allocate(4).putInt(i).array())).as("key %d", i).hasSize(500);
+        }
+    }
+
+    @Test
+    void aWriteOverTheLimitFailsWithoutBeingAppliedAndLaterOnesSucceed() throws Exception {
+        try (LsmStore store = open(Duration.ofMillis(50))) {
+            disk.hold(GatedDisk.FLUSH);
+            assertThatThrownBy(() -> {
+                        while (true) {
+                            put(store);
+                        }
+                    })
+                    .isInstanceOf(WriteStalledException.class)
+                    .hasMessageContaining("cause=frozen_memtables");
+            assertThat(store.isWritable()).as("a stall is no failure").isTrue();
+            assertThat(store.get(ByteBuffer.allocate(4).putInt(written).array())).isNull();
+            assertThat(store.metrics().stalls().get(StallCause.FROZEN_MEMTABLES).count()).isEqualTo(1);
+            disk.letGo(GatedDisk.FLUSH);
+            waitForFlush(store);
+            put(store);
+            checkAll(store);
+        }
+    }
+
+    private static void waitForFlush(LsmStore store) throws InterruptedException {
+        while (store.metrics().frozenMemtables() > 0) {
+            Thread.sleep(1);
+        }
+    }
+
+    @Test
+    void aStoppedWriterGoesOnWhenTheFlushIsDone() throws Exception {
+        try (LsmStore store = open(Duration.ZERO)) {
+            disk.hold(GatedDisk.FLUSH);
+            Thread writer = Thread.ofPlatform().start(() -> {
+                for (int i = 0; i < 200; i++) {
+                    put(store);
+                }
+            });
+            disk.awaitHeld();
+            assertThat(writer.join(Duration.ofMillis(100))).as("the writer ended though nothing was flushed").isFalse();
+            disk.letGo(GatedDisk.FLUSH);
+            writer.join();
+            checkAll(store);
+            StoreMetrics.Stalls stalls = store.metrics().stalls().get(StallCause.FROZEN_MEMTABLES);
+            assertThat(stalls.count()).isPositive();
+            assertThat(stalls.nanos()).isPositive();
+        }
+    }
+
+    @Test
+    void writersAreSlowedDownThenStoppedWhenCompactionFallsBehind() throws Exception {
+        try (LsmStore store = open(Duration.ofMillis(200))) {
+            disk.hold(GatedDisk.COMPACTION);
+            assertThatThrownBy(() -> {
+                        while (true) {
+                            put(store);
+                        }
+                    })
+                    .isInstanceOf(WriteStalledException.class)
+                    .hasMessageContaining("cause=level0_stop");
+            assertThat(store.metrics().stalls().get(StallCause.LEVEL0_SLOWDOWN).count()).isPositive();
+            disk.letGo(GatedDisk.COMPACTION);
+            checkAll(store);
+        }
+    }
+
+    @Test
+    void closingEndsTheWaitOfAStoppedWriter() throws Exception {
+        LsmStore store = open(Duration.ZERO);
+        disk.hold(GatedDisk.FLUSH);
+        Throwable[] end = new Throwable[1];
+        Thread writer = Thread.ofPlatform().start(() -> {
+            try {
+                while (true) {
+                    put(store);
+                }
+            } catch (StoreException e) {
+                end[0] = e;
+            }
+        });
+        while (writer.getState() != Thread.State.WAITING && writer.getState() != Thread.State.TIMED_WAITING) {
+            Thread.sleep(1);
+        }
+        Thread closer = Thread.ofPlatform().start(store::close);
+        writer.join();
+        assertThat(end[0]).isInstanceOf(StoreClosedException.class);
+        disk.letGo(GatedDisk.FLUSH);
+        closer.join();
+    }
+}

@@ -1,0 +1,146 @@
+package kv.lsm.bench;
+
+import java.io.IOException;
+import java.lang.management.ManagementFactory;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Locale;
+import java.util.SplittableRandom;
+import java.util.stream.Stream;
+import kv.lsm.CompactionPolicyKind;
+import kv.lsm.LsmStore;
+import kv.lsm.Store;
+import kv.lsm.StoreMetrics;
+import kv.lsm.StoreOptions;
+import kv.lsm.WalMode;
+
+/// What the store costs besides time: write, read and space amplification, heap per entry, recovery.
+///
+/// ```
+/// java -Xmx128m … kv.lsm.bench.EngineCosts [--keys 10000000] [--directory DIR]
+/// ```
+///
+/// Fills a store in random order, overwrites half of it in random order, reads at random; for each compaction policy. Then
+/// opens a store whose write-ahead log holds 1 GB.
+public final class EngineCosts {
+    private static final long LOG_BYTES = 1_000_000_000;
+    private static final int READS = 500_000;
+
+    private final Keyspace keys;
+    private final Path directory;
+
+    private EngineCosts(Keyspace keys, Path directory) {
+        this.keys = keys;
+        this.directory = directory;
+    }
+
+    public static void main(String[] args) throws Exception {
+        Arguments arguments = Arguments.parse(args);
+        EngineCosts costs = new EngineCosts(new Keyspace(arguments.keys()), arguments.directory().resolve("costs"));
+        System.out.printf(
+                Locale.ROOT,
+                "%,d keys of %d + %d bytes, heap at most %,d MB%n",
+                arguments.keys(),
+                Keyspace.KEY_BYTES,
+                Keyspace.VALUE_BYTES,
+                Runtime.getRuntime().maxMemory() >> 20);
+        for (CompactionPolicyKind policy : new CompactionPolicyKind[] {CompactionPolicyKind.LEVELED, CompactionPolicyKind.TIERED}) {
+            costs.amplification(policy);
+        }
+        costs.recovery();
+    }
+
+    private void amplification(CompactionPolicyKind policy) throws Exception {
+        EngineBenchmark.remove(directory);
+        long heapBefore = usedHeap();
+        StoreOptions options = StoreOptions.at(directory).toBuilder().wal(WalMode.OS).compaction(policy).build();
+        try (OurStore store = new OurStore(options)) {
+            int size = keys.size();
+            Scramble scramble = new Scramble(size);
+            for (int i = 0; i < size; i++) {
+                int key = scramble.at(i);
+                store.put(Keyspace.key(key), keys.value(key));
+            }
+            SplittableRandom random = new SplittableRandom(1);
+            for (int i = 0; i < size / 2; i++) {
+                int key = random.nextInt(size);
+                store.put(Keyspace.key(key), keys.value(key));
+            }
+            store.settle();
+            StoreMetrics written = store.metrics();
+            for (int i = 0; i < READS; i++) {
+                int key = random.nextInt(size);
+                if (store.get(Keyspace.key(key)) == null) {
+                    throw new AssertionError("wrong answer: key " + key + " is missing");
+                }
+            }
+            StoreMetrics read = store.metrics();
+            long heap = usedHeap() - heapBefore;
+            long live = (long) size * (Keyspace.KEY_BYTES + Keyspace.VALUE_BYTES);
+            long tables = written.flushBytes() + written.compactionBytesWritten();
+            System.out.printf(
+                    Locale.ROOT,
+                    "%s: write amplification %.2f (with log %.2f), space amplification %.2f, per get %.2f filter checks and"
+                            + " %.2f block reads, heap %.2f bytes per entry (%,d KB), off-heap %,d KB, mapped %,d MB%n",
+                    policy.name().toLowerCase(Locale.ROOT),
+                    (double) tables / written.userBytes(),
+                    (double) (tables + written.walBytes()) / written.userBytes(),
+                    (double) tableBytes() / live,
+                    (double) (read.bloomChecks() - written.bloomChecks()) / READS,
+                    (double) (read.blockReads() - written.blockReads()) / READS,
+                    (double) heap / size,
+                    heap >> 10,
+                    read.offHeapBytes() >> 10,
+                    read.mappedBytes() >> 20);
+        }
+        EngineBenchmark.remove(directory);
+    }
+
+    private long tableBytes() throws IOException {
+        try (Stream<Path> files = Files.list(directory)) {
+            return files.filter(file -> file.toString().endsWith(".table"))
+                    .mapToLong(file -> file.toFile().length())
+                    .sum();
+        }
+    }
+
+    private static long usedHeap() {
+        for (int i = 0; i < 3; i++) {
+            System.gc();
+        }
+        return ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed();
+    }
+
+    private void recovery() throws IOException {
+        EngineBenchmark.remove(directory);
+        StoreOptions options = StoreOptions.at(directory).toBuilder()
+                .wal(WalMode.OS)
+                .memtableBytes(64 << 20)
+                .frozenMemtablesMax(64)
+                .build();
+        long records = 0;
+        long logBytes;
+        // the largest memtable that there is: nothing is flushed, all stays in the log
+        StoreOptions large = options.toBuilder().memtableBytes(1L << 30).build();
+        try (Store store = LsmStore.open(large)) {
+            SplittableRandom random = new SplittableRandom(1);
+            while (store.metrics().walBytes() < LOG_BYTES && store.metrics().frozenMemtables() == 0) {
+                for (int i = 0; i < 1_000; i++) {
+                    store.put(Keyspace.key(random.nextLong(1L << 50)), keys.value((int) records++));
+                }
+            }
+            logBytes = store.metrics().walBytes();
+        }
+        try (Store store = LsmStore.open(options)) {
+            StoreMetrics.Recovery recovery = store.metrics().recovery();
+            System.out.printf(
+                    Locale.ROOT,
+                    "recovery: %,d records of %,d written, %,d MB of log, in %.2f s%n",
+                    recovery.records(),
+                    records,
+                    logBytes / 1_000_000,
+                    recovery.time().toNanos() / 1e9);
+        }
+        EngineBenchmark.remove(directory);
+    }
+}

@@ -1,0 +1,70 @@
+package kv.lsm.disk;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.Closeable;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import kv.lsm.memory.Allocator;
+import kv.lsm.memory.Memory;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class RealDiskTest {
+    private final Allocator allocator = new Allocator();
+    private final Disk disk = new RealDisk(allocator);
+
+    @TempDir
+    Path directory;
+
+    private String otherProcessFindsLock(Path file) throws Exception {
+        Process probe = new ProcessBuilder(
+                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                        "--enable-native-access=ALL-UNNAMED",
+                        "-cp",
+                        System.getProperty("java.class.path"),
+                        LockProbe.class.getName(),
+                        file.toString())
+                .redirectError(ProcessBuilder.Redirect.INHERIT)
+                .start();
+        String answer = new String(probe.getInputStream().readAllBytes()).strip();
+        assertThat(probe.waitFor()).isZero();
+        return answer;
+    }
+
+    /// Closing any descriptor of a file ends all locks that a process has on it.
+    @Test
+    void aRefusedSecondLockDoesNotEndTheFirst() throws Exception {
+        Path file = directory.resolve("LOCK");
+        Closeable first = disk.lock(file);
+        assertThat(first).isNotNull();
+        assertThat(disk.lock(file)).isNull();
+        assertThat(new RealDisk(allocator).lock(directory.resolve("x/../LOCK"))).isNull();
+        assertThat(otherProcessFindsLock(file)).isEqualTo("taken");
+        first.close();
+        assertThat(otherProcessFindsLock(file)).isEqualTo("free");
+        disk.lock(file).close();
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void aLogHoldsWhatWasSyncedWhoeverIsInterrupted(boolean direct) throws Exception {
+        Path file = directory.resolve("log");
+        Thread.currentThread().interrupt();
+        LogFile log = disk.createLog(file, 3 * 4096, direct);
+        assertThat(log.bytes()).isEqualTo(3 * 4096);
+        assertThat(log.isMapped()).isEqualTo(!direct);
+        Memory.putLong(log.address() + 4090, 0x1122_3344_5566_7788L);
+        log.sync(4090, 4098);
+        disk.syncDirectory(directory);
+        assertThat(Thread.interrupted()).as("the interrupt is kept for the caller").isTrue();
+        log.close();
+        byte[] content = Files.readAllBytes(file);
+        assertThat(content).hasSize(3 * 4096);
+        assertThat(content[4090]).isEqualTo((byte) 0x88);
+        assertThat(content[4097]).isEqualTo((byte) 0x11);
+        assertThat(allocator.allocatedBytes()).isZero();
+    }
+}

@@ -1,0 +1,156 @@
+package kv.lsm.log;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import kv.lsm.CorruptionException;
+import kv.lsm.Records;
+import kv.lsm.memory.Allocator;
+import kv.lsm.memory.Memory;
+import org.junit.jupiter.api.Test;
+
+class WriteAheadLogReaderTest {
+    private static final int LOG_BYTES = 16 << 10;
+    private static final Path FILE = Path.of("000001.log");
+
+    private final UnloggedFile memory = new UnloggedFile(new Allocator(), LOG_BYTES);
+    private final WriteAheadLogWriter writer =
+            new WriteAheadLogWriter(memory, new WriteAheadLogFormat.Header(1, 0, 0), true);
+
+    /// Appends records `0=…`, `1=…` whose values have no zero byte; returns their offsets.
+    private List<Long> append(int count, int valueBytes) {
+        List<Long> offsets = new ArrayList<>();
+        for (int i = 0; i < count; i++) {
+            offsets.add(writer.end());
+            writer.append(Records.bytes(Integer.toString(i)), Records.bytes("v".repeat(valueBytes)));
+        }
+        return offsets;
+    }
+
+    private WriteAheadLogReader.Result read(List<String> keys) {
+        return read(keys, 0);
+    }
+
+    private WriteAheadLogReader.Result read(List<String> keys, long knownEnd) {
+        return new WriteAheadLogReader(FILE, memory.address(), LOG_BYTES).read(knownEnd, record ->
+                keys.add(new String(Memory.copyOf(
+                        WriteAheadLogFormat.keyAddress(record), WriteAheadLogFormat.keyLength(record)))));
+    }
+
+    private void zero(long from, long to) {
+        Memory.fill(memory.address() + from, to - from, (byte) 0);
+    }
+
+    private void flip(long offset) {
+        Memory.putByte(memory.address() + offset, (byte) (Memory.getByte(memory.address() + offset) ^ 1));
+    }
+
+    private void expectCorruption(long offset) {
+        assertThatThrownBy(() -> read(new ArrayList<>()))
+                .isInstanceOfSatisfying(CorruptionException.class, e -> {
+                    assertThat(e.file()).isEqualTo(FILE);
+                    assertThat(e.byteOffset()).isEqualTo(offset);
+                });
+    }
+
+    @Test
+    void recordsComeBackInOrder() {
+        append(20, 100);
+        List<String> keys = new ArrayList<>();
+        WriteAheadLogReader.Result result = read(keys);
+        assertThat(keys).hasSize(20).startsWith("0", "1", "2");
+        assertThat(result.end()).isEqualTo(writer.end());
+        assertThat(result.droppedBytes()).isZero();
+    }
+
+    @Test
+    void anEmptyFileWasNeverStarted() {
+        zero(0, LOG_BYTES);
+        WriteAheadLogReader.Result result = read(new ArrayList<>());
+        assertThat(result.headerOrNull()).isNull();
+        assertThat(result.droppedBytes()).isZero();
+    }
+
+    @Test
+    void aTornLastRecordIsDroppedAndReported() {
+        List<Long> offsets = append(5, 100);
+        zero(offsets.get(4) + 50, writer.end());
+        List<String> keys = new ArrayList<>();
+        WriteAheadLogReader.Result result = read(keys);
+        assertThat(keys).containsExactly("0", "1", "2", "3");
+        assertThat(result.end()).isEqualTo(offsets.get(4));
+        assertThat(result.droppedBytes()).isBetween(43L, 56L);
+    }
+
+    @Test
+    void aFlippedBitInTheLastRecordIsATornTailUnlessItWasDurable() throws Exception {
+        List<Long> offsets = append(5, 100);
+        flip(offsets.get(4) + 30);
+        assertThat(read(new ArrayList<>()).droppedBytes()).isPositive();
+        flip(offsets.get(4) + 30);
+        writer.sync();
+        writer.appendClosed();
+        assertThat(read(new ArrayList<>()).synced()).isTrue();
+        flip(offsets.get(4) + 30);
+        expectCorruption(offsets.get(4));
+    }
+
+    @Test
+    void aFlippedBitBeforeValidRecordsIsDamage() {
+        for (int valueBytes : new int[] {1, 100, 3_000}) {
+            zero(0, LOG_BYTES);
+            WriteAheadLogWriter own = new WriteAheadLogWriter(memory, new WriteAheadLogFormat.Header(1, 0, 0), true);
+            List<Long> offsets = new ArrayList<>();
+            for (int i = 0; i < 4; i++) {
+                offsets.add(own.end());
+                own.append(Records.bytes("key"), Records.bytes("v".repeat(valueBytes)));
+            }
+            for (long at = offsets.get(1); at < offsets.get(1) + 17 + valueBytes; at++) {
+                flip(at);
+                expectCorruption(offsets.get(1));
+                flip(at);
+            }
+        }
+    }
+
+    @Test
+    void aLostSectorThatWasNotSyncedEndsTheLog() {
+        append(40, 100);
+        zero(2 * 512, 3 * 512);
+        List<String> keys = new ArrayList<>();
+        WriteAheadLogReader.Result result = read(keys);
+        assertThat(keys).hasSizeBetween(6, 8);
+        assertThat(result.droppedBytes()).isEqualTo(writer.end() - result.end());
+    }
+
+    @Test
+    void aLostSectorThatWasSyncedIsDamage() throws Exception {
+        append(10, 100);
+        writer.sync();
+        append(30, 100);
+        zero(2 * 512, 3 * 512);
+        assertThatThrownBy(() -> read(new ArrayList<>())).isInstanceOf(CorruptionException.class);
+    }
+
+    @Test
+    void aLogThatEndsBeforeTheNextOneSaysLostItsTail() {
+        append(40, 100);
+        zero(5 * 512, LOG_BYTES);
+        List<String> keys = new ArrayList<>();
+        WriteAheadLogReader.Result result = read(keys, writer.end());
+        assertThat(result.end()).isLessThan(writer.end());
+        assertThat(keys).isNotEmpty();
+    }
+
+    @Test
+    void aLostHeaderOfALogThatWasSyncedIsDamage() throws Exception {
+        append(3, 100);
+        writer.sync();
+        append(10, 100);
+        zero(0, 512);
+        expectCorruption(0);
+    }
+}

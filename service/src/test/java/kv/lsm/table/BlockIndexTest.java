@@ -1,0 +1,96 @@
+package kv.lsm.table;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.Arrays;
+import java.util.List;
+import java.util.SplittableRandom;
+import java.util.TreeSet;
+import java.util.stream.IntStream;
+import kv.lsm.Records;
+import kv.lsm.memory.Allocator;
+import kv.lsm.memory.NativeBuffer;
+import org.junit.jupiter.api.Test;
+
+class BlockIndexTest {
+    private final Allocator allocator = new Allocator();
+
+    private BlockIndex index(List<byte[]> separators) {
+        NativeBuffer out = new NativeBuffer(allocator, 64);
+        try (BlockIndexBuilder builder = new BlockIndexBuilder(allocator)) {
+            for (int i = 0; i < separators.size(); i++) {
+                builder.add(Records.nativeCopy(separators.get(i)), separators.get(i).length, 64L * i, 10 + i, i % 2 == 1);
+            }
+            long bytes = builder.bytes();
+            builder.finish(out);
+            assertThat(out.size()).isEqualTo(bytes);
+        }
+        assertThat(BlockIndex.problem(out.address(), out.size())).isNull();
+        return new BlockIndex(out.address());
+    }
+
+    private static int wanted(List<byte[]> separators, byte[] key) {
+        return (int) separators.stream().filter(s -> Arrays.compareUnsigned(s, key) <= 0).count() - 1;
+    }
+
+    @Test
+    void tellsPlaceSizeAndCompressionOfABlock() {
+        BlockIndex index = index(List.of(Records.bytes("a"), Records.bytes("b")));
+        assertThat(index.start(1)).isEqualTo(64);
+        assertThat(index.bytes(1)).isEqualTo(11);
+        assertThat(index.isCompressed(0)).isFalse();
+        assertThat(index.isCompressed(1)).isTrue();
+    }
+
+    @Test
+    void aKeyBeforeAllBlocksIsInNone() {
+        BlockIndex index = index(List.of(Records.bytes("user:5"), Records.bytes("user:7")));
+        assertThat(index.find(Records.bytes("user:4"))).isEqualTo(-1);
+        assertThat(index.find(Records.bytes("user"))).isEqualTo(-1);
+        assertThat(index.find(Records.bytes("a"))).isEqualTo(-1);
+        assertThat(index.find(Records.bytes("z"))).isEqualTo(1);
+        assertThat(index.find(new byte[] {(byte) 0xFF})).isEqualTo(1);
+    }
+
+    @Test
+    void keysWithEqualNumbersAreToldApartByTheirRest() {
+        List<byte[]> separators = IntStream.range(0, 100)
+                .mapToObj(i -> Records.bytes((i < 50 ? "prefix-aaaaaaaa%03d" : "prefix-bbbbbbbb%03d").formatted(i)))
+                .toList();
+        BlockIndex index = index(separators);
+        for (int i = 0; i < 100; i++) {
+            assertThat(index.find(separators.get(i))).isEqualTo(i);
+            assertThat(index.find(Records.bytes(new String(separators.get(i)) + "x"))).isEqualTo(i);
+        }
+        assertThat(index.find(Records.bytes("prefix-aaaaaaaa"))).isEqualTo(-1);
+        assertThat(index.find(Records.bytes("prefix-bbbbbbbb"))).isEqualTo(49);
+    }
+
+    @Test
+    void findsTheLastBlockWhoseSeparatorIsAtMostTheKeyForRandomKeysOfAnyBytes() {
+        long seed = new SplittableRandom().nextLong();
+        SplittableRandom random = new SplittableRandom(seed);
+        for (int round = 0; round < 200; round++) {
+            int lengthMax = random.nextInt(1, 14);
+            int alphabet = random.nextInt(2, 257);
+            TreeSet<byte[]> set = new TreeSet<>(Arrays::compareUnsigned);
+            for (int i = random.nextInt(1, 80); i > 0; i--) {
+                set.add(key(random, lengthMax, alphabet));
+            }
+            List<byte[]> separators = List.copyOf(set);
+            BlockIndex index = index(separators);
+            for (int i = 0; i < 100; i++) {
+                byte[] key = key(random, lengthMax + 1, alphabet);
+                assertThat(index.find(key)).as("seed %d, key %s", seed, Arrays.toString(key)).isEqualTo(wanted(separators, key));
+            }
+        }
+    }
+
+    private static byte[] key(SplittableRandom random, int lengthMax, int alphabet) {
+        byte[] key = new byte[random.nextInt(1, lengthMax + 1)];
+        for (int i = 0; i < key.length; i++) {
+            key[i] = (byte) (random.nextInt(alphabet) * 255 / (alphabet - 1));
+        }
+        return key;
+    }
+}

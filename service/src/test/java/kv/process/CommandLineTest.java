@@ -1,0 +1,158 @@
+package kv.process;
+
+import static java.net.http.HttpRequest.BodyPublishers.ofString;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.net.ServerSocket;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// The real process: its one line on stdout, its exit codes, its one line of complaint, its orderly end.
+class CommandLineTest {
+    @TempDir
+    private Path directory;
+
+    private ServiceProcess start(String... more) throws IOException {
+        List<String> arguments = new ArrayList<>(List.of("--dir", directory.resolve("store").toString(), "--port", "0"));
+        arguments.addAll(List.of(more));
+        return ServiceProcess.start(arguments);
+    }
+
+    private static String ask(int port, HttpRequest.Builder request, String target) throws IOException, InterruptedException {
+        try (HttpClient client = HttpClient.newHttpClient()) {
+            HttpResponse<String> response = client.send(
+                    request.uri(URI.create("http://127.0.0.1:" + port + target)).build(), HttpResponse.BodyHandlers.ofString());
+            return response.statusCode() + " " + response.body();
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"TERM", "INT"})
+    void aSignalStopsTheServiceInOrderAndNothingIsLostEvenWithoutALog(String signal) throws Exception {
+        try (ServiceProcess service = start("--wal", "none")) {
+            int port = service.awaitReady();
+            assertThat(ask(port, HttpRequest.newBuilder().PUT(ofString("one")), "/v0/entity?id=a")).startsWith("201");
+            service.signal(signal);
+            assertThat(service.awaitExit()).isZero();
+            assertThat(service.outLines()).containsExactly("ready: http://127.0.0.1:" + port);
+            assertThat(service.err()).contains("SIG" + signal, "stopped").doesNotContain("Exception");
+        }
+        try (ServiceProcess again = start()) {
+            assertThat(ask(again.awaitReady(), HttpRequest.newBuilder().GET(), "/v0/entity?id=a")).isEqualTo("200 one");
+        }
+    }
+
+    @Test
+    void theKindOfInputAndOutputIsLoggedAndNoStackTraceFrightensTheUser() throws Exception {
+        try (ServiceProcess service = start()) {
+            service.awaitReady();
+            assertThat(service.err()).contains("I/O: ").doesNotContain("UnsatisfiedLinkError", "WARNING", "\tat ");
+        }
+    }
+
+    @Test
+    void helpListsEveryOptionAndExitsWithZero() throws Exception {
+        try (ServiceProcess service = ServiceProcess.start(List.of("--help"))) {
+            assertThat(service.awaitExit()).isZero();
+            String help = String.join("\n", service.outLines());
+            for (String option : options()) {
+                assertThat(help).contains(option);
+            }
+        }
+    }
+
+    @Test
+    void theReadmeListsEveryOptionOfTheHelp() throws IOException {
+        String readme = Files.readString(Path.of("README.md"));
+        for (String option : options()) {
+            assertThat(readme).contains("| `" + option + "` |");
+        }
+    }
+
+    private static List<String> options() {
+        return List.of(
+                "--dir", "--port", "--host", "--wal", "--wal-interval-ms", "--handler", "--selectors", "--workers", "--queue",
+                "--memtable-bytes", "--block-bytes", "--bloom-bits", "--compaction", "--read", "--compression",
+                "--cache-entries", "--max-value-bytes", "--stall-limit-ms", "--max-connections", "--idle-timeout-ms",
+                "--request-timeout-ms");
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {
+        "--nonsense", "--port=x", "--port=70000", "--wal=sometimes", "--handler=none", "--memtable-bytes=12q",
+        "--memtable-bytes=1", "--selectors=0", "--queue=0", "--bloom-bits=99", "--cache-entries=-1", "stray"
+    })
+    void aBadArgumentIsOneLineThatNamesItAndExitCode2(String argument) throws Exception {
+        try (ServiceProcess service = start(argument)) {
+            assertThat(service.awaitExit()).isEqualTo(2);
+            assertThat(service.outLines()).isEmpty();
+            assertThat(service.err().lines()).hasSize(1);
+            assertThat(service.err()).startsWith("kv-service: ").contains(argument.replaceAll("=.*", ""));
+        }
+    }
+
+    @Test
+    void aMissingDirectoryIsExitCode2() throws Exception {
+        try (ServiceProcess service = ServiceProcess.start(List.of("--port", "0"))) {
+            assertThat(service.awaitExit()).isEqualTo(2);
+            assertThat(service.err()).contains("--dir").hasLineCount(1);
+        }
+    }
+
+    @Test
+    void aPortInUseIsOneLineAndExitCode1() throws Exception {
+        try (ServerSocket taken = new ServerSocket(0);
+                ServiceProcess service = ServiceProcess.start(
+                        List.of("--dir", directory.resolve("store").toString(), "--port", "" + taken.getLocalPort()))) {
+            assertThat(service.awaitExit()).isEqualTo(1);
+            assertThat(service.err().lines()).hasSize(1);
+            assertThat(service.err()).contains("port is in use", "" + taken.getLocalPort());
+            assertThat(service.outLines()).isEmpty();
+        }
+    }
+
+    @Test
+    void aDirectoryInUseIsOneLineAndExitCode1() throws Exception {
+        try (ServiceProcess first = start()) {
+            first.awaitReady();
+            try (ServiceProcess second = start()) {
+                assertThat(second.awaitExit()).isEqualTo(1);
+                assertThat(second.err().lines().filter(line -> line.startsWith("kv-service: "))).hasSize(1);
+                assertThat(second.err()).contains("in use", directory.toString()).doesNotContain("\tat ");
+            }
+        }
+    }
+
+    @Test
+    void aDamagedStoreIsOneLineThatNamesTheFileAndExitCode1() throws Exception {
+        try (ServiceProcess service = start()) {
+            ask(service.awaitReady(), HttpRequest.newBuilder().PUT(ofString("one")), "/v0/entity?id=a");
+            service.signal("TERM");
+            service.awaitExit();
+        }
+        Path damaged;
+        try (var files = Files.walk(directory.resolve("store"))) {
+            damaged = files.filter(file -> Files.isRegularFile(file) && file.toString().toLowerCase().contains("manifest"))
+                    .findFirst()
+                    .orElseThrow();
+        }
+        byte[] bytes = Files.readAllBytes(damaged);
+        bytes[bytes.length / 2] ^= 0x55;
+        Files.write(damaged, bytes);
+        try (ServiceProcess service = start()) {
+            assertThat(service.awaitExit()).isEqualTo(1);
+            assertThat(service.err()).contains(damaged.getFileName().toString()).doesNotContain("\tat ");
+        }
+    }
+}
