@@ -1,0 +1,315 @@
+//! What was typed: wrk2's command line, and the options that are ours alone.
+//!
+//! Parsing follows getopt_long as wrk2 does: options and the URL in any order, `-c10` and `-c 10`, `--rate=2k` and `--rate 2k`,
+//! everything behind `--` for the script.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use lexopt::prelude::*;
+
+use crate::error::Error;
+use crate::units;
+
+/// wrk2's usage text, byte for byte.
+pub const USAGE: &str = include_str!("usage.txt");
+/// What `--help` adds to it.
+pub const USAGE_OWN: &str = include_str!("usage-own.txt");
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrivals {
+    Uniform,
+    Poisson,
+}
+
+/// How the last microseconds before a due time are waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spin {
+    /// Where the thread has a core to itself.
+    Auto,
+    Off,
+    /// Busy from this long before each due time.
+    For(Duration),
+}
+
+#[derive(Debug)]
+pub struct Args {
+    pub connections: u64,
+    pub threads: u64,
+    pub duration: Duration,
+    pub rate_rps: Option<f64>,
+    pub closed: bool,
+    pub arrivals: Arrivals,
+    pub script: Option<PathBuf>,
+    pub headers: Vec<(String, String)>,
+    pub latency: bool,
+    pub uncorrected: bool,
+    pub batch_latency: bool,
+    pub timeout: Duration,
+    pub warm_up: Option<Duration>,
+    pub json: Option<PathBuf>,
+    pub hlog: Option<PathBuf>,
+    pub seed: u64,
+    pub expect: Vec<u16>,
+    pub max_lateness: Option<Duration>,
+    pub spin: Spin,
+    pub pin: Vec<usize>,
+    pub url: String,
+    pub script_args: Vec<String>,
+    /// Everything after the program's name, for the JSON result.
+    pub typed: Vec<String>,
+}
+
+pub enum Parsed {
+    Run(Box<Args>),
+    Help,
+    Version,
+}
+
+pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
+    let mut args = Args {
+        connections: 10,
+        threads: 2,
+        duration: Duration::from_secs(10),
+        rate_rps: None,
+        closed: false,
+        arrivals: Arrivals::Uniform,
+        script: None,
+        headers: Vec::new(),
+        latency: false,
+        uncorrected: false,
+        batch_latency: false,
+        timeout: Duration::from_secs(2),
+        warm_up: None,
+        json: None,
+        hlog: None,
+        seed: 1,
+        expect: Vec::new(),
+        max_lateness: None,
+        spin: Spin::Auto,
+        pin: Vec::new(),
+        url: String::new(),
+        script_args: Vec::new(),
+        typed: typed.clone(),
+    };
+    let options_end = typed.iter().position(|word| word == "--").unwrap_or(typed.len());
+    args.script_args = typed[options_end..].iter().skip(1).cloned().collect();
+    let mut url = None;
+    let mut parser = lexopt::Parser::from_args(typed[..options_end].to_vec());
+    while let Some(arg) = parser.next().map_err(usage)? {
+        match arg {
+            Short('c') | Long("connections") => args.connections = count(&mut parser, "--connections")?,
+            Short('t') | Long("threads") => args.threads = count(&mut parser, "--threads")?,
+            Short('d') | Long("duration") => args.duration = duration(&mut parser, "--duration")?,
+            Short('R') | Long("rate") => args.rate_rps = Some(rate(&mut parser)?),
+            Short('s') | Long("script") => args.script = Some(PathBuf::from(parser.value().map_err(usage)?)),
+            Short('H') | Long("header") => args.headers.push(header(&text(&mut parser)?)?),
+            Short('L') | Long("latency") => args.latency = true,
+            Short('U') | Long("u_latency") => (args.latency, args.uncorrected) = (true, true),
+            Short('B') | Long("batch_latency") => args.batch_latency = true,
+            Short('T') | Long("timeout") => args.timeout = duration(&mut parser, "--timeout")?,
+            Long("warmup") => args.warm_up = Some(duration(&mut parser, "--warmup")?),
+            Long("json") => args.json = Some(PathBuf::from(parser.value().map_err(usage)?)),
+            Long("hlog") => args.hlog = Some(PathBuf::from(parser.value().map_err(usage)?)),
+            Long("closed") => args.closed = true,
+            Long("seed") => args.seed = seed(&text(&mut parser)?)?,
+            Long("expect") => args.expect.extend(statuses(&text(&mut parser)?)?),
+            Long("max-lateness") => args.max_lateness = Some(duration(&mut parser, "--max-lateness")?),
+            Long("arrivals") => args.arrivals = arrivals(&text(&mut parser)?)?,
+            Long("spin") => args.spin = spin(&text(&mut parser)?)?,
+            Long("pin") => args.pin.extend(cpus(&text(&mut parser)?)?),
+            Short('v') | Long("version") => return Ok(Parsed::Version),
+            Short('h') | Long("help") => return Ok(Parsed::Help),
+            Value(value) if url.is_none() => url = Some(value.string().map_err(usage)?),
+            Value(extra) => {
+                let extra = extra.to_string_lossy().into_owned();
+                return Err(Error::Usage(format!("one URL only: unexpected argument {extra:?}; script arguments follow --")));
+            }
+            other => return Err(usage(other.unexpected())),
+        }
+    }
+    args.url = url.ok_or_else(|| Error::Usage("no URL: it comes after the options, as in http://127.0.0.1:8080/".to_owned()))?;
+    check(&args)?;
+    Ok(Parsed::Run(Box::new(args)))
+}
+
+fn check(args: &Args) -> Result<(), Error> {
+    let rule = |what: String| Err(Error::Usage(what));
+    if args.threads == 0 || args.connections == 0 {
+        return rule(format!(
+            "threads and connections must be at least 1: threads={}, connections={}",
+            args.threads, args.connections
+        ));
+    }
+    if args.connections < args.threads {
+        return rule("number of connections must be >= threads".to_owned());
+    }
+    match (args.rate_rps, args.closed) {
+        (None, false) => return rule("Throughput MUST be specified with the --rate or -R option".to_owned()),
+        (Some(_), true) => return rule("--closed sends as fast as answers come: it excludes --rate".to_owned()),
+        (Some(rate), false) if !(rate > 0.0 && rate <= 1e9) => {
+            return rule(format!("rate must be over 0 and at most 1G requests per second: rate={rate}"));
+        }
+        _ => {}
+    }
+    if args.connections > 1_000_000 || args.threads > 1024 {
+        return rule(format!(
+            "at most 1000000 connections and 1024 threads: connections={}, threads={}",
+            args.connections, args.threads
+        ));
+    }
+    if args.duration.is_zero() || args.timeout.is_zero() {
+        return rule(format!("duration and timeout must be over 0: duration={:?}, timeout={:?}", args.duration, args.timeout));
+    }
+    if args.warm_up.is_some_and(|warm_up| warm_up >= args.duration) {
+        return rule(format!(
+            "warm-up must be shorter than the run: warmup={:?}, duration={:?}",
+            args.warm_up.unwrap(),
+            args.duration
+        ));
+    }
+    if args.closed && (args.arrivals == Arrivals::Poisson || args.max_lateness.is_some()) {
+        return rule("--closed has no schedule: it excludes --arrivals and --max-lateness".to_owned());
+    }
+    Ok(())
+}
+
+fn usage(problem: lexopt::Error) -> Error {
+    Error::Usage(problem.to_string())
+}
+
+fn text(parser: &mut lexopt::Parser) -> Result<String, Error> {
+    parser.value().map_err(usage)?.string().map_err(usage)
+}
+
+fn count(parser: &mut lexopt::Parser, option: &str) -> Result<u64, Error> {
+    let text = text(parser)?;
+    units::parse_count(&text).ok_or_else(|| Error::Usage(format!("not a whole number: {option} {text:?}; examples: 16, 1k")))
+}
+
+fn rate(parser: &mut lexopt::Parser) -> Result<f64, Error> {
+    let text = text(parser)?;
+    units::parse_rate(&text)
+        .ok_or_else(|| Error::Usage(format!("not a rate in requests per second: --rate {text:?}; examples: 500, 0.5, 20k")))
+}
+
+fn duration(parser: &mut lexopt::Parser, option: &str) -> Result<Duration, Error> {
+    let text = text(parser)?;
+    units::parse_duration(&text).ok_or_else(|| Error::Usage(format!("not a time: {option} {text:?}; examples: 10s, 500ms, 1.5m")))
+}
+
+fn header(text: &str) -> Result<(String, String), Error> {
+    let wrong = || Error::Usage(format!("not a header: {text:?}; example: -H \"Accept: text/plain\""));
+    let (name, value) = text.split_once(':').ok_or_else(wrong)?;
+    let name = http::HeaderName::try_from(name).map(|_| name.to_owned()).map_err(|_| wrong())?;
+    let value = value.trim();
+    http::HeaderValue::try_from(value).map_err(|_| wrong())?;
+    Ok((name, value.to_owned()))
+}
+
+fn seed(text: &str) -> Result<u64, Error> {
+    text.parse().map_err(|_| Error::Usage(format!("not a whole number: --seed {text:?}")))
+}
+
+fn statuses(text: &str) -> Result<Vec<u16>, Error> {
+    let one = |part: &str| part.parse().ok().filter(|status| (100..1000).contains(status));
+    let all: Option<Vec<u16>> = text.split(',').map(one).collect();
+    all.ok_or_else(|| Error::Usage(format!("not a list of statuses: --expect {text:?}; example: --expect 200,404")))
+}
+
+fn arrivals(text: &str) -> Result<Arrivals, Error> {
+    match text {
+        "uniform" => Ok(Arrivals::Uniform),
+        "poisson" => Ok(Arrivals::Poisson),
+        _ => Err(Error::Usage(format!("--arrivals is uniform or poisson, not {text:?}"))),
+    }
+}
+
+fn spin(text: &str) -> Result<Spin, Error> {
+    match text {
+        "auto" => Ok(Spin::Auto),
+        "off" => Ok(Spin::Off),
+        _ => units::parse_duration(text)
+            .map(Spin::For)
+            .ok_or_else(|| Error::Usage(format!("--spin is auto, off or a time, not {text:?}; example: --spin 50us"))),
+    }
+}
+
+/// `0,2-3` → 0, 2, 3.
+fn cpus(text: &str) -> Result<Vec<usize>, Error> {
+    let wrong = || Error::Usage(format!("not a list of CPUs: --pin {text:?}; example: --pin 0,2-3"));
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (usize, usize) = (first.parse().map_err(|_| wrong())?, last.parse().map_err(|_| wrong())?);
+        if first > last || last >= libc::CPU_SETSIZE as usize {
+            return Err(wrong());
+        }
+        cpus.extend(first..=last);
+    }
+    Ok(cpus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(words: &[&str]) -> Result<Box<Args>, String> {
+        match parse(words.iter().map(|word| (*word).to_owned()).collect()) {
+            Ok(Parsed::Run(args)) => Ok(args),
+            Ok(_) => Err("help or version".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn options_may_stand_before_and_after_the_url() {
+        let args = run(&["-t2", "-c", "64", "http://h/", "-R", "2k", "--latency", "-d1m", "--", "-x", "y"]).unwrap();
+        assert_eq!((args.threads, args.connections, args.rate_rps), (2, 64, Some(2000.0)));
+        assert_eq!((args.latency, args.duration), (true, Duration::from_secs(60)));
+        assert_eq!(args.script_args, ["-x", "y"]);
+    }
+
+    #[test]
+    fn u_latency_implies_latency() {
+        let args = run(&["-U", "-R1", "http://h/"]).unwrap();
+        assert!(args.latency && args.uncorrected);
+    }
+
+    #[test]
+    fn a_missing_rate_is_told_in_wrk2s_words() {
+        assert_eq!(run(&["http://h/"]).unwrap_err(), "Throughput MUST be specified with the --rate or -R option");
+    }
+
+    #[test]
+    fn fewer_connections_than_threads_is_told_in_wrk2s_words() {
+        assert_eq!(run(&["-c1", "-t2", "-R1", "http://h/"]).unwrap_err(), "number of connections must be >= threads");
+    }
+
+    #[test]
+    fn bad_values_name_the_option_and_show_an_example() {
+        for (words, part) in [
+            (&["-R", "fast", "http://h/"][..], "--rate \"fast\""),
+            (&["-R1", "-d", "soon", "http://h/"], "--duration \"soon\""),
+            (&["-R1", "-H", "no colon", "http://h/"], "not a header"),
+            (&["-R1", "--expect", "ok", "http://h/"], "--expect \"ok\""),
+            (&["-R1", "--pin", "3-1", "http://h/"], "--pin \"3-1\""),
+            (&["-R1", "--spin", "hard", "http://h/"], "--spin"),
+            (&["-R0", "http://h/"], "rate must be over 0"),
+            (&["-R1", "--closed", "http://h/"], "--closed"),
+            (&["-R1", "--warmup", "10s", "http://h/"], "warm-up must be shorter"),
+            (&["-R1", "-c0", "-t0", "http://h/"], "at least 1"),
+            (&["-R1"], "no URL"),
+            (&["-R1", "http://h/", "http://i/"], "one URL only"),
+            (&["-R1", "--frobnicate", "http://h/"], "--frobnicate"),
+        ] {
+            let message = run(words).unwrap_err();
+            assert!(message.contains(part), "{words:?}: {message}");
+        }
+    }
+
+    #[test]
+    fn cpu_lists_have_ranges() {
+        assert_eq!(cpus("0,2-4").unwrap(), [0, 2, 3, 4]);
+    }
+}

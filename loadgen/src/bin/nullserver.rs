@@ -1,0 +1,127 @@
+//! A server that does nothing but answer: the least service there can be, to measure a load generator against.
+//!
+//! One thread, one event loop; every request gets the same short answer. `nullserver [--port N] [--pin CPU] [--spin]`; with
+//! `--spin` it never sleeps, so that it answers without the kernel's wake-up time. It prints `ready: http://127.0.0.1:PORT`.
+
+use std::collections::HashMap;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+
+use lexopt::prelude::*;
+use loadgen::epoll::{Epoll, READABLE};
+use loadgen::http::request::Batch;
+use loadgen::machine;
+
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+const LISTENER: u64 = u64::MAX;
+
+struct Options {
+    port: u16,
+    pin: Option<usize>,
+    spin: bool,
+}
+
+fn options() -> Result<Options, lexopt::Error> {
+    let mut options = Options { port: 0, pin: None, spin: false };
+    let mut parser = lexopt::Parser::from_env();
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Long("port") => options.port = parser.value()?.parse()?,
+            Long("pin") => options.pin = Some(parser.value()?.parse()?),
+            Long("spin") => options.spin = true,
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(options)
+}
+
+fn main() {
+    let served = options()
+        .map_err(|problem| problem.to_string())
+        .and_then(|options| serve(&options).map_err(|problem| problem.to_string()));
+    if let Err(problem) = served {
+        eprintln!("nullserver: {problem}");
+        std::process::exit(1);
+    }
+}
+
+struct Client {
+    stream: TcpStream,
+    /// Received, and not yet a whole request.
+    received: Vec<u8>,
+}
+
+fn serve(options: &Options) -> io::Result<()> {
+    if let Some(cpu) = options.pin {
+        machine::pin_thread(cpu).map_err(io::Error::other)?;
+    }
+    machine::raise_file_limit(10_000).map_err(io::Error::other)?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
+    listener.set_nonblocking(true)?;
+    let mut epoll = Epoll::new()?;
+    epoll.add(listener.as_raw_fd(), READABLE, LISTENER)?;
+    println!("ready: http://{}", listener.local_addr()?);
+    let mut clients = HashMap::new();
+    let mut room = vec![0; 128 * 1024];
+    loop {
+        let count = epoll.wait(if options.spin { 0 } else { 1_000_000_000 })?;
+        for index in 0..count {
+            match epoll.event(index).token {
+                LISTENER => accept(&listener, &epoll, &mut clients)?,
+                token => {
+                    let open =
+                        clients.get_mut(&token).is_some_and(|client: &mut Client| client.answer(&mut room).unwrap_or(false));
+                    if !open {
+                        clients.remove(&token);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn accept(listener: &TcpListener, epoll: &Epoll, clients: &mut HashMap<u64, Client>) -> io::Result<()> {
+    loop {
+        match listener.accept() {
+            Ok((stream, _)) => {
+                stream.set_nonblocking(true)?;
+                stream.set_nodelay(true)?;
+                let token = stream.as_raw_fd() as u64;
+                epoll.add(stream.as_raw_fd(), READABLE, token)?;
+                clients.insert(token, Client { stream, received: Vec::new() });
+            }
+            Err(problem) if problem.kind() == ErrorKind::WouldBlock => return Ok(()),
+            Err(problem) => return Err(problem),
+        }
+    }
+}
+
+impl Client {
+    /// Answers what has come; false when the client has left.
+    fn answer(&mut self, room: &mut [u8]) -> io::Result<bool> {
+        let count = match self.stream.read(room) {
+            Ok(0) => return Ok(false),
+            Ok(count) => count,
+            Err(problem) if problem.kind() == ErrorKind::WouldBlock => return Ok(true),
+            Err(problem) => return Err(problem),
+        };
+        let bytes = if self.received.is_empty() {
+            &room[..count]
+        } else {
+            self.received.extend_from_slice(&room[..count]);
+            &self.received
+        };
+        match Batch::parse(bytes) {
+            Ok(batch) if batch.requests == 1 => self.stream.write_all(ANSWER)?,
+            Ok(batch) => self.stream.write_all(&ANSWER.repeat(batch.requests as usize))?,
+            Err(_) => {
+                let rest = bytes.to_vec();
+                self.received = rest;
+                return Ok(true);
+            }
+        }
+        self.received.clear();
+        Ok(true)
+    }
+}

@@ -1,0 +1,43 @@
+//! Everything that can stop the program, as one clear line and an exit code.
+
+use std::fmt;
+
+/// Exit codes: 0 answered, and these.
+pub mod exit {
+    /// Bad arguments, nothing answered, a script that failed.
+    pub const FAILED: i32 = 1;
+    /// An answer's status was not among those of `--expect`.
+    pub const UNEXPECTED_ANSWER: i32 = 3;
+    /// Send lateness p99 was over `--max-lateness`.
+    pub const TOO_LATE: i32 = 4;
+    /// Added to the number of the signal that stopped the run.
+    pub const SIGNAL_BASE: i32 = 128;
+}
+
+#[derive(Debug)]
+pub enum Error {
+    /// The command line breaks a rule; wrk2 answers with the rule and its usage text.
+    Usage(String),
+    /// Operating errors: a file, an address, a script.
+    Failed(String),
+}
+
+impl Error {
+    pub fn failed(what: impl fmt::Display) -> Self {
+        Self::Failed(what.to_string())
+    }
+
+    pub fn file(path: &std::path::Path, problem: impl fmt::Display) -> Self {
+        Self::Failed(format!("{}: {problem}", path.display()))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage(what) | Self::Failed(what) => formatter.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,178 @@
+//! HTTP/1.1 answers out of bytes, however they are cut up. Bytes only, no I/O.
+//!
+//! [`AnswerReader::feed`] takes what was received and says how much of it it used and whether an answer ended there. It never
+//! reads past the end of an answer, keeps at most one head in memory, and does work linear in the bytes it is given.
+
+mod chunked;
+mod head;
+pub mod request;
+
+use chunked::Chunked;
+use head::{Body, Head};
+
+/// Heads may be this large, status line and blank line included.
+pub const HEAD_BYTES_MAX: usize = 64 * 1024 + 1024;
+
+/// What of an answer a script wants to see.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Captured {
+    pub headers: Vec<(String, Vec<u8>)>,
+    pub body: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answer {
+    pub status: u16,
+    /// False if the connection is of no more use after this answer.
+    pub keep_alive: bool,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct HttpError(pub String);
+
+#[derive(Debug)]
+enum State {
+    Head,
+    Length(u64),
+    Chunked(Chunked),
+    UntilClose,
+}
+
+/// Reads the answers of one connection, one after the other.
+#[derive(Debug)]
+pub struct AnswerReader {
+    state: State,
+    /// A head of which only a part has come.
+    partial: Vec<u8>,
+    answer: Answer,
+    captured: Option<Captured>,
+}
+
+impl AnswerReader {
+    /// `capture`: keep headers and body for [`AnswerReader::captured`].
+    pub fn new(capture: bool) -> Self {
+        Self {
+            state: State::Head,
+            partial: Vec::new(),
+            answer: Answer { status: 0, keep_alive: true },
+            captured: capture.then(Captured::default),
+        }
+    }
+
+    /// Headers and body of the answer that ended last.
+    pub fn captured(&self) -> Option<&Captured> {
+        self.captured.as_ref()
+    }
+
+    /// Forgets everything; for a new connection.
+    pub fn reset(&mut self) {
+        self.state = State::Head;
+        self.partial.clear();
+    }
+
+    /// Whether bytes of an unfinished answer have been read.
+    pub fn in_answer(&self) -> bool {
+        !matches!(self.state, State::Head) || !self.partial.is_empty()
+    }
+
+    /// Uses bytes of `input` up to the end of one answer, which is to a request for a head only if `head_only`.
+    ///
+    /// Returns how many bytes were used, and the answer if it is whole. Unless an answer ended, all of `input` was used.
+    pub fn feed(&mut self, input: &[u8], head_only: bool) -> Result<(usize, Option<Answer>), HttpError> {
+        let mut used = 0;
+        loop {
+            let rest = &input[used..];
+            match &mut self.state {
+                State::Head => {
+                    let (taken, head) = self.take_head(rest)?;
+                    used += taken;
+                    let Some(head) = head else { return Ok((used, None)) };
+                    if head.is_interim() {
+                        continue;
+                    }
+                    self.answer = Answer { status: head.status, keep_alive: head.keep_alive };
+                    match head.body(head_only) {
+                        Body::None | Body::Length(0) => return Ok((used, Some(self.answer))),
+                        Body::Length(length) => self.state = State::Length(length),
+                        Body::Chunked => self.state = State::Chunked(Chunked::default()),
+                        Body::UntilClose => {
+                            self.answer.keep_alive = false;
+                            self.state = State::UntilClose;
+                        }
+                    }
+                }
+                State::Length(left) => {
+                    let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(rest.len());
+                    *left -= taken as u64;
+                    let done = *left == 0;
+                    keep(&mut self.captured, &rest[..taken]);
+                    used += taken;
+                    return Ok((used, done.then(|| self.finish())));
+                }
+                State::Chunked(chunked) => {
+                    let captured = &mut self.captured;
+                    let (taken, done) = chunked.feed(rest, |data| keep(captured, data))?;
+                    used += taken;
+                    return Ok((used, done.then(|| self.finish())));
+                }
+                State::UntilClose => {
+                    keep(&mut self.captured, rest);
+                    return Ok((input.len(), None));
+                }
+            }
+        }
+    }
+
+    /// The other side closed: an answer that lasts until then is whole now.
+    pub fn end_of_stream(&mut self) -> Option<Answer> {
+        matches!(self.state, State::UntilClose).then(|| self.finish())
+    }
+
+    fn finish(&mut self) -> Answer {
+        self.state = State::Head;
+        self.answer
+    }
+
+    fn take_head(&mut self, input: &[u8]) -> Result<(usize, Option<Head>), HttpError> {
+        if let Some(captured) = &mut self.captured {
+            captured.headers.clear();
+            captured.body.clear();
+        }
+        if self.partial.is_empty() {
+            if let Some((length, head)) = Head::parse(input, self.captured.as_mut())? {
+                return Ok((length, Some(head)));
+            }
+            self.check_room(input.len())?;
+            self.partial.extend_from_slice(input);
+            return Ok((input.len(), None));
+        }
+        // The end of the head may be cut anywhere: search again from three bytes before the new ones.
+        let before = self.partial.len();
+        let room = (HEAD_BYTES_MAX + 1).saturating_sub(before).min(input.len());
+        self.partial.extend_from_slice(&input[..room]);
+        let Some(length) = head::end(&self.partial, before.saturating_sub(3)) else {
+            self.check_room(0)?;
+            return Ok((input.len(), None));
+        };
+        let parsed = Head::parse(&self.partial[..length], self.captured.as_mut())?;
+        let Some((_, head)) = parsed else { return Err(HttpError("a blank line inside a head".to_owned())) };
+        self.partial.clear();
+        Ok((length - before, Some(head)))
+    }
+
+    fn check_room(&self, more: usize) -> Result<(), HttpError> {
+        if self.partial.len() + more > HEAD_BYTES_MAX {
+            return Err(HttpError(format!("head larger than {HEAD_BYTES_MAX} bytes")));
+        }
+        Ok(())
+    }
+}
+
+fn keep(captured: &mut Option<Captured>, data: &[u8]) {
+    if let Some(captured) = captured {
+        captured.body.extend_from_slice(data);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! How many requests a script's string holds, and which of their answers have no body.
+
+use super::HttpError;
+
+/// A string of one or more requests, sent at once.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// Number of requests, and so of answers.
+    pub requests: u32,
+    /// Bit i: request i asks for a head only; longer batches continue in `more`.
+    head_only: u64,
+    more: Vec<u64>,
+}
+
+impl Batch {
+    /// Counts the requests in `bytes`. They must be whole, with bodies as long as their headers say.
+    pub fn parse(bytes: &[u8]) -> Result<Self, HttpError> {
+        let mut batch = Self::default();
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let length = request_length(rest)?;
+            if rest.starts_with(b"HEAD ") {
+                batch.mark_head_only();
+            }
+            batch.requests += 1;
+            rest = &rest[length..];
+        }
+        if batch.requests == 0 {
+            return Err(HttpError("the request is empty".to_owned()));
+        }
+        Ok(batch)
+    }
+
+    fn mark_head_only(&mut self) {
+        let (word, bit) = (self.requests as usize / 64, self.requests % 64);
+        if word == 0 {
+            self.head_only |= 1 << bit;
+        } else {
+            self.more.resize(self.more.len().max(word), 0);
+            self.more[word - 1] |= 1 << bit;
+        }
+    }
+
+    /// Whether the answer to request `index` has no body whatever its headers say.
+    pub fn head_only(&self, index: u32) -> bool {
+        let (word, bit) = (index as usize / 64, index % 64);
+        let bits = if word == 0 { self.head_only } else { self.more.get(word - 1).copied().unwrap_or(0) };
+        bits >> bit & 1 == 1
+    }
+}
+
+/// Length of the request at the start of `bytes`, its body included.
+fn request_length(bytes: &[u8]) -> Result<usize, HttpError> {
+    let mut body = 0usize;
+    let mut line_start = 0;
+    for line_end in memchr::memchr_iter(b'\n', bytes) {
+        let line = &bytes[line_start..line_end];
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let first = line_start == 0;
+        line_start = line_end + 1;
+        if line.is_empty() && !first {
+            let length = line_start.saturating_add(body);
+            if length > bytes.len() {
+                return Err(HttpError(format!(
+                    "request body shorter than its Content-Length: {} < {body}",
+                    bytes.len() - line_start
+                )));
+            }
+            return Ok(length);
+        }
+        // `Content-Length: 0` is the shortest that matters; compare the name only where the colon fits.
+        if line.len() > 15 && line[14] == b':' && line[..14].eq_ignore_ascii_case(b"content-length") {
+            let value = std::str::from_utf8(line[15..].trim_ascii()).ok().and_then(|text| text.parse().ok());
+            body = value.ok_or_else(|| HttpError("bad Content-Length in the request".to_owned()))?;
+        } else if line.len() > 18 && line[17] == b':' && line[..17].eq_ignore_ascii_case(b"transfer-encoding") {
+            return Err(HttpError("chunked requests are not supported: give a Content-Length".to_owned()));
+        }
+    }
+    Err(HttpError("the request has no blank line behind its headers".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_string_may_hold_several_requests() {
+        let get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+        let put = "PUT / HTTP/1.1\r\ncontent-length: 5\r\n\r\nab\n\nc";
+        assert_eq!(Batch::parse(get.as_bytes()).unwrap().requests, 1);
+        assert_eq!(Batch::parse([get, put, get].concat().as_bytes()).unwrap().requests, 3);
+    }
+
+    #[test]
+    fn requests_for_a_head_are_remembered_in_long_batches_too() {
+        let get = "GET / HTTP/1.1\r\n\r\n";
+        let head = "HEAD / HTTP/1.1\r\n\r\n";
+        let batch = Batch::parse([get, head, get.repeat(198).as_str(), head].concat().as_bytes()).unwrap();
+        let marked: Vec<u32> = (0..batch.requests).filter(|&index| batch.head_only(index)).collect();
+        assert_eq!(marked, [1, 200]);
+    }
+
+    #[test]
+    fn what_is_no_whole_request_is_refused() {
+        for (bytes, part) in [
+            ("", "empty"),
+            ("GET / HTTP/1.1\r\n", "no blank line"),
+            ("PUT / HTTP/1.1\r\nContent-Length: 5\r\n\r\nabc", "shorter"),
+            ("PUT / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", "bad Content-Length"),
+            ("PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", "chunked requests"),
+        ] {
+            let HttpError(message) = Batch::parse(bytes.as_bytes()).unwrap_err();
+            assert!(message.contains(part), "{bytes:?}: {message}");
+        }
+    }
+}

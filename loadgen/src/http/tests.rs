@@ -1,0 +1,220 @@
+//! Answers whole, in pieces cut anywhere, and at random. Failing random cases print their seed and are kept by proptest.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// All answers in `bytes`, fed in pieces that end at `cuts`; the stream ends behind them.
+fn read(bytes: &[u8], cuts: &[usize], head_only: bool) -> Result<Vec<(u16, bool, Vec<u8>)>, HttpError> {
+    let mut reader = AnswerReader::new(true);
+    let mut answers = Vec::new();
+    let mut ends: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
+    ends.extend([0, bytes.len()]);
+    ends.sort_unstable();
+    for piece in ends.windows(2).map(|pair| &bytes[pair[0]..pair[1]]) {
+        let mut used = 0;
+        while used < piece.len() {
+            let (count, answer) = reader.feed(&piece[used..], head_only)?;
+            assert!(count > 0, "nothing used of {} bytes: it would spin", piece.len() - used);
+            assert!(answer.is_some() || used + count == piece.len(), "no answer, and bytes left over");
+            used += count;
+            answers.extend(answer.map(|a| (a.status, a.keep_alive, reader.captured().unwrap().body.clone())));
+        }
+    }
+    answers.extend(reader.end_of_stream().map(|a| (a.status, a.keep_alive, reader.captured().unwrap().body.clone())));
+    Ok(answers)
+}
+
+fn one(text: &str) -> (u16, bool, String) {
+    let mut answers = read(text.as_bytes(), &[], false).unwrap();
+    assert_eq!(answers.len(), 1, "{text:?}: {answers:?}");
+    let (status, keep_alive, body) = answers.remove(0);
+    (status, keep_alive, String::from_utf8(body).unwrap())
+}
+
+#[test]
+fn lengths_chunks_and_the_end_of_the_stream_end_bodies() {
+    assert_eq!(one("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"), (200, true, "hello".to_owned()));
+    assert_eq!(
+        one("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\nhello\r\n0\r\nT: 1\r\n\r\n"),
+        (200, true, "hello".to_owned())
+    );
+    assert_eq!(one("HTTP/1.1 200 OK\r\n\r\nhello"), (200, false, "hello".to_owned()));
+    assert_eq!(one("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nhello"), (200, false, "hello".to_owned()));
+}
+
+#[test]
+fn some_statuses_have_no_body() {
+    for status in [204, 304] {
+        let text = format!("HTTP/1.1 {status} X\r\nContent-Length: 5\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        let statuses: Vec<u16> = read(text.as_bytes(), &[], false).unwrap().iter().map(|answer| answer.0).collect();
+        assert_eq!(statuses, [status, 200]);
+    }
+}
+
+#[test]
+fn interim_answers_are_passed_over() {
+    let text =
+        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    assert_eq!(one(text), (200, true, "ok".to_owned()));
+}
+
+#[test]
+fn answers_to_head_have_headers_only() {
+    let text = b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    assert_eq!(read(text, &[], true).unwrap().len(), 2);
+}
+
+#[test]
+fn the_connection_header_and_the_version_say_whether_it_stays_open() {
+    for (text, keep_alive) in [
+        ("HTTP/1.1 204 X\r\n\r\n", true),
+        ("HTTP/1.1 204 X\r\nConnection: close\r\n\r\n", false),
+        ("HTTP/1.1 204 X\r\nconnection: Keep-Alive, Close\r\n\r\n", false),
+        ("HTTP/1.0 204 X\r\n\r\n", false),
+        ("HTTP/1.0 204 X\r\nConnection: keep-alive\r\n\r\n", true),
+        ("HTTP/1.1 101 Switching Protocols\r\n\r\n", false),
+    ] {
+        assert_eq!(one(text).1, keep_alive, "{text:?}");
+    }
+}
+
+#[test]
+fn repeated_lengths_must_agree() {
+    assert_eq!(one("HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\nContent-Length: 2\r\n\r\nok").2, "ok");
+    for lengths in ["2\r\nContent-Length: 3", "2, 3", "-1", "+1", "", "1x", "99999999999999999999"] {
+        let text = format!("HTTP/1.1 200 OK\r\nContent-Length: {lengths}\r\n\r\n");
+        assert!(read(text.as_bytes(), &[], false).is_err(), "{lengths:?}");
+    }
+}
+
+#[test]
+fn chunks_win_over_a_length() {
+    let text = "HTTP/1.1 200 OK\r\nContent-Length: 999\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";
+    assert_eq!(one(text).2, "ok");
+}
+
+#[test]
+fn bad_chunks_are_errors() {
+    for chunks in ["x\r\n", "\r\n", "fffffffffffffffff\r\n", "2\r\nokay\r\n", "-1\r\n"] {
+        let text = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}");
+        assert!(read(text.as_bytes(), &[], false).is_err(), "{chunks:?}");
+    }
+}
+
+#[test]
+fn heads_up_to_64_kib_are_read_and_larger_ones_refused() {
+    let head = |bytes: usize| {
+        let fixed = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: \r\n\r\n";
+        fixed.replace("X: ", &format!("X: {}", "y".repeat(bytes - fixed.len())))
+    };
+    let whole = head(64 * 1024);
+    assert_eq!(read(whole.as_bytes(), &[], false).unwrap().len(), 1);
+    let every_hundred: Vec<usize> = (0..whole.len()).step_by(100).collect();
+    assert_eq!(read(whole.as_bytes(), &every_hundred, false).unwrap().len(), 1);
+    let endless = "HTTP/1.1 200 OK\r\nX: ".to_owned() + &"y".repeat(200_000);
+    assert!(read(endless.as_bytes(), &every_hundred, false).is_err());
+    assert!(read(endless.as_bytes(), &[], false).is_err());
+}
+
+#[test]
+fn many_headers_are_read() {
+    let text = format!("HTTP/1.1 200 OK\r\n{}Content-Length: 2\r\n\r\nok", "A: b\r\n".repeat(5000));
+    assert_eq!(one(&text).2, "ok");
+}
+
+#[test]
+fn extensions_and_trailers_without_end_are_refused() {
+    for open in ["1;", "0\r\nT: "] {
+        let text = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{open}{}", "x".repeat(100_000));
+        assert!(read(text.as_bytes(), &[], false).is_err(), "{open:?}");
+    }
+}
+
+#[test]
+fn every_single_cut_gives_the_same_answers() {
+    let text = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: b\r\n\r\n3;e\r\nabc\r\nA\r\n0123456789\r\n0\r\nT: 1\r\n\r\nHTTP/1.1 404 No\r\nContent-Length: 3\r\n\r\nxyzHTTP/1.1 204 N\n\n";
+    let whole = read(text, &[], false).unwrap();
+    assert_eq!(whole.len(), 3);
+    for cut in 0..text.len() {
+        assert_eq!(read(text, &[cut], false).unwrap(), whole, "cut={cut}");
+    }
+    let everywhere: Vec<usize> = (0..text.len()).collect();
+    assert_eq!(read(text, &everywhere, false).unwrap(), whole);
+}
+
+/// An answer and the body that it carries.
+fn answer() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
+    let body = prop::collection::vec(any::<u8>(), 0..300);
+    let headers = prop::collection::vec(("[A-Za-z][A-Za-z0-9-]{0,20}", "[ -~]{0,40}"), 0..60);
+    let chunks = prop::collection::vec(1usize..80, 1..8);
+    (200u16..=299, headers, body, prop::option::of(chunks), any::<bool>()).prop_map(|(status, headers, body, chunks, interim)| {
+        let status = if status == 204 { 200 } else { status };
+        let mut bytes = if interim { b"HTTP/1.1 100 Continue\r\n\r\n".to_vec() } else { Vec::new() };
+        bytes.extend(format!("HTTP/1.1 {status} Some Reason\r\n").bytes());
+        let own = ["content-length", "transfer-encoding", "connection"];
+        for (name, value) in headers.iter().filter(|(name, _)| !own.contains(&name.to_ascii_lowercase().as_str())) {
+            bytes.extend(format!("{name}: {value}\r\n").bytes());
+        }
+        match chunks {
+            None => {
+                bytes.extend(format!("Content-Length: {}\r\n\r\n", body.len()).bytes());
+                bytes.extend(&body);
+            }
+            Some(sizes) => {
+                bytes.extend(b"Transfer-Encoding: chunked\r\n\r\n");
+                let mut rest = &body[..];
+                for size in sizes.iter().cycle() {
+                    let (chunk, more) = rest.split_at((*size).min(rest.len()));
+                    bytes.extend(format!("{:x}\r\n", chunk.len()).bytes().chain(chunk.iter().copied()).chain(*b"\r\n"));
+                    rest = more;
+                    if chunk.is_empty() {
+                        break;
+                    }
+                }
+            }
+        }
+        (bytes, body)
+    })
+}
+
+proptest! {
+    #[test]
+    fn answers_are_the_same_however_they_are_cut(
+        answers in prop::collection::vec(answer(), 1..5),
+        cuts in prop::collection::vec(any::<usize>(), 0..30),
+    ) {
+        let bytes: Vec<u8> = answers.iter().flat_map(|(bytes, _)| bytes.clone()).collect();
+        let bodies: Vec<Vec<u8>> = answers.into_iter().map(|(_, body)| body).collect();
+        let read: Vec<Vec<u8>> = read(&bytes, &cuts, false).unwrap().into_iter().map(|answer| answer.2).collect();
+        prop_assert_eq!(read, bodies);
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic_or_spin(
+        bytes in prop::collection::vec(any::<u8>(), 0..2000),
+        cuts in prop::collection::vec(any::<usize>(), 0..30),
+        head_only: bool,
+    ) {
+        let _ = read(&bytes, &cuts, head_only);
+    }
+
+    #[test]
+    fn damaged_answers_do_not_either(
+        answers in prop::collection::vec(answer(), 1..4),
+        damage in prop::collection::vec((any::<usize>(), any::<u8>()), 1..6),
+        cuts in prop::collection::vec(any::<usize>(), 0..30),
+    ) {
+        let mut bytes: Vec<u8> = answers.iter().flat_map(|(bytes, _)| bytes.clone()).collect();
+        for (at, byte) in damage {
+            let at = at % bytes.len();
+            bytes[at] = byte;
+        }
+        let _ = read(&bytes, &cuts, false);
+    }
+
+    #[test]
+    fn no_bytes_make_the_request_counter_panic(bytes in prop::collection::vec(any::<u8>(), 0..500)) {
+        let _ = request::Batch::parse(&bytes);
+    }
+}

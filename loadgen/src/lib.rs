@@ -1,0 +1,29 @@
+//! loadgen: a constant-throughput HTTP load generator with wrk2's command line, Lua API and text.
+//!
+//! ```text
+//! args (typed) → plan (to be done) → run: workers (schedule, connections, recorder) → result → report: text, JSON, hlog
+//! ```
+
+mod agenda;
+pub mod args;
+pub mod clock;
+mod connection;
+pub mod epoll;
+pub mod error;
+pub mod http;
+mod long_double;
+pub mod machine;
+pub mod plan;
+pub mod recorder;
+pub mod report;
+pub mod result;
+pub mod run;
+pub mod schedule;
+mod script;
+pub mod socket;
+pub mod statistics;
+pub mod tally;
+pub mod target;
+pub mod units;
+pub mod verdict;
+mod worker;

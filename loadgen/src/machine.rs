@@ -1,0 +1,116 @@
+//! The machine: which CPUs a thread may use, whether it has one to itself, how exact its timers are.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::args::Spin;
+use crate::error::Error;
+use crate::plan::{Pacing, Plan};
+
+/// How long before a due time `--spin auto` begins to wait busily: the kernel wakes most sleepers 20 to 50 µs late.
+pub const SPIN_AUTO: Duration = Duration::from_micros(50);
+
+/// File descriptors beside those of connections: standard streams, epoll, files, libraries.
+const OTHER_FILES: u64 = 64;
+
+/// CPUs that this process may run on.
+pub fn allowed_cpus() -> Vec<usize> {
+    // SAFETY: an all-zero set is valid; the kernel fills it.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    let result = unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) };
+    if result < 0 {
+        return Vec::new();
+    }
+    // SAFETY: the index is below the size of the set.
+    (0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect()
+}
+
+/// Binds the calling thread to one CPU.
+pub fn pin_thread(cpu: usize) -> Result<(), Error> {
+    // SAFETY: as above.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    unsafe { libc::CPU_SET(cpu, &mut set) };
+    let result = unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) };
+    if result < 0 {
+        return Err(Error::Failed(format!("cannot pin a thread: cpu={cpu}: {}", io::Error::last_os_error())));
+    }
+    Ok(())
+}
+
+/// Timers of the calling thread fire when they should instead of up to 50 µs later.
+pub fn exact_timers() {
+    // SAFETY: no pointers.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
+}
+
+/// Room for a descriptor per connection.
+pub fn raise_file_limit(connections: usize) -> Result<(), Error> {
+    let needed = connections as u64 + OTHER_FILES;
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a valid rlimit in both calls.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
+    if limit.rlim_cur < needed {
+        limit.rlim_cur = needed.min(limit.rlim_max);
+        unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) };
+    }
+    if limit.rlim_cur < needed {
+        return Err(Error::Failed(format!(
+            "too few open files allowed: connections={connections}, limit={}; raise it with ulimit -n {needed}",
+            limit.rlim_cur
+        )));
+    }
+    Ok(())
+}
+
+/// How long before a due time threads wait busily.
+pub fn spin(plan: &Plan, address: &SocketAddr) -> Duration {
+    let cpus = allowed_cpus().len();
+    let online = std::thread::available_parallelism().map_or(1, usize::from).max(online_cpus());
+    match (plan.spin, plan.pacing) {
+        (_, Pacing::ClosedLoop) | (Spin::Off, _) => Duration::ZERO,
+        (Spin::For(time), _) => time,
+        (Spin::Auto, _) if has_core_to_itself(plan, cpus, online, address.ip().is_loopback()) => SPIN_AUTO,
+        (Spin::Auto, _) => Duration::ZERO,
+    }
+}
+
+/// Each thread has a core that the service does not need: CPUs were set aside for the generator (by `--pin` or from outside,
+/// as with taskset) and there are enough of them; or the service runs on another machine.
+fn has_core_to_itself(plan: &Plan, cpus: usize, online: usize, service_is_here: bool) -> bool {
+    if !plan.pin.is_empty() {
+        return plan.pin.len() >= plan.threads;
+    }
+    let set_aside = cpus < online;
+    cpus >= plan.threads && (set_aside || !service_is_here)
+}
+
+fn online_cpus() -> usize {
+    // SAFETY: no pointers.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Parsed, parse};
+
+    fn plan(words: &str) -> Plan {
+        match parse(words.split(' ').map(str::to_owned).collect()) {
+            Ok(Parsed::Run(args)) => Plan::new(*args).unwrap(),
+            _ => panic!("{words}"),
+        }
+    }
+
+    #[test]
+    fn it_spins_only_where_a_core_was_set_aside_or_the_service_is_elsewhere() {
+        let one = plan("-t1 -R1 http://h/");
+        assert!(!has_core_to_itself(&one, 2, 2, true), "the service needs these cores");
+        assert!(has_core_to_itself(&one, 1, 2, true), "taskset left one of two to the generator");
+        assert!(has_core_to_itself(&one, 2, 2, false), "the service is on another machine");
+        let two = plan("-t2 -R1 http://h/");
+        assert!(!has_core_to_itself(&two, 1, 2, true), "two threads on one core");
+        assert!(has_core_to_itself(&plan("-t2 -R1 --pin 0,1 http://h/"), 2, 2, true));
+        assert!(!has_core_to_itself(&plan("-t2 -R1 --pin 0 http://h/"), 2, 2, true));
+    }
+}

@@ -1,0 +1,36 @@
+//! Arguments → plan → run → reports → exit code.
+
+use std::process::exit;
+
+use loadgen::args::{self, Parsed};
+use loadgen::error::{Error, exit as code};
+use loadgen::plan::Plan;
+use loadgen::run;
+
+fn main() {
+    let typed = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let args = match args::parse(typed) {
+        Ok(Parsed::Run(args)) => args,
+        Ok(Parsed::Help) => {
+            print!("{}{}", args::USAGE, args::USAGE_OWN);
+            return;
+        }
+        Ok(Parsed::Version) => {
+            println!("loadgen {}", env!("CARGO_PKG_VERSION"));
+            return;
+        }
+        Err(problem) => fail(&problem),
+    };
+    match Plan::new(*args).and_then(|plan| run::run(&plan)) {
+        Ok(code) => exit(code),
+        Err(problem) => fail(&problem),
+    }
+}
+
+fn fail(problem: &Error) -> ! {
+    eprintln!("{problem}");
+    if matches!(problem, Error::Usage(_)) {
+        print!("{}", args::USAGE);
+    }
+    exit(code::FAILED)
+}

@@ -1,0 +1,134 @@
+//! What will be done: arguments checked against each other and the machine, addresses resolved, times in nanoseconds.
+//!
+//! Nothing after this module looks at the command line again.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::args::{Args, Arrivals, Spin};
+use crate::error::Error;
+use crate::target::Target;
+
+/// wrk2 starts its histograms again this long after the start …
+const WARM_UP: Duration = Duration::from_secs(10);
+/// … and this much later for each connection of a thread.
+const WARM_UP_PER_CONNECTION: Duration = Duration::from_millis(5);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pacing {
+    /// Request i of connection k is due at a time known beforehand.
+    ConstantThroughput { rate_rps: f64, arrivals: Arrivals },
+    /// The next request leaves when the answer to the last has come.
+    ClosedLoop,
+}
+
+impl Pacing {
+    pub fn offered_rate_rps(self) -> Option<f64> {
+        match self {
+            Self::ConstantThroughput { rate_rps, .. } => Some(rate_rps),
+            Self::ClosedLoop => None,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Plan {
+    pub target: Target,
+    pub connections: usize,
+    pub threads: usize,
+    pub pacing: Pacing,
+    pub duration_ns: u64,
+    /// Zero if everything is reported.
+    pub warm_up_ns: u64,
+    pub timeout_ns: u64,
+    pub headers: Vec<(String, String)>,
+    pub script: Option<PathBuf>,
+    pub script_args: Vec<String>,
+    pub latency: bool,
+    pub uncorrected: bool,
+    pub batch_latency: bool,
+    pub seed: u64,
+    /// Empty: every status is right.
+    pub expect: Vec<u16>,
+    pub max_lateness: Option<Duration>,
+    pub spin: Spin,
+    pub pin: Vec<usize>,
+    pub json: Option<PathBuf>,
+    pub hlog: Option<PathBuf>,
+    pub typed: Vec<String>,
+}
+
+impl Plan {
+    pub fn new(args: Args) -> Result<Self, Error> {
+        let target = Target::parse(&args.url)?;
+        let pacing = match args.rate_rps {
+            Some(rate_rps) => Pacing::ConstantThroughput { rate_rps, arrivals: args.arrivals },
+            None => Pacing::ClosedLoop,
+        };
+        let warm_up = args.warm_up.unwrap_or_else(|| {
+            let default = WARM_UP + WARM_UP_PER_CONNECTION * (args.connections / args.threads) as u32;
+            if args.duration > default { default } else { Duration::ZERO }
+        });
+        Ok(Self {
+            target,
+            connections: args.connections as usize,
+            threads: args.threads as usize,
+            pacing,
+            duration_ns: nanoseconds(args.duration),
+            warm_up_ns: nanoseconds(warm_up),
+            timeout_ns: nanoseconds(args.timeout),
+            headers: args.headers,
+            script: args.script,
+            script_args: args.script_args,
+            latency: args.latency,
+            uncorrected: args.uncorrected,
+            batch_latency: args.batch_latency,
+            seed: args.seed,
+            expect: args.expect,
+            max_lateness: args.max_lateness,
+            spin: args.spin,
+            pin: args.pin,
+            json: args.json,
+            hlog: args.hlog,
+            typed: args.typed,
+        })
+    }
+
+    /// Connections of one thread, as numbers k of all `connections`: k goes to thread k modulo threads, so that the requests of
+    /// each thread are spread evenly too and no connection is left out.
+    pub fn connections_of(&self, thread: usize) -> impl Iterator<Item = usize> + use<> {
+        (thread..self.connections).step_by(self.threads)
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 4).min(u64::MAX / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Parsed, parse};
+
+    fn plan(words: &str) -> Plan {
+        match parse(words.split(' ').map(str::to_owned).collect()) {
+            Ok(Parsed::Run(args)) => Plan::new(*args).unwrap(),
+            _ => panic!("{words}"),
+        }
+    }
+
+    #[test]
+    fn warm_up_is_wrk2s_only_where_the_run_is_longer() {
+        assert_eq!(plan("-c10 -t2 -R1 -d14s http://h/").warm_up_ns, 10_025_000_000);
+        assert_eq!(plan("-c10 -t2 -R1 -d5s http://h/").warm_up_ns, 0);
+        assert_eq!(plan("-c10 -t2 -R1 -d5s --warmup 1s http://h/").warm_up_ns, 1_000_000_000);
+    }
+
+    #[test]
+    fn every_connection_belongs_to_exactly_one_thread() {
+        let plan = plan("-c10 -t3 -R1 http://h/");
+        let mut all: Vec<usize> = (0..3).flat_map(|thread| plan.connections_of(thread)).collect();
+        all.sort_unstable();
+        assert_eq!(all, (0..10).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,6 @@
+//! The three reports of a run: wrk2's text, JSON, and the interval log.
+
+pub mod hlog;
+pub mod json;
+pub mod text;
+mod whole_file;

@@ -1,0 +1,38 @@
+//! The HdrHistogram interval log (V2): a line per second and kind of latency, values in microseconds.
+//!
+//! Tags are `response`, `service` and `lateness`; the same behind `warmup_` for what came before measuring began. The
+//! histograms of a tag add up to those of the JSON result.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use hdrhistogram::serialization::V2DeflateSerializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
+
+use super::whole_file;
+use crate::error::Error;
+use crate::recorder::Phase;
+use crate::result::Second;
+
+pub fn write(path: &Path, start_utc: jiff::Timestamp, seconds: impl Iterator<Item = Second>) -> Result<(), Error> {
+    whole_file::write(path, |out| {
+        let start = SystemTime::from(start_utc);
+        let mut serializer = V2DeflateSerializer::new();
+        let mut builder = IntervalLogWriterBuilder::new();
+        builder.add_comment("values in microseconds, 1 to 86400000000, 3 significant digits");
+        let mut log = builder.with_start_time(start).with_base_time(start).begin_log_with(out, &mut serializer)?;
+        for second in seconds {
+            let tags = match second.phase {
+                Phase::WarmUp => ["warmup_response", "warmup_service", "warmup_lateness"],
+                Phase::Measured => ["response", "service", "lateness"],
+            };
+            let kinds = [&second.latencies.response, &second.latencies.service, &second.latencies.lateness];
+            let (start, length) = (Duration::from_nanos(second.start_ns), Duration::from_nanos(second.end_ns - second.start_ns));
+            for (tag, histogram) in tags.into_iter().zip(kinds) {
+                let written = log.write_histogram(histogram, start, length, Tag::new(tag));
+                written.map_err(|problem| std::io::Error::other(format!("{problem:?}")))?;
+            }
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,182 @@
+//! The result as JSON: `schema/loadgen-result-1.schema.json`.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+
+use base64::Engine;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+use serde::Serialize;
+
+use super::whole_file;
+use crate::error::Error;
+use crate::plan::Plan;
+use crate::result::RunResult;
+use crate::statistics;
+
+pub const SCHEMA_VERSION: u32 = 1;
+
+const PERCENTILES: [&str; 14] =
+    ["0", "10", "25", "50", "75", "90", "95", "99", "99.5", "99.9", "99.95", "99.99", "99.999", "100"];
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema_version: u32,
+    tool: &'static str,
+    version: &'static str,
+    arguments: &'a [String],
+    url: &'a str,
+    seed: u64,
+    start_utc: String,
+    measure_start_utc: String,
+    stop_utc: String,
+    /// None in a closed loop.
+    offered_rate_rps: Option<f64>,
+    achieved_rate_rps: f64,
+    duration_s: f64,
+    warm_up_s: f64,
+    measured_s: f64,
+    counts: Counts,
+    answers: BTreeMap<String, u64>,
+    errors: Errors,
+    bytes_read: u64,
+    response_time: Latency,
+    service_time: Latency,
+    send_lateness: Latency,
+    /// Of the sends whose connection was idle when they were due: the generator's alone.
+    own_lateness: Latency,
+    threads: Vec<Thread>,
+    verdict: Verdict<'a>,
+}
+
+#[derive(Serialize)]
+struct Counts {
+    sent: u64,
+    completed: u64,
+    measured: u64,
+    unsent: u64,
+    in_flight_at_end: u64,
+    lost: u64,
+    unexpected: u64,
+}
+
+#[derive(Serialize)]
+struct Errors {
+    connect: u64,
+    read: u64,
+    write: u64,
+    timeout: u64,
+}
+
+#[derive(Serialize)]
+struct Latency {
+    count: u64,
+    /// None if nothing was recorded, as the next.
+    mean_us: Option<f64>,
+    stdev_us: Option<f64>,
+    min_us: u64,
+    max_us: u64,
+    percentiles: serde_json::Map<String, serde_json::Value>,
+    histogram_v2_base64: String,
+}
+
+#[derive(Serialize)]
+struct Thread {
+    cpu_s: f64,
+    cpu_share: f64,
+    connections: usize,
+    spun_s: f64,
+    waited_for_cpu_s: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Verdict<'a> {
+    generator_saturated: bool,
+    reason: Option<&'a str>,
+}
+
+pub fn write(path: &Path, plan: &Plan, result: &RunResult) -> Result<(), Error> {
+    let document = document(plan, result)?;
+    whole_file::write(path, |out| {
+        serde_json::to_writer_pretty(&mut *out, &document)?;
+        out.write_all(b"\n")
+    })
+}
+
+fn document<'a>(plan: &'a Plan, result: &'a RunResult) -> Result<Document<'a>, Error> {
+    let (tally, errors) = (&result.tally, &result.tally.errors);
+    Ok(Document {
+        schema_version: SCHEMA_VERSION,
+        tool: env!("CARGO_PKG_NAME"),
+        version: env!("CARGO_PKG_VERSION"),
+        arguments: &plan.typed,
+        url: &plan.target.url,
+        seed: plan.seed,
+        start_utc: utc(result.start_utc),
+        measure_start_utc: utc(result.measure_start_utc),
+        stop_utc: utc(result.stop_utc),
+        offered_rate_rps: result.offered_rate_rps,
+        achieved_rate_rps: result.achieved_rate_rps(),
+        duration_s: seconds(result.duration_ns),
+        warm_up_s: seconds(result.warm_up_ns),
+        measured_s: seconds(result.measured_ns()),
+        counts: Counts {
+            sent: tally.sent,
+            completed: tally.completed,
+            measured: tally.measured,
+            unsent: tally.unsent,
+            in_flight_at_end: tally.in_flight_at_end,
+            lost: tally.lost,
+            unexpected: result.unexpected,
+        },
+        answers: tally.answers.iter().map(|(status, &count)| (status.to_string(), count)).collect(),
+        errors: Errors { connect: errors.connect, read: errors.read, write: errors.write, timeout: errors.timeout },
+        bytes_read: tally.bytes_read,
+        response_time: latency(&result.latencies.response)?,
+        service_time: latency(&result.latencies.service)?,
+        send_lateness: latency(&result.latencies.lateness)?,
+        own_lateness: latency(&result.own_lateness)?,
+        threads: result
+            .threads
+            .iter()
+            .map(|thread| Thread {
+                cpu_s: seconds(thread.cpu_ns),
+                cpu_share: thread.cpu_share(),
+                connections: thread.connections,
+                spun_s: seconds(thread.spun_ns),
+                waited_for_cpu_s: thread.waited_for_cpu_ns.map(seconds),
+            })
+            .collect(),
+        verdict: Verdict { generator_saturated: result.verdict.generator_saturated, reason: result.verdict.reason.as_deref() },
+    })
+}
+
+fn latency(histogram: &Histogram<u64>) -> Result<Latency, Error> {
+    let mut encoded = Vec::new();
+    let written = V2DeflateSerializer::new().serialize(histogram, &mut encoded);
+    written.map_err(|problem| Error::Failed(format!("cannot encode a histogram: {problem:?}")))?;
+    let percentile = |text: &&str| {
+        let percentile: f64 = text.parse().expect("percentiles are numbers");
+        ((*text).to_owned(), statistics::percentile(histogram, percentile).into())
+    };
+    let number = |value: f64| (!value.is_nan()).then_some(value);
+    Ok(Latency {
+        count: histogram.len(),
+        mean_us: number(statistics::mean(histogram)),
+        stdev_us: number(statistics::stdev(histogram)),
+        min_us: statistics::min(histogram),
+        max_us: statistics::max(histogram),
+        percentiles: PERCENTILES.iter().map(percentile).collect(),
+        histogram_v2_base64: base64::engine::general_purpose::STANDARD.encode(encoded),
+    })
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+/// Always nine digits of the second, so that times sort as text.
+fn utc(time: jiff::Timestamp) -> String {
+    format!("{time:.9}")
+}

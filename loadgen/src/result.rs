@@ -1,0 +1,123 @@
+//! What a run found, merged over its threads: all that the reports print.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use jiff::Timestamp;
+
+use crate::recorder::{Counts, Interval, Latencies, Phase, histogram};
+use crate::tally::Tally;
+use crate::verdict::Verdict;
+
+/// One second of a phase, over all threads.
+#[derive(Debug)]
+pub struct Second {
+    pub phase: Phase,
+    /// Nanoseconds after the start of the run.
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub latencies: Latencies<Histogram<u64>>,
+}
+
+#[derive(Debug)]
+pub struct ThreadUse {
+    pub connections: usize,
+    pub wall_ns: u64,
+    pub cpu_ns: u64,
+    pub spun_ns: u64,
+    pub waited_for_cpu_ns: Option<u64>,
+}
+
+impl ThreadUse {
+    /// Of one CPU, 0 to 1.
+    pub fn cpu_share(&self) -> f64 {
+        self.cpu_ns as f64 / self.wall_ns.max(1) as f64
+    }
+}
+
+#[derive(Debug)]
+pub struct RunResult {
+    pub tally: Tally,
+    pub latencies: Latencies<Histogram<u64>>,
+    /// Sampled requests per second of single threads.
+    pub rates_rps: Histogram<u64>,
+    pub own_lateness: Histogram<u64>,
+    pub threads: Vec<ThreadUse>,
+    pub unexpected: u64,
+    /// How long requests were sent.
+    pub duration_ns: u64,
+    pub warm_up_ns: u64,
+    /// Monotonic.
+    pub start_ns: u64,
+    pub offered_rate_rps: Option<f64>,
+    pub start_utc: Timestamp,
+    pub measure_start_utc: Timestamp,
+    pub stop_utc: Timestamp,
+    pub verdict: Verdict,
+}
+
+impl RunResult {
+    /// Answers per second of sending.
+    pub fn achieved_rate_rps(&self) -> f64 {
+        self.tally.completed as f64 / (self.duration_ns.max(1) as f64 / 1e9)
+    }
+
+    pub fn measured_ns(&self) -> u64 {
+        self.duration_ns.saturating_sub(self.warm_up_ns)
+    }
+}
+
+/// A histogram of requests per second: 4 digits, so that what is printed is exact.
+pub fn rate_histogram(samples: &BTreeMap<u64, u64>) -> Histogram<u64> {
+    let mut rates = Histogram::new_with_bounds(1, 1_000_000_000, 4).expect("the bounds are valid");
+    for (&rate, &count) in samples {
+        let _ = rates.record_n(rate.min(1_000_000_000), count);
+    }
+    rates
+}
+
+pub fn add_counts(histogram: &mut Histogram<u64>, counts: &Counts) {
+    for &(value, count) in counts {
+        histogram.record_n(value, u64::from(count)).expect("values were recorded within the same bounds");
+    }
+}
+
+/// Intervals of all threads, merged second by second.
+///
+/// They are kept as counts until the run is over, so that merging takes no time from a thread that is measuring.
+#[derive(Debug, Default)]
+pub struct Intervals {
+    kept: BTreeMap<(Phase, u64), Vec<Interval>>,
+}
+
+impl Intervals {
+    pub fn add(&mut self, interval: Interval) {
+        self.kept.entry((interval.phase, interval.index)).or_default().push(interval);
+    }
+
+    /// All seconds in order, the warm-up's first.
+    pub fn seconds(&self, start_ns: u64) -> impl Iterator<Item = Second> {
+        self.kept.iter().map(move |(&(phase, _), parts)| {
+            let mut latencies = Latencies { response: histogram(), service: histogram(), lateness: histogram() };
+            for part in parts {
+                add_counts(&mut latencies.response, &part.counts.response);
+                add_counts(&mut latencies.service, &part.counts.service);
+                add_counts(&mut latencies.lateness, &part.counts.lateness);
+            }
+            let start = parts.iter().map(|part| part.start_ns).min().unwrap_or(start_ns);
+            let end = parts.iter().map(|part| part.end_ns).max().unwrap_or(start_ns);
+            Second { phase, start_ns: start.saturating_sub(start_ns), end_ns: end.saturating_sub(start_ns), latencies }
+        })
+    }
+
+    /// All that was measured, the warm-up left out.
+    pub fn measured(&self) -> Latencies<Histogram<u64>> {
+        let mut total = Latencies { response: histogram(), service: histogram(), lateness: histogram() };
+        for part in self.kept.iter().filter(|((phase, _), _)| *phase == Phase::Measured).flat_map(|(_, parts)| parts) {
+            add_counts(&mut total.response, &part.counts.response);
+            add_counts(&mut total.service, &part.counts.service);
+            add_counts(&mut total.lateness, &part.counts.lateness);
+        }
+        total
+    }
+}

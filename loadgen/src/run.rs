@@ -1,0 +1,115 @@
+//! One run from start to end: workers set up, started together, listened to, merged; reports written; exit code found.
+
+mod crew;
+mod ending;
+mod interruption;
+mod thread;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::channel;
+use std::thread::scope;
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::machine;
+use crate::plan::Plan;
+use crate::recorder::histogram;
+use crate::report::text;
+use crate::result::{Intervals, RunResult, ThreadUse, add_counts, rate_histogram};
+use crate::script::{self, MainState, ThreadLink};
+use crate::statistics;
+use crate::tally::Tally;
+use crate::verdict::{Facts, judge};
+use crate::worker::Order;
+use crew::{Crew, Gathered};
+use ending::print;
+use interruption::Interruption;
+
+/// Runs the plan, prints wrk2's text on stdout and notes on stderr, and returns the exit code.
+pub fn run(plan: &Plan) -> Result<i32, Error> {
+    machine::raise_file_limit(plan.connections)?;
+    let interruption = Interruption::watch()?;
+    let mut main_state = plan.script.is_some().then(|| MainState::new(plan)).transpose()?;
+    let address = plan.target.reachable_address(Duration::from_nanos(plan.timeout_ns))?;
+    let (reports, heard) = channel();
+    let stop = AtomicBool::new(false);
+
+    scope(|scope| {
+        let mut crew = Crew { orders: Vec::new(), heard, stop: &stop, interruption: &interruption };
+        for number in 0..plan.threads {
+            let (orders, taken) = channel();
+            let (answers, replies) = channel();
+            let (reports, stop) = (reports.clone(), &stop);
+            scope.spawn(move || thread::worker_thread(plan, number, &reports, stop, &taken, &answers));
+            crew.orders.push(orders.clone());
+            let link = ThreadLink { orders: orders.clone(), replies };
+            let address = match &mut main_state {
+                Some(state) => state.setup(link, address)?,
+                None => address,
+            };
+            crew.tell(number, Order::Init(address));
+            crew.await_initialized(number)?;
+        }
+        script::flush_prints();
+        print(&text::banner(plan.duration_ns as f64 / 1e9, &plan.target.url, plan.threads, plan.connections));
+        let problem = crew.connect(plan.threads)?;
+        let gathered = crew.go(plan)?;
+        let (result, failure) = merge(plan, gathered);
+        let code = ending::report(plan, &result.0, &result.1, main_state.as_ref(), failure, problem, &interruption);
+        drop(main_state);
+        code
+    })
+}
+
+fn merge(plan: &Plan, gathered: Gathered) -> ((RunResult, Intervals), Option<Error>) {
+    let mut tally = Tally::default();
+    let mut rates = BTreeMap::<u64, u64>::new();
+    let mut own_lateness = histogram();
+    let (mut threads, mut failure) = (Vec::new(), None);
+    let mut duration_ns = 0;
+    for outcome in gathered.outcomes {
+        tally.add(&outcome.tally);
+        outcome.rates_rps.iter().for_each(|(&rate, count)| *rates.entry(rate).or_default() += count);
+        add_counts(&mut own_lateness, &outcome.own_lateness);
+        duration_ns = duration_ns.max(outcome.sent_for_ns);
+        failure = failure.or(outcome.failure);
+        threads.push(ThreadUse {
+            connections: outcome.connections,
+            wall_ns: outcome.wall_ns,
+            cpu_ns: outcome.cpu_ns,
+            spun_ns: outcome.spun_ns,
+            waited_for_cpu_ns: outcome.waited_for_cpu_ns,
+        });
+    }
+    let latencies = gathered.intervals.measured();
+    let offered_rate_rps = plan.pacing.offered_rate_rps();
+    let p99 = |histogram| statistics::percentile(histogram, 99.0);
+    let verdict = judge(&Facts {
+        threads: &threads,
+        offered_rate_rps,
+        achieved_rate_rps: tally.completed as f64 / (duration_ns.max(1) as f64 / 1e9),
+        own_lateness_p99_us: p99(&own_lateness),
+        lateness_p99_us: p99(&latencies.lateness),
+        response_p99_us: p99(&latencies.response),
+    });
+    let utc = |ns: u64| gathered.epoch.utc(gathered.start_ns + ns);
+    let warm_up_ns = plan.warm_up_ns.min(duration_ns);
+    let result = RunResult {
+        unexpected: tally.unexpected(&plan.expect),
+        tally,
+        latencies,
+        rates_rps: rate_histogram(&rates),
+        own_lateness,
+        threads,
+        duration_ns,
+        warm_up_ns,
+        start_ns: gathered.start_ns,
+        offered_rate_rps,
+        start_utc: utc(0),
+        measure_start_utc: utc(warm_up_ns),
+        stop_utc: utc(duration_ns),
+        verdict,
+    };
+    ((result, gathered.intervals), failure)
+}

@@ -1,0 +1,99 @@
+//! The workers, as the main thread sees them: told what to do, and listened to.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
+use std::time::Duration;
+
+use super::ending::print;
+use super::interruption::Interruption;
+use crate::clock::{Epoch, now_ns};
+use crate::error::Error;
+use crate::plan::Plan;
+use crate::report::text;
+use crate::result::Intervals;
+use crate::worker::{Order, Outcome, Report};
+
+/// From "go" to the start of the schedule, so that every thread has heard it.
+const LEAD_NS: u64 = 5_000_000;
+/// How often signals are looked at.
+const LOOK_UP: Duration = Duration::from_millis(100);
+
+/// The workers, as the main thread sees them.
+pub(super) struct Crew<'a> {
+    pub(super) orders: Vec<Sender<Order>>,
+    pub(super) heard: Receiver<(usize, Report)>,
+    pub(super) stop: &'a AtomicBool,
+    pub(super) interruption: &'a Interruption,
+}
+
+/// What all workers reported.
+pub(super) struct Gathered {
+    pub(super) start_ns: u64,
+    pub(super) epoch: Epoch,
+    pub(super) intervals: Intervals,
+    pub(super) outcomes: Vec<Outcome>,
+}
+
+impl Crew<'_> {
+    pub(super) fn tell(&self, number: usize, order: Order) {
+        // A worker that is gone has reported why.
+        let _ = self.orders[number].send(order);
+    }
+
+    /// The next report; signals become the stop flag while waiting.
+    fn hear(&self) -> (usize, Report) {
+        loop {
+            if self.interruption.signal().is_some() {
+                self.stop.store(true, Ordering::Relaxed);
+            }
+            if let Ok(report) = self.heard.recv_timeout(LOOK_UP) {
+                return report;
+            }
+        }
+    }
+
+    pub(super) fn await_initialized(&self, number: usize) -> Result<(), Error> {
+        match self.hear() {
+            (_, Report::Failed(problem)) => Err(problem),
+            (from, Report::Initialized) if from == number => Ok(()),
+            _ => unreachable!("workers are silent until they are told to connect"),
+        }
+    }
+
+    /// Opens all connections; the first reason why one could not be opened.
+    pub(super) fn connect(&self, threads: usize) -> Result<Option<String>, Error> {
+        (0..threads).for_each(|number| self.tell(number, Order::Connect));
+        let mut first = None;
+        for _ in 0..threads {
+            match self.hear() {
+                (_, Report::Ready { problem }) => first = first.or(problem),
+                (_, Report::Failed(problem)) => return Err(problem),
+                _ => unreachable!("workers wait for the start"),
+            }
+        }
+        Ok(first)
+    }
+
+    pub(super) fn go(&self, plan: &Plan) -> Result<Gathered, Error> {
+        let epoch = Epoch::now();
+        let start_ns = now_ns() + LEAD_NS;
+        (0..plan.threads).for_each(|number| self.tell(number, Order::Go(start_ns)));
+        let mut gathered = Gathered { start_ns, epoch, intervals: Intervals::default(), outcomes: Vec::new() };
+        while gathered.outcomes.len() < plan.threads {
+            match self.hear().1 {
+                Report::Interval(interval) => gathered.intervals.add(interval),
+                Report::Calibrated { mean_us, sample_every_ms } => print(&text::calibration(mean_us, sample_every_ms)),
+                Report::Finished(outcome) => {
+                    if outcome.failure.is_some() {
+                        self.stop.store(true, Ordering::Relaxed);
+                    }
+                    gathered.outcomes.push(*outcome);
+                }
+                Report::Failed(problem) => return Err(problem),
+                Report::Initialized | Report::Ready { .. } => unreachable!("these come before the start"),
+            }
+        }
+        gathered.outcomes.sort_by_key(|outcome| outcome.thread);
+        Ok(gathered)
+    }
+}

@@ -1,0 +1,109 @@
+//! The end of a run: text, `done`, files, notes, exit code.
+
+use std::io::Write;
+use std::rc::Rc;
+
+use super::interruption::Interruption;
+use crate::error::{Error, exit};
+use crate::plan::{Pacing, Plan};
+use crate::report::text::TableLine;
+use crate::report::{hlog, json, text};
+use crate::result::{Intervals, RunResult};
+use crate::script::{self, MainState, Statistics, Summary};
+use crate::statistics;
+
+pub(super) fn report(
+    plan: &Plan,
+    result: &RunResult,
+    intervals: &Intervals,
+    main_state: Option<&MainState>,
+    mut failure: Option<Error>,
+    connect_problem: Option<String>,
+    interruption: &Interruption,
+) -> Result<i32, Error> {
+    script::flush_prints();
+    let latencies = &result.latencies;
+    print(&text::table(&TableLine::of(&latencies.response), &TableLine::of(&result.rates_rps)));
+    if plan.latency {
+        print(&text::recorded(&latencies.response));
+    }
+    if plan.uncorrected {
+        print(&text::uncorrected(&latencies.service));
+    }
+    print(&text::summary(&result.tally, result.duration_ns as f64 / 1e3));
+    if let Some(state) = main_state.filter(|state| state.wants_done()) {
+        let summary = Summary { duration_us: result.duration_ns / 1000, tally: &result.tally };
+        let latency = Statistics(Rc::new(latencies.response.clone()));
+        let done = state.done(&summary, latency, Statistics(Rc::new(result.rates_rps.clone())));
+        failure = failure.or(done.err());
+        script::flush_prints();
+    }
+    let written = [
+        plan.json.as_deref().map(|path| json::write(path, plan, result)),
+        plan.hlog.as_deref().map(|path| hlog::write(path, result.start_utc, intervals.seconds(result.start_ns))),
+    ];
+    failure = written.into_iter().flatten().fold(failure, |failure, written| failure.or(written.err()));
+    notes(result, interruption.signal());
+    Ok(exit_code(plan, result, failure, connect_problem, interruption.signal()))
+}
+
+/// What stdout has no place for.
+fn notes(result: &RunResult, signal: Option<i32>) {
+    if signal.is_some() {
+        eprintln!("note: interrupted after {:.2} s; the figures are those of this time", result.duration_ns as f64 / 1e9);
+    }
+    if let Some(reason) = &result.verdict.reason {
+        eprintln!("note: the generator was the limit, not the service: {reason}");
+    }
+    let tally = &result.tally;
+    if tally.unsent + tally.in_flight_at_end + tally.lost > 0 {
+        eprintln!(
+            "note: requests without an answer, of which no latency is known: never sent {}, lost with their connection {}, still under way {}",
+            tally.unsent, tally.lost, tally.in_flight_at_end
+        );
+    }
+}
+
+fn exit_code(
+    plan: &Plan,
+    result: &RunResult,
+    failure: Option<Error>,
+    connect_problem: Option<String>,
+    signal: Option<i32>,
+) -> i32 {
+    if let Some(signal) = signal {
+        return exit::SIGNAL_BASE + signal;
+    }
+    if let Some(problem) = failure {
+        eprintln!("{problem}");
+        return exit::FAILED;
+    }
+    let errors = &result.tally.errors;
+    if result.tally.completed == 0 {
+        let why = connect_problem.map_or(String::new(), |problem| format!(": {problem}"));
+        eprintln!(
+            "no request was answered{why}: sent {}, connect errors {}, read errors {}, write errors {}, timeouts {}",
+            result.tally.sent, errors.connect, errors.read, errors.write, errors.timeout
+        );
+        return exit::FAILED;
+    }
+    if result.unexpected > 0 {
+        let expected: Vec<String> = plan.expect.iter().map(u16::to_string).collect();
+        eprintln!("unexpected answers: {} with a status other than {}", result.unexpected, expected.join(", "));
+        return exit::UNEXPECTED_ANSWER;
+    }
+    let lateness_us = statistics::percentile(&result.latencies.lateness, 99.0);
+    if let (Some(most), Pacing::ConstantThroughput { .. }) = (plan.max_lateness, plan.pacing)
+        && u128::from(lateness_us) > most.as_micros()
+    {
+        eprintln!("sent too late: send lateness p99 = {lateness_us} us, --max-lateness {} us", most.as_micros());
+        return exit::TOO_LATE;
+    }
+    0
+}
+
+pub(super) fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    // A reader that has gone away must not stop the JSON from being written.
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}

@@ -1,0 +1,123 @@
+//! Lua scripts with wrk2's API: one Lua state (LuaJIT) for the main thread and one for each worker.
+//!
+//! The main state runs `setup(thread)` and `done(…)`; the worker states run `init`, `request` and `response`. Values go between
+//! them only through `thread:get` and `thread:set`, as copies.
+
+mod main_state;
+mod statistics;
+mod value;
+mod worker_state;
+
+pub use main_state::{MainState, Summary, ThreadLink};
+pub use statistics::Statistics;
+pub use value::Value;
+pub use worker_state::WorkerState;
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use mlua::{Lua, UserData, UserDataMethods};
+
+use crate::error::Error;
+use crate::plan::Plan;
+use crate::target;
+
+const PRELUDE: &str = include_str!("script/prelude.lua");
+
+/// An address as scripts see it: something to print, to connect to and to assign to `thread.addr`.
+#[derive(Clone, Copy, Debug)]
+struct Address(SocketAddr);
+
+impl UserData for Address {
+    fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
+        methods.add_meta_method(mlua::MetaMethod::ToString, |_, address, ()| Ok(address.0.to_string()));
+    }
+}
+
+/// A state in which the prelude and the script's file have run.
+fn load(plan: &Plan, path: &Path) -> Result<Lua, Error> {
+    let source = std::fs::read(path).map_err(|problem| Error::file(path, format!("cannot read the script: {problem}")))?;
+    // SAFETY: scripts are the user's own and may use everything that LuaJIT has, ffi and C modules included, as in wrk2.
+    let lua = unsafe { Lua::unsafe_new() };
+    prepare(&lua, plan, path).map_err(|problem| Error::Failed(message(&problem)))?;
+    let chunk = lua.load(source).set_name(format!("@{}", path.display()));
+    chunk.exec().map_err(|problem| Error::Failed(message(&problem)))?;
+    Ok(lua)
+}
+
+fn prepare(lua: &Lua, plan: &Plan, path: &Path) -> mlua::Result<()> {
+    lua.load(PRELUDE).set_name("=wrk").exec()?;
+    let wrk: mlua::Table = lua.globals().get("wrk")?;
+    wrk.set("scheme", plan.target.scheme.as_str())?;
+    wrk.set("host", plan.target.host.as_str())?;
+    wrk.set("port", plan.target.port.as_deref())?;
+    wrk.set("path", plan.target.path.as_str())?;
+    let headers: mlua::Table = wrk.get("headers")?;
+    headers.set("Host", host_header(plan))?;
+    for (name, value) in &plan.headers {
+        headers.set(if name.eq_ignore_ascii_case("host") { "Host" } else { name.as_str() }, value.as_str())?;
+    }
+    wrk.set("time_us", lua.create_function(|_, ()| Ok(jiff::Timestamp::now().as_microsecond() as f64))?)?;
+    wrk.set(
+        "lookup",
+        lua.create_function(|lua, (host, service): (String, String)| {
+            let found = target::lookup(&host, &service).unwrap_or_default();
+            lua.create_sequence_from(found.into_iter().map(Address))
+        })?,
+    )?;
+    let timeout = std::time::Duration::from_nanos(plan.timeout_ns);
+    wrk.set(
+        "connect",
+        lua.create_function(move |_, address: mlua::UserDataRef<Address>| {
+            Ok(std::net::TcpStream::connect_timeout(&address.0, timeout).is_ok())
+        })?,
+    )?;
+    // Modules beside the script are found wherever the run was started.
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let package: mlua::Table = lua.globals().get("package")?;
+    let search: String = package.get("path")?;
+    package.set("path", format!("{0}/?.lua;{0}/?/init.lua;{search}", folder.display()))
+}
+
+/// The Host header of a request that sets none itself.
+pub fn host_header(plan: &Plan) -> String {
+    let target = &plan.target;
+    let host = if target.host.contains(':') { format!("[{}]", target.host) } else { target.host.clone() };
+    target.port.as_ref().map_or(host.clone(), |port| format!("{host}:{port}"))
+}
+
+/// A Lua error on one line: file, line and what is wrong, without the trace.
+fn message(error: &mlua::Error) -> String {
+    let text = match error {
+        mlua::Error::CallbackError { traceback, cause } => {
+            // The innermost line of the script is where the callback was called.
+            let place = traceback.lines().map(str::trim).find(|line| line.contains(".lua:"));
+            let place = place.and_then(|line| line.split(": in ").next()).map(|place| format!("{place}: "));
+            format!("{}{}", place.unwrap_or_default(), message(cause))
+        }
+        mlua::Error::RuntimeError(text) => text.clone(),
+        mlua::Error::SyntaxError { message, .. } => message.clone(),
+        other => other.to_string(),
+    };
+    let first = text.split("\nstack traceback:").next().unwrap_or_default();
+    first.trim_start_matches("runtime error: ").trim().replace('\n', " ")
+}
+
+/// Lets everything that scripts printed appear before what is printed next; Lua has a buffer of its own.
+pub fn flush_prints() {
+    // SAFETY: a null stream means all of them.
+    unsafe { libc::fflush(std::ptr::null_mut()) };
+}
+
+/// The request of a run without a script.
+pub fn plain_request(plan: &Plan) -> Vec<u8> {
+    let own_host = plan.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host"));
+    let mut request = format!("GET {} HTTP/1.1\r\n", plan.target.path);
+    if !own_host {
+        request += &format!("Host: {}\r\n", host_header(plan));
+    }
+    for (name, value) in &plan.headers {
+        request += &format!("{name}: {value}\r\n");
+    }
+    (request + "\r\n").into_bytes()
+}

@@ -1,0 +1,139 @@
+//! The Lua state of one worker: `init`, `request`, `response`.
+
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use mlua::{Function, Lua, UserData, UserDataFields, UserDataMethods};
+
+use super::{Address, Value, load, message};
+use crate::error::Error;
+use crate::http::Captured;
+use crate::plan::Plan;
+use crate::schedule::mix;
+
+pub struct WorkerState {
+    lua: Lua,
+    request: Option<Function>,
+    response: Option<Function>,
+    stopped: Rc<Cell<bool>>,
+    /// Owns what a header table is made of between calls.
+    address: Rc<Cell<Option<SocketAddr>>>,
+}
+
+/// `wrk.thread` inside a worker: the state itself.
+struct OwnThread {
+    stopped: Rc<Cell<bool>>,
+    address: Rc<Cell<Option<SocketAddr>>>,
+}
+
+impl UserData for OwnThread {
+    fn add_fields<F: UserDataFields<Self>>(fields: &mut F) {
+        fields.add_field_method_get("addr", |_, thread| Ok(thread.address.get().map(Address)));
+    }
+
+    fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
+        methods.add_method("get", |lua, _, name: String| lua.globals().get::<mlua::Value>(name));
+        methods.add_method("set", |lua, _, (name, value): (String, mlua::Value)| lua.globals().set(name, value));
+        methods.add_method("stop", |_, thread, ()| {
+            thread.stopped.set(true);
+            Ok(())
+        });
+    }
+}
+
+impl WorkerState {
+    pub fn new(plan: &Plan, thread: usize) -> Result<Self, Error> {
+        let path = plan.script.as_deref().expect("worker states are made for scripts only");
+        let lua = load(plan, path)?;
+        let (stopped, address) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(None)));
+        let state = Self { lua, request: None, response: None, stopped, address };
+        state.prepare(plan.seed, thread).map_err(|problem| Error::Failed(message(&problem)))?;
+        Ok(state)
+    }
+
+    fn prepare(&self, seed: u64, thread: usize) -> mlua::Result<()> {
+        let wrk: mlua::Table = self.lua.globals().get("wrk")?;
+        wrk.set("thread", OwnThread { stopped: self.stopped.clone(), address: self.address.clone() })?;
+        // Seeds are doubles in Lua: 53 bits of the mixed seed are exact.
+        let math: mlua::Table = self.lua.globals().get("math")?;
+        let randomseed: Function = math.get("randomseed")?;
+        randomseed.call::<()>((mix(seed, thread as u64) >> 11) as f64)
+    }
+
+    pub fn set(&self, name: &str, value: &Value) -> Result<(), Error> {
+        let set = || self.lua.globals().set(name, value.to_lua(&self.lua)?);
+        set().map_err(|problem| Error::Failed(message(&problem)))
+    }
+
+    /// A global's value, or why it cannot be had.
+    pub fn get(&self, name: &str) -> Result<Value, String> {
+        let value = self.lua.globals().get::<mlua::Value>(name).and_then(|value| Value::from_lua(&value));
+        value.map_err(|problem| message(&problem))
+    }
+
+    /// Runs `init(args)`: args[0] is the URL, the script's own arguments follow. Then it is known what the script defines.
+    pub fn init(&mut self, plan: &Plan, address: SocketAddr) -> Result<(), Error> {
+        self.address.set(Some(address));
+        let run = || -> mlua::Result<(Option<Function>, Option<Function>)> {
+            let globals = self.lua.globals();
+            if let Some(init) = globals.get::<Option<Function>>("init")? {
+                let args = self.lua.create_table()?;
+                args.set(0, plan.target.url.as_str())?;
+                for (index, arg) in plan.script_args.iter().enumerate() {
+                    args.set(index + 1, arg.as_str())?;
+                }
+                init.call::<()>(args)?;
+            }
+            Ok((globals.get("request")?, globals.get("response")?))
+        };
+        (self.request, self.response) = run().map_err(|problem| Error::Failed(message(&problem)))?;
+        Ok(())
+    }
+
+    pub fn makes_requests(&self) -> bool {
+        self.request.is_some()
+    }
+
+    pub fn wants_responses(&self) -> bool {
+        self.response.is_some()
+    }
+
+    /// Whether the script has called `wrk.thread:stop()`.
+    pub fn stopped(&self) -> bool {
+        self.stopped.get()
+    }
+
+    /// The request of a script that makes none itself: `wrk.format()` with what it has set.
+    pub fn default_request(&self) -> Result<Vec<u8>, Error> {
+        let format = || -> mlua::Result<mlua::LuaString> {
+            let wrk: mlua::Table = self.lua.globals().get("wrk")?;
+            wrk.get::<Function>("format")?.call(())
+        };
+        let request = format().map_err(|problem| Error::Failed(message(&problem)))?;
+        Ok(request.as_bytes().to_vec())
+    }
+
+    /// The next request, as the script makes it.
+    #[inline]
+    pub fn request(&self) -> Result<mlua::LuaString, Error> {
+        let request = self.request.as_ref().expect("asked only if the script makes requests");
+        match request.call::<mlua::Value>(()) {
+            Ok(mlua::Value::String(bytes)) => Ok(bytes),
+            Ok(other) => Err(Error::Failed(format!("request() must return a string, not a {}", other.type_name()))),
+            Err(problem) => Err(Error::Failed(message(&problem))),
+        }
+    }
+
+    pub fn response(&self, status: u16, captured: &Captured) -> Result<(), Error> {
+        let Some(response) = &self.response else { return Ok(()) };
+        let call = || -> mlua::Result<()> {
+            let headers = self.lua.create_table_with_capacity(0, captured.headers.len())?;
+            for (name, value) in &captured.headers {
+                headers.raw_set(name.as_str(), self.lua.create_string(value)?)?;
+            }
+            response.call::<()>((status, headers, self.lua.create_string(&captured.body)?))
+        };
+        call().map_err(|problem| Error::Failed(message(&problem)))
+    }
+}

@@ -1,0 +1,77 @@
+//! What is counted, by thread and in all.
+
+use std::collections::BTreeMap;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Errors {
+    /// Connections that could not be opened.
+    pub connect: u64,
+    /// Connections that closed or broke where an answer, or nothing, was to come.
+    pub read: u64,
+    pub write: u64,
+    /// Requests whose answer took longer than the timeout, or never came; each once.
+    pub timeout: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Requests handed to the kernel.
+    pub sent: u64,
+    /// Answers, the warm-up included.
+    pub completed: u64,
+    /// Answers after the warm-up.
+    pub measured: u64,
+    /// Requests that were due before the end and never sent, because their connection was waiting or closed.
+    pub unsent: u64,
+    /// Requests still without an answer when the run was given up, one timeout after its end.
+    pub in_flight_at_end: u64,
+    /// Requests whose connection closed before their answer.
+    pub lost: u64,
+    pub bytes_read: u64,
+    pub errors: Errors,
+    /// Answers by status.
+    pub answers: BTreeMap<u16, u64>,
+}
+
+impl Tally {
+    pub fn add(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.completed += other.completed;
+        self.measured += other.measured;
+        self.unsent += other.unsent;
+        self.in_flight_at_end += other.in_flight_at_end;
+        self.lost += other.lost;
+        self.bytes_read += other.bytes_read;
+        self.errors.connect += other.errors.connect;
+        self.errors.read += other.errors.read;
+        self.errors.write += other.errors.write;
+        self.errors.timeout += other.errors.timeout;
+        for (&status, count) in &other.answers {
+            *self.answers.entry(status).or_default() += count;
+        }
+    }
+
+    /// Answers with a status over 399, as wrk2 counts them.
+    pub fn error_statuses(&self) -> u64 {
+        self.answers.range(400..).map(|(_, count)| count).sum()
+    }
+
+    /// Answers with a status that is not among those expected; none are unexpected if nothing is said.
+    pub fn unexpected(&self, expect: &[u16]) -> u64 {
+        let wrong = |status: &u16| !expect.is_empty() && !expect.contains(status);
+        self.answers.iter().filter(|(status, _)| wrong(status)).map(|(_, count)| count).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_are_judged_by_wrk2s_rule_and_by_ours() {
+        let tally = Tally { answers: BTreeMap::from([(200, 5), (304, 1), (404, 2), (503, 3)]), ..Tally::default() };
+        assert_eq!(tally.error_statuses(), 5);
+        assert_eq!(tally.unexpected(&[]), 0);
+        assert_eq!(tally.unexpected(&[200, 404]), 4);
+    }
+}

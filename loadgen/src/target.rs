@@ -1,0 +1,110 @@
+//! The URL under test: its parts as scripts see them, and its addresses.
+
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use crate::error::Error;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    pub url: String,
+    pub scheme: String,
+    /// Without the brackets of an IPv6 address.
+    pub host: String,
+    /// As typed; none if the URL has none.
+    pub port: Option<String>,
+    /// With the query.
+    pub path: String,
+}
+
+impl Target {
+    pub fn parse(url: &str) -> Result<Self, Error> {
+        let invalid = |why: &str| Error::Failed(format!("invalid URL: {url}: {why}"));
+        let uri: http::Uri = url.parse().map_err(|problem| invalid(&format!("{problem}")))?;
+        let scheme = uri.scheme_str().ok_or_else(|| invalid("no scheme; example: http://127.0.0.1:8080/"))?;
+        match scheme {
+            "http" => {}
+            "https" => {
+                return Err(invalid("https is not supported; let a proxy that ends TLS stand before the service, and load that"));
+            }
+            _ => return Err(invalid("the scheme must be http")),
+        }
+        let authority = uri.authority().ok_or_else(|| invalid("no host"))?;
+        if authority.as_str().contains('@') {
+            return Err(invalid("user names in URLs are not supported; send them with -H \"Authorization: …\""));
+        }
+        let behind_host = &authority.as_str()[authority.host().len()..];
+        if !behind_host.is_empty() && authority.port_u16().is_none() {
+            return Err(invalid("the port is not a number up to 65535"));
+        }
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        Ok(Self {
+            url: url.to_owned(),
+            scheme: scheme.to_owned(),
+            host: authority.host().trim_start_matches('[').trim_end_matches(']').to_owned(),
+            port: authority.port().map(|port| port.as_str().to_owned()),
+            path: if path.starts_with('/') { path.to_owned() } else { format!("/{path}") },
+        })
+    }
+
+    /// What name services look up: the port, or the scheme without one.
+    pub fn service(&self) -> &str {
+        self.port.as_deref().unwrap_or(&self.scheme)
+    }
+
+    /// The first address of the host that accepts a connection.
+    pub fn reachable_address(&self, timeout: Duration) -> Result<SocketAddr, Error> {
+        let mut problem = "no address found".to_owned();
+        for address in lookup(&self.host, self.service()).map_err(|error| self.unreachable(&error))? {
+            match TcpStream::connect_timeout(&address, timeout) {
+                Ok(_) => return Ok(address),
+                Err(error) => problem = error.to_string(),
+            }
+        }
+        Err(self.unreachable(&problem))
+    }
+
+    fn unreachable(&self, problem: &str) -> Error {
+        Error::Failed(format!("unable to connect to {}:{} {problem}", self.host, self.service()))
+    }
+}
+
+/// Addresses of a host and a service, which is a port number or `http`.
+pub fn lookup(host: &str, service: &str) -> Result<Vec<SocketAddr>, String> {
+    let port = match service {
+        "http" => 80,
+        "https" => 443,
+        _ => service.parse().map_err(|_| format!("unknown service: {service}"))?,
+    };
+    (host, port).to_socket_addrs().map(Iterator::collect).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_those_that_scripts_see() {
+        let target = Target::parse("http://127.0.0.1:8099/v0/entity?id=a").unwrap();
+        assert_eq!((target.host.as_str(), target.port.as_deref()), ("127.0.0.1", Some("8099")));
+        assert_eq!(target.path, "/v0/entity?id=a");
+        let bare = Target::parse("http://example.org").unwrap();
+        assert_eq!((bare.path.as_str(), bare.port.as_deref(), bare.service()), ("/", None, "http"));
+        assert_eq!(Target::parse("http://[::1]:80/").unwrap().host, "::1");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_url_is_said() {
+        for (url, part) in [
+            ("https://h/", "https is not supported"),
+            ("ftp://h/", "scheme must be http"),
+            ("/path", "no scheme"),
+            ("http://user@h/", "user names"),
+            ("http://h:port/", "port is not a number"),
+            ("http://h:99999/", "port is not a number"),
+        ] {
+            let message = Target::parse(url).unwrap_err().to_string();
+            assert!(message.contains(part), "{url}: {message}");
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! One thread of the run: its connections, its script, its event loop.
+//!
+//! ```text
+//! orders: Set* Get* Init → (reports: Initialized) → Connect → (Ready) → Go → event loop → (Finished) → Get* → end
+//! ```
+//!
+//! The loop sends what is due, waits for events until the next thing is due, and handles them; between two events it looks
+//! whether something has become due meanwhile. A connection whose request became due while it was busy sends it as soon as
+//! its answer has come.
+
+mod messages;
+mod opening;
+mod receiving;
+mod sending;
+mod timing;
+
+pub use messages::{Order, Outcome, Report};
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
+
+use hdrhistogram::Histogram;
+
+use crate::agenda::Agenda;
+use crate::args::Arrivals;
+use crate::clock::{self, now_ns};
+use crate::connection::{Connection, Due};
+use crate::epoll::Epoll;
+use crate::error::Error;
+use crate::http::HttpError;
+use crate::http::request::Batch;
+use crate::plan::{Pacing, Plan};
+use crate::recorder::{Phase, Recorder, histogram};
+use crate::schedule::{Poisson, Ring, Uniform};
+use crate::script::WorkerState;
+use crate::tally::Tally;
+use timing::Sampler;
+
+/// Sends in a row before answers get their turn.
+const SENDS_IN_A_ROW: usize = 32;
+const RECEIVE_BYTES: usize = 128 * 1024;
+
+pub struct Worker<'a> {
+    plan: &'a Plan,
+    thread: usize,
+    address: SocketAddr,
+    reports: &'a Sender<(usize, Report)>,
+    stop: &'a AtomicBool,
+    spin_ns: u64,
+    epoll: Epoll,
+    connections: Vec<Connection>,
+    agenda: Agenda,
+    script: Option<WorkerState>,
+    /// The request that is sent every time, unless the script makes each.
+    fixed: Option<(Vec<u8>, Batch)>,
+    room: Vec<u8>,
+    /// (time, place, generation): connections to open again, or to give up opening.
+    timers: BinaryHeap<Reverse<(u64, usize, u32)>>,
+    recorder: Recorder,
+    tally: Tally,
+    statuses: Box<[u64; 1000]>,
+    own_lateness: Histogram<u32>,
+    warm_up_responses: Histogram<u64>,
+    rates_rps: BTreeMap<u64, u64>,
+    sampler: Option<Sampler>,
+    /// When something of `timing` is to be done next.
+    housekeeping_ns: u64,
+    start_ns: u64,
+    /// Connections that wait for answers.
+    busy: usize,
+    /// Nothing new is sent, and nothing opened again.
+    ending: bool,
+    spun_ns: u64,
+    problem: Option<String>,
+    failure: Option<Error>,
+}
+
+impl<'a> Worker<'a> {
+    pub fn new(
+        plan: &'a Plan,
+        thread: usize,
+        address: SocketAddr,
+        reports: &'a Sender<(usize, Report)>,
+        stop: &'a AtomicBool,
+        spin_ns: u64,
+        script: Option<WorkerState>,
+    ) -> Result<Self, Error> {
+        let fixed = match &script {
+            Some(script) if script.makes_requests() => None,
+            Some(script) => Some(script.default_request()?),
+            None => Some(crate::script::plain_request(plan)),
+        };
+        let fixed = match fixed {
+            Some(bytes) => {
+                Some((Batch::parse(&bytes).map_err(|HttpError(why)| Error::Failed(format!("bad request: {why}")))?, bytes))
+            }
+            None => None,
+        };
+        let capture = script.as_ref().is_some_and(WorkerState::wants_responses);
+        let (connections, agenda) = schedule(plan, thread, capture);
+        Ok(Self {
+            plan,
+            thread,
+            address,
+            reports,
+            stop,
+            spin_ns,
+            epoll: Epoll::new().map_err(|problem| Error::Failed(format!("epoll: {problem}")))?,
+            connections,
+            agenda,
+            script,
+            fixed: fixed.map(|(batch, bytes)| (bytes, batch)),
+            room: vec![0; RECEIVE_BYTES],
+            timers: BinaryHeap::new(),
+            recorder: Recorder::new(Phase::WarmUp, 0),
+            tally: Tally::default(),
+            statuses: Box::new([0; 1000]),
+            own_lateness: histogram(),
+            warm_up_responses: histogram(),
+            rates_rps: BTreeMap::new(),
+            sampler: None,
+            housekeeping_ns: 0,
+            start_ns: u64::MAX / 2,
+            busy: 0,
+            ending: false,
+            spun_ns: 0,
+            problem: None,
+            failure: None,
+        })
+    }
+
+    /// The run: from `start_ns` until its end, and on until the answers under way have come or timed out.
+    pub fn run(mut self, start_ns: u64, orders: &Receiver<Order>) -> (Outcome, Option<WorkerState>) {
+        let (cpu_before, waited_before) = (clock::thread_cpu_ns(), clock::thread_waited_for_cpu_ns());
+        self.start_ns = start_ns;
+        let phase = if self.plan.warm_up_ns > 0 { Phase::WarmUp } else { Phase::Measured };
+        self.recorder = Recorder::new(phase, start_ns);
+        let stop_ns = start_ns + self.plan.duration_ns;
+        self.start();
+
+        let sending_ended_ns = loop {
+            let now = now_ns();
+            let mut called_off = self.failure.is_some() || self.script.as_ref().is_some_and(WorkerState::stopped);
+            if now >= self.housekeeping_ns {
+                self.keep_house(now);
+                called_off |= self.stop.load(Ordering::Relaxed) || matches!(orders.try_recv(), Ok(Order::Stop));
+            }
+            if now >= stop_ns || called_off {
+                break now.min(stop_ns);
+            }
+            self.send_due(SENDS_IN_A_ROW);
+            self.wait_and_handle(stop_ns);
+        };
+        let wall_ns = now_ns().saturating_sub(start_ns);
+        let cpu_ns = clock::thread_cpu_ns() - cpu_before;
+        let waited_for_cpu_ns = clock::thread_waited_for_cpu_ns().zip(waited_before).map(|(after, before)| after - before);
+        self.finish(sending_ended_ns);
+
+        let mut tally = self.tally;
+        tally.answers =
+            (0u16..).zip(self.statuses.iter()).filter(|&(_, &count)| count > 0).map(|(s, &count)| (s, count)).collect();
+        let outcome = Outcome {
+            thread: self.thread,
+            connections: self.connections.len(),
+            tally,
+            rates_rps: self.rates_rps,
+            own_lateness: self
+                .own_lateness
+                .iter_recorded()
+                .map(|step| (step.value_iterated_to(), step.count_at_value()))
+                .collect(),
+            sent_for_ns: sending_ended_ns - start_ns.min(sending_ended_ns),
+            wall_ns,
+            cpu_ns,
+            spun_ns: self.spun_ns,
+            waited_for_cpu_ns,
+            failure: self.failure,
+        };
+        (outcome, self.script)
+    }
+
+    /// Puts every open connection on the agenda; in a closed loop, which has none, the first requests leave at the start.
+    fn start(&mut self) {
+        let mut now = self.start_ns.saturating_sub(1);
+        if !self.agenda_paces() {
+            std::thread::sleep(std::time::Duration::from_nanos(self.start_ns.saturating_sub(now_ns())));
+            now = now_ns().max(self.start_ns);
+        }
+        (0..self.connections.len()).for_each(|place| self.next_request(place, now));
+    }
+
+    /// Sends what was due just before the end on connections that are free, then awaits answers up to the timeout.
+    fn finish(&mut self, sending_ended_ns: u64) {
+        if self.failure.is_none() && self.agenda_paces() && sending_ended_ns == self.start_ns + self.plan.duration_ns {
+            for place in 0..self.connections.len() {
+                let connection = &self.connections[place];
+                if connection.is_idle() && self.start_ns + connection.due_ns < sending_ended_ns {
+                    self.send(place, true);
+                }
+            }
+        }
+        self.ending = true;
+        let sent_for_ns = sending_ended_ns.saturating_sub(self.start_ns);
+        self.tally.unsent = self.connections.iter_mut().map(|connection| connection.unsent(sent_for_ns)).sum();
+
+        let deadline_ns = now_ns() + self.plan.timeout_ns;
+        while self.busy > 0 {
+            let now = now_ns();
+            if now >= deadline_ns {
+                break;
+            }
+            if now >= self.housekeeping_ns {
+                self.keep_house(now);
+            }
+            if let Ok(count) = self.epoll.wait(deadline_ns.min(self.housekeeping_ns).saturating_sub(now)) {
+                (0..count).for_each(|index| self.on_event(self.epoll.event(index)));
+            }
+        }
+        let now = now_ns();
+        for connection in self.connections.iter().filter(|connection| connection.is_busy()) {
+            let outstanding = u64::from(connection.outstanding());
+            self.tally.in_flight_at_end += outstanding;
+            if now.saturating_sub(connection.sent_ns) > self.plan.timeout_ns {
+                self.tally.errors.timeout += outstanding;
+            }
+        }
+        self.close_interval(now);
+    }
+
+    fn agenda_paces(&self) -> bool {
+        !matches!(self.agenda, Agenda::Nothing)
+    }
+}
+
+/// The connections of one thread, and whose turn is when.
+fn schedule(plan: &Plan, thread: usize, capture: bool) -> (Vec<Connection>, Agenda) {
+    let numbers: Vec<usize> = plan.connections_of(thread).collect();
+    let connection = |number: usize| {
+        let due = match plan.pacing {
+            Pacing::ClosedLoop => Due::Always,
+            Pacing::ConstantThroughput { rate_rps, arrivals: Arrivals::Uniform } => {
+                Due::Uniform(Uniform::new(rate_rps, plan.connections))
+            }
+            Pacing::ConstantThroughput { rate_rps, arrivals: Arrivals::Poisson } => {
+                Due::Poisson(Poisson::new(rate_rps, plan.connections, number, plan.seed))
+            }
+        };
+        Connection::new(number, due, capture)
+    };
+    let connections = numbers.iter().copied().map(connection).collect();
+    let agenda = match plan.pacing {
+        Pacing::ClosedLoop => Agenda::Nothing,
+        Pacing::ConstantThroughput { rate_rps, arrivals: Arrivals::Uniform } => {
+            Agenda::Ring(Ring::new(Uniform::new(rate_rps, plan.connections), numbers))
+        }
+        Pacing::ConstantThroughput { arrivals: Arrivals::Poisson, .. } => Agenda::Heap(BinaryHeap::new()),
+    };
+    (connections, agenda)
+}
+
+fn token(place: usize, generation: u32) -> u64 {
+    u64::from(generation) << 32 | place as u64
+}

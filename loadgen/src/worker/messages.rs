@@ -1,0 +1,60 @@
+//! What the main thread and a worker tell each other.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use crate::error::Error;
+use crate::recorder::{Counts, Interval};
+use crate::script::Value;
+use crate::tally::Tally;
+
+/// What a worker is told.
+pub enum Order {
+    Set(String, Value),
+    Get(String),
+    /// Run `init` and make ready to connect to this address.
+    Init(SocketAddr),
+    Connect,
+    /// The schedule starts at this monotonic time.
+    Go(u64),
+    Stop,
+}
+
+/// What a worker tells.
+pub enum Report {
+    Initialized,
+    /// All connections are open, or cannot be; the first reason why.
+    Ready {
+        problem: Option<String>,
+    },
+    Interval(Interval),
+    /// The warm-up is over: mean response time in it, and how often Req/Sec is sampled.
+    Calibrated {
+        mean_us: f64,
+        sample_every_ms: u64,
+    },
+    Finished(Box<Outcome>),
+    /// The script failed before the run.
+    Failed(Error),
+}
+
+/// What a thread has to say at the end.
+pub struct Outcome {
+    pub thread: usize,
+    pub connections: usize,
+    pub tally: Tally,
+    /// Sampled rates in requests per second, and how often each was seen.
+    pub rates_rps: BTreeMap<u64, u64>,
+    /// Lateness of sends for which nobody waited but this thread: the connection was idle when they became due.
+    pub own_lateness: Counts,
+    /// How long requests were sent.
+    pub sent_for_ns: u64,
+    pub wall_ns: u64,
+    pub cpu_ns: u64,
+    /// Of the CPU time: waiting busily for the next due time.
+    pub spun_ns: u64,
+    /// Ready to run, but another had the CPU; none if the kernel does not tell.
+    pub waited_for_cpu_ns: Option<u64>,
+    /// A script's error, or the machine's.
+    pub failure: Option<Error>,
+}

@@ -1,0 +1,145 @@
+//! Receiving: events, answers, and connections that close or break.
+
+use super::{Worker, token};
+use crate::clock::now_ns;
+use crate::connection::State;
+use crate::epoll::{Event, READABLE};
+use crate::http::{Answer, HttpError};
+use crate::recorder::Phase;
+
+impl Worker<'_> {
+    pub(super) fn on_event(&mut self, event: Event) {
+        let place = (event.token & u64::from(u32::MAX)) as usize;
+        let connection = &mut self.connections[place];
+        if event.token != token(place, connection.generation) {
+            return;
+        }
+        if let State::Connecting(socket) = &connection.state {
+            let fd = socket.fd();
+            let opened = socket.connected().and_then(|()| self.epoll.modify(fd, READABLE, event.token));
+            match opened {
+                Ok(()) => {
+                    connection.become_idle();
+                    self.next_request(place, now_ns());
+                }
+                Err(problem) => self.connect_failed(place, &problem),
+            }
+            return;
+        }
+        if event.writable && !self.write_on(place) {
+            return;
+        }
+        if event.readable {
+            self.receive(place);
+        }
+    }
+
+    pub(super) fn receive(&mut self, place: usize) {
+        let mut room = std::mem::take(&mut self.room);
+        let received = match self.connections[place].socket() {
+            Some(socket) => socket.receive(&mut room),
+            None => Ok(None),
+        };
+        let now = now_ns();
+        match received {
+            Ok(None) => {}
+            Ok(Some(0)) => self.end_of_stream(place, now),
+            Ok(Some(count)) => {
+                self.tally.bytes_read += count as u64;
+                self.take(place, &room[..count], now);
+            }
+            Err(_) => self.broken(place),
+        }
+        self.room = room;
+    }
+
+    pub(super) fn take(&mut self, place: usize, bytes: &[u8], now: u64) {
+        let mut used = 0;
+        let mut keep_alive = true;
+        while used < bytes.len() {
+            let connection = &mut self.connections[place];
+            if connection.outstanding() == 0 || !keep_alive {
+                return self.broken(place); // more than was asked for
+            }
+            let head_only = connection.batch.head_only(connection.answered);
+            match connection.reader.feed(&bytes[used..], head_only) {
+                Ok((count, answer)) => {
+                    used += count;
+                    if let Some(answer) = answer {
+                        keep_alive = answer.keep_alive;
+                        self.answered(place, answer, now);
+                    }
+                }
+                Err(HttpError(problem)) => {
+                    self.problem.get_or_insert(problem);
+                    return self.broken(place);
+                }
+            }
+        }
+        if self.connections[place].is_busy() && self.connections[place].outstanding() == 0 {
+            self.batch_done(place, keep_alive, now);
+        } else if !keep_alive {
+            self.broken(place);
+        }
+    }
+
+    pub(super) fn answered(&mut self, place: usize, answer: Answer, now: u64) {
+        let connection = &mut self.connections[place];
+        connection.answered += 1;
+        connection.failures = 0;
+        let last = connection.answered == connection.batch.requests;
+        self.tally.completed += 1;
+        self.statuses[usize::from(answer.status).min(999)] += 1;
+        if last || !self.plan.batch_latency {
+            self.recorder.answered(connection.batch_due_ns, connection.sent_ns, now);
+        }
+        if self.recorder.phase() == Phase::Measured {
+            self.tally.measured += 1;
+        }
+        if now - connection.sent_ns > self.plan.timeout_ns {
+            self.tally.errors.timeout += 1;
+        }
+        if let (Some(script), Some(captured)) = (&self.script, connection.reader.captured())
+            && self.failure.is_none()
+            && let Err(problem) = script.response(answer.status, captured)
+        {
+            self.failure = Some(problem);
+        }
+    }
+
+    pub(super) fn batch_done(&mut self, place: usize, keep_alive: bool, now: u64) {
+        self.busy -= 1;
+        let connection = &mut self.connections[place];
+        connection.become_idle();
+        if keep_alive && connection.unwritten.is_empty() {
+            self.next_request(place, now);
+        } else {
+            self.reopen_later(place);
+        }
+    }
+
+    pub(super) fn end_of_stream(&mut self, place: usize, now: u64) {
+        match self.connections[place].reader.end_of_stream() {
+            Some(answer) => {
+                self.answered(place, answer, now);
+                if self.connections[place].outstanding() == 0 { self.batch_done(place, false, now) } else { self.broken(place) }
+            }
+            None => self.broken(place),
+        }
+    }
+
+    /// The connection closed or spoke no HTTP where an answer, or nothing, was to come.
+    pub(super) fn broken(&mut self, place: usize) {
+        self.tally.errors.read += 1;
+        self.lose(place);
+    }
+
+    pub(super) fn lose(&mut self, place: usize) {
+        let connection = &self.connections[place];
+        if connection.is_busy() {
+            self.tally.lost += u64::from(connection.outstanding());
+            self.busy -= 1;
+        }
+        self.reopen_later(place);
+    }
+}

@@ -1,0 +1,118 @@
+//! Sending: what is due, what became due while its connection was busy, and what the kernel had no room for.
+
+use std::os::fd::RawFd;
+
+use super::{Worker, token};
+use crate::clock::now_ns;
+use crate::connection::State;
+use crate::epoll::{READABLE, WRITABLE};
+use crate::error::Error;
+use crate::http::HttpError;
+use crate::http::request::Batch;
+use crate::plan::Pacing;
+use crate::recorder::{HIGHEST_US, Phase};
+use crate::script::WorkerState;
+
+impl Worker<'_> {
+    pub(super) fn send_due(&mut self, at_most: usize) {
+        for _ in 0..at_most {
+            let since_start = now_ns().saturating_sub(self.start_ns);
+            if self.agenda.next_due_ns() > since_start || now_ns() < self.start_ns {
+                return;
+            }
+            let Some(place) = self.agenda.pop(since_start) else { return };
+            let connection = &self.connections[place];
+            if connection.is_idle() && connection.due_ns <= since_start {
+                self.send(place, true);
+            }
+        }
+    }
+
+    /// A free connection sends its next request if it is due, and awaits its time otherwise.
+    pub(super) fn next_request(&mut self, place: usize, now: u64) {
+        let connection = &self.connections[place];
+        if self.ending || !connection.is_idle() || self.failure.is_some() {
+            return;
+        }
+        if self.start_ns.saturating_add(connection.due_ns) <= now {
+            self.send(place, false);
+        } else {
+            self.agenda.await_due(connection.due_ns, place);
+        }
+    }
+
+    /// `own`: nobody kept the connection from sending when it was due.
+    pub(super) fn send(&mut self, place: usize, own: bool) {
+        let made;
+        let (bytes, batch): (&[u8], Batch) = match (&self.fixed, &self.script) {
+            (Some((bytes, batch)), _) => (bytes, batch.clone()),
+            (None, Some(script)) => match request_of(script) {
+                Ok((string, batch)) => {
+                    made = string;
+                    (&made, batch)
+                }
+                Err(problem) => {
+                    self.failure = Some(problem);
+                    return;
+                }
+            },
+            (None, None) => unreachable!("without a script the request is fixed"),
+        };
+        let connection = &mut self.connections[place];
+        let State::Idle(socket) = &connection.state else { return };
+        let sent_ns = now_ns();
+        let result = socket.send(bytes);
+        let fd: RawFd = socket.fd();
+        let closed_loop = matches!(self.plan.pacing, Pacing::ClosedLoop);
+        let due_ns = if closed_loop { sent_ns } else { self.start_ns + connection.due_ns };
+        match result {
+            Ok(count) if count == bytes.len() => {}
+            Ok(count) => {
+                connection.unwritten.extend_from_slice(&bytes[count..]);
+                let _ = self.epoll.modify(fd, READABLE | WRITABLE, token(place, connection.generation));
+            }
+            Err(_) => {
+                self.tally.errors.write += 1;
+                self.reopen_later(place);
+                return;
+            }
+        }
+        self.tally.sent += u64::from(batch.requests);
+        self.recorder.sent(due_ns, sent_ns, batch.requests);
+        if own && self.recorder.phase() == Phase::Measured {
+            self.own_lateness.saturating_record(((sent_ns.saturating_sub(due_ns) + 500) / 1000).min(HIGHEST_US));
+        }
+        connection.become_busy();
+        connection.sent(batch, due_ns, sent_ns);
+        self.busy += 1;
+    }
+
+    /// False if the connection broke.
+    pub(super) fn write_on(&mut self, place: usize) -> bool {
+        let connection = &mut self.connections[place];
+        let generation = connection.generation;
+        let Some(socket) = connection.socket() else { return false };
+        let fd = socket.fd();
+        match socket.send(&connection.unwritten) {
+            Ok(count) => {
+                connection.unwritten.drain(..count);
+                if connection.unwritten.is_empty() {
+                    let _ = self.epoll.modify(fd, READABLE, token(place, generation));
+                }
+                true
+            }
+            Err(_) => {
+                self.tally.errors.write += 1;
+                self.lose(place);
+                false
+            }
+        }
+    }
+}
+
+fn request_of(script: &WorkerState) -> Result<(mlua::BorrowedBytes, Batch), Error> {
+    let string = script.request()?;
+    let bytes = string.as_bytes();
+    let batch = Batch::parse(&bytes).map_err(|HttpError(why)| Error::Failed(format!("request() returned no request: {why}")))?;
+    Ok((bytes, batch))
+}

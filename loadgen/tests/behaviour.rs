@@ -1,0 +1,262 @@
+//! Real runs against servers that answer, stall, close, refuse and talk nonsense. No test asserts how fast this machine is.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Act, OK, Server, loadgen};
+
+fn answer() -> Act {
+    Act::Answer(OK.to_owned())
+}
+
+#[test]
+fn every_request_that_is_due_is_sent_and_counted() {
+    let server = Server::start(|_, _| answer());
+    let run = loadgen(&["-R200", "-c4", "-t2", "-d1s", &server.url()]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_eq!(run.count("sent") + run.count("unsent"), 200);
+    assert_eq!(run.count("completed"), run.count("sent"));
+    assert_eq!(run.count("completed"), server.requests());
+    assert_eq!(run.json["response_time"]["count"], run.count("measured"));
+    assert_eq!(run.json["answers"]["200"], run.count("completed"));
+}
+
+#[test]
+fn all_connections_are_opened_even_if_threads_do_not_divide_them() {
+    let server = Server::start(|_, _| answer());
+    let run = loadgen(&["-R50", "-c5", "-t2", "-d500ms", &server.url()]);
+    let connections: Vec<u64> =
+        run.json["threads"].as_array().unwrap().iter().map(|thread| thread["connections"].as_u64().unwrap()).collect();
+    assert_eq!(connections, [3, 2]);
+}
+
+#[test]
+fn half_a_request_per_second_is_one_request_in_the_first_two_seconds() {
+    let server = Server::start(|_, _| answer());
+    let run = loadgen(&["-R0.5", "-c1", "-t1", "-d1500ms", &server.url()]);
+    assert_eq!((run.code, run.count("sent"), run.count("unsent")), (0, 1, 0));
+}
+
+#[test]
+fn response_time_counts_the_wait_behind_a_stall_and_service_time_does_not() {
+    let server =
+        Server::start(|number, _| if number == 10 { Act::After(Duration::from_millis(400), OK.to_owned()) } else { answer() });
+    let run = loadgen(&["-R100", "-c1", "-t1", "-d1s", &server.url()]);
+    // 40 requests were due during the stall; half of them waited at least 200 ms, and only one was slow itself.
+    assert!(run.percentile("response_time", "90") >= 200_000, "{}", run.stdout);
+    assert!(run.percentile("response_time", "100") >= 400_000);
+    assert!(run.percentile("send_lateness", "90") >= 200_000);
+    let service = &run.json["service_time"];
+    assert!(service["max_us"].as_u64().unwrap() >= 399_000);
+    assert!(run.percentile("service_time", "50") < run.percentile("response_time", "90"));
+    assert_eq!(run.count("completed"), 100);
+}
+
+#[test]
+fn a_stall_at_the_end_does_not_disappear() {
+    let server = Server::start(|number, _| if number >= 20 { Act::Silence } else { answer() });
+    let run = loadgen(&["-R100", "-c2", "-t1", "-d1s", "-T", "300ms", &server.url()]);
+    assert_eq!(run.count("in_flight_at_end"), 2);
+    assert_eq!(run.error("timeout"), 2);
+    assert_eq!(run.count("completed"), 20);
+    assert_eq!(run.count("sent") + run.count("unsent"), 100);
+    assert_eq!(run.count("unsent"), 78);
+    assert!(run.stderr.contains("never sent 78"), "{}", run.stderr);
+}
+
+#[test]
+fn answers_under_way_at_the_end_are_awaited_and_recorded() {
+    let server = Server::start(|_, _| Act::After(Duration::from_millis(300), OK.to_owned()));
+    let run = loadgen(&["-R10", "-c10", "-t1", "-d950ms", &server.url()]); // the end lies between two due times
+    assert_eq!((run.count("completed"), run.count("in_flight_at_end")), (10, 0));
+    assert_eq!(run.json["response_time"]["count"], 10);
+}
+
+#[test]
+fn a_timeout_is_counted_once_and_its_answer_recorded() {
+    let server =
+        Server::start(|number, _| if number == 0 { Act::After(Duration::from_millis(500), OK.to_owned()) } else { answer() });
+    let run = loadgen(&["-R10", "-c1", "-t1", "-d1s", "-T", "300ms", &server.url()]);
+    assert!(run.error("timeout") >= 1);
+    assert!(run.percentile("response_time", "100") >= 500_000);
+    assert_eq!(run.count("completed"), 10);
+}
+
+#[test]
+fn a_lost_connection_is_opened_again_and_its_request_counted() {
+    let server = Server::start(|number, _| if number % 10 == 9 { Act::Close } else { answer() });
+    let run = loadgen(&["-R100", "-c2", "-t1", "-d1s", &server.url()]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_eq!(run.count("sent"), run.count("completed") + run.count("lost") + run.count("in_flight_at_end"));
+    assert!(run.count("lost") >= 5, "lost={}", run.count("lost"));
+    assert_eq!(run.error("read"), run.count("lost"));
+    assert!(run.stdout.contains("Socket errors: connect 0, read"), "{}", run.stdout);
+}
+
+#[test]
+fn an_answer_that_closes_its_connection_is_no_error() {
+    let server = Server::start(|_, _| {
+        Act::AnswerAndClose("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok".to_owned())
+    });
+    let run = loadgen(&["-R50", "-c2", "-t1", "-d1s", &server.url()]);
+    assert_eq!((run.count("completed"), run.count("lost"), run.error("read")), (50, 0, 0), "{}", run.stderr);
+}
+
+#[test]
+fn a_body_may_last_until_the_connection_closes() {
+    let server = Server::start(|_, _| Act::AnswerAndClose("HTTP/1.1 200 OK\r\n\r\nas long as it takes".to_owned()));
+    let run = loadgen(&["-R50", "-c2", "-t1", "-d1s", &server.url()]);
+    assert_eq!((run.count("completed"), run.error("read")), (50, 0), "{}", run.stderr);
+}
+
+#[test]
+fn answers_may_come_in_pieces_cut_at_every_byte() {
+    let text = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+    let server = Server::start(|number, _| {
+        let (first, second) = text.split_at(number as usize % text.len());
+        Act::Pieces(vec![first.to_vec(), second.to_vec()])
+    });
+    let run = loadgen(&["-R200", "-c2", "-t1", "-d1s", "--expect", "200", &server.url()]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_eq!((run.count("completed"), run.error("read")), (run.count("sent"), 0));
+    assert!(run.count("sent") > 0);
+}
+
+#[test]
+fn what_is_no_http_is_a_read_error() {
+    let server = Server::start(|_, _| Act::Answer("SSH-2.0-OpenSSH_9.2\r\n\r\n".to_owned()));
+    let run = loadgen(&["-R20", "-c2", "-t1", "-d1s", &server.url()]);
+    assert_eq!((run.code, run.count("completed")), (1, 0));
+    assert!(run.error("read") >= 2);
+    assert!(run.stderr.contains("no request was answered"), "{}", run.stderr);
+}
+
+#[test]
+fn a_server_that_closes_every_connection_does_not_make_a_busy_loop() {
+    let server = Server::start(|_, _| Act::Close);
+    let run = loadgen(&["-R1000", "-c2", "-t1", "-d1s", &server.url()]);
+    assert_eq!(run.code, 1);
+    // Pauses double from 10 ms: seven attempts or so in a second for each connection.
+    assert!(server.requests() <= 40, "requests={}", server.requests());
+    assert_eq!(run.count("sent") + run.count("unsent"), 1000);
+}
+
+#[test]
+fn an_unexpected_status_is_exit_3() {
+    let server = Server::start(|number, _| {
+        if number == 3 { Act::Answer("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".to_owned()) } else { answer() }
+    });
+    let run = loadgen(&["-R20", "-c1", "-t1", "-d1s", "--expect", "200,404", &server.url()]);
+    assert_eq!((run.code, run.count("unexpected")), (3, 1));
+    assert!(run.stderr.contains("1 with a status other than 200, 404"), "{}", run.stderr);
+    assert!(run.stdout.contains("Non-2xx or 3xx responses: 1"));
+}
+
+#[test]
+fn lateness_over_what_is_allowed_is_exit_4() {
+    let server = Server::start(|_, _| Act::After(Duration::from_millis(50), OK.to_owned()));
+    let run = loadgen(&["-R100", "-c1", "-t1", "-d1s", "--max-lateness", "20ms", &server.url()]);
+    assert_eq!(run.code, 4, "{}", run.stderr);
+    assert!(run.stderr.contains("sent too late"), "{}", run.stderr);
+}
+
+#[test]
+fn a_closed_loop_sends_when_the_answer_has_come() {
+    let server = Server::start(|_, _| Act::After(Duration::from_millis(10), OK.to_owned()));
+    let run = loadgen(&["--closed", "-c2", "-t1", "-d1s", &server.url()]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.count("completed") > 2 && run.count("completed") <= 202, "completed={}", run.count("completed"));
+    assert!(run.json["offered_rate_rps"].is_null());
+    assert_eq!(run.percentile("send_lateness", "100"), 0);
+    assert_eq!(run.percentile("response_time", "50"), run.percentile("service_time", "50"));
+}
+
+#[test]
+fn poisson_arrivals_are_the_same_for_the_same_seed() {
+    let server = Server::start(|_, _| answer());
+    let due = |seed: &str| {
+        let run = loadgen(&["-R300", "-c4", "-t2", "-d500ms", "--arrivals", "poisson", "--seed", seed, &server.url()]);
+        run.count("sent") + run.count("unsent")
+    };
+    assert_eq!(due("7"), due("7"));
+    assert!((100..200).contains(&due("7")), "150 are due on average");
+}
+
+#[test]
+fn head_requests_have_no_body_whatever_the_headers_say() {
+    let (_folder, path) = common::script("wrk.method = 'HEAD'");
+    let server = Server::start(|_, head| {
+        assert!(head.starts_with("HEAD / "), "{head}");
+        Act::Answer("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n".to_owned())
+    });
+    let run = loadgen(&["-R50", "-c1", "-t1", "-d1s", "-s", &path, &server.url()]);
+    assert_eq!((run.count("completed"), run.error("read")), (50, 0), "{}", run.stderr);
+}
+
+#[test]
+fn a_million_per_second_leaves_what_it_cannot_send_counted() {
+    let server = Server::start(|_, _| answer());
+    let run = loadgen(&["-R1M", "-c4", "-t2", "-d300ms", "-T", "5s", &server.url()]);
+    assert_eq!(run.count("sent") + run.count("unsent"), 300_000);
+    assert_eq!(run.count("completed"), run.count("sent"));
+}
+
+#[test]
+fn warm_up_answers_are_recorded_apart() {
+    let server =
+        Server::start(|number, _| if number < 10 { Act::After(Duration::from_millis(20), OK.to_owned()) } else { answer() });
+    let run = loadgen(&["-R50", "-c1", "-t1", "-d2s", "--warmup", "1s", &server.url()]);
+    assert!(run.count("measured") < run.count("completed"));
+    assert_eq!(run.json["response_time"]["count"], run.count("measured"));
+    assert_eq!(run.json["warm_up_s"], 1.0);
+    assert!(run.hlog.contains("Tag=warmup_response,0.000,1.000,"), "{}", run.hlog);
+    assert!(run.hlog.contains("Tag=response,1.000,1.000,"), "{}", run.hlog);
+    assert!(run.stdout.contains("Thread calibration: mean lat.:"));
+}
+
+#[test]
+fn an_interrupted_run_prints_what_was_measured() {
+    let server = Server::start(|_, _| answer());
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("r.json");
+    let child = std::process::Command::new(env!("CARGO_BIN_EXE_loadgen"))
+        .args(["-R100", "-c1", "-t1", "-d60s", "--json", json.to_str().unwrap(), &server.url()])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    while server.requests() < 5 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // SAFETY: the child is ours and has not been waited for.
+    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(143));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("requests in"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("note: interrupted after"));
+    assert!(json.exists());
+}
+
+#[test]
+fn headers_from_the_command_line_are_sent() {
+    let server = Server::start(|_, head| {
+        let right = head.contains("X-One: 1\r\n") && head.contains("Host: other\r\n") && head.matches("Host:").count() == 1;
+        Act::Answer(if right { OK.to_owned() } else { "HTTP/1.1 400 Bad\r\nContent-Length: 0\r\n\r\n".to_owned() })
+    });
+    let run =
+        loadgen(&["-R20", "-c1", "-t1", "-d500ms", "-H", "X-One: 1", "-H", "Host: other", "--expect", "200", &server.url()]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_named_and_nothing_is_left_of_it() {
+    let server = Server::start(|_, _| answer());
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_loadgen"))
+        .args(["-R20", "-c1", "-t1", "-d300ms", "--json", "/nowhere/r.json", &server.url()])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("/nowhere/r.json: cannot write"));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("Requests/sec"));
+}

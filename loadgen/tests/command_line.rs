@@ -1,0 +1,63 @@
+//! The command line: wrk2's usage errors byte for byte, and what each failure prints and returns.
+
+use std::process::{Command, Output};
+
+fn loadgen(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_loadgen")).args(args).output().unwrap()
+}
+
+fn error(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// The golden files hold stderr, then stdout, then the exit code.
+fn assert_golden(name: &str, args: &[&str]) {
+    let output = loadgen(args);
+    let printed =
+        format!("{}{}exit {}\n", error(&output), String::from_utf8_lossy(&output.stdout), output.status.code().unwrap());
+    let golden = std::fs::read_to_string(format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    assert_eq!(printed, golden);
+}
+
+#[test]
+fn a_missing_rate_prints_wrk2s_error_and_usage() {
+    assert_golden("g07-norate.txt", &["-c1", "-t1", "http://127.0.0.1:1/"]);
+}
+
+#[test]
+fn fewer_connections_than_threads_print_wrk2s_error_and_usage() {
+    assert_golden("g08-c-lt-t.txt", &["-c1", "-t2", "-R10", "http://127.0.0.1:1/"]);
+}
+
+#[test]
+fn a_port_where_nobody_listens_is_one_clear_line() {
+    let output = loadgen(&["-R10", "-d1s", "http://127.0.0.1:1/"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(error(&output).starts_with("unable to connect to 127.0.0.1:1 Connection refused"), "{}", error(&output));
+    assert_eq!(error(&output).lines().count(), 1);
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn https_is_refused_with_what_to_do() {
+    let output = loadgen(&["-R10", "-d1s", "https://127.0.0.1:1/"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(error(&output).contains("https is not supported"), "{}", error(&output));
+}
+
+#[test]
+fn a_script_that_cannot_be_loaded_is_named() {
+    let output = loadgen(&["-R10", "-d1s", "-s", "/nowhere/x.lua", "http://127.0.0.1:1/"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(error(&output).starts_with("/nowhere/x.lua: cannot read the script"), "{}", error(&output));
+}
+
+#[test]
+fn help_lists_wrk2s_options_and_ours() {
+    let output = loadgen(&["--help"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success());
+    for option in ["--rate", "--warmup", "--json", "--hlog", "--closed", "--expect", "--max-lateness", "--spin", "--pin"] {
+        assert!(text.contains(option), "{option} is missing");
+    }
+}

@@ -1,0 +1,150 @@
+//! A server whose behaviour each test chooses, and loadgen runs with their results read back.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+pub const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/// What the server does with one request.
+pub enum Act {
+    Answer(String),
+    /// Pieces with a pause between them, so that they arrive apart.
+    Pieces(Vec<Vec<u8>>),
+    After(Duration, String),
+    AnswerAndClose(String),
+    Close,
+    /// Never answers, keeps the connection.
+    Silence,
+}
+
+pub struct Server {
+    pub port: u16,
+    pub requests: Arc<AtomicU64>,
+}
+
+impl Server {
+    /// `act` is given the number of the request (from 0, over all connections) and its head.
+    pub fn start(act: impl Fn(u64, &str) -> Act + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let requests = Arc::new(AtomicU64::new(0));
+        let (act, counter) = (Arc::new(act), requests.clone());
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (act, counter) = (act.clone(), counter.clone());
+                thread::spawn(move || serve(stream, &*act, &counter));
+            }
+        });
+        Self { port, requests }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/", self.port)
+    }
+
+    pub fn requests(&self) -> u64 {
+        self.requests.load(Ordering::SeqCst)
+    }
+}
+
+fn serve(mut stream: TcpStream, act: &(impl Fn(u64, &str) -> Act + ?Sized), counter: &AtomicU64) {
+    let _ = stream.set_nodelay(true);
+    let mut received = Vec::new();
+    let mut room = [0; 65536];
+    loop {
+        while let Some(end) = received.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4) {
+            let head = String::from_utf8_lossy(&received[..end]).into_owned();
+            let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).map_or(0, |n| n.parse().unwrap());
+            if received.len() < end + length {
+                break;
+            }
+            received.drain(..end + length);
+            let sent = match act(counter.fetch_add(1, Ordering::SeqCst), &head) {
+                Act::Answer(text) => stream.write_all(text.as_bytes()),
+                Act::Pieces(pieces) => pieces.iter().try_for_each(|piece| {
+                    thread::sleep(Duration::from_micros(300));
+                    stream.write_all(piece)
+                }),
+                Act::After(pause, text) => {
+                    thread::sleep(pause);
+                    stream.write_all(text.as_bytes())
+                }
+                Act::AnswerAndClose(text) => stream.write_all(text.as_bytes()).and(Err(std::io::ErrorKind::Other.into())),
+                Act::Close => return,
+                Act::Silence => Ok(()),
+            };
+            if sent.is_err() {
+                return;
+            }
+        }
+        match stream.read(&mut room) {
+            Ok(0) | Err(_) => return,
+            Ok(count) => received.extend_from_slice(&room[..count]),
+        }
+    }
+}
+
+/// What one run of loadgen said.
+pub struct Run {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+    pub json: Value,
+    pub hlog: String,
+}
+
+impl Run {
+    pub fn count(&self, name: &str) -> u64 {
+        self.json["counts"][name].as_u64().unwrap_or_else(|| panic!("no count {name}: {}", self.stderr))
+    }
+
+    pub fn error(&self, name: &str) -> u64 {
+        self.json["errors"][name].as_u64().unwrap()
+    }
+
+    pub fn percentile(&self, kind: &str, percentile: &str) -> u64 {
+        self.json[kind]["percentiles"][percentile].as_u64().unwrap()
+    }
+}
+
+pub fn loadgen(args: &[&str]) -> Run {
+    run_command(Command::new(env!("CARGO_BIN_EXE_loadgen")).args(args))
+}
+
+/// Runs with `--json` and `--hlog` into a scratch folder; JSON is null if none was written.
+pub fn run_command(command: &mut Command) -> Run {
+    let folder = tempfile::tempdir().unwrap();
+    let (json, hlog) = (folder.path().join("r.json"), folder.path().join("r.hlog"));
+    let output: Output = with_options_first(command, &json, &hlog).output().unwrap();
+    Run {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        json: std::fs::read(json).map_or(Value::Null, |bytes| serde_json::from_slice(&bytes).unwrap()),
+        hlog: std::fs::read_to_string(hlog).unwrap_or_default(),
+    }
+}
+
+/// The same command with two more options in front, so that `--` and what follows keep their place.
+fn with_options_first(command: &Command, json: &Path, hlog: &Path) -> Command {
+    let mut own = Command::new(command.get_program());
+    own.arg("--json").arg(json).arg("--hlog").arg(hlog).args(command.get_args());
+    own
+}
+
+/// A script in a folder of its own; the folder goes away with the first value.
+pub fn script(source: &str) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("script.lua");
+    std::fs::write(&path, source).unwrap();
+    (folder, path.to_str().unwrap().to_owned())
+}

@@ -1,0 +1,82 @@
+//! The verdict `generator_saturated`: a starved generator says so, a slow service is not taken for one.
+
+mod common;
+
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use common::{Act, OK, Run, Server, loadgen, run_command};
+
+/// Programs that keep one CPU busy, until dropped.
+struct Hogs(Vec<Child>);
+
+impl Hogs {
+    fn on(cpu: usize, count: usize) -> Self {
+        let hog = |_| Command::new("taskset").args(["-c", &cpu.to_string(), "sh", "-c", "while :; do :; done"]).spawn().unwrap();
+        Self((0..count).map(hog).collect())
+    }
+}
+
+impl Drop for Hogs {
+    fn drop(&mut self) {
+        for hog in &mut self.0 {
+            let _ = hog.kill();
+            let _ = hog.wait();
+        }
+    }
+}
+
+fn saturated(run: &Run) -> bool {
+    run.json["verdict"]["generator_saturated"].as_bool().unwrap_or_else(|| panic!("no verdict: {}", run.stderr))
+}
+
+#[test]
+fn a_generator_whose_cpu_others_take_says_that_it_was_starved() {
+    let server = Server::start(|_, _| Act::Answer(OK.to_owned()));
+    let cpu = loadgen::machine::allowed_cpus()[0];
+    let _hogs = Hogs::on(cpu, 3);
+    let pinned = cpu.to_string();
+    let nice = ["-n", "10", "taskset", "-c", &pinned, env!("CARGO_BIN_EXE_loadgen")];
+    let run = run_command_behind(&nice, &["-R2000", "-c16", "-t1", "-d2s", "--spin", "off", &server.url()]);
+    assert!(saturated(&run), "{:?} {}", run.json["verdict"], run.json["threads"]);
+    let reason = run.json["verdict"]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("starved: "), "{reason}");
+    assert!(run.stderr.contains("the generator was the limit, not the service"), "{}", run.stderr);
+}
+
+/// `nice … loadgen`, with the options of the result files behind the program.
+fn run_command_behind(before: &[&str], options: &[&str]) -> Run {
+    let folder = tempfile::tempdir().unwrap();
+    let wrapper = folder.path().join("starved");
+    std::fs::write(&wrapper, format!("#!/bin/sh\nexec nice {} \"$@\"\n", before.join(" "))).unwrap();
+    std::fs::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    run_command(Command::new(&wrapper).args(options))
+}
+
+#[test]
+fn a_slow_service_is_not_taken_for_a_slow_generator() {
+    // 4 answers in 250 ms: 16 a second are possible, 400 are offered. What is late is late by seconds, so that a loaded
+    // machine, which may delay the generator by milliseconds, cannot change the verdict.
+    let server = Server::start(|_, _| Act::After(Duration::from_millis(250), OK.to_owned()));
+    let run = loadgen(&["-R400", "-c4", "-t2", "-d3s", &server.url()]);
+    assert!(!saturated(&run), "{:?} {}", run.json["verdict"], run.json["threads"]);
+    assert!(run.json["verdict"]["reason"].is_null());
+    assert!(run.json["achieved_rate_rps"].as_f64().unwrap() < 40.0);
+    assert!(run.count("unsent") > 1000);
+}
+
+#[test]
+fn a_rate_beyond_one_thread_is_the_generators_limit() {
+    // Hundreds of connections are always free when the thread comes to them, so only the thread can be what is slow.
+    let nullserver = Command::new(env!("CARGO_BIN_EXE_nullserver")).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut nullserver = Hogs(vec![nullserver]);
+    let mut line = String::new();
+    let out = nullserver.0[0].stdout.take().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).unwrap();
+    let url = format!("{}/", line.trim().strip_prefix("ready: ").unwrap());
+    let (_folder, path) = common::script(
+        "function request() local x = 0; for i = 1, 200000 do x = x + math.sin(i) end; return wrk.format(nil, '/' .. x) end",
+    );
+    let run = loadgen(&["-R20000", "-c64", "-t1", "-d2s", "-s", &path, &url]);
+    assert!(saturated(&run), "{:?} {}", run.json["verdict"], run.json["threads"]);
+}
