@@ -1,0 +1,3 @@
+from kvstudy.cli import main
+
+main()

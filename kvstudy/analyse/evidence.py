@@ -1,0 +1,83 @@
+"""From the files of a run to the evidence that the validity checks judge."""
+
+import math
+import re
+
+import numpy as np
+
+from kvstudy.analyse.validity import Evidence
+from kvstudy.record import hdr
+from kvstudy.record.generator_result import GeneratorResult, Latency
+
+LATENESS_PERCENTILES = (50.0, 99.0)
+# What the service, the JVM and one-nio write when something is wrong; warnings of the JVM about itself are not among it.
+_LOG_ERROR = re.compile(r"\b(ERROR|SEVERE|FATAL)\b|Exception\b|\bOutOfMemoryError\b|\bStackOverflowError\b|^error\b|# A fatal error")
+
+
+def of_generator(result: GeneratorResult, *, generator: str, closed_loop: bool, connections: int | None, threads: int | None,
+                 offered_rate_rps: float | None, method: str) -> dict:
+    """Evidence that any generator's result gives, also a published text alone; keyword arguments of Evidence."""
+    main = main_latency(result)
+    return {
+        "generator": generator, "closed_loop": closed_loop, "connections": connections, "threads": threads, "method": method,
+        "offered_rate_rps": offered_rate_rps, "achieved_rate_rps": result.achieved_rate_rps,
+        "unexpected_answers": result.unexpected_answers, "errors": result.errors, "requests_due": _due(result), "unsent": result.unsent,
+        "samples": None if main is None else main.total, "saturated": result.saturated, "saturated_reason": result.saturated_reason,
+        "percentile_pairs": _pairs(result), "lateness_is_own": result.own_lateness is not None,
+    }
+
+
+def of_text(result: GeneratorResult, **facts) -> Evidence:
+    """Evidence of a text of which nothing else is known; ``facts`` as for ``of_generator``."""
+    return Evidence(**of_generator(result, **facts))
+
+
+def main_latency(result: GeneratorResult) -> Latency | None:
+    """Response time; in a closed loop, where nothing is due, service time."""
+    return result.latencies.get("response") or result.latencies.get("service")
+
+
+def log_errors(log: str) -> tuple[str, ...]:
+    """The lines of a service's log that tell of an error."""
+    return tuple(line.strip() for line in log.splitlines() if _LOG_ERROR.search(line))
+
+
+def third_medians_us(seconds: list[tuple[int, hdr.Histogram]], measured_s: float) -> tuple[float, float] | None:
+    """Median of the first and of the last third of the window; None for a window under three seconds or without answers in a third."""
+    length = math.floor(measured_s + 1e-6) // 3
+    if length < 1:
+        return None
+    last = math.floor(measured_s + 1e-6)
+    first_third = [histogram for second, histogram in seconds if 0 <= second < length]
+    last_third = [histogram for second, histogram in seconds if last - length <= second < last]
+    if not first_third or not last_third:
+        return None
+    return hdr.merge(first_third).percentile_us(50), hdr.merge(last_third).percentile_us(50)
+
+
+def shares(process: dict[str, np.ndarray], measured_s: float) -> dict[str, float]:
+    """Means over the measured window, weighted by the rows' length: of the machine's CPU time (steal, foreign) or of the time (throttled);
+    service and generator in cores. Columns that were not recorded are left out."""
+    rows = (process["second"] >= 0) & (process["second"] < max(1.0, math.floor(measured_s + 1e-6)))
+    if not rows.any():
+        return {}
+    length_s = process["interval_s"][rows] if "interval_s" in process else np.ones(rows.sum())
+    weighted = {"steal_share": "steal_share", "foreign_share": "foreign_cpu_share"}
+    summed = {"throttled_share": "throttled_s", "service_cpu_share": "service_cpu_s", "generator_cpu_share": "generator_cpu_s"}
+    found = {name: float(np.nansum(process[column][rows] * length_s) / length_s.sum()) for name, column in weighted.items() if column in process}
+    found |= {name: float(np.nansum(process[column][rows]) / length_s.sum()) for name, column in summed.items() if column in process}
+    if "service_rss_bytes" in process:
+        found["service_rss_max_bytes"] = float(np.nanmax(process["service_rss_bytes"][rows]))
+    return found
+
+
+def _due(result: GeneratorResult) -> int | None:
+    return None if result.unsent is None else result.requests_sent + result.unsent
+
+
+def _pairs(result: GeneratorResult) -> tuple[tuple[float, float, float], ...]:
+    late, response = result.own_lateness or result.latencies.get("lateness"), result.latencies.get("response")
+    if late is None or response is None or late.histogram is None or response.histogram is None:
+        return ()
+    return tuple((percentile, late.histogram.percentile_us(percentile), response.histogram.percentile_us(percentile))
+                 for percentile in LATENESS_PERCENTILES)

@@ -1,0 +1,177 @@
+"""One sealed run, read once: its rows of the six tables.
+
+A run is never dropped: what cannot be read is said in its check ``readable``, and the rest of its rows are there. A failed run has
+the rows that its files allow.
+"""
+
+import json
+import math
+from dataclasses import dataclass, field
+
+from kvstudy.analyse import evidence, machine_events, percentile_grid, schema, validity
+from kvstudy.errors import FormatError, KvstudyError
+from kvstudy.record import generator_result, hdr, interval_log, jfr, process_series, stacks
+from kvstudy.record.generator_result import GeneratorResult
+from kvstudy.record.run_folder import SealedRun
+
+WARM_UP_TAG = "warmup_"  # loadgen's log holds the warm-up too, under tags of its own
+P99_SAMPLES_MIN = 100 * validity.SAMPLES_BEYOND_PRINTED
+
+
+@dataclass
+class _Second:
+    second: int
+    kind: str
+    text: str
+    histogram: hdr.Histogram
+
+
+@dataclass
+class _Read:
+    """What could be read of a run; ``problems``: why the rest could not."""
+
+    run: SealedRun
+    problems: list[str] = field(default_factory=list)
+
+    def attempt(self, name: str, reader, default):
+        """``reader(path)`` when the file is there; ``default`` when it is not or cannot be read."""
+        if not self.run.has(name):
+            return default
+        try:
+            return reader(self.run.file(name))
+        except (KvstudyError, OSError, ValueError) as error:
+            self.problems.append(getattr(error, "message", str(error)).replace(f"{self.run.path}/", ""))
+            return default
+
+
+def observe(run: SealedRun) -> dict[str, list[dict]]:
+    """Table name → rows, each with the keys of kvstudy.analyse.schema."""
+    facts, read = run.facts, _Read(run)
+    result: GeneratorResult | None = read.attempt("generator.json", generator_result.read_json, None)
+    if result is None:
+        result = read.attempt("generator.txt", lambda path: generator_result.read_text(path.read_text(errors="replace"), path.name), None)
+    window = _window(facts)
+    intervals = read.attempt("latency.hlog", interval_log.read, [])
+    start_epoch_s = window[0] if result is None or result.start_epoch_s is None else result.start_epoch_s
+    intervals = [interval for interval in intervals if not interval.tag.startswith(WARM_UP_TAG)]
+    seconds = read.attempt("latency.hlog", lambda path: _seconds(intervals, start_epoch_s, path), [])
+    measured_s = window[1] if result is None or result.measured_s is None else result.measured_s
+    process = read.attempt("process.csv", process_series.read, None)
+    shares = {} if process is None else evidence.shares(process, measured_s)
+    events = read.attempt("events.json", jfr.read, [])
+    events += [] if process is None else machine_events.of_process(process, start_epoch_s)
+    served = [(second.second, second.histogram) for second in seconds if second.kind == "service"]
+    events += machine_events.stops(served, facts["connections"], events, start_epoch_s)
+    events.sort(key=lambda event: (event.start_epoch_s, event.kind))
+    rows = {
+        "percentiles": _percentiles(run.run_id, result),
+        "intervals": [_interval_row(run.run_id, second) for second in seconds],
+        "stacks": _stack_rows(read),
+        "events": [_event_row(run.run_id, event, start_epoch_s) for event in events],
+    }
+    checks = validity.check(_evidence(read, result, seconds, measured_s, shares))
+    rows["validity"] = [{"run_id": run.run_id, **vars(check)} for check in checks]
+    rows["runs"] = [_run_row(run, result, measured_s, shares, validity.worst(checks))]
+    return rows
+
+
+def _window(facts: dict) -> tuple[float, float]:
+    """Start (epoch seconds) and length of the measured window as planned and noted by whoever measured; NaN start when it never began."""
+    phase = (facts.get("phases") or {}).get("measure") or {}
+    start = phase.get("start_utc")
+    return (jfr.epoch_s(start) if start else math.nan), max(0.0, facts["duration_s"] - facts["warm_up_s"])
+
+
+def _seconds(intervals: list[interval_log.Interval], start_epoch_s: float, path) -> list[_Second]:
+    seconds = []
+    for interval in intervals:
+        try:
+            histogram = hdr.decode(interval.histogram)
+        except ValueError as reason:
+            raise FormatError(str(path), interval.line, str(reason)) from None
+        seconds.append(_Second(round(interval.start_epoch_s - start_epoch_s), interval.tag or "response", interval.histogram, histogram))
+    return seconds
+
+
+def _percentiles(run_id: str, result: GeneratorResult | None) -> list[dict]:
+    names = schema.names("percentiles")
+    return [dict(zip(names, (run_id, kind, *row), strict=True)) for kind in schema.LATENCY_KINDS
+            if result is not None and kind in result.latencies for row in percentile_grid.rows(result.latencies[kind])]
+
+
+def _interval_row(run_id: str, second: _Second) -> dict:
+    histogram = second.histogram
+    p50, p99 = histogram.percentiles_us((50.0, 99.0))
+    return {"run_id": run_id, "second": second.second, "latency_kind": second.kind, "count": histogram.total, "p50_us": p50,
+            "p99_us": p99 if histogram.total >= P99_SAMPLES_MIN else math.nan, "max_us": histogram.max_us, "histogram": second.text}
+
+
+def _stack_rows(read: _Read) -> list[dict]:
+    rows = []
+    for event in schema.PROFILE_EVENTS:
+        for stack, samples in sorted(read.attempt(f"{event}.collapsed", stacks.read, {}).items()):
+            rows.append({"run_id": read.run.run_id, "event": event, "stack": stack, "samples": samples})
+    return rows
+
+
+def _event_row(run_id: str, event: jfr.Event, start_epoch_s: float) -> dict:
+    return {"run_id": run_id, "kind": event.kind, "start_s": round(event.start_epoch_s - start_epoch_s, 6),
+            "duration_ms": event.duration_ms, "attributes": json.dumps(event.attributes, sort_keys=True)}
+
+
+def _evidence(read: _Read, result: GeneratorResult | None, seconds: list[_Second], measured_s: float, shares: dict) -> validity.Evidence:
+    run, facts = read.run, read.run.facts
+    common = {name: facts[name] for name in ("generator", "closed_loop", "connections", "threads", "offered_rate_rps", "method")}
+    known = evidence.of_generator(result, **common) if result is not None else common
+    main_kind = "response" if any(second.kind == "response" for second in seconds) else "service"
+    main = [(second.second, second.histogram) for second in seconds if second.kind == main_kind]
+    known |= {name: shares[name] for name in ("steal_share", "throttled_share", "foreign_share") if name in shares}
+    return validity.Evidence(
+        **known,
+        outcome=facts["outcome"],
+        third_medians_us=evidence.third_medians_us(main, measured_s),
+        logged_samples=sum(histogram.total for _, histogram in main) if main else None,
+        log_errors=evidence.log_errors(run.text("service.log")) if run.has("service.log") else None,
+        data_check=facts["data_check"],
+        unreadable=tuple(read.problems),
+    )
+
+
+def _run_row(run: SealedRun, result: GeneratorResult | None, measured_s: float, shares: dict, verdict: str) -> dict:
+    facts = run.facts
+    same = {name: facts[name] for name in ("experiment", "label", "workload", "method", "generator", "closed_loop", "connections", "threads",
+                                           "duration_s", "warm_up_s", "repeat", "plan_index", "seed", "outcome", "revision", "dirty")}
+    phase = (facts.get("phases") or {}).get("measure") or {}
+    offered = facts["offered_rate_rps"]
+    return {
+        "run_id": run.run_id, **same, "variant": variant(facts["variant"]), "offered_rate_rps": math.nan if offered is None else offered,
+        "measured_s": measured_s, "profiled": bool(facts["profile"]), "verdict": verdict, "start_utc": phase.get("start_utc") or "",
+        **_counts(result), **_latencies(result),
+        **{name: shares.get(name, math.nan) for name in ("service_cpu_share", "generator_cpu_share", "service_rss_max_bytes")},
+        "service_options": json.dumps(facts["service"], sort_keys=True), "workload_args": json.dumps(facts["workload_args"], sort_keys=True),
+    }
+
+
+def _counts(result: GeneratorResult | None) -> dict:
+    names = ("requests_sent", "requests_measured", "unexpected_answers", "errors_total", "unsent")
+    if result is None:
+        return {"achieved_rate_rps": math.nan, **dict.fromkeys(names)}
+    return {"achieved_rate_rps": result.achieved_rate_rps, **{name: getattr(result, name) for name in names}}
+
+
+def _latencies(result: GeneratorResult | None) -> dict:
+    found = {} if result is None else result.latencies
+    response, service, lateness = (found.get(kind) for kind in schema.LATENCY_KINDS)
+    histogram = None if lateness is None else lateness.histogram
+    return {
+        "response_mean_us": math.nan if response is None else response.mean_us,
+        "response_stdev_us": math.nan if response is None else response.stdev_us,
+        "response_max_us": math.nan if response is None else response.max_us,
+        "service_mean_us": math.nan if service is None else service.mean_us,
+        "lateness_p99_us": math.nan if histogram is None else histogram.percentile_us(99),
+    }
+
+
+def variant(factors: dict) -> str:
+    """``{"wal": "os", "handler": "workers"}`` → ``handler=workers wal=os``."""
+    return " ".join(f"{name}={factors[name]}" for name in sorted(factors))

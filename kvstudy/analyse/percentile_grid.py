@@ -1,0 +1,42 @@
+"""Which percentiles of a distribution are tabulated: the ones people quote, and HdrHistogram's spectrum between them."""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from kvstudy.analyse.validity import SAMPLES_BEYOND_PRINTED
+from kvstudy.record import hdr
+from kvstudy.record.generator_result import Latency
+
+QUOTED = (0.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.999, 100.0)
+TICKS_PER_HALF_DISTANCE = 5
+
+
+def rows(latency: Latency) -> list[tuple[float, float, int, int]]:
+    """(percentile, latency_us, sample_count, samples_beyond); latency_us is NaN where too few samples lie beyond to print it.
+
+    The maximum is a fact, not an estimate: it is always given.
+    """
+    if latency.histogram is not None:
+        percentiles = grid(_depth(latency.total))
+        values = latency.histogram.percentiles_us(percentiles)
+    else:
+        percentiles = tuple(latency.printed_us)
+        values = np.fromiter(latency.printed_us.values(), dtype=float)
+    beyond = (latency.total - hdr.ranks(latency.total, percentiles)).tolist() if latency.total else [0] * len(percentiles)
+    return [(percentile, float(value) if latency.total and (left >= SAMPLES_BEYOND_PRINTED or percentile == 100) else math.nan,
+             latency.total, left) for percentile, value, left in zip(percentiles, values, beyond, strict=True)]
+
+
+@lru_cache
+def grid(half_distances: int) -> tuple[float, ...]:
+    """QUOTED and, in each of the first ``half_distances`` halvings of what is left to 100, five equal steps."""
+    ticks = {100 * (1 - 0.5**half * (1 - step / (2 * TICKS_PER_HALF_DISTANCE))) for half in range(half_distances)
+             for step in range(TICKS_PER_HALF_DISTANCE)}
+    return tuple(sorted({round(tick, 6) for tick in ticks} | set(QUOTED)))
+
+
+def _depth(total: int) -> int:
+    """Halvings until too few samples are left beyond."""
+    return max(1, math.ceil(math.log2(max(2, total / SAMPLES_BEYOND_PRINTED))))

@@ -1,0 +1,159 @@
+"""The six tidy tables: what one row of each is, its columns, their types, units and meaning.
+
+    runs          one row per sealed run
+    percentiles   one row per run, latency kind and percentile
+    intervals     one row per run, second of the measured window and latency kind
+    stacks        one row per profiled run, profiler event and distinct stack
+    events        one row per run and GC pause, safepoint or store event
+    validity      one row per run and check
+
+Every frame that kvstudy.analyse hands out has exactly these columns in this order with these types (``conform``), also
+when it has no rows, so that figures need no special case. Missing numbers are NaN (float64) or NA (Int64).
+"""
+
+from dataclasses import dataclass
+
+import pandas as pd
+import pyarrow as pa
+
+from kvstudy.errors import FormatError
+
+# Raised whenever a column is added, removed or changes meaning: tables of another version are rebuilt, never mixed.
+SCHEMA_VERSION = 1
+
+LATENCY_KINDS = ("response", "service", "lateness")
+VERDICTS = ("PASS", "WARN", "FAIL")
+PROFILE_EVENTS = ("cpu", "alloc", "lock", "wall")
+
+TEXT, FLAG, COUNT, WHOLE, REAL = "str", "bool", "Int64", "int64", "float64"
+# Large strings: a column of histograms passes the 2 GiB that the offsets of plain ones can reach.
+_ARROW = {TEXT: pa.large_string(), FLAG: pa.bool_(), COUNT: pa.int64(), WHOLE: pa.int64(), REAL: pa.float64()}
+
+
+@dataclass(frozen=True)
+class Column:
+    """``dtype``: TEXT, FLAG, WHOLE (never missing), COUNT (whole number or NA) or REAL (NaN when missing)."""
+
+    name: str
+    dtype: str
+    meaning: str
+
+
+def _columns(*rows: tuple[str, str, str]) -> tuple[Column, ...]:
+    return tuple(Column(*row) for row in rows)
+
+
+RUNS = _columns(
+    ("run_id", TEXT, "name of the run folder: sortable time and a hint for people"),
+    ("experiment", TEXT, "name of the experiment file"),
+    ("label", TEXT, "what the user called this series of runs (before, after, …)"),
+    ("variant", TEXT, 'factors varied in service and JVM, "handler=workers wal=os" in key order; "" when none'),
+    ("workload", TEXT, "Lua script under experiments/workloads, without .lua"),
+    ("method", TEXT, "PUT, GET, MIXED or DELETE"),
+    ("generator", TEXT, "loadgen, wrk2 or wrk"),
+    ("closed_loop", FLAG, "true: each connection sends as soon as it was answered; there is no offered rate"),
+    ("connections", WHOLE, ""),
+    ("threads", WHOLE, ""),
+    ("offered_rate_rps", REAL, "requests per second asked for; NaN in a closed loop"),
+    ("achieved_rate_rps", REAL, "answers per second over the measured window"),
+    ("duration_s", REAL, "planned length, warm-up included"),
+    ("warm_up_s", REAL, "first part of it, kept out of every latency"),
+    ("measured_s", REAL, "length of the window that the latencies are from"),
+    ("repeat", WHOLE, "1 … repeats"),
+    ("plan_index", WHOLE, "position in the order the plan ran in, from 0"),
+    ("seed", WHOLE, ""),
+    ("profiled", FLAG, "a profiler was attached: never used for a latency claim"),
+    ("outcome", TEXT, '"completed" or "failed: why"'),
+    ("verdict", TEXT, "worst verdict of the run's checks: PASS, WARN or FAIL"),
+    ("start_utc", TEXT, "start of the measured window, ISO-8601"),
+    ("revision", TEXT, "git revision measured"),
+    ("dirty", FLAG, "the tree had uncommitted changes"),
+    ("requests_sent", COUNT, "over the whole run, warm-up included"),
+    ("requests_measured", COUNT, "answers in the measured window"),
+    ("unexpected_answers", COUNT, "answers with a status the workload does not expect"),
+    ("errors_total", COUNT, "connect, read and write errors and timeouts"),
+    ("unsent", COUNT, "requests that were due and never sent"),
+    ("response_mean_us", REAL, ""),
+    ("response_stdev_us", REAL, ""),
+    ("response_max_us", REAL, ""),
+    ("service_mean_us", REAL, ""),
+    ("lateness_p99_us", REAL, "send lateness of the generator, percentile 99"),
+    ("service_cpu_share", REAL, "CPU seconds per second of the service in the measured window; 1.0 = one core"),
+    ("generator_cpu_share", REAL, "the same of the generator"),
+    ("service_rss_max_bytes", REAL, ""),
+    ("service_options", TEXT, "JSON object"),
+    ("workload_args", TEXT, "JSON object"),
+)
+PERCENTILES = _columns(
+    ("run_id", TEXT, ""),
+    ("latency_kind", TEXT, "response (from the intended start), service (from the send) or lateness (of the send)"),
+    ("percentile", REAL, "0 – 100"),
+    ("latency_us", REAL, "NaN where fewer than 10 samples lie beyond (not to be printed); the maximum, 100, is always given"),
+    ("sample_count", WHOLE, "samples of the whole distribution"),
+    ("samples_beyond", WHOLE, "of them above this percentile; under 100: mark the number as uncertain"),
+)
+INTERVALS = _columns(
+    ("run_id", TEXT, ""),
+    ("second", WHOLE, "from the start of the measured window"),
+    ("latency_kind", TEXT, "as in percentiles"),
+    ("count", WHOLE, "answers recorded in this second"),
+    ("p50_us", REAL, ""),
+    ("p99_us", REAL, "NaN with fewer than 10 samples beyond"),
+    ("max_us", REAL, ""),
+    ("histogram", TEXT, "HdrHistogram V2, compressed, base64, microseconds; kvstudy.record.hdr.decode reads it"),
+)
+STACKS = _columns(
+    ("run_id", TEXT, ""),
+    ("event", TEXT, "cpu, alloc, lock or wall"),
+    ("stack", TEXT, "frames joined by ';', root first"),
+    ("samples", WHOLE, "samples (cpu, wall), bytes (alloc) or nanoseconds (lock), as the profiler's converter totals them"),
+)
+EVENTS = _columns(
+    ("run_id", TEXT, ""),
+    ("kind", TEXT, "gc_pause, safepoint, flush, compaction, write_stall, wal_sync; cpu_steal, cpu_foreign, cpu_throttled, service_stopped"),
+    ("start_s", REAL, "from the start of the measured window; negative before it"),
+    ("duration_ms", REAL, ""),
+    ("attributes", TEXT, "JSON object"),
+)
+VALIDITY = _columns(
+    ("run_id", TEXT, ""),
+    ("check", TEXT, "name of a check of kvstudy.analyse.validity"),
+    ("verdict", TEXT, "PASS, WARN or FAIL"),
+    ("observed", TEXT, "what was seen, with unit"),
+    ("required", TEXT, "what the check asks for, with unit"),
+)
+TABLES: dict[str, tuple[Column, ...]] = {
+    "runs": RUNS,
+    "percentiles": PERCENTILES,
+    "intervals": INTERVALS,
+    "stacks": STACKS,
+    "events": EVENTS,
+    "validity": VALIDITY,
+}
+
+
+def names(table: str) -> list[str]:
+    """Column names of ``table`` in order."""
+    return [column.name for column in TABLES[table]]
+
+
+def arrow_schema(table: str) -> pa.Schema:
+    """The parquet schema of ``table``; carries SCHEMA_VERSION in its metadata."""
+    fields = [pa.field(column.name, _ARROW[column.dtype]) for column in TABLES[table]]
+    return pa.schema(fields, metadata={"kvstudy_schema_version": str(SCHEMA_VERSION)})
+
+
+def conform(table: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """``frame`` with exactly the columns and types of ``table``; columns that are not the table's are dropped.
+
+    Raises FormatError when a column is missing: a table is never completed with silent blanks.
+    """
+    missing = [name for name in names(table) if name not in frame.columns]
+    if missing:
+        raise FormatError(f"table {table}", None, f"columns are missing: {', '.join(missing)}", "run: kvstudy tables")
+    return frame[names(table)].astype({column.name: column.dtype for column in TABLES[table]}).reset_index(drop=True)
+
+
+def empty(table: str) -> pd.DataFrame:
+    """``table`` without rows."""
+    return conform(table, pd.DataFrame({name: [] for name in names(table)}))

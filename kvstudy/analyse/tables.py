@@ -1,0 +1,190 @@
+"""Sealed runs → data/tidy/*.parquet, and back as frames.
+
+    rebuild([root / "data/raw"], root / "data/tidy")     reads what is new or changed, drops what is gone
+    tables = load(root / "data/tidy").select(experiment="report-1")
+    tables = study_tables(experiment="report-1")          the reader's own runs, or the committed reference runs
+
+Invariants:
+1. The tables are a function of the sealed runs and of this code: rebuilt from nothing or run by run, in any order, they are the same
+   byte for byte.
+2. A run is read again only if its seal, or the code that reads it, has changed.
+3. A table file is replaced whole, by renaming; index.json is written last and lists what the tables hold.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from tqdm.auto import tqdm
+
+import kvstudy
+from kvstudy import project
+from kvstudy.analyse import schema
+from kvstudy.analyse.observation import observe
+from kvstudy.errors import KvstudyError
+from kvstudy.record.run_folder import SEAL, SealedRun, sealed_runs
+
+INDEX = "index.json"
+_ROW_GROUP_ROWS = 100_000
+_BATCH_RUNS = 50  # rows of so many runs are turned into Arrow at a time: bounds the Python objects alive
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The six tables as kvstudy.analyse.schema has them. ``source``: what they are from, for people; ``folders``: run id → run folder."""
+
+    runs: pd.DataFrame
+    percentiles: pd.DataFrame
+    intervals: pd.DataFrame
+    stacks: pd.DataFrame
+    events: pd.DataFrame
+    validity: pd.DataFrame
+    source: str = ""
+    folders: dict[str, Path] = field(default_factory=dict)
+
+    def select(self, **columns: object) -> "Tables":
+        """Runs whose column equals the value (or is in it, for a list, tuple or set), and their rows in every table:
+        ``select(experiment="report-1", label=["before", "after"])``."""
+        keep = pd.Series(True, index=self.runs.index)
+        for name, wanted in columns.items():
+            column = self.runs[name]
+            keep &= column.isin(list(wanted)) if isinstance(wanted, (list, tuple, set)) else column == wanted
+        return self.only(self.runs.loc[keep, "run_id"])
+
+    def only(self, run_ids: pd.Series | list[str]) -> "Tables":
+        """These runs and their rows in every table."""
+        wanted = set(run_ids)
+        frames = {name: getattr(self, name) for name in schema.TABLES}
+        return replace(self, **{name: frame[frame["run_id"].isin(wanted)].reset_index(drop=True) for name, frame in frames.items()})
+
+    def believed(self) -> "Tables":
+        """Without the runs that FAILed a check or were profiled: what a claim about latency may rest on."""
+        return self.only(self.runs.loc[(self.runs["verdict"] != "FAIL") & ~self.runs["profiled"], "run_id"])
+
+
+def rebuild(raw_roots: list[Path], tidy_root: Path, progress: bool = True) -> None:
+    """Brings the tables in ``tidy_root`` up to date with the sealed runs under ``raw_roots``; nothing is written when nothing changed.
+
+    A run that stands under two roots is taken from the first one.
+    """
+    runs = _unique(raw_roots)
+    seals = {run.run_id: _seal_digest(run) for run in runs}
+    index = {"reader": _reader_digest(), "runs": seals, "folders": {run.run_id: str(run.path.resolve()) for run in runs}}
+    old = _read_index(tidy_root)
+    if old == index:
+        return
+    known = old["runs"] if old and old["reader"] == index["reader"] else {}
+    kept = {run_id for run_id, seal in seals.items() if known.get(run_id) == seal}
+    fresh = [run for run in runs if run.run_id not in kept]
+    if fresh or set(known) - kept or not known:
+        parts: dict[str, list[pa.Table]] = {name: _kept_rows(tidy_root, name, kept) for name in schema.TABLES}
+        for rows in _observed(fresh, progress):
+            for name in schema.TABLES:
+                parts[name].append(pa.Table.from_pylist(rows[name], schema=schema.arrow_schema(name)))
+        tidy_root.mkdir(parents=True, exist_ok=True)
+        for name in schema.TABLES:
+            _write(tidy_root / f"{name}.parquet", _by_run(parts.pop(name)))
+    _replace(tidy_root / INDEX, lambda path: path.write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8"))
+
+
+def load(tidy_root: Path) -> Tables:
+    """The tables of ``tidy_root``; KvstudyError when they were never built."""
+    index = _read_index(tidy_root)
+    if index is None:
+        raise KvstudyError(f"no tables here: {tidy_root}", "run: kvstudy tables")
+    frames = {name: schema.conform(name, pq.read_table(tidy_root / f"{name}.parquet").to_pandas()) for name in schema.TABLES}
+    return Tables(**frames, source=str(tidy_root), folders={run_id: Path(path) for run_id, path in index["folders"].items()})
+
+
+def study_tables(data_root: Path | None = None, experiment: str | None = None, progress: bool = True) -> Tables:
+    """Up-to-date tables of ``experiment`` (None: of all): of the runs under data/raw if there are any, else of data/reference.
+
+    ``data_root``: default the project's data folder. ``source`` says which of the two. KvstudyError when neither has a run.
+    """
+    data = (data_root or project.project_root() / "data").resolve()
+    roots = [data / name for name in ("raw", "reference") if (data / name).is_dir()]
+    rebuild(roots, data / "tidy", progress)
+    tables = load(data / "tidy")
+    tables = tables if experiment is None else tables.select(experiment=experiment)
+    for root in roots:
+        own = [run_id for run_id in tables.runs["run_id"] if tables.folders[run_id].is_relative_to(root)]
+        if own:
+            return replace(tables.only(own), source=f"data/{root.name}")
+    what = "any experiment" if experiment is None else experiment
+    raise KvstudyError(f"no sealed run of {what} under {data / 'raw'} or {data / 'reference'}",
+                       f"measure it: kvstudy run experiments/{experiment or '…'}.yaml")
+
+
+def _unique(roots: list[Path]) -> list[SealedRun]:
+    found: dict[str, SealedRun] = {}
+    for root in roots:
+        for run in sealed_runs(root):
+            found.setdefault(run.run_id, run)
+    return [found[run_id] for run_id in sorted(found)]
+
+
+def _observed(runs: list[SealedRun], progress: bool) -> Iterator[dict[str, list[dict]]]:
+    """Rows of up to _BATCH_RUNS runs at a time."""
+    rows: dict[str, list[dict]] = {name: [] for name in schema.TABLES}
+    for number, run in enumerate(tqdm(runs, "reading runs", unit="run", delay=2, disable=not progress), start=1):
+        for name, more in observe(run).items():
+            rows[name].extend(more)
+        if number % _BATCH_RUNS == 0 or number == len(runs):
+            yield rows
+            rows = {name: [] for name in schema.TABLES}
+
+
+def _kept_rows(tidy_root: Path, name: str, kept: set[str]) -> list[pa.Table]:
+    if not kept:
+        return [schema.arrow_schema(name).empty_table()]
+    table = pq.read_table(tidy_root / f"{name}.parquet", schema=schema.arrow_schema(name))
+    return [table.filter(pc.is_in(table["run_id"], pa.array(sorted(kept), pa.large_string())))]
+
+
+def _by_run(parts: list[pa.Table]) -> pa.Table:
+    """Rows ordered by run; the order within a run is that of its reading (Arrow's sort is stable)."""
+    table = pa.concat_tables(parts)
+    return table.take(pc.sort_indices(table["run_id"]))
+
+
+def _write(path: Path, table: pa.Table) -> None:
+    # Dictionaries pay for names, not for histograms: each is different.
+    names = [name for name in table.column_names if name != "histogram"]
+    _replace(path, lambda new: pq.write_table(table.combine_chunks(), new, compression="zstd", row_group_size=_ROW_GROUP_ROWS,
+                                              use_dictionary=names))
+
+
+def _replace(path: Path, write) -> None:
+    new = path.with_name(f"{path.name}.{os.getpid()}.new")
+    try:
+        write(new)
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def _read_index(tidy_root: Path) -> dict | None:
+    try:
+        return json.loads((tidy_root / INDEX).read_text(encoding="utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
+
+
+def _seal_digest(run: SealedRun) -> str:
+    return hashlib.sha256((run.path / SEAL).read_bytes()).hexdigest()
+
+
+def _reader_digest() -> str:
+    """Of the code that turns files into rows: whoever changes a check or a reader gets tables of that code, without a version to raise."""
+    package = Path(kvstudy.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted([*package.glob("record/*.py"), *package.glob("analyse/*.py")]):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()

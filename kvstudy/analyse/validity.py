@@ -1,0 +1,241 @@
+"""Can a run be believed? Every check gives PASS, WARN or FAIL with what was observed and what is required.
+
+    rows = check(evidence)          one Check per question that the evidence can answer
+    worst(rows)                     the run's verdict
+
+A check that does not apply (the rate of a closed loop, the data of a GET run) gives no row; one that applies but was not recorded
+gives WARN, since not looking is not passing. FAILed runs are kept, shown greyed and left out of every summary by this rule.
+The limits are the constants below, each with its reason; nothing else in the study decides what is valid.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from kvstudy.analyse.schema import VERDICTS
+
+PASS, WARN, FAIL = VERDICTS
+
+ACHIEVED_SHARE_MIN = 0.99  # of the offered rate: the definition of "held"
+SAMPLES_BEYOND_PRINTED = 10  # fewer: the estimate is one odd request, not a percentile
+SAMPLES_BEYOND_FIRM = 100  # fewer: its standard error is over 10 % of the tail
+LATENESS_SHARE_PASS, LATENESS_SHARE_WARN = 0.10, 0.50  # of the response time at the same percentile: how much of it the ruler made
+LATENESS_TIMER_US = 100.0  # what loadgen promises of its p99 without spinning: within it a run is marked at most, however fast the service
+LATENESS_NEGLIGIBLE_US = 20.0  # a timer of the kernel cannot do better; never held against a run
+STEAL_SHARE_PASS, STEAL_SHARE_WARN = 0.01, 0.05  # of the machine's CPU time, taken by its host
+FOREIGN_SHARE_PASS, FOREIGN_SHARE_WARN = 0.05, 0.20  # of the machine's CPU time, used by neither service nor generator
+DRIFT_PASS, DRIFT_WARN = 1.10, 1.50  # ratio of the medians of the window's first and last third, either way up
+DRIFT_NEGLIGIBLE_US = 10.0  # two medians this close agree, whatever their ratio
+UNSENT_SHARE_WARN = 0.01  # of the requests that were due; one per connection may be waiting for its connection when the run ends
+WRK_GENERATORS = ("wrk", "wrk2")  # open connections // threads connections per thread and drop the rest
+
+
+@dataclass(frozen=True)
+class Check:
+    """``check``: the name in the validity table; ``observed`` and ``required`` for people, with units."""
+
+    check: str
+    verdict: str
+    observed: str
+    required: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of one run; None: not recorded. Latencies in microseconds, shares 0 – 1.
+
+    ``samples``: answers in the response (or service) distribution. ``percentile_pairs``: (percentile, lateness, response);
+    ``lateness_is_own``: it leaves out the waiting for a connection that the service kept busy.
+    ``third_medians_us``: response medians of the window's first and last third. ``unreadable``: why a file could not be read.
+    """
+
+    generator: str
+    closed_loop: bool
+    connections: int | None
+    threads: int | None
+    method: str = "GET"
+    outcome: str = "completed"
+    offered_rate_rps: float | None = None
+    achieved_rate_rps: float | None = None
+    unexpected_answers: int | None = None
+    errors: dict[str, int] = field(default_factory=dict)
+    requests_due: int | None = None
+    unsent: int | None = None
+    samples: int | None = None
+    saturated: bool | None = None
+    saturated_reason: str = ""
+    percentile_pairs: tuple[tuple[float, float, float], ...] = ()
+    lateness_is_own: bool = True
+    third_medians_us: tuple[float, float] | None = None
+    steal_share: float | None = None
+    throttled_share: float | None = None
+    foreign_share: float | None = None
+    log_errors: tuple[str, ...] | None = None
+    data_check: dict | None = None
+    logged_samples: int | None = None
+    unreadable: tuple[str, ...] = ()
+
+
+def check(evidence: Evidence) -> list[Check]:
+    """Every check that applies, always in the order of CHECKS."""
+    return [result for rule in CHECKS if (result := rule(evidence)) is not None]
+
+
+def worst(checks: Iterable[Check]) -> str:
+    """The verdict of the run; PASS when there is no check."""
+    return max((result.verdict for result in checks), key=VERDICTS.index, default=PASS)
+
+
+def completed(run: Evidence) -> Check:
+    return _verdict("completed", run.outcome == "completed", run.outcome, "completed")
+
+
+def readable(run: Evidence) -> Check:
+    return _verdict("readable", not run.unreadable, "; ".join(run.unreadable) or "every file", "every file of the run can be read")
+
+
+def rate_held(run: Evidence) -> Check | None:
+    if run.closed_loop or run.offered_rate_rps is None:
+        return None
+    required = f"achieved ≥ {ACHIEVED_SHARE_MIN:.0%} of {run.offered_rate_rps:.0f}/s"
+    if run.achieved_rate_rps is None:
+        return _unknown("rate_held", required)
+    share = run.achieved_rate_rps / run.offered_rate_rps
+    held = share >= ACHIEVED_SHARE_MIN
+    observed = f"rate {'held' if held else 'not held'}: {run.achieved_rate_rps:.2f}/s = {share:.1%}"
+    return _verdict("rate_held", held, observed, required)
+
+
+def every_request_sent(run: Evidence) -> Check | None:
+    if run.closed_loop or run.unsent is None:
+        return None
+    required = f"at most {run.connections} requests due and never sent: one per connection"
+    if run.unsent <= (run.connections or 0):
+        return Check("every_request_sent", PASS, str(run.unsent), required)
+    share = run.unsent / max(1, run.requests_due or run.unsent)
+    return Check("every_request_sent", WARN if share <= UNSENT_SHARE_WARN else FAIL, f"{run.unsent} = {share:.2%}", required)
+
+
+def answers_expected(run: Evidence) -> Check:
+    required = "0 answers with an unexpected status"
+    if run.unexpected_answers is None:
+        return _unknown("answers_expected", required)
+    return _verdict("answers_expected", run.unexpected_answers == 0, str(run.unexpected_answers), required)
+
+
+def no_errors(run: Evidence) -> Check:
+    required = "0 connect, read and write errors and timeouts"
+    if not run.errors:
+        return _unknown("no_errors", required)
+    seen = ", ".join(f"{kind} {count}" for kind, count in run.errors.items() if count)
+    return _verdict("no_errors", not seen, seen or "0", required)
+
+
+def connections_opened(run: Evidence) -> Check | None:
+    if run.generator not in WRK_GENERATORS or not run.connections or not run.threads:
+        return None
+    opened = run.connections // run.threads * run.threads
+    return _verdict("connections_opened", opened == run.connections, f"{opened} of {run.connections} on {run.threads} threads",
+                    f"connections a multiple of threads: {run.generator} drops the rest")
+
+
+def generator_not_saturated(run: Evidence) -> Check:
+    required = "the generator was not the limit"
+    if run.saturated is None:
+        return _unknown("generator_not_saturated", required)
+    return _verdict("generator_not_saturated", not run.saturated, run.saturated_reason or ("saturated" if run.saturated else "not saturated"),
+                    required)
+
+
+def send_lateness(run: Evidence) -> Check | None:
+    if run.closed_loop:
+        return None
+    required = f"lateness ≤ {LATENESS_SHARE_PASS:.0%} of the response time at p50 and p99, or ≤ {LATENESS_NEGLIGIBLE_US:.0f} us"
+    pairs = [pair for pair in run.percentile_pairs if not math.isnan(pair[1]) and not math.isnan(pair[2])]
+    if not pairs:
+        return _unknown("send_lateness", required)
+    shares = [0.0 if late <= LATENESS_NEGLIGIBLE_US else late / max(response, 1.0) for _, late, response in pairs]
+    observed = ", ".join(f"p{percentile:g}: {late:.0f} of {response:.0f} us" for percentile, late, response in pairs)
+    verdict = max((_graded(share, LATENESS_SHARE_PASS, LATENESS_SHARE_WARN if late > LATENESS_TIMER_US else math.inf)
+                   for share, (_, late, _) in zip(shares, pairs, strict=True)), key=VERDICTS.index)
+    if not run.lateness_is_own and verdict != PASS:
+        return Check("send_lateness", WARN, f"{observed}, waiting for the service not told apart", required)
+    return Check("send_lateness", verdict, observed, required)
+
+
+def samples(run: Evidence) -> Check:
+    required = f"≥ {SAMPLES_BEYOND_FIRM} samples beyond p99"
+    if run.samples is None:
+        return _unknown("samples", required)
+    beyond = run.samples - math.ceil(0.99 * run.samples - 1e-6)
+    verdict = FAIL if beyond < SAMPLES_BEYOND_PRINTED else WARN if beyond < SAMPLES_BEYOND_FIRM else PASS
+    return Check("samples", verdict, f"{beyond} of {run.samples} beyond p99", required)
+
+
+def log_complete(run: Evidence) -> Check | None:
+    if run.logged_samples is None or run.samples is None:
+        return None
+    return _verdict("log_complete", run.logged_samples == run.samples, f"{run.logged_samples} of {run.samples} answers",
+                    "the per-second log holds every measured answer")
+
+
+def no_steal(run: Evidence) -> Check:
+    return _quiet("no_steal", run.steal_share, STEAL_SHARE_PASS, STEAL_SHARE_WARN, "of the CPU time taken by the machine's host")
+
+
+def no_throttling(run: Evidence) -> Check | None:
+    if run.throttled_share is None:
+        return None
+    return _quiet("no_throttling", run.throttled_share, 0.0, STEAL_SHARE_WARN, "of the time throttled by a CPU quota")
+
+
+def no_foreign_load(run: Evidence) -> Check:
+    return _quiet("no_foreign_load", run.foreign_share, FOREIGN_SHARE_PASS, FOREIGN_SHARE_WARN, "of the CPU time used by other processes")
+
+
+def warm_up_long_enough(run: Evidence) -> Check:
+    required = f"medians of the first and last third within {DRIFT_PASS - 1:.0%}"
+    if run.third_medians_us is None or any(math.isnan(median) for median in run.third_medians_us):
+        return _unknown("warm_up_long_enough", required)
+    first, last = run.third_medians_us
+    ratio = max(first, last) / max(1.0, min(first, last)) if abs(first - last) > DRIFT_NEGLIGIBLE_US else 1.0
+    return Check("warm_up_long_enough", _graded(ratio, DRIFT_PASS, DRIFT_WARN), f"p50 {first:.0f} us, then {last:.0f} us", required)
+
+
+def service_healthy(run: Evidence) -> Check:
+    required = "no error in the service's log"
+    if run.log_errors is None:
+        return _unknown("service_healthy", required)
+    return _verdict("service_healthy", not run.log_errors, run.log_errors[0][:200] if run.log_errors else "0", required)
+
+
+def data_kept(run: Evidence) -> Check | None:
+    required = "every sampled key reads back as it was acknowledged"
+    if run.data_check is None:
+        return None if run.method == "GET" else _unknown("data_kept", required)
+    bad = run.data_check["missing"] + run.data_check["wrong"]
+    observed = f"{run.data_check['sampled']} sampled, {run.data_check['missing']} missing, {run.data_check['wrong']} wrong"
+    return _verdict("data_kept", bad == 0, observed, required)
+
+
+CHECKS: tuple[Callable[[Evidence], Check | None], ...] = (
+    completed, readable, rate_held, every_request_sent, answers_expected, no_errors, connections_opened, generator_not_saturated,
+    send_lateness, samples, log_complete, no_steal, no_throttling, no_foreign_load, warm_up_long_enough, service_healthy, data_kept,
+)
+
+
+def _verdict(name: str, passed: bool, observed: str, required: str) -> Check:
+    return Check(name, PASS if passed else FAIL, observed, required)
+
+
+def _unknown(name: str, required: str) -> Check:
+    return Check(name, WARN, "not recorded", required)
+
+
+def _graded(value: float, passes: float, warns: float) -> str:
+    return PASS if value <= passes else WARN if value <= warns else FAIL
+
+
+def _quiet(name: str, share: float | None, passes: float, warns: float, of_what: str) -> Check:
+    required = f"≤ {passes:.0%} {of_what}"
+    return _unknown(name, required) if share is None else Check(name, _graded(share, passes, warns), f"{share:.2%}", required)

@@ -1,0 +1,172 @@
+"""The command line. Each command imports what it needs when it runs, so that ``kvstudy --help`` is quick and looking at runs
+never loads what starts processes.
+
+An error is one line: what is wrong, where, and below it what to do. Exit code 2 for wrong input, 1 for anything else that failed,
+130 after Ctrl-C. ``--debug`` adds the traceback.
+"""
+
+import sys
+import traceback
+from pathlib import Path
+
+import click
+
+from kvstudy import __version__
+from kvstudy.errors import KvstudyError
+from kvstudy.project import project_root, raw_root, reference_root, tidy_root
+
+PROFILE_HELP = "Which profile of the file: quick, full or smoke (default: quick where the file has it)."
+EXPERIMENT_FILE = click.argument("file", type=click.Path(path_type=Path))
+PROFILE = click.option("--profile", "profile_name", metavar="NAME", help=PROFILE_HELP)
+ONLY = click.option("--only", multiple=True, metavar="KEY=VALUE", help="Only runs with this value of a factor; may be given several times.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="kvstudy")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.pass_context
+def commands(context: click.Context, debug: bool) -> None:
+    """A performance study of a key-value service that anyone can run again."""
+    context.obj = {"debug": debug}
+
+
+@commands.command()
+@EXPERIMENT_FILE
+@PROFILE
+@ONLY
+def plan(file: Path, profile_name: str | None, only: tuple[str, ...]) -> None:
+    """Show the runs of an experiment, their order and how long they take; run nothing."""
+    from kvstudy.plan.experiment import Experiment
+    from kvstudy.plan.show import plan_lines
+    from kvstudy.plan.run_plan import plan as plan_of
+    from kvstudy.plan.selection import selected
+    for line in plan_lines(selected(plan_of(Experiment.load(file, profile_name)), only)):
+        click.echo(line)
+
+
+@commands.command()
+@EXPERIMENT_FILE
+@PROFILE
+@ONLY
+@click.option("--label", default="", help="A name for this series of runs, as before or after.")
+@click.option("--resume", is_flag=True, help="Keep sealed runs of the same configuration and build; run what is missing.")
+def run(file: Path, profile_name: str | None, only: tuple[str, ...], label: str, resume: bool) -> None:
+    """Run an experiment; every run is sealed under data/raw."""
+    from kvstudy.measure.execute import execute
+    from kvstudy.plan.experiment import Experiment
+    result = execute(Experiment.load(file, profile_name), project_root(), label=label, resume=resume, only=only)
+    click.echo(result.summary())
+    if result.failed:
+        raise KvstudyError(f"runs failed: {len(result.failed)} of {result.planned}; first: {result.failed[0].facts['outcome']}",
+                           f"see {result.failed[0].path}")
+
+
+@commands.command()
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+def verify(paths: tuple[Path, ...]) -> None:
+    """Recompute the checksums of sealed runs: PATHS are runs or folders of runs (default: data/raw and data/reference)."""
+    from kvstudy.errors import NotSealed, SealBroken
+    from kvstudy.record.run_folder import sealed_runs
+    from kvstudy.record.run_folder import verify as verify_run
+    given = paths
+    if not given:
+        root = project_root()
+        paths = tuple(path for path in (raw_root(root), reference_root(root)) if path.is_dir())
+    for path in given:
+        if not path.is_dir():
+            raise KvstudyError(f"no such folder: {path}")
+    runs = sealed_runs(*paths)
+    if given and not runs:
+        raise NotSealed(f"no sealed run here: {' '.join(map(str, given))}", "a sealed run holds SHA256SUMS and its folder's name has no .partial")
+    problems = [problem for run in _progress(runs, "verifying") for problem in verify_run(run.path)]
+    for problem in problems:
+        click.echo(str(problem), err=True)
+    if problems:
+        broken = {problem.run for problem in problems}
+        raise SealBroken(f"{len(broken)} of {len(runs)} sealed runs are not as they were sealed", "they are not data any more: measure them again")
+    click.echo(f"{len(runs)} sealed runs are as they were sealed")
+
+
+@commands.command()
+def tables() -> None:
+    """Rebuild the parquet tables under data/tidy from the sealed runs."""
+    from kvstudy.analyse.tables import rebuild
+    root = project_root()
+    rebuild([path for path in (raw_root(root), reference_root(root)) if path.is_dir()], tidy_root(root))
+    click.echo(f"tables: {tidy_root(root)}")
+
+
+@commands.command()
+@click.option("--offline/--online", default=True, help="Pages that need no network (default), or scripts from the network.")
+@click.option("--out", type=click.Path(path_type=Path), help="Where to (default: figures/study).")
+def report(offline: bool, out: Path | None) -> None:
+    """Execute the notebooks on the runs that are there and write the HTML study."""
+    from kvstudy.present.report import export
+    root = project_root()
+    out = out or root / "figures" / "study"
+    export(root, out, offline=offline)
+    click.echo(f"study: {(out / 'index.html').resolve().as_uri()}")
+
+
+@commands.command()
+@click.option("--test-java", is_flag=True, help="Build the service with its tests, and nothing else.")
+def build(test_java: bool) -> None:
+    """Build the service (Maven, JDK 25) and the load generator (Cargo)."""
+    from kvstudy.measure import build as builder
+    if test_java:
+        builder.build_service(project_root(), test=True)
+    else:
+        builder.build(project_root())
+
+
+@commands.command()
+def doctor() -> None:
+    """What is missing on this machine, and the command that installs it."""
+    from kvstudy.measure.doctor import MISSING, OK, examine
+    checks = examine(project_root())
+    width = max(len(check.name) for check in checks)
+    for check in checks:
+        click.echo(f"{check.verdict:8}{check.name:{width}}  {check.observed}")
+        if check.verdict != OK and check.hint:
+            click.echo(f"{'':8}{'':{width}}  → {check.hint}")
+    missing = [check.name for check in checks if check.verdict == MISSING]
+    if missing:
+        raise KvstudyError(f"missing on this machine: {', '.join(missing)}", "each line above says what to do")
+
+
+def _progress(items: list, what: str) -> list:
+    from tqdm.auto import tqdm
+    return tqdm(items, desc=what, leave=False, delay=2)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point: runs a command and ends the process with its exit code."""
+    sys.exit(exit_code_of(arguments))
+
+
+def exit_code_of(arguments: list[str] | None = None) -> int:
+    """Runs a command; errors are printed, never raised."""
+    debug = "--debug" in (sys.argv[1:] if arguments is None else arguments)
+    try:
+        outcome = commands.main(args=arguments, prog_name="kvstudy", standalone_mode=False)
+        return outcome if isinstance(outcome, int) else 0
+    except KvstudyError as error:
+        if debug:
+            traceback.print_exc()
+        click.echo(f"kvstudy: {error}", err=True)
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("kvstudy: interrupted", err=True)
+        return 130
+    except Exception as error:
+        if debug:
+            raise
+        click.echo(f"kvstudy: error of kvstudy itself: {type(error).__name__}: {error}\n  kvstudy --debug … shows where", err=True)
+        return 1
+
+
+if __name__ == "__main__":
+    main()

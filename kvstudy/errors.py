@@ -1,0 +1,61 @@
+"""The errors a user can meet: one line that says what is wrong and where, and a hint that says what to do.
+
+KvstudyError
+├── ExperimentError     an experiment file or a parameter is wrong
+├── ToolMissing         a program, kernel setting or built artifact is missing on this machine
+├── RunFailed           a run could not be completed; its folder is sealed as failed
+├── RunFolderError      a run folder is not what it should be
+│   ├── NotSealed       it has no SHA256SUMS: it is not data
+│   └── SealBroken      a file does not match its checksum, is missing, or was added
+└── FormatError         an output file of a tool cannot be read; names the file and the line
+
+The command line prints ``message`` and ``hint`` and exits with 2 (ExperimentError) or 1; a traceback only with ``--debug``.
+"""
+
+
+class KvstudyError(Exception):
+    """``message``: one line, lower case, ``what is wrong: name=value``; ``hint``: what to do, or None."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, hint: str | None = None):
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.message if self.hint is None else f"{self.message}\n  {self.hint}"
+
+
+class ExperimentError(KvstudyError):
+    exit_code = 2
+
+
+class ToolMissing(KvstudyError):
+    pass
+
+
+class RunFailed(KvstudyError):
+    pass
+
+
+class RunFolderError(KvstudyError):
+    pass
+
+
+class NotSealed(RunFolderError):
+    pass
+
+
+class SealBroken(RunFolderError):
+    pass
+
+
+class FormatError(KvstudyError):
+    """A tool's output that cannot be read; ``line`` counts from 1, None where a line has no meaning."""
+
+    def __init__(self, file: str, line: int | None, what: str, hint: str | None = None):
+        where = file if line is None else f"{file}:{line}"
+        super().__init__(f"{where}: {what}", hint)
+        self.file = file
+        self.line = line

@@ -1,0 +1,95 @@
+"""What is measured and measured with: the built programs, their versions and digests, and the revision they come from."""
+
+import hashlib
+import platform
+import subprocess
+import zipfile
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from kvstudy import __version__
+from kvstudy.errors import ToolMissing
+from kvstudy.measure.generator import generator_path
+from kvstudy.measure.jdk import Jdk, find_jdk
+from kvstudy.plan.run_plan import Plan
+from kvstudy.project import jfr_converter_jar, loadgen_binary, profiler_library, service_jar
+
+
+@dataclass(frozen=True)
+class Artifacts:
+    """Paths of what a plan needs; each is known to exist. ``generators``: program by name."""
+
+    root: Path
+    jdk: Jdk
+    service_jar: Path
+    loadgen: Path
+    generators: dict[str, str]
+
+    @classmethod
+    def needed_by(cls, plan: Plan, root: Path) -> "Artifacts":
+        """ToolMissing names what is not there and the command that makes it, before anything is started."""
+        jdk = find_jdk()
+        wanted = [service_jar(root), jdk_tool(jdk, "jfr")]
+        if any(run.configuration.fill for run in plan.runs):
+            wanted.append(loadgen_binary(root))
+        if any(run.profile for run in plan.runs):
+            wanted += [profiler_library(root), jfr_converter_jar(root)]
+        for path in wanted:
+            if not path.is_file():
+                raise ToolMissing(f"not built: {path}", "kvstudy build")
+        names = sorted({run.configuration.generator for run in plan.runs})
+        found = cls(root, jdk, service_jar(root), loadgen_binary(root), {name: generator_path(name, loadgen_binary(root)) for name in names})
+        found.digests, found.versions, found.revision  # noqa: B018 – now, not when a build may have replaced them
+        return found
+
+    @cached_property
+    def service_digest(self) -> str:
+        """Of the jar's contents, not of its bytes: two builds of the same sources count as the same service."""
+        with zipfile.ZipFile(self.service_jar) as jar:
+            entries = sorted((entry.filename, entry.CRC) for entry in jar.infolist() if not entry.filename.startswith("META-INF/maven/"))
+        return hashlib.sha256(repr(entries).encode()).hexdigest()[:16]
+
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """By these a resumed measurement knows whether a sealed run was measured with the same programs."""
+        return {"service": self.service_digest} | {name: _digest(Path(path)) for name, path in self.generators.items()}
+
+    @cached_property
+    def revision(self) -> tuple[str, bool]:
+        """Git revision and whether tracked files differ from it; ``("unknown", True)`` outside a git repository."""
+        def git(*words: str) -> str | None:
+            try:
+                asked = subprocess.run(["git", "-C", str(self.root), *words], capture_output=True, text=True, timeout=30)
+            except OSError:
+                return None
+            return asked.stdout.strip() if asked.returncode == 0 else None
+        revision = git("rev-parse", "HEAD")
+        return (revision, git("status", "--porcelain") != "") if revision else ("unknown", True)
+
+    @cached_property
+    def versions(self) -> dict[str, str]:
+        """``tool_versions`` of run.json."""
+        versions = {"kvstudy": __version__, "python": platform.python_version(), "jdk": self.jdk.version}
+        for name, path in self.generators.items():
+            versions[name] = _version(path)
+        return versions
+
+
+def jdk_tool(jdk: Jdk, name: str) -> Path:
+    return Path(jdk.tool(name))
+
+
+def _version(program: str) -> str:
+    """The first line of ``-v``; wrk and wrk2 end with 1 there, and mean it."""
+    try:
+        asked = subprocess.run([program, "-v"], capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
+    lines = (asked.stdout or asked.stderr).strip().splitlines()
+    return lines[0].strip() if lines else "unknown"
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]

@@ -1,0 +1,182 @@
+"""What this machine lacks for measuring, each with the command that mends it. Starts nothing but version queries."""
+
+import os
+import platform
+import resource
+import shutil
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from kvstudy.errors import ToolMissing
+from kvstudy.measure.build import CARGO_HINT, MAVEN_HINT
+from kvstudy.measure.jdk import find_jdk
+from kvstudy.project import jfr_converter_jar, loadgen_binary, profiler_library, service_jar, work_root
+from kvstudy.units import format_bytes
+
+OK, WARN, MISSING = "ok", "warn", "missing"
+FREE_DISK_MIN_BYTES = 5 << 30
+FREE_MEMORY_MIN_BYTES = 2 << 30
+OPEN_FILES_MIN = 4096
+FOREIGN_CPU_MAX_SHARE = 0.10
+
+
+@dataclass(frozen=True)
+class Check:
+    """``verdict``: ok, warn (measuring works, with a limit that is said) or missing (something does not work); ``hint``: what to do."""
+
+    name: str
+    verdict: str
+    observed: str
+    hint: str | None = None
+
+
+def examine(root: Path) -> list[Check]:
+    """All checks, in the order in which a person would mend them. Takes about a second: other load is sampled."""
+    return [_python(), _jdk(), _program("maven", "mvn", MAVEN_HINT), _program("cargo", "cargo", CARGO_HINT), _c_compiler(), _git(),
+            *_built(root), _optional("wrk2", os.environ.get("WRK2", "wrk2"), "only for generator: wrk2; set WRK2 to its path"),
+            _optional("wrk", "wrk", "only for generator: wrk; apt-get install wrk"),
+            _optional("chromium", "chromium", "only for the tests of the pages; apt-get install chromium chromium-driver"),
+            *_perf_settings(), _cores(), _governor(), _memory(), _disk(root), _open_files(), _port(), _load()]
+
+
+def _python() -> Check:
+    version = platform.python_version()
+    return Check("python", OK if sys.version_info >= (3, 11) else MISSING, version, "python 3.11 or newer: apt-get install python3")
+
+
+def _jdk() -> Check:
+    try:
+        jdk = find_jdk()
+    except ToolMissing as missing:
+        return Check("jdk", MISSING, missing.message, missing.hint)
+    return Check("jdk", OK, f"{jdk.version} at {jdk.home}")
+
+
+def _program(name: str, command: str, hint: str) -> Check:
+    path = shutil.which(command)
+    return Check(name, OK, _version(path)) if path else Check(name, MISSING, "not on PATH", hint)
+
+
+def _optional(name: str, command: str, hint: str) -> Check:
+    path = shutil.which(command)
+    return Check(name, OK, path) if path else Check(name, OK, f"not here ({hint})")
+
+
+def _version(path: str) -> str:
+    try:
+        asked = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30)
+        return asked.stdout.strip().split("\n")[0].replace("\x1b[1m", "").replace("\x1b[m", "") or path
+    except (OSError, subprocess.TimeoutExpired):
+        return path
+
+
+def _c_compiler() -> Check:
+    path = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    hint = "loadgen compiles LuaJIT: apt-get install gcc libc6-dev make"
+    if not path:
+        return Check("c compiler", MISSING, "no cc, gcc or clang on PATH", hint)
+    if not shutil.which("make"):
+        return Check("c compiler", MISSING, f"{path}, but no make", hint)
+    return Check("c compiler", OK, path)
+
+
+def _git() -> Check:
+    path = shutil.which("git")
+    return Check("git", OK, _version(path)) if path else Check(
+        "git", WARN, "not on PATH: runs cannot record the revision they measured", "apt-get install git")
+
+
+def _built(root: Path) -> list[Check]:
+    return [Check(name, OK, str(path.relative_to(root))) if path.is_file()
+            else Check(name, MISSING, f"not built: {path.relative_to(root)}", "kvstudy build")
+            for name, path in (("service", service_jar(root)), ("loadgen", loadgen_binary(root)), ("async-profiler", profiler_library(root)),
+                               ("jfr converter", jfr_converter_jar(root)))]
+
+
+def _perf_settings() -> list[Check]:
+    checks = []
+    for name, wanted, consequence in (("perf_event_paranoid", 1, "profiles are sampled by timers and have no kernel frames"),
+                                      ("kptr_restrict", 0, "kernel frames in profiles have no names")):
+        value = _read_int(f"/proc/sys/kernel/{name}")
+        if value is None:
+            checks.append(Check(name, WARN, f"not on this system: {consequence}"))
+        elif value > wanted:
+            checks.append(Check(name, WARN, f"{value}: {consequence}", f"sudo sysctl kernel.{name}={wanted}"))
+        else:
+            checks.append(Check(name, OK, str(value)))
+    rate = _read_int("/proc/sys/kernel/perf_event_max_sample_rate")
+    if rate is not None and rate < 1000:
+        checks.append(Check("perf sample rate", WARN, f"{rate}/s: too low to profile (pyperf system tune does that)",
+                            "sudo sysctl kernel.perf_event_max_sample_rate=100000"))
+    return checks
+
+
+def _cores() -> Check:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if cores >= 4:
+        return Check("cores", OK, f"{cores}: service and generator get cores of their own")
+    return Check("cores", WARN, f"{cores}: service and generator share them, so they take time from each other",
+                 "4 or more cores; numbers from here compare with each other only")
+
+
+def _governor() -> Check:
+    path = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+    if not path.is_file():
+        return Check("cpu governor", OK, "not set by this system (usual in a virtual machine)")
+    governor = path.read_text().strip()
+    return Check("cpu governor", OK, governor) if governor == "performance" else Check(
+        "cpu governor", WARN, f"{governor}: the clock changes while measuring", "sudo cpupower frequency-set -g performance")
+
+
+def _memory() -> Check:
+    memory = psutil.virtual_memory()
+    observed = f"{format_bytes(memory.available)} free of {format_bytes(memory.total)}"
+    if memory.available < FREE_MEMORY_MIN_BYTES:
+        return Check("memory", WARN, observed, f"close other programs: {format_bytes(FREE_MEMORY_MIN_BYTES)} should be free")
+    if psutil.swap_memory().used > 256 << 20:
+        return Check("memory", WARN, f"{observed}; {format_bytes(psutil.swap_memory().used)} swapped out", "sudo swapoff -a")
+    return Check("memory", OK, observed)
+
+
+def _disk(root: Path) -> Check:
+    free = shutil.disk_usage(root).free
+    return Check("disk", OK, f"{format_bytes(free)} free at {work_root(root).parent}") if free >= FREE_DISK_MIN_BYTES else Check(
+        "disk", WARN, f"{format_bytes(free)} free at {root}", f"free some: {format_bytes(FREE_DISK_MIN_BYTES)} suffice for every experiment here")
+
+
+def _open_files() -> Check:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return Check("open files", OK, str(soft)) if soft >= OPEN_FILES_MIN else Check(
+        "open files", WARN, f"limit {soft}", f"ulimit -n {OPEN_FILES_MIN if hard == -1 else min(hard, OPEN_FILES_MIN)}")
+
+
+def _port() -> Check:
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            return Check("loopback", OK, f"127.0.0.1 gives ports ({server.getsockname()[1]})")
+    except OSError as error:
+        return Check("loopback", MISSING, f"no port on 127.0.0.1: {error}", "allow local connections for this user or container")
+
+
+def _load() -> Check:
+    busy = psutil.cpu_times_percent(interval=1.0)
+    share = 1 - busy.idle / 100
+    steal = getattr(busy, "steal", 0.0) / 100
+    if share <= FOREIGN_CPU_MAX_SHARE:
+        return Check("other load", OK, f"{share:.0%} of the cores busy")
+    users = sorted((process.info for process in psutil.process_iter(["name", "cpu_percent"]) if process.info["cpu_percent"]),
+                   key=lambda info: -info["cpu_percent"])[:3]
+    names = ", ".join(info["name"] for info in users) or "unknown"
+    return Check("other load", WARN, f"{share:.0%} of the cores busy, steal {steal:.0%}: {names}", "stop other programs before measuring")
+
+
+def _read_int(path: str) -> int | None:
+    try:
+        return int(Path(path).read_text())
+    except (OSError, ValueError):
+        return None

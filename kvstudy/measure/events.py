@@ -1,0 +1,90 @@
+"""JFR recording → events.json: GC pauses, safepoints and the store's own events, each with UTC start and duration.
+
+``jfr print --json`` of the JDK does the reading; it runs before sealing, so that analysis starts no process.
+"""
+
+import json
+import re
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kvstudy.errors import FormatError
+from kvstudy.measure.jdk import Jdk
+
+EVENT_NAMES = "jdk.GarbageCollection,jdk.GCPhasePause,jdk.SafepointBegin,jdk.SafepointEnd,jdk.ExecuteVMOperation,kv.*"
+NOT_ATTRIBUTES = frozenset({"startTime", "duration", "eventThread", "stackTrace"})
+PRINT_TIMEOUT_S = 120
+
+
+def events_of(recording: Path, jdk: Jdk) -> dict:
+    """``{"gc": […], "safepoints": […], "store": […]}``; FormatError when the recording cannot be read."""
+    try:
+        printed = subprocess.run([jdk.tool("jfr"), "print", "--json", "--events", EVENT_NAMES, str(recording)], capture_output=True, text=True,
+                                 timeout=PRINT_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        raise FormatError(str(recording), None, f"could not be printed within {PRINT_TIMEOUT_S} s") from None
+    try:
+        events = json.loads(printed.stdout)["recording"]["events"]
+    except (ValueError, KeyError):
+        raise FormatError(str(recording), None, f"not a readable recording: {(printed.stderr or printed.stdout).strip()[:200]}") from None
+    return sorted_events(events)
+
+
+def sorted_events(events: list[dict]) -> dict:
+    """From ``jfr print``'s events to ours, by start."""
+    events = sorted(events, key=lambda event: event["values"]["startTime"])
+    of_type: dict[str, list[dict]] = {}
+    for event in events:
+        of_type.setdefault(event["type"], []).append(event["values"])
+    causes = {values["gcId"]: values["cause"] for values in of_type.get("jdk.GarbageCollection", [])}
+    gc = [_event("gc_pause", values, {"gc_id": values["gcId"], "name": values["name"], "cause": causes.get(values["gcId"])})
+          for values in of_type.get("jdk.GCPhasePause", [])]
+    store = [_event(_snake_case(event["type"].removeprefix("kv.")), event["values"],
+                    {_snake_case(name): value for name, value in event["values"].items() if name not in NOT_ATTRIBUTES})
+             for event in events if event["type"].startswith("kv.")]
+    return {"gc": gc, "safepoints": _safepoints(of_type), "store": store}
+
+
+def _safepoints(of_type: dict[str, list[dict]]) -> list[dict]:
+    """One per safepoint, from the request to stop until the threads run again."""
+    ends = {values["safepointId"]: values for values in of_type.get("jdk.SafepointEnd", [])}
+    operations = {values["safepointId"]: values["operation"] for values in of_type.get("jdk.ExecuteVMOperation", []) if values["safepoint"]}
+    safepoints = []
+    for begin in of_type.get("jdk.SafepointBegin", []):
+        end = ends.get(begin["safepointId"])
+        if end is None:
+            continue  # the recording ended inside it
+        length_ms = (_epoch_ns(end["startTime"]) - _epoch_ns(begin["startTime"])) / 1e6 + _duration_ms(end["duration"])
+        event = _event("safepoint", begin, {"operation": operations.get(begin["safepointId"]),
+                                            "time_to_safepoint_ms": _duration_ms(begin["duration"])})
+        safepoints.append(event | {"duration_ms": round(length_ms, 6)})
+    return safepoints
+
+
+def _event(kind: str, values: dict, attributes: dict) -> dict:
+    return {"kind": kind, "start_utc": _utc_ms(values["startTime"]), "duration_ms": _duration_ms(values.get("duration")), "attributes": attributes}
+
+
+def _utc_ms(instant: str) -> str:
+    """``2026-11-20T20:21:08.968253979Z`` → the same to the microsecond, which is what Python's datetime keeps."""
+    return re.sub(r"(\.\d{6})\d*Z$", r"\1Z", instant)
+
+
+def _epoch_ns(instant: str) -> int:
+    seconds, _, fraction = instant.removesuffix("Z").partition(".")
+    return int(datetime.fromisoformat(seconds).replace(tzinfo=UTC).timestamp()) * 1_000_000_000 + int(fraction.ljust(9, "0")[:9] or 0)
+
+
+def _duration_ms(duration: str | None) -> float:
+    """ISO 8601 as jfr prints it: ``PT0.0034S``, ``PT1M2.5S``, also negative or absent (0)."""
+    match = re.fullmatch(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:(-?[\d.]+)S)?", duration or "PT0S")
+    if match is None:
+        return 0.0
+    hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    return round((hours * 3600 + minutes * 60 + seconds) * 1000, 6)
+
+
+def _snake_case(name: str) -> str:
+    """``WriteStall`` → ``write_stall``."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

@@ -1,0 +1,131 @@
+"""A whole experiment: its plan, run after run, resumed where it was interrupted.
+
+Runs are sealed one by one; what is sealed stays. With ``resume`` a sealed run is kept when everything that was asked for is the same
+(its identity), under the same label, with the same programs (their digests), and it was completed. A search runs its trials through the same door: see search_runs.py.
+"""
+
+import shutil
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kvstudy.errors import KvstudyError
+from kvstudy.measure.artifacts import Artifacts
+from kvstudy.measure.fill import Fills
+from kvstudy.measure.interrupt import interruptible
+from kvstudy.measure.progress import Progress
+from kvstudy.measure.run import Bench, Run
+from kvstudy.measure.search_runs import expected_runs, search_all, search_facts
+from kvstudy.measure.session import Session
+from kvstudy.plan.experiment import Experiment
+from kvstudy.plan.run_plan import FILL_OVERHEAD_S, FILL_RATE_RPS, Plan, PlannedRun, plan
+from kvstudy.plan.selection import selected
+from kvstudy.project import raw_root, work_root, workloads_root
+from kvstudy.record.run_folder import SealedRun, partial_runs, sealed_runs
+from kvstudy.units import format_bytes
+
+# When so many runs fail one after the other, the next ones will too.
+FAILURES_IN_A_ROW_MAX = 3
+
+
+@dataclass
+class Result:
+    """``sealed``: completed runs, measured now; ``kept``: those a resumed measurement found; ``failed``: sealed as failed;
+    ``found``: of a search, one line per configuration."""
+
+    experiment: str
+    planned: int
+    sealed: list[SealedRun] = field(default_factory=list)
+    kept: list[SealedRun] = field(default_factory=list)
+    failed: list[SealedRun] = field(default_factory=list)
+    found: list[str] = field(default_factory=list)
+
+    def summary(self) -> str:
+        words = [f"{len(self.sealed)} sealed"] + ([f"{len(self.kept)} kept"] if self.kept else [])
+        words += [f"{len(self.failed)} failed"] if self.failed else []
+        what = "trials" if self.found else "runs"
+        return "\n".join([f"{self.experiment}: {len(self.sealed) + len(self.kept) + len(self.failed)} {what}: {', '.join(words)}", *self.found])
+
+
+def execute(experiment: Experiment, root: Path, *, label: str = "", resume: bool = False, only: tuple[str, ...] = ()) -> Result:
+    """Measures; KvstudyError before anything is started when something is missing. Ctrl-C seals the current run as failed."""
+    whole = selected(plan(experiment), only)
+    artifacts = Artifacts.needed_by(whole, root)
+    _check_workloads(whole, root)
+    _check_disk(whole, root)
+    with interruptible(), Session(work_root(root)) as session:
+        _clear_up(session, root, experiment.name)
+        kept = _sealed_before(whole, artifacts, root, label) if resume else {}
+        result = Result(experiment.name, len(whole.runs), kept=list(kept.values()))
+        missing = [run for run in whole.runs if run.identity() not in kept]
+        if kept:
+            print(f"{len(kept)} of {len(whole.runs)} runs are sealed already and kept", file=sys.stderr)
+        fill_s = sum(fill["records"] / FILL_RATE_RPS + FILL_OVERHEAD_S for fill in Plan(experiment, missing).fills)
+        with Progress(missing if not experiment.search else expected_runs(whole), fill_s) as progress:
+            fills = Fills(work_root(root), workloads_root(root), artifacts, session.registered, progress.doing)
+            bench = Bench(root, label, artifacts, fills, session, progress, experiment.port, search_facts(experiment))
+            try:
+                if experiment.search:
+                    search_all(whole, bench, result, _sealed_with_these_programs(artifacts, root, experiment.name, label) if resume else {})
+                else:
+                    _run_all(missing, bench, result)
+            except KeyboardInterrupt:
+                print(f"{result.summary()}; the same command with --resume goes on from here", file=sys.stderr)
+                raise
+    return result
+
+
+def _clear_up(session: Session, root: Path, experiment: str) -> None:
+    """Says what a killed measurement left behind. Its stores are scratch and go; its unsealed runs may still tell their owner something."""
+    for pid in session.ended_orphans:
+        print(f"ended a process that an interrupted measurement had left behind: pid={pid}", file=sys.stderr)
+    shutil.rmtree(work_root(root) / "stores", ignore_errors=True)
+    for partial in partial_runs(raw_root(root) / experiment):
+        print(f"never sealed, so not data; delete it when it tells you nothing: {partial}", file=sys.stderr)
+
+
+def _run_all(runs: list[PlannedRun], bench: Bench, result: Result) -> None:
+    failures_in_a_row = 0
+    for planned in runs:
+        bench.progress.begin(planned)
+        run = Run(planned, bench).sealed()
+        outcome = run.facts["outcome"]
+        bench.progress.end(planned, outcome)
+        failures_in_a_row = failures_in_a_row + 1 if outcome != "completed" else 0
+        (result.sealed if outcome == "completed" else result.failed).append(run)
+        if failures_in_a_row == FAILURES_IN_A_ROW_MAX:
+            raise KvstudyError(f"{failures_in_a_row} runs in a row failed, the last one: {outcome.removeprefix('failed: ')}",
+                               f"see {run.path}; mend it and run the same command with --resume")
+
+
+def _sealed_before(whole: Plan, artifacts: Artifacts, root: Path, label: str) -> dict[str, SealedRun]:
+    """Of the runs asked for, those that are sealed already."""
+    asked = {run.identity() for run in whole.runs}
+    return {identity: run for identity, run in _sealed_with_these_programs(artifacts, root, whole.experiment.name, label).items() if identity in asked}
+
+
+def _sealed_with_these_programs(artifacts: Artifacts, root: Path, experiment: str, label: str) -> dict[str, SealedRun]:
+    """Completed runs of this experiment and label with the same programs, by identity; the newest where there are several."""
+    found = {}
+    for run in sealed_runs(raw_root(root) / experiment):
+        facts = run.facts
+        digests = facts.get("tool_digests", {})
+        same_programs = digests and all(artifacts.digests.get(name) == digests[name] for name in ("service", facts["generator"]))
+        if same_programs and facts["label"] == label and facts["outcome"] == "completed":
+            found[facts["identity"]] = run
+    return found
+
+
+def _check_workloads(whole: Plan, root: Path) -> None:
+    for name in sorted({run.configuration.workload for run in whole.runs}):
+        script = workloads_root(root) / f"{name}.lua"
+        if not script.is_file():
+            known = ", ".join(sorted(path.stem for path in workloads_root(root).glob("*.lua") if path.stem not in ("keyspace", "fill")))
+            raise KvstudyError(f"no such workload: {name}: {script}", f"workloads: {known}")
+
+
+def _check_disk(whole: Plan, root: Path) -> None:
+    free = shutil.disk_usage(root).free
+    if free < whole.disk_bytes:
+        raise KvstudyError(f"not enough disk: needed={format_bytes(whole.disk_bytes)} free={format_bytes(free)} at {root}",
+                           "free some space, or choose fewer records, a lower rate or a shorter duration")

@@ -1,0 +1,34 @@
+"""run.json: every parameter of a run with its unit, what it was measured with, when, and how it ended."""
+
+from kvstudy.measure.artifacts import Artifacts
+from kvstudy.measure.profiler import cpu_engine
+from kvstudy.plan.run_plan import PlannedRun
+from kvstudy.record.run_folder import SCHEMA_VERSION
+
+
+def run_facts(planned: PlannedRun, run_id: str, label: str, outcome: str, artifacts: Artifacts, phases: dict[str, dict[str, str]],
+              data_check: dict | None, search: dict) -> dict:
+    """``phases``: start and stop of each in UTC; ``data_check``: counts, or None where nothing was read back; ``search``: what a trial
+    of a search says about it."""
+    configuration = planned.configuration
+    revision, dirty = artifacts.revision
+    facts = {
+        "schema_version": SCHEMA_VERSION, "run_id": run_id, "experiment": configuration.experiment, "label": label,
+        "question": configuration.question, "outcome": outcome,
+        "workload": configuration.workload, "workload_args": configuration.workload_args, "method": configuration.method,
+        "server": configuration.server, "service": configuration.service, "jvm": configuration.jvm, "variant": configuration.variant,
+        "fill": configuration.fill, "pause": configuration.pause,
+        "generator": configuration.generator, "closed_loop": configuration.closed_loop, "arrivals": configuration.arrivals,
+        "spin": configuration.spin, "connections": configuration.connections, "threads": configuration.threads,
+        "offered_rate_rps": configuration.offered_rate_rps, "duration_s": configuration.duration_s, "warm_up_s": configuration.warm_up_s,
+        "timeout_s": configuration.timeout_s, "profile": list(planned.profile) if planned.profile else None,
+        "repeat": planned.repeat, "repeats": planned.repeats, "plan_index": planned.plan_index, "plan_size": planned.plan_size,
+        "seed": planned.seed, "identity": planned.identity(),
+        "revision": revision, "dirty": dirty, "tool_versions": artifacts.versions, "tool_digests": artifacts.digests,
+        "phases": phases, "data_check": data_check,
+    }
+    if planned.profile:
+        facts["profiler"] = {"cpu_engine": cpu_engine()}
+    if planned.purpose != "measure":
+        facts["search"] = {"purpose": planned.purpose, **search}
+    return facts

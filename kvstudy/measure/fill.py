@@ -1,0 +1,108 @@
+"""Filled stores: written once per content, checked, kept under data/work/fills, and restored by copy or reflink for each run.
+
+    data/work/fills/<digest>/store/        what the service wrote
+    data/work/fills/<digest>/filled.json   written last: without it the fill is not whole, and is made again
+"""
+
+import hashlib
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from kvstudy.errors import RunFailed
+from kvstudy.measure.artifacts import Artifacts
+from kvstudy.measure.generator import check_exit, script_arguments
+from kvstudy.measure.metrics import count_records, wait_for_rest
+from kvstudy.measure.process import OwnedProcess
+from kvstudy.measure.service import Service, service_command
+from kvstudy.plan.run_plan import Configuration, fill_identity
+
+FILL_CONNECTIONS = 16
+FILL_THREADS = 2
+FILL_JVM = ["-Xmx512m"]
+RECORDS_PER_S_MIN = 2000
+
+
+class Fills:
+    """``registered``: told of each process, see Session. ``doing``: told what goes on, for the progress bar."""
+
+    def __init__(self, work_root: Path, workloads: Path, artifacts: Artifacts, registered: Callable[[int, bool], None],
+                 doing: Callable[[str], None]):
+        self._root = work_root / "fills"
+        self._workloads = workloads
+        self._artifacts = artifacts
+        self._registered = registered
+        self._doing = doing
+
+    def folder(self, configuration: Configuration) -> Path:
+        identity = fill_identity(configuration) | {"service": self._artifacts.service_digest}
+        return self._root / hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
+
+    def restore(self, configuration: Configuration, store: Path) -> None:
+        """Makes ``store`` the filled one of this configuration, filling first where that was not done yet; else an empty folder."""
+        if configuration.fill is None:
+            store.mkdir(parents=True)
+            return
+        folder = self.folder(configuration)
+        if not (folder / "filled.json").is_file():
+            self._fill(configuration, folder)
+        store.parent.mkdir(parents=True, exist_ok=True)
+        copied = subprocess.run([*_copy_command(), str(folder / "store"), str(store)], capture_output=True, text=True)
+        if copied.returncode != 0:
+            raise RunFailed(f"filled store could not be restored: {copied.stderr.strip()[:300]}")
+
+    def _fill(self, configuration: Configuration, folder: Path) -> None:
+        """The service is started on an empty folder, written to, counted, left to come to rest, and stopped in order."""
+        self._doing(f"fill {configuration.fill['records']} records")
+        shutil.rmtree(folder, ignore_errors=True)
+        self._drop_fills_of_other_builds()
+        folder.mkdir(parents=True)
+        log = folder / "service.log"
+        records = configuration.fill["records"]
+        command = service_command(self._artifacts.jdk, self._artifacts.service_jar, replace(configuration, jvm=FILL_JVM), folder / "store", 0,
+                                  None, None, profiled=False)
+        service = Service(command, log, registered=self._registered)
+        try:
+            self._write(configuration, service, folder / "generator.log")
+            if not wait_for_rest(service):
+                raise RunFailed("filled store did not come to rest: flush or compaction still runs after 60 s")
+            found = count_records(service.url)
+        finally:
+            code = service.stop()
+        if found != records:
+            raise RunFailed(f"fill lost records: filled={records} found={found}")
+        if code != 0:
+            raise RunFailed(f"service did not stop in order after the fill: exit={code}: {service.last_words()}")
+        facts = fill_identity(configuration) | {"service": self._artifacts.service_digest, "found": found}
+        (folder / "filled.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+
+    def _write(self, configuration: Configuration, service: Service, log: Path) -> None:
+        records = configuration.fill["records"]
+        writer = replace(configuration, threads=FILL_THREADS,
+                         workload_args={key: value for key, value in configuration.fill.items() if key != "records"} | {"key_count": records})
+        length_s = 60 + records // RECORDS_PER_S_MIN
+        argv = [str(self._artifacts.loadgen), "--closed", "-c", str(FILL_CONNECTIONS), "-t", str(FILL_THREADS), "-d", f"{length_s}s",
+                "--warmup", "1ms", "--expect", "201,200", "--timeout", "30s", "-s", str(self._workloads / "fill.lua"), service.url, "--",
+                *script_arguments(writer, seed=1)]
+        generator = OwnedProcess(argv, stderr_path=log, registered=self._registered)
+        try:
+            while not generator.wait(0.1):
+                service.check_alive("fill")
+        finally:
+            code = generator.stop(timeout_s=2)
+        check_exit("loadgen", code, log)
+
+    def _drop_fills_of_other_builds(self) -> None:
+        """They would never be restored again."""
+        for marker in self._root.glob("*/filled.json"):
+            if json.loads(marker.read_text(encoding="utf-8")).get("service") != self._artifacts.service_digest:
+                shutil.rmtree(marker.parent, ignore_errors=True)
+
+
+def _copy_command() -> list[str]:
+    """GNU cp shares blocks where the file system can (XFS, Btrfs); elsewhere it copies."""
+    version = subprocess.run(["cp", "--version"], capture_output=True, text=True)
+    return ["cp", "-a", "--reflink=auto"] if "GNU" in version.stdout else ["cp", "-a"]

@@ -1,0 +1,91 @@
+"""The load generators' command lines: loadgen, a real wrk2 and wrk, and how each one's end is to be read.
+
+loadgen keeps a warm-up apart by itself. wrk and wrk2 do not: they get a process of their own to warm up with, and what is measured
+is the second one.
+"""
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from kvstudy.errors import RunFailed, ToolMissing
+from kvstudy.plan.run_plan import Configuration
+from kvstudy.units import duration_argument
+
+EXPECTED_STATUSES = {"PUT": "201", "GET": "200", "MIXED": "200,201", "DELETE": "202"}
+# loadgen's exit codes that still mean a whole measurement: 3, there were unexpected answers; 4, it was late. Validity judges both.
+_MEASURED_EXITS = {"loadgen": (0, 3, 4), "wrk2": (0,), "wrk": (0,)}
+
+
+@dataclass(frozen=True)
+class GeneratorCommand:
+    """``argv`` and the environment variables set for it. ``measures_from_s``: when, after its start, the measured window begins."""
+
+    argv: list[str]
+    environment: dict[str, str]
+    measures_from_s: float
+    length_s: float
+
+
+def generator_path(name: str, loadgen: Path) -> str:
+    """The program; ToolMissing says how to get it. WRK2 names a wrk2 that is not on PATH."""
+    if name == "loadgen":
+        if not loadgen.is_file():
+            raise ToolMissing(f"loadgen is not built: {loadgen}", "kvstudy build")
+        return str(loadgen)
+    asked = os.environ.get("WRK2", "wrk2") if name == "wrk2" else "wrk"
+    path = shutil.which(asked)
+    if path is None:
+        raise ToolMissing(f"no {name}: {asked} is not on PATH",
+                          "set WRK2 to the path of your wrk2" if name == "wrk2" else "apt-get install wrk")
+    return path
+
+
+def generator_commands(program: str, configuration: Configuration, url: str, script: Path, seed: int, *, json: Path, hlog: Path,
+                       cores: list[int] | None) -> list[GeneratorCommand]:
+    """What to run one after the other; the last one is the measurement."""
+    words = script_arguments(configuration, seed)
+    target = ["-s", str(script), "--timeout", duration_argument(configuration.timeout_s), url, "--", *words]
+    size = ["-c", str(configuration.connections), "-t", str(configuration.threads)]
+    rate = [] if configuration.closed_loop else ["-R", f"{configuration.offered_rate_rps:g}"]
+    environment = {"LUA_PATH": f"{script.parent}/?.lua;;"}
+    if configuration.generator == "loadgen":
+        own = ["--warmup", duration_argument(configuration.warm_up_s), "--json", str(json), "--hlog", str(hlog), "--seed", str(seed),
+               "--expect", expected_statuses(configuration), "--spin", configuration.spin]
+        own += ["--closed"] if configuration.closed_loop else ["--arrivals", configuration.arrivals]
+        own += ["--pin", ",".join(map(str, cores))] if cores else []
+        argv = [program, *size, "-d", duration_argument(configuration.duration_s), *rate, "-L", *own, *target]
+        return [GeneratorCommand(argv, {}, configuration.warm_up_s, configuration.duration_s)]
+    latency = ["-U"] if configuration.generator == "wrk2" else ["--latency"]
+    return [GeneratorCommand([program, *size, "-d", _whole_seconds(length_s), *rate, *latency, *target], environment, 0.0, length_s)
+            for length_s in (configuration.warm_up_s, configuration.measured_s)]
+
+
+def expected_statuses(configuration: Configuration) -> str:
+    """What --expect is given: the statuses that the HTTP contract has for this workload. The empty server answers 200 to all."""
+    if configuration.server == "empty":
+        return "200"
+    if configuration.workload == "missing_get":
+        return "404"
+    absent_is_fine = configuration.method == "MIXED" and configuration.fill is None
+    return EXPECTED_STATUSES[configuration.method] + (",404" if absent_is_fine else "")
+
+
+def script_arguments(configuration: Configuration, seed: int) -> list[str]:
+    """The ``key=value`` words behind ``--``."""
+    arguments = {**configuration.workload_args, "threads": configuration.threads, "seed": seed}
+    return [f"{name}={value}" for name, value in arguments.items()]
+
+
+def check_exit(generator: str, code: int, stderr: Path) -> None:
+    """RunFailed when the generator's exit code means that it did not measure."""
+    if code not in _MEASURED_EXITS[generator]:
+        lines = [line for line in stderr.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+        how = f"signal {-code}" if code < 0 else f"exit {code}"
+        raise RunFailed(f"generator failed: {how}: {lines[-1].strip()[:300] if lines else 'it said nothing'}")
+
+
+def _whole_seconds(seconds: float) -> str:
+    """wrk and wrk2 take whole seconds only; a shorter warm-up becomes one second."""
+    return f"{max(1, round(seconds))}s"

@@ -1,0 +1,120 @@
+"""A child process that cannot outlive its run: its own process group, ended orderly, then by force.
+
+Its own group, so that Ctrl-C in a terminal or a notebook reaches kvstudy alone, which then ends its children in order and seals the run.
+Where Linux offers it, the child also gets SIGTERM when its creator dies without a word (SIGKILL, a notebook kernel shut down): ``setpriv``
+asks the kernel for that and becomes the program, so that pid and exit code are the program's.
+"""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+from kvstudy.measure.interrupt import shielded
+
+ORDERLY_STOP_TIMEOUT_S = 20.0
+
+
+class OwnedProcess:
+    """``argv`` runs in its own session. ``registered`` is told the pid at start and at the end, so that a crash leaves a trace."""
+
+    def __init__(self, argv: list[str], *, stdout: int = subprocess.DEVNULL, stderr_path: Path, cores: list[int] | None = None,
+                 environment: dict[str, str] | None = None, registered: Callable[[int, bool], None] | None = None):
+        self.argv = argv
+        self._registered = registered or (lambda _pid, _alive: None)
+        # An interrupt waits until the pid is noted: whoever catches it can then end the child.
+        with shielded():
+            with stderr_path.open("ab") as stderr, _affinity(cores):
+                self._process = subprocess.Popen([*_until_creator_dies(), *argv], stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, env=environment,
+                                                 start_new_session=True)
+            self._registered(self.pid, True)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def stdout(self):
+        return self._process.stdout
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs; negative: the signal that ended it."""
+        return self._process.poll()
+
+    def stop(self, timeout_s: float = ORDERLY_STOP_TIMEOUT_S) -> int:
+        """SIGTERM, then SIGKILL to the whole group when it does not end in time. Returns the exit code; safe to call again."""
+        if self.exit_code is None:
+            self._signal(signal.SIGCONT)
+            self._signal(signal.SIGTERM)
+            try:
+                self._process.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                pass
+        self._signal(signal.SIGKILL)  # also what the process itself left behind in its group
+        code = self._process.wait()
+        if self._process.stdout:
+            self._process.stdout.close()
+        self._registered(self.pid, False)
+        return code
+
+    def send(self, number: signal.Signals) -> None:
+        self._signal(number)
+
+    def wait(self, timeout_s: float) -> bool:
+        """True when it has ended within the time."""
+        try:
+            self._process.wait(timeout_s)
+            return True
+        except subprocess.TimeoutExpired:
+            return False
+
+    def _signal(self, number: signal.Signals) -> None:
+        try:
+            os.killpg(self.pid, number)
+        except (ProcessLookupError, PermissionError):
+            pass
+
+
+def command_text(argv: list[str], environment: dict[str, str]) -> str:
+    """What service.cmd and generator.cmd hold: one argument per line, then the environment variables that were set for it."""
+    lines = [*argv, "", *(f"{name}={value}" for name, value in sorted(environment.items()))]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+@cache
+def _until_creator_dies() -> list[str]:
+    """The words before a command that tie its life to ours; none where util-linux's setpriv is missing or too old."""
+    words = ["setpriv", "--pdeathsig", "TERM", "--"]
+    try:
+        return words if subprocess.run([*words, "true"], capture_output=True).returncode == 0 else []
+    except OSError:
+        return []
+
+
+def wait_until(condition: Callable[[], bool], timeout_s: float, step_s: float = 0.05) -> bool:
+    """Polls; False when the time is over first."""
+    end = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() >= end:
+            return False
+        time.sleep(step_s)
+    return True
+
+
+@contextmanager
+def _affinity(cores: list[int] | None) -> Iterator[None]:
+    """A child takes its creator's affinity: set for the moment of its creation, so that not one of its threads starts elsewhere."""
+    if cores is None or not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

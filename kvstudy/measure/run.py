@@ -1,0 +1,252 @@
+"""One run, from an empty folder to a sealed one: launch, warm up, measure, check, stop, convert, seal.
+
+Whatever happens (a service that dies, a generator that fails, Ctrl-C in any phase), the processes are ended first, then the folder is
+sealed with the outcome ``failed: why``; only a disk that is full leaves a ``.partial`` behind.
+"""
+
+import os
+import shutil
+import time
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from signal import SIGCONT, SIGSTOP
+
+from kvstudy.errors import KvstudyError, RunFailed
+from kvstudy.measure import machine
+from kvstudy.measure.artifacts import Artifacts
+from kvstudy.measure.data_check import check_data
+from kvstudy.measure.events import events_of
+from kvstudy.measure.facts import run_facts
+from kvstudy.measure.fill import Fills
+from kvstudy.measure.generator import GeneratorCommand, check_exit, generator_commands
+from kvstudy.measure.interrupt import shielded
+from kvstudy.measure.metrics import kv_metrics, wait_for_rest
+from kvstudy.measure.outcome import Answers, answers_of
+from kvstudy.measure.pinning import Pinning, pinning
+from kvstudy.measure.process import OwnedProcess, command_text
+from kvstudy.measure.profiler import Profiler
+from kvstudy.measure.progress import Progress
+from kvstudy.measure.sampler import Sampler
+from kvstudy.measure.service import Service, service_command
+from kvstudy.measure.session import Session
+from kvstudy.plan.run_plan import PlannedRun
+from kvstudy.project import jfr_converter_jar, profiler_library, raw_root, work_root, workloads_root
+from kvstudy.record.run_folder import RunWriter, SealedRun
+
+POLL_S = 0.02
+# Attaching takes about this long; begun so much before the window, the profiler runs when the window begins.
+PROFILER_LEAD_S = 0.5
+# How long after its planned end a generator may take: it waits for answers in flight up to its timeout.
+GENERATOR_GRACE_S = 10.0
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What all runs of a measurement share."""
+
+    root: Path
+    label: str
+    artifacts: Artifacts
+    fills: Fills
+    session: Session
+    progress: Progress
+    port: int = 0
+    search_facts: dict = field(default_factory=dict)
+
+
+class Run:
+    """``Run(planned, bench).sealed()`` measures and seals; raises KeyboardInterrupt after sealing when interrupted."""
+
+    def __init__(self, planned: PlannedRun, bench: Bench):
+        self._planned = planned
+        self._configuration = planned.configuration
+        self._bench = bench
+        self._phases: dict[str, dict[str, str]] = {}
+        self._phase = "launch"
+        self._machine = dict(machine.fixed_facts())
+        self._data_check: dict | None = None
+        self._pinning: Pinning = pinning(self._configuration.threads)
+
+    def sealed(self) -> SealedRun:
+        folder = self._new_folder()
+        store = work_root(self._bench.root) / "stores" / folder.run_id
+        outcome, interrupted, bug = "completed", False, None
+        try:
+            self._measured(folder, store)
+        except KeyboardInterrupt:
+            outcome, interrupted = f"failed: interrupted during {self._phase}", True
+        except KvstudyError as error:
+            outcome = f"failed: {error.message}"
+        except Exception as error:
+            outcome, bug = f"failed: {type(error).__name__}: {error}", error
+        with shielded():
+            self._bench.session.end_children()
+            self._drop_what_is_not_kept(folder)
+            self._bench.progress.doing("seal")
+            folder.write_json("machine.json", self._machine)
+            bench = self._bench
+            folder.write_json("run.json", run_facts(self._planned, folder.run_id, bench.label, outcome, bench.artifacts, self._phases,
+                                                    self._data_check, bench.search_facts))
+            run = folder.seal()
+            shutil.rmtree(store, ignore_errors=True)
+        if interrupted:
+            raise KeyboardInterrupt
+        if bug is not None:
+            raise bug
+        return run
+
+    def _new_folder(self) -> RunWriter:
+        """Run ids count seconds; a run that failed within one leaves its second to it."""
+        root = raw_root(self._bench.root)
+        while True:
+            run_id = self._planned.name(datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ"))
+            taken = [root / self._configuration.experiment / (run_id + suffix) for suffix in ("", ".partial")]
+            if not any(path.exists() for path in taken):
+                return RunWriter.create(root, self._configuration.experiment, run_id)
+            time.sleep(0.1)
+
+    def _measured(self, folder: RunWriter, store: Path) -> None:
+        configuration, bench = self._configuration, self._bench
+        with self._in_phase("fill" if configuration.fill else "launch"):
+            bench.fills.restore(configuration, store)
+        self._machine |= machine.disk_facts(store) | {"load_before": machine.load_now(), "pinning": self._pinning.reason}
+        with self._in_phase("launch"):
+            service = self._launch(folder, store)
+        try:
+            answers = self._load(folder, service)
+            with self._in_phase("check"):
+                service.check_alive("check")
+                self._check(service, answers)
+        finally:
+            with shielded(), self._in_phase("stop", changes_outcome=False):
+                code = service.stop(timeout_s=20.0)
+        if code not in ((0, 143) if configuration.server == "empty" else (0,)):
+            raise RunFailed(f"service did not stop in order: exit={code}: {service.last_words()}")
+        folder.write_json("events.json", events_of(folder.path("service.jfr"), bench.artifacts.jdk))
+        if self._planned.profile:
+            self._profiler().convert(folder.path("profile.jfr"), self._planned.profile, folder.path("x").parent)
+
+    def _launch(self, folder: RunWriter, store: Path) -> Service:
+        bench, configuration = self._bench, self._configuration
+        command = service_command(bench.artifacts.jdk, bench.artifacts.service_jar, configuration, store, bench.port, folder.path("gc.log"),
+                                  folder.path("service.jfr"), profiled=self._planned.profile is not None)
+        folder.write_text("service.cmd", command_text(command, {}))
+        service = Service(command, folder.path("service.log"), self._pinning.service, bench.session.registered)
+        if configuration.fill and not wait_for_rest(service):
+            service.stop()
+            raise RunFailed("restored store did not come to rest: flush or compaction still runs after 60 s")
+        return service
+
+    def _load(self, folder: RunWriter, service: Service) -> Answers:
+        configuration, bench = self._configuration, self._bench
+        commands = generator_commands(bench.artifacts.generators[configuration.generator], configuration, service.url,
+                                      workloads_root(bench.root) / f"{configuration.workload}.lua", self._planned.seed,
+                                      json=folder.path("generator.json"), hlog=folder.path("latency.hlog"), cores=self._pinning.generator)
+        folder.write_text("generator.cmd", "\n".join(command_text(command.argv, command.environment) for command in commands))
+        for command in commands[:-1]:
+            with self._in_phase("warm_up"):
+                self._generate(folder, service, command, measured=False)
+        self._generate(folder, service, commands[-1], measured=True)
+        answers = answers_of(configuration, folder.path("generator.json"), folder.path("generator.txt"))
+        if answers.window_start_utc:
+            begin = datetime.fromisoformat(answers.window_start_utc)
+            self._phases["warm_up"]["stop_utc"] = _utc(begin)
+            self._phases["measure"] = _phase(begin, begin + timedelta(seconds=configuration.measured_s))
+        return answers
+
+    def _generate(self, folder: RunWriter, service: Service, command: GeneratorCommand, measured: bool) -> None:
+        """Runs a generator to its end, with the sampler, and with profiler and pause at their times when it is the measured one."""
+        environment = os.environ | command.environment
+        stderr = folder.path("generator.log")
+        with folder.path("generator.txt").open("wb") as text:
+            start, start_utc = time.monotonic(), datetime.now(UTC)
+            generator = OwnedProcess(command.argv, stdout=text.fileno(), stderr_path=stderr, cores=self._pinning.generator,
+                                     environment=environment, registered=self._bench.session.registered)
+        window = start + command.measures_from_s
+        sampler = Sampler(service.pid, generator.pid, window, folder.path("process.csv"), folder.path("store.csv"),
+                          lambda: kv_metrics(service)) if measured else None
+        agenda = self._agenda(folder, service, window, start + command.length_s) if measured else []
+        if sampler:
+            sampler.start()
+        self._phase = "warm_up" if start < window or not measured else "measure"
+        self._bench.progress.doing(self._phase)
+        try:
+            while generator.exit_code is None:
+                time.sleep(POLL_S)  # not wait(POLL_S), which wakes up five times as often on the cores that are measured
+                now = time.monotonic()
+                if measured and self._phase == "warm_up" and now >= window:
+                    self._phase = "measure"
+                    self._bench.progress.doing("measure")
+                while agenda and now >= agenda[0][0]:
+                    agenda.pop(0)[1]()
+                service.check_alive(self._phase)
+                if now > start + command.length_s + self._configuration.timeout_s + GENERATOR_GRACE_S:
+                    raise RunFailed(f"generator did not end: planned={command.length_s:g}s waited={now - start:.0f}s")
+                self._bench.progress.tick()
+            for _, action in agenda:
+                action()
+        finally:
+            with shielded():
+                code = generator.stop(timeout_s=1.0)
+                if sampler:
+                    self._machine["load_during"] = machine.load_during(sampler.stop())
+        service.check_alive(self._phase)
+        check_exit(self._configuration.generator, code, stderr)
+        if (lasted := time.monotonic() - start) < command.length_s * 0.95:
+            raise RunFailed(f"generator ended too early: planned={command.length_s:g}s lasted={lasted:.1f}s")
+        if measured:
+            begin = start_utc + timedelta(seconds=command.measures_from_s)
+            if command.measures_from_s > 0:
+                self._phases["warm_up"] = _phase(start_utc, begin)
+            self._phases["measure"] = _phase(begin, start_utc + timedelta(seconds=command.length_s))
+
+    def _agenda(self, folder: RunWriter, service: Service, window: float, end: float) -> list[tuple[float, object]]:
+        """What has to be done to the service while it is measured, by time."""
+        agenda = []
+        if self._planned.profile:
+            profiler, events, recording = self._profiler(), self._planned.profile, folder.path("profile.jfr").resolve()
+            agenda.append((window - PROFILER_LEAD_S, lambda: profiler.start(service.pid, events, recording)))
+            agenda.append((end, lambda: profiler.stop(service.pid, recording)))
+        pause = self._configuration.pause
+        if pause:
+            agenda.append((window + pause["at"], lambda: service.send(SIGSTOP)))
+            agenda.append((window + pause["at"] + pause["length"], lambda: service.send(SIGCONT)))
+        return sorted(agenda, key=lambda entry: entry[0])
+
+    def _check(self, service: Service, answers: Answers) -> None:
+        if self._configuration.server == "empty":
+            return
+        check = check_data(service.url, self._configuration, answers.acknowledged, answers.lost, self._planned.seed)
+        self._data_check = asdict(check) if check else None
+
+    def _profiler(self) -> Profiler:
+        return Profiler(self._bench.artifacts.jdk, profiler_library(self._bench.root), jfr_converter_jar(self._bench.root))
+
+    def _drop_what_is_not_kept(self, folder: RunWriter) -> None:
+        """The recording has become events.json; a generator's log that says nothing says nothing."""
+        folder.remove("service.jfr")
+        log = folder.path("generator.log")
+        if log.is_file() and log.stat().st_size == 0:
+            folder.remove("generator.log")
+
+    @contextmanager
+    def _in_phase(self, name: str, changes_outcome: bool = True):
+        """Notes start and stop; ``changes_outcome``: a failure from here on is reported as one of this phase."""
+        if changes_outcome:
+            self._phase = name
+        self._bench.progress.doing(name)
+        start = datetime.now(UTC)
+        try:
+            yield
+        finally:
+            self._phases[name] = _phase(start, datetime.now(UTC))
+
+
+def _phase(start: datetime, stop: datetime) -> dict[str, str]:
+    return {"start_utc": _utc(start), "stop_utc": _utc(stop)}
+
+
+def _utc(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

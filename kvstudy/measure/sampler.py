@@ -1,0 +1,192 @@
+"""process.csv and store.csv: once a second, what service, generator and machine did in that second, and the store's counters.
+
+``second`` counts from the start of the measured window; seconds of the warm-up are negative. CPU, bytes and switches are those of the
+second, not totals; shares are of all cores; the store's columns are the counters as /metrics has them.
+"""
+
+import csv
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from kvstudy.errors import KvstudyError
+
+PROCESS_COLUMNS = (
+    "second", "interval_s", "service_cpu_s", "generator_cpu_s", "harness_cpu_s", "service_rss_bytes", "generator_rss_bytes",
+    "service_read_bytes", "service_written_bytes", "service_switches_voluntary", "service_switches_involuntary", "service_threads",
+    "busy_share", "steal_share", "foreign_cpu_share", "throttled_s",
+)
+CGROUP_CPU = Path("/sys/fs/cgroup/cpu.stat")
+
+
+@dataclass(frozen=True)
+class _Reading:
+    at: float
+    service_cpu_s: float
+    generator_cpu_s: float
+    harness_cpu_s: float
+    read_bytes: int
+    written_bytes: int
+    voluntary: int
+    involuntary: int
+    busy_s: float
+    steal_s: float
+    throttled_s: float
+
+
+class Sampler:
+    """``start`` when the generator starts, ``stop`` when it has ended; a thread of its own, which costs about 2 ms of CPU a second.
+
+    ``start_of_window``: ``time.monotonic()`` at which the measured window begins. ``store_metrics``: what to ask for store.csv.
+    """
+
+    def __init__(self, service_pid: int, generator_pid: int, start_of_window: float, process_csv: Path, store_csv: Path,
+                 store_metrics: Callable[[], dict[str, float]]):
+        self._service = psutil.Process(service_pid)
+        self._generator = psutil.Process(generator_pid)
+        self._generator_used_s = 0.0
+        self._harness = psutil.Process()
+        self._start_of_window = start_of_window
+        self._paths = process_csv, store_csv
+        self._store_metrics = store_metrics
+        self._rows: list[dict] = []
+        self._store_rows: list[dict[str, float]] = []
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True, name="sampler")
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> list[dict]:
+        """Writes both files; store.csv only where the service has such counters. Returns the rows of process.csv."""
+        self._over.set()
+        self._thread.join()
+        _write(self._paths[0], PROCESS_COLUMNS, self._rows)
+        if self._store_rows:
+            columns = dict.fromkeys(name for row in self._store_rows for name in row)
+            _write(self._paths[1], tuple(columns), self._store_rows)
+        return self._rows
+
+    def _run(self) -> None:
+        """Ticks on whole seconds of the measured window, so that a row is one of its seconds."""
+        before = self._read()
+        second = -int(max(0.0, self._start_of_window - time.monotonic())) - 1
+        while True:
+            second += 1
+            if self._over.wait(max(0.0, self._start_of_window + second - time.monotonic())):
+                return
+            now = self._read()
+            if before is not None and now is not None and now.at - before.at > 0.2:
+                self._rows.append(self._row(second - 1, before, now))
+                self._ask_store(second - 1)
+            before = now
+
+    def _ask_store(self, second: int) -> None:
+        try:
+            counters = self._store_metrics()
+        except KvstudyError:
+            return  # the service died or is stopped: the run says so itself; a missing second shows as a gap
+        if counters:
+            self._store_rows.append({"second": second, **counters})
+
+    def _row(self, second: int, before: _Reading, now: _Reading) -> dict:
+        interval_s = now.at - before.at
+        capacity_s = interval_s * (psutil.cpu_count() or 1)
+        ours_s = sum(getattr(now, name) - getattr(before, name) for name in ("service_cpu_s", "generator_cpu_s", "harness_cpu_s"))
+        busy_s = now.busy_s - before.busy_s
+        memory = _rss_bytes(self._service), _rss_bytes(self._generator)
+        values = (
+            second, interval_s, now.service_cpu_s - before.service_cpu_s, now.generator_cpu_s - before.generator_cpu_s,
+            now.harness_cpu_s - before.harness_cpu_s, *memory, now.read_bytes - before.read_bytes, now.written_bytes - before.written_bytes,
+            max(0, now.voluntary - before.voluntary), max(0, now.involuntary - before.involuntary), _threads(self._service), busy_s / capacity_s,
+            (now.steal_s - before.steal_s) / capacity_s, max(0.0, busy_s - ours_s) / capacity_s, now.throttled_s - before.throttled_s,
+        )
+        return {name: round(value, 6) if isinstance(value, float) else value for name, value in zip(PROCESS_COLUMNS, values, strict=True)}
+
+    def _read(self) -> _Reading | None:
+        """None once the service has ended. A generator that has ended keeps what it used."""
+        try:
+            with self._service.oneshot():
+                times, written = self._service.cpu_times(), _io_bytes(self._service)
+        except psutil.Error:
+            return None
+        machine = machine_times()
+        harness = self._harness.cpu_times()
+        return _Reading(time.monotonic(), times.user + times.system, self._generator_cpu_s(), harness.user + harness.system, *written,
+                        *_context_switches(self._service.pid), *machine, throttled_s())
+
+    def _generator_cpu_s(self) -> float:
+        try:
+            times = self._generator.cpu_times()
+            self._generator_used_s = times.user + times.system
+        except psutil.Error:
+            pass
+        return self._generator_used_s
+
+
+def machine_times() -> tuple[float, float]:
+    """Seconds that the cores were busy for this machine, and seconds stolen by its host, both summed over cores since boot."""
+    times = psutil.cpu_times()
+    steal = getattr(times, "steal", 0.0)
+    waiting = times.idle + getattr(times, "iowait", 0.0)
+    guest = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)  # already inside user and nice
+    return sum(times) - waiting - steal - guest, steal
+
+
+def throttled_s() -> float:
+    """Seconds this cgroup was kept off the cores by its CPU quota, since it exists; 0 where there is none."""
+    try:
+        for line in CGROUP_CPU.read_text(encoding="ascii").splitlines():
+            name, _, value = line.partition(" ")
+            if name == "throttled_usec":
+                return int(value) / 1e6
+    except OSError:
+        pass
+    return 0.0
+
+
+def _io_bytes(process: psutil.Process) -> tuple[int, int]:
+    try:
+        counters = process.io_counters()
+    except (psutil.Error, AttributeError):
+        return 0, 0
+    return counters.read_bytes, counters.write_bytes
+
+
+def _context_switches(pid: int) -> tuple[int, int]:
+    """Voluntary and involuntary ones of all threads: what the kernel gives for a process is its first thread's alone."""
+    voluntary = involuntary = 0
+    for status in Path(f"/proc/{pid}/task").glob("*/status"):
+        try:
+            text = status.read_text(encoding="ascii", errors="replace")
+        except OSError:
+            continue  # the thread has ended
+        counts = dict(line.split(":", 1) for line in text.splitlines() if "ctxt_switches" in line)
+        voluntary += int(counts.get("voluntary_ctxt_switches", 0))
+        involuntary += int(counts.get("nonvoluntary_ctxt_switches", 0))
+    return voluntary, involuntary
+
+
+def _rss_bytes(process: psutil.Process) -> int:
+    try:
+        return process.memory_info().rss
+    except psutil.Error:
+        return 0
+
+
+def _threads(process: psutil.Process) -> int:
+    try:
+        return process.num_threads()
+    except psutil.Error:
+        return 0
+
+
+def _write(path: Path, columns: tuple[str, ...], rows: list[dict]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns, restval="")
+        writer.writeheader()
+        writer.writerows(rows)

@@ -1,0 +1,72 @@
+"""A search for the stable rate with real runs: each trial is a run of its own, on a fresh service, sealed like any other.
+
+A resumed search asks for the same trials in the same order (a rate's first, second, … one), finds them sealed and goes on behind them; a trial that said nothing is run again.
+"""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kvstudy.measure.run import Bench, Run
+from kvstudy.plan.experiment import Experiment
+from kvstudy.plan.objective import Answer, Search
+from kvstudy.plan.run_plan import Configuration, Plan, PlannedRun, lines_of
+from kvstudy.plan.search import expected_trials, search_stable_rate
+from kvstudy.record.run_folder import SealedRun
+
+if TYPE_CHECKING:
+    from kvstudy.measure.execute import Result
+
+
+def search_facts(experiment: Experiment) -> dict:
+    """What run.json of every trial says about the search that it belongs to."""
+    search = experiment.search
+    if search is None:
+        return {}
+    return {"method": search.method, "objective": search.objective.model_dump(exclude_none=True), "precision": search.precision,
+            "lowest_rate_rps": search.lowest_rate, "highest_rate_rps": search.highest_rate, "confirmations": search.confirmations}
+
+
+def expected_runs(plan: Plan) -> list[PlannedRun]:
+    """About the trials that the searches will take, for the progress bar."""
+    return [run for run in lines_of(plan) for _ in range(expected_trials(plan.experiment.search))]
+
+
+def search_all(plan: Plan, bench: Bench, result: "Result", sealed_before: dict[str, SealedRun]) -> None:
+    """One search per configuration; what each found goes to ``result.found``."""
+    for run in lines_of(plan):
+        found = search_stable_rate(plan.experiment.search, _Trials(run, plan.experiment.search, bench, result, sealed_before).measure)
+        line = run.configuration.summary().replace(f" {run.configuration.offered_rate_rps:g}/s", "")
+        result.found.append(f"  {line}: {found.interval()}, {len(found.trials)} trials")
+
+
+class _Trials:
+    """Runs the trials of one configuration and judges them by the objective."""
+
+    def __init__(self, line: PlannedRun, search: Search, bench: Bench, result: "Result", sealed_before: dict[str, SealedRun]):
+        self._line, self._search, self._bench, self._result, self._sealed_before = line, search, bench, result, sealed_before
+        self._asked: Counter[tuple[float, str]] = Counter()
+
+    def measure(self, rate_rps: float, purpose: str) -> tuple[Answer, str]:
+        rate_rps = round(rate_rps, 3)
+        self._asked[rate_rps, purpose] += 1
+        configuration: Configuration = replace(self._line.configuration, offered_rate_rps=rate_rps)
+        attempt = self._asked[rate_rps, purpose]
+        planned = PlannedRun(configuration, attempt, max(attempt, self._search.confirmations if purpose == "confirm" else 1),
+                             self._line.seed + attempt - 1, plan_index=sum(self._asked.values()) - 1,
+                             plan_size=self._search.trials_max + self._search.confirmations, purpose=purpose)
+        run = self._sealed_before.get(planned.identity())
+        if run is not None and self._answer(run)[0] is not Answer.UNKNOWN:
+            self._result.kept.append(run)
+            return self._answer(run)
+        self._bench.progress.begin(planned)
+        run = Run(planned, self._bench).sealed()
+        answer, note = self._answer(run)
+        (self._result.sealed if run.facts["outcome"] == "completed" else self._result.failed).append(run)
+        self._bench.progress.end(planned, f"{answer.value}: {note}" if run.facts["outcome"] == "completed" else run.facts["outcome"])
+        return answer, note
+
+    def _answer(self, run: SealedRun) -> tuple[Answer, str]:
+        result = json.loads(run.text("generator.json")) if run.has("generator.json") else None
+        return self._search.objective.answer(run.facts["outcome"], result, run.machine.get("load_during"))

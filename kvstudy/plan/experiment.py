@@ -1,0 +1,235 @@
+"""An experiment: one question as data. A YAML file that papermill takes with ``-f`` and kvstudy reads as it is.
+
+``Experiment.load(path, profile_name)`` and ``Experiment.from_parameters(values, profile_name)`` either give a whole, possible
+experiment or raise ExperimentError with file, line, key and the nearest valid name. Every profile of a file is checked, not only
+the one asked for.
+"""
+
+import difflib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
+
+from kvstudy.errors import ExperimentError
+from kvstudy.plan.factors import (METHOD_OF_WORKLOAD, DurationS, JvmOptions, OneOrMore, Part, Positive, RateRps,
+                                  ServiceOptions, Workloads, listed)
+from kvstudy.plan.objective import Search
+from kvstudy.plan.refusal import Impossible, Source, read_yaml, refusal, refuse, unknown_key
+from kvstudy.units import parse_duration_s
+
+PROFILE_NAMES = ("quick", "full", "smoke")
+NOT_OVERRIDABLE = frozenset({"name", "question", "expectation", "profiles"})
+Method = Literal["PUT", "GET", "MIXED", "DELETE"]
+ProfilerEvent = Literal["cpu", "alloc", "lock", "wall"]
+
+
+class Fill(Part):
+    """Keys 0 … records-1 are written before a run whose method is in ``methods``; their sizes are the workload's."""
+
+    records: Positive
+    methods: Annotated[list[Method], OneOrMore] = ["GET", "MIXED", "DELETE"]
+
+
+class ProfiledRuns(Part):
+    """Runs of their own under async-profiler, never used for latency: of which configurations, and how often each."""
+
+    events: Annotated[list[ProfilerEvent], OneOrMore]
+    workload: Annotated[list[str], OneOrMore] | None = None
+    connections: Annotated[list[Positive], OneOrMore] | None = None
+    rate: Annotated[list[RateRps], OneOrMore] | None = None
+    repeats: Positive = 1
+
+
+class Pause(Part):
+    """The service is stopped (SIGSTOP) ``at`` into the measured window, for ``length``: a stall of known size."""
+
+    at: DurationS
+    length: DurationS
+
+
+def _threads(value: Any) -> Any:
+    return None if value == "connections" else listed(value)
+
+
+def _fill(value: Any) -> Any:
+    return {"records": value} if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _profiled_runs(value: Any) -> Any:
+    return {"events": value} if isinstance(value, (list, str)) else value
+
+
+class Experiment(Part):
+    """All keys of experiments/README.md. Durations in seconds, rates in requests per second."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+    question: Annotated[str, Field(min_length=1)]
+    expectation: str
+    server: Annotated[list[Literal["kv-service", "empty"]], OneOrMore] = ["kv-service"]
+    service: ServiceOptions = ServiceOptions()
+    jvm: JvmOptions = JvmOptions()
+    generator: Annotated[list[Literal["loadgen", "wrk2", "wrk"]], OneOrMore] = ["loadgen"]
+    arrivals: Annotated[list[Literal["uniform", "poisson"]], OneOrMore] = ["uniform"]
+    spin: Annotated[list[str], OneOrMore] = ["auto"]
+    timeout: DurationS = 2.0
+    workload: Workloads
+    method: Method | None = None
+    connections: Annotated[list[Positive], OneOrMore]
+    threads: Annotated[list[Positive] | None, BeforeValidator(_threads)]  # None: as many as connections
+    rate: Annotated[list[RateRps], OneOrMore] | None = None
+    search: Search | None = None
+    duration: DurationS
+    warm_up: DurationS
+    repeats: Positive
+    fill: Annotated[Fill | None, BeforeValidator(_fill)] = None
+    profile: Annotated[ProfiledRuns | None, BeforeValidator(_profiled_runs)] = None
+    pause: Pause | None = None
+    port: Annotated[int, Field(ge=0, le=65535)] = 0  # 0: a free one
+    seed: int = 1
+    profile_name: str | None = None
+
+    @classmethod
+    def load(cls, path: Path, profile_name: str | None = None) -> "Experiment":
+        """The experiment of a file. Without a profile name: ``quick`` where the file has it, else the file as it stands."""
+        path = Path(path)
+        values, source = read_yaml(path)
+        if values.setdefault("name", path.stem) != path.stem:
+            raise refuse(("name",), f"the name must be the file's: name={values['name']} file={path.name}", source)
+        return cls._checked(values, profile_name, source)
+
+    @classmethod
+    def from_parameters(cls, parameters: dict[str, Any], profile_name: str | None = None) -> "Experiment":
+        """The experiment of a notebook's parameters: the same keys as a file's, None where a parameter was left alone.
+
+        With ``experiment_file`` the file is read first and the other parameters take the place of its keys.
+        """
+        given = {key: value for key, value in parameters.items() if value is not None}
+        file = given.pop("experiment_file", None)
+        if file is None:
+            values, source = {"name": "sweep"}, Source("parameters")
+        else:
+            values, source = read_yaml(Path(file))
+            values.setdefault("name", Path(file).stem)
+            profiles = values.get("profiles") or {}
+            chosen = profile_name or ("quick" if "quick" in profiles else None)
+            if chosen in profiles:
+                for key in given:
+                    profiles[chosen].pop(key, None)
+        return cls._checked(values | given, profile_name, source)
+
+    @classmethod
+    def _checked(cls, values: dict[str, Any], profile_name: str | None, source: Source) -> "Experiment":
+        values = dict(values)
+        profiles = values.pop("profiles", None) or {}
+        if "profile_name" in values:
+            raise unknown_key(("profile_name",), cls.keys(), source)
+        if not isinstance(profiles, dict):
+            raise refuse(("profiles",), "must map quick, full and smoke to the keys that they override", source)
+        for name, overrides in profiles.items():
+            if name not in PROFILE_NAMES:
+                raise unknown_key(("profiles", name), PROFILE_NAMES, source)
+            if not isinstance(overrides, dict):
+                raise refuse(("profiles", name), "must be a mapping of keys to values", source)
+            for key in overrides:
+                if key not in cls.keys() - NOT_OVERRIDABLE:
+                    raise unknown_key(("profiles", name, key), cls.keys() - NOT_OVERRIDABLE, source)
+        if profile_name is None and "quick" in profiles:
+            profile_name = "quick"
+        if profile_name is not None and profile_name not in profiles:
+            near = difflib.get_close_matches(profile_name, list(profiles), n=1)
+            hint = f"did you mean {near[0]}?" if near else f"profiles of this file: {', '.join(profiles) or 'none'}"
+            raise ExperimentError(f"{source.name}: no such profile: {profile_name}", hint)
+        whole = None
+        for name in profiles or (None,):
+            overrides = profiles.get(name, {})
+            source.restored()
+            for key in overrides:
+                source.moved(key, ("profiles", name, key))
+            try:
+                experiment = cls.model_validate({**values, **overrides, "profile_name": name})
+            except ValidationError as error:
+                raise refusal(error, cls, source) from None
+            if name == profile_name:
+                whole = experiment
+        assert whole is not None
+        return whole
+
+    @classmethod
+    def keys(cls) -> frozenset[str]:
+        """The keys that a file may have."""
+        return frozenset(cls.model_fields) - {"profile_name"} | {"profiles"}
+
+    @field_validator("expectation")
+    @classmethod
+    def _has_a_number(cls, text: str) -> str:
+        if not any(letter.isdigit() for letter in text):
+            raise ValueError("an expectation carries a number, written down before the run")
+        return text
+
+    @field_validator("spin")
+    @classmethod
+    def _is_spin(cls, values: list[str]) -> list[str]:
+        for value in values:
+            if value not in ("auto", "off"):
+                parse_duration_s(value)
+        return values
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> "Experiment":
+        if (self.rate is None) == (self.search is None):
+            raise Impossible("rate", "give either rate or search" + (", not both" if self.rate else ": the rates to measure, or how to find one"))
+        if self.warm_up >= self.duration:
+            raise Impossible("warm_up", f"warm_up must be shorter than duration, of which it is the first part: "
+                             f"warm_up={self.warm_up:g}s duration={self.duration:g}s")
+        if self.threads is not None and min(self.connections) < max(self.threads):
+            raise Impossible("connections", f"number of connections must be >= threads: connections={min(self.connections)} threads={max(self.threads)}"
+                             "\nwrite threads: connections to have as many threads as connections")
+        if self.pause and self.pause.at + self.pause.length >= self.duration - self.warm_up:
+            raise Impossible("pause", "pause must end inside the measured window")
+        self._generators_can_do_it()
+        for workload in self.workload:
+            for script in workload.script:
+                self._workload_is_possible(script, workload)
+        if self.profile:
+            self._profiled_runs_exist(self.profile)
+        return self
+
+    def _generators_can_do_it(self) -> None:
+        rates = self.rate or []
+        if "wrk" in self.generator and any(rate != "closed" for rate in rates):
+            raise Impossible("generator", "generator wrk has no rate: write rate: closed")
+        if "wrk2" in self.generator and "closed" in rates:
+            raise Impossible("generator", "generator wrk2 has no closed loop: give rates, or use loadgen or wrk")
+        if self.search and self.generator != ["loadgen"]:
+            raise Impossible("search", "search needs generator: loadgen, which says whether a trial failed through its own fault")
+        if self.generator != ["loadgen"] and (self.arrivals != ["uniform"] or self.spin != ["auto"]):
+            raise Impossible("generator", "only generator loadgen has arrivals and spin")
+
+    def _workload_is_possible(self, script: str, workload: Any) -> None:
+        method = self.method or METHOD_OF_WORKLOAD.get(script)
+        if method is None:
+            raise Impossible("workload", f"method is needed for a workload of your own: workload={script}\nwrite method: PUT, GET, MIXED or DELETE")
+        if METHOD_OF_WORKLOAD.get(script, method) != method:
+            raise Impossible("method", f"workload {script} sends {METHOD_OF_WORKLOAD[script]}: method={method}")
+        if min(workload.value_bytes) <= max(workload.key_bytes):
+            raise Impossible("workload", f"a value begins with its key and a blank, so value_bytes must exceed key_bytes: workload={script} "
+                             f"value_bytes={min(workload.value_bytes)} key_bytes={max(workload.key_bytes)}")
+        reads_filled_keys = method == "GET" and script != "missing_get" and self.server != ["empty"]
+        filled = self.fill.records if self.fill and method in self.fill.methods else 0
+        if reads_filled_keys and filled == 0:
+            raise Impossible("workload", f"workload {script} reads keys that nothing wrote\nadd fill: {{records: {max(workload.key_count or [100_000])}}}")
+        if reads_filled_keys and max(workload.key_count or [0]) > filled:
+            raise Impossible("workload", f"workload {script} reads more keys than are filled: key_count={max(workload.key_count)} fill.records={filled}")
+        rates = [rate for rate in self.rate or [] if rate != "closed"]
+        if script == "unique_put" and workload.key_count and rates and min(workload.key_count) < max(rates) * self.duration:
+            raise Impossible("workload", f"unique_put would write keys twice: key_count={min(workload.key_count)} "
+                             f"rate × duration={max(rates) * self.duration:.0f}\nleave key_count out: it is then chosen to suffice")
+
+    def _profiled_runs_exist(self, profile: ProfiledRuns) -> None:
+        scripts = [script for workload in self.workload for script in workload.script]
+        for key, asked, present in (("workload", profile.workload, scripts), ("connections", profile.connections, self.connections),
+                                    ("rate", profile.rate, self.rate or [])):
+            for value in asked or []:
+                if value not in present:
+                    raise Impossible("profile", f"profile.{key} is not among the experiment's: {value}\nit has: {', '.join(map(str, present))}")

@@ -1,0 +1,133 @@
+"""The parts of an experiment that can be varied: options of the service, of the JVM, and the workload.
+
+Every field takes one value or a list; a list makes a factor, and all factors are crossed. Unset fields are left to the program's
+own default and are not passed on.
+"""
+
+import itertools
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
+
+from kvstudy.units import parse_duration_s, parse_rate_rps, parse_size_bytes
+
+
+class Part(BaseModel):
+    """Unknown keys are refused, and nothing is converted silently: "4" is no number, 4 is no text."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def listed(value: Any) -> Any:
+    if isinstance(value, list):
+        if not value:
+            raise ValueError("an empty list has no runs: give one value or more")
+        if len({repr(item) for item in value}) != len(value):
+            raise ValueError(f"a value stands twice in the list: {value!r}")
+        return value
+    return [value]
+
+
+OneOrMore = BeforeValidator(listed)
+Positive = Annotated[int, Field(ge=1)]
+Natural = Annotated[int, Field(ge=0)]
+SizeBytes = Annotated[int, PlainValidator(parse_size_bytes)]
+DurationS = Annotated[float, PlainValidator(parse_duration_s)]
+
+
+def _size_as_written(value: Any) -> str:
+    parse_size_bytes(value)
+    return str(value)
+
+
+Heap = Annotated[str, PlainValidator(_size_as_written)]
+
+
+def _rate(value: Any) -> float | str:
+    return "closed" if value == "closed" else parse_rate_rps(value)
+
+
+RateRps = Annotated[float | str, PlainValidator(_rate)]
+
+
+def crossed(values: dict[str, list]) -> list[dict]:
+    """Every combination of one value per name; ``{}`` gives one empty combination."""
+    return [dict(zip(values, combination, strict=True)) for combination in itertools.product(*values.values())]
+
+
+class FactorPart(Part):
+    """A part whose fields are all lists (or None when unset)."""
+
+    def combinations(self) -> list[dict]:
+        """Every combination of the fields that are set, in the order of the fields."""
+        return crossed({name: value for name, value in self if value is not None})
+
+    def varied(self) -> list[str]:
+        """The fields with more than one value."""
+        return [name for name, value in self if value is not None and len(value) > 1]
+
+
+class ServiceOptions(FactorPart):
+    """Options of the service, as its --help lists them; ``cache_entries`` is passed as ``--cache-entries``."""
+
+    handler: Annotated[list[Literal["selector", "workers", "virtual"]], OneOrMore] | None = None
+    selectors: Annotated[list[Positive], OneOrMore] | None = None
+    workers: Annotated[list[Positive], OneOrMore] | None = None
+    queue: Annotated[list[Positive], OneOrMore] | None = None
+    wal: Annotated[list[Literal["none", "os", "interval", "always"]], OneOrMore] | None = None
+    wal_interval_ms: Annotated[list[Positive], OneOrMore] | None = None
+    memtable_bytes: Annotated[list[SizeBytes], OneOrMore] | None = None
+    block_bytes: Annotated[list[SizeBytes], OneOrMore] | None = None
+    bloom_bits: Annotated[list[Natural], OneOrMore] | None = None
+    compaction: Annotated[list[Literal["leveled", "tiered", "none"]], OneOrMore] | None = None
+    read: Annotated[list[Literal["mmap", "pread"]], OneOrMore] | None = None
+    compression: Annotated[list[Literal["none", "lz4"]], OneOrMore] | None = None
+    cache_entries: Annotated[list[Natural], OneOrMore] | None = None
+    max_value_bytes: Annotated[list[SizeBytes], OneOrMore] | None = None
+
+
+class JvmOptions(FactorPart):
+    """``heap`` → -Xmx, ``gc`` → -XX:+Use…GC, ``options``: further flags as they are (a list of flags, not a factor)."""
+
+    heap: Annotated[list[Heap], OneOrMore] | None = None
+    gc: Annotated[list[Literal["Serial", "Parallel", "G1", "Z", "Shenandoah"]], OneOrMore] | None = None
+    options: list[Annotated[str, Field(pattern=r"^-\S+$")]] | None = None
+
+    def combinations(self) -> list[dict]:
+        return crossed({name: value for name, value in (("heap", self.heap), ("gc", self.gc)) if value is not None})
+
+    def varied(self) -> list[str]:
+        return [name for name in ("heap", "gc") if len(getattr(self, name) or []) > 1]
+
+    def flags(self, combination: dict) -> list[str]:
+        """The JVM's argv of one combination."""
+        flags = [f"-Xmx{combination['heap']}"] if "heap" in combination else []
+        flags += [f"-XX:+Use{combination['gc']}GC"] if "gc" in combination else []
+        return flags + (self.options or [])
+
+
+METHOD_OF_WORKLOAD = {
+    "put": "PUT", "unique_put": "PUT", "repeated_put": "PUT", "get": "GET", "unique_get": "GET", "repeated_get": "GET",
+    "random_get": "GET", "missing_get": "GET", "mixed": "MIXED", "delete": "DELETE",
+}
+
+
+class Workload(FactorPart):
+    """A Lua script under experiments/workloads and its arguments; ``script`` can be a list too."""
+
+    script: Annotated[list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]], OneOrMore]
+    key_count: Annotated[list[Positive], OneOrMore] | None = None
+    key_bytes: Annotated[list[Annotated[int, Field(ge=8, le=1024)]], OneOrMore] = [16]
+    value_bytes: Annotated[list[Positive], OneOrMore] = [100]
+    distribution: Annotated[list[Literal["uniform", "zipfian", "latest"]], OneOrMore] = ["uniform"]
+    read_share: Annotated[list[Annotated[float, Field(ge=0, le=1, strict=False)]], OneOrMore] | None = None
+
+
+def _workloads(value: Any) -> Any:
+    items = value if isinstance(value, list) else [value]
+    if not items:
+        raise ValueError("an empty list has no runs: give one workload or more")
+    return [{"script": item} if isinstance(item, str) else item for item in items]
+
+
+Workloads = Annotated[list[Workload], BeforeValidator(_workloads)]

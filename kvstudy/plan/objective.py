@@ -1,0 +1,97 @@
+"""What a search for the highest stable rate wants: the objective that a rate has to keep, and the bounds of the search.
+
+``Objective.answer`` says of one trial whether it held its rate, missed it, or says nothing about the service at all.
+"""
+
+from enum import Enum
+from typing import Annotated, Literal
+
+from pydantic import Field, PlainValidator, model_validator
+
+from kvstudy.plan.factors import DurationS, Part, Positive
+from kvstudy.units import parse_rate_rps
+
+PlainRateRps = Annotated[float, PlainValidator(parse_rate_rps)]
+# Above these a trial speaks about the machine, not about the service.
+FOREIGN_CPU_MAX_SHARE = 0.25
+STEAL_MAX_SHARE = 0.05
+Share = Annotated[float, Field(gt=0, le=1, strict=False)]
+
+
+class Answer(Enum):
+    HELD = "held"
+    MISSED = "missed"
+    UNKNOWN = "unknown"
+
+
+class Objective(Part):
+    """A rate is held when every limit that is set is kept and the achieved rate is at least ``achieved_share`` of the offered one."""
+
+    mean: DurationS | None = None
+    p50: DurationS | None = None
+    p99: DurationS | None = None
+    p999: DurationS | None = None
+    achieved_share: Share = 0.99
+
+    @model_validator(mode="after")
+    def _has_a_limit(self) -> "Objective":
+        if not self.limits_us():
+            raise ValueError("an objective needs a limit: mean, p50, p99 or p999, as mean: 1ms")
+        return self
+
+    def limits_us(self) -> dict[str, float]:
+        """``{"mean": 1000.0}``: response time in microseconds; the keys are "mean" or a percentile as loadgen's JSON names it."""
+        named = {"mean": self.mean, "50": self.p50, "99": self.p99, "99.9": self.p999}
+        return {name: seconds * 1e6 for name, seconds in named.items() if seconds is not None}
+
+    def answer(self, outcome: str, result: dict | None, load_during: dict | None) -> tuple[Answer, str]:
+        """Of one trial, with what decided it. ``outcome`` is run.json's, ``result`` loadgen's JSON, ``load_during`` machine.json's.
+
+        The trial's own failures come first: a generator that is the limit can neither hold nor miss a rate.
+        """
+        if outcome != "completed" or result is None:
+            return Answer.UNKNOWN, outcome
+        unfit = self._unfit(result, load_during or {})
+        if unfit:
+            return Answer.UNKNOWN, unfit
+        share = result["achieved_rate_rps"] / result["offered_rate_rps"]
+        if share < self.achieved_share:
+            return Answer.MISSED, f"achieved {share:.1%} of the rate, {self.achieved_share:.0%} asked for"
+        bad = result["counts"]["unexpected"] + sum(result["errors"].values())
+        if bad:
+            return Answer.MISSED, f"{bad} errors or unexpected answers"
+        notes = []
+        for name, limit_us in self.limits_us().items():
+            response = result["response_time"]
+            observed_us = response["mean_us"] if name == "mean" else response["percentiles"][name]
+            label = "mean" if name == "mean" else f"p{name}"
+            notes.append(f"{label} {observed_us / 1000:.3f} ms of {limit_us / 1000:g} ms")
+            if observed_us > limit_us:
+                return Answer.MISSED, notes[-1]
+        return Answer.HELD, ", ".join(notes)
+
+    def _unfit(self, result: dict, load_during: dict) -> str | None:
+        if result["verdict"]["generator_saturated"]:
+            return f"generator saturated: {result['verdict']['reason']}"
+        for name, most in (("foreign_cpu_share_mean", FOREIGN_CPU_MAX_SHARE), ("steal_share_mean", STEAL_MAX_SHARE)):
+            if load_during.get(name, 0.0) > most:
+                return f"{name} {load_during[name]:.2f} over {most}"
+        return None
+
+
+class Search(Part):
+    """``bisect`` halves the interval as report 1 does; ``mlr`` (MLRsearch) repeats trials near the edge and tolerates bad ones."""
+
+    method: Literal["bisect", "mlr"]
+    objective: Objective
+    lowest_rate: PlainRateRps
+    highest_rate: PlainRateRps
+    precision: Annotated[float, Field(gt=0, lt=1, strict=False)] = 0.05
+    confirmations: Positive = 3
+    trials_max: Positive = 40
+
+    @model_validator(mode="after")
+    def _has_an_interval(self) -> "Search":
+        if self.lowest_rate >= self.highest_rate:
+            raise ValueError(f"lowest_rate must be below highest_rate: lowest_rate={self.lowest_rate:g} highest_rate={self.highest_rate:g}")
+        return self

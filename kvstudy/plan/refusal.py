@@ -1,0 +1,155 @@
+"""Turns what YAML and pydantic refuse into one line: file, line, key, what is wrong, and the nearest valid name."""
+
+import difflib
+import types
+import typing
+from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.error import MarkedYAMLError
+
+from kvstudy.errors import ExperimentError
+
+KeyPath = tuple[str | int, ...]
+
+
+class Impossible(ValueError):
+    """A combination of valid values that cannot be run; ``key`` is the top-level key to point at."""
+
+    def __init__(self, key: str, what: str):
+        super().__init__(what)
+        self.key = key
+
+
+class Source:
+    """Where values came from: the file's name (or ``parameters``) and the line of each key, counted from 1."""
+
+    def __init__(self, name: str, lines: dict[KeyPath, int] | None = None):
+        self.name = name
+        self._lines = lines or {}
+        self._moved: dict[str, KeyPath] = {}
+
+    def moved(self, key: str, origin: KeyPath) -> None:
+        """Top-level ``key`` was taken from ``origin``: an override of a profile."""
+        self._moved[key] = origin
+
+    def restored(self) -> None:
+        self._moved.clear()
+
+    def where(self, path: KeyPath) -> str:
+        """``file:line`` of the deepest key on the path that the file has."""
+        if path and path[0] in self._moved:
+            path = self._moved[path[0]] + path[1:]
+        while path and path not in self._lines:
+            path = path[:-1]
+        return f"{self.name}:{self._lines[path]}" if path else self.name
+
+
+def read_yaml(path: Path) -> tuple[dict, Source]:
+    """The mapping in a YAML 1.2 file as plain values, and where each key stands. ExperimentError when it is no mapping."""
+    try:
+        tree = YAML(typ="rt").load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        near = difflib.get_close_matches(path.name, [other.name for other in path.parent.glob("*.yaml")], n=1)
+        raise ExperimentError(f"no such experiment file: {path}", f"did you mean {path.parent / near[0]}?" if near else None) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ExperimentError(f"cannot read the experiment file: {path}: {error}") from error
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = f":{mark.line + 1}" if mark else ""
+        problem = str(error.problem or error.context).split("\n")[0]
+        raise ExperimentError(f"{path}{line}: not valid YAML: {problem}") from error
+    if not isinstance(tree, CommentedMap):
+        raise ExperimentError(f"{path}: an experiment is a mapping of keys to values", "see experiments/reproduce.yaml")
+    lines: dict[KeyPath, int] = {}
+    return _plain(tree, (), lines), Source(str(path), lines)
+
+
+def _plain(node: object, path: KeyPath, lines: dict[KeyPath, int]) -> typing.Any:
+    if isinstance(node, CommentedMap):
+        for key in node:
+            lines[(*path, key)] = node.lc.key(key)[0] + 1
+        return {key: _plain(value, (*path, key), lines) for key, value in node.items()}
+    if isinstance(node, CommentedSeq):
+        for index in range(len(node)):
+            lines[(*path, index)] = node.lc.item(index)[0] + 1
+        return [_plain(value, (*path, index), lines) for index, value in enumerate(node)]
+    for plain in (bool, int, float, str):
+        if isinstance(node, plain):
+            return plain(node)
+    return node
+
+
+def refuse(path: KeyPath, what: str, source: Source, hint: str | None = None) -> ExperimentError:
+    """``file:line: key.inner: what``."""
+    keys = [str(part) for part in path if not isinstance(part, int)]
+    return ExperimentError(f"{source.where(path)}: {'.'.join(keys)}: {what}" if keys else f"{source.where(path)}: {what}", hint)
+
+
+def unknown_key(path: KeyPath, known: typing.Iterable[str], source: Source) -> ExperimentError:
+    known = sorted(known)
+    near = difflib.get_close_matches(str(path[-1]), known, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}?" if near else f"known keys: {', '.join(known)}"
+    return refuse(path[:-1], f"unknown key: {path[-1]}", _At(source, path), hint)
+
+
+class _At(Source):
+    """Names the line of an unknown key itself, while the message names its parent."""
+
+    def __init__(self, source: Source, path: KeyPath):
+        super().__init__(source.name)
+        self._where = source.where(path)
+
+    def where(self, path: KeyPath) -> str:
+        return self._where
+
+
+def refusal(error: ValidationError, model: type[BaseModel], source: Source) -> ExperimentError:
+    """The first of pydantic's complaints, unknown keys before all else, since they often cause the rest."""
+    complaints = error.errors()
+    complaints.sort(key=lambda complaint: complaint["type"] != "extra_forbidden")
+    first = complaints[0]
+    path = tuple(part for part in first["loc"] if not _is_branch(part))
+    if first["type"] == "extra_forbidden":
+        return unknown_key(path, _known_keys(model, path[:-1]), source)
+    if first["type"] == "missing":
+        return refuse(path[:-1], f"required key is missing: {path[-1]}", source, "see experiments/reproduce.yaml")
+    message = first["msg"].removeprefix("Value error, ")
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, Impossible):
+        path = (*path, cause.key)
+    given = first["input"]
+    if first["type"] == "literal_error":
+        allowed = [name.strip().strip("'") for name in first["ctx"]["expected"].replace(" or ", ",").split(",")]
+        near = difflib.get_close_matches(str(given), allowed, n=1)
+        hint = f"did you mean {near[0]}?" if near else None
+        return refuse(path, f"not one of {', '.join(allowed)}: {given!r}", source, hint)
+    if first["type"] != "value_error":
+        message = f"{message[0].lower()}{message[1:]}: {given!r}"
+    message, _, hint = message.partition("\n")
+    return refuse(path, message, source, hint or None)
+
+
+def _is_branch(part: str | int) -> bool:
+    """pydantic puts the name of a validator or of a union's branch into the path; keys of ours are plain words."""
+    return isinstance(part, str) and not all(letter.isalnum() or letter in "_-" for letter in part)
+
+
+def _known_keys(model: type[BaseModel], path: KeyPath) -> list[str]:
+    for part in path:
+        if isinstance(part, str) and part in model.model_fields:
+            model = _model_in(model.model_fields[part].annotation) or model
+    return list(model.model_fields)
+
+
+def _model_in(annotation: object) -> type[BaseModel] | None:
+    """The model inside ``list[M]``, ``M | None``, ``dict[str, M]`` and such."""
+    if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias) and issubclass(annotation, BaseModel):
+        return annotation
+    for inner in typing.get_args(annotation):
+        found = _model_in(inner)
+        if found:
+            return found
+    return None

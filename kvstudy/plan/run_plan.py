@@ -1,0 +1,224 @@
+"""From an experiment to the runs that answer it, in the order in which they will be run.
+
+Order: one block per repeat; inside a block every configuration once, shuffled by the experiment's seed. A slow quarter of an hour
+of the machine then hits all variants, not one. Profiled runs come last, apart from the latency runs.
+"""
+
+import hashlib
+import json
+import math
+import random
+from dataclasses import asdict, dataclass, replace
+
+from kvstudy.plan.experiment import Experiment
+from kvstudy.plan.factors import METHOD_OF_WORKLOAD, crossed
+from kvstudy.plan.search import expected_trials
+
+# What a run costs beyond its duration (launch, restore, check, conversions, seal) and how fast a store is filled. Measured on 2 cores of
+# an AMD EPYC guest: 1.6 s a run, 3 s a profiled one, 250 000 records filled in 5 s; rounded up.
+RUN_OVERHEAD_S = 2.0
+PROFILED_RUN_OVERHEAD_S = 4.0
+FILL_RATE_RPS = 70_000
+FILL_OVERHEAD_S = 3.0
+# A store on disk beside its plain keys and values: WAL and SSTable at the same time, tables being compacted, manifest.
+DISK_SPACE_FACTOR = 3
+DEFAULT_KEY_COUNT = 100_000
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Everything that determines a run, but for chance: two runs of one configuration are repeats of each other.
+
+    ``service`` and ``workload_args`` hold what is passed on; ``variant`` the factors that this experiment varies in service and JVM.
+    """
+
+    experiment: str
+    question: str
+    server: str
+    service: dict
+    jvm: list[str]
+    generator: str
+    arrivals: str
+    spin: str
+    timeout_s: float
+    workload: str
+    workload_args: dict
+    method: str
+    connections: int
+    threads: int
+    offered_rate_rps: float | None
+    duration_s: float
+    warm_up_s: float
+    fill: dict | None
+    pause: dict | None
+    variant: dict
+
+    @property
+    def closed_loop(self) -> bool:
+        return self.offered_rate_rps is None
+
+    @property
+    def measured_s(self) -> float:
+        return self.duration_s - self.warm_up_s
+
+    @property
+    def disk_bytes(self) -> int:
+        """What the run's data directory may need: its fill, and what the run itself can write."""
+        record = self.workload_args["key_bytes"] + self.workload_args["value_bytes"]
+        records = self.fill["records"] if self.fill else 0
+        if self.server == "empty":
+            return 0
+        if self.method in ("PUT", "MIXED"):
+            written = self.duration_s * (self.offered_rate_rps or FILL_RATE_RPS)
+            records += min(written, self.workload_args["key_count"]) if self.workload == "repeated_put" else written
+        return math.ceil(records * record * DISK_SPACE_FACTOR)
+
+    def summary(self) -> str:
+        """``unique_put c=4 t=4 8000/s handler=workers``."""
+        rate = "closed" if self.closed_loop else f"{self.offered_rate_rps:g}/s"
+        words = [self.workload, f"c={self.connections}", f"t={self.threads}", rate]
+        return " ".join(words + [f"{name}={value}" for name, value in self.variant.items()])
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run: a configuration, which repeat of it (from 1), its place in the plan (from 0), and what is profiled in it."""
+
+    configuration: Configuration
+    repeat: int
+    repeats: int
+    seed: int
+    profile: tuple[str, ...] | None = None
+    plan_index: int = 0
+    plan_size: int = 0
+    purpose: str = "measure"  # or "search" or "confirm": a trial of a search for the stable rate
+
+    @property
+    def estimated_s(self) -> float:
+        return self.configuration.duration_s + (PROFILED_RUN_OVERHEAD_S if self.profile else RUN_OVERHEAD_S)
+
+    def name(self, time: str) -> str:
+        """The run id: sortable UTC time and a hint for people; the truth is in run.json."""
+        configuration = self.configuration
+        rate = "closed" if configuration.closed_loop else f"r{round(configuration.offered_rate_rps):05d}"
+        words = [time, configuration.workload.replace("_", "-"), f"c{configuration.connections}", f"t{configuration.threads}", rate]
+        return "-".join([*words, f"rep{self.repeat}"] + (["profiled"] if self.profile else []))
+
+    def identity(self) -> str:
+        """A digest of what was asked for, the same for every attempt at this run: by it a sealed run is found again."""
+        asked = asdict(self.configuration) | {"question": None, "repeat": self.repeat, "seed": self.seed, "profile": self.profile}
+        if self.purpose != "measure":
+            asked["purpose"] = self.purpose
+        return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """``runs`` in order; ``fills`` the distinct stores to be filled first, each once."""
+
+    experiment: Experiment
+    runs: list[PlannedRun]
+
+    @property
+    def fills(self) -> list[dict]:
+        distinct = {json.dumps(fill_identity(run.configuration), sort_keys=True): fill_identity(run.configuration)
+                    for run in self.runs if run.configuration.fill}
+        return list(distinct.values())
+
+    @property
+    def estimated_s(self) -> float:
+        filling = sum(fill["records"] / FILL_RATE_RPS + FILL_OVERHEAD_S for fill in self.fills)
+        search = self.experiment.search
+        if search is not None:
+            return filling + expected_trials(search) * sum(run.estimated_s for run in lines_of(self))
+        return filling + sum(run.estimated_s for run in self.runs)
+
+    @property
+    def disk_bytes(self) -> int:
+        """Filled stores are kept side by side; of the runs' own stores there is one at a time."""
+        kept = sum(fill["records"] * (fill["key_bytes"] + fill["value_bytes"]) * 2 for fill in self.fills)
+        return kept + max((run.configuration.disk_bytes for run in self.runs), default=0)
+
+
+# Service options that decide what lies on disk: a store filled under one of them is not restored for another.
+ON_DISK_OPTIONS = ("memtable_bytes", "block_bytes", "bloom_bits", "compaction", "compression")
+
+
+def fill_identity(configuration: Configuration) -> dict:
+    """What a filled store depends on: records, sizes, and the options that shape the files."""
+    assert configuration.fill is not None
+    return configuration.fill | {name: configuration.service.get(name) for name in ON_DISK_OPTIONS}
+
+
+def lines_of(plan: Plan) -> list[PlannedRun]:
+    """Each configuration once, for a search, to which repeats are its own business."""
+    return [run for run in plan.runs if run.repeat == 1 and run.profile is None]
+
+
+def plan(experiment: Experiment) -> Plan:
+    """All runs of an experiment with fixed rates, in their order. A search chooses its rates itself: see plan/search.py."""
+    configurations = configurations_of(experiment)
+    order = random.Random(experiment.seed)
+    runs = []
+    for repeat in range(1, experiment.repeats + 1):
+        runs += [PlannedRun(configuration, repeat, experiment.repeats, experiment.seed + repeat - 1)
+                 for configuration in order.sample(configurations, len(configurations))]
+    if experiment.profile:
+        profiled = [configuration for configuration in configurations if _is_profiled(configuration, experiment)]
+        for repeat in range(1, experiment.profile.repeats + 1):
+            runs += [PlannedRun(configuration, repeat, experiment.profile.repeats, experiment.seed + repeat - 1,
+                                profile=tuple(experiment.profile.events))
+                     for configuration in order.sample(profiled, len(profiled))]
+    return Plan(experiment, [replace(run, plan_index=index, plan_size=len(runs)) for index, run in enumerate(runs)])
+
+
+def configurations_of(experiment: Experiment) -> list[Configuration]:
+    """Every combination of the factors, each once. Under ``search`` the rate is the highest one, in place of the one to be found."""
+    rates = experiment.rate or [experiment.search.highest_rate]
+    varied = {*experiment.service.varied(), *experiment.jvm.varied()} | ({"server"} if len(experiment.server) > 1 else set())
+    threads = experiment.threads or [None]
+    found = []
+    for service in experiment.service.combinations():
+        for jvm in experiment.jvm.combinations():
+            for workload in [one for part in experiment.workload for one in part.combinations()]:
+                for choice in crossed({"server": experiment.server, "generator": experiment.generator, "arrivals": experiment.arrivals,
+                                       "spin": experiment.spin, "connections": experiment.connections, "threads": threads, "rate": rates}):
+                    named = {**service, **jvm, "server": choice["server"]}
+                    found.append(_configuration(experiment, service, experiment.jvm.flags(jvm), workload, choice,
+                                                {name: value for name, value in named.items() if name in varied}))
+    return found
+
+
+def _configuration(experiment: Experiment, service: dict, jvm: list[str], workload: dict, choice: dict, variant: dict) -> Configuration:
+    arguments = dict(workload)
+    script = arguments.pop("script")
+    method = experiment.method or METHOD_OF_WORKLOAD[script]
+    offered_rate_rps = None if choice["rate"] == "closed" else choice["rate"]
+    filled = experiment.fill is not None and method in experiment.fill.methods and choice["server"] == "kv-service"
+    if "key_count" not in arguments:
+        arguments["key_count"] = _key_count(script, offered_rate_rps, experiment.duration, experiment.fill.records if filled else None)
+    fill = {"records": experiment.fill.records, "key_bytes": arguments["key_bytes"], "value_bytes": arguments["value_bytes"]} if filled else None
+    return Configuration(
+        experiment=experiment.name, question=experiment.question, server=choice["server"],
+        service=service if choice["server"] == "kv-service" else {}, jvm=jvm, generator=choice["generator"], arrivals=choice["arrivals"],
+        spin=choice["spin"], timeout_s=experiment.timeout, workload=script, workload_args=arguments, method=method,
+        connections=choice["connections"], threads=choice["threads"] or choice["connections"], offered_rate_rps=offered_rate_rps,
+        duration_s=experiment.duration, warm_up_s=experiment.warm_up, fill=fill,
+        pause=experiment.pause.model_dump() if experiment.pause else None, variant=variant)
+
+
+def _key_count(script: str, offered_rate_rps: float | None, duration_s: float, filled_records: int | None) -> int:
+    """All filled keys; for unique_put as many as the run can write at most, so that every key is written once."""
+    if filled_records is not None:
+        return filled_records
+    if script == "unique_put":
+        return math.ceil((offered_rate_rps or 1_000_000) * (duration_s + 1))
+    return DEFAULT_KEY_COUNT
+
+
+def _is_profiled(configuration: Configuration, experiment: Experiment) -> bool:
+    profile = experiment.profile
+    rate = "closed" if configuration.closed_loop else configuration.offered_rate_rps
+    return ((profile.workload is None or configuration.workload in profile.workload)
+            and (profile.connections is None or configuration.connections in profile.connections)
+            and (profile.rate is None or rate in profile.rate))

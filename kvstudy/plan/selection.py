@@ -1,0 +1,44 @@
+"""``--only KEY=VALUE``: the part of a plan whose runs have these values. The same key twice means either value."""
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+
+from kvstudy.errors import ExperimentError
+from kvstudy.plan.run_plan import Plan, PlannedRun
+
+
+def selected(plan: Plan, only: Iterable[str]) -> Plan:
+    """The runs that match every key, at their old place in the plan; ExperimentError when a key or a value is nobody's."""
+    wanted: dict[str, set[str]] = {}
+    for word in only:
+        key, separator, value = word.partition("=")
+        if not separator:
+            raise ExperimentError(f"--only takes KEY=VALUE: {word}", "as --only workload=unique_put")
+        wanted.setdefault(key, set()).add(value)
+    runs = plan.runs
+    for key, values in wanted.items():
+        present = {facts[key] for facts in map(facts_of, plan.runs) if key in facts}
+        if not present:
+            known = sorted({name for run in plan.runs for name in facts_of(run)})
+            near = difflib.get_close_matches(key, known, n=1)
+            raise ExperimentError(f"--only: no run has such a key: {key}", f"did you mean {near[0]}?" if near else f"keys: {', '.join(known)}")
+        unknown = values - present
+        if unknown:
+            raise ExperimentError(f"--only: no run has this value: {key}={min(unknown)}", f"values: {', '.join(sorted(present))}")
+        runs = [run for run in runs if facts_of(run).get(key) in values]
+    if not runs:
+        raise ExperimentError(f"--only: no run has all of these: {' '.join(only)}")
+    return replace(plan, runs=runs)
+
+
+def facts_of(run: PlannedRun) -> dict[str, str]:
+    """What --only can ask for, as text: every parameter of the run by its name in the experiment file."""
+    configuration = run.configuration
+    facts = asdict(configuration)
+    facts |= facts.pop("workload_args") | facts.pop("service") | configuration.variant
+    rate = "closed" if configuration.closed_loop else f"{configuration.offered_rate_rps:g}"
+    facts |= {"rate": rate, "repeat": run.repeat, "profiled": "yes" if run.profile else "no"}
+    for not_asked in ("experiment", "question", "fill", "pause", "jvm", "offered_rate_rps", "duration_s", "warm_up_s", "timeout_s", "variant"):
+        facts.pop(not_asked)
+    return {key: str(value) for key, value in facts.items()}

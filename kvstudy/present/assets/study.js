@@ -1,0 +1,107 @@
+// Draws the charts of a page when they come near, in the reader's theme, stacked where the page is narrow. No network, no library but plotly.
+(() => {
+  'use strict';
+  const NARROW_PX = 700;
+  const PANEL_PX = 300;
+  const root = document.documentElement;
+  const twins = JSON.parse(document.getElementById('twins').textContent);
+  const darkSystem = matchMedia('(prefers-color-scheme: dark)');
+  const plots = [...document.querySelectorAll('figure.chart .plot')];
+  let printing = false;
+
+  const isDark = () => !printing && (root.dataset.theme === 'dark' || (root.dataset.theme !== 'light' && darkSystem.matches));
+  const isNarrow = () => window.innerWidth < NARROW_PX;
+
+  // Every colour of the theme has a dark twin; a figure is stored with the light ones.
+  function figureOf(plot) {
+    const stored = plot.parentElement.querySelector('script[type="application/json"]').textContent;
+    const text = isDark() ? stored.replace(/#[0-9a-f]{6}/g, (colour) => twins[colour] || colour) : stored;
+    const figure = JSON.parse(text);
+    const layout = figure.layout;
+    delete layout.title; // the page shows it as text, which wraps
+    layout.margin = { ...layout.margin, t: layout.annotations ? 40 : 24 };
+    layout.autosize = true;
+    if (isNarrow()) narrowed(layout);
+    return figure;
+  }
+
+  function narrowed(layout) {
+    layout.dragmode = false; // a finger scrolls the page; the mode bar still zooms
+    layout.margin = { ...layout.margin, l: 56, r: 8, t: layout.annotations ? 64 : 36 }; // the mode bar takes a row of its own
+    const panels = (layout.meta || {}).panels;
+    if (!panels) return;
+    const count = panels.length;
+    const height = count * PANEL_PX;
+    const gap = 84 / height;
+    const each = (1 - gap * (count - 1)) / count;
+    panels.forEach(([xaxis, yaxis, heading], index) => {
+      const top = 1 - index * (each + gap);
+      layout[xaxis].domain = [0, 1];
+      layout[yaxis].domain = [Math.max(0, top - each), top];
+      Object.assign(layout.annotations[heading], { x: 0.5, y: top });
+    });
+    layout.legend = { ...layout.legend, y: -70 / height };
+    layout.height = height + 190;
+  }
+
+  function draw(plot) {
+    const figure = figureOf(plot);
+    plot.style.height = `${figure.layout.height || 460}px`;
+    plot.dataset.drawn = 'yes';
+    return Plotly.react(plot, figure.data, figure.layout, { ...figure.config, responsive: true });
+  }
+
+  const drawn = () => plots.filter((plot) => plot.dataset.drawn);
+  const drawAll = () => Promise.all(plots.map(draw));
+
+  function flamesFollow() {
+    document.querySelectorAll('.flame iframe').forEach((frame) => {
+      const page = frame.contentDocument;
+      if (!page || !page.getElementById('canvas')) return;
+      page.documentElement.classList.toggle('dark', isDark());
+      frame.contentWindow.render();
+    });
+    root.classList.toggle('dark', isDark()); // DataTables looks for it
+  }
+
+  function follow() {
+    document.querySelector('#theme span').textContent = root.dataset.theme;
+    flamesFollow();
+    return Promise.all(drawn().map(draw));
+  }
+
+  document.getElementById('theme').addEventListener('click', () => {
+    const next = { auto: 'dark', dark: 'light', light: 'auto' };
+    root.dataset.theme = next[root.dataset.theme] || 'auto';
+    try { localStorage.setItem('kvstudy-theme', root.dataset.theme); } catch (refused) { /* only this page then */ }
+    follow();
+  });
+  darkSystem.addEventListener('change', follow);
+
+  let wasNarrow = isNarrow();
+  window.addEventListener('resize', () => {
+    if (isNarrow() === wasNarrow) return;
+    wasNarrow = isNarrow();
+    drawn().forEach(draw);
+  });
+
+  // Printed on white, every chart, whether it was scrolled to or not.
+  window.addEventListener('beforeprint', () => { printing = true; drawAll(); });
+  window.addEventListener('afterprint', () => { printing = false; follow(); });
+
+  const menu = document.querySelector('.menu');
+  const wide = matchMedia('(min-width: 1100px)');
+  const openWhereThereIsRoom = () => { menu.open = wide.matches; };
+  wide.addEventListener('change', openWhereThereIsRoom);
+  openWhereThereIsRoom();
+
+  document.querySelectorAll('.flame iframe').forEach((frame) => frame.addEventListener('load', flamesFollow));
+  follow();
+
+  const near = new IntersectionObserver((entries) => {
+    entries.filter((entry) => entry.isIntersecting && !entry.target.dataset.drawn).forEach((entry) => draw(entry.target));
+  }, { rootMargin: '600px' });
+  plots.forEach((plot) => near.observe(plot));
+
+  window.kvstudy = { drawAll };
+})();

@@ -1,0 +1,54 @@
+"""What every chart says about a run: whether it counts, why not, and the text shown when it is pointed at."""
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from kvstudy.analyse.configuration import configured
+from kvstudy.present import theme, words
+
+INVALID_NAME = "invalid run (point at it for the reason)"
+
+
+def marked_runs(tables) -> pd.DataFrame:
+    """``tables.runs`` with ``configuration`` (equal for repeats), ``valid`` (bool: the verdict is not FAIL), ``why`` (checks not passed, "" when none) and ``what`` (a few words) and ``hover`` (HTML)."""
+    runs = configured(tables.runs)
+    worse = tables.validity[tables.validity["verdict"] != "PASS"]
+    reasons = {
+        run_id: "; ".join(f"{row.verdict} {row.check}: {row.observed} (required: {row.required})" for row in rows.itertuples())
+        for run_id, rows in worse.groupby("run_id")
+    }
+    runs["valid"] = runs["verdict"] != "FAIL"
+    runs["why"] = [reasons.get(run_id, "") for run_id in runs["run_id"]]
+    runs["what"] = [f"{run.workload}, {words.value('connections', run.connections)}" for run in runs.itertuples()]
+    runs["hover"] = [_hover(run) for run in runs.itertuples()]
+    return runs
+
+
+def _hover(run) -> str:
+    offered = "closed loop" if run.closed_loop else f"offered {words.rate(run.offered_rate_rps)}"
+    lines = [
+        f"<b>{run.workload}</b>{' · ' + run.variant if run.variant else ''}{' · ' + run.label if run.label else ''}",
+        f"{words.value('connections', run.connections)}, {words.value('threads', run.threads)}, {offered}",
+        f"achieved {words.rate(run.achieved_rate_rps)}, repeat {run.repeat}, verdict {run.verdict}",
+    ]
+    lines += [f"<b>{reason}</b>" for reason in run.why.split("; ") if reason]
+    return "<br>".join([*lines, run.run_id])
+
+
+def invalid_legend(figure: go.Figure, **place) -> None:
+    """One legend entry for all grey runs of ``figure``."""
+    figure.add_trace(
+        go.Scatter(
+            x=[None], y=[None], mode="lines+markers", name=INVALID_NAME, legendgroup="invalid",
+            line={"color": theme.INVALID, "dash": "dot", "width": 1.5}, marker={"symbol": "x-thin", "size": 7, "line": {"width": 1.5, "color": theme.INVALID}},
+        ),
+        **place,
+    )  # fmt: skip
+
+
+def excluded(runs: pd.DataFrame) -> str:
+    """ "2 of 15 runs are invalid and left out of the medians." or "" when all count."""
+    bad = int((~runs["valid"]).sum())
+    if bad == 0:
+        return ""
+    return f" {bad} of {len(runs)} runs {'is' if bad == 1 else 'are'} invalid and left out of every median."

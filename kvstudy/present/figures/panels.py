@@ -1,0 +1,99 @@
+"""A grid of panels with the same axes, the finding as title, and what a page needs to lay the panels out anew.
+
+``layout.meta`` of every figure of the study:
+    finding   the title, unbroken; pages set it as HTML text, which wraps on a telephone
+    drawn     one line: what is drawn and how to read it
+    panels    [[x axis, y axis, index of the panel's heading among the annotations], …] or absent; a narrow page stacks them
+"""
+
+import textwrap
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+PANEL_HEIGHT_PX = 330
+_FRAME_PX = 150  # title above, legend below
+
+
+def panel_grid(headings: list[str], x_title: str, y_title: str, columns: int = 2, match_y: bool = True) -> go.Figure:
+    """An empty figure of ``len(headings)`` panels, at most ``columns`` abreast; one heading makes one panel without heading."""
+    count = len(headings)
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    figure = make_subplots(
+        rows=rows,
+        cols=columns,
+        subplot_titles=headings if count > 1 else None,
+        horizontal_spacing=0.09,
+        vertical_spacing=min(0.25, 100 / (PANEL_HEIGHT_PX * rows)) if rows > 1 else 0,
+    )
+    figure.update_xaxes(title_text=x_title)
+    figure.update_yaxes(title_text=y_title)
+    if count > 1:
+        figure.update_xaxes(matches="x")
+        if match_y:
+            figure.update_yaxes(matches="y")
+        for heading in figure.layout.annotations:
+            heading.font = {"size": 13}
+    # A grid with a panel to spare keeps its place empty.
+    for spare in range(count, rows * columns):
+        figure.update_xaxes(visible=False, row=spare // columns + 1, col=spare % columns + 1)
+        figure.update_yaxes(visible=False, row=spare // columns + 1, col=spare % columns + 1)
+    figure.update_layout(height=rows * PANEL_HEIGHT_PX + _FRAME_PX)
+    if count > 1:
+        # The legend keeps its distance in pixels however many rows there are.
+        figure.update_layout(legend_y=-75 / (rows * PANEL_HEIGHT_PX))
+        figure.layout.meta = {"panels": [[_axis("xaxis", i), _axis("yaxis", i), i] for i in range(count)]}
+    return figure
+
+
+def cell(index: int, count: int, columns: int = 2) -> dict:
+    """``row`` and ``col`` of panel ``index`` (from 0), for ``add_trace``."""
+    columns = min(columns, count)
+    return {"row": index // columns + 1, "col": index % columns + 1}
+
+
+def latency_axis(figure: go.Figure, values_us: pd.Series, title: str, **place) -> None:
+    """Log y axis for latencies drawn in seconds, with ticks in the units that people say: 200 µs, 5 ms, 1 s."""
+    known = values_us[values_us > 0]
+    decades = np.log10(known.max() / known.min()) if len(known) else 0
+    steps = (1,) if decades > 4 else (1, 3) if decades > 2.5 else (1, 2, 5)
+    ticks_us = [step * 10.0**power for power in range(9) for step in steps]
+    figure.update_yaxes(
+        type="log", tickvals=[tick / 1e6 for tick in ticks_us], ticktext=[_tick(tick) for tick in ticks_us], title_text=title, **place
+    )
+
+
+def shortened(values: pd.Series) -> list[float]:
+    """Four significant digits, more than a screen shows: a page holds tens of thousands of numbers."""
+    return [float(f"{value:.4g}") for value in values]
+
+
+def _tick(latency_us: float) -> str:
+    scale, unit = next(pair for pair in ((1e6, "s"), (1e3, "ms"), (1, "µs")) if latency_us >= pair[0])
+    return f"{latency_us / scale:g} {unit}"
+
+
+def titled(figure: go.Figure, finding: str, drawn: str) -> go.Figure:
+    """``figure`` with its finding as title and ``drawn`` below it."""
+    lines = textwrap.wrap(finding, 96)
+    below = textwrap.wrap(drawn, 130)
+    figure.update_layout(
+        title={"text": "<br>".join(lines), "subtitle": {"text": "<br>".join(below)}},
+        margin_t=52 + 21 * len(lines) + 17 * len(below) + (16 if figure.layout.annotations else 0),
+    )
+    figure.layout.meta = (figure.layout.meta or {}) | {"finding": finding, "drawn": drawn}
+    return figure
+
+
+def nothing(what: str, how: str = "") -> go.Figure:
+    """An empty chart that says what is missing and, in ``how``, what would bring it."""
+    figure = go.Figure(layout={"xaxis": {"visible": False}, "yaxis": {"visible": False}, "height": 200})
+    figure.add_annotation(text=f"{what}<br>{how}", x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False)
+    return titled(figure, f"Nothing to draw: {what}", how)
+
+
+def _axis(name: str, index: int) -> str:
+    return name if index == 0 else f"{name}{index + 1}"

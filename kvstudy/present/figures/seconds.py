@@ -1,0 +1,134 @@
+"""One run second by second: where its latency lies, and what the store and the JVM did at that moment."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from kvstudy.present import theme, words
+from kvstudy.present.figures.marks import marked_runs
+from kvstudy.present.figures.panels import latency_axis, nothing, panel_grid, titled
+from kvstudy.record import hdr
+
+BUCKETS_PER_DECADE = 12
+
+
+def latency_heat_map(tables, run_id: str | None = None, latency_kind: str = "response") -> go.Figure:
+    """Seconds across, latency upwards (log), shade = share of that second's requests (log); ``run_id`` None takes the slowest run."""
+    seconds, run = _seconds_of(tables, run_id, latency_kind)
+    if run is None:
+        return nothing(f"no per-second {latency_kind} histograms", "wrk and wrk2 do not write them; loadgen does.")
+    low, high = 1.0, max(10.0, float(seconds["max_us"].max()))
+    edges = np.logspace(np.log10(low), np.log10(high) + 1 / BUCKETS_PER_DECADE, int(np.log10(high) * BUCKETS_PER_DECADE) + 2)
+    counts = np.stack([_bucketed(row.histogram, edges) for row in seconds.itertuples()], axis=1)
+    shares = counts / np.maximum(counts.sum(axis=0), 1)
+    used = np.flatnonzero(counts.sum(axis=1))
+    bottom, top = max(0, used.min() - 1), min(len(edges) - 1, used.max() + 2)
+    with np.errstate(divide="ignore"):
+        depth = np.where(shares > 0, np.log10(shares), np.nan)[bottom:top]
+    told = [
+        [f"{words.count(counts[b, s])} requests ({words.share(shares[b, s])})<br>{words.latency(edges[b])} – {words.latency(edges[b + 1])}"
+         for s in range(counts.shape[1])] for b in range(bottom, top)
+    ]  # fmt: skip
+    figure = panel_grid([""], "second of the measured window", "")
+    middles = np.sqrt(edges[bottom:top] * edges[bottom + 1 : top + 1]) / 1e6
+    figure.add_trace(
+        go.Heatmap(
+            x=seconds["second"], y=middles, z=depth, colorscale=theme.heat_scale(), zmin=-4, zmax=0, text=told, hoverongaps=False,
+            colorbar={"title": {"text": "share of the<br>second's requests", "font": {"size": 11}}, "tickvals": [-4, -3, -2, -1, 0],
+                      "ticktext": ["≤ 0.01 %", "0.1 %", "1 %", "10 %", "100 %"], "thickness": 12},
+            hovertemplate="second %{x}: %{text}<extra></extra>",
+        )
+    )  # fmt: skip
+    latency_axis(figure, pd.Series(edges[bottom:top]), f"{latency_kind} time (log)")
+    slow = seconds.loc[seconds["max_us"].idxmax()]
+    finding = (
+        f"The slowest request took {words.latency(slow['max_us'])}, in second {slow['second']}; the median second has its maximum at "
+        f"{words.latency(seconds['max_us'].median())}"
+    )
+    return titled(figure, finding, f"{_described(run)}. Darker (on a dark page lighter): more of that second's requests.")
+
+
+def time_line(tables, run_id: str | None = None, latency_kind: str = "response") -> go.Figure:
+    """p50, p99 and maximum of every second above, the events of store and JVM below, on one clock that zooms together."""
+    seconds, run = _seconds_of(tables, run_id, latency_kind)
+    if run is None:
+        return nothing(f"no per-second {latency_kind} histograms", "wrk and wrk2 do not write them; loadgen does.")
+    events = tables.events[(tables.events["run_id"] == run.run_id)].sort_values("start_s")
+    events = events[events["start_s"].between(-1, seconds["second"].max() + 1)]
+    figure = panel_grid(["", ""], "second of the measured window", "", columns=1, match_y=False)
+    for column, name, hue, width in (
+        ("max_us", "maximum", theme.RAMP[7], 1.2),
+        ("p99_us", "p99", theme.RAMP[4], 1.8),
+        ("p50_us", "p50", theme.RAMP[0], 2.4),
+    ):
+        figure.add_trace(
+            go.Scatter(
+                x=seconds["second"] + 0.5, y=seconds[column] / 1e6, mode="lines+markers", name=name, marker={"size": 4},
+                line={"color": hue, "width": width}, text=[words.latency(latency) for latency in seconds[column]],
+                hovertemplate=f"second %{{x:.0f}}: {name} %{{text}}<extra></extra>",
+            ),
+            row=1, col=1,
+        )  # fmt: skip
+    palette = theme.colours("kind", events["kind"]) if len(events) else {}
+    for kind, hue in palette.items():
+        mine = events[events["kind"] == kind]
+        figure.add_trace(
+            go.Bar(
+                base=mine["start_s"], x=np.maximum(mine["duration_ms"] / 1000, 0.004), y=mine["kind"], orientation="h", name=words.factor(kind),
+                marker={"color": hue, "line": {"width": 0}}, showlegend=False, text=[_told(event) for event in mine.itertuples()],
+                textposition="none", hovertemplate="%{text}<extra></extra>",
+            ),
+            row=2, col=1,
+        )  # fmt: skip
+    figure.update_layout(barmode="overlay", bargap=0.35, meta=None, hovermode="closest")
+    latency_axis(figure, pd.concat([seconds["p50_us"], seconds["max_us"]]), f"{latency_kind} time (log)", row=1, col=1)
+    figure.update_yaxes(domain=[0.45, 1], row=1, col=1)
+    figure.update_yaxes(title_text="", domain=[0, 0.32], row=2, col=1)
+    figure.update_xaxes(title_text="", row=1, col=1)
+    return titled(figure, _coincidence(seconds, events), f"{_described(run)}. Below: what store and JVM did. Coincidence is no cause: 07-tail tests it.")
+
+
+def _seconds_of(tables, run_id: str | None, latency_kind: str):
+    seconds = tables.intervals[tables.intervals["latency_kind"] == latency_kind]
+    runs = marked_runs(tables)
+    runs = runs[runs["run_id"].isin(seconds["run_id"])]
+    if run_id is not None:
+        runs = runs[runs["run_id"] == run_id]
+    if runs.empty:
+        return seconds, None
+    if run_id is None:
+        # The slowest run that counts tells most; an invalid one only when there is no other.
+        pool = runs[runs["valid"]] if runs["valid"].any() else runs
+        slowest = seconds[seconds["run_id"].isin(pool["run_id"])].groupby("run_id")["max_us"].max().idxmax()
+        runs = runs[runs["run_id"] == slowest]
+    run = next(runs.itertuples())
+    return seconds[seconds["run_id"] == run.run_id].sort_values("second"), run
+
+
+def _bucketed(encoded: str, edges: np.ndarray) -> np.ndarray:
+    histogram = hdr.decode(encoded)
+    return np.histogram(np.maximum(histogram.highest_us, 1), bins=edges, weights=histogram.counts)[0]
+
+
+def _described(run) -> str:
+    offered = "closed loop" if run.closed_loop else f"{words.rate(run.offered_rate_rps)} offered"
+    invalid = "" if run.valid else f" INVALID: {run.why}."
+    return f"{run.workload}, {words.value('connections', run.connections)}, {offered}, {run.run_id}.{invalid}".rstrip(".")
+
+
+def _told(event) -> str:
+    more = "".join(f"<br>{key}: {value}" for key, value in json.loads(event.attributes or "{}").items())
+    return f"<b>{words.factor(event.kind)}</b> at {event.start_s:.2f} s, {event.duration_ms:.2f} ms{more}"
+
+
+def _coincidence(seconds: pd.DataFrame, events: pd.DataFrame) -> str:
+    slow = seconds.loc[seconds["max_us"].idxmax()]
+    start = f"Second {slow['second']} holds the slowest request ({words.latency(slow['max_us'])})"
+    within = events[(events["start_s"] < slow["second"] + 1) & (events["start_s"] + events["duration_ms"] / 1000 >= slow["second"])]
+    if within.empty:
+        return f"{start}; no recorded event of store or JVM overlaps that second"
+    totals = within.groupby("kind")["duration_ms"].sum().sort_values(ascending=False)
+    told = [f"{words.factor(kind)} ({words.latency(ms * 1000)})" for kind, ms in totals.head(3).items()]
+    return f"{start}; in it ran {words.several(told)}"

@@ -1,0 +1,163 @@
+"""Percentile spectra: latency by percentile, the axis stretched towards 100 % as HdrHistogram draws it (x = 1 / (1 − p))."""
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from kvstudy.analyse.configuration import alike
+from kvstudy.present import theme, words
+from kvstudy.present.figures.marks import excluded, invalid_legend, marked_runs
+from kvstudy.present.figures.panels import cell, latency_axis, nothing, panel_grid, shortened, titled
+
+_TICKS = (0, 50, 90, 99, 99.9, 99.99, 99.999, 99.9999)
+ENOUGH_SAMPLES = 100
+
+
+def percentile_spectrum(
+    tables, colour_by: str = "offered_rate_rps", panel_by: str | None = None, latency_kind: str = "response"
+) -> go.Figure:
+    """One line per repeat and one median line per value of ``colour_by`` (a column of runs), one panel per value of ``panel_by``."""
+    rows = _rows(tables, [latency_kind])
+    if rows.empty:
+        return nothing(f"no {latency_kind} percentiles", "Measure runs with notebooks/02-sweep.ipynb.")
+    figure, medians = _draw(rows, colour_by, panel_by)
+    finding = _rise(medians, colour_by, panel_by, latency_kind)
+    drawn = (
+        f"{latency_kind.capitalize()} time by percentile, coloured by {words.factor(colour_by)}. Thin: each run; strong: median of valid"
+        f" repeats; open circle: under {ENOUGH_SAMPLES} samples beyond.{excluded(_runs_of(rows))}"
+    )
+    return titled(figure, finding, drawn)
+
+
+def response_against_service(tables, panel_by: str | None = "offered_rate_rps") -> go.Figure:
+    """Response time (from the intended start) against service time (from the send) of the same runs: the gap is waiting."""
+    rows = _rows(tables, ["response", "service"])
+    if rows["latency_kind"].nunique() < 2:
+        return nothing("no run has both response and service time", "Closed-loop runs of wrk have service time only.")
+    figure, medians = _draw(rows, "latency_kind", panel_by)
+    gaps = medians.pivot_table(index=["panel", "configuration", "percentile"], columns="colour", values="latency_us").dropna().reset_index()
+    gaps = gaps[np.isclose(gaps["percentile"], 99)]
+    if gaps.empty:
+        finding = "Too few samples for p99: response and service time cannot be compared there"
+    else:
+        widest = gaps.loc[(gaps["response"] / gaps["service"]).idxmax()]
+        at = "" if panel_by is None else f" at {words.value(panel_by, widest['panel'])}"
+        ratio = widest["response"] / widest["service"]
+        finding = (
+            f"Waiting hides in service time: p99 is {words.latency(widest['service'])} from the send but "
+            f"{words.latency(widest['response'])} from the intended start{at}"
+            if ratio >= 1.1
+            else f"Response and service time differ by at most {words.share(ratio - 1)} at p99: hardly a request waits to be sent"
+        )
+    drawn = f"Median of valid repeats strong, each run thin. The gap is the wait before the send.{excluded(_runs_of(rows))}"
+    return titled(figure, finding, drawn)
+
+
+def _rows(tables, kinds: list[str]) -> pd.DataFrame:
+    points = tables.percentiles
+    points = points[points["latency_kind"].isin(kinds) & (points["percentile"] < 100) & points["latency_us"].notna()]
+    return points.merge(marked_runs(tables), on="run_id").sort_values(["run_id", "latency_kind", "percentile"])
+
+
+def _runs_of(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows.drop_duplicates("run_id")
+
+
+def _draw(rows: pd.DataFrame, colour_by: str, panel_by: str | None) -> tuple[go.Figure, pd.DataFrame]:
+    """The figure and its medians: columns panel, colour, percentile, latency_us."""
+    rows = rows.assign(panel=rows[panel_by] if panel_by else "", colour=rows[colour_by], alike=alike(rows, colour_by), x=100 / (100 - rows["percentile"]))
+    palette = theme.colours(colour_by, rows["colour"])
+    panels = sorted(rows["panel"].unique())
+    figure = panel_grid([words.value(panel_by or "", panel) for panel in panels], "percentile", "latency")
+    valid = rows[rows["valid"]]
+    medians = valid.groupby(["panel", "colour", "configuration", "percentile"], as_index=False).agg(
+        latency_us=("latency_us", "median"), x=("x", "first"), repeats=("run_id", "nunique"), what=("what", "first"), alike=("alike", "first"), workload=("workload", "first"), connections=("connections", "first"), offered_rate_rps=("offered_rate_rps", "first")
+    )
+    for index, panel in enumerate(panels):
+        place = cell(index, len(panels))
+        for colour in sorted(palette):
+            mine = rows[(rows["panel"] == panel) & (rows["colour"] == colour)]
+            _repeats(figure, mine[mine["valid"]], palette[colour], str(colour), place)
+            _repeats(figure, mine[~mine["valid"]], theme.INVALID, "invalid", place, dash="dot")
+        for colour in sorted(palette):
+            line = medians[(medians["panel"] == panel) & (medians["colour"] == colour)]
+            _median_lines(figure, line, words.value(colour_by, colour), palette[colour], str(colour), index == 0, place)
+    if not rows["valid"].all():
+        invalid_legend(figure, **cell(0, len(panels)))
+    _axes(figure, rows)
+    return figure, medians
+
+
+def _median_lines(figure: go.Figure, medians: pd.DataFrame, name: str, colour: str, group: str, named: bool, place: dict) -> None:
+    """One line per configuration: runs that differ in more than the colour says are no repeats and share no median."""
+    xs, ys, texts = [], [], []
+    for _, line in medians.groupby("configuration", sort=False):
+        what = line["what"].iloc[0]
+        xs += [*shortened(line["x"]), None]
+        ys += [*shortened(line["latency_us"] / 1e6), None]
+        texts += [f"{words.percentile(row.percentile)}: {words.latency(row.latency_us)}<br>{what}, median of {row.repeats}" for row in line[["percentile", "latency_us", "repeats"]].itertuples()] + [""]
+    figure.add_trace(
+        go.Scatter(
+            x=xs or [None], y=ys or [None], mode="lines", name=name, legendgroup=group, showlegend=named, text=texts,
+            line={"color": colour, "width": 2.6, "dash": "dash" if group == "service" else "solid"},
+            hovertemplate=f"<b>{name}</b> %{{text}}<extra></extra>",
+        ),
+        **place,
+    )  # fmt: skip
+
+
+def _repeats(figure: go.Figure, rows: pd.DataFrame, colour: str, group: str, place: dict, dash: str = "solid") -> None:
+    """A thin line per run. What the run was stands once in its hover template: in every point it made pages of megabytes."""
+    for (_, kind), run in rows.groupby(["run_id", "latency_kind"], sort=False):
+        figure.add_trace(
+            go.Scatter(
+                x=shortened(run["x"]), y=shortened(run["latency_us"] / 1e6), mode="lines+markers", opacity=0.55,
+                line={"color": colour, "width": 0.9, "dash": dash}, legendgroup=group, showlegend=False,
+                marker={"symbol": "circle-open", "size": np.where(run["samples_beyond"] < ENOUGH_SAMPLES, 5, 0).tolist(), "color": colour},
+                text=[f"{words.percentile(row.percentile)} {kind}: {words.latency(row.latency_us)}, {words.count(row.samples_beyond)} beyond" for row in run[["percentile", "latency_us", "samples_beyond"]].itertuples()],
+                hovertemplate=f"<b>%{{text}}</b><br>{run['hover'].iloc[0]}<extra></extra>",
+            ),
+            **place,
+        )  # fmt: skip
+
+
+def _axes(figure: go.Figure, rows: pd.DataFrame) -> None:
+    last = rows["percentile"].max()
+    ticks = [tick for tick in _TICKS if tick <= last] or [0]
+    figure.update_xaxes(
+        type="log", tickvals=[100 / (100 - tick) for tick in ticks], ticktext=[f"{tick:g} %" for tick in ticks],
+        title_text="percentile, stretched as 1 / (1 − p)",
+    )  # fmt: skip
+    latency_axis(figure, rows["latency_us"], "latency (log)")
+
+
+def _rise(medians: pd.DataFrame, colour_by: str, panel_by: str | None, kind: str) -> str:
+    """The finding: how the highest percentile that every line has moves from the first to the last value of ``colour_by``."""
+    if medians.empty:
+        return "No valid run: nothing can be claimed from these lines"
+    shared = medians.groupby("percentile")["colour"].nunique()
+    shared = shared[shared == medians["colour"].nunique()].index
+    target = 99.0 if np.isclose(shared, 99).any() else float(max(shared, default=50))
+    at = medians[np.isclose(medians["percentile"], target)].sort_values("colour")
+    # Among the sets of lines that differ in the colour alone: one with all colours it can have, and of these the steepest.
+    sets = at.groupby(["panel", "alike"])["latency_us"].agg(lines="size", rise=lambda column: column.max() / column.min())
+    panel, same = sets[sets["lines"] == sets["lines"].max()]["rise"].idxmax()
+    lines = at[(at["panel"] == panel) & (at["alike"] == same)]
+    where = "" if panel_by is None else f"{words.value(panel_by, panel)}: "
+    first, last = lines.iloc[0], lines.iloc[-1]
+    name = f"{words.percentile(target)} {kind} time"
+    if len(lines) == 1:
+        return f"{where}{_else(lines, colour_by, panel_by)}{name} is {words.latency(first['latency_us'])} at {words.value(colour_by, first['colour'])}"
+    if isinstance(first["colour"], str):
+        first, last = lines.loc[lines["latency_us"].idxmin()], lines.loc[lines["latency_us"].idxmax()]
+    verb = "rises" if last["latency_us"] >= first["latency_us"] else "falls"
+    return (
+        f"{where}{_else(lines, colour_by, panel_by)}{name} {verb} from {words.latency(first['latency_us'])} ({words.value(colour_by, first['colour'])}) to "
+        f"{words.latency(last['latency_us'])} ({words.value(colour_by, last['colour'])})"
+    )
+
+
+def _else(lines: pd.DataFrame, colour_by: str, panel_by: str | None) -> str:
+    """What neither colour nor panel says of these lines: "at 8 000 r/s, " """
+    told = [words.value(factor, lines[factor].iloc[0]) for factor in ("workload", "connections", "offered_rate_rps") if factor not in (colour_by, panel_by)]
+    return f"{', '.join(told)}: " if told else ""

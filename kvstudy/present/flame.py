@@ -1,0 +1,78 @@
+"""async-profiler's own flame-graph pages inside ours: searchable, zoomable, offline, one HTML fragment for JupyterLab and the study.
+
+The page comes from the sealed run as jfr-converter made it. Embedded by ``srcdoc``, which inherits the page's origin, so that the
+search box above it can reach in; five things are changed: storage that a browser refuses no longer stops the script (heat maps
+read it unguarded), the link to the network becomes text, the page gets a title and
+its help button a name, for screen readers, and it begins at the root of its graph.
+"""
+
+import re
+from html import escape
+
+import pandas as pd
+from IPython.display import HTML
+
+from kvstudy.analyse import frames
+from kvstudy.analyse.tables import Tables
+from kvstudy.record.run_folder import open_run
+
+HEIGHT_MAX_PX = 720
+_AROUND_PX = 76
+_GUARD = """<script>
+try { window.localStorage.length; } catch (refused) {
+  Object.defineProperty(window, 'localStorage', { value: { getItem: () => null, setItem: () => {}, removeItem: () => {} } });
+}
+</script>"""
+
+
+def profile_of(tables: Tables, workload: str | None = None) -> Tables:
+    """The last profiled run of ``workload`` (None: of the first workload by name), as tables of one run, or of none."""
+    runs = tables.runs[tables.runs["profiled"] & (tables.runs["outcome"] == "completed")]
+    if workload is None and len(runs):
+        workload = runs["workload"].min()
+    return tables.only(runs.loc[runs["workload"] == workload, "run_id"].tail(1))
+
+
+def flame_graph(tables: Tables, event: str = "cpu", kind: str = "flamegraph") -> HTML:
+    """The page ``<event>.<kind>.html`` of the first run of ``tables``; a line of text when there is none."""
+    if tables.runs.empty:
+        return HTML("<p>No profiled run. Experiments with <code>profile: [cpu, alloc]</code> make them.</p>")
+    run = open_run(tables.folders[tables.runs["run_id"].iloc[0]])
+    name = f"{event}.{kind}.html"
+    if not run.has(name):
+        return HTML(f"<p>No {escape(event)} {escape(kind)} in run <code>{escape(run.run_id)}</code>.</p>")
+    return embedded(run.text(name), f"{event} flame graph of {run.run_id}")
+
+
+def embedded(page: str, title: str) -> HTML:
+    """``page`` in a frame as high as its graph, with a search box that colours matching frames and tells their share."""
+    page = guarded(page, title)
+    height = re.search(r"#canvas \{[^}]*height: (\d+)px", page)
+    height_px = min(HEIGHT_MAX_PX, int(height[1]) + _AROUND_PX) if height else HEIGHT_MAX_PX
+    reach = "this.closest('.flame').querySelector('iframe').contentWindow"
+    search = f"try {{ {reach}.search(this.value || false) }} catch (unfinished) {{}}"
+    box = (
+        f'<form onsubmit="return false"><label>Search frames (regular expression) <input type="search" oninput="{search}"></label>'
+        f'<button type="button" onclick="{reach}.render()">Reset zoom</button><span>Click a frame to zoom into it.</span></form>'
+        if height
+        else ""
+    )
+    return HTML(
+        f'<div class="flame">{box}<iframe title="{escape(title)}" loading="lazy" style="width:100%;border:0;height:{height_px}px" srcdoc="{escape(page)}"></iframe></div>'
+    )
+
+
+def guarded(page: str, title: str = "flame graph") -> str:
+    """``page`` with a title, without external addresses and with storage that cannot fail."""
+    page = re.sub(r"<a href=(['\"])https?://[^'\"]*\1>(.*?)</a>", r"\2", page)
+    page = page.replace("<button id='info'>", "<button id='info' aria-label='Legend and keys'>")
+    page = re.sub(r"(<head[^>]*>)", lambda head: f"{head[1]}<title>{escape(title)}</title>{_GUARD}", page, count=1)
+    # A deep graph is higher than its frame and grows upwards: begin at its root.
+    return page.replace("</body>", "<script>window.scrollTo(0, document.documentElement.scrollHeight);</script></body>", 1)
+
+
+def shares(tables: Tables) -> pd.DataFrame:
+    """Shares by subsystem of every profiled run, with the factors of the run beside: for ``subsystem_shares``."""
+    if tables.stacks.empty:
+        return pd.DataFrame()
+    return frames.shares(tables.stacks).merge(tables.runs[["run_id", "workload", "label", "variant", "connections"]], on="run_id")

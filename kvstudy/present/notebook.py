@@ -1,0 +1,237 @@
+"""What the first cells of every notebook call: the same beginning, the same tables, the same way to show a frame.
+
+    parameters = notebook.begin(In)                      theme, tables, one-line errors; refuses unknown parameters
+    tables = notebook.tables(experiment, label)          measured runs, or the reference runs when nothing was measured
+    notebook.show(frame)                                 a table to sort and search, without a network
+
+How parameters are found: papermill puts a cell that begins with "# Parameters" after the notebook's own, which begins with
+DEFAULTS. IPython's ``In`` holds both as text; what the first does not name is a mistake, which papermill only warns about.
+"""
+
+import ast
+import difflib
+import math
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+from IPython import get_ipython
+from IPython.display import HTML, Markdown
+
+from kvstudy.analyse import published, tail
+from kvstudy.analyse.published import Published
+from kvstudy.analyse.tables import Tables, study_tables
+from kvstudy.errors import ExperimentError, KvstudyError
+from kvstudy.present import theme, words
+from kvstudy.project import ROOT_VARIABLE, project_root
+
+DEFAULTS = "# Defaults"
+INJECTED = "# Parameters"
+MAIN = "reproduce"  # the experiment that `make reproduce` measures
+ROWS_SHOWN = 40
+EXPORT_VARIABLE = "KVSTUDY_EXPORT"  # set while the HTML study is written: its pages share one copy of the table script
+
+
+def begin(executed: list[str]) -> dict:
+    """Prepares the notebook and returns its parameters by name; ``executed`` is IPython's ``In``.
+
+    ExperimentError for a parameter that the notebook does not have.
+    """
+    _prepare()
+    defaults, given = _parameter_cells(executed)
+    for name in given:
+        if name not in defaults:
+            near = difflib.get_close_matches(name, list(defaults), n=1)
+            hint = f"did you mean {near[0]}?" if near else f"parameters: {', '.join(defaults)}"
+            raise ExperimentError(f"unknown parameter: {name}", hint)
+    return defaults | given
+
+
+@dataclass(frozen=True)
+class SweepParameters:
+    """Of 02-sweep: ``experiment`` for ``Experiment.from_parameters``, which refuses unknown keys; the rest for the measurement."""
+
+    root: Path
+    experiment: dict
+    profile_name: str | None
+    label: str
+    resume: bool
+
+
+def sweep_parameters(executed: list[str]) -> SweepParameters:
+    """What 02-sweep was asked for, with the main experiment when nothing was; theme and tables as after ``begin``.
+
+    Names are not checked here: any key may be one of an experiment, and the experiment knows the nearest.
+    """
+    _prepare()
+    root = project_root()
+    defaults, injected = _parameter_cells(executed)
+    given = {name: value for name, value in (defaults | injected).items() if value is not None}
+    profile_name, label, resume = (given.pop(name, default) for name, default in (("profile_name", None), ("label", ""), ("resume", True)))
+    if not isinstance(label, str) or not isinstance(resume, bool):
+        raise ExperimentError(f"wrong parameter: label={label!r} resume={resume!r}", "label is a text, resume True or False")
+    file = given.get("experiment_file")
+    if not given:
+        given["experiment_file"] = str(root / "experiments" / f"{MAIN}.yaml")
+    elif file is not None and not Path(file).is_file() and (root / file).is_file():
+        given["experiment_file"] = str(root / file)
+    return SweepParameters(root, given, profile_name, label, resume)
+
+
+def tables(experiment: str | None = None, label: str | None = None) -> Tables:
+    """Tables of one experiment and one label (None: every label); ``source`` says whether they are the reader's own runs.
+
+    Without a name: the experiment ``reproduce`` if it was measured, else the one measured last.
+    """
+    if experiment is None:
+        known = study_tables(progress=False).runs
+        experiment = MAIN if MAIN in set(known["experiment"]) else known.loc[known["start_utc"].idxmax(), "experiment"]
+    found = study_tables(experiment=experiment, progress=False)
+    if label is None:
+        return found
+    chosen = found.select(label=label)
+    if chosen.runs.empty:
+        labels = ", ".join(sorted(repr(known) for known in found.runs["label"].unique()))
+        raise KvstudyError(f"no run of {experiment} has this label: label={label!r}", f"labels: {labels}")
+    return chosen
+
+
+def all_tables() -> Tables:
+    """Every experiment: the reader's own runs if there are any, else the reference runs."""
+    return study_tables(progress=False)
+
+
+def closed_loops() -> Tables:
+    """Closed-loop latency runs of every experiment that drives the store with loadgen: what scalability is read off."""
+    return all_tables().select(closed_loop=True, profiled=False, generator="loadgen")
+
+
+def slow_limit_us(found: Tables, percentile: float) -> float:
+    """The latency above which an answer is slow; infinite when there is no answer that could be."""
+    answered = found.intervals[found.intervals["latency_kind"] == "response"]
+    return math.inf if answered.empty else tail.threshold_us(found, percentile)
+
+
+def of_experiment(name: str, found: Tables) -> Tables:
+    """The runs of one experiment, of none when it was not measured: its charts then say so."""
+    return found.select(experiment=name)
+
+
+def of_experiments(names: list[str], found: Tables) -> Tables:
+    return found.select(experiment=names)
+
+
+def where(found: Tables, **wanted) -> Tables:
+    """Runs whose columns are as ``wanted``; a None leaves its column free."""
+    return found.select(**{name: value for name, value in wanted.items() if value is not None})
+
+
+def published_reports() -> Published:
+    """The numbers of the five published reports: data/published."""
+    return published.load(project_root() / "data" / "published")
+
+
+def for_latency(found: Tables) -> Tables:
+    """The runs that latency may be read off: not profiled. Invalid ones stay, to be drawn grey."""
+    return found.select(profiled=False)
+
+
+def profiled(found: Tables) -> Tables:
+    return found.select(profiled=True)
+
+
+def source(found: Tables) -> Markdown:
+    """A sentence: whose runs these are, how many, how many do not count, and how to measure one's own."""
+    runs = found.runs
+    if runs.empty:
+        return Markdown("**Nothing was measured for this page yet**: its charts are empty. `experiments/` holds the questions; `kvstudy run` measures one.")
+    invalid = int((runs["verdict"] == "FAIL").sum())
+    validity = f"{invalid} of them invalid: grey in every chart and in no median" if invalid else "none of them failed a check"
+    named = words.several([f"`{name}`" for name in sorted(runs["experiment"].unique())])
+    sentence = f"**{words.count(len(runs))} runs** of {named} from `{found.source}`; {validity}."
+    if found.source.endswith("reference"):
+        sentence += (
+            " These are the reference runs that come with the project. To see your own machine's, run `make reproduce` or "
+            "`kvstudy run experiments/…` and execute this notebook again."
+        )
+    return Markdown(sentence)
+
+
+def show(frame: pd.DataFrame, **options):
+    """``frame`` as an interactive table: sorted by a click, searched by typing, paged when long."""
+    import itables
+
+    long = len(frame) > ROWS_SHOWN
+    options = {"paging": long, "pageLength": ROWS_SHOWN, "layout": {} if long else dict.fromkeys(("topStart", "topEnd", "bottomStart", "bottomEnd"))} | options
+    if os.environ.get(EXPORT_VARIABLE):
+        html = itables.to_html_datatable(frame, connected=False, display_logo_when_loading=False, **options)
+        # What stands there until the table is drawn, and on its preview, links to the library's site: a page of the study names no address.
+        html = re.sub(r"<tbody>.*?</tbody>", "<tbody><tr><td>…</td></tr></tbody>", html, count=1, flags=re.DOTALL)
+        return HTML(re.sub(r"<sup><noscript>.*?</sup>", "", html, flags=re.DOTALL))
+    return itables.show(frame, **options)
+
+
+def _prepare() -> None:
+    _at_home()
+    _errors_in_one_line()
+    theme.use(os.environ.get("KVSTUDY_THEME", "light"))
+    _tables_offline()
+
+
+def _at_home() -> None:
+    """papermill executes a notebook in the folder it was called from, which may be any: outside a project, take this package's own."""
+    try:
+        project_root()
+    except KvstudyError:
+        checkout = Path(__file__).resolve().parents[2]
+        if ROOT_VARIABLE in os.environ or not (checkout / "notebooks").is_dir():
+            raise
+        os.environ[ROOT_VARIABLE] = str(checkout)
+
+
+def _tables_offline() -> None:
+    import itables
+
+    itables.options.maxBytes = "1MB"
+    itables.options.warn_on_undocumented_option = False
+    itables.options.classes = "display nowrap compact"
+    itables.options.style = "table-layout:auto;width:auto;margin:0"
+    if not os.environ.get(EXPORT_VARIABLE) and get_ipython() is not None:
+        itables.init_notebook_mode(all_interactive=False, connected=False)
+
+
+def _errors_in_one_line() -> None:
+    """A mistake of the user is told in a line or two; everything else keeps its traceback."""
+    shell = get_ipython()
+    if shell is None:
+        return
+
+    def told(self, _kind, error, _trace, tb_offset=None):
+        lines = [f"{type(error).__name__}: {error}"]
+        self._showtraceback(type(error), error, lines)
+        return lines
+
+    shell.set_custom_exc((KvstudyError,), told)
+
+
+def _parameter_cells(executed: list[str]) -> tuple[dict, dict]:
+    """Names and values of the last defaults cell, and of what papermill put after it."""
+    starts = [i for i, cell in enumerate(executed) if cell.lstrip().startswith(DEFAULTS)]
+    if not starts:
+        return {}, {}
+    after = [cell for cell in executed[starts[-1] + 1 :] if cell.lstrip().startswith(INJECTED)]
+    return _assigned(executed[starts[-1]]), _assigned(after[-1]) if after else {}
+
+
+def _assigned(cell: str) -> dict:
+    """``name = literal`` for every line of a parameters cell; papermill writes infinity and NaN as calls of float."""
+    found = {}
+    for statement in ast.parse(cell).body:
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            value = ast.unparse(statement.value)
+            found[statement.targets[0].id] = float(value[7:-2]) if value.startswith("float(") else ast.literal_eval(value)
+        elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            found[statement.target.id] = ast.literal_eval(ast.unparse(statement.value))
+    return found

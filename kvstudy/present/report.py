@@ -1,0 +1,151 @@
+"""The HTML study: executes the analysing notebooks, writes a page each and what they share, and swaps the whole folder in.
+
+    figures/study/index.html            00-study: the findings
+    figures/study/NN-name.html          one page per notebook; 02-sweep measures and is shown, not executed
+    figures/study/methodology.html      METHODOLOGY.md
+    figures/study/assets/               plotly.min.js, tables.js, study.css, study.js: nothing else is loaded, from anywhere
+
+Everything is written into a hidden folder beside the study and renamed at the end: an interrupted export leaves the old study, or
+none. Notebooks that analyse start no process, so an export measures nothing.
+"""
+
+import os
+import shutil
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+import nbformat
+import papermill
+from nbformat.v4 import new_markdown_cell, new_notebook
+from papermill.exceptions import PapermillExecutionError
+from plotly.offline import get_plotlyjs
+from tqdm.auto import tqdm
+
+import kvstudy
+from kvstudy.analyse.tables import study_tables
+from kvstudy.errors import KvstudyError
+from kvstudy.present import notebook as notebooks
+from kvstudy.present.page import Entry, page_of, title_of
+from kvstudy.project import ROOT_VARIABLE
+
+MEASURING = "02-sweep"
+FIRST = "00-study"
+KERNELS = 2
+PAGE_BYTES_MAX = 8_000_000
+STUDY_BYTES_MAX = 40_000_000
+_ASSETS = Path(__file__).parent / "assets"
+
+
+def export(project_root: Path, out_dir: Path, offline: bool = True, progress: bool = True) -> Path:
+    """Writes the study of ``project_root`` to ``out_dir`` and returns its index.html.
+
+    KvstudyError when there is no run to show, a notebook fails, or a page outgrows its limit; ``out_dir`` is then as before.
+    """
+    if not offline:
+        raise KvstudyError("the study has no online form", "its pages work without a network; leave --online out")
+    sources = sorted((project_root / "notebooks").glob("[0-9][0-9]-*.ipynb"))
+    if not sources:
+        raise KvstudyError(f"no notebook to export: folder={project_root / 'notebooks'}")
+    out_dir = out_dir.resolve()
+    if out_dir.exists() and not (out_dir / "index.html").is_file() and any(out_dir.iterdir()):
+        raise KvstudyError(f"not a study, will not be replaced: folder={out_dir}", "name a new folder")
+    out_dir.parent.mkdir(parents=True, exist_ok=True)
+    partial = out_dir.parent / f".{out_dir.name}.{os.getpid()}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir()
+    try:
+        executed = _all_executed(sources, project_root, progress)
+        _write_pages(partial, executed, project_root / "METHODOLOGY.md")
+        _write_assets(partial / "assets")
+        _check_sizes(partial)
+        _swap(partial, out_dir)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return out_dir / "index.html"
+
+
+def _all_executed(sources: list[Path], root: Path, progress: bool) -> dict[str, nbformat.NotebookNode]:
+    """Notebook by name, in order. Two kernels at a time: most of a short notebook is its kernel's start."""
+    study_tables(root / "data", progress=progress)  # once, before kernels would each build them
+    # The kernel gets this environment; it has to find the same package as the exporter, wherever that was started.
+    package = str(Path(kvstudy.__file__).resolve().parents[1])
+    given = {notebooks.EXPORT_VARIABLE: "1", ROOT_VARIABLE: str(root), "PYTHONPATH": os.pathsep.join([package, os.environ.get("PYTHONPATH", "")])}
+    kept = {name: os.environ.get(name) for name in given}
+    os.environ |= given
+    try:
+        with ThreadPoolExecutor(KERNELS) as pool, tqdm(total=len(sources), desc="executing notebooks", disable=not progress, leave=False) as bar:
+            running = {source.stem: pool.submit(_executed, source, root) for source in sources}
+            try:
+                for future in as_completed(running.values()):
+                    future.result()
+                    bar.update()
+            except BaseException:
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+        return {name: future.result() for name, future in running.items()}
+    finally:
+        for name, value in kept.items():
+            os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
+
+
+def _executed(source: Path, root: Path) -> nbformat.NotebookNode:
+    notebook = nbformat.read(source, as_version=4)
+    if source.stem == MEASURING:
+        return notebook
+    try:
+        return papermill.execute_notebook(str(source), None, cwd=str(root), progress_bar=False, log_output=False, kernel_name="python3",
+                                          extra_arguments=["--log-level=CRITICAL"])  # fmt: skip
+    except PapermillExecutionError as error:
+        raise KvstudyError(f"{source.name} failed in cell {error.exec_count}: {error.ename}: {error.evalue}", f"see it with: jupyter lab {source}") from None
+
+
+def _write_pages(folder: Path, executed: dict[str, nbformat.NotebookNode], methodology: Path) -> None:
+    if methodology.is_file():
+        executed = executed | {"methodology": new_notebook(cells=[new_markdown_cell(methodology.read_text(encoding="utf-8"))])}
+    titles = {stem: _menu_title(stem, notebook) for stem, notebook in executed.items()}
+    for stem, notebook in executed.items():
+        pages = [Entry(_href(other), title, here=other == stem) for other, title in titles.items()]
+        if stem == MEASURING:
+            notebook.cells.insert(2, new_markdown_cell("*This notebook measures. The study shows it and does not execute it.*"))
+        text = page_of(notebook, pages, "Written by `kvstudy report` from sealed runs.".replace("`", ""), unfolded=stem == MEASURING)
+        (folder / _href(stem)).write_text(text, encoding="utf-8")
+
+
+def _menu_title(stem: str, notebook: nbformat.NotebookNode) -> str:
+    number = stem.split("-")[0]
+    title = title_of(notebook, stem)
+    return f"{int(number)} · {title}" if number.isdigit() else title
+
+
+def _href(stem: str) -> str:
+    return "index.html" if stem == FIRST else f"{stem}.html"
+
+
+def _write_assets(folder: Path) -> None:
+    from itables.javascript import generate_init_offline_itables_html
+    import itables.options
+
+    folder.mkdir()
+    for asset in _ASSETS.iterdir():
+        shutil.copyfile(asset, folder / asset.name)
+    (folder / "plotly.min.js").write_text(get_plotlyjs(), encoding="utf-8")
+    script = generate_init_offline_itables_html(itables.options.dt_bundle)
+    (folder / "tables.js").write_text(script[script.index(">") + 1 : script.index("</script>")], encoding="utf-8")
+
+
+def _check_sizes(folder: Path) -> None:
+    sizes = {path: path.stat().st_size for path in folder.rglob("*") if path.is_file()}
+    for path, size_bytes in sizes.items():
+        if size_bytes > PAGE_BYTES_MAX:
+            raise KvstudyError(f"page too large: {path.name} size={size_bytes} limit={PAGE_BYTES_MAX}", "select fewer runs in its parameters")
+    if sum(sizes.values()) > STUDY_BYTES_MAX:
+        raise KvstudyError(f"study too large: size={sum(sizes.values())} limit={STUDY_BYTES_MAX}", "select fewer runs in the notebooks' parameters")
+
+
+def _swap(new: Path, out_dir: Path) -> None:
+    """Two renames: between them there is no study, never half of one."""
+    old = new.with_suffix(".old")
+    if out_dir.exists():
+        out_dir.rename(old)
+    new.rename(out_dir)
+    shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,77 @@
+"""What is compared with what: two values of one factor, given, or found among the runs.
+
+    sides = sides_of(experiment=None, factor=None, before=None, after=None)
+    sides.tables, sides.factor, sides.before, sides.after
+
+Without a factor the first of these that the runs vary: label (your change), variant (service options), connections, workload.
+"""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from kvstudy.analyse.configuration import comparisons
+from kvstudy.analyse.tables import Tables
+from kvstudy.errors import ExperimentError
+from kvstudy.present import notebook, words
+
+FACTORS = ("label", "variant", "connections", "workload")
+
+
+@dataclass(frozen=True)
+class Sides:
+    """``tables`` hold the runs of both sides; ``before`` and ``after`` are values of the column ``factor`` of runs."""
+
+    tables: Tables
+    factor: str
+    before: object
+    after: object
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The sides as people call them."""
+        return words.value(self.factor, self.before), words.value(self.factor, self.after)
+
+    def compared(self, percentiles: tuple[float, ...] = (50.0, 99.0, 99.9)) -> pd.DataFrame:
+        """One row per measure and configuration that both sides have: ``analyse.configuration.comparisons``."""
+        return comparisons(self.tables, self.factor, self.before, self.after, percentiles)
+
+
+def sides_of(experiment: str | None = None, factor: str | None = None, before=None, after=None) -> Sides:
+    """The two sides; ExperimentError when the runs do not have them."""
+    tables = notebook.tables(_varied_experiment() if experiment is None and factor is None else experiment)
+    latency = tables.runs[~tables.runs["profiled"]]
+    latency = tables.runs if latency.empty else latency
+    if factor is None:
+        factor = next((name for name in FACTORS if latency[name].nunique() > 1), "label")
+    if factor not in tables.runs:
+        raise ExperimentError(f"no such factor: factor={factor}", f"factors: {', '.join(FACTORS)}")
+    # In the order in which they were first measured, so that what came first is "before".
+    values = list(dict.fromkeys(latency.sort_values("start_utc")[factor]))
+    if factor in ("connections", "workload", "variant"):
+        values = sorted(values)
+    before = values[0] if before is None else before
+    after = next((value for value in reversed(values) if value != before), before) if after is None else after
+    for name, value in (("before", before), ("after", after)):
+        if value not in values:
+            raise ExperimentError(f"no run with this {factor}: {name}={value!r}", f"measured: {', '.join(map(repr, values))}")
+    return Sides(tables.select(**{factor: [before, after]}), factor, before, after)
+
+
+def same_thing_twice(tables: Tables, experiment: str) -> pd.DataFrame:
+    """Comparisons of an experiment that was measured under two labels without a change between: its words should all be *cannot tell*."""
+    chosen = tables.select(experiment=experiment)
+    labels = list(dict.fromkeys(chosen.runs.sort_values("start_utc")["label"]))
+    return comparisons(chosen, "label", labels[0], labels[-1]) if len(labels) > 1 else comparisons(chosen, "label", "", "none")
+
+
+def _varied_experiment() -> str | None:
+    """The experiment to show when none is named: one with two labels, else one with two variants, else the main one."""
+    runs = notebook.all_tables().runs
+    for factor in ("label", "variant"):
+        varied = runs[~runs["profiled"]].groupby("experiment")[factor].nunique()
+        varied = varied[varied > 1]
+        if len(varied):
+            latest = runs[runs["experiment"].isin(varied.index)].groupby("experiment")["start_utc"].max()
+            return latest.idxmax()
+    return None

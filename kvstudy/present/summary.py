@@ -1,0 +1,228 @@
+"""Tables for people: medians with intervals for each configuration, runs with their verdicts, checks, provenance."""
+
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from IPython.display import Markdown
+
+from kvstudy.analyse import frames, tail
+from kvstudy.analyse import published as published_numbers
+from kvstudy.analyse.configuration import comparisons, configured
+from kvstudy.analyse.published import Published
+from kvstudy.analyse.statistics import MIN_RUNS, median_interval
+from kvstudy.analyse.tables import Tables
+from kvstudy.present import words
+from kvstudy.present.figures.rate import saturation_points
+from kvstudy.record.run_folder import open_run
+
+WHO = ["workload", "variant", "label", "connections", "threads", "offered_rate_rps"]
+
+
+def by_configuration(tables: Tables, percentiles: tuple[float, ...] = (50.0, 99.0, 99.9), latency_kind: str = "response") -> pd.DataFrame:
+    """One row per configuration, as text: what was asked, achieved rate, latencies as ``median [low, high]`` over valid runs."""
+    runs = configured(tables.runs)
+    points = tables.percentiles[tables.percentiles["latency_kind"] == latency_kind]
+    rows = []
+    for _, group in runs.sort_values([*WHO, "repeat"]).groupby("configuration", sort=False):
+        first, valid = group.iloc[0], group[group["verdict"] != "FAIL"]
+        row = {words.factor(name): first[name] if name in ("connections", "threads") else words.value(name, first[name]) for name in WHO}
+        row["achieved rate"] = spread(group["achieved_rate_rps"], words.rate)
+        for percentile in percentiles:
+            mine = points[points["run_id"].isin(valid["run_id"]) & np.isclose(points["percentile"], percentile)]
+            row[words.percentile(percentile)] = spread(mine["latency_us"], words.latency)
+        row["valid runs"] = f"{len(valid)} of {len(group)}"
+        rows.append(row)
+    return _without_idle_columns(pd.DataFrame(rows))
+
+
+def run_list(tables: Tables) -> pd.DataFrame:
+    """One row per run: what was asked, what was achieved, verdict and the checks that did not pass."""
+    worse = tables.validity[tables.validity["verdict"] != "PASS"]
+    reasons = {
+        run_id: "; ".join(f"{row.check}: {row.observed} (required: {row.required})" for row in rows.itertuples())
+        for run_id, rows in worse.groupby("run_id")
+    }
+    rows = [
+        {
+            "verdict": run.verdict, "workload": run.workload, "variant": run.variant or "default", "label": run.label or "none", "connections": run.connections,
+            "threads": run.threads, "offered": words.value("offered_rate_rps", run.offered_rate_rps), "achieved": words.rate(run.achieved_rate_rps),
+            "repeat": run.repeat, "profiled": "yes" if run.profiled else "no", "not passed": reasons.get(run.run_id, ""), "run": run.run_id,
+        }
+        for run in tables.runs.itertuples()
+    ]  # fmt: skip
+    return _without_idle_columns(pd.DataFrame(rows), ("variant", "label", "profiled"))
+
+
+def checks(tables: Tables) -> pd.DataFrame:
+    """One row per check: how many runs passed, were marked or failed."""
+    counted = tables.validity.groupby(["check", "verdict"]).size().unstack(fill_value=0)
+    counted = counted.reindex(columns=["PASS", "WARN", "FAIL"], fill_value=0)
+    return counted.sort_values(["FAIL", "WARN"], ascending=False).reset_index().rename_axis(columns=None)
+
+
+def provenance(tables: Tables) -> pd.DataFrame:
+    """What was measured, when, from which revision, on which machine: one row per fact."""
+    runs = tables.runs
+    revisions = sorted({f"{run.revision[:12]}{' with uncommitted changes' if run.dirty else ''}" for run in runs.itertuples()})
+    facts = {
+        "runs": f"{len(runs)} from {tables.source}",
+        "measured": f"{runs['start_utc'].min()} to {runs['start_utc'].max()}" if len(runs) else words.MISSING,
+        "revision": words.several(revisions),
+        "experiments": words.several(sorted(runs["experiment"].unique())),
+        "machine": words.several(_machines(tables)),
+    }
+    return pd.DataFrame({"fact": facts.keys(), "value": facts.values()})
+
+
+def spread(values: pd.Series, told) -> str:
+    """``median [low, high]`` over runs with the 95 % bootstrap interval; under MIN_RUNS ``median (least … most)``; one run: its value."""
+    known = values.dropna()
+    if known.empty:
+        return words.MISSING
+    interval = median_interval(known)
+    if interval.runs == 1 or known.min() == known.max():
+        return told(interval.estimate)
+    if interval.runs < MIN_RUNS:
+        return f"{told(interval.estimate)} ({told(known.min())} … {told(known.max())})"
+    return f"{told(interval.estimate)} [{told(interval.low)}, {told(interval.high)}]"
+
+
+def _machines(tables: Tables) -> list[str]:
+    """CPU, cores and kernel of every machine that runs were measured on, as machine.json tells them."""
+    found = set()
+    for run_id in tables.runs["run_id"]:
+        if run_id in tables.folders:
+            machine = open_run(tables.folders[run_id]).machine
+            found.add(", ".join(str(machine[key]) for key in ("cpu_model", "cores", "kernel") if key in machine) or "not recorded")
+    return sorted(found) or [words.MISSING]
+
+
+def _without_idle_columns(frame: pd.DataFrame, names: tuple[str, ...] = ("variant", "label")) -> pd.DataFrame:
+    """A column that says the same for every row, and nothing at that, is left out."""
+    idle = [name for name in names if name in frame and set(frame[name]) <= {"default", "none", "no", ""}]
+    return frame.drop(columns=idle)
+
+
+def held(tables: Tables) -> pd.DataFrame:
+    """One row per workload and connections: highest offered rate held, lowest not held, by the rule of figures.rate."""
+    runs = configured(tables.runs[~tables.runs["profiled"] & ~tables.runs["closed_loop"]])
+    if runs.empty:
+        return pd.DataFrame(columns=["workload", "connections", "highest rate held", "saturated at"])
+    points = saturation_points(runs, ["experiment", "workload", "variant", "label", "connections", "threads"])
+    frame = pd.DataFrame(
+        {
+            "experiment": points["experiment"], "workload": points["workload"], "variant": points["variant"].replace("", "default"),
+            "label": points["label"].replace("", "none"), "connections": points["connections"], "threads": points["threads"],
+            "highest rate held": [words.rate(rate) for rate in points["highest_held_rps"]],
+            "saturated at": ["above the rates offered" if np.isnan(rate) else words.rate(rate) for rate in points["saturation_rps"]],
+        }
+    )  # fmt: skip
+    return _without_idle_columns(frame)
+
+
+def steepest(tables: Tables, factor: str, percentile: float = 99.0) -> Markdown:
+    """A sentence: between which two values of ``factor``, all else equal, ``percentile`` differs the most, with interval and word."""
+    values = sorted(tables.believed().runs[factor].dropna().unique())
+    pairs = list(combinations(values, 2)) if all(isinstance(value, str) for value in values) else [(values[0], value) for value in values[1:]]
+    parts = [comparisons(tables, factor, one, other, (percentile,)).assign(one=one, other=other) for one, other in pairs]
+    compared = pd.concat(parts) if parts else pd.DataFrame(columns=["measure"])
+    compared = compared[compared["measure"] == words.percentile(percentile)]
+    if compared.empty:
+        return Markdown(f"**Found:** no two values of {words.factor(factor)} have valid runs that are otherwise alike, so nothing is compared.")
+    row = compared.iloc[int(np.log(compared["ratio"]).abs().argmax())]
+    counts = compared["word"].value_counts()
+    told = words.several([f"{counts[word]} {word}" for word in ("faster", "slower", "cannot tell") if word in counts])
+    where = "" if factor == "workload" else f"{row['workload']}, "
+    return Markdown(
+        f"**Found:** of {len(compared)} comparisons over {words.factor(factor)}, all else equal: {told}. The largest: {where}"
+        f"{words.percentile(percentile)} {words.latency(row['before'])} at {words.value(factor, row['one'])} and {words.latency(row['after'])} at "
+        f"{words.value(factor, row['other'])}, ratio {words.times(row['ratio'])}{words.interval(row['low'], row['high'], words.times)} "
+        f"({row['word']}; {row['runs_before']} and {row['runs_after']} runs)."
+    )
+
+
+def compared(rows: pd.DataFrame) -> pd.DataFrame:
+    """``analyse.configuration.comparisons`` as text: one row per measure and configuration."""
+    frame = pd.DataFrame(
+        [
+            {
+                "word": row.word, "workload": row.workload, "connections": row.connections, "offered rate": words.value("offered_rate_rps", row.offered_rate_rps),
+                "measure": row.measure, "ratio": words.times(row.ratio) + words.interval(row.low, row.high, words.times),
+                "before": _measured(row.measure, row.before), "after": _measured(row.measure, row.after), "runs": f"{row.runs_before} and {row.runs_after}",
+            }
+            for row in rows.itertuples()
+        ]
+    )  # fmt: skip
+    return frame if len(frame) else pd.DataFrame({"word": [], "workload": [], "measure": [], "ratio": []})
+
+
+def searches(tables: Tables) -> pd.DataFrame:
+    """One row per trial of every search for a stable rate: its rate, purpose, latency and verdict, in the order of the trials."""
+    rows = []
+    for run_id in tables.runs["run_id"]:
+        facts = open_run(tables.folders[run_id]).facts if run_id in tables.folders else {}
+        if not facts.get("search"):
+            continue
+        run = tables.runs.loc[tables.runs["run_id"] == run_id].iloc[0]
+        rows.append(
+            {
+                "experiment": run["experiment"], "workload": run["workload"], "connections": run["connections"], "trial": run["plan_index"] + 1,
+                "offered": words.rate(run["offered_rate_rps"]), "achieved": words.rate(run["achieved_rate_rps"]),
+                "mean": words.latency(run["response_mean_us"]), "purpose": facts.get("purpose") or "", "verdict": run["verdict"], "run": run_id,
+            }
+        )  # fmt: skip
+    return pd.DataFrame(rows) if rows else pd.DataFrame({"experiment": [], "workload": [], "trial": [], "offered": [], "achieved": []})
+
+
+def _measured(measure: str, value: float) -> str:
+    return words.rate(value) if measure == "achieved rate" else words.latency(value)
+
+
+def published_checks(published: Published, folder: Path) -> pd.DataFrame:
+    """One row per published result and check of ours that it did not pass: what its own text shows."""
+    rows = []
+    for _, result in published.results.iterrows():
+        for check in published_numbers.checks(result, folder):
+            if check.verdict == "FAIL":
+                rows.append({"report": result["report"], "text": result["text"], "called held": result["called_held"], "check": check.check,
+                             "observed": check.observed, "required": check.required})  # fmt: skip
+    return pd.DataFrame(rows, columns=["report", "text", "called held", "check", "observed", "required"])
+
+
+def profile_shares(published: Published, tables: Tables) -> pd.DataFrame:
+    """One row per share that a report read off a profile, and the same subsystem's share in our profiled runs of its experiment."""
+    rows = []
+    for share in published.profile_shares.itertuples():
+        ours = tables.select(experiment=f"report-{share.report}", method=share.method, profiled=True)
+        if ours.runs["offered_rate_rps"].nunique() > 1:
+            ours = ours.select(offered_rate_rps=float(share.offered_rate_rps))
+        mine = frames.shares(ours.stacks)
+        mine = mine[(mine["event"] == share.event) & (mine["subsystem"] == share.subsystem)]
+        rows.append({"report": share.report, "method": share.method, "rate": words.rate(share.offered_rate_rps), "event": share.event, "part": share.part,
+                     "subsystem": share.subsystem, "published": f"{share.share_percent:g} %", "measured": spread(mine["share"], words.share)})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def causes(found: pd.DataFrame) -> pd.DataFrame:
+    """``analyse.tail.causes`` as text: one row per kind of event, and what no event touches."""
+    return pd.DataFrame(
+        [
+            {
+                "event": words.factor(row.cause), "word": row.word, "events": row.events, "longest": words.latency(row.longest_ms * 1e3),
+                "slow answers": words.count(row.slow_requests), "share": words.share(row.share), "by chance": words.share(row.chance),
+                "p": words.MISSING if np.isnan(row.p_value) else f"{row.p_value:.2g}", "alone": words.share(row.share_alone),
+            }
+            for row in found.itertuples()
+        ]
+    )  # fmt: skip
+
+
+def slowest_seconds(tables: Tables, limit_us: float, rows: int = 20) -> pd.DataFrame:
+    """The seconds with most slow answers, and what ran in each."""
+    aligned = tail.alignment(tables, limit_us)
+    named = [tail.NO_EVENT if row.kind == tail.NO_EVENT else f"{words.factor(row.kind)} {words.latency(row.duration_ms * 1e3)}" for row in aligned.itertuples()]
+    seconds = aligned.assign(told=named).groupby(["run_id", "second", "slow"], as_index=False)["told"].agg(lambda told: "; ".join(sorted(set(told))[:6]))
+    seconds = seconds.sort_values("slow", ascending=False).head(rows)
+    return seconds.reset_index(drop=True).rename(columns={"slow": "slow answers", "told": "in that second", "run_id": "run"})[["slow answers", "second", "in that second", "run"]]

@@ -1,0 +1,102 @@
+"""Numbers as a reader reads them: a unit that fits, three significant digits, a thin space between thousands.
+
+Input units are in the argument names; a missing number (NaN, None) reads "–".
+"""
+
+import math
+
+THIN_SPACE = "\u202f"
+MISSING = "–"
+
+
+def latency(latency_us: float | None) -> str:
+    """``1240.0`` → "1.24 ms"."""
+    if _missing(latency_us):
+        return MISSING
+    for scale, unit in ((1e6, "s"), (1e3, "ms"), (1.0, "µs")):
+        if abs(latency_us) >= scale * 0.9995:
+            return f"{_digits(latency_us / scale)} {unit}"
+    return f"{_digits(latency_us)} µs"
+
+
+def rate(rate_rps: float | None) -> str:
+    """``12500.0`` → "12 500 r/s" (requests per second)."""
+    return MISSING if _missing(rate_rps) else f"{count(rate_rps)} r/s"
+
+
+def count(number: float | None) -> str:
+    """A whole number with a thin space between thousands."""
+    return MISSING if _missing(number) else f"{round(number):,}".replace(",", THIN_SPACE)
+
+
+def interval(low: float, high: float, told) -> str:
+    """``[low, high]`` in the words of ``told``; nothing where there is none: one run has no spread."""
+    return "" if _missing(low) or low == high else f" [{told(low)}, {told(high)}]"
+
+
+def share(fraction: float | None) -> str:
+    """``0.1234`` → "12.3 %"."""
+    return MISSING if _missing(fraction) else f"{_digits(100 * fraction)} %"
+
+
+def times(ratio: float | None) -> str:
+    """``1.337`` → "1.34 ×"."""
+    return MISSING if _missing(ratio) else f"{_digits(ratio)} ×"
+
+
+def size(size_bytes: float | None) -> str:
+    """``2_500_000`` → "2.38 MiB"."""
+    if _missing(size_bytes):
+        return MISSING
+    for scale, unit in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if abs(size_bytes) >= scale:
+            return f"{_digits(size_bytes / scale)} {unit}"
+    return f"{round(size_bytes)} B"
+
+
+def percentile(number: float) -> str:
+    """``99.0`` → "p99", ``99.9`` → "p99.9"."""
+    return f"p{number:g}"
+
+
+def value(factor: str, given) -> str:
+    """A factor's value with its unit: ``("offered_rate_rps", 2000.0)`` → "2 000 r/s"; ``("connections", 1)`` → "1 connection"."""
+    if isinstance(given, str):
+        return given if given else "default"
+    if _missing(given):
+        return "closed loop" if factor == "offered_rate_rps" else MISSING
+    if factor.endswith("_rps"):
+        return rate(given)
+    if factor.endswith("_us"):
+        return latency(given)
+    if factor.endswith("_bytes"):
+        return size(given)
+    if factor in ("connections", "threads"):
+        return f"{count(given)} {factor if given != 1 else factor[:-1]}"
+    return f"{given:g}" if isinstance(given, float) else str(given)
+
+
+def factor(name: str) -> str:
+    """A column's name for people: "offered_rate_rps" → "offered rate"."""
+    for unit in ("_rps", "_us", "_ms", "_bytes", "_s"):
+        name = name.removesuffix(unit)
+    return name.replace("_", " ")
+
+
+def several(things: list[str]) -> str:
+    """``["a", "b", "c"]`` → "a, b and c"."""
+    return things[0] if len(things) == 1 else f"{', '.join(things[:-1])} and {things[-1]}" if things else "nothing"
+
+
+def _missing(number) -> bool:
+    return number is None or (isinstance(number, float) and math.isnan(number)) or number != number
+
+
+def _digits(number: float) -> str:
+    number = float(f"{number:.3g}")
+    if abs(number) >= 1000:
+        return count(number)
+    if number == 0:
+        return "0"
+    places = max(0, 2 - math.floor(math.log10(abs(number))))
+    return f"{number:.{min(places, 4)}f}"

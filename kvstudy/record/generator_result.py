@@ -1,0 +1,125 @@
+"""What a load generator counted in one run, from loadgen's JSON or from the text of wrk2, wrk and loadgen.
+
+The JSON holds whole histograms, errors by kind and the generator's verdict on itself; the text holds printed percentiles, so its
+figures are known to the digits printed only. wrk's text is of a closed loop and gives service time alone.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kvstudy.errors import FormatError
+from kvstudy.record import hdr, wrk2_text
+from kvstudy.record.jfr import epoch_s
+
+ERROR_KINDS = ("connect", "read", "write", "timeout")
+_KIND = {wrk2_text.CORRECTED: "response", wrk2_text.UNCORRECTED: "service", wrk2_text.CLOSED_LOOP: "service"}
+_JSON_KEYS = {"response": "response_time", "service": "service_time", "lateness": "send_lateness"}
+_OWN_LATENESS = "own_lateness"
+
+
+@dataclass(frozen=True)
+class Latency:
+    """One distribution, microseconds. ``histogram``: None when only percentiles were printed, those in ``printed_us``."""
+
+    total: int
+    mean_us: float
+    stdev_us: float
+    max_us: float
+    histogram: hdr.Histogram | None = None
+    printed_us: Mapping[float, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class GeneratorResult:
+    """``latencies``: by kind (response, service, lateness), only those measured. ``own_lateness``: of the sends whose connection was
+    free when they were due, so the generator's alone. ``start_epoch_s``: start of the measured window. None: the generator does not say."""
+
+    achieved_rate_rps: float
+    requests_sent: int
+    requests_measured: int
+    unexpected_answers: int
+    errors: dict[str, int]
+    latencies: dict[str, Latency]
+    own_lateness: Latency | None = None
+    start_epoch_s: float | None = None
+    measured_s: float | None = None
+    unsent: int | None = None
+    saturated: bool | None = None
+    saturated_reason: str = ""
+
+    @property
+    def errors_total(self) -> int:
+        return sum(self.errors.values())
+
+
+def read_text(text: str, file: str) -> GeneratorResult:
+    """From a text with exactly one result."""
+    result = wrk2_text.parse_one(text, file)
+    latencies = {_KIND[kind]: _printed(result, distribution) for kind, distribution in result.distributions.items()}
+    measured = max((latency.total for latency in latencies.values()), default=result.requests)
+    return GeneratorResult(
+        achieved_rate_rps=result.achieved_rate_rps,
+        requests_sent=result.requests,
+        requests_measured=measured,
+        unexpected_answers=result.non_2xx_3xx,
+        errors=dict(result.socket_errors),
+        latencies=latencies,
+        measured_s=result.duration_s,
+    )
+
+
+def _printed(result: wrk2_text.Wrk2Text, distribution: wrk2_text.Distribution) -> Latency:
+    """The spectrum where there is one, and of the distribution what the spectrum lacks."""
+    printed = {row.percentile: row.value_us for row in distribution.spectrum}
+    printed = dict(sorted({**distribution.percentiles_us, **printed}.items()))
+    total = result.requests if distribution.total_count is None else distribution.total_count
+    if distribution.kind == wrk2_text.UNCORRECTED:
+        mean_us, stdev_us, max_us = distribution.mean_us, distribution.stdev_us, distribution.max_us
+    else:
+        mean_us, stdev_us, max_us = result.latency_us.mean, result.latency_us.stdev, result.latency_us.max
+    missing = math.nan
+    return Latency(total, missing if mean_us is None else mean_us, missing if stdev_us is None else stdev_us,
+                   missing if max_us is None else max_us, printed_us=printed)
+
+
+def read_json(path: Path) -> GeneratorResult:
+    """From loadgen's ``--json`` file. FormatError names the key that is missing or wrong."""
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise FormatError(str(path), error.lineno, f"not JSON: {error.msg}") from None
+    try:
+        counts, verdict = facts["counts"], facts["verdict"]
+        return GeneratorResult(
+            achieved_rate_rps=float(facts["achieved_rate_rps"]),
+            requests_sent=int(counts["sent"]),
+            requests_measured=int(counts["measured"]),
+            unexpected_answers=int(counts["unexpected"]),
+            errors={kind: int(facts["errors"][kind]) for kind in ERROR_KINDS},
+            latencies={kind: latency for kind, key in _JSON_KEYS.items() if (latency := _recorded(facts[key], key)) is not None},
+            own_lateness=_recorded(facts.get(_OWN_LATENESS), _OWN_LATENESS),
+            start_epoch_s=epoch_s(facts["measure_start_utc"]),
+            measured_s=float(facts["measured_s"]),
+            unsent=int(counts["unsent"]),
+            saturated=bool(verdict["generator_saturated"]),
+            saturated_reason=verdict.get("reason") or "",
+        )
+    except KeyError as missing:
+        raise FormatError(str(path), None, f"key is missing: {missing.args[0]}") from None
+    except (TypeError, ValueError) as reason:
+        raise FormatError(str(path), None, f"not what loadgen writes: {reason}") from None
+
+
+def _recorded(facts: dict | None, key: str) -> Latency | None:
+    if facts is None:
+        return None
+    try:
+        histogram = hdr.decode(facts["histogram_v2_base64"])
+    except ValueError as reason:
+        raise ValueError(f"{key}: {reason}") from None
+    if histogram.total != facts["count"]:
+        raise ValueError(f"{key}: histogram and count disagree: histogram={histogram.total}, count={facts['count']}")
+    return Latency(histogram.total, histogram.mean_us, histogram.stdev_us, histogram.max_us, histogram)

@@ -1,0 +1,265 @@
+"""The run folder: the only place that writes, opens and checks data/raw.
+
+    <raw_root>/<experiment>/<run-id>.partial/   while the run goes on; never read as data
+    <raw_root>/<experiment>/<run-id>/           sealed: SHA256SUMS names every other file
+
+Sealing, in this order, so that a crash at any point leaves a folder that does not look whole:
+fsync every file → SHA256SUMS.new written and fsynced → renamed to SHA256SUMS → folder fsynced → ``.partial`` dropped from the
+folder's name → parent fsynced.
+
+Invariants:
+1. A folder is data only if its name does not end in ``.partial`` and it holds SHA256SUMS.
+2. A sealed folder is never written again: its files lose their write permission, and there is no function here that opens one
+   for writing.
+3. Every sealed folder holds a run.json with the keys of REQUIRED_FACTS.
+"""
+
+import errno
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+
+from kvstudy.errors import NotSealed, RunFolderError
+
+SCHEMA_VERSION = 1
+SEAL = "SHA256SUMS"
+PARTIAL_SUFFIX = ".partial"
+REQUIRED_FACTS = frozenset({
+    "schema_version", "run_id", "experiment", "label", "question", "workload", "workload_args", "method", "generator", "closed_loop",
+    "connections", "threads", "offered_rate_rps", "duration_s", "warm_up_s", "timeout_s", "variant", "service", "jvm", "fill",
+    "profile", "repeat", "repeats", "plan_index", "plan_size", "seed", "revision", "dirty", "tool_versions", "phases", "data_check",
+    "outcome",
+})
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One reason why a run folder cannot be trusted: ``file`` is relative to ``run``."""
+
+    run: Path
+    file: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.run / self.file}: {self.what}"
+
+
+class SealedRun:
+    """A sealed run folder, read only. Opening does not recompute checksums: that is ``verify``."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    @property
+    def run_id(self) -> str:
+        return self.path.name
+
+    @cached_property
+    def facts(self) -> dict:
+        """run.json."""
+        return self._json("run.json")
+
+    @cached_property
+    def machine(self) -> dict:
+        """machine.json; empty when a run failed before the machine was looked at."""
+        return self._json("machine.json") if self.has("machine.json") else {}
+
+    def has(self, name: str) -> bool:
+        return (self.path / name).is_file()
+
+    def file(self, name: str) -> Path:
+        """The path of a file that must be there; RunFolderError when it is not."""
+        path = self.path / name
+        if not path.is_file():
+            raise RunFolderError(f"run has no such file: run={self.path} file={name}")
+        return path
+
+    def text(self, name: str) -> str:
+        return self.file(name).read_text(encoding="utf-8", errors="replace")
+
+    def _json(self, name: str) -> dict:
+        try:
+            return json.loads(self.text(name))
+        except json.JSONDecodeError as error:
+            raise RunFolderError(f"{self.path / name}:{error.lineno}: not JSON: {error.msg}",
+                                 f"kvstudy verify {self.path}") from error
+
+    def __repr__(self) -> str:
+        return f"SealedRun({str(self.path)!r})"
+
+
+class RunWriter:
+    """A run folder while its run goes on. Leaving the ``with`` block unsealed leaves ``.partial`` behind, which nobody reads."""
+
+    def __init__(self, partial: Path, run_id: str):
+        self._partial = partial
+        self._sealed = False
+        self.run_id = run_id
+
+    @classmethod
+    def create(cls, raw_root: Path, experiment: str, run_id: str) -> "RunWriter":
+        """Makes the ``.partial`` folder; RunFolderError when a run of this id exists, sealed or not."""
+        partial = Path(raw_root) / experiment / (run_id + PARTIAL_SUFFIX)
+        if sealed_path(partial).exists():
+            raise RunFolderError(f"run exists already: {sealed_path(partial)}")
+        try:
+            partial.mkdir(parents=True)
+        except FileExistsError:
+            raise RunFolderError(f"run exists already: {partial}") from None
+        except OSError as error:
+            raise _explained(error, partial, "create the run folder") from error
+        return cls(partial, run_id)
+
+    def path(self, name: str) -> Path:
+        """Where to write file ``name`` (flat names only); valid until sealed."""
+        assert not self._sealed, "a sealed run is never written"
+        assert Path(name).name == name, f"a run folder is flat: {name}"
+        return self._partial / name
+
+    def write_text(self, name: str, text: str) -> None:
+        try:
+            self.path(name).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise _explained(error, self._partial / name, "write") from error
+
+    def write_json(self, name: str, value: object) -> None:
+        """Keys in the order given, so that two files can be compared; NaN is refused: it is not JSON."""
+        self.write_text(name, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+    def remove(self, name: str) -> None:
+        """Drops an intermediate file that shall not be sealed; absent is fine."""
+        self.path(name).unlink(missing_ok=True)
+
+    def seal(self) -> SealedRun:
+        """Makes the folder data. RunFolderError when run.json is not whole or the disk is full; then it stays ``.partial``."""
+        assert not self._sealed, "sealed twice"
+        self._check_facts()
+        try:
+            sealed = self._seal()
+        except OSError as error:
+            for unfinished in (SEAL, SEAL + ".new"):
+                (self._partial / unfinished).unlink(missing_ok=True)
+            raise _explained(error, self._partial, "seal the run") from error
+        self._sealed = True
+        return SealedRun(sealed)
+
+    def _seal(self) -> Path:
+        lines = []
+        for path in _files(self._partial):
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+                os.fsync(file.fileno())
+            path.chmod(0o444)
+            lines.append(f"{digest}  {path.name}\n")
+        new = self._partial / (SEAL + ".new")
+        with new.open("w", encoding="utf-8") as file:
+            file.writelines(lines)
+            file.flush()
+            os.fsync(file.fileno())
+        new.chmod(0o444)
+        new.rename(self._partial / SEAL)
+        _fsync_folder(self._partial)
+        sealed = sealed_path(self._partial)
+        self._partial.rename(sealed)
+        _fsync_folder(sealed.parent)
+        return sealed
+
+    def _check_facts(self) -> None:
+        path = self._partial / "run.json"
+        if not path.is_file():
+            raise RunFolderError(f"cannot seal a run without its run.json: {self._partial}")
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        missing = sorted(REQUIRED_FACTS - facts.keys())
+        if missing:
+            raise RunFolderError(f"run.json lacks facts: run={self.run_id} missing={','.join(missing)}")
+        if facts["run_id"] != self.run_id:
+            raise RunFolderError(f"run.json is of another run: folder={self.run_id} run_id={facts['run_id']}")
+
+    def __enter__(self) -> "RunWriter":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        return None
+
+
+def open_run(path: Path) -> SealedRun:
+    """A sealed run; NotSealed when the folder carries no seal. Checksums are not recomputed."""
+    path = Path(path)
+    if path.name.endswith(PARTIAL_SUFFIX) or not (path / SEAL).is_file():
+        raise NotSealed(f"not a sealed run: {path}", f"a run folder holds {SEAL}; an interrupted run stays {PARTIAL_SUFFIX}")
+    return SealedRun(path)
+
+
+def sealed_runs(*roots: Path) -> list[SealedRun]:
+    """Every sealed run under the roots (a root may be a run itself), sorted by run id; ``.partial`` folders are not looked into."""
+    found: dict[Path, SealedRun] = {}
+    for root in roots:
+        for folder, subfolders, files in os.walk(root):
+            subfolders[:] = [name for name in subfolders if not name.endswith(PARTIAL_SUFFIX)]
+            if SEAL in files and not folder.endswith(PARTIAL_SUFFIX):
+                subfolders.clear()
+                found[Path(folder)] = SealedRun(Path(folder))
+    return sorted(found.values(), key=lambda run: (run.run_id, str(run.path)))
+
+
+def partial_runs(*roots: Path) -> list[Path]:
+    """Folders that were never sealed: of a run that goes on, or of one that was killed. They are not data."""
+    return sorted(path for root in roots for path in Path(root).rglob(f"*{PARTIAL_SUFFIX}") if path.is_dir())
+
+
+def verify(path: Path) -> list[Problem]:
+    """Recomputes the checksums of one sealed run: files changed, missing or added, each by name. Empty when it is whole."""
+    run = open_run(path).path
+    problems = []
+    expected: dict[str, str] = {}
+    for number, line in enumerate((run / SEAL).read_text(encoding="utf-8").splitlines(), start=1):
+        digest, separator, name = line.partition("  ")
+        if len(digest) != 64 or not separator or not name:
+            problems.append(Problem(run, SEAL, f"line {number} is not a checksum: {line[:80]!r}"))
+        else:
+            expected[name] = digest
+    for name, digest in expected.items():
+        if not (run / name).is_file():
+            problems.append(Problem(run, name, "missing: the seal names it"))
+            continue
+        with (run / name).open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != digest:
+            problems.append(Problem(run, name, f"changed after sealing: sha256={found[:16]}… sealed={digest[:16]}…"))
+    for file in _files(run):
+        if file.name not in expected and file.name != SEAL:
+            problems.append(Problem(run, file.name, "added after sealing: the seal does not name it"))
+    return problems
+
+
+def verify_all(*roots: Path) -> list[Problem]:
+    """``verify`` for every sealed run under the roots."""
+    return [problem for run in sealed_runs(*roots) for problem in verify(run.path)]
+
+
+def sealed_path(partial: Path) -> Path:
+    """``…/<run-id>.partial`` → ``…/<run-id>``."""
+    return partial.with_name(partial.name.removesuffix(PARTIAL_SUFFIX))
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.is_file())
+
+
+def _fsync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _explained(error: OSError, path: Path, doing: str) -> RunFolderError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return RunFolderError(f"disk full: could not {doing}: {path}",
+                              "free some space and run the same command with --resume; sealed runs are kept")
+    return RunFolderError(f"could not {doing}: {path}: {error.strerror}")

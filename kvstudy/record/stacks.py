@@ -1,0 +1,29 @@
+"""Collapsed stacks: one line per distinct stack, frames joined by ';', root first, then a blank and the samples.
+
+    java/lang/Thread.run;one/nio/net/SelectorThread.run;epoll_wait_[k] 1203
+
+Addresses of hidden classes (``C$$Lambda.0x0000000030128438``) are dropped: each start of the same code draws others, and stacks that
+differ by them alone could not be compared between runs.
+"""
+
+import re
+from pathlib import Path
+
+from kvstudy.errors import FormatError
+
+_HIDDEN_CLASS_ADDRESS = re.compile(r"(\$\$Lambda|\$(?:MH|DMH|LFI|Proxy)|LambdaForm\$\w+)[.+/]0x[0-9a-f]+")
+
+
+def read(path: Path) -> dict[str, int]:
+    """Samples of each stack. Lines of the same stack are added up. FormatError with the line when one is no stack."""
+    stacks: dict[str, int] = {}
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            stack, _, samples = line.rstrip().rpartition(" ")
+            if not stack or not samples.isdecimal():
+                raise FormatError(str(path), number, f"not a collapsed stack: {line[:80].rstrip()!r}")
+            stack = _HIDDEN_CLASS_ADDRESS.sub(r"\1", stack)
+            stacks[stack] = stacks.get(stack, 0) + int(samples)
+    return stacks
