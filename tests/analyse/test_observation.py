@@ -1,0 +1,140 @@
+"""From the files of one run to its rows."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kvstudy.analyse import schema
+from kvstudy.analyse.observation import observe, variant
+from kvstudy.record import hdr
+
+
+TEXTS = Path(__file__).parents[1] / "record" / "wrk2_texts"
+
+
+def verdicts(rows):
+    return {row["check"]: row["verdict"] for row in rows["validity"]}
+
+
+def percentiles(rows, kind="response"):
+    return {row["percentile"]: row["latency_us"] for row in rows["percentiles"] if row["latency_kind"] == kind}
+
+
+def test_a_good_run_has_rows_in_every_table_with_the_schemas_columns(make_run):
+    event = {"kind": "flush", "start_utc": "2026-11-20T20:42:26.500Z", "duration_ms": 40, "attributes": {"bytes": 7}}
+    rows = observe(make_run(events=[event], stacks={"cpu": "a;b 3\na 1\n"}, variant={"wal": "os", "handler": "workers"}))
+    assert set(rows) == set(schema.TABLES)
+    for table, found in rows.items():
+        assert found and all(list(sorted(row)) == sorted(schema.names(table)) for row in found), table
+    (run,) = rows["runs"]
+    assert run["verdict"] == "PASS", verdicts(rows)
+    assert (run["variant"], run["requests_measured"], run["achieved_rate_rps"]) == ("handler=workers wal=os", 12_000, 2000.0)
+    assert (run["service_cpu_share"], run["service_rss_max_bytes"]) == (0.5, 150_000_000)
+
+
+def test_percentiles_are_those_of_the_merged_seconds(make_run):
+    run = make_run()
+    rows = observe(run)
+    merged = hdr.merge(hdr.decode(row["histogram"]) for row in rows["intervals"] if row["latency_kind"] == "response")
+    found = percentiles(rows)
+    for percentile in (50.0, 99.0, 99.9, 100.0):
+        assert found[percentile] == merged.percentile_us(percentile)
+    assert [row["percentile"] for row in rows["percentiles"] if row["latency_kind"] == "response"] == sorted(found)
+
+
+def test_a_percentile_with_fewer_than_ten_samples_beyond_is_not_printed(make_run):
+    rows = observe(make_run())
+    found = percentiles(rows)
+    assert not np.isnan(found[99.9])  # 12 of 12 000 lie beyond
+    assert np.isnan(found[99.95]) and np.isnan(found[99.999])
+    assert not np.isnan(found[100.0])
+    beyond = {row["percentile"]: row["samples_beyond"] for row in rows["percentiles"] if row["latency_kind"] == "response"}
+    assert (beyond[99.9], beyond[99.95], beyond[100.0]) == (12, 6, 0)
+
+
+def test_events_and_seconds_count_from_the_first_measured_second(make_run):
+    events = [{"kind": "gc_pause", "start_utc": f"2026-11-20T20:42:{stamp}Z", "duration_ms": 3, "attributes": {}} for stamp in ("24.250", "27.500")]
+    rows = observe(make_run(events=events))
+    assert [row["start_s"] for row in rows["events"]] == [-0.75, 2.5]
+    assert sorted({row["second"] for row in rows["intervals"]}) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_run_that_read_nothing_back_warns_and_one_that_lost_data_fails(make_run):
+    assert verdicts(observe(make_run("a", data_check=None)))["data_kept"] == "WARN"
+    assert verdicts(observe(make_run("b", data_check={"sampled": 9, "missing": 1, "wrong": 0})))["data_kept"] == "FAIL"
+
+
+@pytest.mark.parametrize(
+    ("check", "verdict", "how"),
+    [
+        ("rate_held", "FAIL", {"offered_rate_rps": 2030}),
+        ("no_errors", "FAIL", {"counted": {"errors": {"read": 2}}}),
+        ("answers_expected", "FAIL", {"counted": {"counts": {"unexpected": 5}}}),
+        ("generator_not_saturated", "FAIL", {"counted": {"verdict": {"generator_saturated": True, "reason": "late without cause"}}}),
+        ("no_foreign_load", "FAIL", {"process": {"foreign_cpu_share": 0.4}}),
+        ("no_steal", "WARN", {"process": {"steal_share": 0.02}}),
+        ("no_throttling", "FAIL", {"process": {"throttled_s": 0.2}}),
+        ("service_healthy", "FAIL", {"log": "java.lang.IllegalStateException: no\n"}),
+        ("warm_up_long_enough", "FAIL", {"seconds": [[400] * 2000] * 2 + [[200] * 2000] * 2 + [[100] * 2000] * 2}),
+        ("samples", "FAIL", {"seconds": [[100] * 100] * 6, "offered_rate_rps": 100}),
+    ],
+)
+def test_what_is_wrong_with_a_run_is_found_in_its_files(make_run, check, verdict, how):
+    found = verdicts(observe(make_run(**how)))
+    assert found.pop(check) == verdict
+    assert set(found.values()) == {"PASS"}
+
+
+def test_a_failed_run_is_kept_and_says_why(make_run):
+    missing = ("generator.json", "latency.hlog", "process.csv", "events.json")
+    rows = observe(make_run(outcome="failed: the service died", without=missing, phases={}))
+    (run,) = rows["runs"]
+    assert (run["verdict"], run["outcome"]) == ("FAIL", "failed: the service died")
+    assert np.isnan(run["achieved_rate_rps"]) and run["requests_measured"] is None
+    assert verdicts(rows)["completed"] == "FAIL" and verdicts(rows)["readable"] == "PASS"
+
+
+@pytest.mark.parametrize(
+    ("how", "file"),
+    [
+        ({"counted": {"counts": {"sent": None}}}, "generator.json"),
+        ({"stacks": {"cpu": "nonsense\n"}}, "cpu.collapsed"),
+        ({"events": [{"kind": "flush"}]}, "events.json"),
+        ({"process": {"steal_share": "much"}}, "process.csv"),
+    ],
+)
+def test_a_file_that_cannot_be_read_fails_the_run_by_name_and_spares_the_rest(make_run, how, file):
+    rows = observe(make_run(**how))
+    (readable,) = [row for row in rows["validity"] if row["check"] == "readable"]
+    assert readable["verdict"] == "FAIL" and readable["observed"].startswith(file)
+    assert len(rows["intervals"]) == 18
+
+
+def wrk2_run(make_run, text, **facts):
+    return observe(make_run(without=("generator.json", "latency.hlog"), text=(TEXTS / text).read_text(), generator="wrk2", **facts))
+
+
+def test_a_wrk2_run_is_read_from_its_text(make_run):
+    rows = wrk2_run(make_run, "uncorrected.txt", connections=10, threads=2, offered_rate_rps=3000)
+    (run,) = rows["runs"]
+    assert (run["achieved_rate_rps"], run["requests_measured"], run["errors_total"]) == (2998.06, 11_924, 0)
+    assert percentiles(rows)[99.0] == 1490 and percentiles(rows, "service")[50.0] == 43
+    assert np.isnan(percentiles(rows)[99.99])
+    assert run["verdict"] == "WARN" and verdicts(rows)["generator_not_saturated"] == "WARN"
+
+
+def test_connections_that_wrk2_drops_fail_the_run(make_run):
+    found = verdicts(wrk2_run(make_run, "no-latency.txt", connections=5, threads=2, offered_rate_rps=1000))
+    assert found["connections_opened"] == "FAIL" and found["rate_held"] == "PASS"
+
+
+def test_variants_are_written_in_the_order_of_their_names():
+    assert variant({"wal": "os", "handler": "workers"}) == "handler=workers wal=os"
+    assert variant({}) == ""
+
+
+def test_attributes_are_json(make_run):
+    event = {"kind": "flush", "start_utc": "2026-11-20T20:42:26.500Z", "duration_ms": 40, "attributes": {"level": 0, "bytes": 7}}
+    assert json.loads(observe(make_run(events=[event]))["events"][0]["attributes"]) == {"bytes": 7, "level": 0}

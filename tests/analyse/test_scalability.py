@@ -1,0 +1,49 @@
+import numpy as np
+import pytest
+
+from kvstudy.analyse import scalability
+
+
+def rates(n, rate=10_000, sigma=0.05, kappa=0.002):
+    return rate * n / (1 + sigma * (n - 1) + kappa * n * (n - 1))
+
+
+def test_the_parameters_of_exact_data_are_found():
+    n = np.array([1, 2, 4, 8, 16, 32])
+    usl = scalability.fit(n, rates(n))
+    assert usl.lambda_rps.estimate == pytest.approx(10_000, rel=1e-4)
+    assert usl.sigma.estimate == pytest.approx(0.05, rel=1e-3)
+    assert usl.kappa.estimate == pytest.approx(0.002, rel=1e-3)
+    assert usl.peak == pytest.approx(np.sqrt(0.95 / 0.002), rel=1e-3)
+
+
+def test_noisy_repeats_give_intervals_that_hold_the_truth():
+    generator = np.random.default_rng(4)
+    n = np.repeat([1, 2, 4, 8, 16, 32], 6)
+    hits = 0
+    for seed in range(10):
+        usl = scalability.fit(n, rates(n) * (1 + 0.02 * generator.standard_normal(len(n))), seed=seed)
+        hits += usl.sigma.low <= 0.05 <= usl.sigma.high
+        within = usl.rate_rps(8)
+        assert within.low <= within.estimate <= within.high
+    assert hits >= 7
+
+
+def test_linear_scaling_has_no_peak_and_no_contention():
+    n = np.array([1, 2, 4, 8])
+    usl = scalability.fit(n, 5000.0 * n)
+    assert usl.sigma.estimate < 1e-3 and usl.peak is None
+
+
+def test_nothing_is_said_past_the_data():
+    n = np.array([2, 4, 8])
+    usl = scalability.fit(n, rates(n))
+    for outside in (1, 9):
+        with pytest.raises(ValueError, match="no extrapolation"):
+            usl.rate_rps(outside)
+    assert usl.peak is None  # it would lie at 22 connections
+
+
+def test_two_points_are_not_fitted():
+    with pytest.raises(ValueError, match="three different numbers of connections"):
+        scalability.fit([1, 2, 2], [1.0, 2.0, 2.0])

@@ -1,0 +1,153 @@
+"""Planted causes must be found, innocent bystanders must not be blamed."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from run_maker import encoded
+
+from kvstudy.analyse import schema, tail
+from kvstudy.analyse.tables import Tables
+
+SECONDS, RUNS = 40, 5
+GENERATOR = np.random.default_rng(12)
+QUIET = encoded(GENERATOR.lognormal(5, 0.3, 1000))  # around 150 us, none over 1 ms
+_SLOW = {}
+
+
+def slow_second(slow: int) -> str:
+    """1000 answers, ``slow`` of them at 20 ms."""
+    if slow not in _SLOW:
+        _SLOW[slow] = encoded(np.concatenate([np.full(1000 - slow, 150), np.full(slow, 20_000)]))
+    return _SLOW[slow]
+
+
+def tables(events, slow) -> Tables:
+    """``events``: (run, kind, start_s, duration_ms); ``slow``: run → {second: slow answers}."""
+    intervals = [{"run_id": f"r{run}", "second": second, "latency_kind": "response", "count": 1000, "p50_us": 150.0, "p99_us": np.nan,
+                  "max_us": 20_000.0 if slow[run].get(second) else 400.0,
+                  "histogram": slow_second(slow[run][second]) if slow[run].get(second) else QUIET}
+                 for run in slow for second in range(SECONDS)]
+    rows = [{"run_id": f"r{run}", "kind": kind, "start_s": start, "duration_ms": length, "attributes": json.dumps({})} for run, kind, start, length in events]
+    frames = {name: schema.empty(name) for name in schema.TABLES}
+    frames["intervals"] = schema.conform("intervals", pd.DataFrame(intervals))
+    if rows:
+        frames["events"] = schema.conform("events", pd.DataFrame(rows))
+    return Tables(**frames)
+
+
+def planted(kind: str, decoys=("flush", "gc_pause", "compaction", "wal_sync")) -> Tables:
+    """``kind`` makes the second it ends in slow; every decoy comes as often at other times."""
+    generator = np.random.default_rng(99)
+    events, slow = [], {}
+    for run in range(RUNS):
+        slow[run] = {}
+        for start in np.sort(generator.uniform(0, SECONDS - 1, 7)):
+            events.append((run, kind, start, 60.0))
+            slow[run][int(start + 0.06)] = int(generator.integers(20, 60))
+        for decoy in decoys:
+            if decoy != kind:
+                events += [(run, decoy, start, 60.0) for start in generator.uniform(0, SECONDS - 1, 7)]
+    return tables(events, slow)
+
+
+@pytest.mark.parametrize("kind", ["flush", "gc_pause", "compaction", "wal_sync"])
+def test_a_planted_cause_is_named_and_the_bystanders_are_not(kind):
+    found = tail.causes(planted(kind), 5000).set_index("cause")
+    assert found["word"][kind] == tail.LINKED
+    assert (found["word"].drop([kind, tail.NO_EVENT]) == tail.CANNOT_TELL).all()
+    assert found["share"][kind] == 1.0 and found["lift"][kind] > 3
+    assert found.index[0] == kind
+
+
+def test_a_kind_that_is_there_all_the_time_explains_nothing():
+    busy = planted("gc_pause", decoys=())
+    syncs = pd.DataFrame([{"run_id": f"r{run}", "kind": "wal_sync", "start_s": second + 0.1, "duration_ms": 20.0, "attributes": "{}"}
+                          for run in range(RUNS) for second in range(SECONDS)])
+    both = Tables(**{name: getattr(busy, name) for name in schema.TABLES if name != "events"},
+                  events=schema.conform("events", pd.concat([busy.events, syncs])))
+    found = tail.causes(both, 5000).set_index("cause")
+    assert (found["share"]["wal_sync"], found["chance"]["wal_sync"], found["word"]["wal_sync"]) == (1.0, 1.0, tail.CANNOT_TELL)
+    assert found["share"][tail.NO_EVENT] == 0
+    assert found["word"]["gc_pause"] == tail.LINKED
+
+
+def test_longer_events_of_a_kind_that_is_always_there_are_found():
+    """Flushes every second, but slow answers only where they take long: the weight is the time, not the mere presence."""
+    generator = np.random.default_rng(5)
+    events, slow = [], {}
+    for run in range(RUNS):
+        long = set(generator.choice(SECONDS, 6, replace=False).tolist())
+        events += [(run, "flush", second + 0.2, 400.0 if second in long else 5.0) for second in range(SECONDS)]
+        slow[run] = dict.fromkeys(long, 30)
+    assert tail.causes(tables(events, slow), 5000).set_index("cause")["word"]["flush"] == tail.LINKED
+
+
+def test_slow_answers_without_any_event_are_said_to_have_none():
+    found = tail.causes(tables([(0, "flush", 3.0, 50.0)], {run: {20: 40} for run in range(RUNS)}), 5000).set_index("cause")
+    assert found["share"][tail.NO_EVENT] == 1.0 and found["slow_requests"][tail.NO_EVENT] == 200
+    assert found["word"]["flush"] == tail.CANNOT_TELL
+
+
+def test_a_safepoint_that_is_a_gc_pause_is_not_a_second_cause():
+    events = [(0, "gc_pause", 3.001, 50.0), (0, "safepoint", 3.0, 52.0), (0, "safepoint", 9.0, 50.0)]
+    found = tail.causes(tables(events, {0: {3: 10}}), 5000).set_index("cause")
+    assert found["events"].to_dict() == {"gc_pause": 1, "safepoint": 1, tail.NO_EVENT: 0}
+
+
+def test_an_event_too_short_to_matter_is_left_out():
+    found = tail.causes(tables([(0, "safepoint", 3.0, 0.2)], {0: {3: 10}}), 5000)
+    assert found["cause"].tolist() == [tail.NO_EVENT]
+
+
+def test_one_short_run_cannot_show_a_link():
+    one = planted("flush", decoys=()).only(["r0"])
+    short = Tables(**{name: getattr(one, name) for name in schema.TABLES if name != "intervals"},
+                   intervals=one.intervals[one.intervals["second"] < 5].reset_index(drop=True))
+    words = tail.causes(short, 5000).set_index("cause")["word"]
+    assert words.get("flush", tail.CANNOT_TELL) == tail.CANNOT_TELL
+
+
+def test_a_run_without_slow_answers_or_events_gives_a_table_all_the_same():
+    found = tail.causes(tables([], {0: {}}), 5000)
+    assert found["cause"].tolist() == [tail.NO_EVENT] and found["slow_requests"].tolist() == [0]
+    assert tail.alignment(tables([], {0: {}}), 5000).empty
+
+
+def test_unrelated_events_are_linked_in_at_most_one_of_twenty_studies():
+    """Bursts of three seconds on both sides, no relation; the seed is fixed: it is a property of the rule."""
+    generator = np.random.default_rng(31)
+
+    def bursts(height):
+        return np.roll(np.repeat(height, 3), generator.integers(30)).astype(float)
+
+    wrong = 0
+    for _ in range(600):
+        slow = [bursts(generator.poisson(0.4, 10) * generator.integers(1, 50, 10)) for _ in range(4)]
+        weights = [bursts((generator.random(10) < 0.2) * 100) for _ in range(4)]
+        wrong += tail.p_value(slow, weights, 500, generator) <= tail.SIGNIFICANCE
+    assert wrong / 600 <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 600)
+
+
+def test_every_slow_second_is_aligned_with_the_events_that_overlap_it():
+    found = tail.alignment(tables([(0, "flush", 2.9, 200.0), (0, "gc_pause", 7.5, 30.0)], {0: {3: 10, 20: 5}}), 5000)
+    assert found[["second", "slow", "kind"]].to_numpy().tolist() == [[3, 10, "flush"], [20, 5, tail.NO_EVENT]]
+
+
+def test_the_threshold_is_a_percentile_of_all_answers_together():
+    study = tables([], {0: {3: 100}, 1: {}})
+    assert tail.threshold_us(study, 99.95) > 19_000 and tail.threshold_us(study, 99.0) < 1000
+    with pytest.raises(ValueError, match="no answers per second"):
+        tail.threshold_us(study.only([]))
+
+
+def test_slow_answers_are_counted_per_run_and_second():
+    found = tail.slow_seconds(tables([], {0: {3: 100}, 1: {5: 7}}), 5000)
+    assert found[found["slow"] > 0].to_numpy().tolist() == [["r0", 3, 1000, 100], ["r1", 5, 1000, 7]]
+
+
+def test_a_kind_that_is_there_all_the_time_does_not_count_as_an_explanation():
+    always = [(run, "cpu_foreign", float(second), 900.0) for run in range(2) for second in range(SECONDS)]
+    found = tail.causes(tables(always, {0: {3: 10}, 1: {9: 10}}), 5000).set_index("cause")
+    assert found["share"][tail.NO_EVENT] == 1.0 and found["word"]["cpu_foreign"] == tail.CANNOT_TELL

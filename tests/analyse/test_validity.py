@@ -1,0 +1,108 @@
+"""Every check, passed by a good run and violated by one that is made bad in that way alone."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kvstudy.analyse.validity import CHECKS, Evidence, check, worst
+
+GOOD = Evidence(
+    generator="loadgen", closed_loop=False, connections=16, threads=1, method="PUT", offered_rate_rps=2000, achieved_rate_rps=1999.5,
+    unexpected_answers=0, errors={"connect": 0, "read": 0, "write": 0, "timeout": 0}, requests_due=60_000, unsent=0, samples=60_000,
+    saturated=False, percentile_pairs=((50, 2, 110), (99, 30, 400)), third_medians_us=(110, 112), steal_share=0.001,
+    throttled_share=0.0, foreign_share=0.01, log_errors=(), data_check={"sampled": 1000, "missing": 0, "wrong": 0}, logged_samples=60_000,
+)
+
+
+def verdicts(evidence):
+    return {result.check: result.verdict for result in check(evidence)}
+
+
+def test_a_good_run_passes_every_check():
+    assert set(verdicts(GOOD).values()) == {"PASS"}
+    assert len(verdicts(GOOD)) == len(CHECKS) - 1  # connections are dropped by wrk and wrk2 only
+    assert worst(check(GOOD)) == "PASS"
+
+
+BAD = [
+    ("completed", "FAIL", {"outcome": "failed: the service died"}),
+    ("readable", "FAIL", {"unreadable": ("latency.hlog:4: cut",)}),
+    ("rate_held", "FAIL", {"achieved_rate_rps": 1979.0}),
+    ("rate_held", "WARN", {"achieved_rate_rps": None}),
+    ("every_request_sent", "WARN", {"unsent": 17}),
+    ("every_request_sent", "FAIL", {"unsent": 3000}),
+    ("answers_expected", "FAIL", {"unexpected_answers": 1}),
+    ("answers_expected", "WARN", {"unexpected_answers": None}),
+    ("no_errors", "FAIL", {"errors": {"connect": 0, "timeout": 24}}),
+    ("no_errors", "WARN", {"errors": {}}),
+    ("connections_opened", "FAIL", {"generator": "wrk2", "connections": 10, "threads": 4}),
+    ("generator_not_saturated", "FAIL", {"saturated": True, "saturated_reason": "its thread used 99 % of a core"}),
+    ("generator_not_saturated", "WARN", {"saturated": None}),
+    ("send_lateness", "WARN", {"percentile_pairs": ((50, 2, 110), (99, 100, 400))}),
+    ("send_lateness", "FAIL", {"percentile_pairs": ((50, 110, 130), (99, 120, 4000))}),
+    ("send_lateness", "WARN", {"percentile_pairs": ()}),
+    ("samples", "WARN", {"samples": 5000, "logged_samples": 5000}),
+    ("samples", "FAIL", {"samples": 900, "logged_samples": 900}),
+    ("samples", "WARN", {"samples": None}),
+    ("log_complete", "FAIL", {"logged_samples": 59_999}),
+    ("no_steal", "WARN", {"steal_share": 0.03}),
+    ("no_steal", "FAIL", {"steal_share": 0.2}),
+    ("no_steal", "WARN", {"steal_share": None}),
+    ("no_throttling", "WARN", {"throttled_share": 0.01}),
+    ("no_throttling", "FAIL", {"throttled_share": 0.2}),
+    ("no_foreign_load", "WARN", {"foreign_share": 0.1}),
+    ("no_foreign_load", "FAIL", {"foreign_share": 0.5}),
+    ("warm_up_long_enough", "WARN", {"third_medians_us": (150.0, 120.0)}),
+    ("warm_up_long_enough", "FAIL", {"third_medians_us": (300.0, 120.0)}),
+    ("warm_up_long_enough", "WARN", {"third_medians_us": None}),
+    ("service_healthy", "FAIL", {"log_errors": ("java.lang.OutOfMemoryError: Java heap space",)}),
+    ("service_healthy", "WARN", {"log_errors": None}),
+    ("data_kept", "FAIL", {"data_check": {"sampled": 1000, "missing": 1, "wrong": 0}}),
+    ("data_kept", "FAIL", {"data_check": {"sampled": 1000, "missing": 0, "wrong": 2}}),
+    ("data_kept", "WARN", {"data_check": None}),
+]
+
+
+@pytest.mark.parametrize(("name", "verdict", "change"), BAD)
+def test_a_run_that_violates_one_check_fails_that_one_alone(name, verdict, change):
+    found = verdicts(replace(GOOD, **change))
+    assert found.pop(name) == verdict
+    assert set(found.values()) == {"PASS"}
+    assert worst(check(replace(GOOD, **change))) == verdict
+
+
+def test_every_check_has_a_run_that_fails_or_warns_it():
+    assert {rule.__name__ for rule in CHECKS} == {name for name, _, _ in BAD}
+
+
+def test_a_check_is_named_as_its_rule():
+    for rule in CHECKS:
+        found = rule(replace(GOOD, generator="wrk2") if rule.__name__ == "connections_opened" else GOOD)
+        assert found.check == rule.__name__
+
+
+def test_a_closed_loop_is_not_asked_for_a_rate():
+    found = verdicts(replace(GOOD, closed_loop=True, offered_rate_rps=None))
+    assert not {"rate_held", "every_request_sent", "send_lateness"} & set(found)
+
+
+def test_lateness_that_may_be_the_services_is_not_a_failure():
+    assert verdicts(replace(GOOD, percentile_pairs=((50, 90, 110), (99, 390, 400)), lateness_is_own=False))["send_lateness"] == "WARN"
+    assert verdicts(replace(GOOD, lateness_is_own=False))["send_lateness"] == "PASS"
+
+
+def test_a_timers_lateness_marks_the_run_of_a_fast_service_and_does_not_fail_it():
+    assert verdicts(replace(GOOD, percentile_pairs=((50, 25, 40), (99, 90, 150))))["send_lateness"] == "WARN"
+
+
+def test_lateness_that_no_timer_could_better_is_not_held_against_a_run():
+    assert verdicts(replace(GOOD, percentile_pairs=((50, 15, 40), (99, 19, 60))))["send_lateness"] == "PASS"
+
+
+def test_what_is_in_the_queue_when_the_run_ends_is_not_a_loss():
+    assert verdicts(replace(GOOD, unsent=16))["every_request_sent"] == "PASS"
+
+
+def test_a_get_run_needs_no_data_check():
+    assert "data_kept" not in verdicts(replace(GOOD, method="GET", data_check=None))

@@ -1,0 +1,181 @@
+"""The exported pages in a real browser: every chart drawn, everything works, nothing leaves the machine, nothing complains."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+
+pytestmark = pytest.mark.browser
+NARROW_PX, WIDE_PX = 375, 1440
+
+
+def opened(driver, page: Path, width: int = WIDE_PX, scheme: str = "light"):
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False})
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+    driver.get_log("browser"), driver.get_log("performance")
+    driver.get(page.as_uri())
+    driver.execute_script("return document.readyState")
+    return driver
+
+
+def draw_all(driver) -> None:
+    driver.set_script_timeout(60)
+    driver.execute_async_script("const done = arguments[0]; kvstudy.drawAll().then(() => done());")
+
+
+def requests_of(driver) -> list[str]:
+    messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
+    return [message["params"]["request"]["url"] for message in messages if message["method"] == "Network.requestWillBeSent"]
+
+
+def all_pages(study: Path) -> list[Path]:
+    return sorted(study.glob("*.html"))
+
+
+def test_every_chart_of_every_page_is_drawn_without_a_complaint_or_a_request(study, chromium):
+    charts = 0
+    for page in all_pages(study):
+        opened(chromium, page)
+        draw_all(chromium)
+        drawn = chromium.execute_script(
+            "return [...document.querySelectorAll('figure.chart .plot')].map((plot) => plot.querySelectorAll('.main-svg').length > 0 && plot.clientHeight > 100)"
+        )
+        assert all(drawn), f"{page.name}: {drawn}"
+        charts += len(drawn)
+        assert [entry for entry in chromium.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")] == [], page.name
+        assert [url for url in requests_of(chromium) if not url.startswith(("file:", "data:", "blob:", "about:"))] == [], page.name
+    assert charts >= 10
+
+
+def test_traces_are_really_on_the_screen(study, chromium):
+    opened(chromium, study / "03-percentiles.html")
+    draw_all(chromium)
+    lines = chromium.execute_script("return document.querySelectorAll('figure.chart .scatterlayer .trace path.js-line').length")
+    assert lines > 20
+    assert chromium.execute_script("return document.querySelectorAll('figure.chart .heatmaplayer image').length") == 1
+
+
+def test_charts_are_drawn_by_themselves_when_scrolled_to(study, chromium):
+    opened(chromium, study / "03-percentiles.html")
+    last = chromium.find_elements(By.CSS_SELECTOR, "figure.chart .plot")[-1]
+    assert last.get_attribute("data-drawn") is None
+    chromium.execute_script("arguments[0].scrollIntoView()", last)
+    WebDriverWait(chromium, 20).until(lambda _: last.find_elements(By.CSS_SELECTOR, ".main-svg"))
+
+
+def test_pointing_at_a_line_tells_its_run(study, chromium):
+    opened(chromium, study / "04-capacity.html")
+    plot = chromium.find_element(By.CSS_SELECTOR, "figure.chart .plot")
+    chromium.execute_script("arguments[0].scrollIntoView({block: 'center'})", plot)
+    WebDriverWait(chromium, 20).until(lambda _: plot.find_elements(By.CSS_SELECTOR, ".points path"))
+    ActionChains(chromium).move_to_element(plot.find_elements(By.CSS_SELECTOR, ".points path")[0]).perform()
+    WebDriverWait(chromium, 10).until(lambda _: plot.find_elements(By.CSS_SELECTOR, ".hoverlayer .hovertext"))
+    assert "verdict" in plot.find_element(By.CSS_SELECTOR, ".hoverlayer").text
+
+
+def test_dragging_zooms_a_chart_and_all_its_panels(study, chromium):
+    opened(chromium, study / "03-percentiles.html")
+    plot = chromium.find_element(By.CSS_SELECTOR, "figure.chart .plot")
+    chromium.execute_script("arguments[0].scrollIntoView({block: 'center'})", plot)
+    WebDriverWait(chromium, 20).until(lambda _: plot.find_elements(By.CSS_SELECTOR, ".nsewdrag"))
+    before = chromium.execute_script("return [...arguments[0]._fullLayout.xaxis.range]", plot)
+    area = plot.find_elements(By.CSS_SELECTOR, ".nsewdrag")[0]
+    ActionChains(chromium).move_to_element(area).click_and_hold().move_by_offset(80, 40).pause(0.1).release().perform()
+    WebDriverWait(chromium, 10).until(lambda _: chromium.execute_script("return [...arguments[0]._fullLayout.xaxis.range]", plot) != before)
+    ranges = chromium.execute_script("return [arguments[0]._fullLayout.xaxis.range, arguments[0]._fullLayout.xaxis2.range]", plot)
+    assert ranges[0] == ranges[1]
+
+
+def test_a_flame_graph_can_be_searched_and_zoomed(study, chromium):
+    opened(chromium, study / "05-flame-graphs.html")
+    flame = chromium.find_element(By.CSS_SELECTOR, ".flame")
+    chromium.execute_script("arguments[0].scrollIntoView({block: 'center'})", flame)
+    frame = flame.find_element(By.TAG_NAME, "iframe")
+    WebDriverWait(chromium, 20).until(lambda _: chromium.execute_script("return !!arguments[0].contentDocument.getElementById('canvas')", frame))
+    flame.find_element(By.CSS_SELECTOR, "input").send_keys("kv/lsm")
+    matched = WebDriverWait(chromium, 10).until(lambda _: chromium.execute_script("return arguments[0].contentDocument.getElementById('matchval').textContent", frame))
+    assert matched == f"{100 * 250 / 1030:.2f}%"
+    chromium.switch_to.frame(frame)
+    canvas = chromium.find_element(By.ID, "canvas")
+    place = ActionChains(chromium).move_to_element_with_offset(canvas, 0, -16)
+    place.perform()
+    whole = chromium.find_element(By.ID, "status").text
+    place.click().perform()
+    ActionChains(chromium).move_to_element_with_offset(canvas, 0, -16).perform()
+    assert whole.startswith("Function: ") and "samples" in whole
+    assert chromium.execute_script("return root.level") > 0
+    chromium.switch_to.default_content()
+
+
+def test_a_half_typed_expression_disturbs_nothing(study, chromium):
+    opened(chromium, study / "05-flame-graphs.html")
+    flame = chromium.find_element(By.CSS_SELECTOR, ".flame")
+    chromium.execute_script("arguments[0].scrollIntoView({block: 'center'})", flame)
+    WebDriverWait(chromium, 20).until(lambda _: chromium.execute_script("return !!arguments[0].querySelector('iframe').contentDocument.getElementById('canvas')", flame))
+    flame.find_element(By.CSS_SELECTOR, "input").send_keys("kv[")
+    assert [entry for entry in chromium.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
+def test_a_table_sorts_when_its_heading_is_clicked(study, chromium):
+    opened(chromium, study / "index.html")
+    table = WebDriverWait(chromium, 20).until(lambda _: chromium.find_element(By.CSS_SELECTOR, "table.dataTable"))
+    def first_column():
+        return [cell.text for cell in table.find_elements(By.CSS_SELECTOR, "tbody tr td:first-child")]
+
+    heading = table.find_element(By.CSS_SELECTOR, "thead th")
+    chromium.execute_script("arguments[0].scrollIntoView({block: 'center'})", heading)
+    WebDriverWait(chromium, 20).until(lambda _: first_column())
+    heading.click()
+    assert first_column() == sorted(first_column())
+    heading.click()
+    assert first_column() == sorted(first_column(), reverse=True)
+
+
+@pytest.mark.parametrize("width", [NARROW_PX, WIDE_PX])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_scrolls_sideways_and_text_stands_out(study, chromium, width, scheme):
+    for page in all_pages(study):
+        opened(chromium, page, width, scheme)
+        draw_all(chromium)
+        assert chromium.execute_script("return document.documentElement.scrollWidth <= window.innerWidth"), f"{page.name} at {width}"
+        dark = chromium.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 29)"
+        assert dark == (scheme == "dark")
+
+
+def test_a_narrow_page_stacks_the_panels_of_a_chart(study, chromium):
+    opened(chromium, study / "03-percentiles.html", NARROW_PX)
+    draw_all(chromium)
+    domains = "const plot = document.querySelector('figure.chart .plot'); return [plot._fullLayout.xaxis.domain, plot._fullLayout.xaxis2.domain]"
+    assert chromium.execute_script(domains) == [[0, 1], [0, 1]]
+    opened(chromium, study / "03-percentiles.html", WIDE_PX)
+    draw_all(chromium)
+    assert chromium.execute_script(domains)[0][1] < 0.5
+
+
+def test_the_theme_button_changes_page_and_charts(study, chromium):
+    opened(chromium, study / "04-capacity.html")
+    draw_all(chromium)
+    lines = "return getComputedStyle(document.querySelector('figure.chart .js-line')).stroke"
+    light = chromium.execute_script(lines)
+    chromium.find_element(By.ID, "theme").click()
+    WebDriverWait(chromium, 20).until(lambda _: chromium.execute_script(lines) != light)
+    assert chromium.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 29)"
+    chromium.execute_script("localStorage.clear()")
+
+
+def test_printing_draws_every_chart_on_white(study, chromium):
+    opened(chromium, study / "04-capacity.html", scheme="dark")
+    chromium.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+    WebDriverWait(chromium, 20).until(lambda _: chromium.execute_script("return [...document.querySelectorAll('figure.chart .plot')].every((plot) => plot.querySelector('.main-svg'))"))
+    assert chromium.execute_script("return document.querySelector('figure.chart .plot')._fullLayout.paper_bgcolor") == "#ffffff"
+
+
+def test_the_study_opens_from_disk(study, chromium):
+    began = time.monotonic()
+    opened(chromium, study / "index.html")
+    WebDriverWait(chromium, 20).until(lambda driver: driver.execute_script("return !!window.kvstudy"))
+    print(f"index.html opened in {time.monotonic() - began:.2f} s (at most 3 s on a quiet machine)")

@@ -1,0 +1,121 @@
+"""The command line as a user meets it: real processes, exit codes, one clear line per error."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kvstudy.record.run_folder import REQUIRED_FACTS, RunWriter
+
+PROJECT = Path(__file__).parents[2]
+
+
+def kvstudy(*arguments, root=PROJECT, **environment) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-m", "kvstudy", *map(str, arguments)], cwd=root, capture_output=True, text=True, timeout=60,
+                          env=os.environ | {"PYTHONPATH": str(PROJECT)} | environment)
+
+
+@pytest.fixture
+def project(tmp_path):
+    """An empty project: the folders that make a root, and nothing built."""
+    for folder in ("experiments", "notebooks"):
+        (tmp_path / folder).mkdir()
+    return tmp_path
+
+
+def sealed_run(root: Path) -> Path:
+    folder = RunWriter.create(root / "data" / "raw", "trial", "run-1")
+    folder.write_json("run.json", dict.fromkeys(sorted(REQUIRED_FACTS)) | {"run_id": "run-1"})
+    folder.write_text("generator.txt", "Requests/sec: 2000.00\n")
+    return folder.seal().path
+
+
+def test_help_names_every_command():
+    answer = kvstudy("--help")
+    assert answer.returncode == 0
+    for command in ("plan", "run", "verify", "tables", "report", "doctor", "build"):
+        assert f"\n  {command}" in answer.stdout
+
+
+def test_plan_shows_runs_order_and_duration_and_starts_nothing():
+    answer = kvstudy("plan", "experiments/reproduce.yaml", "--profile", "smoke")
+    assert answer.returncode == 0, answer.stderr
+    assert "reproduce (smoke): How fast do PUT and GET answer" in answer.stdout
+    assert " runs (" in answer.stdout and "repeat 1/1" in answer.stdout
+
+
+def test_mistyped_key_is_one_line_with_file_line_and_nearest_name_and_exit_code_2(project):
+    (project / "experiments" / "trial.yaml").write_text("question: what?\nconections: 4\n")
+    answer = kvstudy("plan", "experiments/trial.yaml", root=project)
+    assert answer.returncode == 2
+    assert answer.stderr == "kvstudy: experiments/trial.yaml:2: unknown key: conections\n  did you mean connections?\n"
+    assert answer.stdout == ""
+
+
+def test_debug_adds_the_traceback(project):
+    (project / "experiments" / "trial.yaml").write_text("conections: 4\n")
+    assert "Traceback" in kvstudy("--debug", "plan", "experiments/trial.yaml", root=project).stderr
+
+
+def test_error_of_kvstudy_itself_is_one_line_and_its_traceback_is_asked_for(project):
+    code = "import kvstudy.plan.show as show; del show.plan_lines; from kvstudy.cli import main; main()"
+    answers = [subprocess.run([sys.executable, "-c", code, *debug, "plan", PROJECT / "experiments" / "reproduce.yaml"], cwd=project, text=True,
+                              capture_output=True, timeout=60, env=os.environ | {"PYTHONPATH": str(PROJECT)}) for debug in ([], ["--debug"])]
+    assert [answer.returncode for answer in answers] == [1, 1]
+    assert answers[0].stderr.startswith("kvstudy: error of kvstudy itself: ImportError: ") and "Traceback" not in answers[0].stderr
+    assert "Traceback" in answers[1].stderr
+
+
+def test_mistyped_option_is_answered_with_the_usage():
+    answer = kvstudy("plan", "experiments/reproduce.yaml", "--profil", "smoke")
+    assert answer.returncode == 2
+    assert "--profile" in answer.stderr and "Traceback" not in answer.stderr
+
+
+def test_outside_a_project_the_error_says_what_a_project_is(tmp_path):
+    answer = kvstudy("verify", root=tmp_path)
+    assert answer.returncode == 1
+    assert "not inside a kvstudy project" in answer.stderr and "KVSTUDY_ROOT" in answer.stderr
+
+
+def test_verify_accepts_what_is_as_it_was_sealed(project):
+    sealed_run(project)
+    answer = kvstudy("verify", root=project)
+    assert (answer.returncode, answer.stdout) == (0, "1 sealed runs are as they were sealed\n")
+
+
+def test_verify_names_the_file_whose_checksum_does_not_match(project):
+    run = sealed_run(project)
+    (run / "generator.txt").chmod(0o644)
+    (run / "generator.txt").write_text("Requests/sec: 9000.00\n")
+    answer = kvstudy("verify", "data/raw", root=project)
+    assert answer.returncode == 1
+    assert "data/raw/trial/run-1/generator.txt: changed after sealing: sha256=" in answer.stderr
+    assert "kvstudy: 1 of 1 sealed runs are not as they were sealed" in answer.stderr
+
+
+def test_verify_of_a_folder_without_sealed_runs_does_not_pass(project):
+    folder = RunWriter.create(project / "data" / "raw", "trial", "run-1")
+    folder.write_text("generator.txt", "")
+    answer = kvstudy("verify", "data/raw", root=project)
+    assert answer.returncode == 1 and "no sealed run here: data/raw" in answer.stderr
+    assert kvstudy("verify", "data/rew", root=project).stderr == "kvstudy: no such folder: data/rew\n"
+
+
+def test_run_without_what_it_needs_says_what_to_build_before_anything_starts(project):
+    (project / "experiments" / "trial.yaml").write_text(
+        "question: what?\nexpectation: 1 ms\nworkload: put\nconnections: 1\nthreads: 1\nrate: 10\nduration: 2s\nwarm_up: 1s\nrepeats: 1\n")
+    answer = kvstudy("run", "experiments/trial.yaml", root=project)
+    assert answer.returncode == 1
+    assert "kvstudy build" in answer.stderr and "Traceback" not in answer.stderr
+    assert not (project / "data" / "raw").exists()
+
+
+def test_doctor_names_what_is_missing_and_the_command_that_mends_it(project):
+    answer = kvstudy("doctor", root=project, PATH="/nowhere")
+    assert answer.returncode == 1
+    for line in ("missing maven", "apt-get install maven", "missing cargo", "missing service", "→ kvstudy build"):
+        assert line in answer.stdout
+    assert answer.stderr.startswith("kvstudy: missing on this machine: ")

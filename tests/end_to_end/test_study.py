@@ -1,0 +1,161 @@
+"""One study from its question to its pages, with the real service, the real generator and the real profiler.
+
+The study lives in a folder of its own that borrows the built programs, the notebooks and the workloads of this checkout.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+EXPERIMENT = """\
+name: end-to-end
+question: Does the study run from its question to its pages?
+expectation: 500 requests per second are held by PUT and GET.
+service: {handler: selector, wal: os}
+jvm: {heap: 128m}
+workload: [unique_put, repeated_get]
+connections: 2
+threads: 2
+rate: 500
+fill: 2000
+duration: 3s
+warm_up: 1s
+repeats: 1
+profile: {events: [cpu, alloc], workload: repeated_get}
+seed: 7
+"""
+
+pytestmark = pytest.mark.machine
+
+
+def kvstudy(root: Path, *arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-m", "kvstudy", *arguments], cwd=root, text=True, capture_output=True, timeout=400,
+                          env={**os.environ, "KVSTUDY_ROOT": str(root), "PYTHONPATH": str(CHECKOUT)}, stdin=subprocess.DEVNULL)
+
+
+def succeeded(outcome: subprocess.CompletedProcess) -> subprocess.CompletedProcess:
+    assert outcome.returncode == 0, f"exit {outcome.returncode}\n{outcome.stdout[-3000:]}\n{outcome.stderr[-6000:]}"
+    return outcome
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("study")
+    for borrowed in ("service", "loadgen", "notebooks", "kvstudy"):
+        (root / borrowed).symlink_to(CHECKOUT / borrowed)
+    (root / "experiments").mkdir()
+    (root / "experiments" / "workloads").symlink_to(CHECKOUT / "experiments" / "workloads")
+    (root / "experiments" / "end-to-end.yaml").write_text(EXPERIMENT)
+    (root / "data").mkdir()
+    (root / "data" / "published").symlink_to(CHECKOUT / "data" / "published")
+    succeeded(kvstudy(root, "run", "experiments/end-to-end.yaml", "--label", "first"))
+    succeeded(kvstudy(root, "tables"))
+    return root
+
+
+@pytest.fixture(scope="module")
+def runs(study) -> list[Path]:
+    return sorted(seal.parent for seal in (study / "data" / "raw").rglob("SHA256SUMS"))
+
+
+def facts_of(run: Path) -> dict:
+    return json.loads((run / "run.json").read_text())
+
+
+def table(study: Path, name: str) -> pd.DataFrame:
+    return pd.read_parquet(study / "data" / "tidy" / f"{name}.parquet")
+
+
+def test_every_planned_run_is_completed_and_sealed(study, runs):
+    assert [facts_of(run)["outcome"] for run in runs] == ["completed"] * 3
+    assert not list((study / "data" / "raw").rglob("*.partial"))
+    succeeded(kvstudy(study, "verify"))
+
+
+def test_a_run_holds_what_the_design_promises(runs):
+    for run in runs:
+        names = {path.name for path in run.iterdir()}
+        assert names >= {"run.json", "machine.json", "service.cmd", "service.log", "gc.log", "generator.cmd", "generator.txt",
+                         "generator.json", "latency.hlog", "process.csv", "store.csv", "events.json", "SHA256SUMS"}
+        profiled = facts_of(run)["profile"]
+        assert ({"profile.jfr", "cpu.collapsed", "alloc.collapsed"} <= names) == bool(profiled)
+
+
+def test_acknowledged_writes_were_read_back(runs):
+    puts = [facts_of(run) for run in runs if facts_of(run)["method"] == "PUT"]
+    assert puts
+    for facts in puts:
+        check = facts["data_check"]
+        assert check["sampled"] > 0
+        assert (check["missing"], check["wrong"]) == (0, 0)
+
+
+def test_the_tables_agree_with_what_the_generator_wrote(study, runs):
+    by_id = table(study, "runs").set_index("run_id")
+    percentiles = table(study, "percentiles")
+    for run in runs:
+        generator = json.loads((run / "generator.json").read_text())
+        row = by_id.loc[run.name]
+        assert row["requests_measured"] == generator["counts"]["measured"]
+        assert row["achieved_rate_rps"] == pytest.approx(generator["achieved_rate_rps"])
+        of_run = percentiles[(percentiles.run_id == run.name) & (percentiles.latency_kind == "response")].set_index("percentile")
+        assert of_run.loc[50.0, "latency_us"] == generator["response_time"]["percentiles"]["50"]
+
+
+def test_the_service_holds_five_hundred_requests_per_second_without_an_unexpected_answer(study):
+    runs = table(study, "runs")
+    assert (runs.unexpected_answers == 0).all() and (runs.errors_total == 0).all()
+    held = table(study, "validity").query("check == 'rate_held'")
+    assert len(held) == len(runs) and (held.verdict == "PASS").all(), held.to_string()
+
+
+def test_profiles_name_the_frames_of_the_service(study):
+    stacks = table(study, "stacks")
+    assert set(stacks.event) == {"cpu", "alloc"}
+    assert stacks["stack"].str.contains("one/nio").any()
+
+
+def test_resuming_measures_nothing_again(study, runs):
+    succeeded(kvstudy(study, "run", "experiments/end-to-end.yaml", "--label", "first", "--resume"))
+    assert sorted(seal.parent for seal in (study / "data" / "raw").rglob("SHA256SUMS")) == runs
+
+
+def test_a_changed_byte_breaks_the_seal_and_is_named(study, runs, tmp_path):
+    copy = tmp_path / runs[0].name
+    shutil.copytree(runs[0], copy)
+    text = copy / "generator.txt"
+    text.chmod(0o644)
+    text.write_text(text.read_text().replace("Requests/sec", "Requests/Sec"))
+    outcome = kvstudy(study, "verify", str(copy))
+    assert outcome.returncode == 1
+    assert "generator.txt" in outcome.stderr
+
+
+def test_the_report_is_written_and_needs_no_network(study):
+    outcome = succeeded(kvstudy(study, "report"))
+    pages = study / "figures" / "study"
+    assert (pages / "index.html").is_file()
+    assert "index.html" in outcome.stdout
+    for page in pages.rglob("*.html"):
+        loaded = re.findall(r"""<(?:script|link|img|iframe)\b[^>]*?\b(?:src|href)=["'](https?:)?//""", page.read_text())
+        assert not loaded, page
+
+
+def test_no_process_of_the_study_is_left(study):
+    left = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            arguments = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if str(study / "data") in arguments:
+            left.append(f"{process.name}: {arguments}")
+    assert not left

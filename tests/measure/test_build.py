@@ -1,0 +1,64 @@
+"""Building: only what is not up to date, with a clear end when a build fails or a tool is missing."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kvstudy.errors import KvstudyError, ToolMissing
+from kvstudy.measure import build as builder
+from kvstudy.project import jfr_converter_jar, loadgen_binary, profiler_library, service_jar
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A project whose products are newer than their sources."""
+    for source in ("service/pom.xml", "service/src/Main.java", "loadgen/Cargo.toml", "loadgen/src/main.rs"):
+        (tmp_path / source).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / source).write_text("")
+        os.utime(tmp_path / source, (1000, 1000))
+    for product in (service_jar(tmp_path), profiler_library(tmp_path), jfr_converter_jar(tmp_path), loadgen_binary(tmp_path)):
+        product.parent.mkdir(parents=True, exist_ok=True)
+        product.write_text("")
+        os.utime(product, (2000, 2000))
+    return tmp_path
+
+
+def test_nothing_is_built_when_all_products_are_newer_than_their_sources(tree, monkeypatch, capsys):
+    monkeypatch.setenv("PATH", "/nowhere")
+    builder.build(tree)
+    assert capsys.readouterr().err == "service: up to date\nloadgen: up to date\n"
+
+
+@pytest.mark.parametrize("source", ["src/Main.java", "pom.xml"])
+def test_changed_source_is_built_again(tree, source):
+    os.utime(tree / "service" / source, (3000, 3000))
+    assert not builder.is_up_to_date(tree / "service", (service_jar(tree),))
+    assert builder.is_up_to_date(tree / "loadgen", (loadgen_binary(tree),))
+
+
+def test_missing_product_is_built_again(tree):
+    profiler_library(tree).unlink()
+    assert not builder.is_up_to_date(tree / "service", (service_jar(tree), profiler_library(tree)))
+
+
+def test_missing_cargo_is_named_with_what_installs_it(tree, monkeypatch):
+    loadgen_binary(tree).unlink()
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(Path, "home", lambda: tree)
+    with pytest.raises(ToolMissing, match="no Cargo") as caught:
+        builder.build(tree)
+    assert "rustup" in caught.value.hint
+
+
+def test_failed_build_shows_its_last_lines_and_its_command(tree, monkeypatch, capfd):
+    tools = tree / "tools"
+    tools.mkdir()
+    (tools / "cargo").write_text("#!/bin/sh\necho 'error: expected one of'\nexit 101\n")
+    (tools / "cargo").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:/bin:/usr/bin")
+    loadgen_binary(tree).unlink()
+    with pytest.raises(KvstudyError, match="build failed: loadgen: cargo build: exit=101") as caught:
+        builder.build(tree)
+    assert "cargo build --release --locked" in caught.value.hint
+    assert "error: expected one of" in capfd.readouterr().err

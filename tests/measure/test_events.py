@@ -1,0 +1,62 @@
+"""JFR recordings as events.json: from a real recording of a real JVM, and from made-up events at the edges."""
+
+import subprocess
+
+import pytest
+
+from kvstudy.errors import FormatError
+from kvstudy.measure.events import events_of, sorted_events
+from kvstudy.measure.jdk import find_jdk
+from kvstudy.measure.service import RECORDING_SETTINGS
+
+SOURCE = """
+import jdk.jfr.*;
+public class Recorded {
+  @Name("kv.WriteStall") static class WriteStall extends Event { long bytesWaiting; String cause; }
+  public static void main(String[] words) throws Exception {
+    WriteStall stall = new WriteStall();
+    stall.begin(); Thread.sleep(30); stall.bytesWaiting = 5; stall.cause = "memtable"; stall.commit();
+    System.gc();
+  }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("recording")
+    (folder / "Recorded.java").write_text(SOURCE)
+    subprocess.run([find_jdk().tool("java"), f"-XX:StartFlightRecording:filename={folder / 'r.jfr'},settings={RECORDING_SETTINGS},dumponexit=true",
+                    str(folder / "Recorded.java")], check=True, capture_output=True, timeout=60)
+    return folder / "r.jfr"
+
+
+def test_recording_of_a_real_jvm_gives_its_pauses_safepoints_and_our_events(recording):
+    events = events_of(recording, find_jdk())
+    stall, = events["store"]
+    assert stall["kind"] == "write_stall" and stall["attributes"] == {"bytes_waiting": 5, "cause": "memtable"}
+    assert stall["duration_ms"] >= 30
+    pause = next(event for event in events["gc"] if event["attributes"]["cause"] == "System.gc()")
+    assert pause["kind"] == "gc_pause" and pause["duration_ms"] > 0
+    safepoint = next(event for event in events["safepoints"] if event["start_utc"] <= pause["start_utc"] and event["duration_ms"] >= pause["duration_ms"])
+    assert safepoint["attributes"]["operation"].startswith("G1") or safepoint["attributes"]["operation"]
+    assert all(event["start_utc"].endswith("Z") for group in events.values() for event in group)
+
+
+def test_file_that_is_no_recording_is_an_error_that_names_it(tmp_path):
+    (tmp_path / "broken.jfr").write_bytes(b"FLR\0nonsense")
+    with pytest.raises(FormatError, match="broken.jfr: not a readable recording"):
+        events_of(tmp_path / "broken.jfr", find_jdk())
+
+
+def test_safepoint_lasts_from_its_request_until_threads_run_again():
+    begin = {"type": "jdk.SafepointBegin", "values": {"safepointId": 1, "startTime": "2026-11-20T20:21:09.000000001Z", "duration": "PT0.001S"}}
+    end = {"type": "jdk.SafepointEnd", "values": {"safepointId": 1, "startTime": "2026-11-20T20:21:09.010000001Z", "duration": "PT0.0005S"}}
+    safepoint, = sorted_events([end, begin])["safepoints"]
+    assert safepoint["duration_ms"] == pytest.approx(10.5)
+    assert safepoint["attributes"] == {"operation": None, "time_to_safepoint_ms": 1.0}
+
+
+def test_safepoint_cut_by_the_end_of_the_recording_is_left_out():
+    begin = {"type": "jdk.SafepointBegin", "values": {"safepointId": 1, "startTime": "2026-11-20T20:21:09Z", "duration": "PT0.001S"}}
+    assert sorted_events([begin])["safepoints"] == []

@@ -1,0 +1,86 @@
+"""Command lines of the three generators, pinning, and what their exit codes mean."""
+
+from pathlib import Path
+
+import pytest
+
+from kvstudy.errors import RunFailed, ToolMissing
+from kvstudy.measure.generator import check_exit, expected_statuses, generator_commands, generator_path
+from kvstudy.measure.pinning import pinning
+from kvstudy.plan.experiment import Experiment
+from kvstudy.plan.run_plan import configurations_of
+
+
+def configuration(**change):
+    values = {"name": "trial", "question": "?", "expectation": "1 ms", "workload": "put", "connections": 4, "threads": 2, "rate": 2000,
+              "duration": "9s", "warm_up": "2500ms", "repeats": 1}
+    return configurations_of(Experiment.from_parameters(values | change))[0]
+
+
+def commands(**change):
+    return generator_commands("/bin/generator", configuration(**change), "http://127.0.0.1:80", Path("/w/put.lua"), 7, json=Path("/r/j"),
+                              hlog=Path("/r/h"), cores=change.pop("cores", None))
+
+
+def test_loadgen_gets_rate_warm_up_seed_and_files_and_measures_after_its_warm_up():
+    command, = commands()
+    line = " ".join(command.argv)
+    for words in ("-c 4 -t 2 -d 9s -R 2000", "--warmup 2500ms", "--json /r/j", "--hlog /r/h", "--seed 7", "--expect 201", "--timeout 2s",
+                  "http://127.0.0.1:80 -- key_bytes=16 value_bytes=100 distribution=uniform key_count=100000 threads=2 seed=7"):
+        assert words in line
+    assert (command.measures_from_s, command.length_s) == (2.5, 9.0)
+
+
+def test_closed_loop_of_loadgen_has_no_rate_and_no_schedule():
+    line = " ".join(commands(rate="closed")[0].argv)
+    assert "--closed" in line and "-R" not in line and "--arrivals" not in line
+
+
+def test_wrk2_and_wrk_warm_up_in_a_process_of_their_own():
+    warm_up, measured = commands(generator="wrk2")
+    assert "-R 2000 -U" in " ".join(measured.argv) and "--json" not in measured.argv
+    assert (warm_up.length_s, measured.length_s, measured.measures_from_s) == (2.5, 6.5, 0.0)
+    assert measured.environment == {"LUA_PATH": "/w/?.lua;;"}
+    assert "--latency" in commands(generator="wrk", rate="closed")[1].argv
+
+
+@pytest.mark.parametrize(("change", "statuses"), [
+    ({}, "201"), ({"workload": "get", "fill": 10}, "200"), ({"workload": "missing_get"}, "404"), ({"workload": "delete"}, "202"),
+    ({"workload": "mixed", "fill": 10}, "200,201"), ({"workload": "mixed"}, "200,201,404"),
+    ({"server": "empty"}, "200"),
+])
+def test_expected_statuses_are_those_of_the_http_contract(change, statuses):
+    assert expected_statuses(configuration(**change)) == statuses
+
+
+def test_wrk2_is_taken_from_its_variable_and_missing_programs_are_named(monkeypatch, tmp_path):
+    program = tmp_path / "my-wrk2"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("WRK2", str(program))
+    assert generator_path("wrk2", Path("/none")) == str(program)
+    monkeypatch.setenv("WRK2", str(tmp_path / "absent"))
+    with pytest.raises(ToolMissing, match="no wrk2: .*absent is not on PATH"):
+        generator_path("wrk2", Path("/none"))
+    with pytest.raises(ToolMissing, match="loadgen is not built"):
+        generator_path("loadgen", Path("/none"))
+
+
+@pytest.mark.parametrize(("generator", "code", "whole"), [("loadgen", 0, True), ("loadgen", 3, True), ("loadgen", 4, True), ("loadgen", 1, False),
+                                                          ("loadgen", -9, False), ("wrk2", 0, True), ("wrk2", 1, False)])
+def test_exit_code_says_whether_it_measured(tmp_path, generator, code, whole):
+    log = tmp_path / "log"
+    log.write_text("a warning\nevery connection failed: 127.0.0.1:80\n\n")
+    if whole:
+        check_exit(generator, code, log)
+    else:
+        with pytest.raises(RunFailed, match="every connection failed"):
+            check_exit(generator, code, log)
+
+
+def test_four_cores_are_split_and_two_are_not():
+    split = pinning(threads=1, cores=[0, 1, 2, 3])
+    assert (split.service, split.generator) == ([0, 1, 2], [3])
+    assert pinning(threads=8, cores=list(range(8))).generator == [4, 5, 6, 7]
+    shared = pinning(threads=1, cores=[0, 1])
+    assert (shared.service, shared.generator) == (None, None) and "not pinned: 2 cores" in shared.reason

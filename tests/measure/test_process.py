@@ -1,0 +1,158 @@
+"""Child processes that cannot outlive their run, interrupts that arrive at any moment, and what a killed kvstudy leaves behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from kvstudy.errors import KvstudyError
+from kvstudy.measure.interrupt import interruptible, shielded
+from kvstudy.measure.process import OwnedProcess, _until_creator_dies, command_text, wait_until
+from kvstudy.measure.session import Session
+
+# Ignores SIGTERM and has a child of its own in its group.
+STUBBORN = "import signal, subprocess, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); " \
+           "child = subprocess.Popen(['sleep', '60']); print(child.pid, flush=True); time.sleep(60)"
+
+
+def ended(pid: int) -> bool:
+    return wait_until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, 10)
+
+
+def test_orderly_process_ends_by_sigterm_and_gives_its_exit_code(tmp_path):
+    code = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(7)); print(1, flush=True); time.sleep(60)"
+    process = OwnedProcess([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr_path=tmp_path / "log")
+    process.stdout.readline()
+    assert process.exit_code is None
+    assert process.stop() == 7
+    assert process.stop() == 7
+
+
+def test_stubborn_process_and_its_own_children_are_killed(tmp_path):
+    process = OwnedProcess([sys.executable, "-c", STUBBORN], stdout=subprocess.PIPE, stderr_path=tmp_path / "log")
+    grandchild = int(process.stdout.readline())
+    assert process.stop(timeout_s=0.2) == -signal.SIGKILL
+    assert ended(grandchild)
+
+
+def test_stopped_process_can_still_be_ended(tmp_path):
+    process = OwnedProcess(["sleep", "60"], stderr_path=tmp_path / "log")
+    process.send(signal.SIGSTOP)
+    assert process.stop() == -signal.SIGTERM
+
+
+def test_child_has_a_group_of_its_own_so_that_ctrl_c_does_not_reach_it(tmp_path):
+    process = OwnedProcess(["sleep", "60"], stderr_path=tmp_path / "log")
+    try:
+        assert os.getpgid(process.pid) == process.pid != os.getpgid(0)
+    finally:
+        process.stop()
+
+
+@pytest.mark.skipif(not _until_creator_dies(), reason="no setpriv --pdeathsig on this system: the next measurement ends what is left")
+def test_child_ends_with_a_creator_that_is_killed_without_a_word(tmp_path):
+    code = f"""
+import os, signal, time
+from pathlib import Path
+from kvstudy.measure.process import OwnedProcess
+child = OwnedProcess(["sleep", "60"], stderr_path=Path({str(tmp_path / 'log')!r}))
+print(child.pid, flush=True)
+while open(f"/proc/{{child.pid}}/comm").read() != "sleep\\n":
+    time.sleep(0.01)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    killed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert killed.returncode == -signal.SIGKILL
+    assert ended(int(killed.stdout))
+
+
+def test_process_starts_on_its_cores_and_its_creator_keeps_his(tmp_path):
+    before = os.sched_getaffinity(0)
+    process = OwnedProcess(["sleep", "60"], stderr_path=tmp_path / "log", cores=[min(before)])
+    try:
+        assert psutil.Process(process.pid).cpu_affinity() == [min(before)]
+        assert os.sched_getaffinity(0) == before
+    finally:
+        process.stop()
+
+
+def test_command_is_written_one_argument_per_line_with_what_was_set():
+    assert command_text(["loadgen", "-c", "4"], {"LUA_PATH": "x"}) == "loadgen\n-c\n4\n\nLUA_PATH=x\n"
+    assert command_text(["java"], {}) == "java\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signal_waits_until_the_shielded_block_is_done(number):
+    done = []
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        with shielded():
+            os.kill(os.getpid(), number)
+            time.sleep(0.05)
+            done.append("all of it")
+    assert done == ["all of it"]
+
+
+def test_signal_outside_a_shield_interrupts_and_handlers_are_put_back():
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(5)
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_error_in_a_shielded_block_is_not_hidden_by_an_interrupt():
+    with pytest.raises(ValueError), interruptible(), shielded():
+        os.kill(os.getpid(), signal.SIGINT)
+        raise ValueError("what happened")
+
+
+def test_session_ends_children_that_are_still_registered(tmp_path):
+    with Session(tmp_path) as session:
+        process = OwnedProcess(["sleep", "60"], stderr_path=tmp_path / "log", registered=session.registered)
+        assert json.loads((tmp_path / "session.json").read_text())["children"][0]["pid"] == process.pid
+    assert process.wait(5)
+    assert not (tmp_path / "session.json").exists()
+
+
+def test_second_measurement_is_refused_while_the_first_lives(tmp_path):
+    with Session(tmp_path):
+        with pytest.raises(KvstudyError, match=f"another measurement is running: pid={os.getpid()}"), Session(tmp_path):
+            pass
+        assert (tmp_path / "session.json").exists()
+
+
+def test_what_a_killed_measurement_left_behind_is_ended_by_the_next(tmp_path):
+    code = f"""
+import os, signal, subprocess
+from pathlib import Path
+from kvstudy.measure.session import Session
+with Session(Path({str(tmp_path)!r})) as session:
+    orphan = subprocess.Popen(["sleep", "60"], start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    session.registered(orphan.pid, True)
+    print(orphan.pid, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    killed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    orphan = int(killed.stdout)
+    assert killed.returncode == -signal.SIGKILL and psutil.pid_exists(orphan)
+    with Session(tmp_path) as session:
+        assert session.ended_orphans == [orphan]
+    assert ended(orphan)
+
+
+def test_stranger_with_a_pid_of_a_stale_session_is_left_alone(tmp_path):
+    stranger = subprocess.Popen(["sleep", "60"])
+    try:
+        stale = {"pid": 4_000_000, "started": 1.0, "children": [{"pid": stranger.pid, "started": 1.0}]}
+        (tmp_path / "session.json").write_text(json.dumps(stale))
+        with Session(tmp_path) as session:
+            assert session.ended_orphans == []
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()

@@ -1,0 +1,76 @@
+"""Progress: a line per run where nobody looks at a terminal, a bar with the time left where somebody does."""
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+from kvstudy.measure.progress import Progress
+from kvstudy.plan.experiment import Experiment
+from kvstudy.plan.run_plan import plan
+
+PROJECT = Path(__file__).parents[2]
+WHOLE = {"name": "trial", "question": "?", "expectation": "1 ms", "workload": "put", "connections": 1, "threads": 1, "rate": [10, 20],
+         "duration": "2s", "warm_up": "1s", "repeats": 1}
+
+
+def test_log_gets_one_line_per_run_with_its_outcome_and_the_time_left(capsys):
+    runs = plan(Experiment.from_parameters(WHOLE)).runs
+    with Progress(runs, fill_s=0) as progress:
+        for run, outcome in zip(runs, ("completed", "failed: service died"), strict=True):
+            progress.begin(run)
+            progress.doing("measure")
+            progress.tick()
+            progress.end(run, outcome)
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith(f"1/2 {runs[0].configuration.summary()} repeat 1: completed, ") and first.endswith(" left")
+    assert second == f"2/2 {runs[1].configuration.summary()} repeat 1: failed: service died"
+
+
+def test_imported_ipykernel_alone_does_not_make_a_log_a_notebook(capsys):
+    import ipykernel.kernelapp  # noqa: F401  as papermill and nbclient do, in any process that uses them
+    runs = plan(Experiment.from_parameters(WHOLE)).runs
+    with Progress(runs, fill_s=0) as progress:
+        progress.begin(runs[0])
+        progress.end(runs[0], "completed")
+    assert capsys.readouterr().err.startswith("1/2 put c=1 t=1")
+
+
+def test_notebook_gets_a_bar(tmp_path):
+    import nbformat
+    from nbclient import NotebookClient
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(
+        f"import sys; sys.path.insert(0, {str(PROJECT)!r})\n"
+        "from kvstudy.measure.progress import _shows_bars\n"
+        "_shows_bars()")])
+    NotebookClient(notebook, timeout=60, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
+    assert notebook.cells[0].outputs[0]["data"]["text/plain"] == "True"
+
+
+def test_terminal_gets_a_bar_with_run_phase_and_time_left():
+    code = f"""
+import time
+from kvstudy.measure.progress import Progress
+from kvstudy.plan.experiment import Experiment
+from kvstudy.plan.run_plan import plan
+runs = plan(Experiment.from_parameters({WHOLE!r})).runs
+with Progress(runs, fill_s=0) as progress:
+    progress.begin(runs[0])
+    progress.doing("measure")
+    time.sleep(0.6)
+    progress.tick()
+    progress.doing("check")
+    progress.end(runs[0], "completed")
+"""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 160, 0, 0))
+    subprocess.run([sys.executable, "-c", code], stderr=follower, check=True, timeout=60,
+                   env=os.environ | {"PYTHONPATH": str(PROJECT), "TERM": "xterm"})
+    os.close(follower)
+    shown = os.read(leader, 1 << 16).decode()
+    os.close(leader)
+    assert "1/2 put c=1 t=1" in shown and "left" in shown and "check" in shown and "%|" in shown

@@ -1,0 +1,200 @@
+"""Whole runs with the real service and the real generator: what is sealed, and what is left when something goes wrong."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+
+import psutil
+import pytest
+
+from kvstudy.measure.process import wait_until
+from kvstudy.project import loadgen_binary
+from kvstudy.record.run_folder import sealed_runs, verify
+
+pytestmark = pytest.mark.machine
+
+
+def test_run_is_sealed_with_every_file_and_leaves_no_process(project):
+    code, out, err = project.finished(project.kvstudy("run", project.experiment(), "--label", "before"))
+    assert (code, out) == (0, "trial: 1 runs: 1 sealed\n"), err
+    run, = sealed_runs(project.raw)
+    assert verify(run.path) == []
+    assert {path.name for path in run.path.iterdir()} >= {
+        "run.json", "machine.json", "service.cmd", "service.log", "gc.log", "generator.cmd", "generator.txt", "generator.json", "latency.hlog",
+        "process.csv", "events.json", "SHA256SUMS"}
+    facts = run.facts
+    assert (facts["outcome"], facts["label"], facts["connections"], facts["offered_rate_rps"]) == ("completed", "before", 2, 500)
+    moments = [facts["phases"][phase][end] for phase in ("launch", "warm_up", "measure", "stop") for end in ("start_utc", "stop_utc")]
+    assert moments == sorted(moments) and all(moment.endswith("Z") for moment in moments)
+    assert run.text("service.cmd").splitlines()[0].endswith("/bin/java")
+    assert "Requests/sec:" in run.text("generator.txt")
+    assert len(run.text("process.csv").splitlines()) >= 2
+    assert run.machine["cores"] >= 1 and "steal_share" in run.machine["load_before"]
+    assert project.processes() == []
+    assert not (project.root / "data" / "work" / "session.json").exists()
+    assert list((project.root / "data" / "work" / "stores").iterdir()) == []
+
+
+@pytest.mark.parametrize(("phase", "number"), [(phase, "SIGINT") for phase in ("launch", "warm_up", "measure", "check", "stop", "seal")]
+                         + [("measure", "SIGTERM")])
+def test_interrupt_in_any_phase_seals_the_run_as_failed_and_leaves_no_process(project, phase, number):
+    process = project.kvstudy("run", project.experiment(repeats=2), code=project.signal_in_phase(phase=phase, signal=number))
+    code, _, err = project.finished(process)
+    assert code == 130
+    assert err.splitlines()[-1] == "kvstudy: interrupted" and "Traceback" not in err
+    assert project.processes() == []
+    run, = sealed_runs(project.raw)
+    assert verify(run.path) == []
+    if phase == "seal":
+        assert run.facts["outcome"] == "completed"
+    else:
+        assert run.facts["outcome"].startswith("failed: interrupted during ")
+    assert not list(project.raw.rglob("*.partial"))
+
+
+def test_service_that_dies_while_measured_is_a_failed_run_with_its_signal(project):
+    process = project.kvstudy("run", project.experiment(duration="20s", rate=200))
+    kill_service(project)
+    code, _, err = project.finished(process)
+    assert code == 1
+    run, = sealed_runs(project.raw)
+    assert run.facts["outcome"].startswith("failed: service died during warm_up: signal 9")
+    assert "service died" in err and "Traceback" not in err
+    assert project.processes() == []
+
+
+def kill_service(project) -> None:
+    """SIGKILL, once the generator runs."""
+    session = project.root / "data" / "work" / "session.json"
+    assert wait_until(lambda: session.exists() and session.read_text().count('"started"') == 3, 30)
+    service = next(child for child in psutil.process_iter(["cmdline"]) if "kv.bench.EmptyServer" in (child.info["cmdline"] or [])
+                   and str(project.root) in " ".join(child.info["cmdline"]))
+    service.kill()
+
+
+def test_port_in_use_is_said_in_one_line(project):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        code, _, err = project.finished(project.kvstudy("run", project.experiment(port=taken.getsockname()[1])))
+    assert code == 1
+    run, = sealed_runs(project.raw)
+    assert run.facts["outcome"].startswith("failed: service ended before it was ready: exit=1: ")
+    assert "in use" in run.facts["outcome"]
+    assert "Traceback" not in err and project.processes() == []
+
+
+def test_killed_kvstudy_leaves_no_process_and_no_data(project):
+    process = project.kvstudy("run", project.experiment(duration="20s", rate=200))
+    session = project.root / "data" / "work" / "session.json"
+    assert wait_until(lambda: session.exists() and session.read_text().count('"started"') == 3, 30)
+    process.kill()
+    process.wait()
+    assert sealed_runs(project.raw) == []
+    code, _, err = project.finished(project.kvstudy("run", project.experiment()))
+    assert code == 0, err
+    assert err.count("never sealed, so not data") == 1
+    assert wait_until(lambda: project.processes() == [], 20)
+    assert len(sealed_runs(project.raw)) == 1
+
+
+def test_full_disk_while_sealing_is_one_line_and_no_sealed_run(project):
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small file system needs root; test_run_folder covers the same path with injected errors")
+    raw = project.raw
+    raw.mkdir(parents=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(raw)], check=True)
+    try:
+        fill_up = f"""
+from kvstudy.measure.progress import Progress
+doing = Progress.doing
+def filling(self, phase):
+    doing(self, phase)
+    if phase == "seal":
+        with open({str(raw / 'ballast')!r}, "wb", buffering=0) as ballast:
+            try:
+                while True:
+                    ballast.write(bytes(512))
+            except OSError:
+                pass
+Progress.doing = filling
+"""
+        code, _, err = project.finished(project.kvstudy("run", project.experiment(), code=fill_up))
+        assert code == 1
+        assert "disk full: could not" in err and "--resume" in err and "Traceback" not in err
+        assert sealed_runs(raw) == [] and project.processes() == []
+        (raw / "ballast").unlink()
+        for partial in raw.rglob("*.partial"):
+            shutil.rmtree(partial)
+        assert project.finished(project.kvstudy("run", project.experiment(), "--resume"))[0] == 0
+        assert len(sealed_runs(raw)) == 1
+    finally:
+        subprocess.run(["umount", str(raw)], check=True)
+
+
+def test_resume_keeps_what_is_sealed_and_runs_what_is_missing(project):
+    experiment = project.experiment(rate=[200, 400], duration="800ms", warm_up="200ms")
+    assert project.finished(project.kvstudy("run", experiment, "--only", "rate=200"))[0] == 0
+    first, = sealed_runs(project.raw)
+    code, out, err = project.finished(project.kvstudy("run", experiment, "--resume"))
+    assert (code, out) == (0, "trial: 2 runs: 1 sealed, 1 kept\n"), err
+    assert first.run_id in [run.run_id for run in sealed_runs(project.raw)] and len(sealed_runs(project.raw)) == 2
+    assert project.finished(project.kvstudy("run", experiment, "--resume"))[1] == "trial: 2 runs: 0 sealed, 2 kept\n"
+    assert project.finished(project.kvstudy("run", experiment, "--resume", "--label", "after", "--only", "rate=200"))[1] == "trial: 1 runs: 1 sealed\n"
+
+
+def test_failed_run_is_measured_again_by_resume(project):
+    experiment = project.experiment()
+    project.finished(project.kvstudy("run", experiment, code=project.signal_in_phase(phase="measure", signal="SIGINT")))
+    code, out, _ = project.finished(project.kvstudy("run", experiment, "--resume"))
+    assert (code, out) == (0, "trial: 1 runs: 1 sealed\n")
+    assert sorted(run.facts["outcome"].split(":")[0] for run in sealed_runs(project.raw)) == ["completed", "failed"]
+
+
+def test_second_measurement_beside_the_first_is_refused(project):
+    first = project.kvstudy("run", project.experiment(duration="20s", rate=200))
+    session = project.root / "data" / "work" / "session.json"
+    assert wait_until(session.exists, 30)
+    try:
+        code, _, err = project.finished(project.kvstudy("run", project.experiment()))
+        assert code == 1 and f"another measurement is running: pid={first.pid}" in err
+    finally:
+        first.send_signal(signal.SIGINT)
+        project.finished(first)
+
+
+def test_profiled_run_carries_collapsed_stacks_and_flame_graphs(project):
+    code, _, err = project.finished(project.kvstudy("run", project.experiment(profile=["cpu", "alloc", "lock"], rate=2000, duration="2500ms")))
+    assert code == 0, err
+    latency, profiled = sealed_runs(project.raw)
+    assert (latency.facts["profile"], profiled.facts["profile"]) == (None, ["cpu", "alloc", "lock"])
+    for event in ("cpu", "alloc", "lock"):
+        assert profiled.has(f"{event}.collapsed") and "<html" in profiled.text(f"{event}.flamegraph.html").lower()
+    stacks = profiled.text("cpu.collapsed").splitlines()
+    assert stacks and all(line.rsplit(" ", 1)[1].isdigit() for line in stacks)
+    assert "one/nio" in profiled.text("cpu.collapsed")
+    assert profiled.has("profile.jfr") and profiled.facts["profiler"]["cpu_engine"]
+    assert not latency.has("cpu.collapsed")
+
+
+def test_wrk2_is_driven_by_its_own_command_line_and_read_from_its_text(project, monkeypatch):
+    """loadgen takes wrk2's command line and prints its text: it stands for a wrk2 that this machine lacks."""
+    monkeypatch.setenv("WRK2", str(loadgen_binary(project.root)))
+    experiment = project.experiment(generator="wrk2", duration="3s", warm_up="1s")
+    code, _, err = project.finished(project.kvstudy("run", experiment))
+    assert code == 0, err
+    run, = sealed_runs(project.raw)
+    assert run.facts["generator"] == "wrk2" and not run.has("generator.json")
+    assert run.text("generator.cmd").count("-U") == 2
+    assert "Uncorrected Latency" in run.text("generator.txt")
+    assert run.text("generator.txt").count("Requests/sec:") == 1
+
+
+def test_pause_of_the_service_is_seen_in_response_time_and_not_in_service_time_alone(project):
+    experiment = project.experiment(pause={"at": "300ms", "length": "500ms"}, rate=1000, duration="2s")
+    assert project.finished(project.kvstudy("run", experiment))[0] == 0
+    result = json.loads(sealed_runs(project.raw)[0].text("generator.json"))
+    assert result["response_time"]["max_us"] > 400_000
+    delayed = result["response_time"]["percentiles"]
+    assert delayed["90"] > 10 * result["service_time"]["percentiles"]["90"]

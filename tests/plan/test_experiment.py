@@ -1,0 +1,197 @@
+"""Experiment files: what is accepted, and that what is refused is refused with file, line, key and the nearest valid name."""
+
+import copy
+import re
+from pathlib import Path
+
+import pytest
+import yaml as plain_yaml
+
+from kvstudy.errors import ExperimentError
+from kvstudy.plan.experiment import Experiment
+
+EXPERIMENTS = sorted((Path(__file__).parents[2] / "experiments").glob("*.yaml"))
+WHOLE = {
+    "question": "does it work?", "expectation": "p99 under 2 ms", "workload": "put", "connections": 4, "threads": 2, "rate": 1000,
+    "duration": "3s", "warm_up": "1s", "repeats": 2,
+}
+
+
+def load(tmp_path, values=None, text=None, profile_name=None) -> Experiment:
+    path = tmp_path / "trial.yaml"
+    path.write_text(text if text is not None else plain_yaml.safe_dump(values, sort_keys=False))
+    return Experiment.load(path, profile_name)
+
+
+def refused(tmp_path, change: dict, without: tuple = ()) -> ExperimentError:
+    values = {key: value for key, value in (copy.deepcopy(WHOLE) | change).items() if key not in without}
+    with pytest.raises(ExperimentError) as caught:
+        load(tmp_path, values)
+    assert caught.value.exit_code == 2
+    assert "\n" not in caught.value.message
+    return caught.value
+
+
+def line_of(tmp_path, key: str) -> int:
+    lines = (tmp_path / "trial.yaml").read_text().splitlines()
+    return 1 + next(index for index, line in enumerate(lines) if line.strip().startswith(f"{key}:"))
+
+
+@pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
+def test_committed_experiment_is_whole_in_every_profile(path):
+    experiment = Experiment.load(path)
+    assert experiment.name == path.stem
+    assert experiment.question and experiment.expectation
+
+
+def test_file_is_read_into_seconds_rates_and_lists(tmp_path):
+    experiment = load(tmp_path, WHOLE | {"rate": ["2k", 500], "warm_up": "500ms"})
+    assert (experiment.rate, experiment.warm_up, experiment.connections, experiment.threads) == ([2000, 500], 0.5, [4], [2])
+    assert experiment.name == "trial"
+
+
+@pytest.mark.parametrize(("key", "near"), [("conections", "connections"), ("warmup", "warm_up"), ("workloads", "workload"), ("Rate", "rate")])
+def test_mistyped_key_is_named_with_file_line_and_the_nearest_valid_name(tmp_path, key, near):
+    error = refused(tmp_path, {key: 1})
+    assert error.message == f"{tmp_path / 'trial.yaml'}:{line_of(tmp_path, key)}: unknown key: {key}"
+    assert error.hint == f"did you mean {near}?"
+
+
+def test_mistyped_key_is_reported_before_the_key_that_it_leaves_missing(tmp_path):
+    error = refused(tmp_path, {"repeat": 2}, without=("repeats",))
+    assert "unknown key: repeat" in error.message
+    assert "did you mean repeats?" in error.hint
+
+
+def test_mistyped_key_inside_a_part_is_named_with_its_part(tmp_path):
+    error = refused(tmp_path, {"service": {"handler": "workers", "cache_entry": 5000}})
+    assert re.search(r"trial\.yaml:\d+: service: unknown key: cache_entry$", error.message)
+    assert error.message.split(":")[1] == str(line_of(tmp_path, "cache_entry"))
+    assert error.hint == "did you mean cache_entries?"
+
+
+def test_mistyped_argument_of_one_of_several_workloads_is_found(tmp_path):
+    error = refused(tmp_path, {"workload": ["put", {"script": "repeated_put", "key_cout": 10}]})
+    assert "workload: unknown key: key_cout" in error.message
+    assert error.hint == "did you mean key_count?"
+
+
+def test_mistyped_value_is_answered_with_the_nearest_valid_one(tmp_path):
+    error = refused(tmp_path, {"service": {"handler": "worker"}})
+    assert "service.handler: not one of selector, workers, virtual: 'worker'" in error.message
+    assert error.hint == "did you mean workers?"
+
+
+@pytest.mark.parametrize(("change", "words"), [
+    ({"connections": "4"}, "connections: input should be a valid integer: '4'"),
+    ({"connections": 0}, "connections: input should be greater than or equal to 1: 0"),
+    ({"connections": []}, "connections: an empty list has no runs"),
+    ({"connections": [2, 2]}, "connections: a value stands twice"),
+    ({"repeats": 2.5}, "repeats: input should be a valid integer: 2.5"),
+    ({"repeats": True}, "repeats: input should be a valid integer: True"),
+    ({"duration": 10}, "duration: not a duration: 10; write a number and its unit"),
+    ({"rate": "fast"}, "rate: not a rate: 'fast'"),
+    ({"rate": -5}, "rate: not a rate: -5"),
+    ({"question": ["a"]}, "question: input should be a valid string"),
+    ({"expectation": "it is fast"}, "expectation: an expectation carries a number"),
+    ({"jvm": {"heap": "lots"}}, "jvm.heap: not a size: 'lots'"),
+    ({"jvm": {"options": ["-XX:+UseG1GC -Xmx1g"]}}, "jvm.options: string should match pattern"),
+    ({"service": "workers"}, "service: input should be a valid dictionary"),
+    ({"fill": "many"}, "fill: input should be a valid dictionary"),
+])
+def test_wrong_type_is_refused_with_key_and_value(tmp_path, change, words):
+    error = refused(tmp_path, change)
+    assert words in error.message
+    assert f"trial.yaml:{line_of(tmp_path, next(iter(change)))}" in error.message or re.search(r"trial\.yaml:\d+: ", error.message)
+
+
+@pytest.mark.parametrize(("change", "without", "words"), [
+    ({"connections": 1}, (), "connections: number of connections must be >= threads: connections=1 threads=2"),
+    ({"connections": [8, 1]}, (), "connections: number of connections must be >= threads: connections=1 threads=2"),
+    ({"warm_up": "3s"}, (), "warm_up: warm_up must be shorter than duration, of which it is the first part: warm_up=3s duration=3s"),
+    ({"search": {"method": "bisect", "objective": {"mean": "1ms"}, "lowest_rate": 100, "highest_rate": 1000}}, (),
+     "rate: give either rate or search, not both"),
+    ({}, ("rate",), "give either rate or search: the rates to measure"),
+    ({}, ("repeats",), "required key is missing: repeats"),
+    ({"generator": "wrk"}, (), "generator: generator wrk has no rate: write rate: closed"),
+    ({"generator": "wrk2", "rate": "closed"}, (), "generator: generator wrk2 has no closed loop"),
+    ({"workload": "get"}, (), "workload: workload get reads keys that nothing wrote"),
+    ({"workload": {"script": "get", "key_count": 500}, "fill": 100}, (), "workload get reads more keys than are filled: key_count=500 fill.records=100"),
+    ({"workload": {"script": "unique_put", "key_count": 100}}, (), "unique_put would write keys twice: key_count=100"),
+    ({"workload": {"script": "put", "value_bytes": 16}}, (), "value_bytes must exceed key_bytes"),
+    ({"workload": "my_own"}, (), "method is needed for a workload of your own: workload=my_own"),
+    ({"method": "GET"}, (), "method: workload put sends PUT: method=GET"),
+    ({"profile": {"events": "cpu", "rate": 5}}, (), "profile: profile.rate is not among the experiment's: 5"),
+    ({"name": "other"}, (), "name: the name must be the file's: name=other file=trial.yaml"),
+])
+def test_impossible_combination_is_refused_with_its_values(tmp_path, change, without, words):
+    assert words in refused(tmp_path, change, without).message
+
+
+def test_every_profile_is_checked_not_only_the_one_asked_for(tmp_path):
+    error = refused(tmp_path, {"profiles": {"quick": {"repeats": 1}, "full": {"duration": "1s"}}})
+    assert "warm_up must be shorter than duration" in error.message
+
+
+@pytest.mark.parametrize(("profiles", "words", "hint"), [
+    ({"quik": {}}, "profiles: unknown key: quik", "did you mean quick?"),
+    ({"quick": {"repeat": 1}}, "profiles.quick: unknown key: repeat", "did you mean repeats?"),
+    ({"quick": {"question": "another?"}}, "profiles.quick: unknown key: question", None),
+    ({"quick": 5}, "profiles.quick: must be a mapping", None),
+])
+def test_mistyped_profile_is_refused(tmp_path, profiles, words, hint):
+    error = refused(tmp_path, {"profiles": profiles})
+    assert words in error.message
+    assert hint is None or error.hint == hint
+
+
+def test_wrong_value_in_a_profile_is_named_with_the_line_of_the_profile(tmp_path):
+    error = refused(tmp_path, {"profiles": {"quick": {"warm_up": "ten"}}})
+    lines = (tmp_path / "trial.yaml").read_text().splitlines()
+    assert lines[int(error.message.split(":")[1]) - 1].strip() == "warm_up: ten"
+
+
+def test_profile_overrides_and_quick_is_the_default(tmp_path):
+    values = WHOLE | {"profiles": {"quick": {"repeats": 1}, "full": {"repeats": 9}}}
+    assert load(tmp_path, values).repeats == 1
+    assert load(tmp_path, values, profile_name="full").repeats == 9
+    with pytest.raises(ExperimentError, match="no such profile: ful"):
+        load(tmp_path, values, profile_name="ful")
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ("question: [1,\nexpectation: 2", "not valid YAML"),
+    ("a: 1\na: 2\n", r"trial\.yaml:\d: not valid YAML: found duplicate key"),
+    ("- a\n", "an experiment is a mapping"),
+    ("", "an experiment is a mapping"),
+])
+def test_file_that_is_no_mapping_is_refused(tmp_path, text, words):
+    with pytest.raises(ExperimentError, match=words):
+        load(tmp_path, text=text)
+
+
+def test_missing_file_is_answered_with_the_nearest_name(tmp_path):
+    (tmp_path / "reproduce.yaml").write_text("")
+    with pytest.raises(ExperimentError) as caught:
+        Experiment.load(tmp_path / "reprodce.yaml")
+    assert "did you mean" in caught.value.hint and "reproduce.yaml" in caught.value.hint
+
+
+def test_parameters_of_a_notebook_are_the_same_experiment_as_the_file(tmp_path):
+    from_file = load(tmp_path, WHOLE)
+    from_notebook = Experiment.from_parameters(WHOLE | {"name": "trial", "fill": None, "search": None})
+    assert from_notebook == from_file
+
+
+def test_unknown_parameter_of_a_notebook_is_refused():
+    with pytest.raises(ExperimentError) as caught:
+        Experiment.from_parameters(WHOLE | {"durations": "3s"})
+    assert caught.value.message == "parameters: unknown key: durations"
+    assert caught.value.hint == "did you mean duration?"
+
+
+@pytest.mark.parametrize("profile_name", ["quick", None], ids=["named", "by-default"])
+def test_parameters_take_the_place_of_keys_of_the_experiment_file_also_under_a_profile(tmp_path, profile_name):
+    load(tmp_path, WHOLE | {"profiles": {"quick": {"repeats": 7, "duration": "4s"}}})
+    experiment = Experiment.from_parameters({"experiment_file": str(tmp_path / "trial.yaml"), "repeats": 1}, profile_name)
+    assert (experiment.name, experiment.repeats, experiment.duration) == ("trial", 1, 4.0)

@@ -1,0 +1,138 @@
+"""The plan: every combination, seeded order, repeats interleaved, profiled runs apart, names and identities."""
+
+from collections import Counter
+
+import pytest
+
+from kvstudy.errors import ExperimentError
+from kvstudy.plan.experiment import Experiment
+from kvstudy.plan.run_plan import RUN_OVERHEAD_S, plan
+from kvstudy.plan.selection import selected
+from kvstudy.plan.show import plan_lines
+
+WHOLE = {
+    "name": "trial", "question": "which?", "expectation": "2 ms", "workload": ["unique_put", {"script": "get", "key_count": 500}],
+    "connections": [1, 4], "threads": "connections", "rate": [1000, 2000], "duration": "3s", "warm_up": "1s", "repeats": 3, "fill": 1000,
+}
+
+
+def planned(**change):
+    return plan(Experiment.from_parameters(WHOLE | change))
+
+
+def test_every_combination_is_run_once_per_repeat():
+    runs = planned().runs
+    assert len(runs) == 2 * 2 * 2 * 3
+    assert set(Counter((run.configuration.summary(), run.repeat) for run in runs).values()) == {1}
+
+
+def test_repeats_are_interleaved_every_block_holds_each_configuration():
+    runs = planned().runs
+    blocks = [runs[start:start + 8] for start in range(0, 24, 8)]
+    for repeat, block in enumerate(blocks, start=1):
+        assert {run.repeat for run in block} == {repeat}
+        assert len({run.configuration.summary() for run in block}) == 8
+    orders = [[run.configuration.summary() for run in block] for block in blocks]
+    assert orders[0] != orders[1]
+
+
+def test_order_comes_from_the_seed():
+    def order(seed):
+        return [run.configuration.summary() for run in planned(seed=seed).runs]
+    assert order(7) == order(7)
+    assert order(7) != order(8)
+
+
+def test_threads_can_follow_connections():
+    assert {(run.configuration.connections, run.configuration.threads) for run in planned().runs} == {(1, 1), (4, 4)}
+
+
+def test_profiled_runs_come_last_and_only_for_what_was_asked():
+    runs = planned(profile={"events": ["cpu", "alloc"], "rate": 2000, "connections": 4}).runs
+    profiled = [run for run in runs if run.profile]
+    assert len(runs) == 24 + 2 and runs[-2:] == profiled
+    assert {run.configuration.summary() for run in profiled} == {"unique_put c=4 t=4 2000/s", "get c=4 t=4 2000/s"}
+
+
+def test_only_runs_that_read_are_filled_and_read_all_filled_keys_unless_told_otherwise():
+    runs = planned(workload=["put", "unique_get", {"script": "repeated_get", "key_count": 5}]).runs
+    assert {(run.configuration.workload, bool(run.configuration.fill), run.configuration.workload_args["key_count"]) for run in runs} == {
+        ("put", False, 100_000), ("unique_get", True, 1000), ("repeated_get", True, 5)}
+
+
+def test_experiment_that_only_writes_needs_no_fill():
+    runs = planned(workload="put", fill=None).runs
+    assert {run.configuration.fill for run in runs} == {None}
+
+
+def test_unique_put_has_more_keys_than_it_can_write():
+    for run in planned(workload="unique_put").runs:
+        assert run.configuration.workload_args["key_count"] >= run.configuration.offered_rate_rps * run.configuration.duration_s
+
+
+def test_variant_names_only_what_is_varied_in_service_and_jvm():
+    runs = planned(service={"handler": ["selector", "workers"], "wal": "os"}, jvm={"heap": ["128m", "1g"], "gc": "G1"}).runs
+    assert {tuple(run.configuration.variant) for run in runs} == {("handler", "heap")}
+    assert {run.configuration.service["wal"] for run in runs} == {"os"}
+    assert {tuple(run.configuration.jvm) for run in runs} == {("-Xmx128m", "-XX:+UseG1GC"), ("-Xmx1g", "-XX:+UseG1GC")}
+
+
+def test_closed_loop_has_no_offered_rate():
+    runs = planned(rate=["closed", 1000]).runs
+    assert {run.configuration.offered_rate_rps for run in runs} == {None, 1000}
+    assert runs[0].name("20261120T193000Z").split("-")[0] == "20261120T193000Z"
+    assert any("-closed-rep" in run.name("t") for run in runs)
+
+
+def test_run_id_sorts_by_time_and_hints_at_the_parameters():
+    run = next(run for run in planned().runs if run.configuration.summary() == "unique_put c=4 t=4 2000/s" and run.repeat == 2)
+    assert run.name("20261120T193000Z") == "20261120T193000Z-unique-put-c4-t4-r02000-rep2"
+
+
+def test_identity_is_the_same_for_the_same_run_and_another_for_any_other():
+    first, again, other = planned(), planned(question="in other words?"), planned(duration="4s")
+    assert [run.identity() for run in first.runs] == [run.identity() for run in again.runs]
+    assert len({run.identity() for run in first.runs}) == len(first.runs)
+    assert not {run.identity() for run in first.runs} & {run.identity() for run in other.runs}
+
+
+def test_estimate_counts_fills_once_and_grows_with_every_run():
+    assert len(planned().fills) == 1
+    assert planned(repeats=4).estimated_s > planned(repeats=3).estimated_s > 24 * 3
+    assert planned(fill=100_000).disk_bytes > planned(fill=1000).disk_bytes
+
+
+def test_plan_is_shown_with_every_run_its_order_and_duration():
+    lines = plan_lines(planned(profile=["cpu"]))
+    assert "32 runs (24 for latency, 8 profiled)" in lines[2] and "on disk" in lines[2]
+    assert len([line for line in lines if "repeat " in line]) == 32
+    assert lines[-1].endswith("profiled: cpu")
+
+
+def test_search_is_estimated_by_the_trials_that_it_will_take():
+    search = {"method": "bisect", "objective": {"mean": "1ms"}, "lowest_rate": 1000, "highest_rate": 33_000, "precision": 0.1, "confirmations": 3}
+    whole = planned(workload="put", rate=None, search=search, connections=1, repeats=1)
+    assert len(whole.runs) == 1
+    assert whole.estimated_s == (9 + 2 + 3) * (3 + RUN_OVERHEAD_S)
+    assert any("search (bisect): at most 40 trials and 3 confirmations" in line for line in plan_lines(whole))
+
+
+def test_empty_server_needs_no_disk():
+    assert planned(server="empty").disk_bytes == 0
+
+
+def test_only_selects_by_value_and_keeps_the_place_in_the_plan():
+    whole = planned()
+    part = selected(whole, ["workload=get", "connections=4", "rate=1000", "rate=2000"])
+    assert len(part.runs) == 6
+    assert [run.plan_index for run in part.runs] == [
+        run.plan_index for run in whole.runs if run.configuration.workload == "get" and run.configuration.connections == 4]
+
+
+@pytest.mark.parametrize(("only", "words"), [
+    (["workloat=get"], "no run has such a key: workloat"), (["workload=put"], "no run has this value: workload=put"), (["get"], "takes KEY=VALUE"),
+    (["workload=get", "key_count=4000"], "no run has"),
+])
+def test_only_that_selects_nothing_is_refused(only, words):
+    with pytest.raises(ExperimentError, match=words):
+        selected(planned(), only)

@@ -1,0 +1,88 @@
+"""Every published claim is judged by a rule: what our runs say decides, and a report's own mistake is never reproduced."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from sample import empty_tables, sample_tables
+
+from kvstudy.analyse import published
+from kvstudy.present import claims
+from kvstudy.present.figures.published import claims_measured, published_spectra
+
+FOLDER = Path(__file__).resolve().parents[2] / "data" / "published"
+
+
+@pytest.fixture(scope="module")
+def reports():
+    return published.load(FOLDER)
+
+
+def runs_of(experiment, workload, rate, variant="", mean_us=200.0, achieved=1.0, repeats=5, closed=False):
+    tables = sample_tables(rates=(float(rate),), connections=(4,), workloads=(workload,), repeats=repeats, capacity_rps=1e9, profiled=False)
+    runs = tables.runs.assign(experiment=experiment, variant=variant, response_mean_us=mean_us, closed_loop=closed,
+                              achieved_rate_rps=[rate * achieved * (1 + 0.001 * n) for n in range(len(tables.runs))])  # fmt: skip
+    return replace(tables, runs=runs)
+
+
+def verdict(reports, tables, claim):
+    return claims.judge(reports, tables).set_index("claim").loc[claim, "verdict"]
+
+
+def test_every_claim_has_a_verdict_and_every_rule_a_claim(reports):
+    judged = claims.judge(reports, empty_tables())
+    assert len(judged) == len(reports.claims)
+    assert set(judged["verdict"]) == {claims.MISTAKEN, claims.UNPROVEN, claims.NOT_MEASURED}
+    assert set(claims.RULES) <= set(reports.claims["claim"])
+
+
+def test_a_mistake_stays_a_mistake_whatever_we_measure(reports):
+    ours = runs_of("report-3", "put", 20000, "handler=selector")
+    judged = claims.judge(reports, ours).set_index("claim")
+    assert judged.loc["r3-put-20000-held", "verdict"] == claims.MISTAKEN
+    assert judged.loc["r3-put-20000-held", "measured"] == pytest.approx(20040)
+
+
+def test_a_rate_that_we_hold_too_is_reproduced_and_one_that_we_do_not_is_not(reports):
+    assert verdict(reports, runs_of("report-2", "put", 2000), "r2-put-2000-held") == claims.REPRODUCED
+    assert verdict(reports, runs_of("report-2", "put", 2000, achieved=0.9), "r2-put-2000-held") == claims.NOT_REPRODUCED
+
+
+def test_a_rate_that_was_not_held_is_not_reproduced_by_a_service_that_holds_it(reports):
+    assert verdict(reports, runs_of("report-2", "put", 20000), "r2-put-20000-not-held") == claims.NOT_REPRODUCED
+    assert verdict(reports, runs_of("report-2", "put", 20000, achieved=0.9), "r2-put-20000-not-held") == claims.REPRODUCED
+
+
+def test_a_number_is_reproduced_within_a_factor_of_two(reports):
+    assert verdict(reports, runs_of("report-2", "put", 20000, mean_us=2e6), "r2-put-20000-mean") == claims.REPRODUCED
+    assert verdict(reports, runs_of("report-2", "put", 20000, mean_us=1.8e6), "r2-put-20000-mean") == claims.NOT_REPRODUCED
+
+
+def test_a_search_answers_with_its_highest_confirmed_rate(reports):
+    good, bad = runs_of("report-1", "put", 12000, repeats=3), runs_of("report-1", "put", 13000, mean_us=5000.0, repeats=2)
+    runs = [good.runs, bad.runs.assign(run_id=[f"bad{n}" for n in range(2)])]
+    judged = claims.judge(reports, replace(good, runs=pd.concat(runs, ignore_index=True))).set_index("claim")
+    assert judged.loc["r1-put-stable", ["measured", "low", "high"]].tolist() == [12000, 12000, 13000]
+    assert judged.loc["r1-put-stable", "verdict"] == claims.REPRODUCED
+
+
+def test_a_ratio_needs_runs_enough_to_tell(reports):
+    few = [runs_of("report-5", "repeated_get", 1000, variant, repeats=2, closed=True, achieved=gain) for variant, gain in (("cache_entries=0", 1.0), ("cache_entries=5000", 1.5))]
+    many = [runs_of("report-5", "repeated_get", 1000, variant, closed=True, achieved=gain) for variant, gain in (("cache_entries=0", 1.0), ("cache_entries=5000", 1.5))]
+    for sides, expected in ((few, "cannot tell"), (many, claims.REPRODUCED)):
+        assert verdict(reports, _joined(*sides), "r5-repeated-get-c4") == expected
+
+
+def test_claims_and_distributions_are_drawn(reports):
+    ours = runs_of("report-3", "put", 20000, "handler=selector")
+    figure = claims_measured(claims.judge(reports, ours))
+    assert "36 claims" in figure.layout.meta["finding"] and "mistaken" in {trace.name for trace in figure.data}
+    spectra = published_spectra(reports, ours, 3)
+    assert {"published", "measured"} <= {trace.name for trace in spectra.data}
+    assert "no valid run of ours" in published_spectra(reports, empty_tables(), 1).layout.meta["finding"]
+
+
+def _joined(first, second):
+    renamed = second.runs.assign(run_id=second.runs["run_id"] + "-after", experiment="report-5")
+    return replace(first, runs=pd.concat([first.runs.assign(connections=4), renamed.assign(connections=4)], ignore_index=True))

@@ -1,0 +1,60 @@
+"""How a notebook begins: its parameters, refused when they are not its own."""
+
+import pytest
+
+from kvstudy.errors import ExperimentError, KvstudyError
+from kvstudy.present import notebook
+
+OWN = "# Defaults: …\nexperiment = None\nlabel = 'a'  # a comment\nlimit = 2.5"
+
+
+def test_without_injected_parameters_the_defaults_hold():
+    assert notebook.begin(["", OWN, "notebook.begin(In)"]) == {"experiment": None, "label": "a", "limit": 2.5}
+
+
+def test_an_injected_parameter_takes_the_place_of_a_default():
+    assert notebook.begin(["", OWN, "# Parameters\nlabel = 'b'\n", "notebook.begin(In)"])["label"] == "b"
+
+
+def test_infinity_as_papermill_writes_it_is_read():
+    assert notebook.begin(["", OWN, '# Parameters\nlimit = float("inf")'])["limit"] == float("inf")
+
+
+def test_an_unknown_parameter_is_an_error_that_names_the_nearest():
+    with pytest.raises(ExperimentError, match="unknown parameter: lable\n.*did you mean label"):
+        notebook.begin(["", OWN, "# Parameters\nlable = 'b'"])
+
+
+def test_executing_the_first_cell_again_in_jupyterlab_forgets_nothing():
+    executed = ["", OWN, "# Parameters\nlabel = 'b'", "notebook.begin(In)", OWN.replace("'a'", "'c'"), "notebook.begin(In)"]
+    assert notebook.begin(executed)["label"] == "c"
+
+
+def test_a_sweep_without_parameters_takes_the_main_experiment():
+    parameters = notebook.sweep_parameters(["", "# Defaults\nlabel = ''\nresume = True\nrate = None"])
+    assert parameters.experiment == {"experiment_file": str(parameters.root / "experiments" / "reproduce.yaml")}
+    assert (parameters.label, parameters.resume, parameters.profile_name) == ("", True, None)
+
+
+def test_a_sweep_hands_every_key_to_the_experiment_known_or_not():
+    parameters = notebook.sweep_parameters(["", "# Defaults\nlabel = ''", "# Parameters\nrtae = 5\nprofile_name = 'smoke'"])
+    assert parameters.experiment == {"rtae": 5}
+    assert parameters.profile_name == "smoke"
+
+
+def test_a_wrong_label_is_an_error():
+    with pytest.raises(ExperimentError, match="label=7"):
+        notebook.sweep_parameters(["", "# Defaults\nlabel = ''", "# Parameters\nlabel = 7"])
+
+
+def test_outside_a_project_a_notebook_takes_the_one_that_it_was_installed_from(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KVSTUDY_ROOT", "")
+    monkeypatch.delenv("KVSTUDY_ROOT")
+    assert (notebook.sweep_parameters(["", "# Defaults\nlabel = ''"]).root / "notebooks" / "02-sweep.ipynb").is_file()
+
+
+def test_a_root_that_was_named_wrongly_is_an_error_not_replaced(tmp_path, monkeypatch):
+    monkeypatch.setenv("KVSTUDY_ROOT", str(tmp_path))
+    with pytest.raises(KvstudyError, match="not a kvstudy project"):
+        notebook.begin([""])

@@ -1,0 +1,95 @@
+"""The rules of the notebooks: parameters first, one idea per cell, code imported, outputs not kept."""
+
+import ast
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from kvstudy.present.notebook import DEFAULTS
+
+NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
+CELLS_MAX, LINES_MAX = 30, 12
+MEASURES = "02-sweep"
+
+each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def cells(path: Path, kind: str) -> list:
+    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == kind]
+
+
+def code(path: Path) -> list[ast.Module]:
+    return [ast.parse(cell.source) for cell in cells(path, "code")]
+
+
+def test_there_are_notebooks():
+    assert MEASURES in [path.stem for path in NOTEBOOKS]
+
+
+@each
+def test_the_parameters_come_first_one_literal_per_line(path):
+    first = nbformat.read(path, as_version=4).cells[0]
+    assert first.metadata.tags == ["parameters"]
+    assert first.source.startswith(DEFAULTS)
+    for statement in ast.parse(first.source).body:
+        assert isinstance(statement, ast.Assign)
+        ast.literal_eval(statement.value)
+
+
+@each
+def test_the_title_is_a_question(path):
+    title = cells(path, "markdown")[0].source.splitlines()[0]
+    assert re.fullmatch(r"# .+\?", title)
+
+
+@each
+def test_a_notebook_is_valid_short_and_without_outputs(path):
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    assert len(notebook.cells) <= CELLS_MAX
+    for cell in cells(path, "code"):
+        assert not cell.outputs and cell.execution_count is None
+        assert "parameters" in cell.metadata.get("tags", []) or len(cell.source.splitlines()) <= LINES_MAX
+
+
+@each
+def test_code_is_imported_not_written_in_the_notebook(path):
+    for tree in code(path):
+        for node in ast.walk(tree):
+            assert not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.For, ast.While, ast.Lambda))
+
+
+@each
+def test_only_the_sweep_measures(path):
+    names = {name for tree in code(path) for node in ast.walk(tree) for name in _imported(node)}
+    measuring = {name for name in names if name.startswith(("kvstudy.measure", "subprocess", "os"))}
+    assert bool(measuring) == (path.stem == MEASURES)
+
+
+@each
+def test_a_link_leads_to_a_file(path):
+    for cell in cells(path, "markdown"):
+        for target in re.findall(r"\]\(([^)#]+)\)", cell.source):
+            assert (path.parent / target).is_file(), target
+
+
+@each
+def test_every_heading_has_text_or_a_figure_after_it_and_provenance_ends_the_page(path):
+    headings = [line for cell in cells(path, "markdown") for line in cell.source.splitlines() if line.startswith("## ")]
+    assert headings[-1] == "## Provenance"
+
+
+def test_the_sweep_has_every_key_of_an_experiment_as_parameter():
+    from kvstudy.plan.experiment import Experiment
+
+    sweep = next(path for path in NOTEBOOKS if path.stem == MEASURES)
+    names = {statement.targets[0].id for statement in code(sweep)[0].body}
+    assert Experiment.keys() <= names
+
+
+def _imported(node) -> set[str]:
+    if isinstance(node, ast.Import):
+        return {alias.name for alias in node.names}
+    return {node.module} if isinstance(node, ast.ImportFrom) and node.module else set()

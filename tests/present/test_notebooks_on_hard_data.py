@@ -1,0 +1,57 @@
+"""Every analysing notebook runs through, whatever the runs are like: a study with nothing valid in it is still a study."""
+
+import importlib.util
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = [path for path in sorted((CHECKOUT / "notebooks").glob("*.ipynb")) if path.stem != "02-sweep"]
+
+STACKS = {"cpu": "java/lang/Thread.run;kv/lsm/LsmStore.get 10\n", "alloc": "kv/http/KvServer.handle;byte[] 4096\n"}
+USUAL = {"experiment": "reproduce", "workload": "unique_get", "method": "GET", "connections": 4, "threads": 4, "offered_rate_rps": 2000}
+
+
+def few(count):
+    return [np.full(count, 300)] * 4
+
+
+SITUATIONS = {
+    "one valid run and an instrument": [{}, {"experiment": "instrument"}, {"experiment": "stall"}, {"experiment": "noise", "label": "a1"}, {"experiment": "noise", "label": "a2"}],
+    "only an invalid run": [{"offered_rate_rps": 9000}],
+    "only a profiled run": [{"profile": ["cpu", "alloc"], "stacks": STACKS}],
+    "hardly a sample": [{"seconds": few(5), "offered_rate_rps": 5}],
+    "no file but text": [{"without": ("latency.hlog", "events.json", "process.csv"), "connections": 1, "threads": 1}],
+    "two labels and a failed run": [{"label": "before"}, {"label": "after"}, {"outcome": "failed: the service died", "without": ("latency.hlog", "generator.json", "events.json")}],
+    "two variants profiled": [{"variant": {"handler": handler}, **extra} for handler in ("selector", "workers") for extra in ({}, {"profile": ["cpu"], "stacks": STACKS})],
+    "closed loops at three sizes": [{"closed_loop": True, "offered_rate_rps": None, "connections": c, "threads": c} for c in (1, 2, 4)],
+}
+
+
+@pytest.fixture(scope="module", params=SITUATIONS, ids=lambda name: name.replace(" ", "-"))
+def project(request, tmp_path_factory):
+    root = tmp_path_factory.mktemp("project")
+    for borrowed in ("notebooks", "experiments"):
+        (root / borrowed).symlink_to(CHECKOUT / borrowed)
+    (root / "data").mkdir()
+    (root / "data" / "published").symlink_to(CHECKOUT / "data" / "published")
+    spec = importlib.util.spec_from_file_location("made_runs", CHECKOUT / "tests" / "analyse" / "run_maker.py")
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    make = made.RunMaker(root / "data" / "raw")
+    for number, changes in enumerate(SITUATIONS[request.param]):
+        make(f"20261120T2042{number:02d}Z-rep1", **(USUAL | changes))
+    return root
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs_through(project, path, monkeypatch):
+    monkeypatch.setenv("KVSTUDY_ROOT", str(project))
+    monkeypatch.setenv("KVSTUDY_EXPORT", "1")
+    names = {"In": [""]}
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type == "code":
+            names["In"].append(cell.source)
+            exec(compile(cell.source, path.name, "exec"), names)

@@ -1,0 +1,90 @@
+"""One executed notebook becomes one page without any external address."""
+
+import json
+import re
+
+import plotly.graph_objects as go
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from kvstudy.present import flame, theme
+from kvstudy.present.page import PLOTLY_MIME, Entry, page_of, title_of
+
+PAGES = [Entry("index.html", "Findings"), Entry("03-percentiles.html", "Percentiles", here=True)]
+
+
+def page(*cells) -> str:
+    return page_of(new_notebook(cells=list(cells)), PAGES, "here")
+
+
+def plotted(figure: go.Figure):
+    output = new_output("display_data", {PLOTLY_MIME: json.loads(figure.to_json()), "text/plain": "Figure()"})
+    return new_code_cell("draw()", outputs=[output])
+
+
+def test_nothing_is_loaded_from_elsewhere():
+    html = page(new_markdown_cell("# Question?"), plotted(go.Figure()))
+    assert not re.search(r"(src|href)=['\"]?(https?:)?//", html)
+    assert set(re.findall(r'<script src="([^"]+)"', html)) == {"assets/plotly.min.js", "assets/tables.js", "assets/study.js"}
+
+
+def test_a_figure_becomes_data_with_its_finding_as_caption_and_label():
+    figure = go.Figure(go.Scatter(y=[1, 2]), layout={"meta": {"finding": "b < a & c", "drawn": "points"}, "height": 321})
+    html = page(plotted(figure))
+    assert '<span class="finding">b &lt; a &amp; c</span>' in html
+    assert 'aria-label="Chart. b &lt; a &amp; c. points"' in html
+    assert "height:321px" in html
+
+
+def test_text_in_a_figure_cannot_end_its_script():
+    html = page(plotted(go.Figure(go.Scatter(y=[1], text=["</script><b>"]))))
+    stored = re.search(r'<figure.*?<script type="application/json">(.*?)</script></figure>', html, re.DOTALL)
+    assert json.loads(stored[1])["data"][0]["text"] == ["</script><b>"]
+
+
+def test_the_upload_button_is_off_on_every_chart():
+    html = page(plotted(go.Figure(go.Scatter(y=[1]))))
+    assert '"showSendToCloud":false' in html
+
+
+def test_an_empty_chart_is_its_sentence_alone():
+    html = page(plotted(go.Figure(layout={"meta": {"finding": "Nothing to draw: no run", "drawn": "Measure some."}})))
+    assert "Nothing to draw: no run" in html and "Measure some." in html
+    assert 'class="plot"' not in html
+
+
+def test_code_is_folded_and_the_parameters_stand_at_the_end():
+    parameters = new_code_cell("# Defaults\nx = 1", metadata={"tags": ["parameters"]})
+    html = page(parameters, new_markdown_cell("# Question?"), new_code_cell("x"))
+    assert html.index("Question?") < html.index("Defaults")
+    assert "<details class=\"code\">" in html and "<details class=\"code\" open" not in html
+
+
+def test_links_between_notebooks_become_links_between_pages():
+    html = page(new_markdown_cell("[a](00-study.ipynb) [b](05-flame-graphs.ipynb#CPU) [c](../METHODOLOGY.md)"))
+    assert {"index.html", "05-flame-graphs.html#CPU", "methodology.html"} <= set(re.findall(r'href="([^"]+)"', html))
+
+
+def test_the_menu_holds_the_headings_of_the_page_that_is_open():
+    html = page(new_markdown_cell("# Question?\n\n## First part\n\ntext\n\n## Second <b>"))
+    assert '<a href="#First-part">First part</a>' in html
+    assert 'aria-current="page"' in html
+
+
+def test_every_theme_colour_has_its_twin_in_the_page():
+    html = page(new_markdown_cell("# Q?"))
+    assert json.loads(re.search(r'<script id="twins"[^>]*>(.*?)</script>', html)[1]) == theme.TWINS
+
+
+def test_a_notebook_is_named_by_its_first_heading():
+    assert title_of(new_notebook(cells=[new_code_cell("# no\n"), new_markdown_cell("# Why?\ntext")]), "x") == "Why?"
+    assert title_of(new_notebook(), "x") == "x"
+
+
+def test_a_flame_graph_is_embedded_without_its_link_to_the_network():
+    original = "<html><head></head><style>#canvas {width: 100%; height: 96px}</style><a href='https://example.org/x'>async-profiler</a><button id='info'></button>"
+    html = flame.embedded(original, 'cpu of "run"').data
+    assert "example.org" not in html and "async-profiler" in html
+    assert "height:172px" in html
+    assert "Search frames" in html
+    assert "localStorage" in html
+    assert "aria-label=&#x27;Legend and keys&#x27;" in html

@@ -1,0 +1,68 @@
+"""Before against after: what may be said, and how it is drawn."""
+
+from dataclasses import replace
+
+import pytest
+from sample import empty_tables, keep, sample_tables
+
+from kvstudy.analyse.configuration import comparisons, configured
+from kvstudy.present import theme
+from kvstudy.present.figures.ratios import ratios
+from kvstudy.present.summary import by_configuration, compared, run_list, steepest
+
+
+@pytest.fixture(scope="module")
+def both():
+    return sample_tables(labels=("before", "after"), rates=(1000.0, 4000.0), connections=(4,), repeats=5, profiled=False)
+
+
+def test_only_runs_that_are_alike_in_all_else_are_compared(both):
+    rows = comparisons(both, "label", "before", "after", (99.0,))
+    assert len(rows) == both.runs.groupby(["workload", "offered_rate_rps"]).ngroups
+    assert (rows[["runs_before", "runs_after"]] == 5).all().all()
+
+
+def test_unique_put_keeps_its_configuration_although_its_keys_grow_with_the_rate(both):
+    runs = both.runs.query("workload == 'unique_put'").assign(workload_args=lambda run: ['{"key_count": %d}' % n for n in range(len(run))])
+    assert configured(runs)["data"].nunique() == 1
+
+
+def test_an_invalid_run_takes_no_part(both):
+    failed = both.runs["run_id"].iloc[0]
+    rows = comparisons(keep(both, lambda run: run.run_id != failed), "label", "before", "after", (99.0,))
+    changed = both.runs.assign(verdict=["FAIL" if run_id == failed else verdict for run_id, verdict in zip(both.runs["run_id"], both.runs["verdict"], strict=True)])
+    assert comparisons(replace(both, runs=changed), "label", "before", "after", (99.0,)).equals(rows)
+
+
+def test_every_comparison_is_a_point_with_its_interval_coloured_by_its_word(both):
+    rows = comparisons(both, "label", "before", "after")
+    figure = ratios(rows, "before", "after")
+    assert sum(len(trace.x) for trace in figure.data) == len(rows)
+    assert {trace.name: trace.marker.color for trace in figure.data} == {word: theme.NAMED[word] for word in ("faster", "slower", "cannot tell")}
+    assert figure.layout.shapes[0].x0 == 1
+
+
+def test_too_few_runs_say_so_under_the_title():
+    few = sample_tables(labels=("before", "after"), rates=(1000.0,), connections=(4,), repeats=2, profiled=False)
+    figure = ratios(comparisons(few, "label", "before", "after"), "before", "after")
+    assert "always “cannot tell”" in figure.layout.meta["drawn"]
+    assert "cannot tell of" in figure.layout.meta["finding"]
+
+
+def test_nothing_alike_gives_a_chart_that_says_so(both):
+    assert "Nothing to draw" in ratios(comparisons(both, "label", "before", "none"), "before", "none").layout.title.text
+
+
+def test_tables_for_people_have_a_row_for_every_configuration_and_run(both):
+    assert len(by_configuration(both)) == 8
+    assert len(run_list(both)) == len(both.runs)
+    assert len(compared(comparisons(both, "label", "before", "after"))) == len(comparisons(both, "label", "before", "after"))
+
+
+def test_the_largest_difference_is_told_with_interval_word_and_runs(both):
+    text = steepest(both, "offered_rate_rps").data
+    assert text.startswith("**Found:**") and "ratio" in text and "5 and 5 runs" in text
+
+
+def test_without_runs_nothing_is_claimed():
+    assert "nothing is compared" in steepest(empty_tables(), "workload").data

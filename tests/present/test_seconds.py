@@ -1,0 +1,43 @@
+"""One run second by second."""
+
+import numpy as np
+from sample import empty_tables
+
+from kvstudy.present.figures.seconds import latency_heat_map, time_line
+
+
+def test_each_second_of_the_heat_map_sums_to_all_its_requests(tables):
+    figure = latency_heat_map(tables)
+    shares = 10 ** np.array(figure.data[0].z, dtype=float)
+    assert np.allclose(np.nansum(shares, axis=0), 1)
+
+
+def test_the_slow_second_is_named_in_the_title(tables):
+    assert "in second 3" in latency_heat_map(tables).layout.meta["finding"]
+
+
+def test_a_named_run_is_drawn_rather_than_the_slowest(tables):
+    run_id = tables.runs["run_id"].iloc[0]
+    assert run_id in latency_heat_map(tables, run_id).layout.meta["drawn"]
+
+
+def test_a_run_that_failed_its_checks_is_called_invalid(tables):
+    run_id = tables.runs.loc[tables.runs["verdict"] == "FAIL", "run_id"].iloc[0]
+    assert "INVALID: FAIL rate held" in latency_heat_map(tables, run_id).layout.meta["drawn"]
+
+
+def test_events_lie_on_the_clock_of_the_latencies(tables):
+    figure = time_line(tables)
+    bars = {trace.y[0]: trace for trace in figure.data if trace.type == "bar"}
+    assert bars["gc_pause"].base[0] == 3.2
+    assert np.isclose(bars["flush"].x[0], 0.18)
+    assert figure.layout.xaxis2.matches == "x"
+
+
+def test_the_time_line_names_what_ran_in_the_slowest_second(tables):
+    assert time_line(tables).layout.meta["finding"].endswith("in it ran flush (180 ms) and gc pause (35.0 ms)")
+
+
+def test_no_rows_give_charts_that_say_so():
+    assert "Nothing to draw" in latency_heat_map(empty_tables()).layout.title.text
+    assert "Nothing to draw" in time_line(empty_tables()).layout.title.text

@@ -1,0 +1,33 @@
+"""Numbers as people read them."""
+
+import math
+
+import pytest
+
+from kvstudy.present import words
+
+
+@pytest.mark.parametrize(
+    ("latency_us", "text"),
+    [(0.5, "0.500 µs"), (649.0, "649 µs"), (999.9, "1.00 ms"), (1240, "1.24 ms"), (61790, "61.8 ms"), (3.7e6, "3.70 s"), (math.nan, "–"), (None, "–")],
+)
+def test_a_latency_is_told_in_the_unit_that_fits(latency_us, text):
+    assert words.latency(latency_us) == text
+
+
+def test_thousands_are_parted_by_a_thin_space():
+    assert words.rate(12500.4) == "12\u202f500 r/s"
+
+
+def test_one_connection_is_singular():
+    assert (words.value("connections", 1), words.value("connections", 16)) == ("1 connection", "16 connections")
+
+
+def test_a_closed_loop_has_no_offered_rate():
+    assert words.value("offered_rate_rps", math.nan) == "closed loop"
+
+
+def test_things_are_listed_as_in_a_sentence():
+    assert words.several(["a", "b", "c"]) == "a, b and c"
+    assert words.several(["a"]) == "a"
+    assert words.several([]) == "nothing"

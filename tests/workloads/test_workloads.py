@@ -1,0 +1,139 @@
+"""What each workload really sends, seen by a server that notes every request. The generator is the real one."""
+
+import re
+import subprocess
+import threading
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LOADGEN = ROOT / "loadgen" / "target" / "release" / "loadgen"
+WORKLOADS = ROOT / "experiments" / "workloads"
+ALL = sorted(path.stem for path in WORKLOADS.glob("*.lua") if path.stem != "keyspace")
+
+
+class NotingServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), NotingHandler)
+        self.requests: list[tuple[str, str, bytes]] = []
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class NotingHandler(BaseHTTPRequestHandler):
+    """Answers as the service does and notes (method, key, body)."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def answer(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        url = urlsplit(self.path)
+        if url.path == "/v0/entity":
+            self.server.requests.append((self.command, parse_qs(url.query)["id"][0], body))
+        self.send_response({"PUT": 201, "DELETE": 202}.get(self.command, 200))
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    do_GET = do_PUT = do_DELETE = answer
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server():
+    with NotingServer() as noting:
+        yield noting
+        noting.shutdown()
+
+
+def send(server: NotingServer, workload: str, *arguments: str, threads: int = 2, rate: int = 500, duration: str = "1s",
+         closed: bool = False) -> list[tuple[str, str, bytes]]:
+    pace = ["--closed"] if closed else ["-R", str(rate)]
+    outcome = subprocess.run(
+        [LOADGEN, "-c4", f"-t{threads}", "-d", duration, *pace, "-s", WORKLOADS / f"{workload}.lua",
+         f"http://127.0.0.1:{server.server_port}/", "--", f"threads={threads}", *arguments],
+        text=True, capture_output=True, timeout=60)
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+    assert len(server.requests) > 100
+    return server.requests
+
+
+@pytest.mark.parametrize("workload", ALL)
+def test_every_workload_sends_keys_of_the_length_asked_for(server, workload):
+    for _, key, _ in send(server, workload, "key_count=1000", "key_bytes=20"):
+        assert len(key) == 20
+        assert re.fullmatch(r"k\d{19}|k\d{18}x", key)
+
+
+@pytest.mark.parametrize("workload", ["put", "unique_put", "repeated_put", "fill"])
+def test_a_value_has_the_length_asked_for_and_begins_with_its_key(server, workload):
+    for method, key, body in send(server, workload, "key_count=1000", "value_bytes=257"):
+        assert method == "PUT"
+        assert len(body) == 257
+        assert body.startswith(key.encode() + b" ")
+
+
+@pytest.mark.parametrize("workload", ["unique_put", "unique_get"])
+@pytest.mark.parametrize("key_count", [1000, 1001, 100_000])
+def test_unique_means_unique_over_all_threads(server, workload, key_count):
+    keys = [key for _, key, _ in send(server, workload, f"key_count={key_count}", rate=400)]
+    assert Counter(keys).most_common(1)[0][1] == 1
+    assert all(0 <= int(key[1:]) < key_count for key in keys)
+
+
+def test_a_repeated_workload_goes_round_all_its_keys(server):
+    keys = Counter(key for _, key, _ in send(server, "repeated_get", "key_count=50"))
+    assert {int(key[1:]) for key in keys} == set(range(50))
+
+
+def test_missing_keys_are_never_those_of_a_fill_and_lie_among_them(server):
+    keys = [key for _, key, _ in send(server, "missing_get", "key_count=1000")]
+    assert all(key.endswith("x") for key in keys)
+    assert all("k000000000000000" < key <= "k00000000000099x" for key in keys)
+
+
+def test_mixed_keeps_its_read_share(server):
+    methods = Counter(method for method, _, _ in send(server, "mixed", "key_count=1000", "read_share=0.8", "seed=3", rate=1000))
+    share = methods["GET"] / methods.total()
+    assert 0.74 < share < 0.86, "seed=3"  # 1 000 draws: 0.8 ± 4.7 standard deviations
+
+
+@pytest.mark.parametrize(("distribution", "favourite"), [("zipfian", 0), ("latest", 999)])
+def test_skewed_distributions_have_their_favourite_key(server, distribution, favourite):
+    keys = Counter(int(key[1:]) for _, key, _ in send(server, "get", "key_count=1000", f"distribution={distribution}", rate=1000))
+    assert keys.most_common(1)[0][0] == favourite
+
+
+def test_the_same_seed_gives_the_same_requests_and_another_seed_others(server):
+    def first_keys(seed: int) -> list[str]:
+        server.requests.clear()
+        return sorted(key for _, key, _ in send(server, "get", "key_count=1000000", f"seed={seed}", threads=1, rate=300)[:250])
+    once, again, other = first_keys(1), first_keys(1), first_keys(2)
+    assert len(set(once) & set(again)) > 240  # connections race for the last few places among the first 250
+    assert len(set(once) & set(other)) < 10
+
+
+def test_a_fill_writes_every_key_once_and_stops_by_itself(server):
+    requests = send(server, "fill", "key_count=777", threads=2, duration="30s", closed=True)
+    assert sorted(int(key[1:]) for _, key, _ in requests) == list(range(777))
+
+
+@pytest.mark.parametrize(("arguments", "complaint"), [
+    (["keycount=5"], "unknown argument: keycount"),
+    (["key_count=many"], "not a number: key_count=many"),
+    (["value_bytes=10"], "value_bytes must exceed key_bytes"),
+    (["distribution=normal"], "distribution must be uniform, zipfian or latest"),
+])
+def test_a_wrong_argument_is_refused_in_one_line(server, arguments, complaint):
+    outcome = subprocess.run([LOADGEN, "-c1", "-t1", "-d1s", "-R10", "-s", WORKLOADS / "put.lua", f"http://127.0.0.1:{server.server_port}/", "--", *arguments],
+                             text=True, capture_output=True, timeout=30)
+    assert outcome.returncode == 1
+    assert complaint in outcome.stderr
+    assert not server.requests
