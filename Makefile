@@ -1,6 +1,6 @@
 # kvstudy: every command a user needs. `make` alone prints this help.
 #
-# PROFILE=quick|full|smoke chooses durations and repeats of the experiments; PYTHON=… another Python (3.11 or newer).
+# PROFILE=quick|full|smoke|reference chooses durations and repeats of the experiments; PYTHON=… another Python (3.11 or newer).
 
 PROFILE ?= quick
 PYTHON ?= python3
@@ -12,7 +12,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 # The benchmarks and the longer tests stand at the end.
-.PHONY: help setup build test test-python test-rust test-java smoke reproduce lab html verify clean lock doctor \
+.PHONY: help setup build test test-python test-rust test-java smoke reproduce reference lab html verify clean lock doctor \
         bench-engine engine-costs bench-analysis bench-service bench-loadgen kill-service soak-service
 
 help: ## this list
@@ -43,13 +43,30 @@ doctor: setup ## what is missing on this machine, and the command that installs 
 
 # ---- measuring and looking ------------------------------------------------------------------------------------------------
 
-reproduce: build ## build, measure the study (PROFILE=quick, at most 15 min), write the HTML study; resumes when interrupted
-	$(KVSTUDY) run experiments/reproduce.yaml --profile $(PROFILE) --resume
-	$(KVSTUDY) report
+REPORTS := $(sort $(wildcard experiments/report-*.yaml))
+
+# A run that failed (exit code 1) is shown with the rest; a mistake or Ctrl-C ends here.
+reproduce: setup ## build, measure the study and the five reports (quick: at most 20 min), write the HTML study; resumes when interrupted
+	@$(KVSTUDY) plan experiments/reproduce.yaml $(REPORTS) --profile $(PROFILE) --total
+	$(KVSTUDY) build
+	@status=0; $(KVSTUDY) run experiments/reproduce.yaml $(REPORTS) --profile $(PROFILE) --resume || status=$$?; \
+	  if (( status > 1 )); then exit $$status; fi; \
+	  $(KVSTUDY) report; exit $$status
 
 smoke: build ## the same path with tiny runs, under 3 minutes; proves that everything works, not how fast it is
 	$(KVSTUDY) run experiments/reproduce.yaml --profile smoke --resume
 	$(KVSTUDY) report
+
+# What data/reference was measured with, the most wanted first. Of report 5 all workloads run on one connection and repeated GET on 2 and 4.
+REFERENCE := $(patsubst %,experiments/%.yaml,instrument stall noise generators profile-cost reproduce handler wal compaction value-size cache gc \
+  workloads)
+RUN_REFERENCE := $(KVSTUDY) run --profile reference --resume
+
+reference: build ## measure every experiment as data/reference was (about an hour), into data/raw
+	$(RUN_REFERENCE) $(filter-out experiments/report-5.yaml,$(REPORTS))
+	$(RUN_REFERENCE) experiments/report-5.yaml --only connections=1
+	$(RUN_REFERENCE) experiments/report-5.yaml --only connections=2 --only connections=4 --only workload=repeated_get
+	$(RUN_REFERENCE) $(REFERENCE)
 
 html: setup ## write figures/study/index.html from the sealed runs that are there
 	$(KVSTUDY) report

@@ -15,8 +15,8 @@ from kvstudy import __version__
 from kvstudy.errors import KvstudyError
 from kvstudy.project import project_root, raw_root, reference_root, tidy_root
 
-PROFILE_HELP = "Which profile of the file: quick, full or smoke (default: quick where the file has it)."
-EXPERIMENT_FILE = click.argument("file", type=click.Path(path_type=Path))
+PROFILE_HELP = "Which profile of the files: quick, full, smoke or reference (default: quick where a file has it)."
+EXPERIMENT_FILES = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 PROFILE = click.option("--profile", "profile_name", metavar="NAME", help=PROFILE_HELP)
 ONLY = click.option("--only", multiple=True, metavar="KEY=VALUE", help="Only runs with this value of a factor; may be given several times.")
 
@@ -31,34 +31,58 @@ def commands(context: click.Context, debug: bool) -> None:
 
 
 @commands.command()
-@EXPERIMENT_FILE
+@EXPERIMENT_FILES
 @PROFILE
 @ONLY
-def plan(file: Path, profile_name: str | None, only: tuple[str, ...]) -> None:
-    """Show the runs of an experiment, their order and how long they take; run nothing."""
-    from kvstudy.plan.experiment import Experiment
-    from kvstudy.plan.show import plan_lines
-    from kvstudy.plan.run_plan import plan as plan_of
-    from kvstudy.plan.selection import selected
-    for line in plan_lines(selected(plan_of(Experiment.load(file, profile_name)), only)):
-        click.echo(line)
+@click.option("--total", is_flag=True, help="Only what all of them take together.")
+def plan(files: tuple[Path, ...], profile_name: str | None, only: tuple[str, ...], total: bool) -> None:
+    """Show the runs of experiments, their order and how long they take; run nothing."""
+    from kvstudy.plan.show import plan_lines, total_line
+    plans = _plans(files, profile_name, only)
+    if total or len(plans) > 1:
+        click.echo(total_line(plans))
+    for one in [] if total else plans:
+        for line in plan_lines(one):
+            click.echo(line)
 
 
 @commands.command()
-@EXPERIMENT_FILE
+@EXPERIMENT_FILES
 @PROFILE
 @ONLY
 @click.option("--label", default="", help="A name for this series of runs, as before or after.")
 @click.option("--resume", is_flag=True, help="Keep sealed runs of the same configuration and build; run what is missing.")
-def run(file: Path, profile_name: str | None, only: tuple[str, ...], label: str, resume: bool) -> None:
-    """Run an experiment; every run is sealed under data/raw."""
+def run(files: tuple[Path, ...], profile_name: str | None, only: tuple[str, ...], label: str, resume: bool) -> None:
+    """Run experiments, one after the other; every run is sealed under data/raw."""
     from kvstudy.measure.execute import execute
+    from kvstudy.plan.show import total_line
+    plans = _plans(files, profile_name, only)
+    click.echo(total_line(plans), err=True)
+    stopped: list[str] = []
+    for one in plans:
+        try:
+            result = execute(one.experiment, project_root(), label=label, resume=resume, only=only)
+        except KvstudyError as error:
+            if len(plans) == 1:
+                raise
+            click.echo(f"kvstudy: {one.experiment.name}: {error}", err=True)
+            stopped.append(one.experiment.name)
+            continue
+        click.echo(result.summary())
+        if result.failed:
+            click.echo(f"kvstudy: {one.experiment.name}: runs failed: {len(result.failed)} of {result.planned}; first: {result.failed[0].facts['outcome']}\n"
+                       f"  see {result.failed[0].path}", err=True)
+            stopped.append(one.experiment.name)
+    if stopped:
+        raise KvstudyError(f"not measured in full: {', '.join(stopped)}", "the reason stands above; the same command with --resume runs what is missing")
+
+
+def _plans(files: tuple[Path, ...], profile_name: str | None, only: tuple[str, ...]) -> list:
+    """All plans before anything is started, so that a mistake in the last file is found first."""
     from kvstudy.plan.experiment import Experiment
-    result = execute(Experiment.load(file, profile_name), project_root(), label=label, resume=resume, only=only)
-    click.echo(result.summary())
-    if result.failed:
-        raise KvstudyError(f"runs failed: {len(result.failed)} of {result.planned}; first: {result.failed[0].facts['outcome']}",
-                           f"see {result.failed[0].path}")
+    from kvstudy.plan.run_plan import plan as plan_of
+    from kvstudy.plan.selection import selected
+    return [selected(plan_of(Experiment.load(file, profile_name)), only) for file in files]
 
 
 @commands.command()

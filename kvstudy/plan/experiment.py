@@ -18,7 +18,7 @@ from kvstudy.plan.objective import Search
 from kvstudy.plan.refusal import Impossible, Source, read_yaml, refusal, refuse, unknown_key
 from kvstudy.units import parse_duration_s
 
-PROFILE_NAMES = ("quick", "full", "smoke")
+PROFILE_NAMES = ("quick", "full", "smoke", "reference")
 NOT_OVERRIDABLE = frozenset({"name", "question", "expectation", "profiles"})
 Method = Literal["PUT", "GET", "MIXED", "DELETE"]
 ProfilerEvent = Literal["cpu", "alloc", "lock", "wall"]

@@ -1,7 +1,15 @@
 """A plan as people read it: what will be run, in which order, how long it takes and how much disk it needs."""
 
 from kvstudy.plan.run_plan import Plan
+from kvstudy.plan.search import expected_trials
 from kvstudy.units import format_bytes, format_duration
+
+
+def total_line(plans: list[Plan]) -> str:
+    """What all plans together take, in one line."""
+    runs = sum(_expected_runs(plan) for plan in plans)
+    names = ", ".join(plan.experiment.name for plan in plans)
+    return f"{names}: {runs} runs, about {format_duration(sum(plan.estimated_s for plan in plans))} in all, builds apart"
 
 
 def plan_lines(plan: Plan) -> list[str]:
@@ -23,3 +31,8 @@ def plan_lines(plan: Plan) -> list[str]:
         lines.append(f"  {run.plan_index + 1:{width}}  repeat {run.repeat}/{run.repeats}  {run.configuration.summary()}  "
                      f"{format_duration(run.configuration.warm_up_s)} + {format_duration(run.configuration.measured_s)}{kind}")
     return lines
+
+
+def _expected_runs(plan: Plan) -> int:
+    search = plan.experiment.search
+    return len(plan.runs) if search is None else len(plan.runs) * expected_trials(search)

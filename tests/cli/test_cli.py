@@ -1,6 +1,7 @@
 """The command line as a user meets it: real processes, exit codes, one clear line per error."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,30 @@ def test_plan_shows_runs_order_and_duration_and_starts_nothing():
     assert answer.returncode == 0, answer.stderr
     assert "reproduce (smoke): How fast do PUT and GET answer" in answer.stdout
     assert " runs (" in answer.stdout and "repeat 1/1" in answer.stdout
+
+
+def test_several_files_are_summed_up_first_and_planned_one_after_the_other():
+    files = [str(path.relative_to(PROJECT)) for path in sorted((PROJECT / "experiments").glob("*.yaml"))]
+    answer = kvstudy("plan", *files, "--profile", "reference")
+    lines = answer.stdout.splitlines()
+    assert answer.returncode == 0, answer.stderr
+    assert re.fullmatch(r"cache, compaction, .*: \d+ runs, about .* in all, builds apart", lines[0])
+    assert [line.split(" ")[0] for line in lines if " (reference): " in line] == [Path(file).stem for file in files]
+
+
+def test_total_leaves_the_list_of_runs_out():
+    answer = kvstudy("plan", "experiments/reproduce.yaml", "experiments/report-2.yaml", "--profile", "full", "--total")
+    assert re.fullmatch(r"reproduce, report-2: \d+ runs, about \dh \d+m in all, builds apart\n", answer.stdout)
+
+
+def test_mistake_in_the_second_file_ends_the_run_before_the_first_is_started(project):
+    good = "question: what?\nexpectation: 1 ms\nworkload: put\nconnections: 1\nthreads: 1\nrate: 10\nduration: 2s\nwarm_up: 1s\nrepeats: 1\n"
+    (project / "experiments" / "good.yaml").write_text(good)
+    (project / "experiments" / "bad.yaml").write_text(good.replace("repeats", "repeat"))
+    answer = kvstudy("run", "experiments/good.yaml", "experiments/bad.yaml", root=project)
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr.startswith("kvstudy: experiments/bad.yaml:9: unknown key: repeat\n")
+    assert not (project / "data").exists()
 
 
 def test_mistyped_key_is_one_line_with_file_line_and_nearest_name_and_exit_code_2(project):
