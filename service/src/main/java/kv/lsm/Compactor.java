@@ -14,8 +14,7 @@ final class Compactor {
     private final Counters counters;
     private final Runnable versionChanged;
     private final Thread thread;
-    private boolean work = true;
-    private volatile boolean stopping;
+    private final Work work = new Work(true);
 
     /// @param versionChanged called after each compaction and when writing has failed
     Compactor(
@@ -36,9 +35,9 @@ final class Compactor {
     }
 
     private void run() {
-        while (waitForWork()) {
+        while (work.await() && !work.isEnding()) {
             try {
-                while (!stopping && !failure.isSet() && compactOnce()) {
+                while (!work.isEnding() && !failure.isSet() && compactOnce()) {
                     versionChanged.run();
                 }
             } catch (IOException | RuntimeException | Error e) { // writers would wait for ever
@@ -48,22 +47,9 @@ final class Compactor {
         }
     }
 
-    private synchronized boolean waitForWork() {
-        while (!work && !stopping) {
-            try {
-                wait();
-            } catch (InterruptedException e) {
-                throw new AssertionError("nobody interrupts the store's threads", e);
-            }
-        }
-        work = false;
-        return !stopping;
-    }
-
     /// Tells the thread that the version has changed.
-    synchronized void wake() {
-        work = true;
-        notifyAll();
+    void wake() {
+        work.wake();
     }
 
     /// False when there was nothing to do or the thread is to stop.
@@ -86,7 +72,7 @@ final class Compactor {
         StoreEvents.Compaction event = new StoreEvents.Compaction();
         event.begin();
         long start = System.nanoTime();
-        List<NewTable> outputs = new CompactionJob(files, view, choice).run(() -> stopping);
+        List<NewTable> outputs = new CompactionJob(files, view, choice).run(work::isEnding);
         if (outputs == null) {
             return false;
         }
@@ -113,8 +99,7 @@ final class Compactor {
 
     /// Ends the thread; a compaction under way is given up.
     void stop() {
-        stopping = true;
-        wake();
+        work.end();
         Threads.join(thread);
     }
 }

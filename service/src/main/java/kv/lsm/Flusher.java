@@ -14,9 +14,8 @@ final class Flusher {
     private final Counters counters;
     private final Runnable flushed;
     private final Thread thread;
-    private boolean work;
-    private boolean stopping;
-    private boolean drain;
+    private final Work work = new Work(false);
+    private volatile boolean drain;
 
     /// @param flushed called after each flush and when writing has failed
     Flusher(
@@ -38,11 +37,11 @@ final class Flusher {
     }
 
     private void run() {
-        while (waitForWork()) {
+        while (work.await() && !isGivingUp()) {
             try {
                 do {
                     logs.prepare(); // first, or writers would wait for it
-                } while (mayGoOn() && flushOldest());
+                } while (!isGivingUp() && !failure.isSet() && flushOldest());
             } catch (IOException | RuntimeException | Error e) { // writers would wait for ever
                 failure.set("a flush failed", e);
                 flushed.run();
@@ -50,27 +49,13 @@ final class Flusher {
         }
     }
 
-    private synchronized boolean waitForWork() {
-        while (!work && !stopping) {
-            try {
-                wait();
-            } catch (InterruptedException e) {
-                throw new AssertionError("nobody interrupts the store's threads", e);
-            }
-        }
-        boolean hasWork = work;
-        work = false;
-        return hasWork && (!stopping || drain);
-    }
-
-    private synchronized boolean mayGoOn() {
-        return (!stopping || drain) && !failure.isSet();
+    private boolean isGivingUp() {
+        return work.isEnding() && !drain;
     }
 
     /// Tells the thread that a memtable was frozen, or soon will be.
-    synchronized void wake() {
-        work = true;
-        notifyAll();
+    void wake() {
+        work.wake();
     }
 
     /// False when no memtable is frozen.
@@ -123,12 +108,11 @@ final class Flusher {
     ///
     /// @param drain true to flush all frozen memtables first; false to end after the flush under way
     void stop(boolean drain) {
-        synchronized (this) {
-            stopping = true;
-            this.drain = drain;
-            work |= drain;
-            notifyAll();
+        this.drain = drain;
+        if (drain) {
+            work.wake();
         }
+        work.end();
         Threads.join(thread);
     }
 }

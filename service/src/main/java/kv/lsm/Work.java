@@ -1,0 +1,42 @@
+package kv.lsm;
+
+/// What a background thread of the store waits for: that there is something to do, or that it is to end.
+final class Work {
+    private boolean pending;
+    private volatile boolean ending;
+
+    /// @param pending true when the thread is to look for work as soon as it starts
+    Work(boolean pending) {
+        this.pending = pending;
+    }
+
+    /// Waits for one of the two. False when the thread is to end and nothing came up since the last call.
+    synchronized boolean await() {
+        while (!pending && !ending) {
+            try {
+                wait();
+            } catch (InterruptedException e) {
+                throw new AssertionError("nobody interrupts the store's threads", e);
+            }
+        }
+        boolean came = pending;
+        pending = false;
+        return came;
+    }
+
+    /// Something came up.
+    synchronized void wake() {
+        pending = true;
+        notifyAll();
+    }
+
+    /// The thread is to end; what came up before is still handed out.
+    synchronized void end() {
+        ending = true;
+        notifyAll();
+    }
+
+    boolean isEnding() {
+        return ending;
+    }
+}
