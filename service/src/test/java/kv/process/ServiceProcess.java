@@ -17,6 +17,9 @@ import java.util.stream.Collectors;
 final class ServiceProcess implements AutoCloseable {
     private static final String READY = "ready: http://127.0.0.1:";
     private static final int WAIT_SECONDS = 60;
+    /// A shell that starts the tests in the background leaves SIGINT ignored, and what is ignored stays so in every child: the
+    /// service would never see it. `env` of GNU gives it back, and then becomes the service.
+    private static final List<String> SIGINT_HEARD = sigintHeard();
 
     private final Process process;
     private final Path log;
@@ -38,7 +41,7 @@ final class ServiceProcess implements AutoCloseable {
     }
 
     static ServiceProcess start(List<String> jvmOptions, String mainClass, List<String> arguments) throws IOException {
-        List<String> command = new ArrayList<>();
+        List<String> command = new ArrayList<>(SIGINT_HEARD);
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         command.addAll(List.of(
                 "--enable-native-access=ALL-UNNAMED",
@@ -50,6 +53,25 @@ final class ServiceProcess implements AutoCloseable {
         command.addAll(arguments);
         Path log = Files.createTempFile("kv-service", ".log");
         return new ServiceProcess(new ProcessBuilder(command).redirectError(log.toFile()).start(), log);
+    }
+
+    private static List<String> sigintHeard() {
+        List<String> env = List.of("env", "--default-signal=INT");
+        List<String> trial = new ArrayList<>(env);
+        trial.add("true");
+        try {
+            boolean known = new ProcessBuilder(trial)
+                    .redirectErrorStream(true)
+                    .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+                    .start()
+                    .onExit()
+                    .join()
+                    .exitValue()
+                    == 0;
+            return known ? env : List.of();
+        } catch (IOException e) { // no env at all
+            return List.of();
+        }
     }
 
     /// That of the tests without the tests: the service runs with its own resources.
