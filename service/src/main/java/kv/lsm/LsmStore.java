@@ -7,7 +7,6 @@ import java.util.Objects;
 import kv.lsm.disk.Disk;
 import kv.lsm.disk.RealDisk;
 import kv.lsm.memory.Allocator;
-import kv.lsm.memory.Keys;
 import kv.lsm.table.BlockBuffers;
 import kv.lsm.table.SSTable;
 
@@ -124,7 +123,7 @@ public final class LsmStore implements Store {
             }
             byte[] value = view.getFromMemtables(key);
             if (value == null) {
-                value = getFromTables(view, key);
+                value = view.getFromTables(key, buffers, counters);
             }
             return value == SSTable.DELETED ? null : value;
         } catch (InternalError e) { // what Java makes of a mapped page that the disk could not give
@@ -132,34 +131,6 @@ public final class LsmStore implements Store {
         } finally {
             views.exit(token);
         }
-    }
-
-    private byte[] getFromTables(ReadView view, byte[] key) {
-        long hash = Keys.hash(key);
-        int checks = 0;
-        int negatives = 0;
-        int reads = 0;
-        byte[] value = null;
-        for (OpenRun run : view.runs()) {
-            SSTable table = run.tableOf(key);
-            if (table == null) {
-                continue;
-            }
-            if (table.hasFilter()) {
-                checks++;
-                if (!table.mayContain(hash)) {
-                    negatives++;
-                    continue;
-                }
-            }
-            reads++;
-            value = table.get(key, hash, buffers);
-            if (value != null) {
-                break;
-            }
-        }
-        counters.countTableReads(checks, negatives, reads);
-        return value;
     }
 
     @Override

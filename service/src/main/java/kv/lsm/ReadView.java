@@ -7,7 +7,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import kv.lsm.memory.EntryIterator;
+import kv.lsm.memory.Keys;
 import kv.lsm.memory.Shared;
+import kv.lsm.table.BlockBuffers;
 import kv.lsm.table.SSTable;
 
 /// Everything a read looks into at one moment, newest first: the active memtable, the frozen ones, the runs of tables.
@@ -90,6 +92,35 @@ final class ReadView extends Shared {
         for (int i = 0; value == null && i < frozen.length; i++) {
             value = frozen[i].get(key);
         }
+        return value;
+    }
+
+    /// As [#getFromMemtables], from the tables.
+    byte[] getFromTables(byte[] key, BlockBuffers buffers, Counters counters) {
+        long hash = Keys.hash(key);
+        int checks = 0;
+        int negatives = 0;
+        int reads = 0;
+        byte[] value = null;
+        for (OpenRun run : runs) {
+            SSTable table = run.tableOf(key);
+            if (table == null) {
+                continue;
+            }
+            if (table.hasFilter()) {
+                checks++;
+                if (!table.mayContain(hash)) {
+                    negatives++;
+                    continue;
+                }
+            }
+            reads++;
+            value = table.get(key, hash, buffers);
+            if (value != null) {
+                break;
+            }
+        }
+        counters.countTableReads(checks, negatives, reads);
         return value;
     }
 

@@ -6,18 +6,12 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.SplittableRandom;
-import java.util.concurrent.atomic.AtomicBoolean;
-import kv.lsm.disk.FaultyDisk;
 import kv.lsm.disk.RealDisk;
 import kv.lsm.memory.Allocator;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.EnumSource;
 
 class LsmStoreTest {
     @TempDir
@@ -29,25 +23,6 @@ class LsmStoreTest {
 
     private static byte[] bytes(String text) {
         return Records.bytes(text);
-    }
-
-    @ParameterizedTest
-    @EnumSource
-    void whatWasClosedInOrderIsThereAfterwardsInEveryLogMode(WalMode wal) {
-        try (Store store = LsmStore.open(options().wal(wal).build())) {
-            store.put(bytes("a"), bytes("1"));
-            store.put(bytes("b"), bytes("2"));
-            store.put(bytes("a"), bytes("3"));
-            store.delete(bytes("b"));
-            store.put(bytes("empty"), new byte[0]);
-        }
-        try (Store store = LsmStore.open(options().wal(wal).build())) {
-            assertThat(store.get(bytes("a"))).isEqualTo(bytes("3"));
-            assertThat(store.get(bytes("b"))).isNull();
-            assertThat(store.get(bytes("empty"))).isEmpty();
-            assertThat(store.get(bytes("c"))).isNull();
-            assertThat(store.metrics().recovery().droppedBytes()).isZero();
-        }
     }
 
     @Test
@@ -184,52 +159,6 @@ class LsmStoreTest {
         }
     }
 
-    /// An interrupted thread must not close a file under the others, as Java's channels do.
-    @ParameterizedTest
-    @EnumSource
-    void interruptedCallersAreServedAndStayInterrupted(ReadMode read) throws Exception {
-        StoreOptions options = options().wal(WalMode.ALWAYS).read(read).build();
-        try (Store store = LsmStore.open(options)) {
-            for (int i = 0; i < 600; i++) { // some flushed, some not
-                if (i % 50 == 0) {
-                    Thread.currentThread().interrupt();
-                }
-                store.put(bytes("key" + i % 500), new byte[200]);
-                assertThat(Thread.interrupted()).isEqualTo(i % 50 == 0);
-            }
-            AtomicBoolean done = new AtomicBoolean();
-            Thread victim = Thread.ofPlatform().start(() -> {
-                while (!done.get()) {
-                    for (int i = 0; i < 500; i++) {
-                        assertThat(store.get(bytes("key" + i))).hasSize(200);
-                    }
-                }
-            });
-            for (int i = 0; i < 200; i++) {
-                victim.interrupt();
-                assertThat(store.get(bytes("key" + i))).hasSize(200);
-            }
-            done.set(true);
-            victim.join();
-            assertThat(store.isWritable()).isTrue();
-        }
-    }
-
-    /// A value larger than a memtable needs a log of its own, made by the writer.
-    @ParameterizedTest
-    @EnumSource
-    void aWriterThatIsInterruptedWhileItStartsALogDoesNotStopTheStore(WalMode wal) {
-        try (Store store = LsmStore.open(options().wal(wal).build())) {
-            for (int i = 0; i < 5; i++) {
-                Thread.currentThread().interrupt();
-                store.put(bytes("large" + i), new byte[200 << 10]);
-                assertThat(Thread.interrupted()).isTrue();
-            }
-            assertThat(store.isWritable()).isTrue();
-            assertThat(store.get(bytes("large0"))).hasSize(200 << 10);
-        }
-    }
-
     @Test
     void nativeMemoryIsGivenBackWhenTheStoreAndItsCursorsAreClosed() {
         for (ReadMode read : ReadMode.values()) {
@@ -248,46 +177,6 @@ class LsmStoreTest {
             store.close();
             cursor.close();
             assertThat(allocator.allocatedBytes()).isZero();
-        }
-    }
-
-    @Test
-    void anIntervalSyncMakesWritesDurableWithoutAClose() throws Exception {
-        FaultyDisk disk = new FaultyDisk();
-        LsmStore store = LsmStore.open(
-                options().wal(WalMode.INTERVAL).walInterval(Duration.ofMillis(1)).build(), disk, new Allocator());
-        store.put(bytes("a"), bytes("1"));
-        while (store.metrics().walSyncs() == 0) {
-            Thread.sleep(1);
-        }
-        FaultyDisk after = disk.losePower(new SplittableRandom(1));
-        try (Store again = LsmStore.open(options().build(), after, new Allocator())) {
-            assertThat(again.get(bytes("a"))).isEqualTo(bytes("1"));
-        }
-        assertThatThrownBy(store::close).isInstanceOf(StoreFailedException.class);
-    }
-
-    @Test
-    void waitingWritersShareASync() throws Exception {
-        int threads = 8;
-        int each = 50;
-        try (Store store = LsmStore.open(options().memtableBytes(4 << 20).wal(WalMode.ALWAYS).build())) {
-            List<Thread> writers = new ArrayList<>();
-            for (int t = 0; t < threads; t++) {
-                String prefix = "t" + t + "-";
-                writers.add(Thread.ofVirtual().start(() -> {
-                    for (int i = 0; i < each; i++) {
-                        store.put(bytes(prefix + i), bytes("v"));
-                        assertThat(store.get(bytes(prefix + i))).isEqualTo(bytes("v"));
-                    }
-                }));
-            }
-            for (Thread writer : writers) {
-                writer.join();
-            }
-            assertThat(store.metrics().puts()).isEqualTo(threads * each);
-            assertThat(store.metrics().walSyncs()).isLessThan(threads * each * 3L / 4);
-            assertThat(keys(store, "t", null)).hasSize(threads * each);
         }
     }
 

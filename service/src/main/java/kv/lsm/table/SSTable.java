@@ -26,10 +26,7 @@ public final class SSTable extends Shared {
     private final long fileBytes;
     /// Address of byte 0 of the file when mapped, else 0.
     private final long mapped;
-    /// The native copy of index and filter when not mapped.
-    private final long metaCopy;
-    private final long metaCopyBytes;
-    private final SSTableFormat.Footer footer;
+    private final SSTableMeta meta;
     private final BlockIndex index;
     private final BloomFilter filterOrNull;
     /// One byte per block, 1 when it was checked; 0 when not mapped.
@@ -40,42 +37,12 @@ public final class SSTable extends Shared {
         this.file = file;
         this.allocator = allocator;
         fileBytes = file.bytes();
-        if (fileBytes < SSTableFormat.FOOTER_BYTES) {
-            throw new CorruptionException(path, 0, "the table is shorter than its footer: bytes=" + fileBytes);
-        }
-        mapped = mode == ReadMode.MMAP ? file.map() : 0;
-        footer = readFooter();
-        if (mapped != 0) {
-            metaCopy = 0;
-            metaCopyBytes = 0;
-        } else {
-            metaCopyBytes = fileBytes - footer.indexOffset();
-            metaCopy = allocator.allocate(metaCopyBytes);
-        }
-        try {
-            if (metaCopy != 0) {
-                file.read(footer.indexOffset(), metaCopy, Math.toIntExact(metaCopyBytes));
-            }
-            long meta = metaCopy != 0 ? metaCopy : mapped + footer.indexOffset();
-            long filter = meta + footer.filterOffset() - footer.indexOffset();
-            check(footer.indexOffset(), meta, footer.indexBytes(), footer.indexCrc(), "the index");
-            check(footer.filterOffset(), filter, footer.filterBytes(), footer.filterCrc(), "the filter");
-            require(footer.indexOffset(), BlockIndex.problem(meta, footer.indexBytes()));
-            index = new BlockIndex(meta);
-            require(footer.indexOffset(), index.problemWithBlocks(footer.indexOffset()));
-            if (footer.filterBytes() > 0) {
-                require(footer.filterOffset(), BloomFilter.problem(filter, footer.filterBytes()));
-                filterOrNull = new BloomFilter(filter);
-            } else {
-                filterOrNull = null;
-            }
-            checked = mapped != 0 ? allocator.allocate(index.blocks()) : 0;
-        } catch (IOException | RuntimeException e) {
-            if (metaCopy != 0) {
-                allocator.free(metaCopy, metaCopyBytes);
-            }
-            throw e;
-        }
+        // an empty file cannot be mapped
+        mapped = mode == ReadMode.MMAP && fileBytes >= SSTableFormat.FOOTER_BYTES ? file.map() : 0;
+        meta = new SSTableMeta(path, file, mapped, allocator);
+        index = meta.index();
+        filterOrNull = meta.filterOrNull();
+        checked = mapped != 0 ? allocator.allocate(index.blocks()) : 0;
     }
 
     /// @throws CorruptionException when footer, index or filter are not what was written
@@ -86,36 +53,6 @@ public final class SSTable extends Shared {
         } catch (IOException | RuntimeException e) {
             file.close();
             throw e;
-        }
-    }
-
-    private SSTableFormat.Footer readFooter() throws IOException {
-        long offset = fileBytes - SSTableFormat.FOOTER_BYTES;
-        long copy = mapped == 0 ? allocator.allocate(SSTableFormat.FOOTER_BYTES) : 0;
-        try {
-            if (copy != 0) {
-                file.read(offset, copy, SSTableFormat.FOOTER_BYTES);
-            }
-            long address = copy != 0 ? copy : mapped + offset;
-            require(offset, SSTableFormat.footerProblem(address));
-            SSTableFormat.Footer read = SSTableFormat.readFooter(address);
-            if (read.indexOffset() < 0
-                    || read.indexBytes() < 0
-                    || read.filterOffset() < read.indexOffset() + read.indexBytes()
-                    || read.filterOffset() + read.filterBytes() != offset) {
-                require(offset, "the footer does not fit the file: " + read);
-            }
-            return read;
-        } finally {
-            if (copy != 0) {
-                allocator.free(copy, SSTableFormat.FOOTER_BYTES);
-            }
-        }
-    }
-
-    private void check(long offset, long address, long bytes, int crc, String part) {
-        if (Checksum.of(address, bytes) != crc) {
-            require(offset, part + " does not match its checksum");
         }
     }
 
@@ -130,7 +67,7 @@ public final class SSTable extends Shared {
     }
 
     public long entries() {
-        return footer.entries();
+        return meta.entries();
     }
 
     /// Bytes of the file mapped into memory.
@@ -259,9 +196,7 @@ public final class SSTable extends Shared {
         if (checked != 0) {
             allocator.free(checked, index.blocks());
         }
-        if (metaCopy != 0) {
-            allocator.free(metaCopy, metaCopyBytes);
-        }
+        meta.free();
         try {
             file.close();
         } catch (IOException e) {

@@ -1,0 +1,117 @@
+package kv.lsm.table;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import kv.lsm.CorruptionException;
+import kv.lsm.disk.ReadFile;
+import kv.lsm.memory.Allocator;
+import kv.lsm.memory.Checksum;
+
+/// What of a table is read and checked once, when it is opened: footer, index, filter. In place in a mapped table, otherwise
+/// copied to native memory. Immutable.
+final class SSTableMeta {
+    private final Path path;
+    private final Allocator allocator;
+    /// The native copy of index and filter, or 0.
+    private final long copy;
+    private final long copyBytes;
+    private final SSTableFormat.Footer footer;
+    private final BlockIndex index;
+    private final BloomFilter filterOrNull;
+
+    /// @param mapped address of byte 0 of the file when it is mapped, else 0
+    /// @throws CorruptionException when a part is not what was written
+    SSTableMeta(Path path, ReadFile file, long mapped, Allocator allocator) throws IOException {
+        this.path = path;
+        this.allocator = allocator;
+        if (file.bytes() < SSTableFormat.FOOTER_BYTES) {
+            throw new CorruptionException(path, 0, "the table is shorter than its footer: bytes=" + file.bytes());
+        }
+        footer = readFooter(file, mapped);
+        copyBytes = mapped != 0 ? 0 : file.bytes() - footer.indexOffset();
+        copy = mapped != 0 ? 0 : allocator.allocate(copyBytes);
+        try {
+            if (copy != 0) {
+                file.read(footer.indexOffset(), copy, Math.toIntExact(copyBytes));
+            }
+            long start = copy != 0 ? copy : mapped + footer.indexOffset();
+            index = readIndex(start);
+            filterOrNull = readFilter(start + footer.filterOffset() - footer.indexOffset());
+        } catch (IOException | RuntimeException e) {
+            free();
+            throw e;
+        }
+    }
+
+    private SSTableFormat.Footer readFooter(ReadFile file, long mapped) throws IOException {
+        long offset = file.bytes() - SSTableFormat.FOOTER_BYTES;
+        long footerCopy = mapped == 0 ? allocator.allocate(SSTableFormat.FOOTER_BYTES) : 0;
+        try {
+            if (footerCopy != 0) {
+                file.read(offset, footerCopy, SSTableFormat.FOOTER_BYTES);
+            }
+            long address = footerCopy != 0 ? footerCopy : mapped + offset;
+            require(offset, SSTableFormat.footerProblem(address));
+            SSTableFormat.Footer read = SSTableFormat.readFooter(address);
+            if (read.indexOffset() < 0
+                    || read.indexBytes() < 0
+                    || read.filterOffset() < read.indexOffset() + read.indexBytes()
+                    || read.filterOffset() + read.filterBytes() != offset) {
+                require(offset, "the footer does not fit the file: " + read);
+            }
+            return read;
+        } finally {
+            if (footerCopy != 0) {
+                allocator.free(footerCopy, SSTableFormat.FOOTER_BYTES);
+            }
+        }
+    }
+
+    private BlockIndex readIndex(long address) {
+        check(footer.indexOffset(), address, footer.indexBytes(), footer.indexCrc(), "the index");
+        require(footer.indexOffset(), BlockIndex.problem(address, footer.indexBytes()));
+        BlockIndex read = new BlockIndex(address);
+        require(footer.indexOffset(), read.problemWithBlocks(footer.indexOffset()));
+        return read;
+    }
+
+    /// Null when the table has none.
+    private BloomFilter readFilter(long address) {
+        check(footer.filterOffset(), address, footer.filterBytes(), footer.filterCrc(), "the filter");
+        if (footer.filterBytes() == 0) {
+            return null;
+        }
+        require(footer.filterOffset(), BloomFilter.problem(address, footer.filterBytes()));
+        return new BloomFilter(address);
+    }
+
+    private void check(long offset, long address, long bytes, int crc, String part) {
+        if (Checksum.of(address, bytes) != crc) {
+            require(offset, part + " does not match its checksum");
+        }
+    }
+
+    private void require(long offset, String problemOrNull) {
+        if (problemOrNull != null) {
+            throw new CorruptionException(path, offset, problemOrNull);
+        }
+    }
+
+    long entries() {
+        return footer.entries();
+    }
+
+    BlockIndex index() {
+        return index;
+    }
+
+    BloomFilter filterOrNull() {
+        return filterOrNull;
+    }
+
+    void free() {
+        if (copy != 0) {
+            allocator.free(copy, copyBytes);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+package kv.lsm;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.SplittableRandom;
+import kv.lsm.disk.FaultyDisk;
+import kv.lsm.memory.Allocator;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// What each mode of the write-ahead log promises while all goes well; what it promises in a crash is [CrashTest]'s.
+class WalModeTest {
+    @TempDir
+    Path directory;
+
+    private StoreOptions.Builder options() {
+        return StoreOptions.at(directory).toBuilder().memtableBytes(64 << 10);
+    }
+
+    private static byte[] bytes(String text) {
+        return Records.bytes(text);
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void whatWasClosedInOrderIsThereAfterwardsInEveryLogMode(WalMode wal) {
+        try (Store store = LsmStore.open(options().wal(wal).build())) {
+            store.put(bytes("a"), bytes("1"));
+            store.put(bytes("b"), bytes("2"));
+            store.put(bytes("a"), bytes("3"));
+            store.delete(bytes("b"));
+            store.put(bytes("empty"), new byte[0]);
+        }
+        try (Store store = LsmStore.open(options().wal(wal).build())) {
+            assertThat(store.get(bytes("a"))).isEqualTo(bytes("3"));
+            assertThat(store.get(bytes("b"))).isNull();
+            assertThat(store.get(bytes("empty"))).isEmpty();
+            assertThat(store.get(bytes("c"))).isNull();
+            assertThat(store.metrics().recovery().droppedBytes()).isZero();
+        }
+    }
+
+    @Test
+    void anIntervalSyncMakesWritesDurableWithoutAClose() throws Exception {
+        FaultyDisk disk = new FaultyDisk();
+        LsmStore store = LsmStore.open(
+                options().wal(WalMode.INTERVAL).walInterval(Duration.ofMillis(1)).build(), disk, new Allocator());
+        store.put(bytes("a"), bytes("1"));
+        while (store.metrics().walSyncs() == 0) {
+            Thread.sleep(1);
+        }
+        FaultyDisk after = disk.losePower(new SplittableRandom(1));
+        try (Store again = LsmStore.open(options().build(), after, new Allocator())) {
+            assertThat(again.get(bytes("a"))).isEqualTo(bytes("1"));
+        }
+        assertThatThrownBy(store::close).isInstanceOf(StoreFailedException.class);
+    }
+
+    @Test
+    void waitingWritersShareASync() throws Exception {
+        int threads = 8;
+        int each = 50;
+        try (Store store = LsmStore.open(options().memtableBytes(4 << 20).wal(WalMode.ALWAYS).build())) {
+            List<Thread> writers = new ArrayList<>();
+            for (int t = 0; t < threads; t++) {
+                String prefix = "t" + t + "-";
+                writers.add(Thread.ofVirtual().start(() -> {
+                    for (int i = 0; i < each; i++) {
+                        store.put(bytes(prefix + i), bytes("v"));
+                        assertThat(store.get(bytes(prefix + i))).isEqualTo(bytes("v"));
+                    }
+                }));
+            }
+            for (Thread writer : writers) {
+                writer.join();
+            }
+            assertThat(store.metrics().puts()).isEqualTo(threads * each);
+            assertThat(store.metrics().walSyncs()).isLessThan(threads * each * 3L / 4);
+            for (int t = 0; t < threads; t++) {
+                for (int i = 0; i < each; i++) {
+                    assertThat(store.get(bytes("t" + t + "-" + i))).isEqualTo(bytes("v"));
+                }
+            }
+        }
+    }
+}
