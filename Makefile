@@ -13,7 +13,7 @@ SHELL := /bin/bash
 
 # The benchmarks and the longer tests stand at the end.
 .PHONY: help setup build test test-python test-rust test-java smoke reproduce reference lab html verify clean lock doctor \
-        bench-engine engine-costs bench-analysis bench-service bench-loadgen kill-service soak-service
+        bench-engine engine-costs bench-analysis bench-service bench-loadgen bench-tail kill-service soak-service soak-engine
 
 help: ## this list
 	@printf 'kvstudy: a performance study that anyone can run again\n\n'
@@ -111,11 +111,17 @@ bench-loadgen: build ## the load generator: accuracy, speed and cost beside a ba
 bench-service: build ## PUT and GET beside one-nio with an empty handler, closed loop, alternating rounds (about 5 min)
 	$(JDK25) $(BIN)/python service/bench/bench_service.py --selectors 1
 
+bench-tail: build ## p99.9 at half the saturation rate while flush and compaction run, beside the same without them (about 4 min)
+	$(JDK25) $(BIN)/python service/bench/bench_tail.py
+
 kill-service: setup ## SIGKILL under load ROUNDS=100 times, random options, every acknowledged write checked (about 5 min)
 	$(JDK25) mvn -q -B -f service/pom.xml test -Dtest=KillTest -Dkv.kill.rounds=$(ROUNDS)
 
 soak-service: build ## MINUTES=20 of mixed load on 10 million records with a heap of 128 MB
 	$(JDK25) $(BIN)/python service/bench/soak.py --minutes $(MINUTES)
+
+soak-engine: build ## MINUTES=20 of mixed load on the store in process, every answer checked, with a heap of 128 MB
+	$(JDK25) service/bench/bench_engine.sh soak --minutes $(MINUTES)
 
 # ---------------------------------------------------------------------------------------------------------------------------
 

@@ -4,8 +4,9 @@
     python3 service/bench/soak.py --minutes 20 --records 10000000
 
 Starts the built service with -Xmx128m, fills it, sends half reads and half writes in a closed loop, and asks /metrics and
-/proc once a second. Fails when the service dies, says OutOfMemoryError, gives an answer other than 200 or 201, or when a
-record cannot be read afterwards. Prints the figures; --csv keeps the samples. Needs what bench_service.py needs.
+/proc once a second. Fails when the service dies, says OutOfMemoryError, gives an answer other than 200 or 201, when a
+record cannot be read afterwards, or when a range over all keys does not have as many entries as were written. Prints the
+figures; --csv keeps the samples. Needs what bench_service.py needs, and curl.
 """
 
 import argparse
@@ -14,7 +15,6 @@ import os
 import pathlib
 import re
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -37,11 +37,42 @@ def sample(url: str, pid: int) -> dict[str, float]:
     text = urllib.request.urlopen(f"{url}/metrics", timeout=30).read().decode()
     row = {name: float(re.search(rf"^{metric} (\S+)", text, re.M).group(1)) for name, metric in METRICS.items()}
     row["heap_bytes"] = float(re.search(r'^jvm_memory_used_bytes\{area="heap"\} (\S+)', text, re.M).group(1))
+    row["nonheap_bytes"] = float(re.search(r'^jvm_memory_used_bytes\{area="nonheap"\} (\S+)', text, re.M).group(1))
     row["stalled_s"] = sum(map(float, re.findall(r"^kv_store_write_stall_seconds_total\{.*\} (\S+)", text, re.M)))
+    answers = re.findall(r'^kv_http_requests_total\{.*status="(\d+)".*\} (\S+)', text, re.M)
+    row["requests"] = sum(float(count) for _, count in answers)
+    row["errors"] = sum(float(count) for status, count in answers if status not in ("200", "201"))
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     for name, field in (("rss_anonymous_bytes", "RssAnon"), ("rss_file_bytes", "RssFile")):
         row[name] = 1024 * int(re.search(rf"^{field}:\s+(\d+)", status, re.M).group(1))
+    row["threads"] = int(re.search(r"^Threads:\s+(\d+)", status, re.M).group(1))
     return row
+
+
+def entries_of_a_range(url: str) -> tuple[int, int]:
+    """Entries and bytes of one range over all keys; keys and values of the workloads hold no line feed, so each entry gives one."""
+    entries = length = 0
+    with subprocess.Popen(["curl", "--silent", "--fail", "--no-buffer", f"{url}/v0/entities?start=k"], stdout=subprocess.PIPE) as curl:
+        while piece := curl.stdout.read(1 << 20):
+            entries += piece.count(b"\n")
+            length += len(piece)
+    if curl.returncode != 0:
+        raise OSError(f"curl ended with {curl.returncode}")
+    return entries, length
+
+
+def course(rows: list[dict[str, float]]) -> str:
+    """A table in Markdown: every figure at the start and after each quarter, and its largest value."""
+    began = rows[0]["second"]
+    marks = [rows[round(quarter * (len(rows) - 1) / 4)] for quarter in range(5)]
+    lines = ["| | " + " | ".join(f"{(row['second'] - began) / 60:.1f} min" for row in marks) + " | largest |", "|---" * 7 + "|"]
+    for name in rows[0]:
+        if name == "second":
+            continue
+        unit, label = (2**20, name.removesuffix("_bytes") + ", MiB") if name.endswith("_bytes") else (1, name)
+        cells = [f"{row[name] / unit:,.{1 if name.endswith(('_bytes', '_s')) else 0}f}" for row in [*marks, max(rows, key=lambda row: row[name])]]
+        lines.append(f"| {label} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def main() -> None:
@@ -76,7 +107,7 @@ def main() -> None:
                 [*command, "--expect", "200,201", "-s", str(WORKLOADS / "mixed.lua"), url, *words], cwd=WORKLOADS, stdout=text, stderr=text)
             try:
                 while load.poll() is None:
-                    rows.append(sample(url, service.pid))
+                    rows.append({"second": time.monotonic()} | sample(url, service.pid))
                     time.sleep(1)
             finally:
                 load.kill()
@@ -89,6 +120,12 @@ def main() -> None:
             cwd=WORKLOADS, capture_output=True, text=True)
         if read.returncode != 0:
             faults.append(f"records cannot be read: {read.stdout}{read.stderr}")
+        began = time.monotonic()
+        found, streamed = entries_of_a_range(url)
+        print(f"a range over everything: {found} entries, {streamed / 2**20:.0f} MiB in {time.monotonic() - began:.0f} s")
+        if found != options.records:
+            faults.append(f"a range over everything gives the wrong number of entries: found={found}, expected={options.records}")
+        rows.append({"second": time.monotonic()} | sample(url, service.pid))
     except (OSError, subprocess.CalledProcessError) as error:
         faults.append(f"{type(error).__name__}: {error}")
     finally:
@@ -107,13 +144,8 @@ def main() -> None:
             writer.writeheader()
             writer.writerows(rows)
     print(f"{options.minutes:g} min of mixed load, {options.records} records, {table_bytes / 2**20:.0f} MiB on disk, -Xmx{options.heap}")
-    if len(rows) >= 2:
-        half = len(rows) // 2
-        print("| MiB | median of the first half | of the second | largest |\n|---|---|---|---|")
-        for name in (n for n in rows[0] if n.endswith("_bytes")):
-            first, second = ([r[name] / 2**20 for r in part] for part in (rows[:half], rows[half:]))
-            print(f"| {name.removesuffix('_bytes')} | {statistics.median(first):.1f} | {statistics.median(second):.1f} | {max(first + second):.1f} |")
-        print("; ".join(f"{name} {rows[-1][name] - rows[0][name]:.0f}" for name in ("flushes", "compactions", "stalled_s")))
+    if len(rows) >= 5:
+        print(course(rows))
     if faults:
         sys.exit("FAULTS\n" + "\n".join(faults))
     print("no fault")

@@ -7,9 +7,10 @@ import java.util.Set;
 
 /// What was typed after the benchmark's name.
 record Arguments(int rounds, int keys, int syncs, double minutes, String onlyOrNull, Path directory) {
-    static Arguments parse(String[] args) {
+    /// @param defaultKeys how many keys when nobody says
+    static Arguments parse(String[] args, int defaultKeys) {
         int rounds = 5;
-        int keys = 2_000_000;
+        int keys = defaultKeys;
         int syncs = 20_000;
         double minutes = 20;
         String only = null;

@@ -29,6 +29,7 @@ public final class EngineBenchmark {
         FILLSYNC
     }
 
+    private static final int DEFAULT_KEYS = 2_000_000;
     private static final int WARM_UP_KEYS = 300_000;
 
     private final Keyspace keys;
@@ -42,7 +43,7 @@ public final class EngineBenchmark {
     }
 
     public static void main(String[] args) throws Exception {
-        Arguments arguments = Arguments.parse(args);
+        Arguments arguments = Arguments.parse(args, DEFAULT_KEYS);
         EngineBenchmark benchmark = new EngineBenchmark(arguments.keys(), arguments.syncs(), arguments.directory());
         Map<String, Contender.Opener> contenders = arguments.contenders();
         for (Contender.Opener opener : contenders.values()) { // lets the compiler see all the code first

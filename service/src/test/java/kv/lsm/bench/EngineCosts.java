@@ -21,10 +21,12 @@ import kv.lsm.WalMode;
 /// ```
 ///
 /// Fills a store in random order, overwrites half of it in random order, reads at random; for each compaction policy. Then
-/// opens a store whose write-ahead log holds 1 GB.
+/// opens a store whose process died with 1 GB in its write-ahead logs, [#RECOVERIES] times.
 public final class EngineCosts {
+    private static final int DEFAULT_KEYS = 10_000_000;
     private static final long LOG_BYTES = 1_000_000_000;
     private static final int READS = 500_000;
+    private static final int RECOVERIES = 3;
 
     private final Keyspace keys;
     private final Path directory;
@@ -35,7 +37,7 @@ public final class EngineCosts {
     }
 
     public static void main(String[] args) throws Exception {
-        Arguments arguments = Arguments.parse(args);
+        Arguments arguments = Arguments.parse(args, DEFAULT_KEYS);
         EngineCosts costs = new EngineCosts(new Keyspace(arguments.keys()), arguments.directory().resolve("costs"));
         System.out.printf(
                 Locale.ROOT,
@@ -47,7 +49,9 @@ public final class EngineCosts {
         for (CompactionPolicyKind policy : new CompactionPolicyKind[] {CompactionPolicyKind.LEVELED, CompactionPolicyKind.TIERED}) {
             costs.amplification(policy);
         }
-        costs.recovery();
+        for (int i = 0; i < RECOVERIES; i++) {
+            costs.recovery();
+        }
     }
 
     private void amplification(CompactionPolicyKind policy) throws Exception {
@@ -111,34 +115,36 @@ public final class EngineCosts {
         return ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed();
     }
 
-    private void recovery() throws IOException {
+    private void recovery() throws Exception {
         EngineBenchmark.remove(directory);
-        StoreOptions options = StoreOptions.at(directory).toBuilder()
-                .wal(WalMode.OS)
-                .memtableBytes(64 << 20)
-                .frozenMemtablesMax(64)
-                .build();
-        long records = 0;
-        long logBytes;
-        // the largest memtable that there is: nothing is flushed, all stays in the log
-        StoreOptions large = options.toBuilder().memtableBytes(1L << 30).build();
-        try (Store store = LsmStore.open(large)) {
-            SplittableRandom random = new SplittableRandom(1);
-            while (store.metrics().walBytes() < LOG_BYTES && store.metrics().frozenMemtables() == 0) {
-                for (int i = 0; i < 1_000; i++) {
-                    store.put(Keyspace.key(random.nextLong(1L << 50)), keys.value((int) records++));
-                }
-            }
-            logBytes = store.metrics().walBytes();
+        Process filler = new ProcessBuilder(
+                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                        "-Xmx" + Runtime.getRuntime().maxMemory(),
+                        "--enable-native-access=ALL-UNNAMED",
+                        "--sun-misc-unsafe-memory-access=allow",
+                        "-cp",
+                        System.getProperty("java.class.path"),
+                        LogFiller.class.getName(),
+                        directory.toString(),
+                        Long.toString(LOG_BYTES))
+                .redirectError(ProcessBuilder.Redirect.INHERIT)
+                .start();
+        String[] left = new String(filler.getInputStream().readAllBytes()).strip().split(" ");
+        if (filler.waitFor() != 0 || !left[2].equals("0")) {
+            throw new AssertionError("the logs were not filled, or flushed: " + String.join(" ", left));
         }
+        long records = Long.parseLong(left[0]);
+        StoreOptions options = StoreOptions.at(directory).toBuilder().wal(WalMode.OS).build();
         try (Store store = LsmStore.open(options)) {
             StoreMetrics.Recovery recovery = store.metrics().recovery();
+            if (recovery.records() != records) {
+                throw new AssertionError("records lost: written=" + records + ", recovered=" + recovery.records());
+            }
             System.out.printf(
                     Locale.ROOT,
-                    "recovery: %,d records of %,d written, %,d MB of log, in %.2f s%n",
-                    recovery.records(),
+                    "recovery: %,d records, %,d MB of log left by a crash, in %.2f s%n",
                     records,
-                    logBytes / 1_000_000,
+                    Long.parseLong(left[1]) / 1_000_000,
                     recovery.time().toNanos() / 1e9);
         }
         EngineBenchmark.remove(directory);

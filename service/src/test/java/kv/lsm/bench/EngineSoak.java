@@ -26,6 +26,7 @@ import kv.lsm.StoreOptions;
 ///
 /// Four threads write, delete, read and scan; each owns a quarter of the keys and knows what they hold.
 public final class EngineSoak {
+    private static final int DEFAULT_KEYS = 10_000_000;
     private static final int THREADS = 4;
     private static final int VALUE_BYTES_MAX = 300;
     private static final int REPORT_SECONDS = 10;
@@ -43,7 +44,7 @@ public final class EngineSoak {
     }
 
     public static void main(String[] args) throws Exception {
-        Arguments arguments = Arguments.parse(args);
+        Arguments arguments = Arguments.parse(args, DEFAULT_KEYS);
         Path directory = arguments.directory().resolve("soak");
         EngineBenchmark.remove(directory);
         StoreOptions options = StoreOptions.at(directory);

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Response times at half the saturation rate, while flush and compaction run, beside the same without them.
+
+    python3 service/bench/bench_tail.py --rounds 5 --seconds 10
+
+Two services hold the same records and get the same requests, half reads and half writes, at the same constant rate. One has
+memtables so small that it flushes and compacts all the time; the other has one memtable for the whole run and never
+compacts. They take turns, who goes first alternates, and nobody is measured before the other has come to rest. The rate is
+half of what the first one answers in a closed loop. Response time counts from the intended start. Fails when the first did
+not flush and compact in each round, or when the second did at all. Needs what bench_service.py needs.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+from bench_service import JAR, JVM, REPOSITORY, WORKLOADS, fill, start
+
+PERCENTILES = ["50", "99", "99.9", "99.99", "100"]
+BUSY = "with flush and compaction"
+CALM = "without"
+OPTIONS = {BUSY: ["--memtable-bytes", "4m"], CALM: ["--memtable-bytes", "1g", "--compaction", "none"]}
+
+
+def background_work(url: str) -> tuple[int, int, int]:
+    """Flushes and compactions so far, and memtables that wait for their flush."""
+    text = urllib.request.urlopen(f"{url}/metrics", timeout=30).read().decode()
+    names = ("kv_store_flushes_total", "kv_store_compactions_total", "kv_store_frozen_memtables")
+    return tuple(int(float(re.search(rf"^{name} (\S+)", text, re.M).group(1))) for name in names)
+
+
+def come_to_rest(url: str) -> None:
+    """Returns when nothing was flushed or compacted for a second."""
+    before = None
+    while before != (now := background_work(url)) or now[2] > 0:
+        before = now
+        time.sleep(1)
+
+
+def run(options, url: str, seconds: float, rate: float | None) -> dict:
+    """loadgen's result of mixed requests at a constant rate, or in a closed loop when there is none."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as result:
+        pace = ["--closed"] if rate is None else ["-R", f"{rate:.0f}"]
+        command = [options.loadgen, *pace, "-t1", f"-c{options.connections}", f"-d{seconds + 2:g}s", "--warmup", "2s", "--json", result.name]
+        command += ["--expect", "200,201", "-s", str(WORKLOADS / "mixed.lua"), url, "--", "threads=1", f"key_count={options.records}"]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=WORKLOADS)
+        if done.returncode != 0:
+            sys.exit(f"loadgen failed ({done.returncode}): {' '.join(command)}\n{done.stdout}{done.stderr}")
+        return json.load(open(result.name))
+
+
+def stop(process: subprocess.Popen) -> None:
+    process.terminate()
+    process.wait(timeout=60)
+
+
+def spread(values: list[float], digits: int) -> str:
+    return f"{statistics.median(values):,.{digits}f} ({min(values):,.{digits}f}–{max(values):,.{digits}f})"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--loadgen", default=str(REPOSITORY / "loadgen/target/release/loadgen"))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=10, help="measured time of each step; two seconds of warm-up before it")
+    parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--heap", default="128m", help="-Xmx of both services")
+    parser.add_argument("--jar", default=str(JAR))
+    parser.add_argument("--share", type=float, default=0.5, help="of the saturation rate")
+    parser.add_argument("--service-options", default="", help="further options of both services")
+    parser.add_argument("--json", help="file for loadgen's result of every step")
+    options = parser.parse_args()
+    options.loadgen = str(pathlib.Path(options.loadgen).resolve())
+    java = shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '')}/bin") or shutil.which("java")
+    work = pathlib.Path(tempfile.mkdtemp(prefix="kv-tail-"))
+    common = [java, *JVM, f"-Xmx{options.heap}", "-jar", options.jar, "--port", "0", *options.service_options.split()]
+    services = {}
+    results = []
+    try:
+        filled, url = start([*common, "--dir", str(work / BUSY)], work / "fill.log")
+        try:
+            fill(options, url)
+            come_to_rest(url)
+        finally:
+            stop(filled)
+        shutil.copytree(work / BUSY, work / CALM)
+        for name, more in OPTIONS.items():
+            services[name] = start([*common, "--dir", str(work / name), *more], work / f"{name}.log")
+        saturation = []
+        for name, (_, url) in services.items():
+            for _ in range(3):
+                rate = run(options, url, 3, None)["achieved_rate_rps"]
+                if name == BUSY:
+                    saturation.append(rate)
+        rate = statistics.median(saturation) * options.share
+        print(f"saturation rate {spread(saturation, 0)} 1/s, closed loop; offered rate {rate:,.0f} 1/s", flush=True)
+        for number in range(options.rounds):
+            for name in list(OPTIONS) if number % 2 == 0 else reversed(OPTIONS):
+                for _, url in services.values():
+                    come_to_rest(url)
+                url = services[name][1]
+                before = background_work(url)
+                result = run(options, url, options.seconds, rate)
+                flushes, compactions, _ = (now - then for now, then in zip(background_work(url), before))
+                if (name == BUSY) != (flushes > 0 and compactions > 0) or (name == CALM and flushes + compactions > 0):
+                    sys.exit(f"not what was to be measured: {name}: flushes={flushes}, compactions={compactions}")
+                results.append({"round": number, "subject": name, "flushes": flushes, "compactions": compactions, "result": result})
+            print(f"round {number + 1} of {options.rounds} done", flush=True)
+    finally:
+        for process, _ in services.values():
+            stop(process)
+        if options.json:
+            pathlib.Path(options.json).write_text(json.dumps(results))
+        shutil.rmtree(work, ignore_errors=True)
+
+    print(f"\n{options.records} records of 16 + 100 bytes, {options.connections} connections, half reads, -Xmx{options.heap}")
+    print(f"{options.rounds} rounds of {options.seconds:g} s at {options.share:g} of the saturation rate; medians (smallest–largest)\n")
+    print("| | " + " | ".join(f"p{p}, ms" if p != "100" else "largest, ms" for p in PERCENTILES) + " | flushes | compactions |")
+    print("|---" * (len(PERCENTILES) + 3) + "|")
+    times = {}
+    for name in OPTIONS:
+        of = [r for r in results if r["subject"] == name]
+        times[name] = {p: [r["result"]["response_time"]["percentiles"][p] / 1e3 for r in of] for p in PERCENTILES}
+        cells = [spread(times[name][p], 2) for p in PERCENTILES] + [spread([r[kind] for r in of], 0) for kind in ("flushes", "compactions")]
+        print(f"| {name} | " + " | ".join(cells) + " |")
+    ratios = [busy / calm for busy, calm in zip(times[BUSY]["99.9"], times[CALM]["99.9"])]
+    print(f"\np99.9 with / without, in the same round: {spread(ratios, 2)}")
+    saturated = sum(r["result"]["verdict"]["generator_saturated"] for r in results)
+    if saturated:
+        print(f"the generator was saturated in {saturated} of {len(results)} steps")
+
+
+if __name__ == "__main__":
+    main()
