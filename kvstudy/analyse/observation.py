@@ -34,11 +34,11 @@ class _Read:
     problems: list[str] = field(default_factory=list)
 
     def attempt(self, name: str, reader, default):
-        """``reader(path)`` when the file is there; ``default`` when it is not or cannot be read."""
+        """``reader(text, name)`` when the file is there; ``default`` when it is not or cannot be read."""
         if not self.run.has(name):
             return default
         try:
-            return reader(self.run.file(name))
+            return reader(self.run.text(name), name)
         except (KvstudyError, OSError, ValueError) as error:
             self.problems.append(getattr(error, "message", str(error)).replace(f"{self.run.path}/", ""))
             return default
@@ -49,12 +49,10 @@ def observe(run: SealedRun) -> dict[str, list[dict]]:
     facts, read = run.facts, _Read(run)
     result: GeneratorResult | None = read.attempt("generator.json", generator_result.read_json, None)
     if result is None:
-        result = read.attempt("generator.txt", lambda path: generator_result.read_text(path.read_text(errors="replace"), path.name), None)
+        result = read.attempt("generator.txt", generator_result.read_text, None)
     window = _window(facts)
-    intervals = read.attempt("latency.hlog", interval_log.read, [])
     start_epoch_s = window[0] if result is None or result.start_epoch_s is None else result.start_epoch_s
-    intervals = [interval for interval in intervals if not interval.tag.startswith(WARM_UP_TAG)]
-    seconds = read.attempt("latency.hlog", lambda path: _seconds(intervals, start_epoch_s, path), [])
+    seconds = read.attempt("latency.hlog", lambda text, name: _seconds(text, start_epoch_s, name), [])
     measured_s = window[1] if result is None or result.measured_s is None else result.measured_s
     process = read.attempt("process.csv", process_series.read, None)
     shares = {} if process is None else evidence.shares(process, measured_s)
@@ -82,13 +80,15 @@ def _window(facts: dict) -> tuple[float, float]:
     return (jfr.epoch_s(start) if start else math.nan), max(0.0, facts["duration_s"] - facts["warm_up_s"])
 
 
-def _seconds(intervals: list[interval_log.Interval], start_epoch_s: float, path) -> list[_Second]:
+def _seconds(log: str, start_epoch_s: float, file: str) -> list[_Second]:
     seconds = []
-    for interval in intervals:
+    for interval in interval_log.read(log, file):
+        if interval.tag.startswith(WARM_UP_TAG):
+            continue
         try:
             histogram = hdr.decode(interval.histogram)
         except ValueError as reason:
-            raise FormatError(str(path), interval.line, str(reason)) from None
+            raise FormatError(file, interval.line, str(reason)) from None
         seconds.append(_Second(round(interval.start_epoch_s - start_epoch_s), interval.tag or "response", interval.histogram, histogram))
     return seconds
 

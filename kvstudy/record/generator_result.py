@@ -8,7 +8,6 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from kvstudy.errors import FormatError
 from kvstudy.record import hdr, wrk2_text
@@ -85,12 +84,12 @@ def _printed(result: wrk2_text.Wrk2Text, distribution: wrk2_text.Distribution) -
                    missing if max_us is None else max_us, printed_us=printed)
 
 
-def read_json(path: Path) -> GeneratorResult:
-    """From loadgen's ``--json`` file. FormatError names the key that is missing or wrong."""
+def read_json(text: str, file: str) -> GeneratorResult:
+    """From the content of loadgen's ``--json`` file. FormatError names the key that is missing or wrong."""
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
+        facts = json.loads(text)
     except json.JSONDecodeError as error:
-        raise FormatError(str(path), error.lineno, f"not JSON: {error.msg}") from None
+        raise FormatError(file, error.lineno, f"not JSON: {error.msg}") from None
     try:
         counts, verdict = facts["counts"], facts["verdict"]
         return GeneratorResult(
@@ -108,9 +107,9 @@ def read_json(path: Path) -> GeneratorResult:
             saturated_reason=verdict.get("reason") or "",
         )
     except KeyError as missing:
-        raise FormatError(str(path), None, f"key is missing: {missing.args[0]}") from None
+        raise FormatError(file, None, f"key is missing: {missing.args[0]}") from None
     except (TypeError, ValueError) as reason:
-        raise FormatError(str(path), None, f"not what loadgen writes: {reason}") from None
+        raise FormatError(file, None, f"not what loadgen writes: {reason}") from None
 
 
 def _recorded(facts: dict | None, key: str) -> Latency | None:

@@ -10,7 +10,6 @@ stay text here: whoever needs one decodes it (kvstudy.record.hdr).
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 from kvstudy.errors import FormatError
 
@@ -31,26 +30,28 @@ class Interval:
     line: int
 
 
-def read(path: Path) -> list[Interval]:
-    """Every interval in the order of the file. FormatError with the line for anything that is none of the three kinds of line."""
+def read(text: str, file: str) -> list[Interval]:
+    """Every interval in the order of the text; ``file``: its name, for errors.
+
+    FormatError with the line for anything that is none of the three kinds of line.
+    """
     start_s = base_s = None
     intervals: list[Interval] = []
-    with path.open(encoding="utf-8", errors="replace") as lines:
-        for number, line in enumerate(lines, start=1):
-            if line.startswith("#"):
-                found = _COMMENT_TIME.match(line)
-                if found and found[1] == "StartTime":
-                    start_s = float(found[2])
-                elif found:
-                    base_s = float(found[2])
-                continue
-            if line.startswith(_LEGEND) or not line.strip():
-                continue
-            found = _INTERVAL.fullmatch(line.rstrip("\n"))
-            if found is None or not line.endswith("\n"):
-                raise FormatError(str(path), number, f"not an interval of a histogram log, or cut: {line[:60].rstrip()!r}")
-            stamp_s = float(found[2])
-            if base_s is None:
-                base_s = start_s if start_s is not None and stamp_s < start_s - _YEAR_S else 0.0
-            intervals.append(Interval(found[1] or "", stamp_s + base_s, float(found[3]), found[5], number))
+    for number, line in enumerate(text.splitlines(keepends=True), start=1):
+        if line.startswith("#"):
+            found = _COMMENT_TIME.match(line)
+            if found and found[1] == "StartTime":
+                start_s = float(found[2])
+            elif found:
+                base_s = float(found[2])
+            continue
+        if line.startswith(_LEGEND) or not line.strip():
+            continue
+        found = _INTERVAL.fullmatch(line.rstrip("\r\n"))
+        if found is None or not line.endswith("\n"):
+            raise FormatError(file, number, f"not an interval of a histogram log, or cut: {line[:60].rstrip()!r}")
+        stamp_s = float(found[2])
+        if base_s is None:
+            base_s = start_s if start_s is not None and stamp_s < start_s - _YEAR_S else 0.0
+        intervals.append(Interval(found[1] or "", stamp_s + base_s, float(found[3]), found[5], number))
     return intervals

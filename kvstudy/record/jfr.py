@@ -7,7 +7,6 @@
 import json
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 from kvstudy.errors import FormatError
 
@@ -24,27 +23,27 @@ class Event:
     attributes: dict
 
 
-def read(path: Path) -> list[Event]:
-    """Every event, by start time. FormatError names the entry that is not an event."""
+def read(text: str, file: str) -> list[Event]:
+    """Every event, by start time; ``file``: the text's name, for errors. FormatError names the entry that is not an event."""
     try:
-        groups = json.loads(path.read_text(encoding="utf-8"))
+        groups = json.loads(text)
     except json.JSONDecodeError as error:
-        raise FormatError(str(path), error.lineno, f"not JSON: {error.msg}") from None
+        raise FormatError(file, error.lineno, f"not JSON: {error.msg}") from None
     if not isinstance(groups, dict) or (unknown := set(groups) - set(GROUPS)):
         what = "not an object" if not isinstance(groups, dict) else f"unknown groups: {', '.join(sorted(unknown))}"
-        raise FormatError(str(path), None, f"{what}, expected={', '.join(GROUPS)}")
-    events = [_event(path, group, at, entry) for group in GROUPS for at, entry in enumerate(groups.get(group, []))]
+        raise FormatError(file, None, f"{what}, expected={', '.join(GROUPS)}")
+    events = [_event(file, group, at, entry) for group in GROUPS for at, entry in enumerate(groups.get(group, []))]
     return sorted(events, key=lambda event: (event.start_epoch_s, event.kind, event.duration_ms))
 
 
-def _event(path: Path, group: str, at: int, entry: dict) -> Event:
+def _event(file: str, group: str, at: int, entry: dict) -> Event:
     try:
         duration_ms = float(entry["duration_ms"])
         if not duration_ms >= 0:
             raise ValueError(f"duration_ms={duration_ms}")
         return Event(str(entry["kind"]), epoch_s(entry["start_utc"]), duration_ms, dict(entry.get("attributes") or {}))
     except (KeyError, TypeError, ValueError) as reason:
-        raise FormatError(str(path), None, f"not an event: {group}[{at}]: {type(reason).__name__} {reason}") from None
+        raise FormatError(file, None, f"not an event: {group}[{at}]: {type(reason).__name__} {reason}") from None
 
 
 def epoch_s(utc: str) -> float:

@@ -1,22 +1,23 @@
 """process.csv and store.csv: one row per second of the run, from the start of the measured window (negative in the warm-up)."""
 
-from pathlib import Path
-
 import numpy as np
 
 from kvstudy.errors import FormatError
 
 
-def read(path: Path) -> dict[str, np.ndarray]:
-    """Column name → float64 array, one element per row; an empty cell is NaN. FormatError with the line for anything else."""
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+def read(text: str, file: str) -> dict[str, np.ndarray]:
+    """Column name → float64 array, one element per row; an empty cell is NaN. ``file``: the text's name, for errors.
+
+    FormatError with the line for anything else.
+    """
+    lines = text.splitlines()
     if not lines or "second" not in (names := lines[0].split(",")):
-        raise FormatError(str(path), 1, "the head line must name the columns, second among them")
+        raise FormatError(file, 1, "the head line must name the columns, second among them")
     rows = np.empty((len(lines) - 1, len(names)))
     for number, line in enumerate(lines[1:], start=2):
         cells = line.split(",")
         try:
             rows[number - 2] = [float(cell) if cell else np.nan for cell in cells]
         except ValueError:
-            raise FormatError(str(path), number, f"not {len(names)} numbers: {line[:80]!r}") from None
+            raise FormatError(file, number, f"not {len(names)} numbers: {line[:80]!r}") from None
     return dict(zip(names, rows.T, strict=True))

@@ -4,7 +4,7 @@
     <raw_root>/<experiment>/<run-id>/           sealed: SHA256SUMS names every other file
 
 Sealing, in this order, so that a crash at any point leaves a folder that does not look whole:
-fsync every file → SHA256SUMS.new written and fsynced → renamed to SHA256SUMS → folder fsynced → ``.partial`` dropped from the
+bulky files packed → fsync every file → SHA256SUMS.new written and fsynced → renamed to SHA256SUMS → folder fsynced → ``.partial`` dropped from the
 folder's name → parent fsynced.
 
 Invariants:
@@ -12,12 +12,17 @@ Invariants:
 2. A sealed folder is never written again: its files lose their write permission, and there is no function here that opens one
    for writing.
 3. Every sealed folder holds a run.json with the keys of REQUIRED_FACTS.
+4. Files whose name is_packed() are sealed as ``<name>.gz``, the same bytes for the same content. Nobody else knows: a reader asks for
+   ``latency.hlog`` and gets its text, packed or, as in runs of schema 1, not. A person reads one with ``zcat`` or ``zless``.
 """
 
 import errno
+import gzip
 import hashlib
 import json
 import os
+import shutil
+import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +30,12 @@ from types import TracebackType
 
 from kvstudy.errors import NotSealed, RunFolderError
 
-SCHEMA_VERSION = 1
+# 1: every file as it was written. 2: bulky files packed. Readers take both, and refuse what is newer than they are.
+SCHEMA_VERSION = 2
+PACKED_SUFFIX = ".gz"
+# What grows with the length of a run and shrinks by half or more. run.json, generator.txt and the logs that a person opens first stay.
+_PACKED_NAMES = frozenset({"latency.hlog", "gc.log", "events.json", "store.csv", "process.csv", "generator.json", "profile.jfr"})
+_PACKED_ENDINGS = (".collapsed", ".flamegraph.html", ".heatmap.html")
 SEAL = "SHA256SUMS"
 PARTIAL_SUFFIX = ".partial"
 REQUIRED_FACTS = frozenset({
@@ -60,8 +70,13 @@ class SealedRun:
 
     @cached_property
     def facts(self) -> dict:
-        """run.json."""
-        return self._json("run.json")
+        """run.json. RunFolderError when it is of a schema that this code does not know."""
+        facts = self._json("run.json")
+        version = facts.get("schema_version")
+        if isinstance(version, int) and version > SCHEMA_VERSION:
+            raise RunFolderError(f"run is of a newer kvstudy: run={self.path} schema_version={version} known={SCHEMA_VERSION}",
+                                 "read it with the revision that run.json names, or a newer one")
+        return facts
 
     @cached_property
     def machine(self) -> dict:
@@ -69,17 +84,25 @@ class SealedRun:
         return self._json("machine.json") if self.has("machine.json") else {}
 
     def has(self, name: str) -> bool:
-        return (self.path / name).is_file()
-
-    def file(self, name: str) -> Path:
-        """The path of a file that must be there; RunFolderError when it is not."""
-        path = self.path / name
-        if not path.is_file():
-            raise RunFolderError(f"run has no such file: run={self.path} file={name}")
-        return path
+        """Whether the run holds file ``name``, packed or not."""
+        return self._stored(name) is not None
 
     def text(self, name: str) -> str:
-        return self.file(name).read_text(encoding="utf-8", errors="replace")
+        """The content of a file, unpacked; RunFolderError when it is not there or its packing is damaged."""
+        return self.content(name).decode("utf-8", errors="replace")
+
+    def content(self, name: str) -> bytes:
+        """``text`` for files that are none."""
+        path = self._stored(name)
+        if path is None:
+            raise RunFolderError(f"run has no such file: run={self.path} file={name}")
+        try:
+            return gzip.decompress(path.read_bytes()) if path.name != name else path.read_bytes()
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise RunFolderError(f"{path}: not gzip, or cut: {error}", f"kvstudy verify {self.path}") from error
+
+    def _stored(self, name: str) -> Path | None:
+        return next((path for path in (self.path / name, self.path / (name + PACKED_SUFFIX)) if path.is_file()), None)
 
     def _json(self, name: str) -> dict:
         try:
@@ -148,6 +171,9 @@ class RunWriter:
         return SealedRun(sealed)
 
     def _seal(self) -> Path:
+        for path in _files(self._partial):
+            if is_packed(path.name):
+                _pack(path)
         lines = []
         for path in _files(self._partial):
             with path.open("rb") as file:
@@ -184,6 +210,11 @@ class RunWriter:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         return None
+
+
+def is_packed(name: str) -> bool:
+    """Whether a file of this name is sealed as ``<name>.gz``."""
+    return name in _PACKED_NAMES or name.endswith(_PACKED_ENDINGS)
 
 
 def open_run(path: Path) -> SealedRun:
@@ -244,6 +275,18 @@ def verify_all(*roots: Path) -> list[Problem]:
 def sealed_path(partial: Path) -> Path:
     """``…/<run-id>.partial`` → ``…/<run-id>``."""
     return partial.with_name(partial.name.removesuffix(PARTIAL_SUFFIX))
+
+
+def _pack(path: Path) -> None:
+    """``<name>`` → ``<name>.gz``, without a time or a name inside; on an error the file is as it was."""
+    packed = path.with_name(path.name + PACKED_SUFFIX)
+    try:
+        with path.open("rb") as plain, packed.open("wb") as out, gzip.GzipFile("", "wb", 9, out, mtime=0) as zipped:
+            shutil.copyfileobj(plain, zipped, 1 << 20)
+    except OSError:
+        packed.unlink(missing_ok=True)
+        raise
+    path.unlink()
 
 
 def _files(folder: Path) -> list[Path]:

@@ -7,23 +7,21 @@ differ by them alone could not be compared between runs.
 """
 
 import re
-from pathlib import Path
 
 from kvstudy.errors import FormatError
 
 _HIDDEN_CLASS_ADDRESS = re.compile(r"(\$\$Lambda|\$(?:MH|DMH|LFI|Proxy)|LambdaForm\$\w+)[.+/]0x[0-9a-f]+")
 
 
-def read(path: Path) -> dict[str, int]:
-    """Samples of each stack. Lines of the same stack are added up. FormatError with the line when one is no stack."""
+def read(text: str, file: str) -> dict[str, int]:
+    """Samples of each stack. Lines of the same stack are added up. FormatError with the line when one is no stack; ``file``: its name."""
     stacks: dict[str, int] = {}
-    with path.open(encoding="utf-8", errors="replace") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            stack, _, samples = line.rstrip().rpartition(" ")
-            if not stack or not samples.isdecimal():
-                raise FormatError(str(path), number, f"not a collapsed stack: {line[:80].rstrip()!r}")
-            stack = _HIDDEN_CLASS_ADDRESS.sub(r"\1", stack)
-            stacks[stack] = stacks.get(stack, 0) + int(samples)
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        stack, _, samples = line.rstrip().rpartition(" ")
+        if not stack or not samples.isdecimal():
+            raise FormatError(file, number, f"not a collapsed stack: {line[:80].rstrip()!r}")
+        stack = _HIDDEN_CLASS_ADDRESS.sub(r"\1", stack)
+        stacks[stack] = stacks.get(stack, 0) + int(samples)
     return stacks

@@ -14,7 +14,7 @@ PROFILES = sorted((Path(__file__).parent / "profiles").glob("*.collapsed"))
 
 def shares_percent(path: Path) -> dict[str, float]:
     counted = Counter()
-    for stack, samples in stacks.read(path).items():
+    for stack, samples in stacks.read(path.read_text(), path.name).items():
         counted[frames.subsystem(stack)] += samples
     return {name: 100 * samples / counted.total() for name, samples in counted.items()}
 

@@ -3,6 +3,7 @@
 The study lives in a folder of its own that borrows the built programs, the notebooks and the workloads of this checkout.
 """
 
+import gzip
 import json
 import os
 import re
@@ -83,10 +84,10 @@ def test_every_planned_run_is_completed_and_sealed(study, runs):
 def test_a_run_holds_what_the_design_promises(runs):
     for run in runs:
         names = {path.name for path in run.iterdir()}
-        assert names >= {"run.json", "machine.json", "service.cmd", "service.log", "gc.log", "generator.cmd", "generator.txt",
-                         "generator.json", "latency.hlog", "process.csv", "store.csv", "events.json", "SHA256SUMS"}
+        assert names >= {"run.json", "machine.json", "service.cmd", "service.log", "gc.log.gz", "generator.cmd", "generator.txt",
+                         "generator.json.gz", "latency.hlog.gz", "process.csv.gz", "store.csv.gz", "events.json.gz", "SHA256SUMS"}
         profiled = facts_of(run)["profile"]
-        assert ({"profile.jfr", "cpu.collapsed", "alloc.collapsed"} <= names) == bool(profiled)
+        assert ({"profile.jfr.gz", "cpu.collapsed.gz", "alloc.collapsed.gz"} <= names) == bool(profiled)
 
 
 def test_acknowledged_writes_were_read_back(runs):
@@ -102,7 +103,7 @@ def test_the_tables_agree_with_what_the_generator_wrote(study, runs):
     by_id = table(study, "runs").set_index("run_id")
     percentiles = table(study, "percentiles")
     for run in runs:
-        generator = json.loads((run / "generator.json").read_text())
+        generator = json.loads(gzip.decompress((run / "generator.json.gz").read_bytes()))
         row = by_id.loc[run.name]
         assert row["requests_measured"] == generator["counts"]["measured"]
         assert row["achieved_rate_rps"] == pytest.approx(generator["achieved_rate_rps"])

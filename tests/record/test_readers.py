@@ -16,49 +16,44 @@ def histogram(*values_us: int) -> str:
     return result.encode().decode()
 
 
-def log(tmp_path, *lines: str):
-    path = tmp_path / "latency.hlog"
-    path.write_text("".join(line + "\n" for line in lines))
-    return path
+def read_log(*lines: str):
+    return interval_log.read("".join(line + "\n" for line in lines), "latency.hlog")
 
 
 HEAD = ("#[Histogram log format version 1.3]", "#[StartTime: 1795207345.250 (seconds since epoch), Fri Nov 20 20:42:25 UTC 2026]",
         '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"')
 
 
-def test_an_interval_log_is_read_by_tag_on_the_clock_of_the_epoch(tmp_path):
-    path = log(tmp_path, *HEAD, f"Tag=response,0.000,1.000,7.0,{histogram(5, 7)}", f"Tag=service,1.000,0.500,3.0,{histogram(3)}")
-    first, second = interval_log.read(path)
+def test_an_interval_log_is_read_by_tag_on_the_clock_of_the_epoch():
+    first, second = read_log(*HEAD, f"Tag=response,0.000,1.000,7.0,{histogram(5, 7)}", f"Tag=service,1.000,0.500,3.0,{histogram(3)}")
     assert (first.tag, first.start_epoch_s, first.length_s, first.line) == ("response", 1795207345.25, 1.0, 4)
     assert (second.tag, second.start_epoch_s, second.length_s) == ("service", 1795207346.25, 0.5)
     assert hdr.decode(first.histogram).total == 2
 
 
-def test_time_stamps_of_the_epoch_are_not_shifted(tmp_path):
-    (interval,) = interval_log.read(log(tmp_path, *HEAD, f"1795207347.250,1.000,3.0,{histogram(3)}"))
+def test_time_stamps_of_the_epoch_are_not_shifted():
+    (interval,) = read_log(*HEAD, f"1795207347.250,1.000,3.0,{histogram(3)}")
     assert (interval.tag, interval.start_epoch_s) == ("", 1795207347.25)
 
 
-def test_a_base_time_is_added(tmp_path):
-    path = log(tmp_path, "#[BaseTime: 1795207000.000 (seconds since epoch)]", f"Tag=response,2.000,1.000,3.0,{histogram(3)}")
-    assert interval_log.read(path)[0].start_epoch_s == 1795207002.0
+def test_a_base_time_is_added():
+    (interval,) = read_log("#[BaseTime: 1795207000.000 (seconds since epoch)]", f"Tag=response,2.000,1.000,3.0,{histogram(3)}")
+    assert interval.start_epoch_s == 1795207002.0
 
 
-def test_a_cut_interval_log_names_the_line(tmp_path):
-    path = log(tmp_path, *HEAD, f"Tag=response,0.000,1.000,7.0,{histogram(5, 7)}")
-    path.write_text(path.read_text()[:-20])
+def test_a_cut_interval_log_names_the_line():
+    text = "\n".join([*HEAD, f"Tag=response,0.000,1.000,7.0,{histogram(5, 7)}"])
     with pytest.raises(FormatError, match=r"latency.hlog:4: .*cut"):
-        interval_log.read(path)
+        interval_log.read(text[:-20], "latency.hlog")
 
 
-def test_events_are_read_in_the_order_of_time(tmp_path):
-    path = tmp_path / "events.json"
-    path.write_text(json.dumps({
+def test_events_are_read_in_the_order_of_time():
+    text = json.dumps({
         "gc": [{"kind": "gc_pause", "start_utc": "2026-11-20T20:42:26.500Z", "duration_ms": 3.1, "attributes": {"cause": "G1 Evacuation Pause"}}],
         "safepoints": [],
         "store": [{"kind": "flush", "start_utc": "2026-11-20T20:42:25.123456789Z", "duration_ms": 120, "attributes": None}],
-    }))
-    flush, pause = jfr.read(path)
+    })
+    flush, pause = jfr.read(text, "events.json")
     assert (flush.kind, flush.duration_ms, flush.attributes) == ("flush", 120.0, {})
     assert flush.start_epoch_s == pytest.approx(1795207345.123456, abs=1e-5)
     assert pause.attributes["cause"] == "G1 Evacuation Pause"
@@ -75,27 +70,21 @@ def test_events_are_read_in_the_order_of_time(tmp_path):
         ('{"store": [{"kind": "flush", "start_utc": "2026-11-20T20:42:26Z", "duration_ms": -1}]}', "duration_ms=-1"),
     ],
 )
-def test_what_is_not_an_event_is_an_error(tmp_path, content, message):
-    (tmp_path / "events.json").write_text(content)
+def test_what_is_not_an_event_is_an_error(content, message):
     with pytest.raises(FormatError, match=message):
-        jfr.read(tmp_path / "events.json")
+        jfr.read(content, "events.json")
 
 
-def test_collapsed_stacks_are_added_up(tmp_path):
-    path = tmp_path / "cpu.collapsed"
-    path.write_text("a;b with blank;c 10\na 1\na;b with blank;c 5\n\n")
-    assert stacks.read(path) == {"a;b with blank;c": 15, "a": 1}
+def test_collapsed_stacks_are_added_up():
+    assert stacks.read("a;b with blank;c 10\na 1\na;b with blank;c 5\n\n", "cpu.collapsed") == {"a;b with blank;c": 15, "a": 1}
 
 
-def test_stacks_that_differ_by_the_address_of_a_hidden_class_are_the_same(tmp_path):
-    path = tmp_path / "cpu.collapsed"
-    path.write_text("a;kv/C$$Lambda.0x0000000030130c90.run_[j] 2\na;kv/C$$Lambda.0x000000007113a520.run_[j] 3\nb;java/lang/invoke/LambdaForm$MH.0x00000000300a8400.invoke 1\n")
-    assert stacks.read(path) == {"a;kv/C$$Lambda.run_[j]": 5, "b;java/lang/invoke/LambdaForm$MH.invoke": 1}
+def test_stacks_that_differ_by_the_address_of_a_hidden_class_are_the_same():
+    text = ("a;kv/C$$Lambda.0x0000000030130c90.run_[j] 2\na;kv/C$$Lambda.0x000000007113a520.run_[j] 3\nb;java/lang/invoke/LambdaForm$MH.0x00000000300a8400.invoke 1\n")
+    assert stacks.read(text, "cpu.collapsed") == {"a;kv/C$$Lambda.run_[j]": 5, "b;java/lang/invoke/LambdaForm$MH.invoke": 1}
 
 
 @pytest.mark.parametrize("line", ["a;b;c", "a;b -3", "a;b 1.5", " 12", "a;b x"])
-def test_what_is_not_a_stack_is_an_error_at_its_line(tmp_path, line):
-    path = tmp_path / "cpu.collapsed"
-    path.write_text(f"a 1\n{line}\n")
+def test_what_is_not_a_stack_is_an_error_at_its_line(line):
     with pytest.raises(FormatError, match="cpu.collapsed:2: not a collapsed stack"):
-        stacks.read(path)
+        stacks.read(f"a 1\n{line}\n", "cpu.collapsed")

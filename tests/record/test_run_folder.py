@@ -1,6 +1,8 @@
 """The run folder: sealed runs never change, unsealed ones are never read, a full disk never makes a run look whole."""
 
 import errno
+import gzip
+import hashlib
 import os
 import shutil
 import subprocess
@@ -10,17 +12,19 @@ import pytest
 
 from kvstudy.errors import NotSealed, RunFolderError
 from kvstudy.record import run_folder
-from kvstudy.record.run_folder import REQUIRED_FACTS, RunWriter, open_run, partial_runs, sealed_runs, verify, verify_all
+from kvstudy.record.run_folder import REQUIRED_FACTS, SCHEMA_VERSION, RunWriter, open_run, partial_runs, sealed_runs, verify, verify_all
 
 
 def facts(run_id: str) -> dict:
     return dict.fromkeys(sorted(REQUIRED_FACTS)) | {"schema_version": 1, "run_id": run_id, "outcome": "completed"}
 
 
-def sealed_run(root: Path, run_id: str = "run-1"):
+def sealed_run(root: Path, run_id: str = "run-1", more: dict[str, str] | None = None):
     with RunWriter.create(root, "experiment", run_id) as folder:
         folder.write_json("run.json", facts(run_id))
         folder.write_text("generator.txt", "Requests/sec: 2000.00\n")
+        for name, text in (more or {}).items():
+            folder.write_text(name, text)
         return folder.seal()
 
 
@@ -78,6 +82,47 @@ def test_run_of_the_same_id_is_not_written_over(tmp_path):
         RunWriter.create(tmp_path, "experiment", "run-1")
 
 
+def test_bulky_files_are_sealed_packed_and_read_as_if_they_were_not(tmp_path):
+    log = "Tag=response,0.000,1.000,7.0,HIST\n" * 500
+    run = sealed_run(tmp_path, more={"latency.hlog": log, "cpu.collapsed": "a;b 1\n", "profile.jfr": "FLR"})
+    assert {path.name for path in run.path.iterdir()} == {"SHA256SUMS", "run.json", "generator.txt", "latency.hlog.gz", "cpu.collapsed.gz", "profile.jfr.gz"}
+    assert (run.has("latency.hlog"), run.has("gc.log")) == (True, False)
+    assert (run.text("latency.hlog"), run.text("cpu.collapsed"), run.content("profile.jfr")) == (log, "a;b 1\n", b"FLR")
+    assert verify(run.path) == []
+    unpacked = subprocess.run(["zcat", run.path / "latency.hlog.gz"], capture_output=True, text=True, check=True).stdout
+    assert unpacked == log
+
+
+def test_the_same_content_is_packed_to_the_same_bytes(tmp_path):
+    digests = {hashlib.sha256((sealed_run(tmp_path / place, more={"gc.log": "pause\n" * 99}).path / "gc.log.gz").read_bytes()).hexdigest()
+               for place in ("here", "there")}
+    assert len(digests) == 1
+
+
+def test_a_run_of_schema_1_is_read_as_it_was_written(tmp_path):
+    run = sealed_run(tmp_path, more={"gc.log": "pause\n"})
+    (run.path / "gc.log").write_bytes(gzip.decompress((run.path / "gc.log.gz").read_bytes()))
+    (run.path / "gc.log.gz").unlink()
+    assert run.has("gc.log") and run.text("gc.log") == "pause\n"
+
+
+def test_a_run_of_a_newer_schema_is_refused(tmp_path):
+    folder = RunWriter.create(tmp_path, "experiment", "run-1")
+    folder.write_json("run.json", facts("run-1") | {"schema_version": SCHEMA_VERSION + 1})
+    with pytest.raises(RunFolderError, match=rf"newer kvstudy: .*schema_version={SCHEMA_VERSION + 1} known={SCHEMA_VERSION}"):
+        folder.seal().facts
+
+
+@pytest.mark.parametrize("damage", [lambda packed: packed[:-12], lambda packed: packed[:40] + b"?" + packed[41:], lambda packed: b"no gzip"])
+def test_damaged_packing_is_one_error_with_the_file(tmp_path, damage):
+    path = sealed_run(tmp_path, more={"gc.log": "".join(f"pause {number}\n" for number in range(999))}).path / "gc.log.gz"
+    path.chmod(0o644)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(RunFolderError, match=r"gc\.log\.gz: not gzip, or cut: "):
+        open_run(path.parent).text("gc.log")
+    assert [problem.file for problem in verify(path.parent)] == ["gc.log.gz"]
+
+
 def test_changed_file_is_named(tmp_path):
     run = sealed_run(tmp_path)
     (run.path / "generator.txt").chmod(0o644)
@@ -125,13 +170,15 @@ def test_run_without_whole_run_json_is_not_sealed(tmp_path):
 def test_full_disk_while_sealing_is_one_clear_error_and_no_sealed_run(small_disk):
     folder = RunWriter.create(small_disk, "experiment", "run-1")
     folder.write_json("run.json", facts("run-1"))
+    folder.write_text("gc.log", "pause\n" * 999)
     _fill_up(small_disk / "ballast")
     with pytest.raises(RunFolderError, match="disk full: could not seal the run"):
         folder.seal()
     assert sealed_runs(small_disk) == []
     assert not list(small_disk.rglob("SHA256SUMS*"))
     (small_disk / "ballast").unlink()
-    assert verify(folder.seal().path) == []
+    run = folder.seal()
+    assert verify(run.path) == [] and run.text("gc.log") == "pause\n" * 999
 
 
 def test_full_disk_while_writing_is_one_clear_error(small_disk):
