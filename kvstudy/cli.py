@@ -121,14 +121,14 @@ def tables() -> None:
 
 
 @commands.command()
-@click.option("--offline/--online", default=True, help="Pages that need no network (default), or scripts from the network.")
+@click.option("--offline", is_flag=True, expose_value=False, help="Pages that need no network: there are no others, so this changes nothing.")
 @click.option("--out", type=click.Path(path_type=Path), help="Where to (default: figures/study).")
-def report(offline: bool, out: Path | None) -> None:
+def report(out: Path | None) -> None:
     """Execute the notebooks on the runs that are there and write the HTML study."""
     from kvstudy.present.report import export
     root = project_root()
     out = out or root / "figures" / "study"
-    export(root, out, offline=offline)
+    export(root, out)
     click.echo(f"study: {(out / 'index.html').resolve().as_uri()}")
 
 

@@ -6,6 +6,7 @@ the one asked for.
 """
 
 import difflib
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,7 +19,9 @@ from kvstudy.plan.objective import Search
 from kvstudy.plan.refusal import Impossible, Source, read_yaml, refusal, refuse, unknown_key
 from kvstudy.units import parse_duration_s
 
+# Profiles that every experiment here has; a file may have more, of any name that is not nearly one of these.
 PROFILE_NAMES = ("quick", "full", "smoke", "reference")
+_PROFILE_NAME = re.compile(r"[a-z][a-z0-9-]*")
 NOT_OVERRIDABLE = frozenset({"name", "question", "expectation", "profiles"})
 Method = Literal["PUT", "GET", "MIXED", "DELETE"]
 ProfilerEvent = Literal["cpu", "alloc", "lock", "wall"]
@@ -39,6 +42,7 @@ class ProfiledRuns(Part):
     connections: Annotated[list[Positive], OneOrMore] | None = None
     rate: Annotated[list[RateRps], OneOrMore] | None = None
     repeats: Positive = 1
+    interleave: bool = False  # among the latency runs, to be compared with them; else after all of them
 
 
 class Pause(Part):
@@ -46,6 +50,14 @@ class Pause(Part):
 
     at: DurationS
     length: DurationS
+
+
+def _check_profile_name(name: Any, source: Source) -> None:
+    """Any name will do, but for what is a usual name mistyped: nobody would ever ask for it."""
+    if not isinstance(name, str) or not _PROFILE_NAME.fullmatch(name):
+        raise refuse(("profiles", name), f"a profile's name is a word in lower case: {name!r}", source)
+    if name not in PROFILE_NAMES and difflib.get_close_matches(name, PROFILE_NAMES, n=1, cutoff=0.75):
+        raise unknown_key(("profiles", name), PROFILE_NAMES, source)
 
 
 def _threads(value: Any) -> Any:
@@ -125,10 +137,9 @@ class Experiment(Part):
         if "profile_name" in values:
             raise unknown_key(("profile_name",), cls.keys(), source)
         if not isinstance(profiles, dict):
-            raise refuse(("profiles",), "must map quick, full and smoke to the keys that they override", source)
+            raise refuse(("profiles",), "must map names, as quick, full and smoke, to the keys that they override", source)
         for name, overrides in profiles.items():
-            if name not in PROFILE_NAMES:
-                raise unknown_key(("profiles", name), PROFILE_NAMES, source)
+            _check_profile_name(name, source)
             if not isinstance(overrides, dict):
                 raise refuse(("profiles", name), "must be a mapping of keys to values", source)
             for key in overrides:
@@ -141,7 +152,7 @@ class Experiment(Part):
             hint = f"did you mean {near[0]}?" if near else f"profiles of this file: {', '.join(profiles) or 'none'}"
             raise ExperimentError(f"{source.name}: no such profile: {profile_name}", hint)
         whole = None
-        for name in profiles or (None,):
+        for name in [*profiles] + ([None] if profile_name is None else []):
             overrides = profiles.get(name, {})
             source.restored()
             for key in overrides:

@@ -1,10 +1,12 @@
 """From an experiment to the runs that answer it, in the order in which they will be run.
 
 Order: one block per repeat; inside a block every configuration once, shuffled by the experiment's seed. A slow quarter of an hour
-of the machine then hits all variants, not one. Profiled runs come last, apart from the latency runs.
+of the machine then hits all variants, not one. Profiled runs come last, apart from the latency runs; where the profiling itself is the
+question (``profile: {interleave: true}``), they are shuffled into the blocks.
 """
 
 import hashlib
+import itertools
 import json
 import math
 import random
@@ -157,19 +159,21 @@ def lines_of(plan: Plan) -> list[PlannedRun]:
 
 def plan(experiment: Experiment) -> Plan:
     """All runs of an experiment with fixed rates, in their order. A search chooses its rates itself: see plan/search.py."""
-    configurations = configurations_of(experiment)
+    configurations, profile = configurations_of(experiment), experiment.profile
+    plain = _blocks(experiment, configurations, experiment.repeats)
+    profiled = _blocks(experiment, [one for one in configurations if _is_profiled(one, experiment)], profile.repeats, profile.events) if profile else []
+    blocks = plain + profiled
+    if profile and profile.interleave:
+        blocks = [one + other for one, other in itertools.zip_longest(plain, profiled, fillvalue=[])]
     order = random.Random(experiment.seed)
-    runs = []
-    for repeat in range(1, experiment.repeats + 1):
-        runs += [PlannedRun(configuration, repeat, experiment.repeats, experiment.seed + repeat - 1)
-                 for configuration in order.sample(configurations, len(configurations))]
-    if experiment.profile:
-        profiled = [configuration for configuration in configurations if _is_profiled(configuration, experiment)]
-        for repeat in range(1, experiment.profile.repeats + 1):
-            runs += [PlannedRun(configuration, repeat, experiment.profile.repeats, experiment.seed + repeat - 1,
-                                profile=tuple(experiment.profile.events))
-                     for configuration in order.sample(profiled, len(profiled))]
+    runs = [run for block in blocks for run in order.sample(block, len(block))]
     return Plan(experiment, [replace(run, plan_index=index, plan_size=len(runs)) for index, run in enumerate(runs)])
+
+
+def _blocks(experiment: Experiment, configurations: list[Configuration], repeats: int, events: list[str] | None = None) -> list[list[PlannedRun]]:
+    """One block per repeat: every configuration once."""
+    return [[PlannedRun(configuration, repeat, repeats, experiment.seed + repeat - 1, profile=tuple(events) if events else None)
+             for configuration in configurations] for repeat in range(1, repeats + 1)]
 
 
 def configurations_of(experiment: Experiment) -> list[Configuration]:
@@ -218,6 +222,7 @@ def _key_count(script: str, offered_rate_rps: float | None, duration_s: float, f
 
 def _is_profiled(configuration: Configuration, experiment: Experiment) -> bool:
     profile = experiment.profile
+    assert profile is not None
     rate = "closed" if configuration.closed_loop else configuration.offered_rate_rps
     return ((profile.workload is None or configuration.workload in profile.workload)
             and (profile.connections is None or configuration.connections in profile.connections)

@@ -36,13 +36,11 @@ STUDY_BYTES_MAX = 40_000_000
 _ASSETS = Path(__file__).parent / "assets"
 
 
-def export(project_root: Path, out_dir: Path, offline: bool = True, progress: bool = True) -> Path:
+def export(project_root: Path, out_dir: Path, progress: bool = True) -> Path:
     """Writes the study of ``project_root`` to ``out_dir`` and returns its index.html.
 
     KvstudyError when there is no run to show, a notebook fails, or a page outgrows its limit; ``out_dir`` is then as before.
     """
-    if not offline:
-        raise KvstudyError("the study has no online form", "its pages work without a network; leave --online out")
     sources = sorted((project_root / "notebooks").glob("[0-9][0-9]-*.ipynb"))
     if not sources:
         raise KvstudyError(f"no notebook to export: folder={project_root / 'notebooks'}")

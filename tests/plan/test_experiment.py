@@ -135,6 +135,9 @@ def test_every_profile_is_checked_not_only_the_one_asked_for(tmp_path):
 
 @pytest.mark.parametrize(("profiles", "words", "hint"), [
     ({"quik": {}}, "profiles: unknown key: quik", "did you mean quick?"),
+    ({"refrence": {}}, "profiles: unknown key: refrence", "did you mean reference?"),
+    ({"My profile": {}}, "a profile's name is a word in lower case: 'My profile'", None),
+    ({7: {}}, "a profile's name is a word in lower case: 7", None),
     ({"quick": {"repeat": 1}}, "profiles.quick: unknown key: repeat", "did you mean repeats?"),
     ({"quick": {"question": "another?"}}, "profiles.quick: unknown key: question", None),
     ({"quick": 5}, "profiles.quick: must be a mapping", None),
@@ -155,8 +158,15 @@ def test_profile_overrides_and_quick_is_the_default(tmp_path):
     values = WHOLE | {"profiles": {"quick": {"repeats": 1}, "full": {"repeats": 9}}}
     assert load(tmp_path, values).repeats == 1
     assert load(tmp_path, values, profile_name="full").repeats == 9
-    with pytest.raises(ExperimentError, match="no such profile: ful"):
+    with pytest.raises(ExperimentError, match="no such profile: ful") as caught:
         load(tmp_path, values, profile_name="ful")
+    assert caught.value.hint == "did you mean full?"
+
+
+def test_a_profile_may_have_any_name_of_its_own(tmp_path):
+    values = WHOLE | {"profiles": {"overnight": {"repeats": 40}, "reference": {"repeats": 9}}}
+    assert load(tmp_path, values).repeats == 2, "without quick the file as it stands"
+    assert [load(tmp_path, values, profile_name=name).repeats for name in ("overnight", "reference")] == [40, 9]
 
 
 @pytest.mark.parametrize(("text", "words"), [

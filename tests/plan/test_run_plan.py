@@ -60,6 +60,16 @@ def test_only_runs_that_read_are_filled_and_read_all_filled_keys_unless_told_oth
         ("put", False, 100_000), ("unique_get", True, 1000), ("repeated_get", True, 5)}
 
 
+def test_profiled_runs_of_an_experiment_about_profiling_are_shuffled_into_the_blocks():
+    runs = planned(repeats=2, profile={"events": ["cpu"], "repeats": 3, "interleave": True}).runs
+    blocks = [runs[:16], runs[16:32], runs[32:]]
+    for repeat, block in enumerate(blocks, start=1):
+        assert {run.repeat for run in block} == {repeat}
+    kinds = ["".join("p" if run.profile else "l" for run in block) for block in blocks]
+    assert [(kind.count("l"), kind.count("p")) for kind in kinds] == [(8, 8), (8, 8), (0, 8)]
+    assert all("lp" in kind and "pl" in kind for kind in kinds[:2]) and kinds[0] != kinds[1]
+
+
 def test_experiment_that_only_writes_needs_no_fill():
     runs = planned(workload="put", fill=None).runs
     assert {run.configuration.fill for run in runs} == {None}
