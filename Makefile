@@ -72,7 +72,8 @@ html: setup ## write figures/study/index.html from the sealed runs that are ther
 	$(KVSTUDY) report
 
 lab: setup ## JupyterLab on the notebooks
-	$(BIN)/jupyter lab --notebook-dir=. notebooks/00-study.ipynb
+	$(BIN)/jupyter lab --notebook-dir=. --LabApp.news_url=None --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate \
+	  $(if $(filter 0,$(shell id -u)),--allow-root) notebooks/00-study.ipynb
 
 verify: setup ## recompute the checksums of every sealed run
 	$(KVSTUDY) verify data
