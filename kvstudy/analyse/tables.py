@@ -104,7 +104,8 @@ def load(tidy_root: Path) -> Tables:
 
 
 def study_tables(data_root: Path | None = None, experiment: str | None = None, progress: bool = True) -> Tables:
-    """Up-to-date tables of ``experiment`` (None: of all): of the runs under data/raw if there are any, else of data/reference.
+    """Up-to-date tables of ``experiment`` (None: of all): of each experiment the runs under data/raw if there are any, else those of
+    data/reference, so that what somebody measured stands in the place of the same question's reference, and only of that.
 
     ``data_root``: default the project's data folder. ``source`` says which of the two. KvstudyError when neither has a run.
     """
@@ -113,13 +114,25 @@ def study_tables(data_root: Path | None = None, experiment: str | None = None, p
     rebuild(roots, data / "tidy", progress)
     tables = load(data / "tidy")
     tables = tables if experiment is None else tables.select(experiment=experiment)
+    taken: dict[str, str] = {}  # experiment → root
+    chosen: list[str] = []
     for root in roots:
-        own = [run_id for run_id in tables.runs["run_id"] if tables.folders[run_id].is_relative_to(root)]
-        if own:
-            return replace(tables.only(own), source=f"data/{root.name}")
+        mine = tables.runs[[tables.folders[run_id].is_relative_to(root) for run_id in tables.runs["run_id"]]]
+        mine = mine[[taken.setdefault(name, root.name) == root.name for name in mine["experiment"]]]
+        chosen += mine["run_id"].tolist()
+    if chosen:
+        return replace(tables.only(chosen), source=_source(taken))
     what = "any experiment" if experiment is None else experiment
     raise KvstudyError(f"no sealed run of {what} under {data / 'raw'} or {data / 'reference'}",
                        f"measure it: kvstudy run experiments/{experiment or '…'}.yaml")
+
+
+def _source(taken: dict[str, str]) -> str:
+    """ "data/raw", "data/reference", or both with the experiments of the first."""
+    own = [name for name, root in taken.items() if root == "raw"]
+    if len(own) in (0, len(taken)):
+        return f"data/{'raw' if own else 'reference'}"
+    return f"data/raw ({', '.join(own)}) and data/reference"
 
 
 def _unique(roots: list[Path]) -> list[SealedRun]:

@@ -1,7 +1,8 @@
 """What was found, as sentences: each with its number, its interval, the runs it rests on, and the page that shows it.
 
-``told(tables)`` writes them all; a finding whose runs were not measured, or not validly, is left out, never guessed. All numbers are
-computed from the tables on the spot: a study of other runs says other things in the same words.
+``told(tables)`` writes them all. All numbers are computed from the tables on the spot: a study of other runs says other things in the
+same words. No finding rests on an invalid run; where a question was measured and every run of it is invalid, the answer is *cannot
+tell*, with the checks that failed. A question that was not measured has no line.
 """
 
 from collections.abc import Callable
@@ -11,12 +12,17 @@ import numpy as np
 import pandas as pd
 from IPython.display import Markdown
 
+from kvstudy.analyse import rates
 from kvstudy.analyse.configuration import comparisons, configured
 from kvstudy.analyse.statistics import CANNOT_TELL
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import words
 from kvstudy.present.figures.rate import saturation_points
-from kvstudy.present.summary import spread
+from kvstudy.present.spreads import spread
+
+# Experiments about the ruler, not about the service.
+RULER = ("instrument", "generators", "stall", "noise", "profile-cost", "workloads")
+_GROUP = ["experiment", "label", "variant", "workload", "data", "connections", "threads"]
 
 
 @dataclass(frozen=True)
@@ -31,68 +37,97 @@ class Finding:
         return f"- {self.sentence} *({self.runs} runs; [{self.page}]({self.page}.ipynb))*"
 
 
-def told(tables: Tables) -> Markdown:
+Rule = Callable[[Tables], Finding | None]
+
+
+def told(tables: Tables, rules: tuple[Rule, ...] | None = None) -> Markdown:
     """Every finding that the runs support, as a list; a sentence when there is none."""
-    found = [finding for rule in RULES if (finding := rule(tables)) is not None]
-    if not found:
-        return Markdown("No valid run supports a finding yet. Measure with `make reproduce`.")
-    return Markdown("\n".join(finding.line() for finding in found))
+    found = [finding for rule in (RULES if rules is None else rules) if (finding := rule(tables)) is not None]
+    return listed(found, "No valid run supports a finding yet. Measure with `make reproduce`.")
+
+
+def listed(found: list[Finding], otherwise: str) -> Markdown:
+    """``found`` as a list, or the sentence ``otherwise``."""
+    return Markdown("\n".join(finding.line() for finding in found) or otherwise)
+
+
+def of_the_service(tables: Tables) -> Tables:
+    """Without the experiments about the ruler."""
+    return tables.only(tables.runs.loc[~tables.runs["experiment"].isin(RULER), "run_id"])
+
+
+def cannot_tell(title: str, page: str, tables: Tables) -> Finding | None:
+    """The finding of a question whose runs are all invalid; None when nothing was measured."""
+    runs = tables.runs[~tables.runs["profiled"]]
+    if runs.empty:
+        return None
+    failed = tables.validity[(tables.validity["verdict"] == "FAIL") & tables.validity["run_id"].isin(runs["run_id"])]["check"].value_counts()
+    why = words.several([f"{check} ({count})" for check, count in failed.head(3).items()]) if len(failed) else "no run has enough samples"
+    return Finding(f"**{title}:** {CANNOT_TELL}: none of its runs counts; checks failed: {why}.", page, len(runs))
 
 
 def held_rates(tables: Tables) -> pd.DataFrame:
-    """One row per series and number of connections: the highest offered rate that was held, and the one that was not."""
-    runs = configured(tables.runs[~tables.runs["profiled"]])
-    if runs[~runs["closed_loop"]].empty:
-        return pd.DataFrame(columns=["experiment", "label", "variant", "workload", "connections", "threads", "highest_held_rps", "saturation_rps"])
-    return saturation_points(runs, ["experiment", "label", "variant", "workload", "connections", "threads"])
+    """One row per series and number of connections: the highest offered rate that was held, and the one that was not.
+
+    Only of runs that speak about their rate (analyse.rates).
+    """
+    runs = configured(rates.about_rate(tables).runs)
+    if runs.empty:
+        return pd.DataFrame(columns=[*_GROUP, "highest_held_rps", "saturation_rps"])
+    return saturation_points(runs, _GROUP)
 
 
 def _fastest_and_slowest(tables: Tables) -> Finding | None:
     """p99 of each workload at the rate and connections that most workloads share."""
-    points = _at(tables, 99)
+    tables = of_the_service(tables)
+    points = at(tables, 99)
     if points.empty:
-        return None
-    shared = points.groupby(["experiment", "connections", "threads", "offered_rate_rps"])["workload"].nunique()
+        return cannot_tell("p99 response time", "03-percentiles", tables.select(closed_loop=False))
+    place = ["experiment", "connections", "threads", "offered_rate_rps"]
+    shared = points.groupby(place)["workload"].nunique()
     best = shared[shared == shared.max()].index[-1]
-    here = points.set_index(["experiment", "connections", "threads", "offered_rate_rps"]).sort_index().loc[[best]]
+    here = points.set_index(place).sort_index().loc[[best]]
     medians = here.groupby("workload")["latency_us"].median().sort_values()
     parts = [f"{workload} {spread(here.loc[here['workload'] == workload, 'latency_us'], words.latency)}" for workload in medians.index]
-    place = f"{words.rate(best[3])} on {words.value('connections', best[1])}"
-    return Finding(f"**p99 response time at {place}:** {'; '.join(parts)}.", "03-percentiles", len(here))
+    where = f"{words.rate(best[3])} on {words.value('connections', best[1])}"
+    return Finding(f"**p99 response time at {where}:** {'; '.join(parts)}.", "03-percentiles", len(here))
 
 
 def _highest_held(tables: Tables) -> Finding | None:
-    held = held_rates(tables).dropna(subset=["highest_held_rps"])
-    if held.empty:
-        return None
-    best = held.loc[held["highest_held_rps"].idxmax()]
-    lost = held["saturation_rps"].notna().sum()
-    above = "no offered rate saturated it" if np.isnan(best["saturation_rps"]) else f"at {words.rate(best['saturation_rps'])} it did not keep up"
+    """Of the runs at rates that were chosen beforehand; searches have a finding of their own."""
+    tables = of_the_service(tables).only(tables.runs.loc[~tables.runs["experiment"].isin(("report-1", "report-4")), "run_id"])
+    held = held_rates(tables)
+    best = held.dropna(subset=["highest_held_rps"])
+    if best.empty:
+        return cannot_tell("Highest rate held", "04-capacity", tables.select(closed_loop=False))
+    row = best.loc[best["highest_held_rps"].idxmax()]
+    above = "no offered rate saturated it" if np.isnan(row["saturation_rps"]) else f"at {words.rate(row['saturation_rps'])} it did not keep up"
+    variant = f" ({row['variant']})" if row["variant"] else ""
     sentence = (
-        f"**Highest rate held:** {words.rate(best['highest_held_rps'])} by {best['workload']} on {words.value('connections', best['connections'])}; {above}. "
-        f"{lost} of {len(held)} combinations of workload and connections met a rate that they could not hold."
+        f"**Highest rate held:** {words.rate(row['highest_held_rps'])}, among others by {row['workload']}{variant} on {words.value('connections', row['connections'])}; "
+        f"{above}. {held['saturation_rps'].notna().sum()} of {len(held)} combinations of workload, connections and options met a rate that they did not hold."
     )
-    return Finding(sentence, "03-percentiles", int((~tables.runs["profiled"]).sum()))
+    return Finding(sentence, "04-capacity", len(rates.about_rate(tables).runs))
 
 
 def _repeated_against_unique(tables: Tables) -> Finding | None:
-    rows = pd.concat([comparisons(tables, "workload", f"unique_{method}", f"repeated_{method}", (99.0,)) for method in ("put", "get")])
+    rows = pd.concat([comparisons(of_the_service(tables), "workload", f"unique_{method}", f"repeated_{method}", (99.0,)) for method in ("put", "get")])
+    rows = rows[rows["measure"] == "p99"]
     if rows.empty:
         return None
-    words_of = [
-        f"repeated_{row.workload.removeprefix('unique_')} p99 is {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)} that of "
-        f"{row.workload} at {words.rate(row.offered_rate_rps)}, {words.value('connections', row.connections)} ({row.word})"
-        for row in (rows[rows["workload"] == workload].iloc[-1] for workload in rows["workload"].unique())
+    shown = [rows[rows["workload"] == workload].iloc[-1] for workload in rows["workload"].unique()]
+    parts = [
+        f"repeated_{row.workload.removeprefix('unique_')} has {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)} the p99 of "
+        f"{row.workload} at {words.rate(row.offered_rate_rps)} on {words.value('connections', row.connections)} ({row.word})"
+        for row in shown
     ]
-    counted = int(rows[["runs_before", "runs_after"]].sum().sum())
-    return Finding(f"**Repeated against unique keys:** {'; '.join(words_of)}.", "06-before-after", counted)
+    return Finding(f"**Repeated against unique keys:** {'; '.join(parts)}.", "03-percentiles", int(sum(row.runs_before + row.runs_after for row in shown)))
 
 
 def _more_connections(tables: Tables) -> Finding | None:
+    tables = tables.select(experiment="reproduce")
     sizes = sorted(tables.runs.loc[~tables.runs["profiled"], "connections"].unique())
-    if len(sizes) < 2:
-        return None
-    rows = comparisons(tables, "connections", sizes[0], sizes[-1], (99.0,))
+    rows = comparisons(tables, "connections", sizes[0], sizes[-1], (99.0,)) if len(sizes) > 1 else pd.DataFrame({"measure": []})
     rows = rows[rows["measure"] == "p99"]
     if rows.empty:
         return None
@@ -107,32 +142,32 @@ def _more_connections(tables: Tables) -> Finding | None:
 
 
 def _waiting(tables: Tables) -> Finding | None:
-    """Where response time exceeds service time the most, valid or not: that gap is what a closed loop would hide."""
-    response, service = _at(tables, 99, believed=False), _at(tables, 99, "service", believed=False)
+    """Where response time exceeds service time the most, of valid runs: that gap is what a closed loop would hide."""
+    tables = of_the_service(tables)
+    response, service = at(tables, 99), at(tables, 99, "service")
     pairs = response.merge(service[["run_id", "latency_us"]], on="run_id", suffixes=("", "_service"))
     if pairs.empty:
-        return None
+        return cannot_tell("Waiting that service time hides", "03-percentiles", tables.select(closed_loop=False))
     gap = pairs.groupby("configuration").agg(response=("latency_us", "median"), service=("latency_us_service", "median"), runs=("run_id", "size"),
                                               workload=("workload", "first"), rate=("offered_rate_rps", "first"), connections=("connections", "first"))  # fmt: skip
     worst = gap.loc[(gap["response"] / gap["service"]).idxmax()]
     if worst["response"] < 1.1 * worst["service"]:
         return None
     sentence = (
-        f"**Waiting that service time hides:** {worst['workload']} at {words.rate(worst['rate'])} on {words.value('connections', worst['connections'])} has p99 "
-        f"{words.latency(worst['service'])} from the send and {words.latency(worst['response'])} from the intended start, {words.times(worst['response'] / worst['service'])} as much."
+        f"**Waiting that service time hides:** {worst['workload']} at {words.rate(worst['rate'])} on {words.value('connections', worst['connections'])}, a rate that "
+        f"was held, has p99 {words.latency(worst['service'])} from the send and {words.latency(worst['response'])} from the intended start, "
+        f"{words.times(worst['response'] / worst['service'])} as much."
     )
     return Finding(sentence, "03-percentiles", int(worst["runs"]))
 
 
-def _at(tables: Tables, percentile: float, latency_kind: str = "response", believed: bool = True) -> pd.DataFrame:
-    """Open-loop latency runs with their latency at ``percentile``."""
-    chosen = tables.believed() if believed else tables.select(profiled=False)
+def at(tables: Tables, percentile: float, latency_kind: str = "response") -> pd.DataFrame:
+    """Believed runs at a rate with their latency at ``percentile``; one row per run."""
+    chosen = tables.believed()
     points = chosen.percentiles
     points = points[(points["latency_kind"] == latency_kind) & np.isclose(points["percentile"], percentile) & points["latency_us"].notna()]
     runs = configured(chosen.runs)
     return runs[~runs["closed_loop"]].merge(points[["run_id", "latency_us"]], on="run_id")
 
 
-RULES: tuple[Callable[[Tables], Finding | None], ...] = (
-    _fastest_and_slowest, _highest_held, _repeated_against_unique, _more_connections, _waiting,
-)  # fmt: skip
+RULES: tuple[Rule, ...] = (_fastest_and_slowest, _highest_held, _repeated_against_unique, _more_connections, _waiting)

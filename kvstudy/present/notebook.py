@@ -30,6 +30,7 @@ from kvstudy.project import ROOT_VARIABLE, project_root
 DEFAULTS = "# Defaults"
 INJECTED = "# Parameters"
 MAIN = "reproduce"  # the experiment that `make reproduce` measures
+SEARCHES = ("report-1", "report-4")
 ROWS_SHOWN = 40
 EXPORT_VARIABLE = "KVSTUDY_EXPORT"  # set while the HTML study is written: its pages share one copy of the table script
 
@@ -99,13 +100,26 @@ def tables(experiment: str | None = None, label: str | None = None) -> Tables:
 
 
 def all_tables() -> Tables:
-    """Every experiment: the reader's own runs if there are any, else the reference runs."""
+    """Every experiment: of each the reader's own runs if there are any, else the reference runs."""
     return study_tables(progress=False)
 
 
 def closed_loops() -> Tables:
     """Closed-loop latency runs of every experiment that drives the store with loadgen: what scalability is read off."""
     return all_tables().select(closed_loop=True, profiled=False, generator="loadgen")
+
+
+def searched() -> Tables:
+    """Every trial of the searches for a stable rate, on one connection; where none was made, the latency runs of the main experiment."""
+    found = for_latency(all_tables())
+    trials = found.select(experiment=list(SEARCHES))
+    return found.select(experiment=MAIN) if trials.runs.empty else trials
+
+
+def of_reports() -> Tables:
+    """The experiments that ask what the published reports asked."""
+    found = all_tables()
+    return found.only(found.runs.loc[found.runs["experiment"].str.startswith("report-"), "run_id"])
 
 
 def slow_limit_us(found: Tables, percentile: float) -> float:
@@ -152,8 +166,9 @@ def source(found: Tables) -> Markdown:
     named = words.several([f"`{name}`" for name in sorted(runs["experiment"].unique())])
     sentence = f"**{words.count(len(runs))} runs** of {named} from `{found.source}`; {validity}."
     if found.source.endswith("reference"):
+        which = "These" if found.source == "data/reference" else "Those of `data/reference`"
         sentence += (
-            " These are the reference runs that come with the project. To see your own machine's, run `make reproduce` or "
+            f" {which} are the reference runs that come with the project. To see your own machine's, run `make reproduce` or "
             "`kvstudy run experiments/…` and execute this notebook again."
         )
     return Markdown(sentence)

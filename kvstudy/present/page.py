@@ -97,7 +97,7 @@ def _linked(html: str) -> str:
     """Links between notebooks become links between pages."""
     html = re.sub(r'href="(?:\./)?00-study\.ipynb', 'href="index.html', html)
     html = re.sub(r'href="(?:\./)?([0-9]{2}-[a-z-]+)\.ipynb', r'href="\1.html', html)
-    return html.replace('href="../METHODOLOGY.md', 'href="methodology.html')
+    return re.sub(r'href="(?:\.\./)?(METHODOLOGY|LIMITS)\.md', lambda name: f'href="{name[1].lower()}.html', html)
 
 
 def _contents(html: str) -> str:

@@ -2,7 +2,7 @@
 
     figures/study/index.html            00-study: the findings
     figures/study/NN-name.html          one page per notebook; 02-sweep measures and is shown, not executed
-    figures/study/methodology.html      METHODOLOGY.md
+    figures/study/methodology.html      METHODOLOGY.md, and limits.html LIMITS.md
     figures/study/assets/               plotly.min.js, tables.js, study.css, study.js: nothing else is loaded, from anywhere
 
 Everything is written into a hidden folder beside the study and renamed at the end: an interrupted export leaves the old study, or
@@ -30,6 +30,7 @@ from kvstudy.project import ROOT_VARIABLE
 
 MEASURING = "02-sweep"
 FIRST = "00-study"
+DOCUMENTS = ("METHODOLOGY.md", "LIMITS.md")
 KERNELS = 2
 PAGE_BYTES_MAX = 8_000_000
 STUDY_BYTES_MAX = 40_000_000
@@ -53,7 +54,7 @@ def export(project_root: Path, out_dir: Path, progress: bool = True) -> Path:
     partial.mkdir()
     try:
         executed = _all_executed(sources, project_root, progress)
-        _write_pages(partial, executed, project_root / "METHODOLOGY.md")
+        _write_pages(partial, executed, project_root)
         _write_assets(partial / "assets")
         _check_sizes(partial)
         _swap(partial, out_dir)
@@ -97,9 +98,11 @@ def _executed(source: Path, root: Path) -> nbformat.NotebookNode:
         raise KvstudyError(f"{source.name} failed in cell {error.exec_count}: {error.ename}: {error.evalue}", f"see it with: jupyter lab {source}") from None
 
 
-def _write_pages(folder: Path, executed: dict[str, nbformat.NotebookNode], methodology: Path) -> None:
-    if methodology.is_file():
-        executed = executed | {"methodology": new_notebook(cells=[new_markdown_cell(methodology.read_text(encoding="utf-8"))])}
+def _write_pages(folder: Path, executed: dict[str, nbformat.NotebookNode], root: Path) -> None:
+    for text in DOCUMENTS:
+        if (root / text).is_file():
+            stem = text.removesuffix(".md").lower()
+            executed = executed | {stem: new_notebook(cells=[new_markdown_cell((root / text).read_text(encoding="utf-8"))])}
     titles = {stem: _menu_title(stem, notebook) for stem, notebook in executed.items()}
     for stem, notebook in executed.items():
         pages = [Entry(_href(other), title, here=other == stem) for other, title in titles.items()]

@@ -8,12 +8,15 @@ Without a factor the first of these that the runs vary: label (your change), var
 
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
-from kvstudy.analyse.configuration import comparisons
+from kvstudy.analyse.configuration import COMPARISON_COLUMNS, comparisons
+from kvstudy.analyse.statistics import compare
 from kvstudy.analyse.tables import Tables
 from kvstudy.errors import ExperimentError
 from kvstudy.present import notebook, words
+from kvstudy.present.options import SAME_THING
 
 FACTORS = ("label", "variant", "connections", "workload")
 
@@ -59,18 +62,45 @@ def sides_of(experiment: str | None = None, factor: str | None = None, before=No
 
 
 def same_thing_twice(tables: Tables, experiment: str) -> pd.DataFrame:
-    """Comparisons of an experiment that was measured under two labels without a change between: its words should all be *cannot tell*."""
+    """Comparisons of an experiment whose two sides are the same thing: its words should all be *cannot tell*.
+
+    The sides are two variants that differ in spelling only, or two labels.
+    """
     chosen = tables.select(experiment=experiment)
-    labels = list(dict.fromkeys(chosen.runs.sort_values("start_utc")["label"]))
-    return comparisons(chosen, "label", labels[0], labels[-1]) if len(labels) > 1 else comparisons(chosen, "label", "", "none")
+    factor = "variant" if chosen.runs["variant"].nunique() > 1 else "label"
+    names = list(dict.fromkeys(chosen.runs.sort_values("start_utc")[factor]))
+    return comparisons(chosen, factor, names[0], names[-1]) if len(names) > 1 else comparisons(chosen, factor, "", "none")
+
+
+def generators(tables: Tables, experiment: str = "generators") -> pd.DataFrame:
+    """Comparisons of loadgen with wrk in a closed loop."""
+    return comparisons(tables.select(experiment=experiment), "generator", "wrk", "loadgen")
+
+
+def profiled_against_not(tables: Tables, experiment: str = "profile-cost") -> pd.DataFrame:
+    """One row per workload: the achieved rate of a closed loop without and with the profiler, as ``comparisons`` has it."""
+    runs = tables.select(experiment=experiment, closed_loop=True).runs
+    runs = runs[(runs["verdict"] != "FAIL") & (runs["achieved_rate_rps"] > 0)]
+    rows = []
+    for (workload, connections, threads), group in runs.groupby(["workload", "connections", "threads"]):
+        plain, profiled = (group.loc[group["profiled"] == attached, "achieved_rate_rps"] for attached in (False, True))
+        if len(plain) and len(profiled):
+            result = compare(plain, profiled, "higher")
+            rows.append([workload, connections, threads, np.nan, "achieved rate", float(plain.median()), float(profiled.median()), result.ratio,
+                         result.low, result.high, result.word, result.runs_before, result.runs_after])  # fmt: skip
+    return pd.DataFrame(rows, columns=COMPARISON_COLUMNS)
 
 
 def _varied_experiment() -> str | None:
-    """The experiment to show when none is named: one with two labels, else one with two variants, else the main one."""
+    """The experiment to show when none is named: one with two labels, else one with two variants that differ, else the main one."""
     runs = notebook.all_tables().runs
+    runs = runs[runs["experiment"] != SAME_THING]
     for factor in ("label", "variant"):
         varied = runs[~runs["profiled"]].groupby("experiment")[factor].nunique()
         varied = varied[varied > 1]
+        # One whose profiles can be compared too tells more.
+        both = runs[runs["profiled"] & runs["experiment"].isin(varied.index)].groupby("experiment")[factor].nunique()
+        varied = varied if both[both > 1].empty else both[both > 1]
         if len(varied):
             latest = runs[runs["experiment"].isin(varied.index)].groupby("experiment")["start_utc"].max()
             return latest.idxmax()

@@ -7,14 +7,14 @@ import numpy as np
 import pandas as pd
 from IPython.display import Markdown
 
-from kvstudy.analyse import frames, tail
+from kvstudy.analyse import frames, rates, tail
 from kvstudy.analyse import published as published_numbers
 from kvstudy.analyse.configuration import comparisons, configured
 from kvstudy.analyse.published import Published
-from kvstudy.analyse.statistics import MIN_RUNS, median_interval
 from kvstudy.analyse.tables import Tables
-from kvstudy.present import words
+from kvstudy.present import claims, words
 from kvstudy.present.figures.rate import saturation_points
+from kvstudy.present.spreads import spread
 from kvstudy.record.run_folder import open_run
 
 WHO = ["workload", "variant", "label", "connections", "threads", "offered_rate_rps"]
@@ -23,12 +23,12 @@ WHO = ["workload", "variant", "label", "connections", "threads", "offered_rate_r
 def by_configuration(tables: Tables, percentiles: tuple[float, ...] = (50.0, 99.0, 99.9), latency_kind: str = "response") -> pd.DataFrame:
     """One row per configuration, as text: what was asked, achieved rate, latencies as ``median [low, high]`` over valid runs."""
     runs = configured(tables.runs)
-    points = tables.percentiles[tables.percentiles["latency_kind"] == latency_kind]
+    points, speaking = tables.percentiles[tables.percentiles["latency_kind"] == latency_kind], rates.speaking(tables)
     rows = []
     for _, group in runs.sort_values([*WHO, "repeat"]).groupby("configuration", sort=False):
         first, valid = group.iloc[0], group[group["verdict"] != "FAIL"]
         row = {words.factor(name): first[name] if name in ("connections", "threads") else words.value(name, first[name]) for name in WHO}
-        row["achieved rate"] = spread(group["achieved_rate_rps"], words.rate)
+        row["achieved rate"] = spread(group.loc[group["run_id"].isin(speaking), "achieved_rate_rps"], words.rate)
         for percentile in percentiles:
             mine = points[points["run_id"].isin(valid["run_id"]) & np.isclose(points["percentile"], percentile)]
             row[words.percentile(percentile)] = spread(mine["latency_us"], words.latency)
@@ -76,19 +76,6 @@ def provenance(tables: Tables) -> pd.DataFrame:
     return pd.DataFrame({"fact": facts.keys(), "value": facts.values()})
 
 
-def spread(values: pd.Series, told) -> str:
-    """``median [low, high]`` over runs with the 95 % bootstrap interval; under MIN_RUNS ``median (least … most)``; one run: its value."""
-    known = values.dropna()
-    if known.empty:
-        return words.MISSING
-    interval = median_interval(known)
-    if interval.runs == 1 or known.min() == known.max():
-        return told(interval.estimate)
-    if interval.runs < MIN_RUNS:
-        return f"{told(interval.estimate)} ({told(known.min())} … {told(known.max())})"
-    return f"{told(interval.estimate)} [{told(interval.low)}, {told(interval.high)}]"
-
-
 def _machines(tables: Tables) -> list[str]:
     """CPU, cores and kernel of every machine that runs were measured on, as machine.json tells them."""
     found = set()
@@ -106,8 +93,8 @@ def _without_idle_columns(frame: pd.DataFrame, names: tuple[str, ...] = ("varian
 
 
 def held(tables: Tables) -> pd.DataFrame:
-    """One row per workload and connections: highest offered rate held, lowest not held, by the rule of figures.rate."""
-    runs = configured(tables.runs[~tables.runs["profiled"] & ~tables.runs["closed_loop"]])
+    """One row per workload and connections: highest offered rate held, lowest not held, of runs that speak about their rate (analyse.rates)."""
+    runs = configured(rates.about_rate(tables).runs)
     if runs.empty:
         return pd.DataFrame(columns=["workload", "connections", "highest rate held", "saturated at"])
     points = saturation_points(runs, ["experiment", "workload", "variant", "label", "connections", "threads"])
@@ -158,6 +145,21 @@ def compared(rows: pd.DataFrame) -> pd.DataFrame:
     return frame if len(frame) else pd.DataFrame({"word": [], "workload": [], "measure": [], "ratio": []})
 
 
+def options(rows: pd.DataFrame) -> pd.DataFrame:
+    """``options.compared_options`` as text: one row per experiment, value and measure."""
+    frame = pd.DataFrame(
+        [
+            {
+                "word": row.word, "experiment": row.experiment, "default": row.before_name, "instead": row.after_name, "workload": row.workload,
+                "connections": row.connections, "offered rate": words.value("offered_rate_rps", row.offered_rate_rps), "measure": row.measure,
+                "ratio": words.times(row.ratio) + words.interval(row.low, row.high, words.times), "runs": f"{row.runs_before} and {row.runs_after}",
+            }
+            for row in rows.itertuples()
+        ]
+    )  # fmt: skip
+    return frame if len(frame) else pd.DataFrame({"word": [], "experiment": [], "measure": [], "ratio": []})
+
+
 def searches(tables: Tables) -> pd.DataFrame:
     """One row per trial of every search for a stable rate: its rate, purpose, latency and verdict, in the order of the trials."""
     rows = []
@@ -195,14 +197,25 @@ def profile_shares(published: Published, tables: Tables) -> pd.DataFrame:
     """One row per share that a report read off a profile, and the same subsystem's share in our profiled runs of its experiment."""
     rows = []
     for share in published.profile_shares.itertuples():
-        ours = tables.select(experiment=f"report-{share.report}", method=share.method, profiled=True)
-        if ours.runs["offered_rate_rps"].nunique() > 1:
+        # Report 1's search is not profiled: report 2 asks the same of the same service at the rates around it.
+        ours = tables.select(experiment="report-2" if share.report == 1 else f"report-{share.report}", method=share.method, profiled=True)
+        if share.offered_rate_rps in set(ours.runs["offered_rate_rps"]):
             ours = ours.select(offered_rate_rps=float(share.offered_rate_rps))
+        handler = "handler=selector" if share.stage == "synchronous" else "handler=workers"
+        if handler in set(ours.runs["variant"]):
+            ours = ours.select(variant=handler)
         mine = frames.shares(ours.stacks)
         mine = mine[(mine["event"] == share.event) & (mine["subsystem"] == share.subsystem)]
-        rows.append({"report": share.report, "method": share.method, "rate": words.rate(share.offered_rate_rps), "event": share.event, "part": share.part,
-                     "subsystem": share.subsystem, "published": f"{share.share_percent:g} %", "measured": spread(mine["share"], words.share)})  # fmt: skip
+        verdict = claims.share_verdict(share.share_percent, 100 * _whole(ours, share.event, mine))
+        rows.append({"verdict": verdict, "report": share.report, "method": share.method, "rate": words.rate(share.offered_rate_rps), "event": share.event, "part": share.part,
+                     "subsystem": share.subsystem, "published": f"{share.share_percent:g} %", "measured": spread(_whole(ours, share.event, mine), words.share)})  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def _whole(ours: Tables, event: str, mine: pd.DataFrame) -> pd.Series:
+    """The share in every run that has a profile of ``event``: 0 where the subsystem has no sample."""
+    profiled = ours.stacks.loc[ours.stacks["event"] == event, "run_id"].unique()
+    return mine.set_index("run_id")["share"].reindex(profiled, fill_value=0.0)
 
 
 def causes(found: pd.DataFrame) -> pd.DataFrame:

@@ -26,7 +26,7 @@ thread_start;G1ParTask::work;G1EvacuateFollowers 80
 def project(tmp_path_factory) -> Path:
     """A project folder with the notebooks of this checkout and sealed runs that never happened."""
     root = tmp_path_factory.mktemp("project")
-    for borrowed in ("notebooks", "experiments", "METHODOLOGY.md"):
+    for borrowed in ("notebooks", "experiments", "METHODOLOGY.md", "LIMITS.md"):
         (root / borrowed).symlink_to(CHECKOUT / borrowed)
     (root / "data").mkdir()
     (root / "data" / "published").symlink_to(CHECKOUT / "data" / "published")

@@ -40,8 +40,8 @@ def pages(study: Path) -> list[Path]:
     return found
 
 
-def test_there_is_a_page_for_every_notebook_and_the_methodology(study, project):
-    stems = {path.stem for path in (project / "notebooks").glob("[0-9]*.ipynb")} - {"00-study"} | {"index", "methodology"}
+def test_there_is_a_page_for_every_notebook_the_methodology_and_the_limits(study, project):
+    stems = {path.stem for path in (project / "notebooks").glob("[0-9]*.ipynb")} - {"00-study"} | {"index", "methodology", "limits"}
     assert {page.stem for page in pages(study)} == stems
 
 

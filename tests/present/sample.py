@@ -70,7 +70,7 @@ def _run(parts, random, label, workload, connections, rate, repeat, index, capac
         {"run_id": run_id, "kind": "safepoint", "start_s": 1.1, "duration_ms": 0.4, "attributes": "{}"},
     ]
     parts["validity"] += [
-        {"run_id": run_id, "check": "rate held", "verdict": "PASS" if held else "FAIL", "observed": f"{100 * achieved / rate:.1f} %", "required": "≥ 99 %"},
+        {"run_id": run_id, "check": "rate_held", "verdict": "PASS" if held else "FAIL", "observed": f"{100 * achieved / rate:.1f} %", "required": "≥ 99 %"},
         {"run_id": run_id, "check": "samples", "verdict": "PASS", "observed": str(count), "required": "≥ 1000"},
     ]
     parts["runs"].append(_row(run_id, label, workload, connections, rate, achieved, repeat, index, seconds, held, False))

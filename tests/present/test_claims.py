@@ -38,7 +38,7 @@ def test_every_claim_has_a_verdict_and_every_rule_a_claim(reports):
 
 
 def test_a_mistake_stays_a_mistake_whatever_we_measure(reports):
-    ours = runs_of("report-3", "put", 20000, "handler=selector")
+    ours = runs_of("report-3", "put", 20000, "handler=workers")
     judged = claims.judge(reports, ours).set_index("claim")
     assert judged.loc["r3-put-20000-held", "verdict"] == claims.MISTAKEN
     assert judged.loc["r3-put-20000-held", "measured"] == pytest.approx(20040)
@@ -74,10 +74,37 @@ def test_a_ratio_needs_runs_enough_to_tell(reports):
         assert verdict(reports, _joined(*sides), "r5-repeated-get-c4") == expected
 
 
+def test_an_interval_that_covers_the_limit_decides_nothing(reports):
+    near = runs_of("report-2", "put", 20000, mean_us=2e6)
+    spread = near.runs.assign(response_mean_us=[1.2e6, 1.9e6, 2e6, 2.4e6, 3e6])
+    assert verdict(reports, replace(near, runs=spread), "r2-put-20000-mean") == "cannot tell"
+
+
+def test_a_run_that_another_program_disturbed_says_nothing_about_a_rate(reports):
+    disturbed = runs_of("report-2", "put", 20000, achieved=0.9)
+    checks = pd.DataFrame({"run_id": disturbed.runs["run_id"], "check": "no_foreign_load", "verdict": "FAIL", "observed": "40 %", "required": "5 %"})
+    failed = replace(disturbed, runs=disturbed.runs.assign(verdict="FAIL"), validity=pd.concat([disturbed.validity, checks]))
+    assert verdict(reports, failed, "r2-put-20000-not-held") == claims.NOT_MEASURED
+
+
+def test_a_trial_is_answered_by_what_our_search_confirmed_and_refused(reports):
+    good, bad = runs_of("report-1", "put", 11000, repeats=3), runs_of("report-1", "put", 14000, mean_us=5000.0, repeats=2)
+    both = replace(good, runs=pd.concat([good.runs, bad.runs.assign(run_id=["bad1", "bad2"])], ignore_index=True))
+    trials = claims.trials(reports, both).set_index(["method", "rate"])
+    told = {rate.replace("\u202f", ""): row["verdict"] for (method, rate), row in trials.iterrows() if method == "PUT"}
+    assert told == {"20000 r/s": "reproduced", "10000 r/s": "reproduced", "15000 r/s": "reproduced", "12500 r/s": "cannot tell", "11250 r/s": "cannot tell"}
+
+
+@pytest.mark.parametrize(("published", "measured", "expected"), [
+    (10, [12, 19], "reproduced"), (0.5, [4, 5], "reproduced"), (90, [10, 12], "not reproduced"), (10, [12, 40], "cannot tell"), (10, [], "not measured")])
+def test_a_share_is_judged_by_factor_or_distance_in_every_profiled_run(published, measured, expected):
+    assert claims.share_verdict(published, pd.Series(measured, dtype=float)) == expected
+
+
 def test_claims_and_distributions_are_drawn(reports):
-    ours = runs_of("report-3", "put", 20000, "handler=selector")
+    ours = runs_of("report-3", "put", 20000, "handler=workers")
     figure = claims_measured(claims.judge(reports, ours))
-    assert "36 claims" in figure.layout.meta["finding"] and "mistaken" in {trace.name for trace in figure.data}
+    assert f"{len(reports.claims)} claims" in figure.layout.meta["finding"] and "mistaken" in {trace.name for trace in figure.data}
     spectra = published_spectra(reports, ours, 3)
     assert {"published", "measured"} <= {trace.name for trace in spectra.data}
     assert "no valid run of ours" in published_spectra(reports, empty_tables(), 1).layout.meta["finding"]

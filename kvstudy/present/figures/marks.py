@@ -3,6 +3,7 @@
 import pandas as pd
 import plotly.graph_objects as go
 
+from kvstudy.analyse import rates
 from kvstudy.analyse.configuration import configured
 from kvstudy.present import theme, words
 
@@ -10,7 +11,7 @@ INVALID_NAME = "invalid run (point at it for the reason)"
 
 
 def marked_runs(tables) -> pd.DataFrame:
-    """``tables.runs`` with ``configuration`` (equal for repeats), ``valid`` (bool: the verdict is not FAIL), ``why`` (checks not passed, "" when none) and ``what`` (a few words) and ``hover`` (HTML)."""
+    """``tables.runs`` with ``configuration`` (equal for repeats), ``valid`` (bool: the verdict is not FAIL), ``speaks`` (bool: says whether its rate was held, analyse.rates), ``why`` (checks not passed, "" when none) and ``what`` (a few words) and ``hover`` (HTML)."""
     runs = configured(tables.runs)
     worse = tables.validity[tables.validity["verdict"] != "PASS"]
     reasons = {
@@ -18,6 +19,7 @@ def marked_runs(tables) -> pd.DataFrame:
         for run_id, rows in worse.groupby("run_id")
     }
     runs["valid"] = runs["verdict"] != "FAIL"
+    runs["speaks"] = runs["run_id"].isin(rates.speaking(tables))
     runs["why"] = [reasons.get(run_id, "") for run_id in runs["run_id"]]
     runs["what"] = [f"{run.workload}, {words.value('connections', run.connections)}" for run in runs.itertuples()]
     runs["hover"] = [_hover(run) for run in runs.itertuples()]

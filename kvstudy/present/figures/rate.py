@@ -85,7 +85,7 @@ def _draw(rows: pd.DataFrame, colour_by: str, panel_by: str | None) -> tuple[go.
     palette = theme.colours(colour_by, rows["colour"])
     panels = sorted(rows["panel"].unique())
     figure = panel_grid([words.value(panel_by or "", panel) for panel in panels], "offered rate, requests/s", "")
-    saturation = saturation_points(rows, ["panel", "colour"])
+    saturation = saturation_points(rows[rows["speaks"]], ["panel", "colour"])
     for index, panel in enumerate(panels):
         place = cell(index, len(panels))
         for colour, hue in palette.items():

@@ -8,6 +8,8 @@ from kvstudy.present import theme, words
 from kvstudy.present.figures.panels import nothing, titled
 
 ROW_PX = 24
+NAME_LETTERS = 58
+_MEASURE_COLOURS = {"p50": theme.BLUE, "p99": theme.VERMILION, "p99.9": theme.PURPLE, "achieved rate": theme.GREEN}
 _SYMBOLS = {FASTER: "triangle-left", SLOWER: "triangle-right", CANNOT_TELL: "circle"}
 
 
@@ -41,6 +43,48 @@ def ratios(compared: pd.DataFrame, before: str, after: str) -> go.Figure:
     few = "" if compared[["runs_before", "runs_after"]].min().min() >= MIN_RUNS else f" Under {MIN_RUNS} runs a side the word is always “{CANNOT_TELL}”."
     finding = f"{after} against {before}: {words.several(told)} of {len(compared)} comparisons{_extreme(compared)}"
     return titled(figure, finding, f"Ratio of medians over runs with its 95 % bootstrap interval; left of 1 is lower.{few}")
+
+
+def options(compared: pd.DataFrame) -> go.Figure:
+    """``present.options.compared_options``: a row per experiment, value and workload; one mark per measure, hollow where it decides nothing."""
+    if compared.empty:
+        return nothing("no experiment varied an option", "Measure one: kvstudy run experiments/handler.yaml")
+    top = compared.assign(rate=compared["offered_rate_rps"].fillna(-1)).sort_values(["rate", "connections"])
+    top = top.groupby(["experiment", "before_name", "after_name", "workload", "measure"], sort=False).tail(1).sort_values(["experiment", "workload", "after_name"])
+    top = top.iloc[::-1]
+    names = [f"{row.experiment}: {row.after_name} / {row.before_name}, {row.workload}" for row in top.itertuples()]
+    short = [name if len(name) <= NAME_LETTERS else f"{name[: NAME_LETTERS - 1]}…" for name in names]
+    names = [name if len(set(n for n, s in zip(names, short, strict=True) if s == name)) == 1 else whole for name, whole in zip(short, names, strict=True)]
+    figure = go.Figure()
+    for measure, hue in _MEASURE_COLOURS.items():
+        mine = (top["measure"] == measure).to_numpy()
+        rows = top[mine]
+        if rows.empty:
+            continue
+        own = [name for name, chosen in zip(names, mine, strict=True) if chosen]
+        figure.add_trace(
+            go.Scatter(
+                x=rows["ratio"], y=own, mode="markers", name=measure,
+                error_x={"type": "data", "symmetric": False, "array": rows["high"] - rows["ratio"], "arrayminus": rows["ratio"] - rows["low"],
+                         "thickness": 1.6, "width": 4},
+                marker={"color": hue, "size": 9, "symbol": [_decided(row) for row in rows.itertuples()]},
+                text=[f"{measure} {_told(row, row.before_name, row.after_name)}<br>{row.experiment}, {_name(row, ['workload', 'connections'])}" for row in rows.itertuples()],
+                hovertemplate="%{text}<extra></extra>",
+            )
+        )  # fmt: skip
+    figure.add_vline(x=1, line={"color": theme.AXIS, "width": 1.2, "dash": "dash"})
+    figure.update_xaxes(type="log", title_text="instead of the default / default (log)", dtick="D2")
+    order = list(dict.fromkeys(names))
+    figure.update_yaxes(categoryorder="array", categoryarray=order, title_text="")
+    figure.update_layout(height=200 + ROW_PX * len(order), legend_y=-70 / (ROW_PX * len(order) + 40))
+    counts = top["word"].value_counts()
+    told = [f"{counts[word]} {word}" for word in (FASTER, SLOWER, CANNOT_TELL) if word in counts]
+    drawn = "Ratio of medians over runs with its 95 % bootstrap interval, at the highest rate of each experiment. Filled: decided, faster where a latency is lower or a rate higher; hollow: cannot tell."
+    return titled(figure, f"{top['experiment'].nunique()} experiments varied an option: of {len(top)} comparisons {words.several(told)}{_extreme(top)}", drawn)
+
+
+def _decided(row) -> str:
+    return "circle-open" if row.word == CANNOT_TELL else "triangle-left" if row.ratio < 1 else "triangle-right"
 
 
 def _name(row, varied: list[str]) -> str:

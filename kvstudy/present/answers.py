@@ -1,0 +1,144 @@
+"""The answer to each experiment's question as a finding: the ruler, the searches, the options, the tail, the published reports.
+
+    findings.told(tables, answers.RULER)       can the ruler be trusted?
+    findings.told(tables, answers.SERVICE)     what does each option do, what rate is held, why is the tail slow, do the reports hold?
+"""
+
+import numpy as np
+from IPython.display import Markdown
+
+from kvstudy.analyse import tail
+from kvstudy.analyse.statistics import CANNOT_TELL
+from kvstudy.analyse.tables import Tables
+from kvstudy.present import claim_rules, claims, findings, sides, words
+from kvstudy.present.findings import Finding, Rule, cannot_tell
+from kvstudy.present.notebook import published_reports, slow_limit_us
+from kvstudy.present.options import SAME_THING, compared_options
+from kvstudy.present.spreads import spread
+
+
+def _empty_server(tables: Tables) -> Finding | None:
+    tables = tables.select(experiment="instrument", profiled=False)
+    points = findings.at(tables, 50)
+    if points.empty:
+        return cannot_tell("The ruler on a server that does nothing", "01-instrument", tables)
+    parts = [f"{spread(group['latency_us'], words.latency)} at {words.rate(rate)}" for rate, group in points.groupby("offered_rate_rps")]
+    return Finding(f"**The ruler on a server that does nothing:** the median response time is {words.several(parts)}.", "01-instrument", len(points))
+
+
+def _generators(tables: Tables) -> Finding | None:
+    tables = tables.select(experiment="generators")
+    rows = sides.generators(tables)
+    if rows.empty:
+        return cannot_tell("loadgen beside wrk", "01-instrument", tables)
+    row = rows[rows["measure"] == "achieved rate"].iloc[0]
+    sentence = (
+        f"**loadgen beside wrk, closed loop on an empty server:** {words.rate(row['after'])} and {words.rate(row['before'])}, "
+        f"ratio {words.times(row['ratio'])}{words.interval(row['low'], row['high'], words.times)} ({row['word']})."
+    )
+    return Finding(sentence, "01-instrument", int(row["runs_before"] + row["runs_after"]))
+
+
+def _stall(tables: Tables) -> Finding | None:
+    tables = tables.select(experiment="stall").believed()
+    points = tables.percentiles.merge(tables.runs[["run_id", "closed_loop", "offered_rate_rps"]], on="run_id")
+    points = points[np.isclose(points["percentile"], 99) & points["latency_us"].notna()]
+    seen = {kind: points[(points["latency_kind"] == kind) & ~points["closed_loop"]] for kind in ("response", "service")}
+    closed = points[(points["latency_kind"] == "response") & points["closed_loop"]]
+    if any(part.empty for part in (*seen.values(), closed)):
+        return None
+    sentence = (
+        f"**Coordinated omission, shown:** of a service that stands still for one second, p99 is {spread(seen['response']['latency_us'], words.latency)} "
+        f"from the intended start on a schedule of {words.rate(seen['response']['offered_rate_rps'].iloc[0])}, {spread(seen['service']['latency_us'], words.latency)} "
+        f"from the send in the same runs, and {spread(closed['latency_us'], words.latency)} in a closed loop."
+    )
+    return Finding(sentence, "01-instrument", len(seen["response"]) + len(closed))
+
+
+def _noise(tables: Tables) -> Finding | None:
+    rows = sides.same_thing_twice(tables, SAME_THING)
+    if rows.empty:
+        return cannot_tell("The noise floor", "01-instrument", tables.select(experiment=SAME_THING))
+    parts = [f"{row.measure} {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)} ({row.word})" for row in rows.itertuples()]
+    wrong = (rows["word"] != CANNOT_TELL).sum()
+    told = "every word is “cannot tell”, as it should be" if wrong == 0 else f"{wrong} of {len(rows)} words are false alarms"
+    runs = int(rows.iloc[0][["runs_before", "runs_after"]].sum()) * rows["workload"].nunique()
+    return Finding(f"**The noise floor:** the same thing measured twice differs by {words.several(parts)}: {told}.", "01-instrument", runs)
+
+
+def _profiling(tables: Tables) -> Finding | None:
+    rows = sides.profiled_against_not(tables)
+    if rows.empty:
+        return None
+    parts = [f"{row.workload} {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)} ({row.word})" for row in rows.itertuples()]
+    sentence = f"**What profiling costs:** in a closed loop with the profiler attached the achieved rate is {words.several(parts)} that without it."
+    return Finding(sentence, "01-instrument", int(rows[["runs_before", "runs_after"]].sum().sum()))
+
+
+def _searches(tables: Tables) -> Finding | None:
+    parts, runs = [], 0
+    for method in ("put", "get"):
+        if (found := claim_rules.found_rate(method)(tables)) is not None:
+            above = "no rate above it refused" if np.isnan(found.high) else f"{words.rate(found.high)} refused"
+            parts.append(f"{method} {words.rate(found.value)} confirmed, {above}")
+            runs += found.runs
+    if not parts:
+        return cannot_tell("Highest rate with a mean of at most 1 ms", "04-capacity", tables.select(experiment="report-1"))
+    return Finding(f"**Highest rate with a mean of at most 1 ms on one connection:** {'; '.join(parts)}.", "04-capacity", runs)
+
+
+def _options(tables: Tables) -> list[Finding]:
+    """One per experiment that varies an option: at the highest rate and connections, each value against the default."""
+    compared, told = compared_options(tables), []
+    for experiment in sorted(set(tables.runs["experiment"]) - set(findings.RULER)):
+        rows = compared[compared["experiment"] == experiment]
+        if rows.empty:
+            continue
+        parts = []
+        for (before, after, workload), group in rows.groupby(["before_name", "after_name", "workload"], sort=False):
+            at_top = group[group["offered_rate_rps"].isna() | (group["offered_rate_rps"] == group["offered_rate_rps"].max())]
+            at_top = at_top.sort_values("connections").groupby("measure", sort=False).tail(1)
+            measures = [f"{row.measure} {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)} ({row.word})" for row in at_top.itertuples()]
+            parts.append(f"{after} against {before}, {workload}: {', '.join(measures)}")
+        runs = int(rows.groupby(["after_name", "workload", "connections", "offered_rate_rps"], dropna=False)[["runs_before", "runs_after"]].first().sum().sum())
+        told.append(Finding(f"**{experiment}:** {'; '.join(parts)}.", "06-before-after", runs))
+    return told
+
+
+def _tail(tables: Tables) -> Finding | None:
+    """The slowest percent of unique PUTs at the highest rate that was held."""
+    put = tables.select(experiment="reproduce", workload="unique_put", closed_loop=False).believed()
+    put = put.select(offered_rate_rps=put.runs["offered_rate_rps"].max()) if len(put.runs) else put
+    limit_us = slow_limit_us(put, 99.0)
+    if np.isinf(limit_us):
+        return None
+    found = tail.causes(put, limit_us)
+    linked = found[found["word"] == tail.LINKED]
+    parts = [f"{words.factor(row.cause)} ({words.share(row.share)} of them, {words.share(row.chance)} by chance)" for row in linked.itertuples()]
+    untouched = found.loc[found["cause"] == tail.NO_EVENT, "share"].iloc[0]
+    told = f"is linked to {words.several(parts)}" if parts else "is linked to no kind of event beyond chance"
+    sentence = (
+        f"**The slowest percent** of unique PUT at {words.rate(put.runs['offered_rate_rps'].iloc[0])} (over {words.latency(limit_us)}) {told}; "
+        f"{words.share(untouched)} lie in seconds without any telling event."
+    )
+    return Finding(sentence, "07-tail", len(put.runs))
+
+
+def _published(tables: Tables) -> Finding | None:
+    judged = claims.judge(published_reports(), tables)
+    counts = judged["verdict"].value_counts()
+    measured = judged[judged["runs"] > 0]
+    if measured.empty:
+        return None
+    parts = [f"{counts[verdict]} {verdict}" for verdict in claims.VERDICTS if verdict in counts]
+    runs = int(tables.runs["experiment"].str.startswith("report-").sum())
+    return Finding(f"**Five published reports:** of {len(judged)} claims {words.several(parts)}.", "08-published-reports", runs)
+
+
+RULER: tuple[Rule, ...] = (_empty_server, _generators, _stall, _noise, _profiling)
+SERVICE: tuple[Rule, ...] = (_searches, *findings.RULES, _tail, _published)
+
+
+def options_told(tables: Tables) -> Markdown:
+    """One finding for each experiment that varies an option."""
+    return findings.listed(_options(tables), "No option was varied yet. Measure one: `kvstudy run experiments/handler.yaml`.")

@@ -1,0 +1,255 @@
+"""How each published claim is measured: one rule per claim of data/published/claims.csv, from the runs of the experiment that asks it.
+
+A rule gives a number of ours in the claim's unit with its interval over runs (Measured), and the kind of rule by which ``claims`` judges
+it. Latencies rest on believed runs, rates on those that speak about their rate, shares on profiled runs.
+"""
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from kvstudy.analyse import frames, rates
+from kvstudy.analyse.configuration import comparisons
+from kvstudy.analyse.statistics import median_interval
+from kvstudy.analyse.tables import Tables
+from kvstudy.present import words
+
+HELD_SHARE = 0.99
+OBJECTIVE_US = 1000.0  # report 1: held means a mean of at most 1 ms
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Our number for a claim, in the claim's unit, with its interval over ``runs`` runs; ``word`` only for ratios; ``told``: in words
+    where its unit is not the claim's."""
+
+    value: float
+    low: float
+    high: float
+    runs: int
+    word: str | None = None
+    told: str | None = None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a claim is measured, and the kind of rule that judges it: see claims."""
+
+    measure: Callable[[Tables], Measured | None]
+    kind: str = "number"
+    note: str = ""
+
+
+def _over(values: pd.Series) -> Measured | None:
+    known = values.dropna()
+    if known.empty:
+        return None
+    interval = median_interval(known)
+    return Measured(interval.estimate, interval.low, interval.high, interval.runs)
+
+
+def _runs(tables: Tables, experiment: str, workload: str, variant: str | None = None, **equal) -> Tables:
+    chosen = tables.select(experiment=experiment, workload=workload, **equal)
+    return chosen if variant is None else chosen.only(chosen.runs.loc[chosen.runs["variant"].str.contains(variant, regex=False), "run_id"])
+
+
+def _percentile(percentile: float, *where, **equal) -> Callable[[Tables], Measured | None]:
+    def measure(tables: Tables) -> Measured | None:
+        points = _runs(tables, *where, **equal).believed().percentiles
+        return _over(points.loc[(points["latency_kind"] == "response") & np.isclose(points["percentile"], percentile), "latency_us"])
+
+    return measure
+
+
+def _column(column: str, *where, scale: float = 1.0, **equal) -> Callable[[Tables], Measured | None]:
+    """Over the runs that speak about their rate: what one that did not hold it achieved is still what it achieved."""
+
+    def measure(tables: Tables) -> Measured | None:
+        return _over(scale * rates.about_rate(_runs(tables, *where, **equal)).runs[column])
+
+    return measure
+
+
+def found_rate(workload: str, experiment: str = "report-1", key_bytes: int | None = None) -> Callable[[Tables], Measured | None]:
+    """A search's answer: the highest rate with at least two good trials and no more bad than good, up to the lowest refused above it."""
+
+    def measure(tables: Tables) -> Measured | None:
+        runs = _runs(tables, experiment, workload, profiled=False).runs
+        if key_bytes is not None:
+            runs = runs[runs["workload_args"].str.contains(f'"key_bytes": {key_bytes}')]
+        runs = runs[(runs["outcome"] == "completed") & ~runs["closed_loop"] & runs["run_id"].isin(rates.speaking(tables))]
+        good = (runs["response_mean_us"] <= OBJECTIVE_US) & (runs["achieved_rate_rps"] >= HELD_SHARE * runs["offered_rate_rps"])
+        trials = runs.assign(good=good).groupby("offered_rate_rps")["good"].agg(["sum", "size"])
+        kept = trials[(trials["sum"] >= 2) & (2 * trials["sum"] >= trials["size"])]
+        if kept.empty:
+            return None
+        best = float(kept.index.max())
+        refused = [rate for rate in trials.index if rate > best and 2 * trials.loc[rate, "sum"] < trials.loc[rate, "size"]]
+        return Measured(best, best, float(min(refused)) if refused else math.nan, int(trials["size"].sum()))
+
+    return measure
+
+
+def _cache_ratio(workload: str, connections: int) -> Callable[[Tables], Measured | None]:
+    def measure(tables: Tables) -> Measured | None:
+        rows = comparisons(_runs(tables, "report-5", workload, connections=connections), "variant", "cache_entries=0", "cache_entries=5000", ())
+        if rows.empty:
+            return None
+        row = rows.iloc[0]
+        return Measured(row["ratio"], row["low"], row["high"], int(row["runs_before"] + row["runs_after"]), row["word"])
+
+    return measure
+
+
+def _profile_share(event: str, subsystems: tuple[str, ...], *where, **equal) -> Callable[[Tables], Measured | None]:
+    """Percent of the samples of profiled runs, median over them."""
+
+    def measure(tables: Tables) -> Measured | None:
+        shares = frames.shares(_runs(tables, *where, profiled=True, **equal).stacks)
+        shares = shares[shares["event"] == event]
+        if shares.empty:
+            return None
+        per_run = shares[shares["subsystem"].isin(subsystems)].groupby("run_id")["share"].sum().reindex(shares["run_id"].unique(), fill_value=0.0)
+        return _over(100 * per_run)
+
+    return measure
+
+
+def _at_found_rate(percentile: float, workload: str) -> Callable[[Tables], Measured | None]:
+    """A percentile of the runs at the rate that report-1's search found."""
+
+    def measure(tables: Tables) -> Measured | None:
+        found = found_rate(workload)(tables)
+        return None if found is None else _percentile(percentile, "report-1", workload, offered_rate_rps=found.value)(tables)
+
+    return measure
+
+
+def _variant_ratio(measured: str, workload: str, experiment: str, before: str, after: str, **equal) -> Callable[[Tables], Measured | None]:
+    def measure(tables: Tables) -> Measured | None:
+        rows = comparisons(_runs(tables, experiment, workload, **equal), "variant", before, after, (50.0, 99.0))
+        rows = rows[rows["measure"] == measured]
+        if rows.empty:
+            return None
+        row = rows.iloc[0]
+        return Measured(row["ratio"], row["low"], row["high"], int(row["runs_before"] + row["runs_after"]), row["word"])
+
+    return measure
+
+
+def _share_ratio(event: str, subsystem: str, low_rate: float, high_rate: float, *where) -> Callable[[Tables], Measured | None]:
+    """A subsystem's share at the higher rate over that at the lower: one profiled run each, so no interval."""
+
+    def measure(tables: Tables) -> Measured | None:
+        low, high = (_profile_share(event, (subsystem,), *where, offered_rate_rps=rate)(tables) for rate in (low_rate, high_rate))
+        return None if low is None or high is None or not low.value else Measured(high.value / low.value, math.nan, math.nan, low.runs + high.runs)
+
+    return measure
+
+
+def _lock_waiting(*where, **equal) -> Callable[[Tables], Measured | None]:
+    """Percent of the measured time that threads waited for locks, all threads together."""
+
+    def measure(tables: Tables) -> Measured | None:
+        chosen = _runs(tables, *where, profiled=True, **equal)
+        if chosen.runs.empty:
+            return None
+        locks = chosen.stacks[chosen.stacks["event"] == "lock"].groupby("run_id")["samples"].sum()
+        waited_s = chosen.runs.set_index("run_id")["measured_s"]
+        shares = 100 * locks.reindex(waited_s.index, fill_value=0) / 1e9 / waited_s
+        result = _over(shares)
+        return replace(result, told=f"{words.share(result.value / 100)} of the time waited for locks") if result else None
+
+    return measure
+
+
+def _flushed_bytes(*where, **equal) -> Callable[[Tables], Measured | None]:
+    def measure(tables: Tables) -> Measured | None:
+        events = _runs(tables, *where, **equal).events
+        sizes = [json.loads(text).get("bytes_written") for text in events.loc[events["kind"] == "flush", "attributes"]]
+        known = pd.Series([size for size in sizes if size], dtype=float)
+        return None if known.empty else Measured(float(known.median()), float(known.quantile(0.05)), float(known.quantile(0.95)), len(_runs(tables, *where, **equal).runs))
+
+    return measure
+
+
+def _closed_rate(workload: str, connections: int, variant: str) -> Callable[[Tables], Measured | None]:
+    def measure(tables: Tables) -> Measured | None:
+        return _over(_runs(tables, "report-5", workload, variant, connections=connections).believed().runs["achieved_rate_rps"])
+
+    return measure
+
+
+def _unexpected(workload: str, connections: int, variant: str) -> Callable[[Tables], Measured | None]:
+    def measure(tables: Tables) -> Measured | None:
+        runs = _runs(tables, "report-5", workload, variant, connections=connections, profiled=False).runs
+        return _over(runs.loc[runs["outcome"] == "completed", "unexpected_answers"].astype(float))
+
+    return measure
+
+
+def _ratio_of(after: Measured | None, before: Measured | None) -> Measured | None:
+    """Of two searched rates: what their intervals leave open."""
+    if after is None or before is None:
+        return None
+    return Measured(after.value / before.value, after.low / before.high, after.high / before.low, after.runs + before.runs)
+
+
+_SYNCHRONOUS, _POOL = "handler=selector", "handler=workers"
+_R1 = "the reports' machine was a Xeon E5-2620 v3"
+_R2_PROFILES = "from report 2's question: report 1's search is not profiled"
+_R3_POOL = "report 3's final server is the worker pool"
+RULES: dict[str, Rule] = {
+    "r1-put-stable": Rule(found_rate("put"), note=_R1),
+    "r1-put-stable-second": Rule(found_rate("put")),
+    "r1-put-stable-third": Rule(found_rate("put")),
+    "r1-get-stable": Rule(found_rate("get"), note=_R1),
+    "r1-put-p90": Rule(_at_found_rate(90.0, "put"), note="ours at the rate that our search confirmed"),
+    "r1-get-p90": Rule(_at_found_rate(90.0, "get"), note="ours at the rate that our search confirmed"),
+    "r1-put-network": Rule(_profile_share("cpu", ("store",), "report-2", "put"), note=f"store share, {_R2_PROFILES}"),
+    "r1-get-alloc": Rule(_profile_share("alloc", ("store",), "report-2", "get"), note=f"store share, {_R2_PROFILES}; our lookup copies the value once and keeps no iterator"),
+    "r1-heat-gaps": Rule(_column("service_cpu_share", "report-2", "put", scale=100.0, offered_rate_rps=2000.0), note="ours: CPU of the service at 2 000/s, of one core"),
+    "r1-async-helps": Rule(_variant_ratio("p99", "put", "report-3", _SYNCHRONOUS, _POOL), "faster", "ours: p99 of the pool over that of the synchronous handler, at 20 000/s"),
+    "r2-put-2000-held": Rule(_column("achieved_rate_rps", "report-2", "put", offered_rate_rps=2000.0), "held"),
+    "r2-put-2000-stdev": Rule(_column("response_stdev_us", "report-2", "put", offered_rate_rps=2000.0), note="most of theirs is wrk2's timer of a millisecond"),
+    "r2-put-2000-p999": Rule(_percentile(99.9, "report-2", "put", offered_rate_rps=2000.0)),
+    "r2-put-20000-not-held": Rule(_column("achieved_rate_rps", "report-2", "put", offered_rate_rps=20000.0), "not held", "ours on one connection; theirs is not said"),
+    "r2-put-20000-mean": Rule(_column("response_mean_us", "report-2", "put", offered_rate_rps=20000.0), note="past saturation a mean grows with the length of the run: theirs 60 s"),
+    "r2-put-20000-flush": Rule(_profile_share("cpu", ("flush", "compaction"), "report-2", "put", offered_rate_rps=20000.0), note="ours: flush and compaction"),
+    "r2-put-idle-falls": Rule(_share_ratio("cpu", "idle", 2000.0, 20000.0, "report-2", "put"), "falls", "ours: share at 20 000/s over that at 2 000/s, one profile each"),
+    "r2-put-alloc-grows": Rule(_share_ratio("alloc", "store", 2000.0, 20000.0, "report-2", "put"), "rises", "ours: share at 20 000/s over that at 2 000/s, one profile each"),
+    "r2-get-2000-p90": Rule(_percentile(90.0, "report-2", "get", offered_rate_rps=2000.0), note="printed there and passed over: a stall of over a second within 60 s"),
+    "r2-get-2000-lookup": Rule(_profile_share("cpu", ("store",), "report-2", "get", offered_rate_rps=2000.0), note="our tables have a bloom filter and a block index; theirs are searched one by one"),
+    "r3-put-20000-held": Rule(_column("achieved_rate_rps", "report-3", "put", _POOL)),
+    "r3-put-p50": Rule(_percentile(50.0, "report-3", "put", _POOL)),
+    "r3-put-p99": Rule(_percentile(99.0, "report-3", "put", _POOL), note=_R3_POOL),
+    "r3-put-p999": Rule(_percentile(99.9, "report-3", "put", _POOL), note=_R3_POOL),
+    "r3-put-p99999": Rule(_percentile(99.9, "report-3", "put", _POOL), note="ours: p99.9, the last percentile that our runs carry"),
+    "r3-get-20000-held": Rule(_column("achieved_rate_rps", "report-3", "get", _POOL, offered_rate_rps=20000.0), "held", note=_R3_POOL),
+    "r3-get-p50": Rule(_percentile(50.0, "report-3", "get", _POOL)),
+    "r3-get-p99": Rule(_percentile(99.0, "report-3", "get", _POOL), note=_R3_POOL),
+    "r3-get-p999": Rule(_percentile(99.9, "report-3", "get", _POOL), note=_R3_POOL),
+    "r3-pool-faster": Rule(_variant_ratio("p50", "put", "report-3", _SYNCHRONOUS, _POOL), "faster", "ours: median of the pool over that of the synchronous handler; both flush on a thread of their own"),
+    "r3-get-unchanged": Rule(_variant_ratio("p50", "get", "report-3", _SYNCHRONOUS, _POOL), "unchanged", "ours: median of the pool over that of the synchronous handler"),
+    "r3-put-flush-apart": Rule(_profile_share("cpu", ("flush",), "report-3", "put", _POOL), note="our flush has a thread of its own under every handler, and its entries are sorted already"),
+    "r3-put-locks": Rule(_lock_waiting("report-3", "put", _POOL), "hardly any", "their samples and our waiting time have no common unit; hardly any is under 1 % of the time"),
+    "r3-get-locks": Rule(_lock_waiting("report-3", "get", _POOL), "hardly any", "their samples and our waiting time have no common unit; hardly any is under 1 % of the time"),
+    "r4-stable": Rule(found_rate("put", "report-4", 8), note="ours by search for a mean of at most 1 ms, PUT, one connection"),
+    "r4-stable-doubled": Rule(found_rate("put", "report-4", 16), note="ours by search for a mean of at most 1 ms, PUT, one connection"),
+    "r4-doubling": Rule(lambda tables: _ratio_of(found_rate("put", "report-4", 16)(tables), found_rate("put", "report-4", 8)(tables)), note="ours: the confirmed rates of the two searches, lowest and highest that they leave open"),
+    "r4-syscalls": Rule(_profile_share("cpu", ("socket read", "response", "idle"), "report-2", "put"), "at least", "ours: reading the socket, answering and waiting for events, from report 2's question"),
+    "r4-flush-size": Rule(_flushed_bytes("report-4", "put"), "differs", "ours: bytes of a table against a threshold of 1 MiB that counts the memtable with its objects: no bug, another unit"),
+    "r5-repeated-get-c1": Rule(_cache_ratio("repeated_get", 1), "ratio"),
+    "r5-repeated-get-c2": Rule(_cache_ratio("repeated_get", 2), "ratio"),
+    "r5-repeated-get-c4": Rule(_cache_ratio("repeated_get", 4), "ratio"),
+    "r5-unique-get": Rule(_cache_ratio("unique_get", 1), "ratio"),
+    "r5-unique-put": Rule(_cache_ratio("unique_put", 1), "ratio"),
+    "r5-repeated-put": Rule(_cache_ratio("repeated_put", 1), "ratio"),
+    "r5-repeated-get-falls": Rule(_closed_rate("repeated_get", 4, "cache_entries=0"), note="ours: all threads together"),
+    "r5-closed-loop-latency": Rule(_percentile(99.0, "report-5", "repeated_get", "cache_entries=5000", connections=1), note="ours: as theirs, the closed loop's"),
+    "r5-non-2xx": Rule(_unexpected("repeated_get", 4, "cache_entries=0"), note="ours: per run, every answer checked"),
+}

@@ -1,0 +1,82 @@
+"""What each option does: every experiment that varies one is compared with the value that the service has by default.
+
+    options = compared_options(tables)      one row per experiment, other value, configuration and measure
+    sides_in(tables_of_one_experiment)      what is compared there: the factor, the default's runs, the others
+
+A factor is a service or JVM option (``variant``), or a size of the workload (``data``) where no option is varied.
+"""
+
+import json
+from dataclasses import dataclass
+
+import pandas as pd
+
+from kvstudy.analyse.configuration import COMPARISON_COLUMNS, comparisons, configured
+from kvstudy.analyse.tables import Tables
+
+# What the service and the JVM do when they are not told otherwise; of a cache: that there is none.
+DEFAULTS = {"handler": "selector", "wal": "interval", "compaction": "leveled", "gc": "G1", "cache_entries": "0", "heap": "128m"}
+# A difference without a meaning: two spellings of one heap, measured to see what chance makes of them.
+SAME_THING = "noise"
+COLUMNS = ["experiment", "before_name", "after_name", *COMPARISON_COLUMNS]
+
+
+@dataclass(frozen=True)
+class Sides:
+    """``factor``: a column of configured runs; ``before``: its default value; ``others``: the rest, in order."""
+
+    factor: str
+    before: str
+    others: tuple[str, ...]
+
+
+def sides_in(tables: Tables) -> Sides | None:
+    """What the runs of one experiment compare; None when they vary neither an option nor the workload's sizes."""
+    runs = configured(tables.runs[~tables.runs["profiled"]])
+    for factor, order in (("variant", _distance_from_default), ("data", _sizes)):
+        if factor == "data":
+            runs = runs[runs.groupby("workload")["data"].transform("nunique") > 1]
+        values = sorted(set(runs[factor]), key=order)
+        if len(values) > 1:
+            return Sides(factor, values[0], tuple(values[1:]))
+    return None
+
+
+def compared_options(tables: Tables, percentiles: tuple[float, ...] = (50.0, 99.0)) -> pd.DataFrame:
+    """COLUMNS: ``analyse.configuration.comparisons`` of every experiment with two sides, each other value against the default."""
+    parts = []
+    for experiment in sorted(set(tables.runs["experiment"]) - {SAME_THING}):
+        mine = tables.select(experiment=experiment)
+        sides = sides_in(mine)
+        for other in sides.others if sides else ():
+            rows = comparisons(mine, sides.factor, sides.before, other, percentiles)
+            before, after = told_apart(sides.before, other)
+            parts.append(rows.assign(experiment=experiment, before_name=before, after_name=after))
+    parts = [part for part in parts if len(part)]
+    return pd.concat(parts, ignore_index=True)[COLUMNS] if parts else pd.DataFrame(columns=COLUMNS)
+
+
+def told_apart(before: str, after: str) -> tuple[str, str]:
+    """Only what differs: ``("gc=G1 heap=128m", "gc=Z heap=128m")`` → ("gc=G1", "gc=Z")."""
+    first, second = _parts(before), _parts(after)
+    names = [name for name in {**first, **second} if first.get(name) != second.get(name)]
+    return tuple(" ".join(f"{name}={side[name]}" for name in names if name in side) or "default" for side in (first, second))
+
+
+def _parts(value: str) -> dict[str, str]:
+    if value.startswith("{"):
+        return {name: str(size) for name, size in json.loads(value).items()}
+    return dict(part.partition("=")[::2] for part in value.split())
+
+
+def _distance_from_default(variant: str) -> tuple:
+    parts = _parts(variant)
+    return sum(DEFAULTS.get(name, value) != value for name, value in parts.items()), [_as_number(value) for value in parts.values()]
+
+
+def _sizes(data: str) -> list:
+    return [_as_number(value) for value in _parts(data).values()]
+
+
+def _as_number(value: str) -> tuple:
+    return (0, float(value), "") if value.replace(".", "", 1).isdigit() else (1, 0.0, value)
