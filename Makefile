@@ -46,7 +46,7 @@ doctor: setup ## what is missing on this machine, and the command that installs 
 REPORTS := $(sort $(wildcard experiments/report-*.yaml))
 
 # A run that failed (exit code 1) is shown with the rest; a mistake or Ctrl-C ends here.
-reproduce: setup ## build, measure the study and the five reports (quick: at most 20 min), write the HTML study; resumes when interrupted
+reproduce: setup ## build, measure the study and the five reports (quick: at most 15 min), write the HTML study; resumes when interrupted
 	@$(KVSTUDY) plan experiments/reproduce.yaml $(REPORTS) --profile $(PROFILE) --total
 	$(KVSTUDY) build
 	@status=0; $(KVSTUDY) run experiments/reproduce.yaml $(REPORTS) --profile $(PROFILE) --resume || status=$$?; \
