@@ -12,7 +12,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 # The benchmarks and the longer tests stand at the end.
-.PHONY: help setup build test test-python test-rust test-java smoke reproduce reference lab html verify clean lock doctor \
+.PHONY: help setup build test test-python test-rust test-java smoke reproduce reference lab html figure verify clean lock doctor \
         bench-engine engine-costs bench-analysis bench-service bench-loadgen bench-tail kill-service soak-service soak-engine
 
 help: ## this list
@@ -70,6 +70,14 @@ reference: build ## measure every experiment as data/reference was (about an hou
 
 html: setup ## write figures/study/index.html from the sealed runs that are there
 	$(KVSTUDY) report
+
+CHROMIUM ?= chromium
+
+figure: setup ## the README's picture, from the runs that are there (needs chromium)
+	$(BIN)/python -m kvstudy.present.picture build/figure.html
+	$(CHROMIUM) --headless --no-sandbox --disable-gpu --hide-scrollbars --force-device-scale-factor=1 --virtual-time-budget=10000 \
+	  --user-data-dir=build/chromium --window-size=1200,560 --screenshot=figures/latency-against-rate.png build/figure.html 2>/dev/null
+	@rm -rf build/chromium
 
 lab: setup ## JupyterLab on the notebooks
 	$(BIN)/jupyter lab --notebook-dir=. --LabApp.news_url=None --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate \

@@ -23,7 +23,7 @@ SCHEMA_VERSION = 1
 
 LATENCY_KINDS = ("response", "service", "lateness")
 VERDICTS = ("PASS", "WARN", "FAIL")
-PROFILE_EVENTS = ("cpu", "alloc", "lock", "wall")
+PROFILE_EVENTS = ("cpu", "alloc", "lock", "wall", "cpu_slow")  # cpu_slow: of the slow seconds of the run alone
 
 TEXT, FLAG, COUNT, WHOLE, REAL = "str", "bool", "Int64", "int64", "float64"
 # Large strings: a column of histograms passes the 2 GiB that the offsets of plain ones can reach.
@@ -104,7 +104,7 @@ INTERVALS = _columns(
 )
 STACKS = _columns(
     ("run_id", TEXT, ""),
-    ("event", TEXT, "cpu, alloc, lock or wall"),
+    ("event", TEXT, "cpu, alloc, lock or wall; cpu_slow: cpu in the slow seconds of the run alone"),
     ("stack", TEXT, "frames joined by ';', root first"),
     ("samples", WHOLE, "samples (cpu, wall), bytes (alloc) or nanoseconds (lock), as the profiler's converter totals them"),
 )

@@ -5,11 +5,14 @@ async-profiler falls back to timers, and ``engine`` in run.json says so.
 """
 
 import subprocess
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 from kvstudy.errors import RunFailed
 from kvstudy.measure.jdk import Jdk
+from kvstudy.measure.slow_profile import slow_seconds
+from kvstudy.record import stacks
 
 SAMPLE_INTERVAL = "1ms"
 ALLOC_INTERVAL_BYTES = 128 << 10
@@ -33,15 +36,34 @@ class Profiler:
         self._agent(pid, f"stop,jfr,file={recording}")
 
     def convert(self, recording: Path, events: tuple[str, ...], folder: Path) -> None:
-        """``<event>.collapsed`` and ``<event>.flamegraph.html`` for every event, one process each."""
+        """``<event>.collapsed`` and ``<event>.flamegraph.html`` for every event, one process each; of cpu also its heat map, and both forms
+        again for the slow seconds alone (``cpu_slow``), by the latency log that stands beside."""
         for event in events:
             weight = ["--total"] if event in ("alloc", "lock") else []
-            for output, name, more in (("collapsed", f"{event}.collapsed", []), ("html", f"{event}.flamegraph.html", ["--title", event])):
-                argv = [self.jdk.tool("java"), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-jar", str(self.converter), f"--{event}", *weight,
-                        "-o", output, *more, str(recording), str(folder / name)]
-                done = _finished(argv, CONVERTER_TIMEOUT_S)
-                if done.returncode != 0 or not (folder / name).is_file():
-                    raise RunFailed(f"profile could not be converted: {name}: {_last_line(done.stderr or done.stdout)}")
+            self._convert([f"--{event}", *weight, "-o", "collapsed"], recording, folder / f"{event}.collapsed")
+            self._convert([f"--{event}", *weight, "-o", "html", "--title", event], recording, folder / f"{event}.flamegraph.html")
+        if "cpu" in events:
+            self._convert(["--cpu", "-o", "heatmap", "--title", "cpu"], recording, folder / "cpu.heatmap.html")
+            self._convert_slow(recording, folder)
+
+    def _convert_slow(self, recording: Path, folder: Path) -> None:
+        whole: Counter[str] = Counter()
+        for begin_s, end_s in slow_seconds(folder / "latency.hlog"):
+            part = folder / "cpu_slow.part"
+            window = ["--from", str(round(begin_s * 1000)), "--to", str(round(end_s * 1000))]
+            self._convert(["--cpu", *window, "-o", "collapsed"], recording, part)
+            whole.update(stacks.read(part.read_text(encoding="utf-8"), part.name))
+            part.unlink()
+        if whole:
+            collapsed = folder / "cpu_slow.collapsed"
+            collapsed.write_text("".join(f"{stack} {samples}\n" for stack, samples in sorted(whole.items())), encoding="utf-8")
+            self._convert(["-o", "html", "--title", "cpu, slow seconds"], collapsed, folder / "cpu_slow.flamegraph.html")
+
+    def _convert(self, options: list[str], source: Path, target: Path) -> None:
+        argv = [self.jdk.tool("java"), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-jar", str(self.converter), *options, str(source), str(target)]
+        done = _finished(argv, CONVERTER_TIMEOUT_S)
+        if done.returncode != 0 or not target.is_file():
+            raise RunFailed(f"profile could not be converted: {target.name}: {_last_line(done.stderr or done.stdout)}")
 
     def _agent(self, pid: int, arguments: str) -> None:
         done = _finished([self.jdk.tool("jcmd"), str(pid), "JVMTI.agent_load", str(self.library), f'"{arguments}"'], ATTACH_TIMEOUT_S)

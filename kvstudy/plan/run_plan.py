@@ -17,9 +17,9 @@ from kvstudy.plan.factors import METHOD_OF_WORKLOAD, crossed
 from kvstudy.plan.search import expected_trials
 
 # What a run costs beyond its duration (launch, restore, check, conversions, seal) and how fast a store is filled. Measured on 2 cores of
-# an AMD EPYC guest: 1.6 s a run, 3 s a profiled one, 250 000 records filled in 5 s; rounded up.
+# an AMD EPYC guest: 1.6 s a run, 5 s a profiled one, 250 000 records filled in 5 s; rounded up.
 RUN_OVERHEAD_S = 2.0
-PROFILED_RUN_OVERHEAD_S = 4.0
+PROFILED_RUN_OVERHEAD_S = 6.0
 FILL_RATE_RPS = 70_000
 FILL_OVERHEAD_S = 3.0
 # A store on disk beside its plain keys and values: WAL and SSTable at the same time, tables being compacted, manifest.

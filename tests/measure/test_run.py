@@ -174,6 +174,8 @@ def test_profiled_run_carries_collapsed_stacks_and_flame_graphs(project):
     stacks = profiled.text("cpu.collapsed").splitlines()
     assert stacks and all(line.rsplit(" ", 1)[1].isdigit() for line in stacks)
     assert "one/nio" in profiled.text("cpu.collapsed")
+    assert "<html" in profiled.text("cpu.heatmap.html").lower()
+    assert set(profiled.text("cpu_slow.collapsed").splitlines()) and "<html" in profiled.text("cpu_slow.flamegraph.html").lower()
     assert profiled.has("profile.jfr") and profiled.facts["profiler"]["cpu_engine"]
     assert not latency.has("cpu.collapsed")
 

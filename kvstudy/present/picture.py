@@ -1,0 +1,43 @@
+"""The README's picture, as a page that holds nothing else: a browser turns it into a PNG (`make figure`).
+
+    python -m kvstudy.present.picture build/figure.html
+
+Drawn by the study's own figure from the sealed runs that are there. Starts no process itself.
+"""
+
+import sys
+from pathlib import Path
+
+import plotly.graph_objects as go
+from plotly.offline import get_plotlyjs
+
+from kvstudy.errors import KvstudyError
+from kvstudy.present import notebook, theme
+from kvstudy.present.figures import rate
+
+WIDTH_PX, HEIGHT_PX = 1200, 560
+EXPERIMENT = "report-1"
+
+
+def picture() -> go.Figure:
+    """p99 against offered rate on one connection, PUT and GET, up to the saturation point: the trials of report 1's search."""
+    theme.use("light")
+    found = notebook.for_latency(notebook.tables(EXPERIMENT))
+    figure = rate.latency_against_rate(found, 99.0, panel_by="workload")
+    figure.update_layout(width=WIDTH_PX, height=HEIGHT_PX)
+    return figure
+
+
+def write(path: Path) -> None:
+    """The page, with plotly in it."""
+    drawn = picture().to_html(full_html=False, include_plotlyjs=False, config={"displayModeBar": False, "staticPlot": True})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = f"<!doctype html><meta charset=utf-8><style>body{{margin:0}}</style><script>{get_plotlyjs()}</script>{drawn}"
+    path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    try:
+        write(Path(sys.argv[1]))
+    except KvstudyError as error:
+        sys.exit(f"figure: {error}")

@@ -1,0 +1,39 @@
+"""The slow seconds of a profiled run: the fifth with the highest p99, by response time where there is one."""
+
+import base64
+
+from hdrh.histogram import HdrHistogram
+
+from kvstudy.measure.slow_profile import slow_seconds
+
+
+def _log(path, *rows):
+    """``rows``: (tag, second, length in seconds, latency in microseconds)."""
+    lines = ["#[StartTime: 1000.000 (seconds since epoch)]\n"]
+    for tag, second, length, latency_us in rows:
+        histogram = HdrHistogram(1, 3_600_000_000, 3)
+        histogram.record_value(latency_us, 100)
+        text = histogram.encode()
+        text = text.decode() if isinstance(text, bytes) else base64.b64encode(text).decode()
+        lines.append(f"Tag={tag},{1000 + second:.3f},{length:.3f},1.000,{text}\n")
+    path.write_text("".join(lines))
+    return path
+
+
+def test_the_slowest_fifth_of_the_seconds_is_taken_in_their_order(tmp_path):
+    log = _log(tmp_path / "latency.hlog", *(("response", second, 1.0, 9000 if second in (3, 7) else 100 + second) for second in range(10)))
+    assert slow_seconds(log) == [(1003.0, 1004.0), (1007.0, 1008.0)]
+
+
+def test_a_short_run_has_one_slow_second_and_warm_up_and_the_rest_of_a_second_do_not_count(tmp_path):
+    log = _log(tmp_path / "latency.hlog", ("warmup_response", 0, 1.0, 90000), ("response", 1, 1.0, 100), ("response", 2, 1.0, 300), ("service", 1, 1.0, 900),
+               ("response", 3, 0.03, 80000))
+    assert slow_seconds(log) == [(1002.0, 1003.0)]
+
+
+def test_a_closed_loop_is_judged_by_service_time(tmp_path):
+    assert slow_seconds(_log(tmp_path / "latency.hlog", ("service", 0, 1.0, 100), ("service", 1, 1.0, 500))) == [(1001.0, 1002.0)]
+
+
+def test_without_a_log_there_is_no_slow_second(tmp_path):
+    assert slow_seconds(tmp_path / "latency.hlog") == []
