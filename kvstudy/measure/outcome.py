@@ -13,11 +13,14 @@ from kvstudy.record.wrk2_text import parse_one
 @dataclass(frozen=True)
 class Answers:
     """Of the whole process, warm-up included. ``acknowledged``: answered as the workload expects; ``lost``: sent, but the answer never
-    came: done or not done, nobody knows. ``window_start_utc``: when the measured window began, None where the generator does not say."""
+    came: done or not done, nobody knows. ``window_start_utc``: when the measured window began, None where the generator does not say;
+    ``sent_by_thread``: likewise. ``before``: acknowledged in a warm-up that was a process of its own."""
 
     acknowledged: int
     lost: int
     window_start_utc: str | None = None
+    sent_by_thread: tuple[int, ...] | None = None
+    before: int = 0
 
 
 def answers_of(configuration: Configuration, json_file: Path, text_file: Path) -> Answers:
@@ -28,7 +31,8 @@ def answers_of(configuration: Configuration, json_file: Path, text_file: Path) -
             expected = expected_statuses(configuration).split(",")
             answered = result["counts"]["completed"]
             acknowledged = sum(count for status, count in result["answers"].items() if status in expected)
-            answers = Answers(acknowledged, result["counts"]["sent"] - answered, result["measure_start_utc"])
+            sent = tuple(thread["sent"] for thread in result["threads"] if "sent" in thread)  # not in the JSON of an older loadgen
+            answers = Answers(acknowledged, result["counts"]["sent"] - answered, result["measure_start_utc"], sent or None)
         except (OSError, ValueError, KeyError) as error:
             raise RunFailed(f"generator wrote no result: {json_file.name}: {error!r}") from error
     else:

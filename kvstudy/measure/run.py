@@ -8,7 +8,7 @@ import os
 import shutil
 import time
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from signal import SIGCONT, SIGSTOP
@@ -145,11 +145,13 @@ class Run:
                                       workloads_root(bench.root) / f"{configuration.workload}.lua", self._planned.seed,
                                       json=folder.path("generator.json"), hlog=folder.path("latency.hlog"), cores=self._pinning.generator)
         folder.write_text("generator.cmd", "\n".join(command_text(command.argv, command.environment) for command in commands))
+        results, before = (folder.path("generator.json"), folder.path("generator.txt")), 0
         for command in commands[:-1]:
             with self._in_phase("warm_up"):
                 self._generate(folder, service, command, measured=False)
+            before += answers_of(configuration, *results).acknowledged
         self._generate(folder, service, commands[-1], measured=True)
-        answers = answers_of(configuration, folder.path("generator.json"), folder.path("generator.txt"))
+        answers = replace(answers_of(configuration, *results), before=before)
         if answers.window_start_utc:
             begin = datetime.fromisoformat(answers.window_start_utc)
             self._phases["warm_up"]["stop_utc"] = _utc(begin)
@@ -218,7 +220,7 @@ class Run:
     def _check(self, service: Service, answers: Answers) -> None:
         if self._configuration.server == "empty":
             return
-        check = check_data(service.url, self._configuration, answers.acknowledged, answers.lost, self._planned.seed)
+        check = check_data(service.url, self._configuration, answers, self._planned.seed)
         self._data_check = asdict(check) if check else None
 
     def _profiler(self) -> Profiler:

@@ -22,6 +22,8 @@ pub struct Second {
 #[derive(Debug)]
 pub struct ThreadUse {
     pub connections: usize,
+    /// Requests: with a script the first so many that this thread's `request()` made, unless a write failed.
+    pub sent: u64,
     pub wall_ns: u64,
     pub cpu_ns: u64,
     pub spun_ns: u64,

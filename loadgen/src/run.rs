@@ -76,6 +76,7 @@ fn merge(plan: &Plan, gathered: Gathered) -> ((RunResult, Intervals), Option<Err
         failure = failure.or(outcome.failure);
         threads.push(ThreadUse {
             connections: outcome.connections,
+            sent: outcome.tally.sent,
             wall_ns: outcome.wall_ns,
             cpu_ns: outcome.cpu_ns,
             spun_ns: outcome.spun_ns,

@@ -97,6 +97,7 @@ mod tests {
         let ms = 1_000_000;
         ThreadUse {
             connections: 1,
+            sent: 0,
             wall_ns: 1000 * ms,
             cpu_ns: (work_ms + spun_ms) * ms,
             spun_ns: spun_ms * ms,

@@ -32,6 +32,15 @@ fn all_connections_are_opened_even_if_threads_do_not_divide_them() {
 }
 
 #[test]
+fn every_thread_says_how_many_requests_it_sent() {
+    let server = Server::start(|_, _| answer());
+    let run = loadgen(&["-R200", "-c3", "-t2", "-d1s", &server.url()]);
+    let sent: Vec<u64> = run.json["threads"].as_array().unwrap().iter().map(|thread| thread["sent"].as_u64().unwrap()).collect();
+    assert_eq!(sent.iter().sum::<u64>(), run.count("sent"));
+    assert!(sent[0] > sent[1], "the first has two of three connections: {sent:?}");
+}
+
+#[test]
 fn half_a_request_per_second_is_one_request_in_the_first_two_seconds() {
     let server = Server::start(|_, _| answer());
     let run = loadgen(&["-R0.5", "-c1", "-t1", "-d1500ms", &server.url()]);

@@ -11,8 +11,8 @@ pytestmark = pytest.mark.machine
 
 
 def reading(project, **change):
-    return project.experiment(server="kv-service", workload="unique_get", fill=5000, jvm={"heap": "128m"}, service={"memtable_bytes": "1m"},
-                              **change)
+    return project.experiment(**{"server": "kv-service", "workload": "unique_get", "fill": 5000, "jvm": {"heap": "128m"},
+                                 "service": {"memtable_bytes": "1m"}} | change)
 
 
 def fills(project) -> list:
@@ -65,3 +65,45 @@ def test_fill_that_loses_records_is_an_error_that_says_how_many(project):
     assert code == 1
     assert "fill lost records: filled=5000 found=" in err
     assert project.processes() == []
+
+
+SABOTAGE = """
+import http.client
+from kvstudy.measure.service import Service
+from kvstudy.measure.progress import Progress
+from kvstudy.measure.keys import key_of
+started, doing = Service.__init__, Progress.doing
+def noted(self, *arguments, **named):
+    started(self, *arguments, **named)
+    Service.running = self
+def losing(self, phase):
+    doing(self, phase)
+    if phase == "check":
+        connection = http.client.HTTPConnection(Service.running.url.removeprefix("http://"))
+        for number in range(0, 300, 2):
+            connection.request("DELETE", "/v0/entity?id=" + key_of(number, 16))
+            connection.getresponse().read()
+Service.__init__, Progress.doing = noted, losing
+"""
+
+
+def test_what_every_workload_wrote_and_deleted_is_read_back_from_the_real_store(project):
+    """In a closed loop of two threads, where neither knows how far the other is."""
+    workload = [{"script": script, "key_count": 5000} for script in ("put", "mixed", "delete")] + ["unique_put"]
+    experiment = reading(project, workload=workload, fill={"records": 5000, "methods": ["DELETE"]}, threads=2, rate="closed", duration="600ms",
+                         warm_up="100ms")
+    code, _, err = project.finished(project.kvstudy("run", experiment))
+    assert code == 0, err
+    checks = {run.facts["workload"]: run.facts["data_check"] for run in sealed_runs(project.raw)}
+    assert {(check["missing"], check["wrong"]) for check in checks.values()} == {(0, 0)}
+    assert (checks["put"]["sampled"], checks["mixed"]["sampled"]) == (200, 200)
+    assert checks["delete"]["sampled"] in (200, 400), "keys that nobody deleted are asked for too, if any are left"
+    assert checks["unique_put"]["sampled"] > 1000
+
+
+def test_a_store_that_loses_acknowledged_keys_is_found_out(project):
+    experiment = project.experiment(server="kv-service", workload={"script": "put", "key_count": 300}, rate=2000, duration="1s", warm_up="200ms")
+    code, _, err = project.finished(project.kvstudy("run", experiment, code=SABOTAGE))
+    assert code == 0, err
+    run, = sealed_runs(project.raw)
+    assert 60 < run.facts["data_check"]["missing"] < 150 and run.facts["data_check"]["wrong"] == 0

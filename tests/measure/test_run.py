@@ -200,3 +200,36 @@ def test_pause_of_the_service_is_seen_in_response_time_and_not_in_service_time_a
     assert result["response_time"]["max_us"] > 400_000
     delayed = result["response_time"]["percentiles"]
     assert delayed["90"] > 10 * result["service_time"]["percentiles"]["90"]
+
+
+PINNED = """
+import os, psutil
+import kvstudy.measure.run as run
+from kvstudy.measure.pinning import Pinning
+from kvstudy.measure.progress import Progress
+cores = sorted(os.sched_getaffinity(0))
+run.pinning = lambda threads: Pinning(cores[:1], cores[-1:], "service on the first core, generator on the last")
+doing = Progress.doing
+def looking(self, phase):
+    doing(self, phase)
+    if phase == "measure":
+        for child in psutil.Process().children():
+            for thread in child.threads():
+                allowed = sorted(os.sched_getaffinity(thread.id))
+                print("affinity", child.name(), ",".join(map(str, allowed)), flush=True)
+        print("harness", ",".join(map(str, sorted(os.sched_getaffinity(0)))), flush=True)
+Progress.doing = looking
+"""
+
+
+def test_every_thread_of_service_and_generator_runs_on_the_cores_that_it_was_given(project):
+    cores = sorted(os.sched_getaffinity(0))
+    code, out, err = project.finished(project.kvstudy("run", project.experiment(), code=PINNED))
+    assert code == 0, err
+    seen = [line.split() for line in out.splitlines() if line.startswith("affinity")]
+    assert {tuple(words[1:]) for words in seen} == {("java", str(cores[0])), ("loadgen", str(cores[-1]))}
+    assert len([words for words in seen if words[1] == "java"]) > 5, "the JVM's threads, not only its first"
+    assert f"harness {','.join(map(str, cores))}\n" in out, "kvstudy itself stays where it was"
+    run, = sealed_runs(project.raw)
+    assert run.machine["pinning"] == "service on the first core, generator on the last"
+    assert run.text("generator.cmd").splitlines()[run.text("generator.cmd").splitlines().index("--pin") + 1] == str(cores[-1])

@@ -1,14 +1,22 @@
 """What each workload really sends, seen by a server that notes every request. The generator is the real one."""
 
+import json
 import re
 import subprocess
+import tempfile
 import threading
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+
+from kvstudy.measure.generator import script_arguments
+from kvstudy.measure.keys import requests
+from kvstudy.plan.experiment import Experiment
+from kvstudy.plan.run_plan import configurations_of
 
 ROOT = Path(__file__).resolve().parents[2]
 LOADGEN = ROOT / "loadgen" / "target" / "release" / "loadgen"
@@ -118,6 +126,30 @@ def test_the_same_seed_gives_the_same_requests_and_another_seed_others(server):
     once, again, other = first_keys(1), first_keys(1), first_keys(2)
     assert len(set(once) & set(again)) > 240  # connections race for the last few places among the first 250
     assert len(set(once) & set(other)) < 10
+
+
+DRAWN = [{"script": script, "distribution": distribution} for script in ("put", "delete") for distribution in ("uniform", "zipfian", "latest")]
+
+
+@pytest.mark.parametrize("workload", [*DRAWN, {"script": "mixed", "read_share": 0.3}, {"script": "mixed", "distribution": "zipfian"},
+                                      {"script": "random_get", "distribution": "latest"}, {"script": "unique_put"}, {"script": "repeated_get"}],
+                         ids=lambda workload: "-".join(map(str, workload.values())))
+def test_the_keys_of_every_request_are_known_without_looking(server, workload):
+    """Of two threads in a closed loop, each at its own pace: what the data check reads back rests on this."""
+    experiment = Experiment.from_parameters({
+        "name": "trial", "question": "?", "expectation": "1", "workload": workload | {"key_count": 5000}, "connections": 2, "threads": 2,
+        "rate": "closed", "duration": "400ms", "warm_up": "1ms", "repeats": 1, "fill": 5000})
+    (configuration,) = configurations_of(experiment)
+    with tempfile.NamedTemporaryFile(suffix=".json") as result:
+        outcome = subprocess.run([LOADGEN, "-c2", "-t2", "-d400ms", "--closed", "--expect", "200,201,202", "--json", result.name,
+                                  "-s", WORKLOADS / f"{configuration.workload}.lua", f"http://127.0.0.1:{server.server_port}/", "--",
+                                  *script_arguments(configuration, seed=7)], text=True, capture_output=True, timeout=60)
+        sent = [thread["sent"] for thread in json.load(open(result.name))["threads"]]
+    assert outcome.returncode == 0 and min(sent) > 20, outcome.stderr
+    known = [(method, number) for thread in (0, 1) for method, number in islice(requests(configuration, thread, seed=7), sent[thread])]
+    assert None not in dict.fromkeys(number for _, number in known)
+    noted = Counter((method, int(key[1:])) for method, key, _ in server.requests)
+    assert noted == Counter(known)
 
 
 def test_a_fill_writes_every_key_once_and_stops_by_itself(server):

@@ -86,6 +86,7 @@ struct Thread {
     cpu_s: f64,
     cpu_share: f64,
     connections: usize,
+    sent: u64,
     spun_s: f64,
     waited_for_cpu_s: Option<f64>,
 }
@@ -144,6 +145,7 @@ fn document<'a>(plan: &'a Plan, result: &'a RunResult) -> Result<Document<'a>, E
                 cpu_s: seconds(thread.cpu_ns),
                 cpu_share: thread.cpu_share(),
                 connections: thread.connections,
+                sent: thread.sent,
                 spun_s: seconds(thread.spun_ns),
                 waited_for_cpu_s: thread.waited_for_cpu_ns.map(seconds),
             })
