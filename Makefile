@@ -118,7 +118,7 @@ bench-loadgen: build ## the load generator: accuracy, speed and cost beside a ba
 	$(BIN)/python loadgen/bench/bench.py
 
 bench-service: build ## PUT and GET beside one-nio with an empty handler, closed loop, alternating rounds (about 5 min)
-	$(JDK25) $(BIN)/python service/bench/bench_service.py --selectors 1
+	$(JDK25) $(BIN)/python service/bench/bench_service.py
 
 bench-tail: build ## p99.9 at half the saturation rate while flush and compaction run, beside the same without them (about 4 min)
 	$(JDK25) $(BIN)/python service/bench/bench_tail.py

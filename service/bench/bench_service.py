@@ -69,7 +69,7 @@ def main() -> None:
     parser.add_argument("--connections", type=int, nargs="+", default=[1, 16, 64])
     parser.add_argument("--records", type=int, default=1_000_000, help="records in the store before GET is measured")
     parser.add_argument("--heap", default="128m", help="-Xmx of both servers")
-    parser.add_argument("--selectors", default="2", help="selector threads of both servers")
+    parser.add_argument("--selectors", default="1", help="selector threads of both servers")
     parser.add_argument("--only", nargs="+", choices=["put", "get"], default=["put", "get"])
     parser.add_argument("--dir", help="store directory that is kept and used again if it is there (default: a new one)")
     parser.add_argument("--jar", default=str(JAR))

@@ -64,7 +64,7 @@ final class Arguments {
         })
         HttpOptions.HandlerKind handler;
 
-        @Option(names = "--selectors", paramLabel = "N", description = "Threads that hold connections. Default: the number of processors. More than processors only adds switches.")
+        @Option(names = "--selectors", paramLabel = "N", description = "Threads that hold connections. Default: one less than the processors, at least 1: flush and compaction need one too. More than processors only adds switches.")
         Integer selectors;
 
         @Option(names = "--workers", paramLabel = "N", description = "Requests run at the same time with --handler workers (threads) or virtual. Default: twice the processors. More hides waiting for the disk, costs memory and switches.")
@@ -119,13 +119,18 @@ final class Arguments {
                 behaviour.host,
                 between("--port", behaviour.port, 0, 65_535),
                 performance.handler,
-                between("--selectors", performance.selectors == null ? processors : performance.selectors, 1, 256),
+                between("--selectors", performance.selectors == null ? selectors(processors) : performance.selectors, 1, 256),
                 between("--workers", performance.workers == null ? 2 * processors : performance.workers, 1, 100_000),
                 between("--queue", performance.queue, 1, 10_000_000),
                 (int) between("--max-value-bytes", limits.maxValueBytes, 0, StoreOptions.VALUE_BYTES_MAX),
                 between("--max-connections", limits.maxConnections, 1, 1_000_000),
                 between("--idle-timeout-ms", limits.idleTimeoutMillis, 1, 86_400_000),
                 between("--request-timeout-ms", limits.requestTimeoutMillis, 1, 86_400_000));
+    }
+
+    /// Leaves a processor to flush and compaction; the README says what that gains.
+    private static int selectors(int processors) {
+        return Math.clamp(processors - 1L, 1, 256);
     }
 
     /// As [#http].

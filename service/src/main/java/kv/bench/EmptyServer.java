@@ -15,7 +15,7 @@ import sun.misc.Signal;
 /// The limit to measure the service against: one-nio's own HTTP server with a handler that answers 200 and nothing else, for
 /// every path and method, on the selector thread.
 ///
-/// `java -cp kv-service.jar kv.bench.EmptyServer --port N [--selectors N]`; the same `ready:` line and exit code 0 on a
+/// `java -cp kv-service.jar kv.bench.EmptyServer --port N [--selectors 1]`; the same `ready:` line and exit code 0 on a
 /// signal as the service. Connections are placed as the service places them, evenly over the selectors.
 public final class EmptyServer extends HttpServer {
     private static final String HOST = "127.0.0.1";
@@ -29,7 +29,7 @@ public final class EmptyServer extends HttpServer {
     public static void main(String[] args) throws IOException, InterruptedException {
         int wanted = number(args, "--port", 8080);
         int port = wanted == 0 ? KvServer.freePort(HOST) : wanted;
-        int selectors = number(args, "--selectors", Runtime.getRuntime().availableProcessors());
+        int selectors = number(args, "--selectors", 1);
         CountDownLatch stop = new CountDownLatch(1);
         for (String name : new String[] {"TERM", "INT"}) {
             Signal.handle(new Signal(name), signal -> stop.countDown());

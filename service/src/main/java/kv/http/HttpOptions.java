@@ -26,7 +26,7 @@ public record HttpOptions(
 
     public enum HandlerKind { SELECTOR, WORKERS, VIRTUAL }
 
-    /// The defaults, on a free port.
+    /// The defaults on a free port, but with a selector per processor.
     public static HttpOptions onFreePort() {
         int processors = Runtime.getRuntime().availableProcessors();
         return new HttpOptions(

@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Locale;
 import java.util.SplittableRandom;
 import java.util.stream.Stream;
@@ -17,7 +18,7 @@ import kv.lsm.WalMode;
 /// What the store costs besides time: write, read and space amplification, heap per entry, recovery.
 ///
 /// ```
-/// java -Xmx128m … kv.lsm.bench.EngineCosts [--keys 10000000] [--directory DIR]
+/// java -Xmx128m … kv.lsm.bench.EngineCosts [--keys 10000000] [--only recovery] [--directory DIR]
 /// ```
 ///
 /// Fills a store in random order, overwrites half of it in random order, reads at random; for each compaction policy. Then
@@ -46,8 +47,10 @@ public final class EngineCosts {
                 Keyspace.KEY_BYTES,
                 Keyspace.VALUE_BYTES,
                 Runtime.getRuntime().maxMemory() >> 20);
-        for (CompactionPolicyKind policy : new CompactionPolicyKind[] {CompactionPolicyKind.LEVELED, CompactionPolicyKind.TIERED}) {
-            costs.amplification(policy);
+        if (!"recovery".equals(arguments.onlyOrNull())) {
+            for (CompactionPolicyKind policy : List.of(CompactionPolicyKind.LEVELED, CompactionPolicyKind.TIERED)) {
+                costs.amplification(policy);
+            }
         }
         for (int i = 0; i < RECOVERIES; i++) {
             costs.recovery();
