@@ -11,6 +11,7 @@ figures; --csv keeps the samples. Needs what bench_service.py needs, and curl.
 
 import argparse
 import csv
+import json
 import os
 import pathlib
 import re
@@ -101,10 +102,12 @@ def main() -> None:
     try:
         if fresh:
             fill(options, url)
-        command = [options.loadgen, "--closed", "-t1", f"-c{options.connections}", f"-d{options.minutes * 60:g}s", "--warmup", "0s", "-L"]
+        command = [options.loadgen, "--closed", "-t1", f"-c{options.connections}", f"-d{options.minutes * 60:g}s", "--warmup", "0s"]
+        result = work / "loadgen.json"
         with (work / "loadgen.txt").open("w") as text:
             load = subprocess.Popen(
-                [*command, "--expect", "200,201", "-s", str(WORKLOADS / "mixed.lua"), url, *words], cwd=WORKLOADS, stdout=text, stderr=text)
+                [*command, "--json", str(result), "--expect", "200,201", "-s", str(WORKLOADS / "mixed.lua"), url, *words],
+                cwd=WORKLOADS, stdout=text, stderr=text)
             try:
                 while load.poll() is None:
                     rows.append({"second": time.monotonic()} | sample(url, service.pid))
@@ -115,6 +118,9 @@ def main() -> None:
         print((work / "loadgen.txt").read_text())
         if load.returncode != 0:
             faults.append(f"loadgen ended with {load.returncode}")
+        else:
+            percentiles = json.loads(result.read_text())["service_time"]["percentiles"]
+            print("service time: " + ", ".join(f"p{p} {percentiles[p] / 1e3:.2f} ms" for p in ("50", "99", "99.9", "100")))
         read = subprocess.run(
             [*command[:3], "-c16", "-d20s", "--warmup", "0s", "--expect", "200", "-s", str(WORKLOADS / "unique_get.lua"), url, *words],
             cwd=WORKLOADS, capture_output=True, text=True)
