@@ -185,6 +185,12 @@ def exit_code_of(arguments: list[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort):
         click.echo("kvstudy: interrupted", err=True)
         return 130
+    except OSError as error:
+        if debug:
+            traceback.print_exc()
+        where = f"{error.filename}: " if error.filename else ""
+        click.echo(f"kvstudy: {where}{(error.strerror or str(error)).lower()}\n  kvstudy --debug … shows where it was needed", err=True)
+        return 1
     except Exception as error:
         if debug:
             raise

@@ -55,7 +55,8 @@ def read_yaml(path: Path) -> tuple[dict, Source]:
         near = difflib.get_close_matches(path.name, [other.name for other in path.parent.glob("*.yaml")], n=1)
         raise ExperimentError(f"no such experiment file: {path}", f"did you mean {path.parent / near[0]}?" if near else None) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ExperimentError(f"cannot read the experiment file: {path}: {error}") from error
+        why = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else (error.strerror or str(error)).lower()
+        raise ExperimentError(f"cannot read the experiment file: {path}: {why}") from error
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f":{mark.line + 1}" if mark else ""
@@ -126,6 +127,8 @@ def refusal(error: ValidationError, model: type[BaseModel], source: Source) -> E
         near = difflib.get_close_matches(str(given), allowed, n=1)
         hint = f"did you mean {near[0]}?" if near else None
         return refuse(path, f"not one of {', '.join(allowed)}: {given!r}", source, hint)
+    if first["type"] in ("model_type", "dict_type"):
+        return refuse(path, f"must be a mapping of keys to values: {given!r}", source, f"keys: {', '.join(_known_keys(model, path))}")
     if first["type"] != "value_error":
         message = f"{message[0].lower()}{message[1:]}: {given!r}"
     message, _, hint = message.partition("\n")

@@ -247,7 +247,7 @@ def verify(path: Path) -> list[Problem]:
     run = open_run(path).path
     problems = []
     expected: dict[str, str] = {}
-    for number, line in enumerate((run / SEAL).read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate((run / SEAL).read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
         digest, separator, name = line.partition("  ")
         if len(digest) != 64 or not separator or not name:
             problems.append(Problem(run, SEAL, f"line {number} is not a checksum: {line[:80]!r}"))

@@ -129,6 +129,14 @@ def test_verify_of_a_folder_without_sealed_runs_does_not_pass(project):
     assert kvstudy("verify", "data/rew", root=project).stderr == "kvstudy: no such folder: data/rew\n"
 
 
+def test_a_place_that_cannot_be_written_is_one_line_with_the_place(project):
+    sealed_run(project)
+    (project / "data" / "tidy").write_text("in the way")
+    answer = kvstudy("tables", root=project)
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(f"kvstudy: {project / 'data' / 'tidy'}") and "Traceback" not in answer.stderr
+
+
 def test_run_without_what_it_needs_says_what_to_build_before_anything_starts(project):
     (project / "experiments" / "trial.yaml").write_text(
         "question: what?\nexpectation: 1 ms\nworkload: put\nconnections: 1\nthreads: 1\nrate: 10\nduration: 2s\nwarm_up: 1s\nrepeats: 1\n")

@@ -30,8 +30,9 @@ def server():
 
         def do_GET(self):
             asked = urlparse(self.path)
-            everything = b"".join(key.encode() + b"\n" + value for key, value in sorted(self.server.records.items()))
-            value = everything if asked.path == "/v0/entities" else self.server.records.get(parse_qs(asked.query)["id"][0])
+            records = self.server.records
+            value = b"".join(key.encode() + b"\n" + records[key] for key in sorted(records)) if asked.path == "/v0/entities" else records.get(
+                parse_qs(asked.query)["id"][0])
             self.send_response(200 if value is not None else 404)
             self.send_header("Content-Length", str(len(value or b"")))
             self.end_headers()

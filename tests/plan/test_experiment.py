@@ -96,8 +96,8 @@ def test_mistyped_value_is_answered_with_the_nearest_valid_one(tmp_path):
     ({"expectation": "it is fast"}, "expectation: an expectation carries a number"),
     ({"jvm": {"heap": "lots"}}, "jvm.heap: not a size: 'lots'"),
     ({"jvm": {"options": ["-XX:+UseG1GC -Xmx1g"]}}, "jvm.options: string should match pattern"),
-    ({"service": "workers"}, "service: input should be a valid dictionary"),
-    ({"fill": "many"}, "fill: input should be a valid dictionary"),
+    ({"service": "workers"}, "service: must be a mapping of keys to values"),
+    ({"fill": "many"}, "fill: must be a mapping of keys to values"),
 ])
 def test_wrong_type_is_refused_with_key_and_value(tmp_path, change, words):
     error = refused(tmp_path, change)
@@ -178,6 +178,19 @@ def test_a_profile_may_have_any_name_of_its_own(tmp_path):
 def test_file_that_is_no_mapping_is_refused(tmp_path, text, words):
     with pytest.raises(ExperimentError, match=words):
         load(tmp_path, text=text)
+
+
+def test_file_that_cannot_be_read_is_said_without_pythons_words(tmp_path):
+    with pytest.raises(ExperimentError, match="cannot read the experiment file: .*: is a directory"):
+        Experiment.load(tmp_path)
+    (tmp_path / "trial.yaml").write_bytes(b"\xff\xfe")
+    with pytest.raises(ExperimentError, match="cannot read the experiment file: .*: it is not UTF-8 text"):
+        Experiment.load(tmp_path / "trial.yaml")
+
+
+def test_a_part_that_is_no_mapping_is_answered_with_its_keys(tmp_path):
+    error = refused(tmp_path, {"service": ["selector"]})
+    assert error.message.endswith("service: must be a mapping of keys to values: ['selector']") and "handler" in error.hint
 
 
 def test_missing_file_is_answered_with_the_nearest_name(tmp_path):

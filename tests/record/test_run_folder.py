@@ -148,6 +148,13 @@ def test_checksum_line_that_is_cut_is_a_problem_not_a_pass(tmp_path):
     assert verify(run.path)
 
 
+def test_checksums_that_are_no_text_are_a_problem_not_a_crash(tmp_path):
+    sums = sealed_run(tmp_path).path / "SHA256SUMS"
+    sums.chmod(0o644)
+    sums.write_bytes(b"\xff\xfe\x00")
+    assert any("is not a checksum" in problem.what for problem in verify(sums.parent))
+
+
 def test_runs_are_found_below_any_depth_and_sorted_by_id(tmp_path):
     for run_id in ("run-3", "run-1", "run-2"):
         sealed_run(tmp_path / "deep" / "er", run_id)

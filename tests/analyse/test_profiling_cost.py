@@ -1,0 +1,39 @@
+import numpy as np
+import pytest
+
+from kvstudy.analyse import profiling_cost, tables
+
+
+def measured(make_run, tmp_path, cost: float, closed: bool = True, repeats: int = 6):
+    """Runs in turns, without and with a profiler that takes the share ``cost`` of the answers; 1 % apart from run to run."""
+    generator = np.random.default_rng(4)
+    rate = {"closed_loop": True, "offered_rate_rps": None} if closed else {}
+    for repeat in range(repeats):
+        for profile in (None, ["cpu"]):
+            answers = int(2000 * (1 - cost * bool(profile)) * (1 + 0.01 * generator.standard_normal())) if closed else 2000
+            make_run(f"r{repeat}-{bool(profile)}", repeat=repeat + 1, profile=profile, seconds=[generator.integers(200, 400, answers)] * 6, **rate)
+    tables.rebuild([make_run.root], tmp_path / "tidy", progress=False)
+    return profiling_cost.cost(tables.load(tmp_path / "tidy")).set_index("measure")
+
+
+def test_what_the_profiler_takes_is_found_with_its_size(make_run, tmp_path):
+    found = measured(make_run, tmp_path, 0.08).loc["achieved rate"]
+    assert (found["word"], found["runs_without"], found["runs_with"]) == ("slower", 6, 6)
+    assert found["ratio"] == pytest.approx(0.92, abs=0.02) and found["low"] < 0.92 < found["high"]
+
+
+def test_a_profiler_that_costs_nothing_is_not_blamed(make_run, tmp_path):
+    assert measured(make_run, tmp_path, 0.0).loc["achieved rate", "word"] == "cannot tell"
+
+
+def test_at_a_constant_rate_the_cost_is_cpu_and_not_answers(make_run, tmp_path):
+    found = measured(make_run, tmp_path, 0.0, closed=False)
+    assert found.index.tolist() == ["CPU per request"]
+    assert found.loc["CPU per request", "without"] == pytest.approx(0.5 / 2000 * 1e6)
+
+
+def test_runs_without_a_counterpart_are_left_out(make_run, tmp_path):
+    make_run("alone", profile=["cpu"])
+    make_run("other", connections=4)
+    tables.rebuild([make_run.root], tmp_path / "tidy", progress=False)
+    assert profiling_cost.cost(tables.load(tmp_path / "tidy")).empty
