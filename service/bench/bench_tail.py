@@ -6,8 +6,9 @@
 Two services hold the same records and get the same requests, half reads and half writes, at the same constant rate. One has
 memtables so small that it flushes and compacts all the time; the other has one memtable for the whole run and never
 compacts. They take turns, who goes first alternates, and nobody is measured before the other has come to rest. The rate is
-half of what the first one answers in a closed loop. Response time counts from the intended start. Fails when the first did
-not flush and compact in each round, or when the second did at all. Needs what bench_service.py needs.
+half (--share) of what the first one answers in a closed loop. Response time counts from the intended start, service time from the
+actual send. Fails when the first did not flush and compact in each round, or when the second did at all. Needs what
+bench_service.py needs.
 """
 
 import argparse
@@ -128,16 +129,18 @@ def main() -> None:
     print("| | " + " | ".join(f"p{p}, ms" if p != "100" else "largest, ms" for p in PERCENTILES) + " | flushes | compactions |")
     print("|---" * (len(PERCENTILES) + 3) + "|")
     times = {}
-    for name in OPTIONS:
-        of = [r for r in results if r["subject"] == name]
-        times[name] = {p: [r["result"]["response_time"]["percentiles"][p] / 1e3 for r in of] for p in PERCENTILES}
-        cells = [spread(times[name][p], 2) for p in PERCENTILES] + [spread([r[kind] for r in of], 0) for kind in ("flushes", "compactions")]
-        print(f"| {name} | " + " | ".join(cells) + " |")
-    ratios = [busy / calm for busy, calm in zip(times[BUSY]["99.9"], times[CALM]["99.9"])]
-    print(f"\np99.9 with / without, in the same round: {spread(ratios, 2)}")
+    for kind, label in (("response_time", "response time"), ("service_time", "service time")):
+        for name in OPTIONS:
+            of = [r for r in results if r["subject"] == name]
+            times[kind, name] = {p: [r["result"][kind]["percentiles"][p] / 1e3 for r in of] for p in PERCENTILES}
+            work_done = [spread([r[work] for r in of], 0) for work in ("flushes", "compactions")]
+            print(f"| {label} {name} | " + " | ".join([spread(times[kind, name][p], 2) for p in PERCENTILES] + work_done) + " |")
+    for kind in ("response_time", "service_time"):
+        ratios = [busy / calm for busy, calm in zip(times[kind, BUSY]["99.9"], times[kind, CALM]["99.9"])]
+        print(f"\np99.9 of the {kind.replace('_', ' ')} with / without, in the same round: {spread(ratios, 2)}")
     saturated = sum(r["result"]["verdict"]["generator_saturated"] for r in results)
     if saturated:
-        print(f"the generator was saturated in {saturated} of {len(results)} steps")
+        print(f"\nthe generator had no time to spare in {saturated} of {len(results)} steps: the response time is partly its own")
 
 
 if __name__ == "__main__":
