@@ -13,7 +13,7 @@ SHELL := /bin/bash
 
 # The benchmarks and the longer tests stand at the end.
 .PHONY: help setup build test test-python test-rust test-java smoke reproduce reference lab html figure verify clean lock doctor \
-        bench-engine engine-costs bench-analysis bench-service bench-loadgen bench-tail kill-service soak-service soak-engine
+        bench-engine engine-costs violations bench-analysis bench-service bench-loadgen bench-tail kill-service soak-service soak-engine
 
 help: ## this list
 	@printf 'kvstudy: a performance study that anyone can run again\n\n'
@@ -110,6 +110,9 @@ bench-engine: build ## the store beside RocksDB in process, alternating rounds (
 
 engine-costs: build ## amplification, heap per entry and recovery of the store, with a heap of 128 MB
 	$(JDK25) service/bench/bench_engine.sh costs
+
+violations: build ## real runs made to break each rule of validity: does each check notice? (about 1 min)
+	$(BIN)/python -m pytest -q -s tests/planted/violations.py
 
 bench-analysis: setup ## 1 000 run folders to tables and all figures, time and memory (copies the sealed runs that are there)
 	$(BIN)/python tests/bench/analysis.py

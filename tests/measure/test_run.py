@@ -18,7 +18,7 @@ pytestmark = pytest.mark.machine
 
 
 def test_run_is_sealed_with_every_file_and_leaves_no_process(project):
-    code, out, err = project.finished(project.kvstudy("run", project.experiment(), "--label", "before"))
+    code, out, err = project.finished(project.kvstudy("run", project.experiment(duration="1500ms", warm_up="500ms"), "--label", "before"))
     assert (code, out) == (0, "trial: 1 runs: 1 sealed\n"), err
     run, = sealed_runs(project.raw)
     assert verify(run.path) == []

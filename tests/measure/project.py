@@ -1,0 +1,85 @@
+"""A project of its own for tests that launch the real service and the real load generator."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from kvstudy.project import jfr_converter_jar, loadgen_binary, profiler_library, service_jar
+
+PROJECT = Path(__file__).parents[2]
+SIGNAL_IN_PHASE = """
+import os, signal
+from kvstudy.measure.progress import Progress
+doing = Progress.doing
+def interrupting(self, phase):
+    doing(self, phase)
+    if phase.startswith({phase!r}) and not hasattr(Progress, "sent"):
+        Progress.sent = True
+        os.kill(os.getpid(), signal.{signal})
+Progress.doing = interrupting
+"""
+
+
+class Project:
+    """A folder with the workloads and the built programs of this tree; experiments are written by the tests."""
+
+    def __init__(self, root: Path):
+        self.root = root
+        (root / "notebooks").mkdir(parents=True)
+        shutil.copytree(PROJECT / "experiments" / "workloads", root / "experiments" / "workloads")
+        for folder in ("service", "loadgen"):
+            (root / folder).mkdir()
+            (root / folder / "target").symlink_to(PROJECT / folder / "target")
+
+    def experiment(self, **change) -> Path:
+        """A short run against the empty server, changed as asked. Values are written as JSON, which is YAML."""
+        values = {"question": "does it work?", "expectation": "1 ms", "server": "empty", "workload": "put", "connections": 2, "threads": 1,
+                  "rate": 500, "duration": "900ms", "warm_up": "300ms", "repeats": 1} | change
+        path = self.root / "experiments" / "trial.yaml"
+        path.write_text(json.dumps({key: value for key, value in values.items() if value is not None}))
+        return path
+
+    def kvstudy(self, *arguments: object, code: str | None = None) -> subprocess.Popen:
+        """kvstudy as a process; ``code`` runs before it, in the same process."""
+        program = ["-c", f"{code}\nfrom kvstudy.cli import main\nmain()"] if code else ["-m", "kvstudy"]
+        return subprocess.Popen([sys.executable, *program, *map(str, arguments)], cwd=self.root, text=True, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(PROJECT)})
+
+    @staticmethod
+    def finished(process: subprocess.Popen, timeout_s: float = 60) -> tuple[int, str, str]:
+        """Exit code, stdout and stderr, at the end."""
+        out, err = process.communicate(timeout=timeout_s)
+        return process.returncode, out, err
+
+    @staticmethod
+    def signal_in_phase(phase: str, signal: str) -> str:
+        """Code that makes kvstudy send itself the signal the first time that a run enters the phase."""
+        return SIGNAL_IN_PHASE.format(phase=phase, signal=signal)
+
+    def processes(self) -> list[str]:
+        """Command lines of processes that this project's measurements started and that still run."""
+        found = []
+        for process in psutil.process_iter(["cmdline", "status"]):
+            line = " ".join(process.info["cmdline"] or [])
+            if str(self.root) in line and process.info["status"] != psutil.STATUS_ZOMBIE and " kvstudy" not in line:
+                found.append(line)
+        return found
+
+    @property
+    def raw(self) -> Path:
+        return self.root / "data" / "raw"
+
+
+@pytest.fixture
+def project(tmp_path):
+    built = (service_jar(PROJECT), loadgen_binary(PROJECT), profiler_library(PROJECT), jfr_converter_jar(PROJECT))
+    missing = [str(path.relative_to(PROJECT)) for path in built if not path.is_file()]
+    if missing:
+        pytest.skip(f"not built: {', '.join(missing)}: run kvstudy build (make test does)")
+    return Project(tmp_path / "project")
