@@ -41,13 +41,15 @@ def flame_graph(tables: Tables, event: str = "cpu", kind: str = "flamegraph") ->
     name = f"{event}.{kind}.html"
     if not run.has(name):
         return HTML(f"<p>No {escape(event)} {escape(kind)} in run <code>{escape(run.run_id)}</code>.</p>")
-    return embedded(run.text(name), f"{event} flame graph of {run.run_id}")
+    told = {"flamegraph": "flame graph", "heatmap": "heat map"}[kind]
+    return embedded(run.text(name), f"{event.replace('cpu_slow', 'cpu in the slow seconds')}: {told} of {run.run_id}", searchable=kind == "flamegraph")
 
 
-def embedded(page: str, title: str) -> HTML:
-    """``page`` in a frame as high as its graph, with a search box that colours matching frames and tells their share."""
-    page = guarded(page, title)
-    height = re.search(r"#canvas \{[^}]*height: (\d+)px", page)
+def embedded(page: str, title: str, searchable: bool = True) -> HTML:
+    """``page`` in a frame as high as its graph; ``searchable``: with a search box that colours matching frames and tells their share (a
+    heat map has its own)."""
+    page = guarded(page, title, from_below=searchable)
+    height = searchable and re.search(r"#canvas \{[^}]*height: (\d+)px", page)
     height_px = min(HEIGHT_MAX_PX, int(height[1]) + _AROUND_PX) if height else HEIGHT_MAX_PX
     reach = "this.closest('.flame').querySelector('iframe').contentWindow"
     search = f"try {{ {reach}.search(this.value || false) }} catch (unfinished) {{}}"
@@ -62,13 +64,14 @@ def embedded(page: str, title: str) -> HTML:
     )
 
 
-def guarded(page: str, title: str = "flame graph") -> str:
+def guarded(page: str, title: str = "flame graph", from_below: bool = True) -> str:
     """``page`` with a title, without external addresses and with storage that cannot fail."""
     page = re.sub(r"<a href=(['\"])https?://[^'\"]*\1>(.*?)</a>", r"\2", page)
     page = page.replace("<button id='info'>", "<button id='info' aria-label='Legend and keys'>")
     page = re.sub(r"(<head[^>]*>)", lambda head: f"{head[1]}<title>{escape(title)}</title>{_GUARD}", page, count=1)
     # A deep graph is higher than its frame and grows upwards: begin at its root.
-    return page.replace("</body>", "<script>window.scrollTo(0, document.documentElement.scrollHeight);</script></body>", 1)
+    below = "<script>window.scrollTo(0, document.documentElement.scrollHeight);</script></body>"
+    return page.replace("</body>", below, 1) if from_below else page
 
 
 def shares(tables: Tables) -> pd.DataFrame:

@@ -6,7 +6,7 @@ import pandas as pd
 from sample import empty_tables
 
 from kvstudy.present import theme
-from kvstudy.present.figures.stacks import FRAMES_MAX, icicle, icicle_difference, subsystem_shares
+from kvstudy.present.figures.stacks import FRAMES_MAX, icicle, icicle_between, icicle_difference, subsystem_shares
 
 
 def _tables_of(profiles, stacks):
@@ -61,3 +61,12 @@ def test_shares_stack_to_the_whole(profiles):
 def test_no_rows_give_charts_that_say_so():
     assert "Nothing to draw" in icicle(empty_tables()).layout.title.text
     assert "Nothing to draw" in subsystem_shares(pd.DataFrame()).layout.title.text
+
+
+def test_the_slow_seconds_of_a_run_are_set_beside_all_of_them(profiles):
+    stacks = [("r", "cpu", "a;x", 50), ("r", "cpu", "a;y", 50), ("r", "cpu_slow", "a;x", 9), ("r", "cpu_slow", "a;y", 1)]
+    both = replace(profiles, stacks=pd.DataFrame(stacks, columns=["run_id", "event", "stack", "samples"]))
+    figure = icicle_between(both, "cpu", "cpu_slow")
+    assert dict(zip(figure.data[0].labels, figure.data[0].marker.colors, strict=True))["x"] in theme.GAINED
+    assert figure.layout.meta["finding"].startswith("the slow seconds against all seconds")
+    assert "Nothing to draw" in icicle_between(profiles, "cpu", "cpu_slow").layout.title.text

@@ -20,7 +20,8 @@ SUBSYSTEM_COLOURS = dict(
         strict=True,
     )
 )  # fmt: skip
-_UNITS = {"cpu": "samples", "wall": "samples", "alloc": "bytes allocated", "lock": "nanoseconds waited"}
+_EVENT_NAMES = {"cpu": "all seconds", "cpu_slow": "the slow seconds"}
+_UNITS = {"cpu": "samples", "cpu_slow": "samples of the slow seconds", "wall": "samples", "alloc": "bytes allocated", "lock": "nanoseconds waited"}
 
 
 def icicle(tables, event: str = "cpu", share_min: float = 0.004) -> go.Figure:
@@ -47,6 +48,19 @@ def icicle_difference(tables, factor: str, before, after, event: str = "cpu", sh
     names = [words.value(factor, value) for value in (before, after)]
     if any(side.empty for side in sides):
         return nothing(f"{event} profiles of {names[0]} and {names[1]} are not both there", "Measure both with profile: [cpu, alloc].")
+    return _difference(sides, names, event, share_min)
+
+
+def icicle_between(tables, before: str, after: str, share_min: float = 0.004) -> go.Figure:
+    """Two events of the same runs, as cpu and cpu_slow: the stacks of ``after``, coloured as in ``icicle_difference``."""
+    sides = [tables.stacks[tables.stacks["event"] == event] for event in (before, after)]
+    names = [_EVENT_NAMES.get(event, event) for event in (before, after)]
+    if any(side.empty for side in sides):
+        return nothing(f"no profile of both {names[0]} and {names[1]}", "Profiled runs have them from profile: [cpu].")
+    return _difference(sides, names, "cpu", share_min)
+
+
+def _difference(sides: list[pd.DataFrame], names: list[str], event: str, share_min: float) -> go.Figure:
     other, tree = _Tree.of(sides[0], 0.0, frames_max=1_000_000), _Tree.of(sides[1], share_min)
     gains = [tree.sums[path] / tree.total - other.sums.get(path, 0) / other.total for path in tree.frames]
     figure = _drawn(tree, event, [_gain_colour(gain) for gain in gains], [f"<br>{gain:+.1%} of all against {names[0]}" for gain in gains])
@@ -139,7 +153,7 @@ def subsystem_shares(shares: pd.DataFrame, by: str = "label") -> go.Figure:
     # Several profiled runs of one value: the median of their shares, scaled so that the bar is whole.
     shares = shares.groupby(["event", by, "subsystem"], as_index=False)["share"].median()
     shares["share"] /= shares.groupby(["event", by])["share"].transform("sum")
-    shares = shares.sort_values("event", key=lambda column: column.map({"cpu": 0, "wall": 1, "alloc": 2, "lock": 3}), kind="stable")
+    shares = shares.sort_values("event", key=lambda column: column.map({"cpu": 0, "cpu_slow": 1, "wall": 2, "alloc": 3, "lock": 4}), kind="stable")
     events = list(dict.fromkeys(shares["event"]))
     order = shares.groupby("subsystem")["share"].sum().sort_values(ascending=False).index.tolist()
     figure = panel_grid([f"{event}: {_UNITS.get(event, 'samples')}" for event in events], "share", "", columns=1, match_y=False)

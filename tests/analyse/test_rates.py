@@ -1,0 +1,37 @@
+"""Which runs may say whether a rate was held: those that failed nothing, and those that failed by not keeping up."""
+
+import pytest
+
+from kvstudy.analyse import rates, tables
+
+
+@pytest.fixture
+def verdicts(tmp_path, make_run):
+    def of(**runs):
+        for run_id, changes in runs.items():
+            make_run(run_id, **changes)
+        tables.rebuild([tmp_path / "raw"], tmp_path / "tidy", progress=False)
+        return tables.load(tmp_path / "tidy")
+
+    return of
+
+
+def test_a_run_that_did_not_keep_up_speaks_and_a_disturbed_one_does_not(verdicts):
+    found = verdicts(
+        kept={},
+        overloaded={"offered_rate_rps": 9000},
+        disturbed={"process": {"foreign_cpu_share": 0.6}},
+        disturbed_and_slow={"offered_rate_rps": 9000, "process": {"foreign_cpu_share": 0.6}},
+        limited_by_the_generator={"offered_rate_rps": 9000, "counted": {"verdict": {"generator_saturated": True, "reason": "late"}}},
+    )
+    assert rates.speaking(found) == {"kept", "overloaded"}
+
+
+def test_a_run_that_held_its_rate_and_failed_otherwise_does_not_speak(verdicts):
+    drifting = [[100] * 2000] * 3 + [[900] * 2000] * 3
+    assert rates.speaking(verdicts(drifts={"seconds": drifting})) == set()
+
+
+def test_profiled_closed_and_failed_runs_are_not_about_a_rate(verdicts):
+    found = verdicts(kept={}, closed={"closed_loop": True, "offered_rate_rps": None}, profiled={"profile": ["cpu"]}, failed={"outcome": "failed: why"})
+    assert rates.about_rate(found).runs["run_id"].tolist() == ["kept"]
