@@ -23,7 +23,7 @@ def test_a_named_run_is_drawn_rather_than_the_slowest(tables):
 
 def test_a_run_that_failed_its_checks_is_called_invalid(tables):
     run_id = tables.runs.loc[tables.runs["verdict"] == "FAIL", "run_id"].iloc[0]
-    assert "INVALID: FAIL rate held" in latency_heat_map(tables, run_id).layout.meta["drawn"]
+    assert "INVALID: FAIL rate_held" in latency_heat_map(tables, run_id).layout.meta["drawn"]
 
 
 def test_events_lie_on_the_clock_of_the_latencies(tables):

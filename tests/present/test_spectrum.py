@@ -39,7 +39,7 @@ def test_an_invalid_run_is_grey_dotted_says_why_and_is_in_no_median(tables):
     figure = percentile_spectrum(keep(tables, lambda run: run.offered_rate_rps == 16000))
     thin = [trace for trace in figure.data if trace.legendgroup == "invalid" and trace.text is not None]
     assert {(trace.line.color, trace.line.dash) for trace in thin} == {(theme.INVALID, "dot")}
-    assert all("FAIL rate held" in trace.hovertemplate for trace in thin)
+    assert all("FAIL rate_held" in trace.hovertemplate for trace in thin)
     assert all(trace.x == (None,) for trace in figure.data if trace.line.width == 2.6)
     assert figure.layout.meta["finding"].startswith("No valid run")
 
