@@ -11,7 +11,7 @@ wrk and wrk2 do not say what each thread sent. At a constant rate threads keep s
 first request of a thread, which wrk makes to look at it and throws away. In a closed loop only one thread's share is known; unique_put is
 counted. What is left, several threads of wrk that draw keys, cannot be known: a key that is there must have its own value.
 
-A request whose answer was lost (timeout, read error) may or may not have been done: as many missing keys are forgiven.
+A request that was not acknowledged (timeout, read error, refused) may or may not have been done: as many missing keys are forgiven.
 """
 
 import random

@@ -12,8 +12,8 @@ from kvstudy.record.wrk2_text import parse_one
 
 @dataclass(frozen=True)
 class Answers:
-    """Of the whole process, warm-up included. ``acknowledged``: answered as the workload expects; ``lost``: sent, but the answer never
-    came: done or not done, nobody knows. ``window_start_utc``: when the measured window began, None where the generator does not say;
+    """Of the whole process, warm-up included. ``acknowledged``: answered as the workload expects; ``lost``: sent, but no answer or an
+    unexpected one came: done or not done, nobody knows. ``window_start_utc``: when the measured window began, None where the generator does not say;
     ``sent_by_thread``: likewise. ``before``: acknowledged in a warm-up that was a process of its own."""
 
     acknowledged: int
@@ -32,13 +32,13 @@ def answers_of(configuration: Configuration, json_file: Path, text_file: Path) -
             answered = result["counts"]["completed"]
             acknowledged = sum(count for status, count in result["answers"].items() if status in expected)
             sent = tuple(thread["sent"] for thread in result["threads"] if "sent" in thread)  # not in the JSON of an older loadgen
-            answers = Answers(acknowledged, result["counts"]["sent"] - answered, result["measure_start_utc"], sent or None)
+            answers = Answers(acknowledged, result["counts"]["sent"] - acknowledged, result["measure_start_utc"], sent or None)
         except (OSError, ValueError, KeyError) as error:
             raise RunFailed(f"generator wrote no result: {json_file.name}: {error!r}") from error
     else:
         text = parse_one(text_file.read_text(encoding="utf-8", errors="replace"), str(text_file))
         answered = text.requests
-        answers = Answers(answered - text.non_2xx_3xx, sum(text.socket_errors.values()))
+        answers = Answers(answered - text.non_2xx_3xx, sum(text.socket_errors.values()) + text.non_2xx_3xx)
     if answered == 0:
         raise RunFailed("generator got no answer at all")
     return answers

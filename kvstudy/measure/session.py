@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -45,15 +46,17 @@ class Session:
             self._children.pop(pid, None)
 
     def registered(self, pid: int, alive: bool) -> None:
-        """A child has started or has ended."""
+        """A child has started or has ended. KvstudyError when a new one cannot be noted; one that stays noted after its end does no harm."""
         if alive:
             try:
                 self._children[pid] = psutil.Process(pid).create_time()
             except psutil.NoSuchProcess:
                 return
+            self._write()
         else:
             self._children.pop(pid, None)
-        self._write()
+            with suppress(OSError, KvstudyError):
+                self._write()
 
     def _read(self) -> dict | None:
         try:
@@ -67,8 +70,12 @@ class Session:
         facts = {"pid": os.getpid(), "started": psutil.Process().create_time(),
                  "children": [{"pid": pid, "started": started} for pid, started in self._children.items()]}
         new = self._path.with_suffix(".new")
-        new.write_text(json.dumps(facts), encoding="utf-8")
-        new.replace(self._path)
+        try:
+            new.write_text(json.dumps(facts), encoding="utf-8")
+            new.replace(self._path)
+        except OSError as error:
+            raise KvstudyError(f"cannot note who measures: {new}: {(error.strerror or str(error)).lower()}",
+                               "free some space and run the same command with --resume; sealed runs are kept") from error
 
 
 def _alive(pid: int, started: float) -> bool:

@@ -133,6 +133,31 @@ Progress.doing = filling
         subprocess.run(["umount", str(raw)], check=True)
 
 
+@pytest.mark.parametrize(("memtable", "size"), [("64m", "8m"), ("1m", "24m")], ids=["at-the-start", "while-it-is-measured"])
+def test_full_disk_under_the_store_is_a_run_that_says_so(project, memtable, size):
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small file system needs root")
+    work = project.root / "data" / "work"
+    work.mkdir(parents=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(work)], check=True)
+    try:
+        experiment = project.experiment(server="kv-service", workload={"script": "put", "value_bytes": 4096}, rate=8000, duration="2s",
+                                        service={"memtable_bytes": memtable})
+        code, _, err = project.finished(project.kvstudy("run", experiment))
+        assert "Traceback" not in err and project.processes() == []
+        run, = sealed_runs(project.raw)
+        assert verify(run.path) == []
+        if memtable == "64m":
+            assert code == 1 and run.facts["outcome"].startswith("failed: service ended before it was ready: exit=1: ")
+            assert "No space left on device" in err
+        else:
+            assert "No space left on device" in run.text("service.log")
+            assert json.loads(run.text("generator.json"))["counts"]["unexpected"] > 0
+            assert run.facts["data_check"]["missing"] == 0, "refused is not lost"
+    finally:
+        subprocess.run(["umount", str(work)], check=True)
+
+
 def test_resume_keeps_what_is_sealed_and_runs_what_is_missing(project):
     experiment = project.experiment(rate=[200, 400], duration="800ms", warm_up="200ms")
     assert project.finished(project.kvstudy("run", experiment, "--only", "rate=200"))[0] == 0
