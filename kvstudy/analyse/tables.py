@@ -117,9 +117,9 @@ def study_tables(data_root: Path | None = None, experiment: str | None = None, p
     taken: dict[str, str] = {}  # experiment → root
     chosen: list[str] = []
     for root in roots:
-        mine = tables.runs[[tables.folders[run_id].is_relative_to(root) for run_id in tables.runs["run_id"]]]
-        mine = mine[[taken.setdefault(name, root.name) == root.name for name in mine["experiment"]]]
-        chosen += mine["run_id"].tolist()
+        for run_id, name in zip(tables.runs["run_id"], tables.runs["experiment"], strict=True):
+            if tables.folders[run_id].is_relative_to(root.resolve()) and taken.setdefault(name, root.name) == root.name:
+                chosen.append(run_id)
     if chosen:
         return replace(tables.only(chosen), source=_source(taken))
     what = "any experiment" if experiment is None else experiment

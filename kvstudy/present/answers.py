@@ -13,7 +13,7 @@ from kvstudy.analyse.tables import Tables
 from kvstudy.present import claim_rules, claims, findings, sides, words
 from kvstudy.present.findings import Finding, Rule, cannot_tell
 from kvstudy.present.notebook import published_reports, slow_limit_us
-from kvstudy.present.options import SAME_THING, compared_options
+from kvstudy.present.options import SAME_THING, compared_options, sides_in
 from kvstudy.present.spreads import spread
 
 
@@ -70,9 +70,9 @@ def _profiling(tables: Tables) -> Finding | None:
     rows = sides.profiled_against_not(tables)
     if rows.empty:
         return None
-    parts = [f"{row.workload} {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)} ({row.word})" for row in rows.itertuples()]
-    sentence = f"**What profiling costs:** in a closed loop with the profiler attached the achieved rate is {words.several(parts)} that without it."
-    return Finding(sentence, "01-instrument", int(rows[["runs_before", "runs_after"]].sum().sum()))
+    parts = [f"{row.workload} {row.measure} {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)} ({row.word})" for row in rows.itertuples()]
+    sentence = f"**What profiling costs,** as the ratio of a closed loop with the profiler to the same without: {words.several(parts)}."
+    return Finding(sentence, "01-instrument", int(rows[rows["measure"] == rows["measure"].iloc[0]][["runs_before", "runs_after"]].sum().sum()))
 
 
 def _searches(tables: Tables) -> Finding | None:
@@ -93,6 +93,9 @@ def _options(tables: Tables) -> list[Finding]:
     for experiment in sorted(set(tables.runs["experiment"]) - set(findings.RULER)):
         rows = compared[compared["experiment"] == experiment]
         if rows.empty:
+            mine = tables.select(experiment=experiment)
+            if sides_in(mine) is not None and (unsure := cannot_tell(experiment, "06-before-after", mine)):
+                told.append(unsure)
             continue
         parts = []
         for (before, after, workload), group in rows.groupby(["before_name", "after_name", "workload"], sort=False):

@@ -19,6 +19,7 @@ from kvstudy.analyse.tables import Tables
 from kvstudy.present import words
 
 HELD_SHARE = 0.99
+SHARE_LEAST_PERCENT = 0.1  # what a profile without a sample of a subsystem may have missed
 OBJECTIVE_US = 1000.0  # report 1: held means a mean of at most 1 ms
 
 
@@ -105,11 +106,18 @@ def _cache_ratio(workload: str, connections: int) -> Callable[[Tables], Measured
     return measure
 
 
+def _profiled(tables: Tables, *where, **equal) -> Tables:
+    """Profiled runs that count: valid, or invalid only for not holding their rate."""
+    chosen = _runs(tables, *where, profiled=True, **equal)
+    return chosen.only(rates.speaking(chosen))
+
+
 def _profile_share(event: str, subsystems: tuple[str, ...], *where, **equal) -> Callable[[Tables], Measured | None]:
     """Percent of the samples of profiled runs, median over them."""
 
     def measure(tables: Tables) -> Measured | None:
-        shares = frames.shares(_runs(tables, *where, profiled=True, **equal).stacks)
+        chosen = _profiled(tables, *where, **equal)
+        shares = frames.shares(chosen.stacks)
         shares = shares[shares["event"] == event]
         if shares.empty:
             return None
@@ -146,7 +154,9 @@ def _share_ratio(event: str, subsystem: str, low_rate: float, high_rate: float, 
 
     def measure(tables: Tables) -> Measured | None:
         low, high = (_profile_share(event, (subsystem,), *where, offered_rate_rps=rate)(tables) for rate in (low_rate, high_rate))
-        return None if low is None or high is None or not low.value else Measured(high.value / low.value, math.nan, math.nan, low.runs + high.runs)
+        if low is None or high is None:
+            return None
+        return Measured(high.value / max(low.value, SHARE_LEAST_PERCENT), math.nan, math.nan, low.runs + high.runs)
 
     return measure
 
@@ -155,7 +165,7 @@ def _lock_waiting(*where, **equal) -> Callable[[Tables], Measured | None]:
     """Percent of the measured time that threads waited for locks, all threads together."""
 
     def measure(tables: Tables) -> Measured | None:
-        chosen = _runs(tables, *where, profiled=True, **equal)
+        chosen = _profiled(tables, *where, **equal)
         if chosen.runs.empty:
             return None
         locks = chosen.stacks[chosen.stacks["event"] == "lock"].groupby("run_id")["samples"].sum()
@@ -169,10 +179,11 @@ def _lock_waiting(*where, **equal) -> Callable[[Tables], Measured | None]:
 
 def _flushed_bytes(*where, **equal) -> Callable[[Tables], Measured | None]:
     def measure(tables: Tables) -> Measured | None:
-        events = _runs(tables, *where, **equal).events
+        chosen = rates.about_rate(_runs(tables, *where, **equal))
+        events = chosen.events
         sizes = [json.loads(text).get("bytes_written") for text in events.loc[events["kind"] == "flush", "attributes"]]
         known = pd.Series([size for size in sizes if size], dtype=float)
-        return None if known.empty else Measured(float(known.median()), float(known.quantile(0.05)), float(known.quantile(0.95)), len(_runs(tables, *where, **equal).runs))
+        return None if known.empty else Measured(float(known.median()), float(known.quantile(0.05)), float(known.quantile(0.95)), len(chosen.runs))
 
     return measure
 

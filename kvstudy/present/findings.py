@@ -14,7 +14,7 @@ from IPython.display import Markdown
 
 from kvstudy.analyse import rates
 from kvstudy.analyse.configuration import comparisons, configured
-from kvstudy.analyse.statistics import CANNOT_TELL
+from kvstudy.analyse.statistics import CANNOT_TELL, MIN_RUNS
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import words
 from kvstudy.present.figures.rate import saturation_points
@@ -62,7 +62,9 @@ def cannot_tell(title: str, page: str, tables: Tables) -> Finding | None:
     if runs.empty:
         return None
     failed = tables.validity[(tables.validity["verdict"] == "FAIL") & tables.validity["run_id"].isin(runs["run_id"])]["check"].value_counts()
-    why = words.several([f"{check} ({count})" for check, count in failed.head(3).items()]) if len(failed) else "no run has enough samples"
+    if len(tables.believed().runs):
+        return Finding(f"**{title}:** {CANNOT_TELL}: the runs that count are not of both sides, or have too few samples.", page, len(runs))
+    why = words.several([f"{check} ({count})" for check, count in failed.head(3).items()])
     return Finding(f"**{title}:** {CANNOT_TELL}: none of its runs counts; checks failed: {why}.", page, len(runs))
 
 
@@ -150,6 +152,7 @@ def _waiting(tables: Tables) -> Finding | None:
         return cannot_tell("Waiting that service time hides", "03-percentiles", tables.select(closed_loop=False))
     gap = pairs.groupby("configuration").agg(response=("latency_us", "median"), service=("latency_us_service", "median"), runs=("run_id", "size"),
                                               workload=("workload", "first"), rate=("offered_rate_rps", "first"), connections=("connections", "first"))  # fmt: skip
+    gap = gap[gap["runs"] >= min(MIN_RUNS, gap["runs"].max())]  # one run more or less is no median
     worst = gap.loc[(gap["response"] / gap["service"]).idxmax()]
     if worst["response"] < 1.1 * worst["service"]:
         return None

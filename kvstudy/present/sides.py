@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from kvstudy.analyse.configuration import COMPARISON_COLUMNS, comparisons
-from kvstudy.analyse.statistics import compare
+from kvstudy.analyse.profiling_cost import cost
 from kvstudy.analyse.tables import Tables
 from kvstudy.errors import ExperimentError
 from kvstudy.present import notebook, words
@@ -78,17 +78,10 @@ def generators(tables: Tables, experiment: str = "generators") -> pd.DataFrame:
 
 
 def profiled_against_not(tables: Tables, experiment: str = "profile-cost") -> pd.DataFrame:
-    """One row per workload: the achieved rate of a closed loop without and with the profiler, as ``comparisons`` has it."""
-    runs = tables.select(experiment=experiment, closed_loop=True).runs
-    runs = runs[(runs["verdict"] != "FAIL") & (runs["achieved_rate_rps"] > 0)]
-    rows = []
-    for (workload, connections, threads), group in runs.groupby(["workload", "connections", "threads"]):
-        plain, profiled = (group.loc[group["profiled"] == attached, "achieved_rate_rps"] for attached in (False, True))
-        if len(plain) and len(profiled):
-            result = compare(plain, profiled, "higher")
-            rows.append([workload, connections, threads, np.nan, "achieved rate", float(plain.median()), float(profiled.median()), result.ratio,
-                         result.low, result.high, result.word, result.runs_before, result.runs_after])  # fmt: skip
-    return pd.DataFrame(rows, columns=COMPARISON_COLUMNS)
+    """``analyse.profiling_cost.cost`` in the columns of ``comparisons``: before is without the profiler."""
+    rows = cost(tables.select(experiment=experiment))
+    named = {"without": "before", "with_profiler": "after", "runs_without": "runs_before", "runs_with": "runs_after"}
+    return rows.rename(columns=named).assign(offered_rate_rps=np.nan)[COMPARISON_COLUMNS]
 
 
 def _varied_experiment() -> str | None:

@@ -199,6 +199,7 @@ def profile_shares(published: Published, tables: Tables) -> pd.DataFrame:
     for share in published.profile_shares.itertuples():
         # Report 1's search is not profiled: report 2 asks the same of the same service at the rates around it.
         ours = tables.select(experiment="report-2" if share.report == 1 else f"report-{share.report}", method=share.method, profiled=True)
+        ours = ours.only(rates.speaking(ours))
         if share.offered_rate_rps in set(ours.runs["offered_rate_rps"]):
             ours = ours.select(offered_rate_rps=float(share.offered_rate_rps))
         handler = "handler=selector" if share.stage == "synchronous" else "handler=workers"

@@ -156,3 +156,11 @@ def test_without_a_run_it_is_said_how_to_get_one(tmp_path):
         tables.study_tables(tmp_path, "rates")
     with pytest.raises(KvstudyError, match="run: kvstudy tables"):
         tables.load(tmp_path)
+
+
+def test_an_experiment_without_a_run_beside_others_is_said_to_have_none(make_run, tmp_path):
+    data = tmp_path / "data"
+    make_run.root = data / "raw"
+    make_run("a", experiment="tail")
+    with pytest.raises(KvstudyError, match="kvstudy run experiments/rates.yaml"):
+        tables.study_tables(data, "rates")
