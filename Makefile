@@ -13,7 +13,7 @@ SHELL := /bin/bash
 
 # The benchmarks and the longer tests stand at the end.
 .PHONY: help setup build test test-python test-rust test-java smoke reproduce reference lab html figure verify clean lock doctor \
-        bench-engine engine-costs violations bench-analysis bench-service bench-loadgen bench-tail kill-service soak-service soak-engine
+        bench-engine engine-costs tail-causes violations bench-analysis bench-service bench-loadgen bench-tail kill-service soak-service soak-engine
 
 help: ## this list
 	@printf 'kvstudy: a performance study that anyone can run again\n\n'
@@ -110,6 +110,9 @@ bench-engine: build ## the store beside RocksDB in process, alternating rounds (
 
 engine-costs: build ## amplification, heap per entry and recovery of the store, with a heap of 128 MB
 	$(JDK25) service/bench/bench_engine.sh costs
+
+tail-causes: build ## plant three causes of slow answers in real runs: is each one named? (about 5 min, on a quiet machine)
+	$(BIN)/python -m pytest -q -s tests/planted/tail_causes.py
 
 violations: build ## real runs made to break each rule of validity: does each check notice? (about 1 min)
 	$(BIN)/python -m pytest -q -s tests/planted/violations.py
