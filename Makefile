@@ -46,7 +46,7 @@ doctor: setup ## what is missing on this machine, and the command that installs 
 REPORTS := $(sort $(wildcard experiments/report-*.yaml))
 
 # A run that failed (exit code 1) is shown with the rest; a mistake or Ctrl-C ends here.
-reproduce: setup ## build, measure the study and the five reports (quick: at most 15 min), write the HTML study; resumes when interrupted
+reproduce: setup ## build, measure the study and the five reports (quick: about 15 min), write the HTML study; resumes when interrupted
 	@$(KVSTUDY) plan experiments/reproduce.yaml $(REPORTS) --profile $(PROFILE) --total
 	$(KVSTUDY) build
 	@status=0; $(KVSTUDY) run experiments/reproduce.yaml $(REPORTS) --profile $(PROFILE) --resume || status=$$?; \
@@ -74,6 +74,7 @@ html: setup ## write figures/study/index.html from the sealed runs that are ther
 CHROMIUM ?= chromium
 
 figure: setup ## the README's picture, from the runs that are there (needs chromium)
+	@mkdir -p figures
 	$(BIN)/python -m kvstudy.present.picture build/figure.html
 	$(CHROMIUM) --headless --no-sandbox --disable-gpu --hide-scrollbars --force-device-scale-factor=1 --virtual-time-budget=10000 \
 	  --user-data-dir=build/chromium --window-size=1200,560 --screenshot=figures/latency-against-rate.png build/figure.html 2>/dev/null

@@ -133,6 +133,16 @@ def report(out: Path | None) -> None:
 
 
 @commands.command()
+def findings() -> None:
+    """What the runs that are there say, as Markdown: the sentences of the study's first page."""
+    from kvstudy.present import answers, notebook
+    from kvstudy.present import findings as found
+    tables = notebook.all_tables()
+    for text in (found.told(tables, answers.SERVICE), answers.options_told(tables), found.told(tables, answers.RULER)):
+        click.echo(text.data)
+
+
+@commands.command()
 @click.option("--test-java", is_flag=True, help="Build the service with its tests, and nothing else.")
 def build(test_java: bool) -> None:
     """Build the service (Maven, JDK 25) and the load generator (Cargo)."""

@@ -16,13 +16,16 @@ from kvstudy.present import notebook, theme
 from kvstudy.present.figures import rate
 
 WIDTH_PX, HEIGHT_PX = 1200, 560
-EXPERIMENT = "report-1"
+SEARCH, OTHERWISE = "report-1", ("unique_put", "unique_get")
 
 
 def picture() -> go.Figure:
-    """p99 against offered rate on one connection, PUT and GET, up to the saturation point: the trials of report 1's search."""
+    """p99 against offered rate, PUT and GET, up to the saturation point: the trials of report 1's search, on one connection; without them
+    the main experiment."""
     theme.use("light")
-    found = notebook.for_latency(notebook.tables(EXPERIMENT))
+    found = notebook.searched()
+    trials = found.select(experiment=SEARCH)
+    found = found.select(workload=OTHERWISE) if trials.runs.empty else trials
     figure = rate.latency_against_rate(found, 99.0, panel_by="workload")
     figure.update_layout(width=WIDTH_PX, height=HEIGHT_PX)
     return figure
