@@ -123,6 +123,15 @@ class CommandLineTest {
     }
 
     @Test
+    void aDirectoryThatCannotBeOneSaysWhy() throws Exception {
+        Path file = Files.writeString(directory.resolve("file"), "x");
+        try (ServiceProcess service = ServiceProcess.start(List.of("--dir", file.toString(), "--port", "0"))) {
+            assertThat(service.awaitExit()).isEqualTo(1);
+            assertThat(service.err()).contains("not a directory: " + file).doesNotContain("\tat ");
+        }
+    }
+
+    @Test
     void aDirectoryInUseIsOneLineAndExitCode1() throws Exception {
         try (ServiceProcess first = start()) {
             first.awaitReady();
