@@ -133,7 +133,7 @@ Progress.doing = filling
         subprocess.run(["umount", str(raw)], check=True)
 
 
-@pytest.mark.parametrize(("memtable", "size"), [("64m", "8m"), ("1m", "24m")], ids=["at-the-start", "while-it-is-measured"])
+@pytest.mark.parametrize(("memtable", "size"), [("64m", "8m"), ("1m", "12m")], ids=["at-the-start", "while-it-is-measured"])
 def test_full_disk_under_the_store_is_a_run_that_says_so(project, memtable, size):
     if os.geteuid() != 0:
         pytest.skip("mounting a small file system needs root")
@@ -141,7 +141,7 @@ def test_full_disk_under_the_store_is_a_run_that_says_so(project, memtable, size
     work.mkdir(parents=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(work)], check=True)
     try:
-        experiment = project.experiment(server="kv-service", workload={"script": "put", "value_bytes": 4096}, rate=8000, duration="2s",
+        experiment = project.experiment(server="kv-service", workload={"script": "put", "value_bytes": 4096}, rate=8000, duration="4s", connections=8,
                                         service={"memtable_bytes": memtable})
         code, _, err = project.finished(project.kvstudy("run", experiment))
         assert "Traceback" not in err and project.processes() == []
