@@ -14,7 +14,7 @@ from kvstudy.project import jfr_converter_jar, loadgen_binary, profiler_library,
 from kvstudy.units import format_duration
 
 MAVEN_HINT = "install it: apt-get install maven (Debian, Ubuntu) or conda install maven"
-CARGO_HINT = "install it: https://rustup.rs, or conda install rust, or apt-get install cargo (1.85 or newer)"
+CARGO_HINT = "install it: https://rustup.rs, or conda install rust, or apt-get install cargo (1.88 or newer)"
 
 
 def build(root: Path) -> None:

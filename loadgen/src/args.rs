@@ -123,7 +123,7 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
             Value(value) if url.is_none() => url = Some(value.string().map_err(usage)?),
             Value(extra) => {
                 let extra = extra.to_string_lossy().into_owned();
-                return Err(Error::Usage(format!("one URL only: unexpected argument {extra:?}; script arguments follow --")));
+                return Err(Error::Failed(format!("one URL only: unexpected argument {extra:?}; script arguments follow --")));
             }
             other => return Err(usage(other.unexpected())),
         }
@@ -134,7 +134,7 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
 }
 
 fn check(args: &Args) -> Result<(), Error> {
-    let rule = |what: String| Err(Error::Usage(what));
+    let rule = |what: String| Err(Error::Failed(what));
     if args.threads == 0 || args.connections == 0 {
         return rule(format!(
             "threads and connections must be at least 1: threads={}, connections={}",
@@ -142,10 +142,12 @@ fn check(args: &Args) -> Result<(), Error> {
         ));
     }
     if args.connections < args.threads {
-        return rule("number of connections must be >= threads".to_owned());
+        return Err(Error::Usage("number of connections must be >= threads".to_owned()));
     }
     match (args.rate_rps, args.closed) {
-        (None, false) => return rule("Throughput MUST be specified with the --rate or -R option".to_owned()),
+        (None, false) => {
+            return Err(Error::Usage("Throughput MUST be specified with the --rate or -R option".to_owned()));
+        }
         (Some(_), true) => return rule("--closed sends as fast as answers come: it excludes --rate".to_owned()),
         (Some(rate), false) if !(rate > 0.0 && rate <= 1e9) => {
             return rule(format!("rate must be over 0 and at most 1G requests per second: rate={rate}"));
@@ -184,22 +186,23 @@ fn text(parser: &mut lexopt::Parser) -> Result<String, Error> {
 
 fn count(parser: &mut lexopt::Parser, option: &str) -> Result<u64, Error> {
     let text = text(parser)?;
-    units::parse_count(&text).ok_or_else(|| Error::Usage(format!("not a whole number: {option} {text:?}; examples: 16, 1k")))
+    units::parse_count(&text).ok_or_else(|| Error::Failed(format!("not a whole number: {option} {text:?}; examples: 16, 1k")))
 }
 
 fn rate(parser: &mut lexopt::Parser) -> Result<f64, Error> {
     let text = text(parser)?;
     units::parse_rate(&text)
-        .ok_or_else(|| Error::Usage(format!("not a rate in requests per second: --rate {text:?}; examples: 500, 0.5, 20k")))
+        .ok_or_else(|| Error::Failed(format!("not a rate in requests per second: --rate {text:?}; examples: 500, 0.5, 20k")))
 }
 
 fn duration(parser: &mut lexopt::Parser, option: &str) -> Result<Duration, Error> {
     let text = text(parser)?;
-    units::parse_duration(&text).ok_or_else(|| Error::Usage(format!("not a time: {option} {text:?}; examples: 10s, 500ms, 1.5m")))
+    units::parse_duration(&text)
+        .ok_or_else(|| Error::Failed(format!("not a time: {option} {text:?}; examples: 10s, 500ms, 1.5m")))
 }
 
 fn header(text: &str) -> Result<(String, String), Error> {
-    let wrong = || Error::Usage(format!("not a header: {text:?}; example: -H \"Accept: text/plain\""));
+    let wrong = || Error::Failed(format!("not a header: {text:?}; example: -H \"Accept: text/plain\""));
     let (name, value) = text.split_once(':').ok_or_else(wrong)?;
     let name = http::HeaderName::try_from(name).map(|_| name.to_owned()).map_err(|_| wrong())?;
     let value = value.trim();
@@ -208,20 +211,20 @@ fn header(text: &str) -> Result<(String, String), Error> {
 }
 
 fn seed(text: &str) -> Result<u64, Error> {
-    text.parse().map_err(|_| Error::Usage(format!("not a whole number: --seed {text:?}")))
+    text.parse().map_err(|_| Error::Failed(format!("not a whole number: --seed {text:?}")))
 }
 
 fn statuses(text: &str) -> Result<Vec<u16>, Error> {
     let one = |part: &str| part.parse().ok().filter(|status| (100..1000).contains(status));
     let all: Option<Vec<u16>> = text.split(',').map(one).collect();
-    all.ok_or_else(|| Error::Usage(format!("not a list of statuses: --expect {text:?}; example: --expect 200,404")))
+    all.ok_or_else(|| Error::Failed(format!("not a list of statuses: --expect {text:?}; example: --expect 200,404")))
 }
 
 fn arrivals(text: &str) -> Result<Arrivals, Error> {
     match text {
         "uniform" => Ok(Arrivals::Uniform),
         "poisson" => Ok(Arrivals::Poisson),
-        _ => Err(Error::Usage(format!("--arrivals is uniform or poisson, not {text:?}"))),
+        _ => Err(Error::Failed(format!("--arrivals is uniform or poisson, not {text:?}"))),
     }
 }
 
@@ -231,13 +234,13 @@ fn spin(text: &str) -> Result<Spin, Error> {
         "off" => Ok(Spin::Off),
         _ => units::parse_duration(text)
             .map(Spin::For)
-            .ok_or_else(|| Error::Usage(format!("--spin is auto, off or a time, not {text:?}; example: --spin 50us"))),
+            .ok_or_else(|| Error::Failed(format!("--spin is auto, off or a time, not {text:?}; example: --spin 50us"))),
     }
 }
 
 /// `0,2-3` → 0, 2, 3.
 fn cpus(text: &str) -> Result<Vec<usize>, Error> {
-    let wrong = || Error::Usage(format!("not a list of CPUs: --pin {text:?}; example: --pin 0,2-3"));
+    let wrong = || Error::Failed(format!("not a list of CPUs: --pin {text:?}; example: --pin 0,2-3"));
     let mut cpus = Vec::new();
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

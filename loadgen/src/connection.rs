@@ -1,8 +1,9 @@
 //! One serial connection: what it is doing, and which request is its next.
 
+use crate::agenda::Agenda;
 use crate::http::AnswerReader;
 use crate::http::request::Batch;
-use crate::schedule::{Poisson, Uniform};
+use crate::schedule::{NEVER, Poisson, Uniform};
 use crate::socket::Socket;
 
 #[derive(Debug)]
@@ -32,8 +33,10 @@ pub struct Connection {
     /// Counts sockets, so that a late event of an old one is known for what it is.
     pub generation: u32,
     due: Due,
-    /// When the next request is due, after the start of the run.
+    /// When the next request is due, after the start of the run; [`NEVER`] if none is left before its end.
     pub due_ns: u64,
+    /// Stands on the agenda.
+    listed: bool,
     /// Requests sent so far.
     requests: u64,
     /// Under way: due time (after the start) and send time (monotonic) of the batch, and how many of its answers have come.
@@ -56,6 +59,7 @@ impl Connection {
             generation: 0,
             due,
             due_ns: 0,
+            listed: false,
             requests: 0,
             batch: Batch::default(),
             batch_due_ns: 0,
@@ -75,6 +79,18 @@ impl Connection {
             Due::Poisson(poisson) => poisson.due_ns(),
             Due::Always => 0,
         }
+    }
+
+    /// Stands on the agenda from now on, at `place`, until [`Connection::turn_has_come`].
+    pub fn await_turn(&mut self, agenda: &mut Agenda, place: usize) {
+        if !self.listed && self.due_ns != NEVER {
+            agenda.push(self.due_ns, place);
+            self.listed = true;
+        }
+    }
+
+    pub fn turn_has_come(&mut self) {
+        self.listed = false;
     }
 
     /// A batch has left: all its requests were due when the first was, and the next one is due after as many periods.
@@ -142,5 +158,69 @@ impl Connection {
         self.generation += 1;
         self.reader.reset();
         self.unwritten.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A worker that comes by at `looks`, the last at or behind the end, and sends what is due on connections that are free; an
+    /// answer is there after `service_ns`. Returns the due times of what it sent, and how many requests were never sent.
+    fn walk(rate_rps: f64, connections: usize, end_ns: u64, service_ns: u64, looks: &[u64]) -> (Vec<u64>, u64) {
+        let due = || Due::Uniform(Uniform::new(rate_rps, connections, end_ns));
+        let mut all: Vec<Connection> = (0..connections).map(|number| Connection::new(number, due(), false)).collect();
+        let one = Batch::parse(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+        let (mut agenda, mut busy_until, mut sent) = (Agenda::default(), vec![None; connections], Vec::new());
+        all.iter_mut().enumerate().for_each(|(place, connection)| connection.await_turn(&mut agenda, place));
+        for &now in looks {
+            for place in 0..connections {
+                if busy_until[place].is_some_and(|until| until <= now) && now < end_ns {
+                    busy_until[place] = None;
+                    all[place].await_turn(&mut agenda, place);
+                }
+            }
+            while let Some(place) = agenda.pop(now) {
+                let connection = &mut all[place];
+                connection.turn_has_come();
+                assert!(connection.due_ns <= now, "sent before its time");
+                sent.push(connection.due_ns);
+                connection.sent(one.clone(), connection.due_ns, now);
+                busy_until[place] = Some(now + service_ns);
+            }
+        }
+        (sent, all.iter_mut().map(|connection| connection.unsent(end_ns)).sum())
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_sent_and_what_was_not_is_what_was_due_however_late_the_worker_comes(
+            rate_rps in 0.5f64..5000.0,
+            connections in 1usize..20,
+            end_ns in 1u64..2_000_000_000,
+            service_ns in 0u64..300_000_000,
+            mut looks in prop::collection::vec(0u64..3_000_000_000, 1..50),
+        ) {
+            looks.push(end_ns);
+            looks.sort_unstable();
+            let (sent, unsent) = walk(rate_rps, connections, end_ns, service_ns, &looks);
+            let due = (0u64..).take_while(|&place| (place as f64 * (1e9 / rate_rps)).round() < end_ns as f64).count() as u64;
+            prop_assert_eq!(sent.len() as u64 + unsent, due);
+            prop_assert!(sent.iter().all(|&due_ns| due_ns < end_ns));
+        }
+    }
+
+    #[test]
+    fn a_worker_that_comes_after_the_end_sends_what_one_that_comes_in_time_would_have_sent() {
+        let second = 1_000_000_000;
+        let in_time: Vec<u64> = (0..=1000).map(|ms| ms * 1_000_000).collect();
+        for late in [0, 1, 500_000_000] {
+            // Ten connections, each free until its one request in this second.
+            let (sent, unsent) = walk(10.0, 10, second, 2 * second, &[second + late]);
+            assert_eq!((sent.clone(), unsent), walk(10.0, 10, second, 2 * second, &in_time), "late={late}");
+            assert_eq!((sent.len(), unsent), (10, 0), "the eleventh, due at the end itself, belongs to no run");
+        }
     }
 }

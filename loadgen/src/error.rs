@@ -16,9 +16,9 @@ pub mod exit {
 
 #[derive(Debug)]
 pub enum Error {
-    /// The command line breaks a rule; wrk2 answers with the rule and its usage text.
+    /// Something is missing on the command line, or unknown: the usage text follows, as in wrk2.
     Usage(String),
-    /// Operating errors: a file, an address, a script.
+    /// Everything else: a value that is none, a file, an address, a script. One line.
     Failed(String),
 }
 

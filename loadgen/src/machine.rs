@@ -8,8 +8,14 @@ use crate::args::Spin;
 use crate::error::Error;
 use crate::plan::{Pacing, Plan};
 
-/// How long before a due time `--spin auto` begins to wait busily: the kernel wakes most sleepers 20 to 50 µs late.
-pub const SPIN_AUTO: Duration = Duration::from_micros(50);
+/// Whether threads wait busily before a due time, and how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Busily {
+    No,
+    For(Duration),
+    /// For as long as this machine wakes its sleepers late.
+    Fitting,
+}
 
 /// File descriptors beside those of connections: standard streams, epoll, files, libraries.
 const OTHER_FILES: u64 = 64;
@@ -24,6 +30,15 @@ pub fn allowed_cpus() -> Vec<usize> {
     }
     // SAFETY: the index is below the size of the set.
     (0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect()
+}
+
+/// All of these are CPUs that this process may run on.
+pub fn check_cpus(cpus: &[usize]) -> Result<(), Error> {
+    let allowed = allowed_cpus();
+    match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+        Some(cpu) => Err(Error::Failed(format!("no such CPU for this process: --pin {cpu}, allowed={allowed:?}"))),
+        None => Ok(()),
+    }
 }
 
 /// Binds the calling thread to one CPU.
@@ -63,15 +78,14 @@ pub fn raise_file_limit(connections: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// How long before a due time threads wait busily.
-pub fn spin(plan: &Plan, address: &SocketAddr) -> Duration {
+pub fn busily(plan: &Plan, address: &SocketAddr) -> Busily {
     let cpus = allowed_cpus().len();
     let online = std::thread::available_parallelism().map_or(1, usize::from).max(online_cpus());
     match (plan.spin, plan.pacing) {
-        (_, Pacing::ClosedLoop) | (Spin::Off, _) => Duration::ZERO,
-        (Spin::For(time), _) => time,
-        (Spin::Auto, _) if has_core_to_itself(plan, cpus, online, address.ip().is_loopback()) => SPIN_AUTO,
-        (Spin::Auto, _) => Duration::ZERO,
+        (_, Pacing::ClosedLoop) | (Spin::Off, _) => Busily::No,
+        (Spin::For(time), _) => Busily::For(time),
+        (Spin::Auto, _) if has_core_to_itself(plan, cpus, online, address.ip().is_loopback()) => Busily::Fitting,
+        (Spin::Auto, _) => Busily::No,
     }
 }
 

@@ -61,7 +61,11 @@ pub struct Recorder {
 
 impl Recorder {
     pub fn new(phase: Phase, start_ns: u64) -> Self {
-        let histograms = Latencies { response: histogram(), service: histogram(), lateness: histogram() };
+        let mut histograms = Latencies { response: histogram(), service: histogram(), lateness: histogram() };
+        // Written to once before the run, so that no first use of a page delays a request.
+        for histogram in [&mut histograms.response, &mut histograms.service, &mut histograms.lateness] {
+            histogram.reset();
+        }
         Self { histograms, phase, index: 0, start_ns }
     }
 

@@ -3,4 +3,4 @@
 pub mod hlog;
 pub mod json;
 pub mod text;
-mod whole_file;
+pub mod whole_file;

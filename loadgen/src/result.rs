@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use crate::recorder::{Counts, Interval, Latencies, Phase, histogram};
 use crate::tally::Tally;
 use crate::verdict::Verdict;
+use crate::worker::Habits;
 
 /// One second of a phase, over all threads.
 #[derive(Debug)]
@@ -27,6 +28,7 @@ pub struct ThreadUse {
     pub wall_ns: u64,
     pub cpu_ns: u64,
     pub spun_ns: u64,
+    pub habits: Habits,
     pub waited_for_cpu_ns: Option<u64>,
 }
 

@@ -6,7 +6,6 @@ mod interruption;
 mod thread;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 use std::thread::scope;
 use std::time::Duration;
@@ -15,7 +14,7 @@ use crate::error::Error;
 use crate::machine;
 use crate::plan::Plan;
 use crate::recorder::histogram;
-use crate::report::text;
+use crate::report::{text, whole_file};
 use crate::result::{Intervals, RunResult, ThreadUse, add_counts, rate_histogram};
 use crate::script::{self, MainState, ThreadLink};
 use crate::statistics;
@@ -29,18 +28,20 @@ use interruption::Interruption;
 /// Runs the plan, prints wrk2's text on stdout and notes on stderr, and returns the exit code.
 pub fn run(plan: &Plan) -> Result<i32, Error> {
     machine::raise_file_limit(plan.connections)?;
+    machine::check_cpus(&plan.pin)?;
+    plan.json.iter().chain(&plan.hlog).try_for_each(|path| whole_file::check(path))?;
     let interruption = Interruption::watch()?;
     let mut main_state = plan.script.is_some().then(|| MainState::new(plan)).transpose()?;
     let address = plan.target.reachable_address(Duration::from_nanos(plan.timeout_ns))?;
     let (reports, heard) = channel();
-    let stop = AtomicBool::new(false);
+    let stop = &*interruption.stop;
 
     scope(|scope| {
-        let mut crew = Crew { orders: Vec::new(), heard, stop: &stop, interruption: &interruption };
+        let mut crew = Crew { orders: Vec::new(), heard, stop };
         for number in 0..plan.threads {
             let (orders, taken) = channel();
             let (answers, replies) = channel();
-            let (reports, stop) = (reports.clone(), &stop);
+            let reports = reports.clone();
             scope.spawn(move || thread::worker_thread(plan, number, &reports, stop, &taken, &answers));
             crew.orders.push(orders.clone());
             let link = ThreadLink { orders: orders.clone(), replies };
@@ -80,6 +81,7 @@ fn merge(plan: &Plan, gathered: Gathered) -> ((RunResult, Intervals), Option<Err
             wall_ns: outcome.wall_ns,
             cpu_ns: outcome.cpu_ns,
             spun_ns: outcome.spun_ns,
+            habits: outcome.habits,
             waited_for_cpu_ns: outcome.waited_for_cpu_ns,
         });
     }

@@ -3,79 +3,44 @@
 //! Constant throughput over n serial connections at R requests per second: request i of connection k is due at
 //! `(k + i × n) / R` seconds. All requests of all connections together are thus R per second, evenly spread; a connection that
 //! waits for an answer is late with its next request, which is sent as soon as that answer has come.
+//!
+//! Requests due before the end belong to the run; one due at the end or later does not, however late anyone looks at it.
+
+/// The due time of what does not belong to the run.
+pub const NEVER: u64 = u64::MAX;
 
 /// Due times of all connections of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Uniform {
     ns_per_request: f64,
     connections: u64,
+    end_ns: u64,
 }
 
 impl Uniform {
-    pub fn new(rate_rps: f64, connections: usize) -> Self {
-        Self { ns_per_request: 1e9 / rate_rps, connections: connections as u64 }
+    pub fn new(rate_rps: f64, connections: usize, end_ns: u64) -> Self {
+        Self { ns_per_request: 1e9 / rate_rps, connections: connections as u64, end_ns }
     }
 
-    /// Due time of request `request` of connection `connection`; both count from 0.
+    /// Due time of request `request` of connection `connection`, both counted from 0; [`NEVER`] if not before the end.
     ///
     /// Computed from the start each time, so that rounding does not add up: exact to a nanosecond for 2^53 ns (104 days).
+    #[inline]
     pub fn due_ns(&self, connection: usize, request: u64) -> u64 {
         let place = connection as u64 + request * self.connections;
-        (place as f64 * self.ns_per_request).round() as u64
+        let due_ns = (place as f64 * self.ns_per_request).round() as u64;
+        if due_ns < self.end_ns { due_ns } else { NEVER }
     }
 
-    /// How many requests of `connection` are due before `end_ns`.
-    pub fn due_before(&self, connection: usize, end_ns: u64) -> u64 {
-        let estimate = end_ns as f64 / self.ns_per_request / self.connections as f64;
+    /// How many requests of `connection` are due before `by_ns`, and before the end.
+    pub fn due_before(&self, connection: usize, by_ns: u64) -> u64 {
+        let by_ns = by_ns.min(self.end_ns);
+        let estimate = by_ns as f64 / self.ns_per_request / self.connections as f64;
         let mut count = (estimate as u64).saturating_sub(2);
-        while self.due_ns(connection, count) < end_ns {
+        while self.due_ns(connection, count) < by_ns {
             count += 1;
         }
         count
-    }
-}
-
-/// Walks the due times of one thread's connections in order, in constant time per step.
-///
-/// It only says whose turn it is: a connection that is busy then, or has already sent that request, is passed over.
-#[derive(Debug)]
-pub struct Ring {
-    uniform: Uniform,
-    /// Connections of this thread, ascending.
-    connections: Vec<usize>,
-    turn: usize,
-    request: u64,
-    next_due_ns: u64,
-}
-
-impl Ring {
-    pub fn new(uniform: Uniform, connections: Vec<usize>) -> Self {
-        let next_due_ns = uniform.due_ns(connections[0], 0);
-        Self { uniform, connections, turn: 0, request: 0, next_due_ns }
-    }
-
-    pub fn next_due_ns(&self) -> u64 {
-        self.next_due_ns
-    }
-
-    /// The place (in this thread) of the connection whose turn has come by `now_ns`.
-    pub fn pop(&mut self, now_ns: u64) -> Option<usize> {
-        if self.next_due_ns > now_ns {
-            return None;
-        }
-        let turn = self.turn;
-        self.turn += 1;
-        if self.turn == self.connections.len() {
-            self.turn = 0;
-            self.request += 1;
-            // Far behind, one visit of each connection finds all that can be sent: skip the rounds that bring nothing new.
-            let behind = self.uniform.due_before(self.connections[0], now_ns.saturating_sub(1));
-            if behind > self.request + 1 {
-                self.request = behind - 1;
-            }
-        }
-        self.next_due_ns = self.uniform.due_ns(self.connections[self.turn], self.request);
-        Some(turn)
     }
 }
 
@@ -87,18 +52,21 @@ pub struct Poisson {
     random: fastrand::Rng,
     mean_gap_ns: f64,
     due: f64,
+    end_ns: u64,
 }
 
 impl Poisson {
-    pub fn new(rate_rps: f64, connections: usize, connection: usize, seed: u64) -> Self {
+    pub fn new(rate_rps: f64, connections: usize, connection: usize, seed: u64, end_ns: u64) -> Self {
         let random = fastrand::Rng::with_seed(mix(seed, connection as u64));
-        let mut poisson = Self { random, mean_gap_ns: 1e9 / rate_rps * connections as f64, due: 0.0 };
+        let mut poisson = Self { random, mean_gap_ns: 1e9 / rate_rps * connections as f64, due: 0.0, end_ns };
         poisson.advance();
         poisson
     }
 
+    /// Due time of the next request; [`NEVER`] if not before the end.
     pub fn due_ns(&self) -> u64 {
-        self.due as u64
+        let due_ns = self.due as u64;
+        if due_ns < self.end_ns { due_ns } else { NEVER }
     }
 
     /// On to the next request.
@@ -122,7 +90,7 @@ mod tests {
 
     #[test]
     fn request_i_of_connection_k_is_due_at_its_place_in_the_period() {
-        let uniform = Uniform::new(2000.0, 64);
+        let uniform = Uniform::new(2000.0, 64, NEVER);
         for (connection, request) in [(0, 0), (1, 0), (63, 0), (0, 1), (17, 12345)] {
             let seconds = (connection as f64 / 64.0 + request as f64) * 64.0 / 2000.0;
             assert_eq!(uniform.due_ns(connection, request), (seconds * 1e9).round() as u64, "k={connection} i={request}");
@@ -131,7 +99,7 @@ mod tests {
 
     #[test]
     fn all_connections_together_are_evenly_spread() {
-        let uniform = Uniform::new(1e6, 10_000);
+        let uniform = Uniform::new(1e6, 10_000, NEVER);
         let mut due: Vec<u64> = (0..10_000).flat_map(|k| (0..3).map(move |i| uniform.due_ns(k, i))).collect();
         due.sort_unstable();
         assert!(due.windows(2).all(|pair| pair[1] - pair[0] == 1000));
@@ -139,13 +107,13 @@ mod tests {
 
     #[test]
     fn rounding_does_not_add_up_over_a_day() {
-        let uniform = Uniform::new(3.0, 1);
+        let uniform = Uniform::new(3.0, 1, NEVER);
         assert_eq!(uniform.due_ns(0, 3 * 86_400), 86_400_000_000_000);
     }
 
     #[test]
     fn half_a_request_per_second_is_one_every_two_seconds() {
-        let uniform = Uniform::new(0.5, 1);
+        let uniform = Uniform::new(0.5, 1, NEVER);
         assert_eq!([0, 1, 2].map(|i| uniform.due_ns(0, i)), [0, 2_000_000_000, 4_000_000_000]);
     }
 
@@ -154,7 +122,7 @@ mod tests {
         for (rate, connections, end) in
             [(0.5, 1, 4_000_000_000), (20_000.0, 64, 1_000_000_000), (999.9, 7, 123_456_789), (1e9, 3, 1000)]
         {
-            let uniform = Uniform::new(rate, connections);
+            let uniform = Uniform::new(rate, connections, NEVER);
             for k in 0..connections {
                 let counted = (0..).take_while(|&i| uniform.due_ns(k, i) < end).count() as u64;
                 assert_eq!(uniform.due_before(k, end), counted, "rate={rate} k={k}");
@@ -163,53 +131,34 @@ mod tests {
     }
 
     #[test]
-    fn the_ring_visits_its_connections_in_order_of_their_due_times() {
-        let uniform = Uniform::new(1000.0, 5);
-        let mut ring = Ring::new(uniform, vec![1, 3]);
-        let mut visits = Vec::new();
-        while visits.len() < 5 {
-            let due = ring.next_due_ns();
-            assert_eq!(ring.pop(due.wrapping_sub(1)), None);
-            visits.push((due, ring.pop(due).unwrap()));
+    fn what_is_due_at_the_end_does_not_belong_to_the_run_and_what_is_due_just_before_it_does() {
+        let second = 1_000_000_000;
+        assert_eq!(Uniform::new(10.0, 10, second).due_ns(0, 1), NEVER);
+        assert_eq!(Uniform::new(10.0, 10, second + 1).due_ns(0, 1), second);
+        for rate in [0.5, 1.0, 3.0, 999.9, 20_000.0, 1e6] {
+            let due: u64 = (0..64).map(|k| Uniform::new(rate, 64, second).due_before(k, u64::MAX)).sum();
+            assert_eq!(due, rate.ceil() as u64, "rate={rate}");
         }
-        let ms = 1_000_000;
-        assert_eq!(visits, [(ms, 0), (3 * ms, 1), (6 * ms, 0), (8 * ms, 1), (11 * ms, 0)]);
     }
 
     #[test]
-    fn a_ring_far_behind_visits_each_connection_and_catches_up() {
-        let uniform = Uniform::new(1e9, 4);
-        let mut ring = Ring::new(uniform, vec![0, 1, 2, 3]);
-        let now = 3_600_000_000_000;
-        let mut visits = Vec::new();
-        while let Some(turn) = ring.pop(now) {
-            visits.push(turn);
-            assert!(visits.len() <= 16, "the ring walks every missed round");
+    fn poisson_requests_end_with_the_run_too() {
+        let (seed, end_ns) = (9, 100_000_000);
+        let mut poisson = Poisson::new(1000.0, 1, 0, seed, end_ns);
+        let mut last = 0;
+        while poisson.due_ns() != NEVER {
+            last = poisson.due_ns();
+            poisson.advance();
         }
-        assert!((0..4).all(|turn| visits.contains(&turn)));
-        assert!(ring.next_due_ns() > now);
-        assert!(ring.next_due_ns() <= now + 4);
-    }
-
-    #[test]
-    fn a_ring_that_keeps_up_misses_no_turn() {
-        let uniform = Uniform::new(20_000.0, 3);
-        let mut ring = Ring::new(uniform, vec![0, 1, 2]);
-        let mut counts = [0; 3];
-        let mut now = 0;
-        while now < 1_000_000_000 {
-            while let Some(turn) = ring.pop(now) {
-                counts[turn] += 1;
-            }
-            now = ring.next_due_ns();
-        }
-        assert_eq!(counts, [6667, 6667, 6666]);
+        assert!(last < end_ns);
+        let unlimited = Poisson { end_ns: NEVER, ..poisson };
+        assert!(unlimited.due_ns() >= end_ns, "seed={seed}");
     }
 
     #[test]
     fn poisson_gaps_have_the_mean_and_spread_of_an_exponential() {
         let seed = 42;
-        let mut poisson = Poisson::new(1000.0, 1, 0, seed);
+        let mut poisson = Poisson::new(1000.0, 1, 0, seed, NEVER);
         let mut gaps = Vec::new();
         let mut last = 0;
         for _ in 0..100_000 {
@@ -225,7 +174,7 @@ mod tests {
 
     #[test]
     fn poisson_times_depend_on_seed_and_connection_only() {
-        let first = |connection, seed| Poisson::new(1000.0, 8, connection, seed).due_ns();
+        let first = |connection, seed| Poisson::new(1000.0, 8, connection, seed, NEVER).due_ns();
         assert_eq!(first(3, 1), first(3, 1));
         assert_ne!(first(3, 1), first(3, 2));
         assert_ne!(first(3, 1), first(4, 1));

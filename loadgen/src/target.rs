@@ -20,6 +20,9 @@ pub struct Target {
 impl Target {
     pub fn parse(url: &str) -> Result<Self, Error> {
         let invalid = |why: &str| Error::Failed(format!("invalid URL: {url}: {why}"));
+        if !url.contains("://") {
+            return Err(invalid("no scheme; example: http://127.0.0.1:8080/"));
+        }
         let uri: http::Uri = url.parse().map_err(|problem| invalid(&format!("{problem}")))?;
         let scheme = uri.scheme_str().ok_or_else(|| invalid("no scheme; example: http://127.0.0.1:8080/"))?;
         match scheme {
@@ -99,6 +102,7 @@ mod tests {
             ("https://h/", "https is not supported"),
             ("ftp://h/", "scheme must be http"),
             ("/path", "no scheme"),
+            ("localhost:8080/", "no scheme"),
             ("http://user@h/", "user names"),
             ("http://h:port/", "port is not a number"),
             ("http://h:99999/", "port is not a number"),

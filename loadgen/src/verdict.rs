@@ -91,6 +91,7 @@ fn share(part_ns: u64, thread: &ThreadUse) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::worker::Habits;
 
     /// A thread that for each of 1000 ms worked, spun, and waited for a CPU this long, and slept the rest.
     fn thread(work_ms: u64, spun_ms: u64, waited_ms: u64) -> ThreadUse {
@@ -101,6 +102,7 @@ mod tests {
             wall_ns: 1000 * ms,
             cpu_ns: (work_ms + spun_ms) * ms,
             spun_ns: spun_ms * ms,
+            habits: Habits::default(),
             waited_for_cpu_ns: Some(waited_ms * ms),
         }
     }

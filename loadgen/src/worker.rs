@@ -13,8 +13,10 @@ mod opening;
 mod receiving;
 mod sending;
 mod timing;
+mod waiting;
 
 pub use messages::{Order, Outcome, Report};
+pub use waiting::Habits;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -32,9 +34,10 @@ use crate::epoll::Epoll;
 use crate::error::Error;
 use crate::http::HttpError;
 use crate::http::request::Batch;
+use crate::machine::Busily;
 use crate::plan::{Pacing, Plan};
-use crate::recorder::{Phase, Recorder, histogram};
-use crate::schedule::{Poisson, Ring, Uniform};
+use crate::recorder::{Interval, Phase, Recorder, histogram};
+use crate::schedule::{Poisson, Uniform};
 use crate::script::WorkerState;
 use crate::tally::Tally;
 use timing::Sampler;
@@ -49,9 +52,10 @@ pub struct Worker<'a> {
     address: SocketAddr,
     reports: &'a Sender<(usize, Report)>,
     stop: &'a AtomicBool,
-    spin_ns: u64,
+    habits: Habits,
     epoll: Epoll,
     connections: Vec<Connection>,
+    /// Free connections whose next request is to come; in a closed loop there are none.
     agenda: Agenda,
     script: Option<WorkerState>,
     /// The request that is sent every time, unless the script makes each.
@@ -60,6 +64,8 @@ pub struct Worker<'a> {
     /// (time, place, generation): connections to open again, or to give up opening.
     timers: BinaryHeap<Reverse<(u64, usize, u32)>>,
     recorder: Recorder,
+    /// What was recorded in seconds that are over, kept until the end: telling anybody would wake them.
+    intervals: Vec<Interval>,
     tally: Tally,
     statuses: Box<[u64; 1000]>,
     own_lateness: Histogram<u32>,
@@ -71,6 +77,9 @@ pub struct Worker<'a> {
     start_ns: u64,
     /// Connections that wait for answers.
     busy: usize,
+    /// Connections that are being opened.
+    connecting: usize,
+    last_sent_ns: u64,
     /// Nothing new is sent, and nothing opened again.
     ending: bool,
     spun_ns: u64,
@@ -85,7 +94,7 @@ impl<'a> Worker<'a> {
         address: SocketAddr,
         reports: &'a Sender<(usize, Report)>,
         stop: &'a AtomicBool,
-        spin_ns: u64,
+        busily: Busily,
         script: Option<WorkerState>,
     ) -> Result<Self, Error> {
         let fixed = match &script {
@@ -100,22 +109,26 @@ impl<'a> Worker<'a> {
             None => None,
         };
         let capture = script.as_ref().is_some_and(WorkerState::wants_responses);
-        let (connections, agenda) = schedule(plan, thread, capture);
+        let connections = connections(plan, thread, capture);
+        let epoll_failed = |problem: std::io::Error| Error::Failed(format!("epoll: {problem}"));
+        let mut epoll = Epoll::new().map_err(epoll_failed)?;
+        let habits = Habits::measured(&mut epoll, plan, busily).map_err(epoll_failed)?;
         Ok(Self {
             plan,
             thread,
             address,
             reports,
             stop,
-            spin_ns,
-            epoll: Epoll::new().map_err(|problem| Error::Failed(format!("epoll: {problem}")))?,
+            habits,
+            epoll,
+            agenda: Agenda::with_room(connections.len()),
             connections,
-            agenda,
             script,
             fixed: fixed.map(|(batch, bytes)| (bytes, batch)),
             room: vec![0; RECEIVE_BYTES],
             timers: BinaryHeap::new(),
             recorder: Recorder::new(Phase::WarmUp, 0),
+            intervals: Vec::new(),
             tally: Tally::default(),
             statuses: Box::new([0; 1000]),
             own_lateness: histogram(),
@@ -125,6 +138,8 @@ impl<'a> Worker<'a> {
             housekeeping_ns: 0,
             start_ns: u64::MAX / 2,
             busy: 0,
+            connecting: 0,
+            last_sent_ns: 0,
             ending: false,
             spun_ns: 0,
             problem: None,
@@ -138,7 +153,6 @@ impl<'a> Worker<'a> {
         self.start_ns = start_ns;
         let phase = if self.plan.warm_up_ns > 0 { Phase::WarmUp } else { Phase::Measured };
         self.recorder = Recorder::new(phase, start_ns);
-        let stop_ns = start_ns + self.plan.duration_ns;
         self.start();
 
         let sending_ended_ns = loop {
@@ -148,11 +162,11 @@ impl<'a> Worker<'a> {
                 self.keep_house(now);
                 called_off |= self.stop.load(Ordering::Relaxed) || matches!(orders.try_recv(), Ok(Order::Stop));
             }
-            if now >= stop_ns || called_off {
-                break now.min(stop_ns);
+            if now >= self.end_ns() || called_off {
+                break now.min(self.end_ns());
             }
-            self.send_due(SENDS_IN_A_ROW);
-            self.wait_and_handle(stop_ns);
+            let now = self.send_due(SENDS_IN_A_ROW, now);
+            self.wait_and_handle(now);
         };
         let wall_ns = now_ns().saturating_sub(start_ns);
         let cpu_ns = clock::thread_cpu_ns() - cpu_before;
@@ -166,6 +180,7 @@ impl<'a> Worker<'a> {
             thread: self.thread,
             connections: self.connections.len(),
             tally,
+            intervals: self.intervals,
             rates_rps: self.rates_rps,
             own_lateness: self
                 .own_lateness
@@ -176,6 +191,7 @@ impl<'a> Worker<'a> {
             wall_ns,
             cpu_ns,
             spun_ns: self.spun_ns,
+            habits: self.habits,
             waited_for_cpu_ns,
             failure: self.failure,
         };
@@ -185,22 +201,19 @@ impl<'a> Worker<'a> {
     /// Puts every open connection on the agenda; in a closed loop, which has none, the first requests leave at the start.
     fn start(&mut self) {
         let mut now = self.start_ns.saturating_sub(1);
-        if !self.agenda_paces() {
+        if self.plan.pacing == Pacing::ClosedLoop {
             std::thread::sleep(std::time::Duration::from_nanos(self.start_ns.saturating_sub(now_ns())));
             now = now_ns().max(self.start_ns);
         }
         (0..self.connections.len()).for_each(|place| self.next_request(place, now));
     }
 
-    /// Sends what was due just before the end on connections that are free, then awaits answers up to the timeout.
+    /// Sends what is due on connections that were free at the end, then awaits answers up to the timeout.
+    ///
+    /// So whether a request is sent depends on the service and on the end, not on how late this thread came to it.
     fn finish(&mut self, sending_ended_ns: u64) {
-        if self.failure.is_none() && self.agenda_paces() && sending_ended_ns == self.start_ns + self.plan.duration_ns {
-            for place in 0..self.connections.len() {
-                let connection = &self.connections[place];
-                if connection.is_idle() && self.start_ns + connection.due_ns < sending_ended_ns {
-                    self.send(place, true);
-                }
-            }
+        if sending_ended_ns == self.end_ns() {
+            self.send_due(usize::MAX, now_ns());
         }
         self.ending = true;
         let sent_for_ns = sending_ended_ns.saturating_sub(self.start_ns);
@@ -215,7 +228,7 @@ impl<'a> Worker<'a> {
             if now >= self.housekeeping_ns {
                 self.keep_house(now);
             }
-            if let Ok(count) = self.epoll.wait(deadline_ns.min(self.housekeeping_ns).saturating_sub(now)) {
+            if let Ok(count) = self.epoll.wait_until(deadline_ns.min(self.housekeeping_ns)) {
                 (0..count).for_each(|index| self.on_event(self.epoll.event(index)));
             }
         }
@@ -230,35 +243,23 @@ impl<'a> Worker<'a> {
         self.close_interval(now);
     }
 
-    fn agenda_paces(&self) -> bool {
-        !matches!(self.agenda, Agenda::Nothing)
+    /// From here on no answer is followed by another request.
+    fn end_ns(&self) -> u64 {
+        self.start_ns + self.plan.duration_ns
     }
 }
 
-/// The connections of one thread, and whose turn is when.
-fn schedule(plan: &Plan, thread: usize, capture: bool) -> (Vec<Connection>, Agenda) {
-    let numbers: Vec<usize> = plan.connections_of(thread).collect();
-    let connection = |number: usize| {
-        let due = match plan.pacing {
-            Pacing::ClosedLoop => Due::Always,
-            Pacing::ConstantThroughput { rate_rps, arrivals: Arrivals::Uniform } => {
-                Due::Uniform(Uniform::new(rate_rps, plan.connections))
-            }
-            Pacing::ConstantThroughput { rate_rps, arrivals: Arrivals::Poisson } => {
-                Due::Poisson(Poisson::new(rate_rps, plan.connections, number, plan.seed))
-            }
-        };
-        Connection::new(number, due, capture)
-    };
-    let connections = numbers.iter().copied().map(connection).collect();
-    let agenda = match plan.pacing {
-        Pacing::ClosedLoop => Agenda::Nothing,
+fn connections(plan: &Plan, thread: usize, capture: bool) -> Vec<Connection> {
+    let due = |number: usize| match plan.pacing {
+        Pacing::ClosedLoop => Due::Always,
         Pacing::ConstantThroughput { rate_rps, arrivals: Arrivals::Uniform } => {
-            Agenda::Ring(Ring::new(Uniform::new(rate_rps, plan.connections), numbers))
+            Due::Uniform(Uniform::new(rate_rps, plan.connections, plan.duration_ns))
         }
-        Pacing::ConstantThroughput { arrivals: Arrivals::Poisson, .. } => Agenda::Heap(BinaryHeap::new()),
+        Pacing::ConstantThroughput { rate_rps, arrivals: Arrivals::Poisson } => {
+            Due::Poisson(Poisson::new(rate_rps, plan.connections, number, plan.seed, plan.duration_ns))
+        }
     };
-    (connections, agenda)
+    plan.connections_of(thread).map(|number| Connection::new(number, due(number), capture)).collect()
 }
 
 fn token(place: usize, generation: u32) -> u64 {

@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::time::Duration;
 
 use common::{Act, OK, Server, loadgen};
@@ -77,7 +79,9 @@ fn a_stall_at_the_end_does_not_disappear() {
 #[test]
 fn answers_under_way_at_the_end_are_awaited_and_recorded() {
     let server = Server::start(|_, _| Act::After(Duration::from_millis(300), OK.to_owned()));
-    let run = loadgen(&["-R10", "-c10", "-t1", "-d950ms", &server.url()]); // the end lies between two due times
+    let run = loadgen(&["-R10", "-c10", "-t1", "-d1s", &server.url()]);
+    // Ten are due before the end, each on a connection of its own; the eleventh is due at the end and is no part of the run.
+    assert_eq!((run.count("sent"), run.count("unsent")), (10, 0));
     assert_eq!((run.count("completed"), run.count("in_flight_at_end")), (10, 0));
     assert_eq!(run.json["response_time"]["count"], 10);
 }
@@ -101,6 +105,29 @@ fn a_lost_connection_is_opened_again_and_its_request_counted() {
     assert!(run.count("lost") >= 5, "lost={}", run.count("lost"));
     assert_eq!(run.error("read"), run.count("lost"));
     assert!(run.stdout.contains("Socket errors: connect 0, read"), "{}", run.stdout);
+}
+
+#[test]
+fn a_server_that_goes_away_in_the_middle_leaves_refused_connections_counted() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        // The first connection is the look whether anybody listens; the second makes requests, and is closed after ten.
+        drop(listener.accept().unwrap());
+        let (mut stream, _) = listener.accept().unwrap();
+        drop(listener);
+        for _ in 0..10 {
+            let _ = stream.read(&mut [0; 4096]).unwrap();
+            stream.write_all(OK.as_bytes()).unwrap();
+        }
+    });
+    let run = loadgen(&["-R100", "-c1", "-t1", "-d1s", &url]);
+    server.join().unwrap();
+    assert_eq!((run.code, run.count("completed")), (0, 10), "{}", run.stderr);
+    assert_eq!(run.count("sent") + run.count("unsent"), 100);
+    assert_eq!(run.count("sent"), 10 + run.count("lost"));
+    assert!(run.error("connect") >= 2, "refused at once, and again after pauses: {}", run.json["errors"]);
+    assert!(run.stdout.contains("Socket errors: connect "), "{}", run.stdout);
 }
 
 #[test]
@@ -259,13 +286,23 @@ fn headers_from_the_command_line_are_sent() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_named_and_nothing_is_left_of_it() {
+fn a_file_that_can_no_longer_be_written_is_named_behind_what_was_measured() {
     let server = Server::start(|_, _| answer());
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_loadgen"))
-        .args(["-R20", "-c1", "-t1", "-d300ms", "--json", "/nowhere/r.json", &server.url()])
-        .output()
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gone").join("r.json");
+    std::fs::create_dir(path.parent().unwrap()).unwrap();
+    let child = std::process::Command::new(env!("CARGO_BIN_EXE_loadgen"))
+        .args(["-R20", "-c1", "-t1", "-d1s", "--json", path.to_str().unwrap(), &server.url()])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
         .unwrap();
+    while server.requests() < 1 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::fs::remove_dir(path.parent().unwrap()).unwrap();
+    let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("/nowhere/r.json: cannot write"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("gone/r.json: cannot write"));
     assert!(String::from_utf8_lossy(&output.stdout).contains("Requests/sec"));
 }

@@ -1,6 +1,10 @@
 //! The command line: wrk2's usage errors byte for byte, and what each failure prints and returns.
 
+mod common;
+
 use std::process::{Command, Output};
+
+use common::NullServer;
 
 fn loadgen(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_loadgen")).args(args).output().unwrap()
@@ -50,6 +54,44 @@ fn a_script_that_cannot_be_loaded_is_named() {
     let output = loadgen(&["-R10", "-d1s", "-s", "/nowhere/x.lua", "http://127.0.0.1:1/"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(error(&output).starts_with("/nowhere/x.lua: cannot read the script"), "{}", error(&output));
+}
+
+#[test]
+fn a_value_that_is_none_is_one_line_that_names_the_option() {
+    for (args, message) in [
+        (&["-R100", "-d", "1x", "http://h/"][..], "not a time: --duration \"1x\"; examples: 10s, 500ms, 1.5m\n"),
+        (&["-R100", "localhost:8080"], "invalid URL: localhost:8080: no scheme; example: http://127.0.0.1:8080/\n"),
+    ] {
+        let output = loadgen(args);
+        assert_eq!((output.status.code(), error(&output).as_str()), (Some(1), message));
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn files_that_cannot_be_written_and_cpus_that_are_not_there_are_told_before_the_run() {
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", server.local_addr().unwrap());
+    for (option, value, part) in [
+        ("--json", "/nowhere/r.json", "/nowhere/r.json: cannot write: No such file"),
+        ("--hlog", "/", "/: cannot write: it is a directory"),
+        ("--pin", "1000", "no such CPU for this process: --pin 1000"),
+    ] {
+        let output = loadgen(&["-R10", "-d1s", option, value, &url]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(error(&output).starts_with(part), "{}", error(&output));
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_result_may_go_to_a_device_which_stays_one() {
+    let server = NullServer::start();
+    let output = loadgen(&["-R10", "-c1", "-t1", "-d200ms", "--hlog", "/dev/null", "--json", "/dev/stdout", &server.url]);
+    assert_eq!(output.status.code(), Some(0), "{}", error(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text[text.find("Transfer/sec").unwrap()..].contains("\"schema_version\": 1"), "{text}");
+    assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod common;
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use common::{Act, OK, Run, Server, loadgen, run_command};
+use common::{Act, NullServer, OK, Run, Server, loadgen, run_command};
 
 /// Programs that keep one CPU busy, until dropped.
 struct Hogs(Vec<Child>);
@@ -59,24 +59,35 @@ fn a_slow_service_is_not_taken_for_a_slow_generator() {
     // machine, which may delay the generator by milliseconds, cannot change the verdict.
     let server = Server::start(|_, _| Act::After(Duration::from_millis(250), OK.to_owned()));
     let run = loadgen(&["-R400", "-c4", "-t2", "-d3s", &server.url()]);
-    assert!(!saturated(&run), "{:?} {}", run.json["verdict"], run.json["threads"]);
-    assert!(run.json["verdict"]["reason"].is_null());
-    assert!(run.json["achieved_rate_rps"].as_f64().unwrap() < 40.0);
+    assert_slow_service(&run);
     assert!(run.count("unsent") > 1000);
 }
 
 #[test]
-fn a_rate_beyond_one_thread_is_the_generators_limit() {
-    // Hundreds of connections are always free when the thread comes to them, so only the thread can be what is slow.
-    let nullserver = Command::new(env!("CARGO_BIN_EXE_nullserver")).stdout(std::process::Stdio::piped()).spawn().unwrap();
-    let mut nullserver = Hogs(vec![nullserver]);
-    let mut line = String::new();
-    let out = nullserver.0[0].stdout.take().unwrap();
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).unwrap();
-    let url = format!("{}/", line.trim().strip_prefix("ready: ").unwrap());
+fn a_service_a_thousand_times_too_slow_leaves_the_generator_asleep() {
+    // A request falls due every 5 us, and none of them can be sent: nothing may wake the generator for that.
+    let server = Server::start(|_, _| Act::After(Duration::from_millis(250), OK.to_owned()));
+    for spin in ["off", "50us"] {
+        let run = loadgen(&["-R200k", "-c40", "-t1", "-d1s", "--spin", spin, &server.url()]);
+        assert_slow_service(&run);
+    }
+}
+
+fn assert_slow_service(run: &Run) {
+    assert!(!saturated(run), "{:?} {}", run.json["verdict"], run.json["threads"]);
+    assert!(run.json["verdict"]["reason"].is_null());
+    assert!(run.json["achieved_rate_rps"].as_f64().unwrap() < run.json["offered_rate_rps"].as_f64().unwrap() / 10.0);
+}
+
+#[test]
+fn a_script_that_takes_all_the_time_is_the_generators_limit_spinning_or_not() {
+    // Many connections are always free when the thread comes to them, so only the thread can be what is slow.
+    let server = NullServer::start();
     let (_folder, path) = common::script(
         "function request() local x = 0; for i = 1, 200000 do x = x + math.sin(i) end; return wrk.format(nil, '/' .. x) end",
     );
-    let run = loadgen(&["-R20000", "-c64", "-t1", "-d2s", "-s", &path, &url]);
-    assert!(saturated(&run), "{:?} {}", run.json["verdict"], run.json["threads"]);
+    for spin in ["off", "50us"] {
+        let run = loadgen(&["-R20000", "-c64", "-t1", "-d1s", "--spin", spin, "-s", &path, &server.url]);
+        assert!(saturated(&run), "spin {spin}: {:?} {}", run.json["verdict"], run.json["threads"]);
+    }
 }

@@ -12,6 +12,7 @@ use lexopt::prelude::*;
 use loadgen::epoll::{Epoll, READABLE};
 use loadgen::http::request::Batch;
 use loadgen::machine;
+use loadgen::schedule::NEVER;
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const LISTENER: u64 = u64::MAX;
@@ -59,13 +60,16 @@ fn serve(options: &Options) -> io::Result<()> {
     machine::raise_file_limit(10_000).map_err(io::Error::other)?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
     listener.set_nonblocking(true)?;
+    // The standard library lets 128 wait to be accepted; listening again allows as many as the system does.
+    // SAFETY: no pointers.
+    unsafe { libc::listen(listener.as_raw_fd(), i32::from(u16::MAX)) };
     let mut epoll = Epoll::new()?;
     epoll.add(listener.as_raw_fd(), READABLE, LISTENER)?;
     println!("ready: http://{}", listener.local_addr()?);
     let mut clients = HashMap::new();
     let mut room = vec![0; 128 * 1024];
     loop {
-        let count = epoll.wait(if options.spin { 0 } else { 1_000_000_000 })?;
+        let count = if options.spin { epoll.look()? } else { epoll.wait_until(NEVER)? };
         for index in 0..count {
             match epoll.event(index).token {
                 LISTENER => accept(&listener, &epoll, &mut clients)?,

@@ -8,7 +8,7 @@ use loadgen::clock::{now_ns, thread_cpu_ns};
 use loadgen::epoll::Epoll;
 use loadgen::machine;
 use loadgen::recorder::histogram;
-use loadgen::schedule::Uniform;
+use loadgen::schedule::{NEVER, Uniform};
 use loadgen::statistics::{TEXT_PERCENTILES, percentile};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     machine::exact_timers();
-    let (uniform, mut epoll, mut lateness) = (Uniform::new(rate_rps, 1), Epoll::new()?, histogram::<u64>());
+    let (uniform, mut epoll, mut lateness) = (Uniform::new(rate_rps, 1, NEVER), Epoll::new()?, histogram::<u64>());
     let wakes = (rate_rps * seconds) as u64;
     let (start_ns, cpu_before_ns) = (now_ns() + 1_000_000, thread_cpu_ns());
     for wake in 0..wakes {
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let sleep_until_ns = due_ns.saturating_sub(spin_us * 1000);
         let mut now = now_ns();
         while now < sleep_until_ns {
-            epoll.wait(sleep_until_ns - now)?;
+            epoll.wait_until(sleep_until_ns)?;
             now = now_ns();
         }
         while now < due_ns {

@@ -88,6 +88,8 @@ struct Thread {
     connections: usize,
     sent: u64,
     spun_s: f64,
+    spin_us: f64,
+    sleep_cost_us: f64,
     waited_for_cpu_s: Option<f64>,
 }
 
@@ -147,6 +149,8 @@ fn document<'a>(plan: &'a Plan, result: &'a RunResult) -> Result<Document<'a>, E
                 connections: thread.connections,
                 sent: thread.sent,
                 spun_s: seconds(thread.spun_ns),
+                spin_us: thread.habits.spin_ns as f64 / 1e3,
+                sleep_cost_us: thread.habits.sleep_cost_ns as f64 / 1e3,
                 waited_for_cpu_s: thread.waited_for_cpu_ns.map(seconds),
             })
             .collect(),

@@ -2,10 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
-use std::time::Duration;
 
 use super::ending::print;
-use super::interruption::Interruption;
 use crate::clock::{Epoch, now_ns};
 use crate::error::Error;
 use crate::plan::Plan;
@@ -15,15 +13,12 @@ use crate::worker::{Order, Outcome, Report};
 
 /// From "go" to the start of the schedule, so that every thread has heard it.
 const LEAD_NS: u64 = 5_000_000;
-/// How often signals are looked at.
-const LOOK_UP: Duration = Duration::from_millis(100);
 
-/// The workers, as the main thread sees them.
+/// Their orders, and what they report. The main thread sleeps while they run: it must not take a CPU from them.
 pub(super) struct Crew<'a> {
     pub(super) orders: Vec<Sender<Order>>,
     pub(super) heard: Receiver<(usize, Report)>,
     pub(super) stop: &'a AtomicBool,
-    pub(super) interruption: &'a Interruption,
 }
 
 /// What all workers reported.
@@ -40,16 +35,8 @@ impl Crew<'_> {
         let _ = self.orders[number].send(order);
     }
 
-    /// The next report; signals become the stop flag while waiting.
     fn hear(&self) -> (usize, Report) {
-        loop {
-            if self.interruption.signal().is_some() {
-                self.stop.store(true, Ordering::Relaxed);
-            }
-            if let Ok(report) = self.heard.recv_timeout(LOOK_UP) {
-                return report;
-            }
-        }
+        self.heard.recv().expect("the run itself keeps a sender")
     }
 
     pub(super) fn await_initialized(&self, number: usize) -> Result<(), Error> {
@@ -81,9 +68,9 @@ impl Crew<'_> {
         let mut gathered = Gathered { start_ns, epoch, intervals: Intervals::default(), outcomes: Vec::new() };
         while gathered.outcomes.len() < plan.threads {
             match self.hear().1 {
-                Report::Interval(interval) => gathered.intervals.add(interval),
                 Report::Calibrated { mean_us, sample_every_ms } => print(&text::calibration(mean_us, sample_every_ms)),
-                Report::Finished(outcome) => {
+                Report::Finished(mut outcome) => {
+                    outcome.intervals.drain(..).for_each(|interval| gathered.intervals.add(interval));
                     if outcome.failure.is_some() {
                         self.stop.store(true, Ordering::Relaxed);
                     }

@@ -39,8 +39,8 @@ fn work(
     let Some(address) = prepare(plan, orders, answers, script.as_mut())? else { return Ok(()) };
     let _ = reports.send((number, Report::Initialized));
     let Ok(Order::Connect) = orders.recv() else { return Ok(()) };
-    let spin_ns = machine::spin(plan, &address).as_nanos() as u64;
-    let mut worker = Worker::new(plan, number, address, reports, stop, spin_ns, script)?;
+    let busily = machine::busily(plan, &address);
+    let mut worker = Worker::new(plan, number, address, reports, stop, busily, script)?;
     let problem = worker.open_all();
     let _ = reports.send((number, Report::Ready { problem }));
     let Ok(Order::Go(start_ns)) = orders.recv() else { return Ok(()) };

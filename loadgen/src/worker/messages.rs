@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::recorder::{Counts, Interval};
 use crate::script::Value;
 use crate::tally::Tally;
+use crate::worker::Habits;
 
 /// What a worker is told.
 pub enum Order {
@@ -27,7 +28,6 @@ pub enum Report {
     Ready {
         problem: Option<String>,
     },
-    Interval(Interval),
     /// The warm-up is over: mean response time in it, and how often Req/Sec is sampled.
     Calibrated {
         mean_us: f64,
@@ -43,6 +43,7 @@ pub struct Outcome {
     pub thread: usize,
     pub connections: usize,
     pub tally: Tally,
+    pub intervals: Vec<Interval>,
     /// Sampled rates in requests per second, and how often each was seen.
     pub rates_rps: BTreeMap<u64, u64>,
     /// Lateness of sends for which nobody waited but this thread: the connection was idle when they became due.
@@ -53,6 +54,7 @@ pub struct Outcome {
     pub cpu_ns: u64,
     /// Of the CPU time: waiting busily for the next due time.
     pub spun_ns: u64,
+    pub habits: Habits,
     /// Ready to run, but another had the CPU; none if the kernel does not tell.
     pub waited_for_cpu_ns: Option<u64>,
     /// A script's error, or the machine's.

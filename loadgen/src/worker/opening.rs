@@ -10,8 +10,10 @@ use crate::connection::State;
 use crate::epoll::WRITABLE;
 use crate::socket::Socket;
 
-/// Connections that a thread opens at a time before the run, so that listen queues do not overflow.
+/// Connections that all threads together open in a turn, and how far turns are apart, so that listen queues (128 long in many
+/// servers) do not overflow: a connection that found one full waits a second for its next try.
 const OPENING_AT_ONCE: usize = 64;
+const TURN_NS: u64 = 1_000_000;
 /// How often the flag that ends a run is looked at meanwhile.
 const LOOK_UP_NS: u64 = 100_000_000;
 /// Wait before a connection is tried again, doubled with each failure.
@@ -22,19 +24,26 @@ impl Worker<'_> {
     /// Opens all connections before the schedule starts; gives up waiting after the timeout.
     pub fn open_all(&mut self) -> Option<String> {
         let deadline_ns = now_ns() + self.plan.timeout_ns;
-        let mut next = 0;
+        let in_a_turn = (OPENING_AT_ONCE / self.plan.threads).max(1);
+        let (mut next, mut left, mut turn_ns) = (0, 0, 0);
         loop {
-            let opening = self.connections[..next].iter().filter(|c| matches!(c.state, State::Connecting(_))).count();
-            let more = (next + OPENING_AT_ONCE.saturating_sub(opening)).min(self.connections.len());
-            (next..more).for_each(|place| self.open(place));
-            next = more;
-            let waiting = self.connections[..next].iter().any(|c| matches!(c.state, State::Connecting(_)));
             let now = now_ns();
-            if (next == self.connections.len() && !waiting) || now >= deadline_ns || self.stop.load(Ordering::Relaxed) {
+            if left == 0 && now >= turn_ns {
+                (left, turn_ns) = (in_a_turn, now + TURN_NS);
+            }
+            while next < self.connections.len() && left > 0 && self.connecting < in_a_turn {
+                self.open(next);
+                next += 1;
+                left -= 1;
+            }
+            let all_open = next == self.connections.len() && self.connecting == 0;
+            if all_open || now >= deadline_ns || self.stop.load(Ordering::Relaxed) {
                 (next..self.connections.len()).for_each(|place| self.open(place));
                 return self.problem.take();
             }
-            if let Ok(count) = self.epoll.wait((deadline_ns - now).min(LOOK_UP_NS)) {
+            let turn_is_next = next < self.connections.len() && left == 0;
+            let until_ns = if turn_is_next { turn_ns } else { now + LOOK_UP_NS };
+            if let Ok(count) = self.epoll.wait_until(until_ns.min(deadline_ns)) {
                 (0..count).for_each(|index| self.on_event(self.epoll.event(index)));
             }
         }
@@ -50,6 +59,7 @@ impl Worker<'_> {
         match opened {
             Ok(socket) => {
                 connection.state = State::Connecting(socket);
+                self.connecting += 1;
                 let generation = connection.generation;
                 self.set_timer(self.plan.timeout_ns, place, generation);
             }
@@ -66,6 +76,9 @@ impl Worker<'_> {
     /// At once the first time, then after growing pauses, until an answer has come.
     pub(super) fn reopen_later(&mut self, place: usize) {
         let connection = &mut self.connections[place];
+        if matches!(connection.state, State::Connecting(_)) {
+            self.connecting -= 1;
+        }
         connection.close();
         let pause_ns = match connection.failures {
             0 => 0,

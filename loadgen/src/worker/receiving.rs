@@ -3,7 +3,7 @@
 use super::{Worker, token};
 use crate::clock::now_ns;
 use crate::connection::State;
-use crate::epoll::{Event, READABLE};
+use crate::epoll::{Event, ONCE, READABLE};
 use crate::http::{Answer, HttpError};
 use crate::recorder::Phase;
 
@@ -11,15 +11,17 @@ impl Worker<'_> {
     pub(super) fn on_event(&mut self, event: Event) {
         let place = (event.token & u64::from(u32::MAX)) as usize;
         let connection = &mut self.connections[place];
-        if event.token != token(place, connection.generation) {
+        let generation = connection.generation;
+        if event.token != token(place, generation) {
             return;
         }
         if let State::Connecting(socket) = &connection.state {
             let fd = socket.fd();
-            let opened = socket.connected().and_then(|()| self.epoll.modify(fd, READABLE, event.token));
+            let opened = socket.connected().and_then(|()| self.epoll.modify(fd, READABLE | ONCE, event.token));
             match opened {
                 Ok(()) => {
                     connection.become_idle();
+                    self.connecting -= 1;
                     self.next_request(place, now_ns());
                 }
                 Err(problem) => self.connect_failed(place, &problem),
@@ -30,27 +32,28 @@ impl Worker<'_> {
             return;
         }
         if event.readable {
-            self.receive(place);
+            let mut room = std::mem::take(&mut self.room);
+            while self.receive(place, &mut room, event.ended) && self.connections[place].generation == generation {}
+            self.room = room;
         }
     }
 
-    pub(super) fn receive(&mut self, place: usize) {
-        let mut room = std::mem::take(&mut self.room);
-        let received = match self.connections[place].socket() {
-            Some(socket) => socket.receive(&mut room),
-            None => Ok(None),
-        };
+    /// True if there may be more to read.
+    fn receive(&mut self, place: usize, room: &mut [u8], ended: bool) -> bool {
+        let Some(socket) = self.connections[place].socket() else { return false };
+        let received = socket.receive(room);
         let now = now_ns();
         match received {
-            Ok(None) => {}
+            Ok(None) => return false,
             Ok(Some(0)) => self.end_of_stream(place, now),
             Ok(Some(count)) => {
                 self.tally.bytes_read += count as u64;
                 self.take(place, &room[..count], now);
+                return count == room.len() || ended;
             }
             Err(_) => self.broken(place),
         }
-        self.room = room;
+        false
     }
 
     pub(super) fn take(&mut self, place: usize, bytes: &[u8], now: u64) {

@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 use super::{Worker, token};
 use crate::clock::now_ns;
 use crate::connection::State;
-use crate::epoll::{READABLE, WRITABLE};
+use crate::epoll::{ONCE, READABLE, WRITABLE};
 use crate::error::Error;
 use crate::http::HttpError;
 use crate::http::request::Batch;
@@ -14,42 +14,47 @@ use crate::recorder::{HIGHEST_US, Phase};
 use crate::script::WorkerState;
 
 impl Worker<'_> {
-    pub(super) fn send_due(&mut self, at_most: usize) {
+    /// Sends what is due by `now`, and what becomes due meanwhile; returns what time it is then.
+    pub(super) fn send_due(&mut self, at_most: usize, mut now: u64) -> u64 {
         for _ in 0..at_most {
-            let since_start = now_ns().saturating_sub(self.start_ns);
-            if self.agenda.next_due_ns() > since_start || now_ns() < self.start_ns {
-                return;
+            let Some(since_start) = now.checked_sub(self.start_ns) else { break };
+            let Some(place) = self.agenda.pop(since_start) else { break };
+            let connection = &mut self.connections[place];
+            connection.turn_has_come();
+            // A connection that was lost meanwhile sends when it is open again, and may have done so already.
+            if connection.is_idle() && connection.due_ns <= since_start && self.failure.is_none() {
+                self.send(place, true, now);
+            } else if connection.is_idle() {
+                connection.await_turn(&mut self.agenda, place);
             }
-            let Some(place) = self.agenda.pop(since_start) else { return };
-            let connection = &self.connections[place];
-            if connection.is_idle() && connection.due_ns <= since_start {
-                self.send(place, true);
-            }
+            now = now_ns();
         }
+        now
     }
 
     /// A free connection sends its next request if it is due, and awaits its time otherwise.
     pub(super) fn next_request(&mut self, place: usize, now: u64) {
-        let connection = &self.connections[place];
-        if self.ending || !connection.is_idle() || self.failure.is_some() {
+        let over = self.ending || now >= self.end_ns();
+        let connection = &mut self.connections[place];
+        if over || !connection.is_idle() || self.failure.is_some() {
             return;
         }
         if self.start_ns.saturating_add(connection.due_ns) <= now {
-            self.send(place, false);
+            self.send(place, false, now_ns());
         } else {
-            self.agenda.await_due(connection.due_ns, place);
+            connection.await_turn(&mut self.agenda, place);
         }
     }
 
     /// `own`: nobody kept the connection from sending when it was due.
-    pub(super) fn send(&mut self, place: usize, own: bool) {
+    pub(super) fn send(&mut self, place: usize, own: bool, now: u64) {
         let made;
-        let (bytes, batch): (&[u8], Batch) = match (&self.fixed, &self.script) {
-            (Some((bytes, batch)), _) => (bytes, batch.clone()),
+        let (bytes, batch, sent_ns): (&[u8], Batch, u64) = match (&self.fixed, &self.script) {
+            (Some((bytes, batch)), _) => (bytes, batch.clone(), now),
             (None, Some(script)) => match request_of(script) {
                 Ok((string, batch)) => {
                     made = string;
-                    (&made, batch)
+                    (&made, batch, now_ns())
                 }
                 Err(problem) => {
                     self.failure = Some(problem);
@@ -60,7 +65,6 @@ impl Worker<'_> {
         };
         let connection = &mut self.connections[place];
         let State::Idle(socket) = &connection.state else { return };
-        let sent_ns = now_ns();
         let result = socket.send(bytes);
         let fd: RawFd = socket.fd();
         let closed_loop = matches!(self.plan.pacing, Pacing::ClosedLoop);
@@ -69,7 +73,7 @@ impl Worker<'_> {
             Ok(count) if count == bytes.len() => {}
             Ok(count) => {
                 connection.unwritten.extend_from_slice(&bytes[count..]);
-                let _ = self.epoll.modify(fd, READABLE | WRITABLE, token(place, connection.generation));
+                let _ = self.epoll.modify(fd, READABLE | WRITABLE | ONCE, token(place, connection.generation));
             }
             Err(_) => {
                 self.tally.errors.write += 1;
@@ -77,6 +81,7 @@ impl Worker<'_> {
                 return;
             }
         }
+        self.last_sent_ns = sent_ns;
         self.tally.sent += u64::from(batch.requests);
         self.recorder.sent(due_ns, sent_ns, batch.requests);
         if own && self.recorder.phase() == Phase::Measured {
@@ -97,7 +102,7 @@ impl Worker<'_> {
             Ok(count) => {
                 connection.unwritten.drain(..count);
                 if connection.unwritten.is_empty() {
-                    let _ = self.epoll.modify(fd, READABLE, token(place, generation));
+                    let _ = self.epoll.modify(fd, READABLE | ONCE, token(place, generation));
                 }
                 true
             }

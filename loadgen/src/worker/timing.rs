@@ -20,9 +20,9 @@ pub struct Sampler {
 }
 
 impl Worker<'_> {
-    pub(super) fn wait_and_handle(&mut self, stop_ns: u64) {
+    pub(super) fn wait_and_handle(&mut self, now: u64) {
         let due_ns = self.start_ns.saturating_add(self.agenda.next_due_ns());
-        let count = match self.wait(due_ns, self.housekeeping_ns.min(stop_ns)) {
+        let count = match self.wait(now, due_ns, self.housekeeping_ns.min(self.end_ns())) {
             Ok(count) => count,
             Err(problem) => {
                 self.failure = Some(Error::Failed(format!("epoll: {problem}")));
@@ -31,32 +31,7 @@ impl Worker<'_> {
         };
         for index in 0..count {
             self.on_event(self.epoll.event(index));
-            self.send_due(1);
-        }
-    }
-
-    /// Waits for events until the next request is due; the last of it busily, if so planned.
-    pub(super) fn wait(&mut self, due_ns: u64, housekeeping_ns: u64) -> std::io::Result<usize> {
-        let now = now_ns();
-        let sleep_until_ns = due_ns.saturating_sub(self.spin_ns).min(housekeeping_ns);
-        if sleep_until_ns > now {
-            let count = self.epoll.wait(sleep_until_ns - now)?;
-            if count > 0 || self.spin_ns == 0 {
-                return Ok(count);
-            }
-        } else if self.spin_ns == 0 {
-            return self.epoll.wait(0);
-        }
-        let spin_from = now_ns();
-        let until_ns = due_ns.min(housekeeping_ns);
-        loop {
-            let count = if self.busy > 0 || due_ns == u64::MAX { self.epoll.wait(0)? } else { 0 };
-            let now = now_ns();
-            if count > 0 || now >= until_ns {
-                self.spun_ns += now - spin_from;
-                return Ok(count);
-            }
-            std::hint::spin_loop();
+            self.send_due(1, now_ns());
         }
     }
 
@@ -90,7 +65,7 @@ impl Worker<'_> {
         if self.recorder.phase() == Phase::WarmUp {
             next = next.min(measure_ns);
         }
-        if let Some(sampler) = &self.sampler {
+        if let Some(sampler) = self.sampler.as_ref().filter(|_| !self.ending) {
             next = next.min(sampler.since_ns + sampler.every_ns);
         }
         if let Some(Reverse((time, ..))) = self.timers.peek() {
@@ -104,7 +79,7 @@ impl Worker<'_> {
         if interval.phase == Phase::WarmUp {
             add_counts(&mut self.warm_up_responses, &interval.counts.response);
         }
-        let _ = self.reports.send((self.thread, Report::Interval(interval)));
+        self.intervals.push(interval);
     }
 
     /// wrk2 samples Req/Sec twice in the 90th percentile of the response times seen so far, and not more often than each 10 ms.

@@ -1,10 +1,10 @@
 //! A server whose behaviour each test chooses, and loadgen runs with their results read back.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -90,6 +90,29 @@ fn serve(mut stream: TcpStream, act: &(impl Fn(u64, &str) -> Act + ?Sized), coun
             Ok(0) | Err(_) => return,
             Ok(count) => received.extend_from_slice(&room[..count]),
         }
+    }
+}
+
+/// The null server of the benchmarks, in a process of its own.
+pub struct NullServer {
+    process: Child,
+    pub url: String,
+}
+
+impl NullServer {
+    pub fn start() -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_nullserver")).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = format!("{}/", line.trim().strip_prefix("ready: ").unwrap());
+        Self { process, url }
+    }
+}
+
+impl Drop for NullServer {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
 

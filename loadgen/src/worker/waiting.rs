@@ -1,0 +1,183 @@
+//! How a thread waits: asleep, busily, or not at all.
+//!
+//! A sleep that ends at a certain time costs CPU itself: the kernel sets a timer and takes its interrupt, 2 us on bare metal and
+//! 30 us in some virtual machines, where each setting of the timer leaves the machine. So what a sleep costs is measured before
+//! the run, and a wait that is no longer than that is made busily: it costs no more, and ends in time.
+
+use super::Worker;
+use crate::clock::{now_ns, thread_cpu_ns};
+use crate::epoll::Epoll;
+use crate::machine::Busily;
+use crate::plan::{Pacing, Plan};
+
+/// Sleeps that are measured before the run, and how long each is: long enough for the CPU to idle as deeply as it does.
+const SLEEPS: usize = 48;
+const SLEEP_NS: u64 = 400_000;
+/// A measured cost over this is not believed: something else disturbed.
+const SLEEP_COST_NS_MAX: u64 = 50_000;
+/// Where the spin fits itself to the machine: at least and at most this long.
+const SPIN_NS_MIN: u64 = 50_000;
+const SPIN_NS_MAX: u64 = 300_000;
+
+/// How one thread waits in this run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Habits {
+    /// Busily from this long before each due time, and for as long after each send, when the answer may come.
+    pub spin_ns: u64,
+    /// CPU time of one sleep until a certain time.
+    pub sleep_cost_ns: u64,
+}
+
+impl Habits {
+    pub fn measured(epoll: &mut Epoll, plan: &Plan, busily: Busily) -> std::io::Result<Self> {
+        if plan.pacing == Pacing::ClosedLoop {
+            return Ok(Self::default());
+        }
+        let mut late_ns = [0; SLEEPS];
+        let cpu_before_ns = thread_cpu_ns();
+        for late_ns in &mut late_ns {
+            let until_ns = now_ns() + SLEEP_NS;
+            epoll.wait_until(until_ns)?;
+            *late_ns = now_ns().saturating_sub(until_ns);
+        }
+        let sleep_cost_ns = (thread_cpu_ns() - cpu_before_ns) / SLEEPS as u64;
+        late_ns.sort_unstable();
+        // The very latest is not the machine's habit but its accident.
+        let usually_late_ns = late_ns[SLEEPS - 2];
+        let spin_ns = match busily {
+            Busily::No => 0,
+            Busily::For(time) => time.as_nanos() as u64,
+            Busily::Fitting => (usually_late_ns * 2).clamp(SPIN_NS_MIN, SPIN_NS_MAX),
+        };
+        Ok(Self { spin_ns, sleep_cost_ns: sleep_cost_ns.min(SLEEP_COST_NS_MAX) })
+    }
+
+    /// `answer_sent_ns`: when the last request left, if an answer is awaited.
+    fn wait(&self, now_ns: u64, due_ns: u64, housekeeping_ns: u64, answer_sent_ns: Option<u64>) -> Wait {
+        let until_ns = due_ns.min(housekeeping_ns);
+        let wake_ns = due_ns.saturating_sub(self.spin_ns).min(housekeeping_ns);
+        let answer_by_ns = answer_sent_ns.map_or(0, |sent_ns| sent_ns + self.spin_ns);
+        if until_ns <= now_ns {
+            Wait::NotAtAll
+        } else if wake_ns <= now_ns + self.sleep_cost_ns {
+            Wait::Busily(until_ns)
+        } else if answer_by_ns > now_ns {
+            Wait::Busily(answer_by_ns.min(wake_ns))
+        } else {
+            Wait::Asleep(wake_ns)
+        }
+    }
+}
+
+/// Until when, and how; answers end each of them.
+#[derive(Debug, PartialEq)]
+enum Wait {
+    NotAtAll,
+    Busily(u64),
+    Asleep(u64),
+}
+
+impl Worker<'_> {
+    /// Waits for events until the next request is due or something else is to be done, or less long; returns how many there are.
+    pub(super) fn wait(&mut self, now: u64, due_ns: u64, housekeeping_ns: u64) -> std::io::Result<usize> {
+        let answer_sent_ns = (self.busy > 0).then_some(self.last_sent_ns);
+        let until_ns = match self.habits.wait(now, due_ns, housekeeping_ns, answer_sent_ns) {
+            Wait::NotAtAll => return self.epoll.look(),
+            Wait::Asleep(until_ns) => return self.epoll.wait_until(until_ns),
+            Wait::Busily(until_ns) => until_ns,
+        };
+        let (epoll, answers_may_come) = (&mut self.epoll, answer_sent_ns.is_some());
+        let (count, spare_ns) = busily(until_ns, now_ns, || if answers_may_come { epoll.look() } else { Ok(0) })?;
+        self.spun_ns += spare_ns;
+        Ok(count)
+    }
+}
+
+/// Looks for events until one comes or the time has come; how many came, and how long there was nothing to do.
+///
+/// Only looks that found nothing were time to spare: a thread that always finds an answer has none.
+fn busily<E>(
+    until_ns: u64,
+    mut clock_ns: impl FnMut() -> u64,
+    mut look: impl FnMut() -> Result<usize, E>,
+) -> Result<(usize, u64), E> {
+    let from_ns = clock_ns();
+    let mut idle_until_ns = from_ns;
+    loop {
+        let count = look()?;
+        if count > 0 {
+            return Ok((count, idle_until_ns - from_ns));
+        }
+        idle_until_ns = clock_ns();
+        if idle_until_ns >= until_ns {
+            return Ok((0, idle_until_ns - from_ns));
+        }
+        std::hint::spin_loop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+    use crate::schedule::NEVER;
+
+    const US: u64 = 1000;
+    const FAR: u64 = 1_000_000 * US;
+
+    #[test]
+    fn what_is_due_is_not_waited_for() {
+        let habits = Habits { spin_ns: 50 * US, sleep_cost_ns: 5 * US };
+        assert_eq!(habits.wait(100 * US, 100 * US, FAR, None), Wait::NotAtAll);
+        assert_eq!(habits.wait(100 * US, FAR, 99 * US, None), Wait::NotAtAll);
+    }
+
+    #[test]
+    fn a_wait_no_longer_than_a_sleep_costs_is_made_busily_and_a_longer_one_asleep() {
+        let off = Habits { spin_ns: 0, sleep_cost_ns: 5 * US };
+        assert_eq!(off.wait(0, 5 * US, FAR, None), Wait::Busily(5 * US));
+        assert_eq!(off.wait(0, 6 * US, FAR, None), Wait::Asleep(6 * US));
+        assert_eq!(off.wait(0, 6 * US, FAR, Some(0)), Wait::Asleep(6 * US), "an answer wakes by itself");
+    }
+
+    #[test]
+    fn with_spin_the_last_part_of_a_wait_is_busy_and_so_is_the_time_in_which_an_answer_may_come() {
+        let spin = Habits { spin_ns: 50 * US, sleep_cost_ns: 5 * US };
+        assert_eq!(spin.wait(0, 500 * US, FAR, None), Wait::Asleep(450 * US));
+        assert_eq!(spin.wait(450 * US, 500 * US, FAR, None), Wait::Busily(500 * US));
+        assert_eq!(spin.wait(10 * US, 500 * US, FAR, Some(0)), Wait::Busily(50 * US));
+        assert_eq!(spin.wait(50 * US, 500 * US, FAR, Some(0)), Wait::Asleep(450 * US));
+    }
+
+    #[test]
+    fn where_nothing_is_due_it_sleeps_until_there_is_something_else_to_do() {
+        assert_eq!(Habits::default().wait(0, NEVER, FAR, Some(0)), Wait::Asleep(FAR));
+        assert_eq!(Habits { spin_ns: 0, sleep_cost_ns: 30 * US }.wait(0, NEVER, FAR, Some(0)), Wait::Asleep(FAR));
+    }
+
+    /// Each look takes 10 ns, and the one of this number (from 0) finds an answer.
+    fn wait_busily(until_ns: u64, found_at: usize) -> (usize, u64) {
+        let (mut now_ns, mut looks) = (90, 0);
+        let clock_ns = || {
+            now_ns += 10;
+            now_ns
+        };
+        let look = || -> Result<usize, Infallible> {
+            looks += 1;
+            Ok(usize::from(looks > found_at))
+        };
+        busily(until_ns, clock_ns, look).unwrap()
+    }
+
+    #[test]
+    fn a_look_that_finds_an_answer_is_no_time_to_spare() {
+        assert_eq!(wait_busily(1000, 0), (1, 0));
+    }
+
+    #[test]
+    fn looks_that_find_nothing_are() {
+        assert_eq!(wait_busily(1000, 3), (1, 30));
+        assert_eq!(wait_busily(150, 99), (0, 50));
+    }
+}
