@@ -89,6 +89,7 @@ struct Thread {
     sent: u64,
     spun_s: f64,
     spin_us: f64,
+    wakes_late_us: f64,
     sleep_cost_us: f64,
     waited_for_cpu_s: Option<f64>,
 }
@@ -150,6 +151,7 @@ fn document<'a>(plan: &'a Plan, result: &'a RunResult) -> Result<Document<'a>, E
                 sent: thread.sent,
                 spun_s: seconds(thread.spun_ns),
                 spin_us: thread.habits.spin_ns as f64 / 1e3,
+                wakes_late_us: thread.habits.wakes_late_ns as f64 / 1e3,
                 sleep_cost_us: thread.habits.sleep_cost_ns as f64 / 1e3,
                 waited_for_cpu_s: thread.waited_for_cpu_ns.map(seconds),
             })

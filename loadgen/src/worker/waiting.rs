@@ -2,7 +2,8 @@
 //!
 //! A sleep that ends at a certain time costs CPU itself: the kernel sets a timer and takes its interrupt, 2 us on bare metal and
 //! 30 us in some virtual machines, where each setting of the timer leaves the machine. So what a sleep costs is measured before
-//! the run, and a wait that is no longer than that is made busily: it costs no more, and ends in time.
+//! the run, and a wait that is no longer than that is made busily: it costs no more, and ends in time. And since sleepers wake late,
+//! the timer is set early by as much as is usual on this machine; the few microseconds that are then left are waited busily too.
 
 use super::Worker;
 use crate::clock::{now_ns, thread_cpu_ns};
@@ -13,8 +14,9 @@ use crate::plan::{Pacing, Plan};
 /// Sleeps that are measured before the run, and how long each is: long enough for the CPU to idle as deeply as it does.
 const SLEEPS: usize = 48;
 const SLEEP_NS: u64 = 400_000;
-/// A measured cost over this is not believed: something else disturbed.
+/// A measured cost or lateness over this is not believed: something else disturbed.
 const SLEEP_COST_NS_MAX: u64 = 50_000;
+const WAKES_LATE_NS_MAX: u64 = 100_000;
 /// Where the spin fits itself to the machine: at least and at most this long.
 const SPIN_NS_MIN: u64 = 50_000;
 const SPIN_NS_MAX: u64 = 300_000;
@@ -24,6 +26,8 @@ const SPIN_NS_MAX: u64 = 300_000;
 pub struct Habits {
     /// Busily from this long before each due time, and for as long after each send, when the answer may come.
     pub spin_ns: u64,
+    /// How much later than asked for a sleep ends, in half of the cases.
+    pub wakes_late_ns: u64,
     /// CPU time of one sleep until a certain time.
     pub sleep_cost_ns: u64,
 }
@@ -43,19 +47,19 @@ impl Habits {
         let sleep_cost_ns = (thread_cpu_ns() - cpu_before_ns) / SLEEPS as u64;
         late_ns.sort_unstable();
         // The very latest is not the machine's habit but its accident.
-        let usually_late_ns = late_ns[SLEEPS - 2];
+        let (median_ns, nearly_all_ns) = (late_ns[SLEEPS / 2], late_ns[SLEEPS - 2]);
         let spin_ns = match busily {
             Busily::No => 0,
             Busily::For(time) => time.as_nanos() as u64,
-            Busily::Fitting => (usually_late_ns * 2).clamp(SPIN_NS_MIN, SPIN_NS_MAX),
+            Busily::Fitting => (nearly_all_ns * 2).clamp(SPIN_NS_MIN, SPIN_NS_MAX),
         };
-        Ok(Self { spin_ns, sleep_cost_ns: sleep_cost_ns.min(SLEEP_COST_NS_MAX) })
+        Ok(Self { spin_ns, wakes_late_ns: median_ns.min(WAKES_LATE_NS_MAX), sleep_cost_ns: sleep_cost_ns.min(SLEEP_COST_NS_MAX) })
     }
 
     /// `answer_sent_ns`: when the last request left, if an answer is awaited.
     fn wait(&self, now_ns: u64, due_ns: u64, housekeeping_ns: u64, answer_sent_ns: Option<u64>) -> Wait {
         let until_ns = due_ns.min(housekeeping_ns);
-        let wake_ns = due_ns.saturating_sub(self.spin_ns).min(housekeeping_ns);
+        let wake_ns = due_ns.saturating_sub(self.spin_ns.max(self.wakes_late_ns)).min(housekeeping_ns);
         let answer_by_ns = answer_sent_ns.map_or(0, |sent_ns| sent_ns + self.spin_ns);
         if until_ns <= now_ns {
             Wait::NotAtAll
@@ -128,22 +132,29 @@ mod tests {
 
     #[test]
     fn what_is_due_is_not_waited_for() {
-        let habits = Habits { spin_ns: 50 * US, sleep_cost_ns: 5 * US };
+        let habits = Habits { spin_ns: 50 * US, wakes_late_ns: 20 * US, sleep_cost_ns: 5 * US };
         assert_eq!(habits.wait(100 * US, 100 * US, FAR, None), Wait::NotAtAll);
         assert_eq!(habits.wait(100 * US, FAR, 99 * US, None), Wait::NotAtAll);
     }
 
     #[test]
     fn a_wait_no_longer_than_a_sleep_costs_is_made_busily_and_a_longer_one_asleep() {
-        let off = Habits { spin_ns: 0, sleep_cost_ns: 5 * US };
+        let off = Habits { spin_ns: 0, wakes_late_ns: 0, sleep_cost_ns: 5 * US };
         assert_eq!(off.wait(0, 5 * US, FAR, None), Wait::Busily(5 * US));
         assert_eq!(off.wait(0, 6 * US, FAR, None), Wait::Asleep(6 * US));
         assert_eq!(off.wait(0, 6 * US, FAR, Some(0)), Wait::Asleep(6 * US), "an answer wakes by itself");
     }
 
     #[test]
+    fn the_timer_is_set_early_by_as_much_as_sleepers_wake_late_and_the_rest_is_waited_for_busily() {
+        let off = Habits { spin_ns: 0, wakes_late_ns: 20 * US, sleep_cost_ns: 5 * US };
+        assert_eq!(off.wait(0, 500 * US, FAR, None), Wait::Asleep(480 * US));
+        assert_eq!(off.wait(483 * US, 500 * US, FAR, None), Wait::Busily(500 * US));
+    }
+
+    #[test]
     fn with_spin_the_last_part_of_a_wait_is_busy_and_so_is_the_time_in_which_an_answer_may_come() {
-        let spin = Habits { spin_ns: 50 * US, sleep_cost_ns: 5 * US };
+        let spin = Habits { spin_ns: 50 * US, wakes_late_ns: 20 * US, sleep_cost_ns: 5 * US };
         assert_eq!(spin.wait(0, 500 * US, FAR, None), Wait::Asleep(450 * US));
         assert_eq!(spin.wait(450 * US, 500 * US, FAR, None), Wait::Busily(500 * US));
         assert_eq!(spin.wait(10 * US, 500 * US, FAR, Some(0)), Wait::Busily(50 * US));
@@ -153,7 +164,8 @@ mod tests {
     #[test]
     fn where_nothing_is_due_it_sleeps_until_there_is_something_else_to_do() {
         assert_eq!(Habits::default().wait(0, NEVER, FAR, Some(0)), Wait::Asleep(FAR));
-        assert_eq!(Habits { spin_ns: 0, sleep_cost_ns: 30 * US }.wait(0, NEVER, FAR, Some(0)), Wait::Asleep(FAR));
+        let dear = Habits { spin_ns: 0, wakes_late_ns: 40 * US, sleep_cost_ns: 30 * US };
+        assert_eq!(dear.wait(0, NEVER, FAR, Some(0)), Wait::Asleep(FAR));
     }
 
     /// Each look takes 10 ns, and the one of this number (from 0) finds an answer.
