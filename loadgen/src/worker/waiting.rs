@@ -2,8 +2,9 @@
 //!
 //! A sleep that ends at a certain time costs CPU itself: the kernel sets a timer and takes its interrupt, 2 us on bare metal and
 //! 30 us in some virtual machines, where each setting of the timer leaves the machine. So what a sleep costs is measured before
-//! the run, and a wait that is no longer than that is made busily: it costs no more, and ends in time. And since sleepers wake late,
-//! the timer is set early by as much as is usual on this machine; the few microseconds that are then left are waited busily too.
+//! the run. Since sleepers wake late, the timer is set early by as much as is usual on this machine, and what is then left is waited
+//! busily. A wait that is no longer than both together is busy from its start: it costs more CPU than the sleep, by at most the
+//! usual lateness, and ends in time.
 
 use super::Worker;
 use crate::clock::{now_ns, thread_cpu_ns};
