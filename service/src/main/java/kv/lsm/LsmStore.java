@@ -210,7 +210,6 @@ public final class LsmStore implements Store {
             return;
         }
         closed = true;
-        boolean failedBefore = failure.isSet();
         if (intervalSyncOrNull != null) {
             intervalSyncOrNull.stop();
         }
@@ -224,9 +223,7 @@ public final class LsmStore implements Store {
             buffers.close();
             releaseFiles();
         }
-        if (!failedBefore) {
-            failure.check(); // what was acknowledged could not be made durable
-        }
+        failure.checkUntold(); // what was acknowledged could not be made durable
     }
 
     private void releaseFiles() {
