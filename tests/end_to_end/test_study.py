@@ -120,7 +120,7 @@ def test_the_service_holds_five_hundred_requests_per_second_without_an_unexpecte
 
 def test_profiles_name_the_frames_of_the_service(study):
     stacks = table(study, "stacks")
-    assert set(stacks.event) == {"cpu", "alloc"}
+    assert set(stacks.event) == {"cpu", "alloc", "cpu_slow"}
     assert stacks["stack"].str.contains("one/nio").any()
 
 
