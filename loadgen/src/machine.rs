@@ -107,14 +107,7 @@ fn online_cpus() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Parsed, parse};
-
-    fn plan(words: &str) -> Plan {
-        match parse(words.split(' ').map(str::to_owned).collect()) {
-            Ok(Parsed::Run(args)) => Plan::new(*args).unwrap(),
-            _ => panic!("{words}"),
-        }
-    }
+    use crate::plan::tests::plan;
 
     #[test]
     fn it_spins_only_where_a_core_was_set_aside_or_the_service_is_elsewhere() {

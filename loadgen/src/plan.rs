@@ -106,11 +106,11 @@ fn nanoseconds(duration: Duration) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::args::{Parsed, parse};
 
-    fn plan(words: &str) -> Plan {
+    pub(crate) fn plan(words: &str) -> Plan {
         match parse(words.split(' ').map(str::to_owned).collect()) {
             Ok(Parsed::Run(args)) => Plan::new(*args).unwrap(),
             _ => panic!("{words}"),

@@ -20,11 +20,12 @@ pub struct Target {
 impl Target {
     pub fn parse(url: &str) -> Result<Self, Error> {
         let invalid = |why: &str| Error::Failed(format!("invalid URL: {url}: {why}"));
+        let no_scheme = || invalid("no scheme; example: http://127.0.0.1:8080/");
         if !url.contains("://") {
-            return Err(invalid("no scheme; example: http://127.0.0.1:8080/"));
+            return Err(no_scheme());
         }
         let uri: http::Uri = url.parse().map_err(|problem| invalid(&format!("{problem}")))?;
-        let scheme = uri.scheme_str().ok_or_else(|| invalid("no scheme; example: http://127.0.0.1:8080/"))?;
+        let scheme = uri.scheme_str().ok_or_else(no_scheme)?;
         match scheme {
             "http" => {}
             "https" => {
