@@ -52,7 +52,9 @@ def plan(files: tuple[Path, ...], profile_name: str | None, only: tuple[str, ...
 @ONLY
 @click.option("--label", default="", help="A name for this series of runs, as before or after.")
 @click.option("--resume", is_flag=True, help="Keep sealed runs of the same configuration and build; run what is missing.")
-def run(files: tuple[Path, ...], profile_name: str | None, only: tuple[str, ...], label: str, resume: bool) -> None:
+@click.option("--retries", type=click.IntRange(0, 10), default=0, show_default=True, metavar="N",
+              help="Measure runs again, each at most N times, when other programs or the machine's host took the CPU; the disturbed ones stay.")
+def run(files: tuple[Path, ...], profile_name: str | None, only: tuple[str, ...], label: str, resume: bool, retries: int) -> None:
     """Run experiments, one after the other; every run is sealed under data/raw."""
     from kvstudy.measure.execute import execute
     from kvstudy.plan.show import total_line
@@ -61,7 +63,7 @@ def run(files: tuple[Path, ...], profile_name: str | None, only: tuple[str, ...]
     stopped: list[str] = []
     for one in plans:
         try:
-            result = execute(one.experiment, project_root(), label=label, resume=resume, only=only)
+            result = execute(one.experiment, project_root(), label=label, resume=resume, only=only, retries=retries)
         except KvstudyError as error:
             if len(plans) == 1:
                 raise

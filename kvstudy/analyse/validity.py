@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from kvstudy.analyse.schema import VERDICTS
+from kvstudy.disturbance import FOREIGN_CPU_MAX_SHARE, STEAL_MAX_SHARE
 
 PASS, WARN, FAIL = VERDICTS
 
@@ -22,8 +23,8 @@ SAMPLES_BEYOND_FIRM = 100  # fewer: its standard error is over 10 % of the tail
 LATENESS_SHARE_PASS, LATENESS_SHARE_WARN = 0.10, 0.50  # of the response time at the same percentile: how much of it the ruler made
 LATENESS_TIMER_US = 100.0  # what loadgen promises of its p99 without spinning: within it a run is marked at most, however fast the service
 LATENESS_NEGLIGIBLE_US = 20.0  # a timer of the kernel cannot do better; never held against a run
-STEAL_SHARE_PASS, STEAL_SHARE_WARN = 0.01, 0.05  # of the machine's CPU time, taken by its host
-FOREIGN_SHARE_PASS, FOREIGN_SHARE_WARN = 0.05, 0.20  # of the machine's CPU time, used by neither service nor generator
+STEAL_SHARE_PASS, STEAL_SHARE_WARN = 0.01, STEAL_MAX_SHARE  # of the machine's CPU time, taken by its host
+FOREIGN_SHARE_PASS, FOREIGN_SHARE_WARN = 0.05, FOREIGN_CPU_MAX_SHARE  # of the machine's CPU time, used by neither service nor generator
 DRIFT_PASS, DRIFT_WARN = 1.10, 1.50  # ratio of the medians of the window's first and last third, either way up
 DRIFT_NEGLIGIBLE_US = 10.0  # two medians this close agree, whatever their ratio
 UNSENT_SHARE_WARN = 0.01  # of the requests that were due; one per connection may be waiting for its connection when the run ends

@@ -9,6 +9,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kvstudy.disturbance import disturbance
 from kvstudy.errors import KvstudyError
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.fill import Fills
@@ -31,7 +32,7 @@ FAILURES_IN_A_ROW_MAX = 3
 @dataclass
 class Result:
     """``sealed``: completed runs, measured now; ``kept``: those a resumed measurement found; ``failed``: sealed as failed;
-    ``found``: of a search, one line per configuration."""
+    ``found``: of a search, one line per configuration; ``again``: how many were measured once more because the machine was disturbed."""
 
     experiment: str
     planned: int
@@ -39,16 +40,23 @@ class Result:
     kept: list[SealedRun] = field(default_factory=list)
     failed: list[SealedRun] = field(default_factory=list)
     found: list[str] = field(default_factory=list)
+    again: int = 0
 
     def summary(self) -> str:
         words = [f"{len(self.sealed)} sealed"] + ([f"{len(self.kept)} kept"] if self.kept else [])
         words += [f"{len(self.failed)} failed"] if self.failed else []
+        words += [f"{self.again} of them again"] if self.again else []
         what = "trials" if self.found else "runs"
         return "\n".join([f"{self.experiment}: {len(self.sealed) + len(self.kept) + len(self.failed)} {what}: {', '.join(words)}", *self.found])
 
 
-def execute(experiment: Experiment, root: Path, *, label: str = "", resume: bool = False, only: tuple[str, ...] = ()) -> Result:
-    """Measures; KvstudyError before anything is started when something is missing. Ctrl-C seals the current run as failed."""
+def execute(experiment: Experiment, root: Path, *, label: str = "", resume: bool = False, only: tuple[str, ...] = (),
+            retries: int = 0) -> Result:
+    """Measures; KvstudyError before anything is started when something is missing. Ctrl-C seals the current run as failed.
+
+    At the end, up to ``retries`` times, the runs whose newest try was disturbed from outside are measured again, in the plan's order; the
+    disturbed ones stay. A search does so by itself.
+    """
     whole = selected(plan(experiment), only)
     artifacts = Artifacts.needed_by(whole, root)
     _check_workloads(whole, root)
@@ -60,19 +68,39 @@ def execute(experiment: Experiment, root: Path, *, label: str = "", resume: bool
         missing = [run for run in whole.runs if run.identity() not in kept]
         if kept:
             print(f"{len(kept)} of {len(whole.runs)} runs are sealed already and kept", file=sys.stderr)
-        fill_s = sum(fill["records"] / FILL_RATE_RPS + FILL_OVERHEAD_S for fill in Plan(experiment, missing).fills)
-        with Progress(missing if not experiment.search else expected_runs(whole), fill_s) as progress:
+
+        def bench_of(runs: list[PlannedRun]) -> Bench:
+            fill_s = sum(fill["records"] / FILL_RATE_RPS + FILL_OVERHEAD_S for fill in Plan(experiment, runs).fills)
+            progress = Progress(runs if not experiment.search else expected_runs(whole), fill_s)
             fills = Fills(work_root(root), workloads_root(root), artifacts, session.registered, progress.doing)
-            bench = Bench(root, label, artifacts, fills, session, progress, experiment.port, search_facts(experiment))
-            try:
+            return Bench(root, label, artifacts, fills, session, progress, experiment.port, search_facts(experiment))
+
+        try:
+            with (bench := bench_of(missing)).progress:
                 if experiment.search:
                     search_all(whole, bench, result, _sealed_with_these_programs(artifacts, root, experiment.name, label) if resume else {})
                 else:
                     _run_all(missing, bench, result)
-            except KeyboardInterrupt:
-                print(f"{result.summary()}; the same command with --resume goes on from here", file=sys.stderr)
-                raise
+            for attempt in range(1, 1 + (0 if experiment.search else retries)):
+                if not (disturbed := _disturbed(whole, result)):
+                    break
+                result.again += len(disturbed)
+                print(f"{len(disturbed)} of {len(whole.runs)} runs were disturbed and are measured again ({attempt} of at most {retries} times); the first: "
+                      f"{next(iter(disturbed.values()))}", file=sys.stderr)
+                runs = [run for run in whole.runs if run.identity() in disturbed]
+                with (bench := bench_of(runs)).progress:
+                    _run_all(runs, bench, result)
+        except KeyboardInterrupt:
+            print(f"{result.summary()}; the same command with --resume goes on from here", file=sys.stderr)
+            raise
     return result
+
+
+def _disturbed(whole: Plan, result: Result) -> dict[str, str]:
+    """Of the runs asked for, by identity: what disturbed the newest try, where something did."""
+    newest = {run.facts["identity"]: run for run in [*result.kept, *result.sealed]}
+    asked = {run.identity() for run in whole.runs}
+    return {identity: told for identity, run in newest.items() if identity in asked and (told := disturbance(run.machine.get("load_during")))}
 
 
 def _clear_up(session: Session, root: Path, experiment: str) -> None:

@@ -8,13 +8,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PlainValidator, model_validator
 
+from kvstudy.disturbance import disturbance
 from kvstudy.plan.factors import DurationS, Part, Positive
 from kvstudy.units import parse_rate_rps
 
 PlainRateRps = Annotated[float, PlainValidator(parse_rate_rps)]
-# Above these a trial speaks about the machine, not about the service.
-FOREIGN_CPU_MAX_SHARE = 0.25
-STEAL_MAX_SHARE = 0.05
 Share = Annotated[float, Field(gt=0, le=1, strict=False)]
 
 
@@ -51,7 +49,7 @@ class Objective(Part):
         """
         if outcome != "completed" or result is None:
             return Answer.UNKNOWN, outcome
-        unfit = self._unfit(result, load_during or {})
+        unfit = self._unfit(result, load_during)
         if unfit:
             return Answer.UNKNOWN, unfit
         share = result["achieved_rate_rps"] / result["offered_rate_rps"]
@@ -70,13 +68,10 @@ class Objective(Part):
                 return Answer.MISSED, notes[-1]
         return Answer.HELD, ", ".join(notes)
 
-    def _unfit(self, result: dict, load_during: dict) -> str | None:
+    def _unfit(self, result: dict, load_during: dict | None) -> str | None:
         if result["verdict"]["generator_saturated"]:
             return f"generator saturated: {result['verdict']['reason']}"
-        for name, most in (("foreign_cpu_share_mean", FOREIGN_CPU_MAX_SHARE), ("steal_share_mean", STEAL_MAX_SHARE)):
-            if load_during.get(name, 0.0) > most:
-                return f"{name} {load_during[name]:.2f} over {most}"
-        return None
+        return disturbance(load_during)
 
 
 class Search(Part):

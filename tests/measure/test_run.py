@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 
 import psutil
 import pytest
@@ -73,6 +74,21 @@ def kill_service(project) -> None:
     service = next(child for child in psutil.process_iter(["cmdline"]) if "kv.bench.EmptyServer" in (child.info["cmdline"] or [])
                    and str(project.root) in " ".join(child.info["cmdline"]))
     service.kill()
+
+
+def test_a_run_disturbed_by_another_program_is_measured_again_and_both_are_kept(project):
+    experiment = project.experiment(duration="2500ms")
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as hog:
+        try:
+            code, out, err = project.finished(project.kvstudy("run", experiment, "--retries", "1"))
+        finally:
+            hog.kill()
+    assert (code, out) == (0, "trial: 2 runs: 2 sealed, 1 of them again\n"), err
+    assert "1 of 1 runs were disturbed and are measured again (1 of at most 1 times); the first: foreign_cpu_share_mean" in err
+    assert len({run.facts["identity"] for run in sealed_runs(project.raw)}) == 1
+    # What disturbed the newest try is asked, so a kept run that was disturbed is measured again too.
+    project.finished(project.kvstudy("run", experiment, "--resume", "--retries", "1"))
+    assert len(sealed_runs(project.raw)) == 3
 
 
 def test_port_in_use_is_said_in_one_line(project):

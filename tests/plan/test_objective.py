@@ -35,7 +35,7 @@ def test_rate_is_missed_with_what_was_observed_and_asked_for(objective, change, 
 
 @pytest.mark.parametrize(("arguments", "words"), [
     ({"verdict": {"generator_saturated": True, "reason": "a thread used 99 % of a core"}, "achieved_rate_rps": 100.0}, "generator saturated: a thread"),
-    ({"load": {"foreign_cpu_share_mean": 0.6}}, "foreign_cpu_share_mean 0.60 over 0.25"),
+    ({"load": {"foreign_cpu_share_mean": 0.6}}, "foreign_cpu_share_mean 0.60 over 0.20"),
     ({"load": {"steal_share_mean": 0.2}}, "steal_share_mean 0.20 over 0.05"),
     ({"outcome": "failed: service died during measure: signal 9"}, "service died"),
 ])
