@@ -37,12 +37,18 @@ def flame_graph(tables: Tables, event: str = "cpu", kind: str = "flamegraph") ->
     """The page ``<event>.<kind>.html`` of the first run of ``tables``; a line of text when there is none."""
     if tables.runs.empty:
         return HTML("<p>No profiled run. Experiments with <code>profile: [cpu, alloc]</code> make them.</p>")
+    page, run_id = page_of(tables, event, kind), tables.runs["run_id"].iloc[0]
+    if page is None:
+        return HTML(f"<p>No {escape(event)} {escape(kind)} in run <code>{escape(run_id)}</code>.</p>")
+    told = {"flamegraph": "flame graph", "heatmap": "heat map"}[kind]
+    return embedded(page, f"{event.replace('cpu_slow', 'cpu in the slow seconds')}: {told} of {run_id}", searchable=kind == "flamegraph")
+
+
+def page_of(tables: Tables, event: str, kind: str = "flamegraph") -> str | None:
+    """async-profiler's page ``<event>.<kind>.html`` of the first run of ``tables``, if it has one."""
     run = open_run(tables.folders[tables.runs["run_id"].iloc[0]])
     name = f"{event}.{kind}.html"
-    if not run.has(name):
-        return HTML(f"<p>No {escape(event)} {escape(kind)} in run <code>{escape(run.run_id)}</code>.</p>")
-    told = {"flamegraph": "flame graph", "heatmap": "heat map"}[kind]
-    return embedded(run.text(name), f"{event.replace('cpu_slow', 'cpu in the slow seconds')}: {told} of {run.run_id}", searchable=kind == "flamegraph")
+    return run.text(name) if run.has(name) else None
 
 
 def embedded(page: str, title: str, searchable: bool = True) -> HTML:

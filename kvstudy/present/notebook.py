@@ -211,6 +211,7 @@ def _tables_offline() -> None:
 
     itables.options.maxBytes = "1MB"
     itables.options.warn_on_undocumented_option = False
+    itables.options.text_in_header_can_be_selected = False  # the whole heading sorts, not only its arrow
     itables.options.classes = "display nowrap compact"
     itables.options.style = "table-layout:auto;width:auto;margin:0"
     if not os.environ.get(EXPORT_VARIABLE) and get_ipython() is not None:

@@ -30,18 +30,12 @@ _RAMP_DARK = ("#a84fd8", "#c05bc4", "#d467ab", "#e57894", "#f28c7c", "#f9a463", 
 HEAT = ("#f2f5f9", "#c8dbee", "#84b4da", "#3181c1", "#0c4a86", "#06264d")
 _HEAT_DARK = ("#1c2129", "#173b58", "#1d6597", "#3f9bd6", "#94ccf2", "#e4f4fe")
 
-# Differences of profiles: more than before and less, faint to strong; text on them stays readable.
-GAINED = ("#f6c6bf", "#ee9c90", "#e07160", "#cb4636", "#a8281b")
-LOST = ("#c3d8f0", "#98bde6", "#6a9dd8", "#3f7cc4", "#1f5ca3")
-_GAINED_DARK = ("#5a2f2b", "#7d3b33", "#a04a3e", "#c45b4b", "#e5705d")
-_LOST_DARK = ("#283d57", "#30547f", "#3a6ca7", "#4a86cc", "#66a3ea")
-
 TWINS = {
     PAPER: "#15181d", TEXT: "#e6e9ee", QUIET_TEXT: "#a9b1bd", GRID: "#2c323b", AXIS: "#7d8693",
     INVALID: "#6a727d", SATURATION: "#ff8a80", WARNING: "#f0b952",
     BLUE: "#4aa8e0", VERMILION: "#f28b50", GREEN: "#37c396", PURPLE: "#e294ca",
     OCHRE: "#deb035", VIOLET: "#a99ef2", TEAL: "#5ec9db", BROWN: "#c99a78",
-} | dict(zip(RAMP + HEAT + GAINED + LOST, _RAMP_DARK + _HEAT_DARK + _GAINED_DARK + _LOST_DARK, strict=True))  # fmt: skip
+} | dict(zip(RAMP + HEAT, _RAMP_DARK + _HEAT_DARK, strict=True))  # fmt: skip
 
 NAMED = {
     "response": BLUE, "service": OCHRE, "lateness": PURPLE,

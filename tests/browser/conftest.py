@@ -23,15 +23,26 @@ thread_start;G1ParTask::work;G1EvacuateFollowers 80
 
 
 @pytest.fixture(scope="session")
-def project(tmp_path_factory) -> Path:
+def project(tmp_path_factory, flame_page) -> Path:
     """A project folder with the notebooks of this checkout and sealed runs that never happened."""
     root = tmp_path_factory.mktemp("project")
     for borrowed in ("notebooks", "experiments", "METHODOLOGY.md", "LIMITS.md"):
         (root / borrowed).symlink_to(CHECKOUT / borrowed)
     (root / "data").mkdir()
     (root / "data" / "published").symlink_to(CHECKOUT / "data" / "published")
-    _sealed_runs(root, _flame_page(tmp_path_factory.mktemp("flame")))
+    _sealed_runs(root, flame_page)
     return root
+
+
+@pytest.fixture(scope="session")
+def flame_page(tmp_path_factory) -> str:
+    """async-profiler's page of COLLAPSED, made by the real converter that runs are converted with."""
+    jar, folder = jfr_converter_jar(CHECKOUT), tmp_path_factory.mktemp("flame")
+    assert jar.is_file(), f"{jar} is missing: run make build"
+    (folder / "cpu.collapsed").write_text(COLLAPSED)
+    java = find_jdk().tool("java")
+    subprocess.run([java, "-jar", jar, "-o", "html", folder / "cpu.collapsed", folder / "cpu.html"], check=True, capture_output=True, timeout=60)
+    return (folder / "cpu.html").read_text()
 
 
 @pytest.fixture(scope="session")
@@ -54,16 +65,6 @@ def chromium(tmp_path_factory):
     driver.set_page_load_timeout(60)
     yield driver
     driver.quit()
-
-
-def _flame_page(folder: Path) -> str:
-    """async-profiler's page of COLLAPSED, made by the real converter that runs are converted with."""
-    jar = jfr_converter_jar(CHECKOUT)
-    assert jar.is_file(), f"{jar} is missing: run make build"
-    (folder / "cpu.collapsed").write_text(COLLAPSED)
-    java = find_jdk().tool("java")
-    subprocess.run([java, "-jar", jar, "-o", "html", folder / "cpu.collapsed", folder / "cpu.html"], check=True, capture_output=True, timeout=60)
-    return (folder / "cpu.html").read_text()
 
 
 def _sealed_runs(root: Path, flame_page: str) -> None:

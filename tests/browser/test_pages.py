@@ -4,10 +4,15 @@ import json
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
+
+from kvstudy.present import flame
+from kvstudy.present.flame_difference import difference_page
+from kvstudy.present.stack_tree import StackTree
 
 pytestmark = pytest.mark.browser
 NARROW_PX, WIDE_PX = 375, 1440
@@ -111,6 +116,23 @@ def test_a_flame_graph_can_be_searched_and_zoomed(study, chromium):
     chromium.switch_to.default_content()
 
 
+def test_a_difference_of_profiles_is_coloured_and_searched_in_the_converters_page(flame_page, chromium, tmp_path):
+    before = StackTree.of(pd.DataFrame({"stack": ["a;x", "a;y"], "samples": [60, 40]}), 0)
+    after = StackTree.of(pd.DataFrame({"stack": ["a;x", "a;</script>", "a", "b"], "samples": [900, 50, 30, 20]}), 0)
+    (tmp_path / "page.html").write_text(flame.guarded(difference_page(flame_page, before, after, "cpu: <after>")))
+    opened(chromium, tmp_path / "page.html")
+    frames = chromium.execute_script("return levels.map(level => level.map(f => [f.title, f.left, f.width, f.color, f.details]))")
+    grey, red, blue, yellow = "#e0e0e0", "rgb(255,96,96)", "rgb(215,215,255)", "#ffdd33"
+    assert frames == [
+        [["all", 0, 1000, grey, ""]],
+        [["a", 0, 980, blue, ", -20"], ["b", 980, 20, yellow, ""]],
+        [["</script>", 0, 50, yellow, ""], ["x", 50, 900, red, ", +300"]],
+    ]
+    assert chromium.execute_script("search('^x$'); return document.getElementById('matchval').textContent") == "90.00%"
+    assert chromium.find_element(By.TAG_NAME, "h1").text == "cpu: <after>"
+    assert [entry for entry in chromium.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
 def test_a_half_typed_expression_disturbs_nothing(study, chromium):
     opened(chromium, study / "05-flame-graphs.html")
     flame = chromium.find_element(By.CSS_SELECTOR, ".flame")
@@ -120,19 +142,17 @@ def test_a_half_typed_expression_disturbs_nothing(study, chromium):
     assert [entry for entry in chromium.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
-def test_a_table_sorts_when_the_arrow_of_its_heading_is_clicked(study, chromium):
+def test_a_table_sorts_when_its_heading_is_clicked(study, chromium):
     opened(chromium, study / "index.html")
     table = WebDriverWait(chromium, 20).until(lambda _: chromium.find_element(By.CSS_SELECTOR, "table.dataTable"))
-    def first_column():
-        return [cell.text for cell in table.find_elements(By.CSS_SELECTOR, "tbody tr td:first-child")]
-
-    heading = table.find_element(By.CSS_SELECTOR, "thead th .dt-column-order")
+    first_column = "return [...arguments[0].querySelectorAll('tbody tr td:first-child')].map(cell => cell.textContent)"
+    rows = WebDriverWait(chromium, 20).until(lambda _: chromium.execute_script(first_column, table))
+    heading = table.find_element(By.CSS_SELECTOR, "thead th .dt-column-title")
     chromium.execute_script("arguments[0].scrollIntoView({block: 'center'})", heading)
-    WebDriverWait(chromium, 20).until(lambda _: first_column())
-    heading.click()
-    assert first_column() == sorted(first_column())
-    heading.click()
-    assert first_column() == sorted(first_column(), reverse=True)
+    for expected in (sorted(rows), sorted(rows, reverse=True)):
+        heading.click()
+        # The table is drawn anew after the click has returned.
+        WebDriverWait(chromium, 10).until(lambda _: chromium.execute_script(first_column, table) == expected, f"not the order {expected}")
 
 
 @pytest.mark.parametrize("width", [NARROW_PX, WIDE_PX])

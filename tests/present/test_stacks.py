@@ -5,8 +5,7 @@ from dataclasses import replace
 import pandas as pd
 from sample import empty_tables
 
-from kvstudy.present import theme
-from kvstudy.present.figures.stacks import FRAMES_MAX, icicle, icicle_between, icicle_difference, subsystem_shares
+from kvstudy.present.figures.stacks import FRAMES_MAX, icicle, subsystem_shares
 
 
 def _tables_of(profiles, stacks):
@@ -39,18 +38,6 @@ def test_the_same_frame_under_two_parents_stays_two_frames(profiles):
     assert len(set(trace.ids)) == len(trace.ids)
 
 
-def test_a_difference_colours_frames_by_what_they_gained_and_lost(profiles):
-    stacks = [("b", "cpu", "a;x", 50), ("b", "cpu", "a;y", 50), ("c", "cpu", "a;x", 90), ("c", "cpu", "a;y", 10)]
-    runs = profiles.runs.head(2).assign(run_id=["b", "c"], label=["before", "after"])
-    both = replace(profiles, runs=runs, stacks=pd.DataFrame(stacks, columns=["run_id", "event", "stack", "samples"]))
-    figure = icicle_difference(both, "label", "before", "after")
-    colours = dict(zip(figure.data[0].labels, figure.data[0].marker.colors, strict=True))
-    assert colours["x"] in theme.GAINED and colours["y"] in theme.LOST and colours["a"] == theme.GRID
-    assert "x +40.0%" in figure.layout.meta["finding"]
-    back = icicle_difference(both, "label", "after", "before")
-    assert dict(zip(back.data[0].labels, back.data[0].marker.colors, strict=True))["x"] in theme.LOST
-
-
 def test_shares_stack_to_the_whole(profiles):
     shares = pd.DataFrame({"label": "before", "event": "cpu", "subsystem": ["store", "GC"], "share": [0.7, 0.3]})
     figure = subsystem_shares(shares)
@@ -61,12 +48,3 @@ def test_shares_stack_to_the_whole(profiles):
 def test_no_rows_give_charts_that_say_so():
     assert "Nothing to draw" in icicle(empty_tables()).layout.title.text
     assert "Nothing to draw" in subsystem_shares(pd.DataFrame()).layout.title.text
-
-
-def test_the_slow_seconds_of_a_run_are_set_beside_all_of_them(profiles):
-    stacks = [("r", "cpu", "a;x", 50), ("r", "cpu", "a;y", 50), ("r", "cpu_slow", "a;x", 9), ("r", "cpu_slow", "a;y", 1)]
-    both = replace(profiles, stacks=pd.DataFrame(stacks, columns=["run_id", "event", "stack", "samples"]))
-    figure = icicle_between(both, "cpu", "cpu_slow")
-    assert dict(zip(figure.data[0].labels, figure.data[0].marker.colors, strict=True))["x"] in theme.GAINED
-    assert figure.layout.meta["finding"].startswith("the slow seconds against all seconds")
-    assert "Nothing to draw" in icicle_between(profiles, "cpu", "cpu_slow").layout.title.text
