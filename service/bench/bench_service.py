@@ -37,17 +37,29 @@ def start(command: list[str], log: pathlib.Path) -> tuple[subprocess.Popen, str]
     return process, line.split()[1]
 
 
-def load(options, url: str, script: str, connections: int, seconds: float, words: list[str], expect: str | None) -> float:
-    """Requests answered per second of the measured time."""
+def java_program() -> str:
+    """The java of JAVA_HOME, or else the first one on PATH."""
+    return shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '')}/bin") or shutil.which("java")
+
+
+def loaded(options, url: str, script: str, connections: int, seconds: float, warm_up: float, expect: str | None = None,
+           rate: float | None = None, before: tuple[str, ...] = ()) -> dict:
+    """loadgen's result of one thread: at a constant rate, or in a closed loop when there is none; ``before`` goes before its name."""
     with tempfile.NamedTemporaryFile(suffix=".json") as result:
-        command = [options.loadgen, "--closed", "-t1", f"-c{connections}", f"-d{seconds + 1:g}s", "--warmup", "1s"]
+        pace = ["--closed"] if rate is None else ["-R", f"{rate:.0f}"]
+        command = [*before, options.loadgen, *pace, "-t1", f"-c{connections}", f"-d{seconds + warm_up:g}s", "--warmup", f"{warm_up:g}s"]
         command += ["--json", result.name, "-s", str(WORKLOADS / script)]
-        command += (["--expect", expect] if expect else []) + [url, "--", "threads=1", *words]
+        command += (["--expect", expect] if expect else []) + [url, "--", "threads=1", f"key_count={options.records}"]
         done = subprocess.run(command, capture_output=True, text=True, cwd=WORKLOADS)
         if done.returncode != 0:
             sys.exit(f"loadgen failed ({done.returncode}): {' '.join(command)}\n{done.stdout}{done.stderr}")
-        figures = json.load(open(result.name))
-        return figures["counts"]["measured"] / figures["measured_s"]
+        return json.load(open(result.name))
+
+
+def answered_per_second(options, url: str, script: str, connections: int, seconds: float, expect: str | None) -> float:
+    """Of the measured time, in a closed loop."""
+    figures = loaded(options, url, script, connections, seconds, 1, expect)
+    return figures["counts"]["measured"] / figures["measured_s"]
 
 
 def fill(options, url: str) -> None:
@@ -77,10 +89,9 @@ def main() -> None:
     parser.add_argument("--json", help="file for every single rate")
     options = parser.parse_args()
     options.loadgen = str(pathlib.Path(options.loadgen).resolve())
-    java = shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '')}/bin") or shutil.which("java")
     work = pathlib.Path(tempfile.mkdtemp(prefix="kv-bench-"))
     store = pathlib.Path(options.dir) if options.dir else work / "store"
-    common = [java, *JVM, f"-Xmx{options.heap}"]
+    common = [java_program(), *JVM, f"-Xmx{options.heap}"]
     servers = []
     rates = []
     try:
@@ -93,7 +104,6 @@ def main() -> None:
         servers.append(service[0])
         if fresh:
             fill(options, service[1])
-        keys = [f"key_count={options.records}"]
         subjects = {
             "put": [("empty handler", empty[1], "unique_put.lua", None), ("service", service[1], "unique_put.lua", "201")],
             "get": [("empty handler", empty[1], "random_get.lua", None), ("service", service[1], "random_get.lua", "200")],
@@ -101,10 +111,10 @@ def main() -> None:
         steps = [(kind, c, subject) for kind in options.only for c in options.connections for subject in subjects[kind]]
         for kind in options.only:
             for name, url, script, expect in subjects[kind]:
-                load(options, url, script, 64, 4, keys, expect)  # compile the code paths
+                answered_per_second(options, url, script, 64, 4, expect)  # compile the code paths
         for number in range(options.rounds):
             for kind, connections, (name, url, script, expect) in steps if number % 2 == 0 else reversed(steps):
-                rate = load(options, url, script, connections, options.seconds, keys, expect)
+                rate = answered_per_second(options, url, script, connections, options.seconds, expect)
                 rates.append({"round": number, "kind": kind, "connections": connections, "subject": name, "rate_rps": rate})
             print(f"round {number + 1} of {options.rounds} done", flush=True)
     finally:

@@ -6,14 +6,13 @@
 Two services hold the same records and get the same requests, half reads and half writes, at the same constant rate. One has
 memtables so small that it flushes and compacts all the time; the other has one memtable for the whole run and never
 compacts. They take turns, who goes first alternates, and nobody is measured before the other has come to rest. The rate is
-half (--share) of what the first one answers in a closed loop. Response time counts from the intended start, service time from the
+half (--share) of what the first one answers in a closed loop. Services run on core 0, the generator on core 1. Response time counts from the intended start, service time from the
 actual send. Fails when the first did not flush and compact in each round, or when the second did at all. Needs what
 bench_service.py needs.
 """
 
 import argparse
 import json
-import os
 import pathlib
 import re
 import shutil
@@ -24,8 +23,10 @@ import tempfile
 import time
 import urllib.request
 
-from bench_service import JAR, JVM, REPOSITORY, WORKLOADS, fill, start
+from bench_service import JAR, JVM, REPOSITORY, fill, java_program, loaded, start
 
+# A flush or a compaction that takes the generator's core away would be measured as the service's: each has its own.
+ON_CORE_0, ON_CORE_1 = ("taskset", "-c", "0"), ("taskset", "-c", "1")
 PERCENTILES = ["50", "99", "99.9", "99.99", "100"]
 BUSY = "with flush and compaction"
 CALM = "without"
@@ -48,15 +49,7 @@ def come_to_rest(url: str) -> None:
 
 
 def run(options, url: str, seconds: float, rate: float | None) -> dict:
-    """loadgen's result of mixed requests at a constant rate, or in a closed loop when there is none."""
-    with tempfile.NamedTemporaryFile(suffix=".json") as result:
-        pace = ["--closed"] if rate is None else ["-R", f"{rate:.0f}"]
-        command = [options.loadgen, *pace, "-t1", f"-c{options.connections}", f"-d{seconds + 2:g}s", "--warmup", "2s", "--json", result.name]
-        command += ["--expect", "200,201", "-s", str(WORKLOADS / "mixed.lua"), url, "--", "threads=1", f"key_count={options.records}"]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=WORKLOADS)
-        if done.returncode != 0:
-            sys.exit(f"loadgen failed ({done.returncode}): {' '.join(command)}\n{done.stdout}{done.stderr}")
-        return json.load(open(result.name))
+    return loaded(options, url, "mixed.lua", options.connections, seconds, 2, "200,201", rate, ON_CORE_1)
 
 
 def stop(process: subprocess.Popen) -> None:
@@ -82,9 +75,8 @@ def main() -> None:
     parser.add_argument("--json", help="file for loadgen's result of every step")
     options = parser.parse_args()
     options.loadgen = str(pathlib.Path(options.loadgen).resolve())
-    java = shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '')}/bin") or shutil.which("java")
     work = pathlib.Path(tempfile.mkdtemp(prefix="kv-tail-"))
-    common = [java, *JVM, f"-Xmx{options.heap}", "-jar", options.jar, "--port", "0", *options.service_options.split()]
+    common = [*ON_CORE_0, java_program(), *JVM, "-XX:+UseG1GC", f"-Xmx{options.heap}", "-jar", options.jar, "--port", "0", *options.service_options.split()]
     services = {}
     results = []
     try:
