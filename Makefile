@@ -60,7 +60,7 @@ smoke: build ## the same path with tiny runs, under 3 minutes; proves that every
 # What data/reference was measured with, the most wanted first. Of report 5 all workloads run on one connection and repeated GET on 2 and 4.
 REFERENCE := $(patsubst %,experiments/%.yaml,instrument stall noise generators profile-cost reproduce handler wal compaction value-size cache gc \
   workloads)
-RUN_REFERENCE := $(KVSTUDY) run --profile reference --resume
+RUN_REFERENCE := $(KVSTUDY) run --profile reference --resume --retries 2
 
 reference: build ## measure every experiment as data/reference was (about an hour), into data/raw
 	$(RUN_REFERENCE) $(filter-out experiments/report-5.yaml,$(REPORTS))
@@ -77,7 +77,7 @@ figure: setup ## the README's picture, from the runs that are there (needs chrom
 	@mkdir -p figures
 	$(BIN)/python -m kvstudy.present.picture build/figure.html
 	$(CHROMIUM) --headless --no-sandbox --disable-gpu --hide-scrollbars --force-device-scale-factor=1 --virtual-time-budget=10000 \
-	  --user-data-dir=build/chromium --window-size=1200,560 --screenshot=figures/latency-against-rate.png build/figure.html 2>/dev/null
+	  --user-data-dir=build/chromium --window-size=1200,560 --screenshot=figures/response-against-service.png build/figure.html 2>/dev/null
 	@rm -rf build/chromium
 
 lab: setup ## JupyterLab on the notebooks
@@ -92,13 +92,15 @@ verify: setup ## recompute the checksums of every sealed run
 test: build test-rust test-java test-python ## every test of the three languages, the end-to-end run included
 
 test-rust: setup
-	cargo test --release --locked --manifest-path loadgen/Cargo.toml
+	cargo test --locked --manifest-path loadgen/Cargo.toml
 
 test-java: setup
 	$(KVSTUDY) build --test-java
 
+# What launches the service or the generator runs alone; the rest on all cores.
 test-python: build
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not machine" --numprocesses auto --dist loadgroup --no-loadscope-reorder
+	$(BIN)/python -m pytest -m machine
 
 # ---- benchmarks and longer tests, none of them needed by the study ------------------------------------------------
 

@@ -13,20 +13,17 @@ from plotly.offline import get_plotlyjs
 
 from kvstudy.errors import KvstudyError
 from kvstudy.present import notebook, theme
-from kvstudy.present.figures import rate
+from kvstudy.present.figures import spectrum
 
 WIDTH_PX, HEIGHT_PX = 1200, 560
-SEARCH, OTHERWISE = "report-1", ("unique_put", "unique_get")
+EXPERIMENT, WORKLOADS = "reproduce", ("unique_put", "unique_get")
 
 
 def picture() -> go.Figure:
-    """p99 against offered rate, PUT and GET, up to the saturation point: the trials of report 1's search, on one connection; without them
-    the main experiment."""
+    """Response time against service time by percentile, PUT and GET of the main experiment at its highest rate."""
     theme.use("light")
-    found = notebook.searched()
-    trials = found.select(experiment=SEARCH)
-    found = found.select(workload=OTHERWISE) if trials.runs.empty else trials
-    figure = rate.latency_against_rate(found, 99.0, panel_by="workload")
+    found = notebook.all_tables().select(experiment=EXPERIMENT, workload=WORKLOADS, profiled=False)
+    figure = spectrum.response_against_service(found.select(offered_rate_rps=found.runs["offered_rate_rps"].max()), panel_by="workload")
     figure.update_layout(width=WIDTH_PX, height=HEIGHT_PX)
     return figure
 
