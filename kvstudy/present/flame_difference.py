@@ -49,7 +49,7 @@ def _drawn(tables: Tables, sides: list[pd.DataFrame], names: list[str], event: s
     return HTML(
         f"<p><strong>{escape(names[1])} against {escape(names[0])}, self share of {escape(event)}: {escape(words.several(largest))}.</strong><br>"
         f"Width: share in {escape(names[1])}. Red: a larger share than in {escape(names[0])}; blue: a smaller one; yellow: only here; grey: within"
-        f" {words.share(GAIN_MIN)} of all. Shares, not seconds. Frames under {words.share(after.share_min)} are left out.</p>"
+        f" {100 * GAIN_MIN:g} % of all. Shares, not seconds. Frames under {100 * after.share_min:.2g} % are left out.</p>"
         + flame.embedded(difference_page(template, before, after, title), title).data
     )
 
