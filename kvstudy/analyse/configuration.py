@@ -65,7 +65,9 @@ def comparisons(tables: Tables, factor: str, before, after, percentiles: Sequenc
         result = compare(first["value"], second["value"], better)
         rows.append([*(first[column].iloc[0] for column in COMPARISON_COLUMNS[:4]), measure, float(np.median(first["value"])), float(np.median(second["value"])),
                      result.ratio, result.low, result.high, result.word, result.runs_before, result.runs_after])  # fmt: skip
-    return pd.DataFrame(rows, columns=COMPARISON_COLUMNS).astype({"connections": "int64", "threads": "int64"})
+    # Said for every column, since a table without rows has no types of its own, and lends that to the tables that it is joined to.
+    numbers = dict.fromkeys(("before", "after", "ratio", "low", "high"), "float64")
+    return pd.DataFrame(rows, columns=COMPARISON_COLUMNS).astype(numbers | dict.fromkeys(("connections", "threads", "runs_before", "runs_after"), "int64"))
 
 
 def _measures(tables: Tables, runs: pd.DataFrame, percentiles: Sequence[float]) -> pd.DataFrame:

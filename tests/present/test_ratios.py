@@ -66,3 +66,10 @@ def test_the_largest_difference_is_told_with_interval_word_and_runs(both):
 
 def test_without_runs_nothing_is_claimed():
     assert "nothing is compared" in steepest(empty_tables(), "workload").data
+
+
+def test_the_steepest_is_found_where_some_pairs_have_nothing_in_common():
+    tables = sample_tables(workloads=("repeated_get", "unique_put", "random_get"), profiled=False)
+    alone = tables.runs["workload"] == "random_get"
+    tables = replace(tables, runs=tables.runs.assign(connections=tables.runs["connections"].where(~alone, 64)))
+    assert "p99" in steepest(tables, "workload").data
