@@ -62,7 +62,7 @@ REFERENCE := $(patsubst %,experiments/%.yaml,instrument stall noise generators p
   workloads grid)
 RUN_REFERENCE := $(KVSTUDY) run --profile reference --resume --retries 2
 
-reference: build ## measure every experiment as data/reference was (about an hour, more on a disturbed machine), into data/raw
+reference: build ## measure every experiment as data/reference was (over an hour, more on a disturbed machine), into data/raw; kvstudy publish copies it
 	$(RUN_REFERENCE) $(filter-out experiments/report-5.yaml,$(REPORTS))
 	$(RUN_REFERENCE) experiments/report-5.yaml --only connections=1
 	$(RUN_REFERENCE) experiments/report-5.yaml --only connections=2 --only connections=4 --only workload=repeated_get

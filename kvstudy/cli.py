@@ -123,6 +123,17 @@ def tables() -> None:
 
 
 @commands.command()
+@click.argument("experiments", metavar="[EXPERIMENT]...", nargs=-1)
+def publish(experiments: tuple[str, ...]) -> None:
+    """Copy the runs of data/raw that nothing disturbed to data/reference, for committing; there they replace those of the same experiment."""
+    from kvstudy.record.reference import publish as publish_runs
+    from kvstudy.units import format_bytes
+    root = project_root()
+    for one in publish_runs(raw_root(root), reference_root(root), experiments):
+        click.echo(f"{one.experiment}: {one.copied} runs, {format_bytes(one.size_bytes)}" + (f"; {one.disturbed} disturbed ones left out" if one.disturbed else ""))
+
+
+@commands.command()
 @click.option("--offline", is_flag=True, expose_value=False, help="Pages that need no network: there are no others, so this changes nothing.")
 @click.option("--out", type=click.Path(path_type=Path), help="Where to (default: figures/study).")
 def report(out: Path | None) -> None:

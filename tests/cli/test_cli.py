@@ -36,7 +36,7 @@ def sealed_run(root: Path) -> Path:
 def test_help_names_every_command():
     answer = kvstudy("--help")
     assert answer.returncode == 0
-    for command in ("plan", "run", "verify", "tables", "report", "findings", "doctor", "build"):
+    for command in ("plan", "run", "verify", "tables", "publish", "report", "findings", "doctor", "build"):
         assert f"\n  {command}" in answer.stdout
 
 

@@ -1,0 +1,82 @@
+"""The committed runs: those of data/raw that the machine left alone are copied to data/reference.
+
+A run is left out for what the kernel counted in its measured seconds (``kvstudy/disturbance.py``) and for nothing else: what its own checks
+reject is copied too, and stays marked as invalid.
+"""
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from kvstudy.disturbance import disturbance
+from kvstudy.errors import RunFolderError, SealBroken
+from kvstudy.record.run_folder import PARTIAL_SUFFIX, SealedRun, sealed_runs, verify
+from kvstudy.units import format_bytes
+
+REFERENCE_BYTES_MAX = 20_000_000  # every clone carries them
+
+
+@dataclass(frozen=True)
+class Published:
+    """Of one experiment: runs copied and left out, and the bytes of those copied."""
+
+    experiment: str
+    copied: int
+    disturbed: int
+    size_bytes: int
+
+
+def publish(raw_root: Path, reference_root: Path, experiments: tuple[str, ...] = ()) -> list[Published]:
+    """Replaces the runs of each experiment (default: of all that have runs) under ``reference_root``; other experiments there stay.
+
+    RunFolderError, and nothing replaced, when an experiment has no undisturbed run or all would be larger than REFERENCE_BYTES_MAX; SealBroken
+    when a run is not as it was sealed.
+    """
+    names = experiments or sorted({run.path.parent.name for run in sealed_runs(raw_root)})
+    if not names:
+        raise RunFolderError(f"no sealed run here: {raw_root}", "measure first: make reference")
+    kept: dict[str, list[SealedRun]] = {}
+    told = []
+    for name in names:
+        runs = sealed_runs(raw_root / name)
+        kept[name] = [run for run in runs if not disturbance(run.machine.get("load_during"))]
+        if not kept[name]:
+            raise RunFolderError(f"no undisturbed run to publish: experiment={name} runs={len(runs)}",
+                                 f"kvstudy run experiments/{name}.yaml --profile reference --resume --retries 2")
+        told.append(Published(name, len(kept[name]), len(runs) - len(kept[name]), sum(_size_bytes(run.path) for run in kept[name])))
+    _check_size(told, reference_root)
+    for run in [run for runs in kept.values() for run in runs]:
+        if problems := verify(run.path):
+            raise SealBroken(str(problems[0]), "it is not data any more: delete the run and measure it again")
+    for name, runs in kept.items():
+        _replace(reference_root / name, runs)
+    return told
+
+
+def _check_size(told: list[Published], reference_root: Path) -> None:
+    new = {one.experiment: one.size_bytes for one in told}
+    stay = [path for path in reference_root.iterdir() if path.is_dir() and path.name not in new] if reference_root.is_dir() else []
+    total = sum(new.values()) + sum(map(_size_bytes, stay))
+    if total > REFERENCE_BYTES_MAX:
+        largest = max(new, key=new.__getitem__)
+        raise RunFolderError(f"too large to be committed: size={format_bytes(total)} limit={format_bytes(REFERENCE_BYTES_MAX)}",
+                             f"the largest is {largest} with {format_bytes(new[largest])}; name fewer experiments, or measure fewer profiled runs")
+
+
+def _replace(folder: Path, runs: list[SealedRun]) -> None:
+    """Copied beside it and swapped in by two renames: an interrupted copy leaves the old runs, or none, never a mixture."""
+    new, old = (folder.parent / f".{folder.name}.{os.getpid()}.{what}{PARTIAL_SUFFIX}" for what in ("new", "old"))
+    try:
+        for run in runs:
+            shutil.copytree(run.path, new / run.path.name)
+        if folder.exists():
+            folder.rename(old)
+        new.rename(folder)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _size_bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

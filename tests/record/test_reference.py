@@ -1,0 +1,80 @@
+"""What is committed: copied whole, chosen by what the machine did and by nothing else."""
+
+import pytest
+
+from kvstudy.errors import RunFolderError, SealBroken
+from kvstudy.record import reference
+from kvstudy.record.reference import publish
+from kvstudy.record.run_folder import REQUIRED_FACTS, RunWriter, sealed_runs, verify_all
+
+
+@pytest.fixture
+def measured(tmp_path):
+    """``measured("rates", "run-1", steal=0.1, outcome=…)``: a sealed run under data/raw."""
+
+    def seal(experiment: str, run_id: str, steal: float = 0.0, outcome: str = "completed"):
+        with RunWriter.create(tmp_path / "raw", experiment, run_id) as folder:
+            folder.write_json("run.json", dict.fromkeys(sorted(REQUIRED_FACTS)) | {"schema_version": 2, "run_id": run_id, "outcome": outcome})
+            folder.write_json("machine.json", {"load_during": {"steal_share_mean": steal, "foreign_cpu_share_mean": 0.0}})
+            return folder.seal()
+
+    return seal
+
+
+def ids(tmp_path) -> list[str]:
+    return [run.run_id for run in sealed_runs(tmp_path / "reference")]
+
+
+def test_runs_that_the_host_disturbed_are_left_out_and_failed_ones_are_not(measured, tmp_path):
+    measured("rates", "run-1")
+    measured("rates", "run-2", steal=0.2)
+    measured("rates", "run-3", outcome="failed: generator stopped")
+    assert [(one.experiment, one.copied, one.disturbed) for one in publish(tmp_path / "raw", tmp_path / "reference")] == [("rates", 2, 1)]
+    assert ids(tmp_path) == ["run-1", "run-3"]
+    assert verify_all(tmp_path / "reference") == []
+
+
+def test_the_runs_of_an_experiment_are_replaced_and_other_experiments_stay(measured, tmp_path):
+    measured("rates", "run-1")
+    measured("cache", "run-2")
+    publish(tmp_path / "raw", tmp_path / "reference")
+    measured("rates", "run-3")
+    (tmp_path / "raw" / "rates" / "run-1").rename(tmp_path / "gone")
+    publish(tmp_path / "raw", tmp_path / "reference", ("rates",))
+    assert ids(tmp_path) == ["run-2", "run-3"]
+    assert sorted(path.name for path in (tmp_path / "reference").iterdir()) == ["cache", "rates"]
+
+
+def test_a_run_that_is_not_as_it_was_sealed_stops_the_copy(measured, tmp_path):
+    run = measured("rates", "run-1")
+    (run.path / "machine.json").chmod(0o644)
+    (run.path / "machine.json").write_text('{"load_during": {"steal_share_mean": 0.0}}')
+    with pytest.raises(SealBroken, match="machine.json: changed after sealing"):
+        publish(tmp_path / "raw", tmp_path / "reference")
+    assert not (tmp_path / "reference").exists()
+
+
+def test_an_experiment_of_which_every_run_was_disturbed_replaces_nothing(measured, tmp_path):
+    measured("cache", "run-1")
+    publish(tmp_path / "raw", tmp_path / "reference")
+    measured("rates", "run-2", steal=0.5)
+    with pytest.raises(RunFolderError, match="no undisturbed run to publish: experiment=rates runs=1"):
+        publish(tmp_path / "raw", tmp_path / "reference")
+    assert ids(tmp_path) == ["run-1"]
+
+
+def test_more_than_a_clone_should_carry_is_refused_with_the_largest_named(measured, tmp_path, monkeypatch):
+    measured("rates", "run-1")
+    measured("cache", "run-2")
+    publish(tmp_path / "raw", tmp_path / "reference", ("cache",))
+    monkeypatch.setattr(reference, "REFERENCE_BYTES_MAX", 1000)
+    with pytest.raises(RunFolderError, match="too large to be committed") as told:
+        publish(tmp_path / "raw", tmp_path / "reference", ("rates",))
+    assert "the largest is rates" in told.value.hint
+    assert ids(tmp_path) == ["run-2"]
+
+
+def test_without_runs_the_error_says_how_to_measure(tmp_path):
+    with pytest.raises(RunFolderError, match="no sealed run here") as told:
+        publish(tmp_path / "raw", tmp_path / "reference")
+    assert told.value.hint == "measure first: make reference"
