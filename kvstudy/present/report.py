@@ -6,7 +6,8 @@
     figures/study/assets/               plotly.min.js, tables.js, study.css, study.js: nothing else is loaded, from anywhere
 
 Everything is written into a hidden folder beside the study and renamed at the end: an interrupted export leaves the old study, or
-none. Notebooks that analyse start no process, so an export measures nothing.
+none. A notebook that fails costs its own page, which then says why; the others are written. Notebooks that analyse start no process,
+so an export measures nothing.
 """
 
 import os
@@ -40,7 +41,8 @@ _ASSETS = Path(__file__).parent / "assets"
 def export(project_root: Path, out_dir: Path, progress: bool = True) -> Path:
     """Writes the study of ``project_root`` to ``out_dir`` and returns its index.html.
 
-    KvstudyError when there is no run to show, a notebook fails, or a page outgrows its limit; ``out_dir`` is then as before.
+    KvstudyError when there is no run to show, every notebook fails, or a page outgrows its limit; ``out_dir`` is then as before. And
+    when some notebook fails: then the study is written, and the page of that notebook says what went wrong.
     """
     sources = sorted((project_root / "notebooks").glob("[0-9][0-9]-*.ipynb"))
     if not sources:
@@ -53,18 +55,23 @@ def export(project_root: Path, out_dir: Path, progress: bool = True) -> Path:
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
     try:
-        executed = _all_executed(sources, project_root, progress)
+        executed, failed = _all_executed(sources, project_root, progress)
+        if len(failed) == sum(source.stem != MEASURING for source in sources):
+            raise next(iter(failed.values()))
         _write_pages(partial, executed, project_root)
         _write_assets(partial / "assets")
         _check_sizes(partial)
         _swap(partial, out_dir)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+    if failed:
+        raise KvstudyError("; ".join(error.message for error in failed.values()),
+                           f"the other pages are written: {(out_dir / 'index.html').as_uri()}; see it with: jupyter lab notebooks/{next(iter(failed))}.ipynb")
     return out_dir / "index.html"
 
 
-def _all_executed(sources: list[Path], root: Path, progress: bool) -> dict[str, nbformat.NotebookNode]:
-    """Notebook by name, in order. Two kernels at a time: most of a short notebook is its kernel's start."""
+def _all_executed(sources: list[Path], root: Path, progress: bool) -> tuple[dict[str, nbformat.NotebookNode], dict[str, KvstudyError]]:
+    """Notebook by name, in order, and why those that failed did. Two kernels at a time: most of a short notebook is its kernel's start."""
     study_tables(root / "data", progress=progress)  # once, before kernels would each build them
     # The kernel gets this environment; it has to find the same package as the exporter, wherever that was started.
     package = str(Path(kvstudy.__file__).resolve().parents[1])
@@ -76,12 +83,15 @@ def _all_executed(sources: list[Path], root: Path, progress: bool) -> dict[str, 
             running = {source.stem: pool.submit(_executed, source, root) for source in sources}
             try:
                 for future in as_completed(running.values()):
-                    future.result()
+                    if future.exception() and not isinstance(future.exception(), KvstudyError):
+                        raise future.exception()
                     bar.update()
             except BaseException:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
-        return {name: future.result() for name, future in running.items()}
+        failed = {name: future.exception() for name, future in running.items() if future.exception()}
+        return {source.stem: _page_of_failure(source, failed[source.stem]) if source.stem in failed else running[source.stem].result()
+                for source in sources}, failed
     finally:
         for name, value in kept.items():
             os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
@@ -96,6 +106,12 @@ def _executed(source: Path, root: Path) -> nbformat.NotebookNode:
                                           extra_arguments=["--log-level=CRITICAL"])  # fmt: skip
     except PapermillExecutionError as error:
         raise KvstudyError(f"{source.name} failed in cell {error.exec_count}: {error.ename}: {error.evalue}", f"see it with: jupyter lab {source}") from None
+
+
+def _page_of_failure(source: Path, error: KvstudyError) -> nbformat.NotebookNode:
+    """The notebook's title, and what went wrong."""
+    title = title_of(nbformat.read(source, as_version=4), source.stem)
+    return new_notebook(cells=[new_markdown_cell(f"# {title}\n\n**This page could not be made.** The others do not depend on it.\n\n~~~~text\n{error}\n~~~~")])
 
 
 def _write_pages(folder: Path, executed: dict[str, nbformat.NotebookNode], root: Path) -> None:

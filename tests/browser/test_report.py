@@ -104,7 +104,21 @@ def _project_of(tmp_path: Path, project: Path, *cells) -> Path:
     return tmp_path
 
 
-def test_a_notebook_that_fails_leaves_the_old_study_as_it_was(tmp_path, project):
+def test_a_notebook_that_fails_costs_its_own_page_and_the_page_says_why(tmp_path, project):
+    root = _project_of(tmp_path, project, new_markdown_cell("# What was found?"))
+    broken = new_notebook(cells=[new_code_cell("number = 1"), new_markdown_cell("# Why?"), new_code_cell("raise ValueError('no <b>number</b>')")])
+    nbformat.write(broken, root / "notebooks" / "04-broken.ipynb")
+    out = root / "figures" / "study"
+    with pytest.raises(KvstudyError, match="04-broken.ipynb failed in cell 2: ValueError: no") as told:
+        report.export(root, out, progress=False)
+    assert (out / "index.html").as_uri() in told.value.hint
+    assert "What was found?" in (out / "index.html").read_text()
+    page = (out / "04-broken.html").read_text()
+    assert "Why?" in page and "could not be made" in page and "ValueError: no &lt;b&gt;number" in page
+    assert [path.name for path in out.parent.iterdir()] == ["study"]
+
+
+def test_when_every_notebook_fails_the_old_study_stays_as_it_was(tmp_path, project):
     root = _project_of(tmp_path, project, new_markdown_cell("# Why?"), new_code_cell("raise ValueError('no')"))
     out = root / "figures" / "study"
     out.mkdir(parents=True)
