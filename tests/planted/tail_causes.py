@@ -8,32 +8,25 @@ the same runs (flushes, safepoints, other programs) must not be named in its pla
 import shutil
 
 import pytest
+from hooks import WHEN_MEASURING
 
 from kvstudy.analyse import tail
 
 RUNS = {"server": "kv-service", "workload": {"script": "put", "key_count": 200_000}, "connections": 8, "threads": 1, "rate": 1000, "duration": "36s",
         "warm_up": "6s", "repeats": 2, "timeout": "5s", "seed": 3}
 
-STOPPED = """
+STOPPED = WHEN_MEASURING + """
 import os, random, signal, threading, time
-from kvstudy.measure.progress import Progress
-from kvstudy.measure.service import Service
-started, doing = Service.__init__, Progress.doing
-def noted(self, *arguments, **named):
-    started(self, *arguments, **named)
-    Service.running = self.pid
-def planting(self, phase):
-    doing(self, phase)
-    if phase == "measure":
-        threading.Thread(target=plant, args=(Service.running,), daemon=True).start()
-def plant(pid):
+
+def stop_and_go(pid):
     draw = random.Random(pid)
     for _ in range(5):
         time.sleep(draw.uniform(3.5, 5.5))
         os.kill(pid, signal.SIGSTOP)
         time.sleep(0.25)
         os.kill(pid, signal.SIGCONT)
-Service.__init__, Progress.doing = noted, planting
+
+when_measuring(lambda pid: threading.Thread(target=stop_and_go, args=(pid,), daemon=True).start())
 """
 
 SLOW_SYNC = """

@@ -7,6 +7,7 @@ import os
 import shutil
 
 import pytest
+from hooks import WHEN_MEASURING
 
 HOG = """
 import atexit, subprocess, sys
@@ -85,18 +86,5 @@ def test_a_warm_up_that_is_too_short(measured):
 
 
 def test_a_service_that_dies(measured):
-    code = """
-import os, signal
-from kvstudy.measure.service import Service
-from kvstudy.measure.progress import Progress
-started, doing = Service.__init__, Progress.doing
-def noted(self, *arguments, **named):
-    started(self, *arguments, **named)
-    Service.running = self.pid
-def killing(self, phase):
-    doing(self, phase)
-    if phase == "measure":
-        os.kill(Service.running, signal.SIGKILL)
-Service.__init__, Progress.doing = noted, killing
-"""
+    code = WHEN_MEASURING + "import os, signal\nwhen_measuring(lambda pid: os.kill(pid, signal.SIGKILL))\n"
     assert verdicts(measured(code=code))["completed"] == "FAIL"
