@@ -45,11 +45,14 @@ doctor: setup ## what is missing on this machine, and the command that installs 
 
 REPORTS := $(sort $(wildcard experiments/report-*.yaml))
 
+# How long runs wait in all for a machine that nobody else uses; they are measured then whatever it does, and say what they saw.
+PATIENCE ?= 3m
+
 # A run that failed (exit code 1) is shown with the rest; a mistake or Ctrl-C ends here.
 reproduce: setup ## build, measure the study and the five reports (quick: about 15 min), write the HTML study; resumes when interrupted
 	@$(KVSTUDY) plan experiments/reproduce.yaml $(REPORTS) --profile $(PROFILE) --total
 	$(KVSTUDY) build
-	@status=0; $(KVSTUDY) run experiments/reproduce.yaml $(REPORTS) --profile $(PROFILE) --resume || status=$$?; \
+	@status=0; $(KVSTUDY) run experiments/reproduce.yaml $(REPORTS) --profile $(PROFILE) --resume --patience $(PATIENCE) || status=$$?; \
 	  if (( status > 1 )); then exit $$status; fi; \
 	  $(KVSTUDY) report; exit $$status
 
@@ -60,7 +63,7 @@ smoke: build ## the same path with tiny runs, under 3 minutes; proves that every
 # What data/reference was measured with, the most wanted first. Of report 5 all workloads run on one connection and repeated GET on 2 and 4.
 REFERENCE := $(patsubst %,experiments/%.yaml,instrument stall noise generators profile-cost reproduce handler wal compaction value-size cache gc \
   workloads grid)
-RUN_REFERENCE := $(KVSTUDY) run --profile reference --resume --retries 2
+RUN_REFERENCE := $(KVSTUDY) run --profile reference --resume --retries 2 --patience 30m
 
 reference: build ## measure every experiment as data/reference was (over an hour, more on a disturbed machine), into data/raw; kvstudy publish copies it
 	$(RUN_REFERENCE) $(filter-out experiments/report-5.yaml,$(REPORTS))

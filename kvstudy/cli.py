@@ -14,11 +14,24 @@ import click
 from kvstudy import __version__
 from kvstudy.errors import KvstudyError
 from kvstudy.project import project_root, raw_root, reference_root, tidy_root
+from kvstudy.units import parse_duration_s
 
 PROFILE_HELP = "Which profile of the files: quick, full, smoke or reference (default: quick where a file has it)."
 EXPERIMENT_FILES = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 PROFILE = click.option("--profile", "profile_name", metavar="NAME", help=PROFILE_HELP)
 ONLY = click.option("--only", multiple=True, metavar="KEY=VALUE", help="Only runs with this value of a factor; may be given several times.")
+
+
+class Duration(click.ParamType):
+    """``90s``, ``30m``, ``1h`` → seconds."""
+
+    name = "duration"
+
+    def convert(self, value: object, parameter: click.Parameter | None, context: click.Context | None) -> float:
+        try:
+            return parse_duration_s(value)
+        except ValueError as error:
+            self.fail(str(error), parameter, context)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -54,16 +67,20 @@ def plan(files: tuple[Path, ...], profile_name: str | None, only: tuple[str, ...
 @click.option("--resume", is_flag=True, help="Keep sealed runs of the same configuration and build; run what is missing.")
 @click.option("--retries", type=click.IntRange(0, 10), default=0, show_default=True, metavar="N",
               help="Measure runs again, each at most N times, when other programs or the machine's host took the CPU; the disturbed ones stay.")
-def run(files: tuple[Path, ...], profile_name: str | None, only: tuple[str, ...], label: str, resume: bool, retries: int) -> None:
+@click.option("--patience", type=Duration(), default="0s", show_default=True, metavar="TIME",
+              help="Let runs wait until other programs and the machine's host leave the CPU alone; all of them together at most so long: 90s, 30m.")
+def run(files: tuple[Path, ...], profile_name: str | None, only: tuple[str, ...], label: str, resume: bool, retries: int, patience: float) -> None:
     """Run experiments, one after the other; every run is sealed under data/raw."""
     from kvstudy.measure.execute import execute
+    from kvstudy.measure.quiet import Patience
     from kvstudy.plan.show import total_line
     plans = _plans(files, profile_name, only)
     click.echo(total_line(plans), err=True)
     stopped: list[str] = []
+    waiting = Patience(patience)
     for one in plans:
         try:
-            result = execute(one.experiment, project_root(), label=label, resume=resume, only=only, retries=retries)
+            result = execute(one.experiment, project_root(), label=label, resume=resume, only=only, retries=retries, patience=waiting)
         except KvstudyError as error:
             if len(plans) == 1:
                 raise

@@ -15,6 +15,7 @@ from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.fill import Fills
 from kvstudy.measure.interrupt import interruptible
 from kvstudy.measure.progress import Progress
+from kvstudy.measure.quiet import Patience
 from kvstudy.measure.run import Bench, Run
 from kvstudy.measure.search_runs import expected_runs, search_all, search_facts
 from kvstudy.measure.session import Session
@@ -51,11 +52,11 @@ class Result:
 
 
 def execute(experiment: Experiment, root: Path, *, label: str = "", resume: bool = False, only: tuple[str, ...] = (),
-            retries: int = 0) -> Result:
+            retries: int = 0, patience: Patience | None = None) -> Result:
     """Measures; KvstudyError before anything is started when something is missing. Ctrl-C seals the current run as failed.
 
     At the end, up to ``retries`` times, the runs whose newest try was disturbed from outside are measured again, in the plan's order; the
-    disturbed ones stay. A search does so by itself.
+    disturbed ones stay. A search does so by itself. Every run waits before it begins for a quiet machine, as long as ``patience`` has time left.
     """
     whole = selected(plan(experiment), only)
     artifacts = Artifacts.needed_by(whole, root)
@@ -73,7 +74,7 @@ def execute(experiment: Experiment, root: Path, *, label: str = "", resume: bool
             fill_s = sum(fill["records"] / FILL_RATE_RPS + FILL_OVERHEAD_S for fill in Plan(experiment, runs).fills)
             progress = Progress(runs if not experiment.search else expected_runs(whole), fill_s)
             fills = Fills(work_root(root), workloads_root(root), artifacts, session.registered, progress.doing)
-            return Bench(root, label, artifacts, fills, session, progress, experiment.port, search_facts(experiment))
+            return Bench(root, label, artifacts, fills, session, progress, patience or Patience(0), experiment.port, search_facts(experiment))
 
         try:
             with (bench := bench_of(missing)).progress:

@@ -39,11 +39,11 @@ class Progress:
         self.doing("begin")
 
     def doing(self, phase: str) -> None:
-        """``phase``: begin, launch, fill, warm-up, measure, check, stop, seal."""
+        """``phase``: wait for …, begin, launch, fill, warm-up, measure, check, stop, seal."""
         if self._bar is not None and self._run is not None:
             self._bar.set_description_str(f"{self._done + 1}/{self._runs} {self._run.configuration.summary()}", refresh=False)
             self._bar.set_postfix_str(phase, refresh=True)
-        elif phase.startswith("fill "):
+        elif phase.startswith(("fill ", "wait ")):
             print(f"{phase} …", file=sys.stderr, flush=True)
 
     def tick(self) -> None:

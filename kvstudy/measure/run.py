@@ -28,6 +28,7 @@ from kvstudy.measure.pinning import Pinning, pinning
 from kvstudy.measure.process import OwnedProcess, command_text
 from kvstudy.measure.profiler import Profiler
 from kvstudy.measure.progress import Progress
+from kvstudy.measure.quiet import Patience
 from kvstudy.measure.sampler import Sampler
 from kvstudy.measure.service import Service, service_command
 from kvstudy.measure.session import Session
@@ -52,6 +53,7 @@ class Bench:
     fills: Fills
     session: Session
     progress: Progress
+    patience: Patience
     port: int = 0
     search_facts: dict = field(default_factory=dict)
 
@@ -70,6 +72,7 @@ class Run:
         self._pinning: Pinning = pinning(self._configuration.threads)
 
     def sealed(self) -> SealedRun:
+        self._bench.patience.wait(self._bench.progress.doing)
         folder = self._new_folder()
         store = work_root(self._bench.root) / "stores" / folder.run_id
         outcome, interrupted, bug = "completed", False, None

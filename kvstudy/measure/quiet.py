@@ -1,0 +1,66 @@
+"""Waiting for a quiet machine before a run: what its host or other programs disturb says nothing, and costs as much time as what does.
+
+The host's share shows only while this machine wants the CPU. So a probe works on every core for a moment and asks the kernel how much of that
+was refused; an idle machine looks quiet however busy its host is.
+"""
+
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Callable
+
+import psutil
+
+from kvstudy.disturbance import disturbance
+from kvstudy.measure.sampler import machine_times
+
+PROBE_S = 0.4  # 40 ticks of the kernel's count on each core: 5 % are two of them
+PAUSE_S = 5.0
+
+
+class Patience:
+    """``wait`` returns when the machine is quiet, or when ``budget_s`` is spent; all calls together wait that long at most, and without a
+    budget nothing is looked at. Not thread-safe."""
+
+    def __init__(self, budget_s: float, probe: Callable[[], str | None] | None = None, sleep: Callable[[float], None] = time.sleep,
+                 clock: Callable[[], float] = time.monotonic):
+        self._left_s = budget_s
+        self._probe, self._sleep, self._clock = probe or disturbed_now, sleep, clock
+
+    def wait(self, doing: Callable[[str], None]) -> float:
+        """Seconds waited; ``doing`` is told once what is waited for."""
+        if self._left_s <= 0:
+            return 0.0
+        began = self._clock()
+        told = False
+        while (reason := self._probe()) and (left_s := self._left_s - (self._clock() - began)) > 0:
+            if not told:
+                doing(f"wait for a quiet machine: {reason}")
+                told = True
+            self._sleep(min(PAUSE_S, left_s))
+        waited_s = self._clock() - began if told else 0.0  # a probe that found it quiet costs nobody's patience
+        self._left_s -= waited_s
+        return waited_s
+
+
+def disturbed_now(probe_s: float = PROBE_S) -> str | None:
+    """What takes the CPU from us now, by the rule for runs (``disturbance``); None when the machine is quiet. Works on every core for ``probe_s``."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else psutil.cpu_count() or 1
+    process = psutil.Process()
+    before, used_before, (busy_before, steal_before) = time.monotonic(), process.cpu_times(), machine_times()
+    workers = [threading.Thread(target=_work, args=(before + probe_s,)) for _ in range(cores)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    used, (busy, steal) = process.cpu_times(), machine_times()
+    capacity_s = (time.monotonic() - before) * (psutil.cpu_count() or 1)
+    ours_s = used.user + used.system - used_before.user - used_before.system
+    return disturbance({"foreign_cpu_share_mean": max(0.0, busy - busy_before - ours_s) / capacity_s,
+                        "steal_share_mean": (steal - steal_before) / capacity_s})
+
+
+def _work(until: float) -> None:
+    while time.monotonic() < until:
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 4000)  # milliseconds without the interpreter's lock
