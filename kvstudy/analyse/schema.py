@@ -50,6 +50,7 @@ RUNS = _columns(
     ("variant", TEXT, 'factors varied in service and JVM, "handler=workers wal=os" in key order; "" when none'),
     ("workload", TEXT, "Lua script under experiments/workloads, without .lua"),
     ("method", TEXT, "PUT, GET, MIXED or DELETE"),
+    ("server", TEXT, "kv-service, or empty: one-nio with a handler that does nothing"),
     ("generator", TEXT, "loadgen, wrk2 or wrk"),
     ("closed_loop", FLAG, "true: each connection sends as soon as it was answered; there is no offered rate"),
     ("connections", WHOLE, ""),

@@ -106,7 +106,7 @@ def all_tables() -> Tables:
 
 def closed_loops() -> Tables:
     """Closed-loop latency runs of every experiment that drives the store with loadgen: what scalability is read off."""
-    return all_tables().select(closed_loop=True, profiled=False, generator="loadgen")
+    return all_tables().select(closed_loop=True, profiled=False, generator="loadgen", server="kv-service")
 
 
 def searched() -> Tables:
@@ -179,7 +179,7 @@ def show(frame: pd.DataFrame, **options):
     import itables
 
     long = len(frame) > ROWS_SHOWN
-    options = {"paging": long, "pageLength": ROWS_SHOWN, "layout": {} if long else dict.fromkeys(("topStart", "topEnd", "bottomStart", "bottomEnd"))} | options
+    options = {"paging": long, "pageLength": ROWS_SHOWN, "lengthMenu": [10, ROWS_SHOWN, 100, 500], "layout": {} if long else dict.fromkeys(("topStart", "topEnd", "bottomStart", "bottomEnd"))} | options
     if os.environ.get(EXPORT_VARIABLE):
         html = itables.to_html_datatable(frame, connected=False, display_logo_when_loading=False, **options)
         # What stands there until the table is drawn, and on its preview, links to the library's site: a page of the study names no address.
@@ -212,7 +212,7 @@ def _tables_offline() -> None:
     itables.options.maxBytes = "1MB"
     itables.options.warn_on_undocumented_option = False
     itables.options.text_in_header_can_be_selected = False  # the whole heading sorts, not only its arrow
-    itables.options.classes = "display nowrap compact"
+    itables.options.classes = "display compact"
     itables.options.style = "table-layout:auto;width:auto;margin:0"
     if not os.environ.get(EXPORT_VARIABLE) and get_ipython() is not None:
         itables.init_notebook_mode(all_interactive=False, connected=False)

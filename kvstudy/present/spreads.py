@@ -12,8 +12,6 @@ def spread(values: pd.Series, told) -> str:
     if known.empty:
         return words.MISSING
     interval = median_interval(known)
-    if interval.runs == 1 or known.min() == known.max():
-        return told(interval.estimate)
     if interval.runs < MIN_RUNS:
-        return f"{told(interval.estimate)} ({told(known.min())} … {told(known.max())})"
-    return f"{told(interval.estimate)} [{told(interval.low)}, {told(interval.high)}]"
+        return told(interval.estimate) + words.extent(known.min(), known.max(), told)
+    return told(interval.estimate) + words.interval(interval.low, interval.high, told)

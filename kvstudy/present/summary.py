@@ -17,7 +17,7 @@ from kvstudy.present.figures.rate import saturation_points
 from kvstudy.present.spreads import spread
 from kvstudy.record.run_folder import open_run
 
-WHO = ["workload", "variant", "label", "connections", "threads", "offered_rate_rps"]
+WHO = ["workload", "generator", "variant", "label", "connections", "threads", "offered_rate_rps"]
 
 
 def by_configuration(tables: Tables, percentiles: tuple[float, ...] = (50.0, 99.0, 99.9), latency_kind: str = "response") -> pd.DataFrame:
@@ -34,7 +34,8 @@ def by_configuration(tables: Tables, percentiles: tuple[float, ...] = (50.0, 99.
             row[words.percentile(percentile)] = spread(mine["latency_us"], words.latency)
         row["valid runs"] = f"{len(valid)} of {len(group)}"
         rows.append(row)
-    return _without_idle_columns(pd.DataFrame(rows))
+    table = pd.DataFrame(rows)
+    return _without_idle_columns(table.drop(columns="generator") if "generator" in table and table["generator"].nunique() < 2 else table)
 
 
 def run_list(tables: Tables) -> pd.DataFrame:
@@ -188,7 +189,7 @@ def published_checks(published: Published, folder: Path) -> pd.DataFrame:
     for _, result in published.results.iterrows():
         for check in published_numbers.checks(result, folder):
             if check.verdict == "FAIL":
-                rows.append({"report": result["report"], "text": result["text"], "called held": result["called_held"], "check": check.check,
+                rows.append({"report": result["report"], "text": result["text"], "called held": words.MISSING if pd.isna(result["called_held"]) else result["called_held"], "check": check.check,
                              "observed": check.observed, "required": check.required})  # fmt: skip
     return pd.DataFrame(rows, columns=["report", "text", "called held", "check", "observed", "required"])
 

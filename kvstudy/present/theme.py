@@ -40,8 +40,9 @@ TWINS = {
 NAMED = {
     "response": BLUE, "service": OCHRE, "lateness": PURPLE,
     "PUT": VERMILION, "GET": BLUE, "DELETE": PURPLE, "MIXED": GREEN,
-    "put": VERMILION, "unique_put": VERMILION, "repeated_put": OCHRE, "get": BLUE, "unique_get": BLUE,
-    "repeated_get": TEAL, "random_get": VIOLET, "missing_get": PURPLE, "mixed": GREEN, "delete": BROWN,
+    # Workloads that appear in one chart; those of single experiments share a colour with one that never stands beside them.
+    "unique_put": VERMILION, "repeated_put": OCHRE, "unique_get": BLUE, "repeated_get": GREEN, "get": TEAL, "put": BROWN, "mixed": PURPLE,
+    "random_get": VIOLET, "missing_get": VIOLET, "delete": BROWN,
     "selector": BLUE, "workers": VERMILION, "virtual": GREEN,
     "before": BLUE, "after": VERMILION, "published": OCHRE, "measured": BLUE,
     "loadgen": BLUE, "wrk": OCHRE, "wrk2": VERMILION,

@@ -30,8 +30,18 @@ def count(number: float | None) -> str:
 
 
 def interval(low: float, high: float, told) -> str:
-    """``[low, high]`` in the words of ``told``; nothing where there is none: one run has no spread."""
-    return "" if _missing(low) or low == high else f" [{told(low)}, {told(high)}]"
+    """``[low, high]`` in the words of ``told``, a unit that both have said once; nothing where there is none: one run has no spread."""
+    return "" if _missing(low) or low == high else f" [{_both(low, ', ', high, told)}]"
+
+
+def extent(least: float, most: float, told) -> str:
+    """``(least … most)``, likewise: what few runs spread over."""
+    return "" if _missing(least) or least == most else f" ({_both(least, ' … ', most, told)})"
+
+
+def kind(latency_kind: str) -> str:
+    """``response`` → "response time", ``lateness`` → "send lateness"."""
+    return "send lateness" if latency_kind == "lateness" else f"{latency_kind} time"
 
 
 def share(fraction: float | None) -> str:
@@ -63,6 +73,8 @@ def value(factor: str, given) -> str:
     """A factor's value with its unit: ``("offered_rate_rps", 2000.0)`` → "2 000 r/s"; ``("connections", 1)`` → "1 connection"."""
     if isinstance(given, str):
         return given if given else "default"
+    if factor == "closed_loop":
+        return "closed loop" if given else "on a schedule"
     if _missing(given):
         return "closed loop" if factor == "offered_rate_rps" else MISSING
     if factor.endswith("_rps"):
@@ -86,6 +98,12 @@ def factor(name: str) -> str:
 def several(things: list[str]) -> str:
     """``["a", "b", "c"]`` → "a, b and c"."""
     return things[0] if len(things) == 1 else f"{', '.join(things[:-1])} and {things[-1]}" if things else "nothing"
+
+
+def _both(low: float, between: str, high: float, told) -> str:
+    first, last = told(low), told(high)
+    unit = f" {last.rpartition(' ')[2]}"
+    return f"{first.removesuffix(unit)}{between}{last}"
 
 
 def _missing(number) -> bool:

@@ -34,6 +34,11 @@ def test_a_good_run_has_rows_in_every_table_with_the_schemas_columns(make_run):
     assert (run["service_cpu_share"], run["service_rss_max_bytes"]) == (0.5, 150_000_000)
 
 
+def test_a_run_of_the_empty_server_says_so(make_run):
+    assert observe(make_run("a", server="empty"))["runs"][0]["server"] == "empty"
+    assert observe(make_run("b"))["runs"][0]["server"] == "kv-service"
+
+
 def test_percentiles_are_those_of_the_merged_seconds(make_run):
     run = make_run()
     rows = observe(run)

@@ -92,7 +92,7 @@ def _profile(parts, random, label, workload, index) -> None:
 def _row(run_id, label, workload, connections, rate, achieved, repeat, index, seconds, held, profiled) -> dict:
     return {
         "run_id": run_id, "experiment": "sample", "label": label, "variant": "", "workload": workload,
-        "method": "PUT" if "put" in workload else "GET", "generator": "loadgen", "closed_loop": False, "connections": connections,
+        "method": "PUT" if "put" in workload else "GET", "server": "kv-service", "generator": "loadgen", "closed_loop": False, "connections": connections,
         "threads": 1, "offered_rate_rps": rate, "achieved_rate_rps": achieved, "duration_s": seconds + 2.0, "warm_up_s": 2.0,
         "measured_s": float(seconds), "repeat": repeat, "plan_index": index, "seed": 1, "profiled": profiled, "outcome": "completed",
         "verdict": "PASS" if held else "FAIL", "start_utc": "2026-11-20T19:00:00.000Z", "revision": "0" * 40, "dirty": False,

@@ -1,6 +1,9 @@
 """How a notebook begins: its parameters, refused when they are not its own."""
 
+from dataclasses import replace
+
 import pytest
+from sample import sample_tables
 
 from kvstudy.errors import ExperimentError, KvstudyError
 from kvstudy.present import notebook
@@ -58,3 +61,10 @@ def test_a_root_that_was_named_wrongly_is_an_error_not_replaced(tmp_path, monkey
     monkeypatch.setenv("KVSTUDY_ROOT", str(tmp_path))
     with pytest.raises(KvstudyError, match="not a kvstudy project"):
         notebook.begin([""])
+
+
+def test_scalability_is_read_off_the_service_and_not_off_the_empty_server(monkeypatch):
+    found = sample_tables(profiled=False)
+    servers = ["empty" if index % 3 == 0 else "kv-service" for index in range(len(found.runs))]
+    monkeypatch.setattr(notebook, "all_tables", lambda: replace(found, runs=found.runs.assign(server=servers, closed_loop=True)))
+    assert set(notebook.closed_loops().runs["server"]) == {"kv-service"}

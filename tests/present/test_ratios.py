@@ -73,3 +73,16 @@ def test_the_steepest_is_found_where_some_pairs_have_nothing_in_common():
     alone = tables.runs["workload"] == "random_get"
     tables = replace(tables, runs=tables.runs.assign(connections=tables.runs["connections"].where(~alone, 64)))
     assert "p99" in steepest(tables, "workload").data
+
+
+def test_a_higher_rate_points_to_the_right_and_is_green(both):
+    faster = comparisons(both, "label", "before", "after", (99.0,)).head(1).assign(measure="achieved rate", ratio=1.2, low=1.1, high=1.3, word="faster")
+    marker = next(trace for trace in ratios(faster, "before", "after").data if len(trace.x)).marker
+    assert (marker.symbol[0], marker.color) == ("triangle-right", theme.NAMED["faster"])
+
+
+def test_two_generators_stand_in_rows_that_name_them(both):
+    first = both.runs["run_id"].iloc[0]
+    two = replace(both, runs=both.runs.assign(generator=["wrk" if run_id == first else "loadgen" for run_id in both.runs["run_id"]]))
+    assert set(by_configuration(two)["generator"]) == {"wrk", "loadgen"}
+    assert "generator" not in by_configuration(both)

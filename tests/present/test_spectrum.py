@@ -76,3 +76,9 @@ def test_drawing_changes_no_table(tables):
     before = tables.runs.copy()
     percentile_spectrum(tables, panel_by="workload")
     assert tables.runs.equals(before)
+
+
+def test_a_schedule_and_a_closed_loop_stand_in_panels_that_are_named(tables):
+    runs = tables.runs.assign(closed_loop=[index % 2 == 0 for index in range(len(tables.runs))])
+    figure = response_against_service(replace(tables, runs=runs), panel_by="closed_loop")
+    assert [heading.text for heading in figure.layout.annotations[:2]] == ["on a schedule", "closed loop"]

@@ -57,3 +57,8 @@ def test_dark_replaces_every_colour_of_the_theme_and_nothing_else():
 
 def test_the_share_chart_button_that_uploads_is_off():
     assert theme.CONFIG["showSendToCloud"] is False
+
+
+def test_the_workloads_that_stand_in_one_chart_have_colours_of_their_own():
+    together = ["unique_put", "repeated_put", "unique_get", "repeated_get", "get", "put", "mixed"]
+    assert len(set(theme.colours("workload", together).values())) == len(together)

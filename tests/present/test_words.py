@@ -31,3 +31,24 @@ def test_things_are_listed_as_in_a_sentence():
     assert words.several(["a", "b", "c"]) == "a, b and c"
     assert words.several(["a"]) == "a"
     assert words.several([]) == "nothing"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "told", "text"),
+    [(1.22, 1.45, words.times, " [1.22, 1.45 ×]"), (5320, 27600, words.latency, " [5.32, 27.6 ms]"), (650, 2400, words.latency, " [650 µs, 2.40 ms]"),
+     (19989, 20000, words.rate, " [19\u202f989, 20\u202f000 r/s]"), (3, 3, words.times, ""), (math.nan, 4, words.times, "")],
+)  # fmt: skip
+def test_an_interval_says_a_unit_once_where_both_ends_have_it(low, high, told, text):
+    assert words.interval(low, high, told) == text
+
+
+def test_the_extent_of_few_runs_stands_in_parentheses():
+    assert words.extent(44, 46, words.latency) == " (44.0 … 46.0 µs)"
+
+
+def test_a_schedule_and_a_closed_loop_have_names():
+    assert (words.value("closed_loop", False), words.value("closed_loop", True)) == ("on a schedule", "closed loop")
+
+
+def test_lateness_is_no_time_but_the_sends():
+    assert (words.kind("lateness"), words.kind("response")) == ("send lateness", "response time")

@@ -3,6 +3,7 @@
   'use strict';
   const NARROW_PX = 700;
   const PANEL_PX = 300;
+  const NAME_LETTERS = 20;
   const root = document.documentElement;
   const twins = JSON.parse(document.getElementById('twins').textContent);
   const darkSystem = matchMedia('(prefers-color-scheme: dark)');
@@ -22,7 +23,41 @@
     layout.margin = { ...layout.margin, t: layout.annotations ? 40 : 24 };
     layout.autosize = true;
     if (isNarrow()) narrowed(layout);
+    if (isNarrow()) wrapNames(figure);
     return figure;
+  }
+
+  // Names of rows take a telephone's whole width: broken into lines they leave room for what they name.
+  function wrapped(name) {
+    const lines = [''];
+    String(name).split(/(?<=[ _])/).forEach((word) => {
+      const last = lines.length - 1;
+      if (lines[last] && (lines[last] + word).trimEnd().length > NAME_LETTERS) lines.push(word); else lines[last] += word;
+    });
+    return lines.map((line) => line.trimEnd()).join('<br>');
+  }
+
+  function wrapNames(figure) {
+    const layout = figure.layout;
+    const axes = Object.keys(layout).filter((name) => name.startsWith('yaxis'));
+    let lines = 1;
+    axes.forEach((name) => {
+      const axis = layout[name];
+      const own = figure.data.filter((trace) => (trace.yaxis || 'y').replace('y', 'yaxis') === name && Array.isArray(trace.y));
+      const categories = own.some((trace) => trace.y.some((y) => typeof y === 'string'));
+      const ticks = Array.isArray(axis.ticktext) && axis.ticktext.some((text) => String(text).length > NAME_LETTERS);
+      if (!categories && !ticks) return;
+      const broken = (names) => names.map((text) => {
+        const told = wrapped(text);
+        lines = Math.max(lines, told.split('<br>').length);
+        return told;
+      });
+      if (categories) own.forEach((trace) => { trace.y = broken(trace.y); });
+      if (categories && Array.isArray(axis.categoryarray)) axis.categoryarray = broken(axis.categoryarray);
+      if (ticks) axis.ticktext = broken(axis.ticktext);
+      axis.tickfont = { ...axis.tickfont, size: 10 };
+    });
+    if (lines > 2) layout.height = (layout.height || 460) * Math.min(2, lines / 2);
   }
 
   function narrowed(layout) {

@@ -59,11 +59,28 @@ def latency_axis(figure: go.Figure, values_us: pd.Series, title: str, **place) -
     """Log y axis for latencies drawn in seconds, with ticks in the units that people say: 200 µs, 5 ms, 1 s."""
     known = values_us[values_us > 0]
     decades = np.log10(known.max() / known.min()) if len(known) else 0
-    steps = (1,) if decades > 4 else (1, 3) if decades > 2.5 else (1, 2, 5)
+    steps = (1,) if decades > 4 else (1, 3) if decades > 2.5 else (1, 2, 5) if decades > 0.8 else (1, 1.5, 2, 3, 4, 5, 6, 8)
     ticks_us = [step * 10.0**power for power in range(9) for step in steps]
     figure.update_yaxes(
         type="log", tickvals=[tick / 1e6 for tick in ticks_us], ticktext=[_tick(tick) for tick in ticks_us], title_text=title, **place
     )
+
+
+def ratio_axis(figure: go.Figure, lowest: float, highest: float, title: str) -> None:
+    """Log x axis for ratios around 1, with as many ticks as the span from ``lowest`` to ``highest`` leaves room for."""
+    lowest, highest = min(lowest, 1.0), max(highest, 1.0)
+    span = highest / lowest
+    if span > 100:
+        ticks = [10.0**power for power in range(-6, 7)]
+    elif span > 8:
+        ticks = [step * 10.0**power for power in range(-3, 4) for step in (1, 2, 5)]
+    elif span > 2.5:
+        ticks = [0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7]
+    elif span > 1.4:
+        ticks = [0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4, 1.6, 1.8, 2, 2.2]
+    else:
+        ticks = [0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4]
+    figure.update_xaxes(type="log", tickvals=ticks, ticktext=[f"{tick:g} ×" for tick in ticks], tickangle=0, title_text=title)
 
 
 def shortened(values: pd.Series) -> list[float]:
@@ -78,6 +95,7 @@ def _tick(latency_us: float) -> str:
 
 def titled(figure: go.Figure, finding: str, drawn: str) -> go.Figure:
     """``figure`` with its finding as title and ``drawn`` below it."""
+    _named_once(figure)
     lines = textwrap.wrap(finding, 96)
     below = textwrap.wrap(drawn, 130)
     figure.update_layout(
@@ -86,6 +104,13 @@ def titled(figure: go.Figure, finding: str, drawn: str) -> go.Figure:
     )
     figure.layout.meta = (figure.layout.meta or {}) | {"finding": finding, "drawn": drawn}
     return figure
+
+
+def _named_once(figure: go.Figure) -> None:
+    """Panels that share a y axis need its title in the first column alone; beside a second column it lies over the first."""
+    for xaxis, yaxis, _ in (figure.layout.meta or {}).get("panels", []):
+        if figure.layout[xaxis].domain[0] > 0.1 and figure.layout[yaxis].matches:
+            figure.layout[yaxis].title.text = ""
 
 
 def nothing(what: str, how: str = "") -> go.Figure:

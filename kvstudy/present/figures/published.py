@@ -1,5 +1,7 @@
 """Published numbers beside measured ones."""
 
+import textwrap
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
@@ -14,6 +16,7 @@ _COLOURS = {
 }  # fmt: skip
 _SYMBOLS = {claims.REPRODUCED: "circle", claims.NOT_REPRODUCED: "x", claims.MISTAKEN: "diamond", claims.UNPROVEN: "square", claims.CANNOT_TELL: "circle-open"}
 ROW_PX = 26
+NAME_LETTERS = 62
 
 
 def claims_measured(judged: pd.DataFrame) -> go.Figure:
@@ -23,7 +26,7 @@ def claims_measured(judged: pd.DataFrame) -> go.Figure:
     finding = f"{len(judged)} claims of five reports: {words.several([f'{counts[verdict]} {verdict}' for verdict in claims.VERDICTS if verdict in counts])}"
     if rows.empty:
         return titled(nothing("no claim has a number of ours", "Measure experiments/report-1.yaml … report-5.yaml."), finding, "")
-    names = [f"{row.report}: {row.method}, {row.says}"[:64] for row in rows.itertuples()]
+    names = [textwrap.shorten(f"{row.report}: {row.method}, {row.says}", NAME_LETTERS, placeholder=" …") for row in rows.itertuples()]
     names = [name if names.count(name) == 1 else f"{name} ({claim})" for name, claim in zip(names, rows["claim"], strict=True)]
     figure = go.Figure()
     for verdict in claims.VERDICTS:
@@ -90,8 +93,8 @@ def published_spectra(published, tables, report: int, percentile_max: float = 99
                 ),
                 **place,
             )  # fmt: skip
-    ticks = [tick for tick in (0, 50, 90, 99, 99.9, 99.99, 99.999) if tick <= percentile_max]
-    figure.update_xaxes(type="log", tickvals=[100 / (100 - tick) for tick in ticks], ticktext=[f"{tick:g} %" for tick in ticks])
+    ticks = [tick for tick in (50, 90, 99, 99.9, 99.99, 99.999) if tick <= percentile_max]
+    figure.update_xaxes(type="log", tickangle=0, tickvals=[100 / (100 - tick) for tick in ticks], ticktext=[f"{tick:g} %" for tick in ticks])
     latency_axis(figure, pd.concat([points["latency_us"], rows["latency_us"]]) if len(rows) else points["latency_us"], "latency (log)")
     return titled(figure, _median_ratio(points, rows, report), "Published: one run each, as printed. Measured: each of our runs. Dashed: a closed loop, whose times hide the waiting.")
 

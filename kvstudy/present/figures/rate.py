@@ -45,7 +45,7 @@ def latency_against_rate(
         return nothing(f"no open-loop run has {words.percentile(percentile)}", "It needs 10 samples beyond the percentile.")
     rows["told"] = [f"{words.percentile(percentile)} <b>{words.latency(latency)}</b>" for latency in rows["latency_us"]]
     figure, saturation = _draw(rows, colour_by, panel_by)
-    latency_axis(figure, rows["latency_us"], f"{words.percentile(percentile)} {latency_kind} time (log)")
+    latency_axis(figure, rows["latency_us"], f"{words.percentile(percentile)} {words.kind(latency_kind)} (log)")
     drawn = (
         f"Points: runs; line: median of valid repeats; dashed line: saturation point (median achieved under 99 % of offered)."
         f"{excluded(rows)}"

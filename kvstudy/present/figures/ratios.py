@@ -5,12 +5,11 @@ import plotly.graph_objects as go
 
 from kvstudy.analyse.statistics import CANNOT_TELL, FASTER, MIN_RUNS, SLOWER
 from kvstudy.present import theme, words
-from kvstudy.present.figures.panels import nothing, titled
+from kvstudy.present.figures.panels import nothing, ratio_axis, titled
 
 ROW_PX = 24
 NAME_LETTERS = 58
 _MEASURE_COLOURS = {"p50": theme.BLUE, "p99": theme.VERMILION, "p99.9": theme.PURPLE, "achieved rate": theme.GREEN}
-_SYMBOLS = {FASTER: "triangle-left", SLOWER: "triangle-right", CANNOT_TELL: "circle"}
 
 
 def ratios(compared: pd.DataFrame, before: str, after: str) -> go.Figure:
@@ -30,19 +29,19 @@ def ratios(compared: pd.DataFrame, before: str, after: str) -> go.Figure:
                 x=rows["ratio"], y=[name for name, chosen in zip(names, mine, strict=True) if chosen], mode="markers", name=word,
                 error_x={"type": "data", "symmetric": False, "array": rows["high"] - rows["ratio"], "arrayminus": rows["ratio"] - rows["low"],
                          "thickness": 1.6, "width": 4},
-                marker={"color": theme.NAMED[word], "size": 10, "symbol": _SYMBOLS[word]}, text=[f"{_told(row, before, after)}<br>{name}" for row, name in zip(rows.itertuples(), (name for name, chosen in zip(names, mine, strict=True) if chosen), strict=True)],
+                marker={"color": theme.NAMED[word], "size": 10, "symbol": [_decided(row).removesuffix("-open") for row in rows.itertuples()]}, text=[f"{_told(row, before, after)}<br>{name}" for row, name in zip(rows.itertuples(), (name for name, chosen in zip(names, mine, strict=True) if chosen), strict=True)],
                 hovertemplate="%{text}<extra></extra>",
             )
         )  # fmt: skip
     figure.add_vline(x=1, line={"color": theme.AXIS, "width": 1.2, "dash": "dash"})
-    figure.update_xaxes(type="log", title_text=f"{after} / {before} (log)", dtick="D2")
+    ratio_axis(figure, compared["low"].min(), compared["high"].max(), f"{after} / {before} (log)")
     figure.update_yaxes(categoryorder="array", categoryarray=names, title_text="")
     figure.update_layout(height=190 + ROW_PX * len(names), legend_y=-70 / (ROW_PX * len(names) + 40))
     counts = compared["word"].value_counts()
     told = [f"{counts[word]} {word}" for word in (FASTER, SLOWER, CANNOT_TELL) if word in counts]
     few = "" if compared[["runs_before", "runs_after"]].min().min() >= MIN_RUNS else f" Under {MIN_RUNS} runs a side the word is always “{CANNOT_TELL}”."
     finding = f"{after} against {before}: {words.several(told)} of {len(compared)} comparisons{_extreme(compared)}"
-    return titled(figure, finding, f"Ratio of medians over runs with its 95 % bootstrap interval; left of 1 is lower.{few}")
+    return titled(figure, finding, f"Ratio of medians over runs with its 95 % bootstrap interval; left of 1 is lower, green is better.{few}")
 
 
 def options(compared: pd.DataFrame) -> go.Figure:
@@ -73,7 +72,7 @@ def options(compared: pd.DataFrame) -> go.Figure:
             )
         )  # fmt: skip
     figure.add_vline(x=1, line={"color": theme.AXIS, "width": 1.2, "dash": "dash"})
-    figure.update_xaxes(type="log", title_text="instead of the default / default (log)", dtick="D2")
+    ratio_axis(figure, top["low"].min(), top["high"].max(), "instead of the default / default (log)")
     order = list(dict.fromkeys(names))
     figure.update_yaxes(categoryorder="array", categoryarray=order, title_text="")
     figure.update_layout(height=200 + ROW_PX * len(order), legend_y=-70 / (ROW_PX * len(order) + 40))

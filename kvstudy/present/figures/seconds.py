@@ -41,7 +41,7 @@ def latency_heat_map(tables, run_id: str | None = None, latency_kind: str = "res
             hovertemplate="second %{x}: %{text}<extra></extra>",
         )
     )  # fmt: skip
-    latency_axis(figure, pd.Series(edges[bottom:top]), f"{latency_kind} time (log)")
+    latency_axis(figure, pd.Series(edges[bottom:top]), f"{words.kind(latency_kind)} (log)")
     slow = seconds.loc[seconds["max_us"].idxmax()]
     finding = (
         f"The slowest request took {words.latency(slow['max_us'])}, in second {slow['second']}; the median second has its maximum at "
@@ -83,7 +83,7 @@ def time_line(tables, run_id: str | None = None, latency_kind: str = "response")
             row=2, col=1,
         )  # fmt: skip
     figure.update_layout(barmode="overlay", bargap=0.35, meta=None, hovermode="closest")
-    latency_axis(figure, pd.concat([seconds["p50_us"], seconds["max_us"]]), f"{latency_kind} time (log)", row=1, col=1)
+    latency_axis(figure, pd.concat([seconds["p50_us"], seconds["max_us"]]), f"{words.kind(latency_kind)} (log)", row=1, col=1)
     figure.update_yaxes(domain=[0.45, 1], row=1, col=1)
     figure.update_yaxes(title_text="", domain=[0, 0.32], row=2, col=1)
     figure.update_xaxes(title_text="", row=1, col=1)

@@ -9,7 +9,7 @@ from kvstudy.present import theme, words
 from kvstudy.present.figures.marks import excluded, invalid_legend, marked_runs
 from kvstudy.present.figures.panels import cell, latency_axis, nothing, panel_grid, shortened, titled
 
-_TICKS = (0, 50, 90, 99, 99.9, 99.99, 99.999, 99.9999)
+_TICKS = (50, 90, 99, 99.9, 99.99, 99.999, 99.9999)
 ENOUGH_SAMPLES = 100
 
 
@@ -23,7 +23,7 @@ def percentile_spectrum(
     figure, medians = _draw(rows, colour_by, panel_by)
     finding = _rise(medians, colour_by, panel_by, latency_kind)
     drawn = (
-        f"{latency_kind.capitalize()} time by percentile, coloured by {words.factor(colour_by)}. Thin: each run; strong: median of valid"
+        f"{words.kind(latency_kind).capitalize()} by percentile, coloured by {words.factor(colour_by)}. Thin: each run; strong: median of valid"
         f" repeats; open circle: under {ENOUGH_SAMPLES} samples beyond.{excluded(_runs_of(rows))}"
     )
     return titled(figure, finding, drawn)
@@ -41,7 +41,7 @@ def response_against_service(tables, panel_by: str | None = "offered_rate_rps") 
         finding = "Too few samples for p99: response and service time cannot be compared there"
     else:
         widest = gaps.loc[(gaps["response"] / gaps["service"]).idxmax()]
-        at = "" if panel_by is None else f" at {words.value(panel_by, widest['panel'])}"
+        at = "" if panel_by is None else f", {words.value(panel_by, widest['panel'])}"
         ratio = widest["response"] / widest["service"]
         finding = (
             f"Waiting hides in service time: p99 is {words.latency(widest['service'])} from the send but "
@@ -124,8 +124,10 @@ def _repeats(figure: go.Figure, rows: pd.DataFrame, colour: str, group: str, pla
 def _axes(figure: go.Figure, rows: pd.DataFrame) -> None:
     last = rows["percentile"].max()
     ticks = [tick for tick in _TICKS if tick <= last] or [0]
+    # Half a figure wide, five labels and no more stand beside each other.
+    ticks = ticks if len(ticks) <= 5 or "panels" not in (figure.layout.meta or {}) else [ticks[0], *ticks[2::2]]
     figure.update_xaxes(
-        type="log", tickvals=[100 / (100 - tick) for tick in ticks], ticktext=[f"{tick:g} %" for tick in ticks],
+        type="log", tickvals=[100 / (100 - tick) for tick in ticks], ticktext=[f"{tick:g} %" for tick in ticks], tickangle=0,
         title_text="percentile, stretched as 1 / (1 − p)",
     )  # fmt: skip
     latency_axis(figure, rows["latency_us"], "latency (log)")
@@ -145,7 +147,7 @@ def _rise(medians: pd.DataFrame, colour_by: str, panel_by: str | None, kind: str
     lines = at[(at["panel"] == panel) & (at["alike"] == same)]
     where = "" if panel_by is None else f"{words.value(panel_by, panel)}: "
     first, last = lines.iloc[0], lines.iloc[-1]
-    name = f"{words.percentile(target)} {kind} time"
+    name = f"{words.percentile(target)} {words.kind(kind)}"
     if len(lines) == 1:
         return f"{where}{_else(lines, colour_by, panel_by)}{name} is {words.latency(first['latency_us'])} at {words.value(colour_by, first['colour'])}"
     if isinstance(first["colour"], str):
