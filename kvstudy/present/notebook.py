@@ -32,6 +32,7 @@ INJECTED = "# Parameters"
 MAIN = "reproduce"  # the experiment that `make reproduce` measures
 SEARCHES = ("report-1", "report-4")
 ROWS_SHOWN = 40
+LINE_LETTERS = 44
 EXPORT_VARIABLE = "KVSTUDY_EXPORT"  # set while the HTML study is written: its pages share one copy of the table script
 
 
@@ -179,7 +180,10 @@ def show(frame: pd.DataFrame, **options):
     import itables
 
     long = len(frame) > ROWS_SHOWN
+    sentences = [i for i, name in enumerate(frame.columns) if frame[name].dtype == object and frame[name].astype(str).str.len().max() > LINE_LETTERS]
     options = {"paging": long, "pageLength": ROWS_SHOWN, "lengthMenu": [10, ROWS_SHOWN, 100, 500], "layout": {} if long else dict.fromkeys(("topStart", "topEnd", "bottomStart", "bottomEnd"))} | options
+    # The pages break these into lines; columns of numbers stay whole.
+    options = {"columnDefs": [{"className": "sentence", "targets": sentences}]} | options if sentences else options
     if os.environ.get(EXPORT_VARIABLE):
         html = itables.to_html_datatable(frame, connected=False, display_logo_when_loading=False, **options)
         # What stands there until the table is drawn, and on its preview, links to the library's site: a page of the study names no address.
@@ -212,7 +216,7 @@ def _tables_offline() -> None:
     itables.options.maxBytes = "1MB"
     itables.options.warn_on_undocumented_option = False
     itables.options.text_in_header_can_be_selected = False  # the whole heading sorts, not only its arrow
-    itables.options.classes = "display compact"
+    itables.options.classes = "display nowrap compact"
     itables.options.style = "table-layout:auto;width:auto;margin:0"
     if not os.environ.get(EXPORT_VARIABLE) and get_ipython() is not None:
         itables.init_notebook_mode(all_interactive=False, connected=False)

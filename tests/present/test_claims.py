@@ -8,7 +8,7 @@ import pytest
 from sample import empty_tables, sample_tables
 
 from kvstudy.analyse import published
-from kvstudy.present import claims
+from kvstudy.present import claims, words
 from kvstudy.present.figures.published import claims_measured, published_spectra
 
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "published"
@@ -42,6 +42,14 @@ def test_a_mistake_stays_a_mistake_whatever_we_measure(reports):
     judged = claims.judge(reports, ours).set_index("claim")
     assert judged.loc["r3-put-20000-held", "verdict"] == claims.MISTAKEN
     assert judged.loc["r3-put-20000-held", "measured"] == pytest.approx(20040)
+
+
+def test_the_table_of_claims_shows_what_we_measured_and_a_dash_where_we_did_not(reports):
+    judged = claims.judge(reports, runs_of("report-2", "put", 2000))
+    shown = claims.told(judged).set_index(judged["claim"])["measured"]
+    assert shown["r2-put-2000-held"].startswith("2\u202f00")
+    assert shown["r3-put-20000-held"] == words.MISSING
+    assert shown.str.len().min() >= 1
 
 
 def test_a_rate_that_we_hold_too_is_reproduced_and_one_that_we_do_not_is_not(reports):

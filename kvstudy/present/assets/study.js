@@ -20,7 +20,7 @@
     const figure = JSON.parse(text);
     const layout = figure.layout;
     delete layout.title; // the page shows it as text, which wraps
-    layout.margin = { ...layout.margin, t: layout.annotations ? 40 : 24 };
+    layout.margin = { ...layout.margin, t: layout.annotations ? 62 : 24 };
     layout.autosize = true;
     if (isNarrow()) narrowed(layout);
     if (isNarrow()) wrapNames(figure);
