@@ -56,7 +56,7 @@ def execute(experiment: Experiment, root: Path, *, label: str = "", resume: bool
     """Measures; KvstudyError before anything is started when something is missing. Ctrl-C seals the current run as failed.
 
     At the end, up to ``retries`` times, the runs whose newest try was disturbed from outside are measured again, in the plan's order; the
-    disturbed ones stay. A search does so by itself. Every run waits before it begins for a quiet machine, as long as ``patience`` has time left.
+    disturbed ones stay. A search makes its disturbed trials again at once. Every run waits before it begins for a quiet machine, as long as ``patience`` has time left.
     """
     whole = selected(plan(experiment), only)
     artifacts = Artifacts.needed_by(whole, root)
@@ -79,7 +79,8 @@ def execute(experiment: Experiment, root: Path, *, label: str = "", resume: bool
         try:
             with (bench := bench_of(missing)).progress:
                 if experiment.search:
-                    search_all(whole, bench, result, _sealed_with_these_programs(artifacts, root, experiment.name, label) if resume else {})
+                    search_all(whole, bench, result, _sealed_with_these_programs(artifacts, root, experiment.name, label) if resume else {},
+                               retries)
                 else:
                     _run_all(missing, bench, result)
             for attempt in range(1, 1 + (0 if experiment.search else retries)):

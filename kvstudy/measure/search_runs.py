@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from kvstudy.disturbance import disturbance
 from kvstudy.measure.run import Bench, Run
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.objective import Answer, Search
@@ -33,10 +34,11 @@ def expected_runs(plan: Plan) -> list[PlannedRun]:
     return [run for run in lines_of(plan) for _ in range(expected_trials(plan.experiment.search))]
 
 
-def search_all(plan: Plan, bench: Bench, result: "Result", sealed_before: dict[str, SealedRun]) -> None:
-    """One search per configuration; what each found goes to ``result.found``."""
+def search_all(plan: Plan, bench: Bench, result: "Result", sealed_before: dict[str, SealedRun], retries: int = 0) -> None:
+    """One search per configuration; what each found goes to ``result.found``. A trial that was disturbed from outside is made again at once, up to
+    ``retries`` times, before the search hears of it."""
     for run in lines_of(plan):
-        found = search_stable_rate(plan.experiment.search, _Trials(run, plan.experiment.search, bench, result, sealed_before).measure)
+        found = search_stable_rate(plan.experiment.search, _Trials(run, plan.experiment.search, bench, result, sealed_before, retries).measure)
         line = run.configuration.summary().replace(f" {run.configuration.offered_rate_rps:g}/s", "")
         result.found.append(f"  {line}: {found.interval()}, {len(found.trials)} trials")
 
@@ -44,8 +46,9 @@ def search_all(plan: Plan, bench: Bench, result: "Result", sealed_before: dict[s
 class _Trials:
     """Runs the trials of one configuration and judges them by the objective."""
 
-    def __init__(self, line: PlannedRun, search: Search, bench: Bench, result: "Result", sealed_before: dict[str, SealedRun]):
+    def __init__(self, line: PlannedRun, search: Search, bench: Bench, result: "Result", sealed_before: dict[str, SealedRun], retries: int):
         self._line, self._search, self._bench, self._result, self._sealed_before = line, search, bench, result, sealed_before
+        self._retries = retries
         self._asked: Counter[tuple[float, str]] = Counter()
 
     def measure(self, rate_rps: float, purpose: str) -> tuple[Answer, str]:
@@ -60,11 +63,15 @@ class _Trials:
         if run is not None and self._answer(run)[0] is not Answer.UNKNOWN:
             self._result.kept.append(run)
             return self._answer(run)
-        self._bench.progress.begin(planned)
-        run = Run(planned, self._bench).sealed()
-        answer, note = self._answer(run)
-        (self._result.sealed if run.facts["outcome"] == "completed" else self._result.failed).append(run)
-        self._bench.progress.end(planned, f"{answer.value}: {note}" if run.facts["outcome"] == "completed" else run.facts["outcome"])
+        for left in range(self._retries, -1, -1):
+            self._bench.progress.begin(planned)
+            run = Run(planned, self._bench).sealed()
+            answer, note = self._answer(run)
+            (self._result.sealed if run.facts["outcome"] == "completed" else self._result.failed).append(run)
+            self._bench.progress.end(planned, f"{answer.value}: {note}" if run.facts["outcome"] == "completed" else run.facts["outcome"])
+            if answer is not Answer.UNKNOWN or left == 0 or not disturbance(run.machine.get("load_during")):
+                break
+            self._result.again += 1
         return answer, note
 
     def _answer(self, run: SealedRun) -> tuple[Answer, str]:

@@ -26,6 +26,22 @@ def test_search_seals_every_trial_and_finds_the_same_again_when_resumed(project)
     assert len(sealed_runs(project.raw)) == 3
 
 
+DISTURBED_TWICE = """
+import kvstudy.measure.search_runs as search_runs
+from kvstudy.plan.objective import Objective
+reasons = iter(["steal", "steal"])
+Objective._unfit = lambda *_: next(reasons, None)
+search_runs.disturbance = lambda _: "steal"
+"""
+
+
+def test_a_disturbed_trial_is_made_again_before_the_search_hears_of_it(project):
+    search = {"method": "bisect", "objective": {"mean": "500ms"}, "lowest_rate": 100, "highest_rate": 300, "confirmations": 1, "trials_max": 2}
+    experiment = project.experiment(rate=None, search=search, duration="800ms", warm_up="200ms")
+    out, err = project.kvstudy("run", experiment, "--retries", "2", code=DISTURBED_TWICE).communicate(timeout=60)
+    assert out == "trial: 4 trials: 4 sealed, 2 of them again\n  put c=2 t=1: [300/s confirmed, no rate refused], 2 trials\n", err
+
+
 def test_interval_read_back_from_trials_is_the_one_that_the_search_gave():
     trials = [Trial(1000, Answer.MISSED), Trial(500, Answer.HELD), Trial(750, Answer.HELD), Trial(750, Answer.UNKNOWN, "confirm"),
               Trial(750, Answer.MISSED, "confirm"), Trial(700, Answer.HELD, "confirm"), Trial(700, Answer.HELD, "confirm")]
