@@ -5,6 +5,7 @@ A resumed search asks for the same trials in the same order (a rate's first, sec
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,15 @@ def search_facts(experiment: Experiment) -> dict:
         return {}
     return {"method": search.method, "objective": search.objective.model_dump(exclude_none=True), "precision": search.precision,
             "lowest_rate_rps": search.lowest_rate, "highest_rate_rps": search.highest_rate, "confirmations": search.confirmations}
+
+
+def asked_for_by(plan: Plan) -> Callable[[SealedRun], bool]:
+    """Whether a sealed run is one that ``plan`` asks for: by its identity, a trial by the search that it belongs to."""
+    if plan.experiment.search is None:
+        identities = {run.identity() for run in plan.runs}
+        return lambda run: run.facts.get("identity") in identities
+    asked = search_facts(plan.experiment)
+    return lambda run: {key: (run.facts.get("search") or {}).get(key) for key in asked} == asked
 
 
 def expected_runs(plan: Plan) -> list[PlannedRun]:

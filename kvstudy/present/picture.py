@@ -20,10 +20,11 @@ EXPERIMENT, WORKLOADS = "reproduce", ("unique_put", "unique_get")
 
 
 def picture() -> go.Figure:
-    """Response time against service time by percentile, PUT and GET of the main experiment at its highest rate."""
+    """Response time against service time by percentile, PUT and GET of the main experiment at its highest rate, on most connections."""
     theme.use("light")
     found = notebook.all_tables().select(experiment=EXPERIMENT, workload=WORKLOADS, profiled=False)
-    figure = spectrum.response_against_service(found.select(offered_rate_rps=found.runs["offered_rate_rps"].max()), panel_by="workload")
+    most = found.select(offered_rate_rps=found.runs["offered_rate_rps"].max(), connections=int(found.runs["connections"].max()))
+    figure = spectrum.response_against_service(most, panel_by="workload")
     figure.update_layout(width=WIDTH_PX, height=HEIGHT_PX)
     return figure
 

@@ -1,11 +1,12 @@
-"""The committed runs: those of data/raw that the machine left alone are copied to data/reference.
+"""The committed runs: of data/raw those that were asked for and that the machine left alone are copied to data/reference.
 
-A run is left out for what the kernel counted in its measured seconds (``kvstudy/disturbance.py``) and for nothing else: what its own checks
-reject is copied too, and stays marked as invalid.
+Of the runs asked for one is left out for what the kernel counted in its measured seconds (``kvstudy/disturbance.py``) and for nothing else: what
+its own checks reject is copied too, and stays marked as invalid.
 """
 
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +20,7 @@ REFERENCE_BYTES_MAX = 20_000_000  # every clone carries them
 
 @dataclass(frozen=True)
 class Published:
-    """Of one experiment: runs copied and left out, and the bytes of those copied."""
+    """Of one experiment: runs asked for that were copied and left out, and the bytes of those copied."""
 
     experiment: str
     copied: int
@@ -27,10 +28,11 @@ class Published:
     size_bytes: int
 
 
-def publish(raw_root: Path, reference_root: Path, experiments: tuple[str, ...] = ()) -> list[Published]:
+def publish(raw_root: Path, reference_root: Path, experiments: tuple[str, ...] = (),
+            asked_for: Callable[[SealedRun], bool] = lambda run: True) -> list[Published]:
     """Replaces the runs of each experiment (default: of all that have runs) under ``reference_root``; other experiments there stay.
 
-    RunFolderError, and nothing replaced, when an experiment has no undisturbed run or all would be larger than REFERENCE_BYTES_MAX; SealBroken
+    Of several runs of one identity the newest is taken, but for the trials of a search. RunFolderError, and nothing replaced, when an experiment has no undisturbed run or all would be larger than REFERENCE_BYTES_MAX; SealBroken
     when a run is not as it was sealed.
     """
     names = experiments or sorted({run.path.parent.name for run in sealed_runs(raw_root)})
@@ -39,12 +41,13 @@ def publish(raw_root: Path, reference_root: Path, experiments: tuple[str, ...] =
     kept: dict[str, list[SealedRun]] = {}
     told = []
     for name in names:
-        runs = sealed_runs(raw_root / name)
-        kept[name] = [run for run in runs if not disturbance(run.machine.get("load_during"))]
+        runs = [run for run in sealed_runs(raw_root / name) if asked_for(run)]
+        quiet = [run for run in runs if not disturbance(run.machine.get("load_during"))]
+        kept[name] = list({run.run_id if run.facts.get("search") else run.facts.get("identity", run.run_id): run for run in quiet}.values())
         if not kept[name]:
             raise RunFolderError(f"no undisturbed run to publish: experiment={name} runs={len(runs)}",
                                  f"kvstudy run experiments/{name}.yaml --profile reference --resume --retries 2")
-        told.append(Published(name, len(kept[name]), len(runs) - len(kept[name]), sum(_size_bytes(run.path) for run in kept[name])))
+        told.append(Published(name, len(kept[name]), len(runs) - len(quiet), sum(_size_bytes(run.path) for run in kept[name])))
     _check_size(told, reference_root)
     for run in [run for runs in kept.values() for run in runs]:
         if problems := verify(run.path):

@@ -12,9 +12,9 @@ from kvstudy.record.run_folder import REQUIRED_FACTS, RunWriter, sealed_runs, ve
 def measured(tmp_path):
     """``measured("rates", "run-1", steal=0.1, outcome=…)``: a sealed run under data/raw."""
 
-    def seal(experiment: str, run_id: str, steal: float = 0.0, outcome: str = "completed"):
+    def seal(experiment: str, run_id: str, steal: float = 0.0, outcome: str = "completed", **facts):
         with RunWriter.create(tmp_path / "raw", experiment, run_id) as folder:
-            folder.write_json("run.json", dict.fromkeys(sorted(REQUIRED_FACTS)) | {"schema_version": 2, "run_id": run_id, "outcome": outcome})
+            folder.write_json("run.json", dict.fromkeys(sorted(REQUIRED_FACTS)) | {"schema_version": 2, "run_id": run_id, "outcome": outcome, **facts})
             folder.write_json("machine.json", {"load_during": {"steal_share_mean": steal, "foreign_cpu_share_mean": 0.0}})
             return folder.seal()
 
@@ -43,6 +43,22 @@ def test_the_runs_of_an_experiment_are_replaced_and_other_experiments_stay(measu
     publish(tmp_path / "raw", tmp_path / "reference", ("rates",))
     assert ids(tmp_path) == ["run-2", "run-3"]
     assert sorted(path.name for path in (tmp_path / "reference").iterdir()) == ["cache", "rates"]
+
+
+def test_of_two_runs_of_one_identity_the_newest_is_taken_but_every_trial_of_a_search(measured, tmp_path):
+    measured("rates", "run-1", identity="a")
+    measured("rates", "run-2", identity="a")
+    measured("rates", "run-3", identity="b", search={"method": "bisect"})
+    measured("rates", "run-4", identity="b", search={"method": "bisect"})
+    publish(tmp_path / "raw", tmp_path / "reference")
+    assert ids(tmp_path) == ["run-2", "run-3", "run-4"]
+
+
+def test_a_run_that_was_not_asked_for_is_neither_copied_nor_counted(measured, tmp_path):
+    measured("rates", "run-1")
+    measured("rates", "run-2", steal=0.5)
+    (told,) = publish(tmp_path / "raw", tmp_path / "reference", asked_for=lambda run: run.run_id == "run-1")
+    assert (told.copied, told.disturbed, ids(tmp_path)) == (1, 0, ["run-1"])
 
 
 def test_a_run_that_is_not_as_it_was_sealed_stops_the_copy(measured, tmp_path):
