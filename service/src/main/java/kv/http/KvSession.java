@@ -3,9 +3,7 @@ package kv.http;
 import java.io.IOException;
 import java.nio.channels.CancelledKeyException;
 import java.nio.channels.SocketChannel;
-import java.util.Arrays;
 import one.nio.net.SelectableJavaSocket;
-import one.nio.net.Session;
 import one.nio.net.Socket;
 import one.nio.net.SocketClosedException;
 import org.slf4j.Logger;
@@ -27,7 +25,7 @@ import org.slf4j.LoggerFactory;
 /// 2. All fields are guarded by this session's lock, except where a comment says otherwise.
 /// 3. A connection that we end is first half-closed and then read until the client closes it (LINGERING): a socket that is
 ///    closed with unread bytes is reset, and the reset can overtake the last answer.
-final class KvSession extends Session {
+final class KvSession extends WritingSession {
     private static final Logger log = LoggerFactory.getLogger(KvSession.class);
     private static final int UNREAD_BYTES_MAX = 8 << 10;
     private static final int LINGER_MILLIS = 2_000;
@@ -37,8 +35,6 @@ final class KvSession extends Session {
     private final UnreadBytes unread;
     /// of the value that waits for a worker
     private final MemoryBudget.Share waitingMemory;
-    /// of the answers that the client does not take
-    private final MemoryBudget.Share unwrittenMemory;
     private boolean busy;
     private boolean lastAnswerGiven;
     private boolean inputEnded;
@@ -51,12 +47,11 @@ final class KvSession extends Session {
     private volatile int place = -1;
 
     KvSession(Socket socket, KvServer server, RequestReader reader) {
-        super(socket);
+        super(socket, server.budget());
         this.server = server;
         this.reader = reader;
         this.unread = new UnreadBytes(server.budget());
         this.waitingMemory = server.budget().share();
-        this.unwrittenMemory = server.budget().share();
     }
 
     /// The selector that holds this connection, or -1 before one does.
@@ -70,7 +65,7 @@ final class KvSession extends Session {
 
     @Override
     protected void processRead(byte[] buffer) throws IOException {
-        if (queueHead != null) {
+        if (!isWritten()) {
             return; // selected before a worker's answer filled the socket; reading would stop the wait for room in it
         }
         int length = unread.length();
@@ -103,7 +98,7 @@ final class KvSession extends Session {
     /// Serves what `[0, length)` of `b` holds and keeps the rest.
     private void work(byte[] b, int length, Output out) throws IOException {
         int at = 0;
-        while (at < length && !busy && queueHead == null && !lastAnswerGiven && !closed) {
+        while (at < length && !busy && isWritten() && !lastAnswerGiven && !closed) {
             RequestReader.Event event = reader.read(b, at, length);
             at = reader.position();
             Request request = reader.request();
@@ -132,19 +127,19 @@ final class KvSession extends Session {
         if (lastAnswerGiven) {
             unread.drop();
             requestStartedMillis = 0;
-            if (queueHead == null) {
+            if (isWritten()) {
                 linger();
             }
             return;
         }
         keep(b, at, length);
-        boolean waiting = !busy && queueHead == null && (unread.length() > 0 || !reader.isIdle());
+        boolean waiting = !busy && isWritten() && (unread.length() > 0 || !reader.isIdle());
         if (!waiting) {
             requestStartedMillis = 0;
         } else if (requestStartedMillis == 0) {
             requestStartedMillis = System.currentTimeMillis();
         }
-        if (inputEnded && !busy && queueHead == null) {
+        if (inputEnded && !busy && isWritten()) {
             scheduleClose();
         }
     }
@@ -205,19 +200,19 @@ final class KvSession extends Session {
 
     /// Nothing is being served and nothing waits to be written: go on with what came meanwhile.
     private void workOffUnread(Output out) throws IOException {
-        if (queueHead != null) {
+        if (!isWritten()) {
             return;
         }
         int length = unread.length();
         work(unread.take(), length, out);
-        if (!closed && !busy && queueHead == null) {
+        if (!closed && !busy && isWritten()) {
             listen(READABLE);
         }
     }
 
     @Override
     protected void processWrite() throws Exception {
-        if (queueHead instanceof RangeStream stream && stream.needsStore() && server.handler().tryRun(this::writeElsewhere)) {
+        if (writesFromStore() && server.handler().tryRun(this::writeElsewhere)) {
             listen(0);
             return;
         }
@@ -238,44 +233,9 @@ final class KvSession extends Session {
 
     private void writeMore() throws Exception {
         super.processWrite();
-        if (!closed && queueHead == null) {
-            unwrittenMemory.giveBack();
+        if (!closed && isWritten()) {
+            giveMemoryBack();
             workOffUnread(new Output(512));
-        }
-    }
-
-    private void flush(Output out) throws IOException {
-        if (out.isEmpty()) {
-            return;
-        }
-        int length = out.length();
-        if (length > 0) {
-            int written = queueHead == null ? Math.max(0, socket.write(out.bytes(), 0, length, 0)) : 0;
-            if (written < length) {
-                write(Arrays.copyOfRange(out.bytes(), written, length), 0, length - written);
-            }
-        }
-        if (out.large() != null) {
-            write(out.large(), 0, out.large().length);
-        }
-        if (out.stream() != null) {
-            write(out.stream());
-        }
-        out.clear();
-        if (queueHead != null) {
-            takeForQueue();
-        }
-    }
-
-    /// Answers that the client does not take are held in memory: no more of them than the budget allows.
-    private void takeForQueue() {
-        long bytes = 0;
-        for (QueueItem item = queueHead; item != null; item = item.next()) {
-            bytes += item.remaining();
-        }
-        if (!unwrittenMemory.growTo(bytes)) {
-            log.debug("connection closed, the memory for unread answers is full: {}", getRemoteHost());
-            close();
         }
     }
 
@@ -295,8 +255,8 @@ final class KvSession extends Session {
     /// The client sends no more, but may still wait for answers.
     private void endOfInput() {
         inputEnded = true;
-        if (busy || queueHead != null) {
-            listen(queueHead == null ? 0 : WRITEABLE);
+        if (busy || !isWritten()) {
+            listen(isWritten() ? 0 : WRITEABLE);
         } else {
             scheduleClose();
         }
@@ -328,7 +288,7 @@ final class KvSession extends Session {
     }
 
     private synchronized void giveUpRequest(long started) {
-        if (closed || busy || queueHead != null || requestStartedMillis != started) {
+        if (closed || busy || !isWritten() || requestStartedMillis != started) {
             return;
         }
         try {
@@ -341,7 +301,7 @@ final class KvSession extends Session {
             lastAnswerGiven = true;
             requestStartedMillis = 0;
             unread.drop();
-            if (queueHead == null) {
+            if (isWritten()) {
                 linger();
             }
         } catch (IOException e) {
@@ -351,7 +311,7 @@ final class KvSession extends Session {
 
     /// True when nothing of a request or an answer is under way.
     synchronized boolean isQuiet() {
-        return !busy && queueHead == null && unread.length() == 0 && reader.isIdle();
+        return !busy && isWritten() && unread.length() == 0 && reader.isIdle();
     }
 
     @Override
@@ -364,7 +324,7 @@ final class KvSession extends Session {
         if (!busy) {
             endOfService();
         }
-        unwrittenMemory.giveBack();
+        giveMemoryBack();
         unread.drop();
         server.connections().remove(this);
     }

@@ -1,0 +1,75 @@
+package kv.http;
+
+import java.io.IOException;
+import java.util.Arrays;
+import one.nio.net.Session;
+import one.nio.net.Socket;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/// The writing half of a connection: answers go to the socket at once as far as it takes them, the rest waits in one-nio's
+/// queue, and no more of it than the memory budget allows.
+///
+/// Guarded by the session's lock, as the queue is.
+abstract class WritingSession extends Session {
+    private static final Logger log = LoggerFactory.getLogger(WritingSession.class);
+
+    /// of the answers that the client does not take
+    private final MemoryBudget.Share unwrittenMemory;
+
+    WritingSession(Socket socket, MemoryBudget budget) {
+        super(socket);
+        unwrittenMemory = budget.share();
+    }
+
+    /// True when the socket has taken every answer that was given.
+    final boolean isWritten() {
+        return queueHead == null;
+    }
+
+    /// True when the next bytes to write are read from the store first.
+    final boolean writesFromStore() {
+        return queueHead instanceof RangeStream stream && stream.needsStore();
+    }
+
+    /// Hands what `out` holds to the socket, in order behind what waits already, and empties `out`. May close the session:
+    /// when the client leaves too much unread.
+    final void flush(Output out) throws IOException {
+        if (out.isEmpty()) {
+            return;
+        }
+        int length = out.length();
+        if (length > 0) {
+            int written = isWritten() ? Math.max(0, socket.write(out.bytes(), 0, length, 0)) : 0;
+            if (written < length) {
+                write(Arrays.copyOfRange(out.bytes(), written, length), 0, length - written);
+            }
+        }
+        if (out.large() != null) {
+            write(out.large(), 0, out.large().length);
+        }
+        if (out.stream() != null) {
+            write(out.stream());
+        }
+        out.clear();
+        if (!isWritten()) {
+            takeMemory();
+        }
+    }
+
+    private void takeMemory() {
+        long bytes = 0;
+        for (QueueItem item = queueHead; item != null; item = item.next()) {
+            bytes += item.remaining();
+        }
+        if (!unwrittenMemory.growTo(bytes)) {
+            log.debug("connection closed, the memory for unread answers is full: {}", getRemoteHost());
+            close();
+        }
+    }
+
+    /// To be called when nothing waits any more, or never will be written.
+    final void giveMemoryBack() {
+        unwrittenMemory.giveBack();
+    }
+}
