@@ -23,7 +23,7 @@ import tempfile
 import time
 import urllib.request
 
-from bench_service import JAR, JVM, REPOSITORY, fill, java_program, loaded, start
+from bench_service import JAR, JVM, REPOSITORY, come_to_rest, fill, java_program, loaded, start
 
 # A flush or a compaction that takes the generator's core away would be measured as the service's: each has its own.
 ON_CORE_0, ON_CORE_1 = ("taskset", "-c", "0"), ("taskset", "-c", "1")
@@ -33,19 +33,11 @@ CALM = "without"
 OPTIONS = {BUSY: ["--memtable-bytes", "4m"], CALM: ["--memtable-bytes", "1g", "--compaction", "none"]}
 
 
-def background_work(url: str) -> tuple[int, int, int]:
-    """Flushes and compactions so far, and memtables that wait for their flush."""
+def background_work(url: str) -> tuple[int, int]:
+    """Flushes and compactions so far."""
     text = urllib.request.urlopen(f"{url}/metrics", timeout=30).read().decode()
-    names = ("kv_store_flushes_total", "kv_store_compactions_total", "kv_store_frozen_memtables")
+    names = ("kv_store_flushes_total", "kv_store_compactions_total")
     return tuple(int(float(re.search(rf"^{name} (\S+)", text, re.M).group(1))) for name in names)
-
-
-def come_to_rest(url: str) -> None:
-    """Returns when nothing was flushed or compacted for a second."""
-    before = None
-    while before != (now := background_work(url)) or now[2] > 0:
-        before = now
-        time.sleep(1)
 
 
 def run(options, url: str, seconds: float, rate: float | None) -> dict:
@@ -83,7 +75,7 @@ def main() -> None:
         filled, url = start([*common, "--dir", str(work / BUSY)], work / "fill.log")
         try:
             fill(options, url)
-            come_to_rest(url)
+            come_to_rest(filled)
         finally:
             stop(filled)
         shutil.copytree(work / BUSY, work / CALM)
@@ -92,6 +84,8 @@ def main() -> None:
         saturation = []
         for name, (_, url) in services.items():
             for _ in range(3):
+                for process, _ in services.values():
+                    come_to_rest(process)
                 rate = run(options, url, 3, None)["achieved_rate_rps"]
                 if name == BUSY:
                     saturation.append(rate)
@@ -99,12 +93,12 @@ def main() -> None:
         print(f"saturation rate {spread(saturation, 0)} 1/s, closed loop; offered rate {rate:,.0f} 1/s", flush=True)
         for number in range(options.rounds):
             for name in list(OPTIONS) if number % 2 == 0 else reversed(OPTIONS):
-                for _, url in services.values():
-                    come_to_rest(url)
+                for process, _ in services.values():
+                    come_to_rest(process)
                 url = services[name][1]
                 before = background_work(url)
                 result = run(options, url, options.seconds, rate)
-                flushes, compactions, _ = (now - then for now, then in zip(background_work(url), before))
+                flushes, compactions = (now - then for now, then in zip(background_work(url), before))
                 if (name == BUSY) != (flushes > 0 and compactions > 0) or (name == CALM and flushes + compactions > 0):
                     sys.exit(f"not what was to be measured: {name}: flushes={flushes}, compactions={compactions}")
                 results.append({"round": number, "subject": name, "flushes": flushes, "compactions": compactions, "result": result})
