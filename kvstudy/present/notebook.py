@@ -180,7 +180,7 @@ def show(frame: pd.DataFrame, **options):
     import itables
 
     long = len(frame) > ROWS_SHOWN
-    sentences = [i for i, name in enumerate(frame.columns) if frame[name].dtype == object and frame[name].astype(str).str.len().max() > LINE_LETTERS]
+    sentences = [i for i, name in enumerate(frame.columns) if any(isinstance(value, str) and len(value) > LINE_LETTERS for value in frame[name])]
     options = {"paging": long, "pageLength": ROWS_SHOWN, "lengthMenu": [10, ROWS_SHOWN, 100, 500], "layout": {} if long else dict.fromkeys(("topStart", "topEnd", "bottomStart", "bottomEnd"))} | options
     # The pages break these into lines; columns of numbers stay whole.
     options = {"columnDefs": [{"className": "sentence", "targets": sentences}]} | options if sentences else options

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 from sample import sample_tables
 
@@ -68,3 +69,10 @@ def test_scalability_is_read_off_the_service_and_not_off_the_empty_server(monkey
     servers = ["empty" if index % 3 == 0 else "kv-service" for index in range(len(found.runs))]
     monkeypatch.setattr(notebook, "all_tables", lambda: replace(found, runs=found.runs.assign(server=servers, closed_loop=True)))
     assert set(notebook.closed_loops().runs["server"]) == {"kv-service"}
+
+
+def test_in_the_pages_a_column_of_sentences_may_be_broken_into_lines_and_a_column_of_numbers_not(monkeypatch):
+    monkeypatch.setenv(notebook.EXPORT_VARIABLE, "1")
+    frame = pd.DataFrame({"p99": ["1.24 ms"], "claim": ["requests handled asynchronously would let the service bear a higher load"]})
+    assert '"className": "sentence", "targets": [1]' in notebook.show(frame).data
+    assert "sentence" not in notebook.show(frame[["p99"]]).data
