@@ -56,7 +56,8 @@ def execute(experiment: Experiment, root: Path, *, label: str = "", resume: bool
     """Measures; KvstudyError before anything is started when something is missing. Ctrl-C seals the current run as failed.
 
     At the end, up to ``retries`` times, the runs whose newest try was disturbed from outside are measured again, in the plan's order; the
-    disturbed ones stay. A search makes its disturbed trials again at once. Every run waits before it begins for a quiet machine, as long as ``patience`` has time left.
+    disturbed ones stay. A search makes its disturbed trials again at once. Every run waits before it begins for a quiet machine, as long as
+    ``patience`` has time left.
     """
     whole = selected(plan(experiment), only)
     artifacts = Artifacts.needed_by(whole, root)

@@ -32,8 +32,8 @@ def publish(raw_root: Path, reference_root: Path, experiments: tuple[str, ...] =
             asked_for: Callable[[SealedRun], bool] = lambda run: True) -> list[Published]:
     """Replaces the runs of each experiment (default: of all that have runs) under ``reference_root``; other experiments there stay.
 
-    Of several runs of one identity the newest is taken, but for the trials of a search. RunFolderError, and nothing replaced, when an experiment has no undisturbed run or all would be larger than REFERENCE_BYTES_MAX; SealBroken
-    when a run is not as it was sealed.
+    Of several runs of one identity the newest is taken, of a search every trial. RunFolderError, and nothing replaced, when an experiment has
+    no undisturbed run or all would be larger than REFERENCE_BYTES_MAX; SealBroken when a run is not as it was sealed.
     """
     names = experiments or sorted({run.path.parent.name for run in sealed_runs(raw_root)})
     if not names:
