@@ -46,10 +46,10 @@ doctor: setup ## what is missing on this machine, and the command that installs 
 REPORTS := $(sort $(wildcard experiments/report-*.yaml))
 
 # How long runs wait in all for a machine that nobody else uses; they are measured then whatever it does, and say what they saw.
-PATIENCE ?= 3m
+PATIENCE ?= 2m
 
 # A run that failed (exit code 1) is shown with the rest; a mistake or Ctrl-C ends here.
-reproduce: setup ## build, measure the study and the five reports (quick: about 15 min), write the HTML study; resumes when interrupted
+reproduce: setup ## build, measure the study and the five reports (quick: 15 to 20 min), write the HTML study; resumes when interrupted
 	@$(KVSTUDY) plan experiments/reproduce.yaml $(REPORTS) --profile $(PROFILE) --total
 	$(KVSTUDY) build
 	@status=0; $(KVSTUDY) run experiments/reproduce.yaml $(REPORTS) --profile $(PROFILE) --resume --patience $(PATIENCE) || status=$$?; \
