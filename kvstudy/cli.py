@@ -145,11 +145,11 @@ def tables() -> None:
 def publish(experiments: tuple[str, ...], profile_name: str) -> None:
     """Copy the runs of data/raw that nothing disturbed to data/reference, for committing; there they replace those of the same experiment."""
     from kvstudy.measure.search_runs import asked_for_by
+    from kvstudy.record.reference import measured_experiments
     from kvstudy.record.reference import publish as publish_runs
-    from kvstudy.record.run_folder import sealed_runs
     from kvstudy.units import format_bytes
     root = project_root()
-    names = experiments or tuple(sorted({run.path.parent.name for run in sealed_runs(raw_root(root))}))
+    names = experiments or measured_experiments(raw_root(root))
     asked = {one.experiment.name: asked_for_by(one) for one in _plans(tuple(root / "experiments" / f"{name}.yaml" for name in names), profile_name, ())}
     for one in publish_runs(raw_root(root), reference_root(root), names, lambda run: asked[run.path.parent.name](run)):
         click.echo(f"{one.experiment}: {one.copied} runs, {format_bytes(one.size_bytes)}" + (f"; {one.disturbed} disturbed ones left out" if one.disturbed else ""))

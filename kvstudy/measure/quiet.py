@@ -13,7 +13,7 @@ from collections.abc import Callable
 import psutil
 
 from kvstudy.disturbance import disturbance
-from kvstudy.measure.sampler import machine_times
+from kvstudy.measure.machine import load_now
 
 PROBE_S = 0.4  # 40 ticks of the kernel's count on each core: 5 % are two of them
 PAUSE_S = 5.0
@@ -47,18 +47,15 @@ class Patience:
 def disturbed_now(probe_s: float = PROBE_S) -> str | None:
     """What takes the CPU from us now, by the rule for runs (``disturbance``); None when the machine is quiet. Works on every core for ``probe_s``."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else psutil.cpu_count() or 1
-    process = psutil.Process()
-    before, used_before, (busy_before, steal_before) = time.monotonic(), process.cpu_times(), machine_times()
-    workers = [threading.Thread(target=_work, args=(before + probe_s,)) for _ in range(cores)]
+    began, used_s = time.monotonic(), time.process_time()
+    workers = [threading.Thread(target=_work, args=(began + probe_s,)) for _ in range(cores)]
     for worker in workers:
         worker.start()
+    load = load_now(probe_s)
+    ours_share = (time.process_time() - used_s) / (time.monotonic() - began) / (psutil.cpu_count() or 1)
     for worker in workers:
         worker.join()
-    used, (busy, steal) = process.cpu_times(), machine_times()
-    capacity_s = (time.monotonic() - before) * (psutil.cpu_count() or 1)
-    ours_s = used.user + used.system - used_before.user - used_before.system
-    return disturbance({"foreign_cpu_share_mean": max(0.0, busy - busy_before - ours_s) / capacity_s,
-                        "steal_share_mean": (steal - steal_before) / capacity_s})
+    return disturbance({"foreign_cpu_share_mean": max(0.0, load["busy_share"] - ours_share), "steal_share_mean": load["steal_share"]})
 
 
 def _work(until: float) -> None:

@@ -33,7 +33,7 @@ class Measured:
     high: float
     runs: int
     word: str | None = None
-    told: str | None = None
+    told: str = ""
 
 
 @dataclass(frozen=True)

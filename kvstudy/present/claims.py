@@ -45,7 +45,7 @@ def judge(published: Published, tables: Tables) -> pd.DataFrame:
         notes = [claim.why_mistaken if isinstance(claim.why_mistaken, str) else "", rule.note if rule is not None else "our study has no run that could tell"]
         note = "; ".join(part for part in notes if part)
         rows.append([claim.claim, claim.report, claim.method, claim.says, claim.quantity, claim.value, *numbers, _verdict(claim, rule, measured), note,
-                     (measured.told if measured is not None else None) or ""])  # fmt: skip
+                     measured.told if measured is not None else ""])  # fmt: skip
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

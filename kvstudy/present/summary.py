@@ -23,19 +23,19 @@ WHO = ["workload", "generator", "variant", "label", "connections", "threads", "o
 def by_configuration(tables: Tables, percentiles: tuple[float, ...] = (50.0, 99.0, 99.9), latency_kind: str = "response") -> pd.DataFrame:
     """One row per configuration, as text: what was asked, achieved rate, latencies as ``median [low, high]`` over valid runs."""
     runs = configured(tables.runs)
+    who = [name for name in WHO if name != "generator" or runs[name].nunique() > 1]
     points, speaking = tables.percentiles[tables.percentiles["latency_kind"] == latency_kind], rates.speaking(tables)
     rows = []
     for _, group in runs.sort_values([*WHO, "repeat"]).groupby("configuration", sort=False):
         first, valid = group.iloc[0], group[group["verdict"] != "FAIL"]
-        row = {words.factor(name): first[name] if name in ("connections", "threads") else words.value(name, first[name]) for name in WHO}
+        row = {words.factor(name): first[name] if name in ("connections", "threads") else words.value(name, first[name]) for name in who}
         row["achieved rate"] = spread(group.loc[group["run_id"].isin(speaking), "achieved_rate_rps"], words.rate)
         for percentile in percentiles:
             mine = points[points["run_id"].isin(valid["run_id"]) & np.isclose(points["percentile"], percentile)]
             row[words.percentile(percentile)] = spread(mine["latency_us"], words.latency)
         row["valid runs"] = f"{len(valid)} of {len(group)}"
         rows.append(row)
-    table = pd.DataFrame(rows)
-    return _without_idle_columns(table.drop(columns="generator") if "generator" in table and table["generator"].nunique() < 2 else table)
+    return _without_idle_columns(pd.DataFrame(rows))
 
 
 def run_list(tables: Tables) -> pd.DataFrame:

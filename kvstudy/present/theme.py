@@ -40,7 +40,7 @@ TWINS = {
 NAMED = {
     "response": BLUE, "service": OCHRE, "lateness": PURPLE,
     "PUT": VERMILION, "GET": BLUE, "DELETE": PURPLE, "MIXED": GREEN,
-    # Workloads that appear in one chart; those of single experiments share a colour with one that never stands beside them.
+    # Ten workloads and eight colours: only the grid puts two of a colour side by side, put and delete, random_get and missing_get.
     "unique_put": VERMILION, "repeated_put": OCHRE, "unique_get": BLUE, "repeated_get": GREEN, "get": TEAL, "put": BROWN, "mixed": PURPLE,
     "random_get": VIOLET, "missing_get": VIOLET, "delete": BROWN,
     "selector": BLUE, "workers": VERMILION, "virtual": GREEN,

@@ -28,6 +28,11 @@ class Published:
     size_bytes: int
 
 
+def measured_experiments(raw_root: Path) -> tuple[str, ...]:
+    """Names of the experiments that have sealed runs, sorted."""
+    return tuple(sorted({run.path.parent.name for run in sealed_runs(raw_root)}))
+
+
 def publish(raw_root: Path, reference_root: Path, experiments: tuple[str, ...] = (),
             asked_for: Callable[[SealedRun], bool] = lambda run: True) -> list[Published]:
     """Replaces the runs of each experiment (default: of all that have runs) under ``reference_root``; other experiments there stay.
@@ -35,7 +40,7 @@ def publish(raw_root: Path, reference_root: Path, experiments: tuple[str, ...] =
     Of several runs of one identity the newest is taken, of a search every trial. RunFolderError, and nothing replaced, when an experiment has
     no undisturbed run or all would be larger than REFERENCE_BYTES_MAX; SealBroken when a run is not as it was sealed.
     """
-    names = experiments or sorted({run.path.parent.name for run in sealed_runs(raw_root)})
+    names = experiments or measured_experiments(raw_root)
     if not names:
         raise RunFolderError(f"no sealed run here: {raw_root}", "measure first: make reference")
     kept: dict[str, list[SealedRun]] = {}

@@ -13,12 +13,14 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
@@ -69,14 +71,20 @@ def fill(options, url: str) -> None:
     print(f"filled {options.records} records in {time.monotonic() - began:.0f} s", flush=True)
 
 
-def come_to_rest(process: subprocess.Popen) -> None:
-    """Returns when the process has used less than a tenth of a core for two seconds: what a fill leaves to flush and compact would be
-    measured with the requests. Its CPU says more than its counters: a compaction counts when it has ended."""
+def come_to_rest(process: subprocess.Popen, url: str) -> None:
+    """Returns when no memtable waits for its flush and the process has used less than a tenth of a core for two seconds: what a fill leaves
+    to flush and compact would be measured with the requests. CPU says more than counters do: a compaction counts when it has ended."""
     still = 0
-    while still < 2:
+    while still < 2 or counters(url, "kv_store_frozen_memtables") != (0,):
         before = _cpu_s(process.pid)
         time.sleep(1)
         still = still + 1 if _cpu_s(process.pid) - before < 0.1 else 0
+
+
+def counters(url: str, *names: str) -> tuple[int, ...]:
+    """What the service's /metrics says under these names."""
+    text = urllib.request.urlopen(f"{url}/metrics", timeout=30).read().decode()
+    return tuple(int(float(re.search(rf"^{name} (\S+)", text, re.M).group(1))) for name in names)
 
 
 def _cpu_s(pid: int) -> float:
@@ -119,7 +127,7 @@ def main() -> None:
         servers.append(service[0])
         if fresh:
             fill(options, service[1])
-            come_to_rest(service[0])
+            come_to_rest(*service)
         subjects = {
             "put": [("empty handler", empty[1], "unique_put.lua", None), ("service", service[1], "unique_put.lua", "201")],
             "get": [("empty handler", empty[1], "random_get.lua", None), ("service", service[1], "random_get.lua", "200")],

@@ -14,16 +14,13 @@ bench_service.py needs.
 import argparse
 import json
 import pathlib
-import re
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
-import urllib.request
 
-from bench_service import JAR, JVM, REPOSITORY, come_to_rest, fill, java_program, loaded, start
+from bench_service import JAR, JVM, REPOSITORY, come_to_rest, counters, fill, java_program, loaded, start
 
 # A flush or a compaction that takes the generator's core away would be measured as the service's: each has its own.
 ON_CORE_0, ON_CORE_1 = ("taskset", "-c", "0"), ("taskset", "-c", "1")
@@ -33,11 +30,9 @@ CALM = "without"
 OPTIONS = {BUSY: ["--memtable-bytes", "4m"], CALM: ["--memtable-bytes", "1g", "--compaction", "none"]}
 
 
-def background_work(url: str) -> tuple[int, int]:
+def background_work(url: str) -> tuple[int, ...]:
     """Flushes and compactions so far."""
-    text = urllib.request.urlopen(f"{url}/metrics", timeout=30).read().decode()
-    names = ("kv_store_flushes_total", "kv_store_compactions_total")
-    return tuple(int(float(re.search(rf"^{name} (\S+)", text, re.M).group(1))) for name in names)
+    return counters(url, "kv_store_flushes_total", "kv_store_compactions_total")
 
 
 def run(options, url: str, seconds: float, rate: float | None) -> dict:
@@ -75,7 +70,7 @@ def main() -> None:
         filled, url = start([*common, "--dir", str(work / BUSY)], work / "fill.log")
         try:
             fill(options, url)
-            come_to_rest(filled)
+            come_to_rest(filled, url)
         finally:
             stop(filled)
         shutil.copytree(work / BUSY, work / CALM)
@@ -84,8 +79,8 @@ def main() -> None:
         saturation = []
         for name, (_, url) in services.items():
             for _ in range(3):
-                for process, _ in services.values():
-                    come_to_rest(process)
+                for service in services.values():
+                    come_to_rest(*service)
                 rate = run(options, url, 3, None)["achieved_rate_rps"]
                 if name == BUSY:
                     saturation.append(rate)
@@ -93,8 +88,8 @@ def main() -> None:
         print(f"saturation rate {spread(saturation, 0)} 1/s, closed loop; offered rate {rate:,.0f} 1/s", flush=True)
         for number in range(options.rounds):
             for name in list(OPTIONS) if number % 2 == 0 else reversed(OPTIONS):
-                for process, _ in services.values():
-                    come_to_rest(process)
+                for service in services.values():
+                    come_to_rest(*service)
                 url = services[name][1]
                 before = background_work(url)
                 result = run(options, url, options.seconds, rate)

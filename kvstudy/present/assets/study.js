@@ -22,8 +22,10 @@
     delete layout.title; // the page shows it as text, which wraps
     layout.margin = { ...layout.margin, t: layout.annotations ? 62 : 24 };
     layout.autosize = true;
-    if (isNarrow()) narrowed(layout);
-    if (isNarrow()) wrapNames(figure);
+    if (isNarrow()) {
+      narrowed(layout);
+      wrapNames(figure);
+    }
     return figure;
   }
 

@@ -66,6 +66,17 @@ def latency_axis(figure: go.Figure, values_us: pd.Series, title: str, **place) -
     )
 
 
+def percentile_axis(figure: go.Figure, highest: float) -> None:
+    """Log x axis of 1 / (1 − p), as HdrHistogram stretches it, with ticks up to the percentile ``highest``; x is drawn as 100 / (100 − p)."""
+    ticks = [tick for tick in (50, 90, 99, 99.9, 99.99, 99.999, 99.9999) if tick <= highest] or [0]
+    # Half a figure wide, five labels and no more stand beside each other.
+    ticks = ticks if len(ticks) <= 5 or "panels" not in (figure.layout.meta or {}) else [ticks[0], *ticks[2::2]]
+    figure.update_xaxes(
+        type="log", tickvals=[100 / (100 - tick) for tick in ticks], ticktext=[f"{tick:g} %" for tick in ticks], tickangle=0,
+        title_text="percentile, stretched as 1 / (1 − p)",
+    )  # fmt: skip
+
+
 def ratio_axis(figure: go.Figure, lowest: float, highest: float, title: str) -> None:
     """Log x axis for ratios around 1, with as many ticks as the span from ``lowest`` to ``highest`` leaves room for."""
     lowest, highest = min(lowest, 1.0), max(highest, 1.0)

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from kvstudy.present import claims, theme, words
 from kvstudy.present.figures.marks import marked_runs
-from kvstudy.present.figures.panels import cell, latency_axis, nothing, panel_grid, shortened, titled
+from kvstudy.present.figures.panels import cell, latency_axis, nothing, panel_grid, percentile_axis, shortened, titled
 
 _COLOURS = {
     claims.REPRODUCED: theme.GREEN, claims.NOT_REPRODUCED: theme.VERMILION, claims.MISTAKEN: theme.PURPLE, claims.UNPROVEN: theme.OCHRE,
@@ -66,7 +66,7 @@ def published_spectra(published, tables, report: int, percentile_max: float = 99
     if points.empty:
         return nothing(f"report {report} printed no distribution", "")
     methods = sorted(points["method"].unique())
-    figure = panel_grid(methods if len(methods) > 1 else [""], "percentile, stretched as 1 / (1 − p)", "latency (log)")
+    figure = panel_grid(methods if len(methods) > 1 else [""], "percentile", "latency")
     for index, method in enumerate(methods):
         place = cell(index, len(methods))
         for number, (_, line) in enumerate(points[points["method"] == method].groupby("text")):
@@ -93,8 +93,7 @@ def published_spectra(published, tables, report: int, percentile_max: float = 99
                 ),
                 **place,
             )  # fmt: skip
-    ticks = [tick for tick in (50, 90, 99, 99.9, 99.99, 99.999) if tick <= percentile_max]
-    figure.update_xaxes(type="log", tickangle=0, tickvals=[100 / (100 - tick) for tick in ticks], ticktext=[f"{tick:g} %" for tick in ticks])
+    percentile_axis(figure, percentile_max)
     latency_axis(figure, pd.concat([points["latency_us"], rows["latency_us"]]) if len(rows) else points["latency_us"], "latency (log)")
     return titled(figure, _median_ratio(points, rows, report), "Published: one run each, as printed. Measured: each of our runs. Dashed: a closed loop, whose times hide the waiting.")
 

@@ -7,9 +7,8 @@ import plotly.graph_objects as go
 from kvstudy.analyse.configuration import alike
 from kvstudy.present import theme, words
 from kvstudy.present.figures.marks import excluded, invalid_legend, marked_runs
-from kvstudy.present.figures.panels import cell, latency_axis, nothing, panel_grid, shortened, titled
+from kvstudy.present.figures.panels import cell, latency_axis, nothing, panel_grid, percentile_axis, shortened, titled
 
-_TICKS = (50, 90, 99, 99.9, 99.99, 99.999, 99.9999)
 ENOUGH_SAMPLES = 100
 
 
@@ -84,7 +83,8 @@ def _draw(rows: pd.DataFrame, colour_by: str, panel_by: str | None) -> tuple[go.
             _median_lines(figure, line, words.value(colour_by, colour), palette[colour], str(colour), index == 0, place)
     if not rows["valid"].all():
         invalid_legend(figure, **cell(0, len(panels)))
-    _axes(figure, rows)
+    percentile_axis(figure, rows["percentile"].max())
+    latency_axis(figure, rows["latency_us"], "latency (log)")
     return figure, medians
 
 
@@ -119,18 +119,6 @@ def _repeats(figure: go.Figure, rows: pd.DataFrame, colour: str, group: str, pla
             ),
             **place,
         )  # fmt: skip
-
-
-def _axes(figure: go.Figure, rows: pd.DataFrame) -> None:
-    last = rows["percentile"].max()
-    ticks = [tick for tick in _TICKS if tick <= last] or [0]
-    # Half a figure wide, five labels and no more stand beside each other.
-    ticks = ticks if len(ticks) <= 5 or "panels" not in (figure.layout.meta or {}) else [ticks[0], *ticks[2::2]]
-    figure.update_xaxes(
-        type="log", tickvals=[100 / (100 - tick) for tick in ticks], ticktext=[f"{tick:g} %" for tick in ticks], tickangle=0,
-        title_text="percentile, stretched as 1 / (1 − p)",
-    )  # fmt: skip
-    latency_axis(figure, rows["latency_us"], "latency (log)")
 
 
 def _rise(medians: pd.DataFrame, colour_by: str, panel_by: str | None, kind: str) -> str:
