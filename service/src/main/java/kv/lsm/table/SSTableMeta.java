@@ -70,8 +70,12 @@ final class SSTableMeta {
     private BlockIndex readIndex(long address) {
         check(footer.indexOffset(), address, footer.indexBytes(), footer.indexCrc(), "the index");
         require(footer.indexOffset(), BlockIndex.problem(address, footer.indexBytes()));
-        BlockIndex read = new BlockIndex(address);
-        require(footer.indexOffset(), read.problemWithBlocks(footer.indexOffset()));
+        BlockIndex read = new BlockIndex(address, allocator);
+        String problemOrNull = read.problemWithBlocks(footer.indexOffset());
+        if (problemOrNull != null) {
+            read.free();
+        }
+        require(footer.indexOffset(), problemOrNull);
         return read;
     }
 
@@ -110,6 +114,9 @@ final class SSTableMeta {
     }
 
     void free() {
+        if (index != null) { // null when the table could not be opened
+            index.free();
+        }
         if (copy != 0) {
             allocator.free(copy, copyBytes);
         }

@@ -26,7 +26,7 @@ class BlockIndexTest {
             assertThat(out.size()).isEqualTo(bytes);
         }
         assertThat(BlockIndex.problem(out.address(), out.size())).isNull();
-        return new BlockIndex(out.address());
+        return new BlockIndex(out.address(), allocator);
     }
 
     private static int wanted(List<byte[]> separators, byte[] key) {
@@ -74,7 +74,7 @@ class BlockIndexTest {
             int lengthMax = random.nextInt(1, 14);
             int alphabet = random.nextInt(2, 257);
             TreeSet<byte[]> set = new TreeSet<>(Arrays::compareUnsigned);
-            for (int i = random.nextInt(1, 80); i > 0; i--) {
+            for (int i = random.nextInt(1, 160); i > 0; i--) {
                 set.add(key(random, lengthMax, alphabet));
             }
             List<byte[]> separators = List.copyOf(set);
@@ -84,6 +84,27 @@ class BlockIndexTest {
                 assertThat(index.find(key)).as("seed %d, key %s", seed, Arrays.toString(key)).isEqualTo(wanted(separators, key));
             }
         }
+    }
+
+    @Test
+    void everyNumberOfBlocksIsSearchedToItsEnds() {
+        for (int blocks = 1; blocks <= 40; blocks++) {
+            List<byte[]> separators = IntStream.range(0, blocks).mapToObj(i -> new byte[] {(byte) (5 * i + 3)}).toList();
+            BlockIndex index = index(separators);
+            for (int i = 0; i < blocks; i++) {
+                assertThat(index.find(new byte[] {(byte) (5 * i + 2)})).as("%d blocks", blocks).isEqualTo(i - 1);
+                assertThat(index.find(new byte[] {(byte) (5 * i + 3)})).as("%d blocks", blocks).isEqualTo(i);
+                assertThat(index.find(new byte[] {(byte) (5 * i + 4)})).as("%d blocks", blocks).isEqualTo(i);
+            }
+        }
+    }
+
+    @Test
+    void givesBackItsMemory() {
+        BlockIndex index = index(IntStream.range(0, 40).mapToObj(i -> new byte[] {(byte) i}).toList());
+        long before = allocator.allocatedBytes();
+        index.free();
+        assertThat(before - allocator.allocatedBytes()).isEqualTo(5 * Long.BYTES); // (40 - 6 before the first) / 8
     }
 
     private static byte[] key(SplittableRandom random, int lengthMax, int alphabet) {
