@@ -24,6 +24,7 @@ FILL_CONNECTIONS = 16
 FILL_THREADS = 2
 FILL_JVM = ["-Xmx512m"]
 RECORDS_PER_S_MIN = 2000
+PIECE_BYTES = 2 << 20  # of a table, as SSTableWriter writes it: one huge page
 
 
 class Fills:
@@ -50,9 +51,10 @@ class Fills:
         if not (folder / "filled.json").is_file():
             self._fill(configuration, folder)
         store.parent.mkdir(parents=True, exist_ok=True)
-        copied = subprocess.run([*_copy_command(), str(folder / "store"), str(store)], capture_output=True, text=True)
-        if copied.returncode != 0:
-            raise RunFailed(f"filled store could not be restored: {copied.stderr.strip()[:300]}")
+        try:
+            _copy(folder / "store", store)
+        except OSError as error:
+            raise RunFailed(f"filled store could not be restored: {str(error)[:300]}") from error
 
     def _fill(self, configuration: Configuration, folder: Path) -> None:
         """The service is started on an empty folder, written to, counted, left to come to rest, and stopped in order."""
@@ -102,7 +104,15 @@ class Fills:
                 shutil.rmtree(marker.parent, ignore_errors=True)
 
 
-def _copy_command() -> list[str]:
-    """GNU cp shares blocks where the file system can (XFS, Btrfs); elsewhere it copies."""
-    version = subprocess.run(["cp", "--version"], capture_output=True, text=True)
-    return ["cp", "-a", "--reflink=auto"] if "GNU" in version.stdout else ["cp", "-a"]
+def _copy(source: Path, target: Path) -> None:
+    """By shared blocks where the file system can (XFS, Btrfs) and cp is GNU's; else written as the service writes its tables, so that a run reads from
+    pages as large as after a fill of its own."""
+    shared = subprocess.run(["cp", "-a", "--reflink=always", str(source), str(target)], capture_output=True)
+    if shared.returncode != 0:
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(source, target, copy_function=_copy_in_pieces)
+
+
+def _copy_in_pieces(source: str, target: str) -> None:
+    with open(source, "rb") as old, open(target, "wb") as new:
+        shutil.copyfileobj(old, new, PIECE_BYTES)
