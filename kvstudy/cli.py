@@ -110,7 +110,7 @@ def verify(paths: tuple[Path, ...]) -> None:
     """Recompute the checksums of sealed runs: PATHS are runs or folders of runs (default: data/raw and data/reference)."""
     from kvstudy.errors import NotSealed, SealBroken
     from kvstudy.record.run_folder import sealed_runs
-    from kvstudy.record.run_folder import verify as verify_run
+    from kvstudy.record.verification import verify as verify_run
     given = paths
     if not given:
         root = project_root()

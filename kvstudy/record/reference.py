@@ -12,7 +12,8 @@ from pathlib import Path
 
 from kvstudy.disturbance import disturbance
 from kvstudy.errors import RunFolderError, SealBroken
-from kvstudy.record.run_folder import PARTIAL_SUFFIX, SealedRun, sealed_runs, verify
+from kvstudy.record.run_folder import PARTIAL_SUFFIX, SealedRun, sealed_runs
+from kvstudy.record.verification import verify
 from kvstudy.units import format_bytes
 
 REFERENCE_BYTES_MAX = 20_000_000  # every clone carries them

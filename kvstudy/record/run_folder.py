@@ -23,7 +23,6 @@ import json
 import os
 import shutil
 import zlib
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -46,20 +45,8 @@ REQUIRED_FACTS = frozenset({
 })
 
 
-@dataclass(frozen=True)
-class Problem:
-    """One reason why a run folder cannot be trusted: ``file`` is relative to ``run``."""
-
-    run: Path
-    file: str
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.run / self.file}: {self.what}"
-
-
 class SealedRun:
-    """A sealed run folder, read only. Opening does not recompute checksums: that is ``verify``."""
+    """A sealed run folder, read only. Opening does not recompute checksums: that is kvstudy.record.verification."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -171,11 +158,11 @@ class RunWriter:
         return SealedRun(sealed)
 
     def _seal(self) -> Path:
-        for path in _files(self._partial):
+        for path in files_of(self._partial):
             if is_packed(path.name):
                 _pack(path)
         lines = []
-        for path in _files(self._partial):
+        for path in files_of(self._partial):
             with path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
                 os.fsync(file.fileno())
@@ -242,36 +229,6 @@ def partial_runs(*roots: Path) -> list[Path]:
     return sorted(path for root in roots for path in Path(root).rglob(f"*{PARTIAL_SUFFIX}") if path.is_dir())
 
 
-def verify(path: Path) -> list[Problem]:
-    """Recomputes the checksums of one sealed run: files changed, missing or added, each by name. Empty when it is whole."""
-    run = open_run(path).path
-    problems = []
-    expected: dict[str, str] = {}
-    for number, line in enumerate((run / SEAL).read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
-        digest, separator, name = line.partition("  ")
-        if len(digest) != 64 or not separator or not name:
-            problems.append(Problem(run, SEAL, f"line {number} is not a checksum: {line[:80]!r}"))
-        else:
-            expected[name] = digest
-    for name, digest in expected.items():
-        if not (run / name).is_file():
-            problems.append(Problem(run, name, "missing: the seal names it"))
-            continue
-        with (run / name).open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != digest:
-            problems.append(Problem(run, name, f"changed after sealing: sha256={found[:16]}… sealed={digest[:16]}…"))
-    for file in _files(run):
-        if file.name not in expected and file.name != SEAL:
-            problems.append(Problem(run, file.name, "added after sealing: the seal does not name it"))
-    return problems
-
-
-def verify_all(*roots: Path) -> list[Problem]:
-    """``verify`` for every sealed run under the roots."""
-    return [problem for run in sealed_runs(*roots) for problem in verify(run.path)]
-
-
 def sealed_path(partial: Path) -> Path:
     """``…/<run-id>.partial`` → ``…/<run-id>``."""
     return partial.with_name(partial.name.removesuffix(PARTIAL_SUFFIX))
@@ -289,7 +246,8 @@ def _pack(path: Path) -> None:
     path.unlink()
 
 
-def _files(folder: Path) -> list[Path]:
+def files_of(folder: Path) -> list[Path]:
+    """The files of a run folder, in the order of their names."""
     return sorted(path for path in folder.iterdir() if path.is_file())
 
 

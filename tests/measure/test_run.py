@@ -13,7 +13,8 @@ import pytest
 
 from kvstudy.measure.process import wait_until
 from kvstudy.project import loadgen_binary
-from kvstudy.record.run_folder import sealed_runs, verify
+from kvstudy.record.run_folder import sealed_runs
+from kvstudy.record.verification import verify
 
 pytestmark = pytest.mark.machine
 

@@ -5,7 +5,8 @@ import pytest
 from kvstudy.errors import RunFolderError, SealBroken
 from kvstudy.record import reference
 from kvstudy.record.reference import publish
-from kvstudy.record.run_folder import REQUIRED_FACTS, RunWriter, sealed_runs, verify_all
+from kvstudy.record.run_folder import REQUIRED_FACTS, RunWriter, sealed_runs
+from kvstudy.record.verification import verify_all
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ import pytest
 
 from kvstudy.errors import NotSealed, RunFolderError
 from kvstudy.record import run_folder
-from kvstudy.record.run_folder import REQUIRED_FACTS, SCHEMA_VERSION, RunWriter, open_run, partial_runs, sealed_runs, verify, verify_all
+from kvstudy.record.run_folder import REQUIRED_FACTS, SCHEMA_VERSION, RunWriter, open_run, partial_runs, sealed_runs
+from kvstudy.record.verification import verify, verify_all
 
 
 def facts(run_id: str) -> dict:

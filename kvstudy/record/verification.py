@@ -1,0 +1,49 @@
+"""Whether sealed runs are still what was sealed: every file against its checksum in SHA256SUMS."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from kvstudy.record.run_folder import SEAL, files_of, open_run, sealed_runs
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One reason why a run folder cannot be trusted: ``file`` is relative to ``run``."""
+
+    run: Path
+    file: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.run / self.file}: {self.what}"
+
+
+def verify(path: Path) -> list[Problem]:
+    """Recomputes the checksums of one sealed run: files changed, missing or added, each by name. Empty when it is whole."""
+    run = open_run(path).path
+    problems = []
+    expected: dict[str, str] = {}
+    for number, line in enumerate((run / SEAL).read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+        digest, separator, name = line.partition("  ")
+        if len(digest) != 64 or not separator or not name:
+            problems.append(Problem(run, SEAL, f"line {number} is not a checksum: {line[:80]!r}"))
+        else:
+            expected[name] = digest
+    for name, digest in expected.items():
+        if not (run / name).is_file():
+            problems.append(Problem(run, name, "missing: the seal names it"))
+            continue
+        with (run / name).open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != digest:
+            problems.append(Problem(run, name, f"changed after sealing: sha256={found[:16]}… sealed={digest[:16]}…"))
+    for file in files_of(run):
+        if file.name not in expected and file.name != SEAL:
+            problems.append(Problem(run, file.name, "added after sealing: the seal does not name it"))
+    return problems
+
+
+def verify_all(*roots: Path) -> list[Problem]:
+    """``verify`` for every sealed run under the roots."""
+    return [problem for run in sealed_runs(*roots) for problem in verify(run.path)]
