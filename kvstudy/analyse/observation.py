@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from kvstudy.analyse import evidence, machine_events, percentile_grid, schema, validity
 from kvstudy.errors import FormatError, KvstudyError
+from kvstudy.plan.objective import Answer, Objective
 from kvstudy.record import generator_result, hdr, interval_log, jfr, process_series, stacks
 from kvstudy.record.generator_result import GeneratorResult
 from kvstudy.record.run_folder import SealedRun
@@ -149,7 +150,21 @@ def _run_row(run: SealedRun, result: GeneratorResult | None, measured_s: float, 
         **_counts(result), **_latencies(result),
         **{name: shares.get(name, math.nan) for name in ("service_cpu_share", "generator_cpu_share", "service_rss_max_bytes")},
         "service_options": json.dumps(facts["service"], sort_keys=True), "workload_args": json.dumps(facts["workload_args"], sort_keys=True),
+        **_trial(run),
     }
+
+
+def _trial(run: SealedRun) -> dict:
+    """Of a trial, the search and what it answered that search: the pages tell what the search itself was told."""
+    search = run.facts.get("search")
+    if not search:
+        return {"search": "", "answer": ""}
+    try:
+        result = json.loads(run.text("generator.json")) if run.has("generator.json") else None
+    except (KvstudyError, json.JSONDecodeError):  # the check "readable" says why
+        return {"search": json.dumps(search, sort_keys=True), "answer": Answer.UNKNOWN.value}
+    answer, _ = Objective.recorded(search["objective"]).answer(run.facts["outcome"], result, run.machine.get("load_during"))
+    return {"search": json.dumps(search, sort_keys=True), "answer": answer.value}
 
 
 def _counts(result: GeneratorResult | None) -> dict:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from kvstudy.errors import FormatError
 
 # Raised whenever a column is added, removed or changes meaning: tables of another version are rebuilt, never mixed.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 LATENCY_KINDS = ("response", "service", "lateness")
 VERDICTS = ("PASS", "WARN", "FAIL")
@@ -84,6 +84,8 @@ RUNS = _columns(
     ("service_rss_max_bytes", REAL, ""),
     ("service_options", TEXT, "JSON object"),
     ("workload_args", TEXT, "JSON object"),
+    ("search", TEXT, 'JSON object of the search that this run is a trial of: method, objective, confirmations, purpose (search or confirm), …; "" when it is none'),
+    ("answer", TEXT, 'what a trial says of its rate by the objective of its search: held, missed or unknown; "" when it is none'),
 )
 PERCENTILES = _columns(
     ("run_id", TEXT, ""),

@@ -16,11 +16,12 @@ from kvstudy.analyse import frames, rates
 from kvstudy.analyse.configuration import comparisons
 from kvstudy.analyse.statistics import median_interval
 from kvstudy.analyse.tables import Tables
+from kvstudy.plan.objective import Answer
+from kvstudy.plan.search import Trial, found_in
 from kvstudy.present import words
 
 HELD_SHARE = 0.99
 SHARE_LEAST_PERCENT = 0.1  # what a profile without a sample of a subsystem may have missed
-OBJECTIVE_US = 1000.0  # report 1: held means a mean of at most 1 ms
 
 
 @dataclass(frozen=True)
@@ -76,21 +77,24 @@ def _column(column: str, *where, scale: float = 1.0, **equal) -> Callable[[Table
 
 
 def found_rate(workload: str, experiment: str = "report-1", key_bytes: int | None = None) -> Callable[[Tables], Measured | None]:
-    """A search's answer: the highest rate with at least two good trials and no more bad than good, up to the lowest refused above it."""
+    """A search's answer from its sealed trials, by the search's own rule: the highest rate confirmed, up to the lowest refused above it."""
 
     def measure(tables: Tables) -> Measured | None:
-        runs = _runs(tables, experiment, workload, profiled=False).runs
+        runs = _runs(tables, experiment, workload).runs
+        runs = runs[runs["search"] != ""]
         if key_bytes is not None:
             runs = runs[runs["workload_args"].str.contains(f'"key_bytes": {key_bytes}')]
-        runs = runs[(runs["outcome"] == "completed") & ~runs["closed_loop"] & runs["run_id"].isin(rates.speaking(tables))]
-        good = (runs["response_mean_us"] <= OBJECTIVE_US) & (runs["achieved_rate_rps"] >= HELD_SHARE * runs["offered_rate_rps"])
-        trials = runs.assign(good=good).groupby("offered_rate_rps")["good"].agg(["sum", "size"])
-        kept = trials[(trials["sum"] >= 2) & (2 * trials["sum"] >= trials["size"])]
-        if kept.empty:
+        if runs.empty:
             return None
-        best = float(kept.index.max())
-        refused = [rate for rate in trials.index if rate > best and 2 * trials.loc[rate, "sum"] < trials.loc[rate, "size"]]
-        return Measured(best, best, float(min(refused)) if refused else math.nan, int(trials["size"].sum()))
+        searches = runs["search"].map(json.loads)
+        trials = [Trial(rate, Answer(answer), search["purpose"])
+                  for rate, answer, search in zip(runs["offered_rate_rps"], runs["answer"], searches, strict=True)]
+        found = found_in(trials, max(search["confirmations"] for search in searches))
+        if found.highest_confirmed_rps is None:
+            return None
+        high = math.nan if found.lowest_refused_rps is None else found.lowest_refused_rps
+        spoke = sum(trial.answer is not Answer.UNKNOWN for trial in trials)
+        return Measured(found.highest_confirmed_rps, found.highest_confirmed_rps, high, spoke)
 
     return measure
 

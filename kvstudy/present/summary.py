@@ -1,5 +1,6 @@
 """Tables for people: medians with intervals for each configuration, runs with their verdicts, checks, provenance."""
 
+import json
 from itertools import combinations
 from pathlib import Path
 
@@ -162,20 +163,16 @@ def options(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def searches(tables: Tables) -> pd.DataFrame:
-    """One row per trial of every search for a stable rate: its rate, purpose, latency and verdict, in the order of the trials."""
-    rows = []
-    for run_id in tables.runs["run_id"]:
-        facts = open_run(tables.folders[run_id]).facts if run_id in tables.folders else {}
-        if not facts.get("search"):
-            continue
-        run = tables.runs.loc[tables.runs["run_id"] == run_id].iloc[0]
-        rows.append(
-            {
-                "experiment": run["experiment"], "workload": run["workload"], "connections": run["connections"], "trial": run["plan_index"] + 1,
-                "offered": words.rate(run["offered_rate_rps"]), "achieved": words.rate(run["achieved_rate_rps"]),
-                "mean": words.latency(run["response_mean_us"]), "purpose": facts.get("purpose") or "", "verdict": run["verdict"], "run": run_id,
-            }
-        )  # fmt: skip
+    """One row per trial of every search for a stable rate: its rate, purpose, latency, what it answered the search and the verdict of its checks, in the order of the trials."""
+    trials = tables.runs[tables.runs["search"] != ""]
+    rows = [
+        {
+            "experiment": run.experiment, "workload": run.workload, "connections": run.connections, "trial": run.plan_index + 1,
+            "offered": words.rate(run.offered_rate_rps), "achieved": words.rate(run.achieved_rate_rps), "mean": words.latency(run.response_mean_us),
+            "purpose": json.loads(run.search)["purpose"], "answer": run.answer, "checks": run.verdict, "run": run.run_id,
+        }
+        for run in trials.itertuples()
+    ]  # fmt: skip
     return pd.DataFrame(rows) if rows else pd.DataFrame({"experiment": [], "workload": [], "trial": [], "offered": [], "achieved": []})
 
 

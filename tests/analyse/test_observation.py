@@ -39,6 +39,26 @@ def test_a_run_of_the_empty_server_says_so(make_run):
     assert observe(make_run("b"))["runs"][0]["server"] == "kv-service"
 
 
+def answer_of_a_trial(make_run, run_id, result=None, **changes):
+    """The cell ``answer`` of a run that a search made, whose generator's own result says ``result`` beside the usual."""
+    search = {"purpose": "confirm", "confirmations": 3, "objective": {"mean": 0.001, "achieved_share": 0.99}}
+    run = make_run(run_id, search=search, **changes)
+    if result is not None:
+        usual = json.loads(run.text("generator.json"))
+        usual |= {"offered_rate_rps": 2000, "response_time": usual["response_time"] | {"mean_us": 200, "percentiles": {}}, **result}
+        run = make_run(run_id + "-told", search=search, more={"generator.json": json.dumps(usual)}, **changes)
+    return observe(run)["runs"][0]["answer"]
+
+
+def test_a_trial_says_what_it_said_to_its_search(make_run):
+    assert answer_of_a_trial(make_run, "a", {}) == "held"
+    assert answer_of_a_trial(make_run, "b", {"achieved_rate_rps": 1900}) == "missed"
+    assert answer_of_a_trial(make_run, "c", {"verdict": {"generator_saturated": True, "reason": "late"}}) == "unknown"
+    assert answer_of_a_trial(make_run, "d", {}, outcome="failed: data check") == "unknown"
+    assert answer_of_a_trial(make_run, "e", more={"generator.json": "{"}) == "unknown"
+    assert observe(make_run("f"))["runs"][0]["answer"] == ""
+
+
 def test_percentiles_are_those_of_the_merged_seconds(make_run):
     run = make_run()
     rows = observe(run)

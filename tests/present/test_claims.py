@@ -1,5 +1,6 @@
 """Every published claim is judged by a rule: what our runs say decides, and a report's own mistake is never reproduced."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +25,17 @@ def runs_of(experiment, workload, rate, variant="", mean_us=200.0, achieved=1.0,
     runs = tables.runs.assign(experiment=experiment, variant=variant, response_mean_us=mean_us, closed_loop=closed,
                               achieved_rate_rps=[rate * achieved * (1 + 0.001 * n) for n in range(len(tables.runs))])  # fmt: skip
     return replace(tables, runs=runs)
+
+
+def trials_of(experiment, workload, rate, answers, purpose="confirm"):
+    """One trial of a search for each of ``answers``, which has to confirm three times."""
+    runs = runs_of(experiment, workload, rate, repeats=len(answers))
+    search = json.dumps({"purpose": purpose, "confirmations": 3})
+    return replace(runs, runs=runs.runs.assign(search=search, answer=answers, run_id=[f"{rate} {purpose} {n}" for n in range(len(answers))]))
+
+
+def together(*parts):
+    return replace(parts[0], runs=pd.concat([part.runs for part in parts], ignore_index=True))
 
 
 def verdict(reports, tables, claim):
@@ -68,11 +80,21 @@ def test_a_number_is_reproduced_within_a_factor_of_two(reports):
 
 
 def test_a_search_answers_with_its_highest_confirmed_rate(reports):
-    good, bad = runs_of("report-1", "put", 12000, repeats=3), runs_of("report-1", "put", 13000, mean_us=5000.0, repeats=2)
-    runs = [good.runs, bad.runs.assign(run_id=[f"bad{n}" for n in range(2)])]
-    judged = claims.judge(reports, replace(good, runs=pd.concat(runs, ignore_index=True))).set_index("claim")
+    good, bad = trials_of("report-1", "put", 12000, ["held"] * 3), trials_of("report-1", "put", 13000, ["missed"], "search")
+    judged = claims.judge(reports, together(good, bad)).set_index("claim")
     assert judged.loc["r1-put-stable", ["measured", "low", "high"]].tolist() == [12000, 12000, 13000]
     assert judged.loc["r1-put-stable", "verdict"] == claims.REPRODUCED
+
+
+@pytest.mark.parametrize("answers", [["held"] * 2, ["held", "unknown", "held"], ["held"] * 3 + ["missed"]])
+def test_a_rate_that_was_not_confirmed_as_often_as_the_search_asks_is_no_answer(reports, answers):
+    assert verdict(reports, trials_of("report-1", "put", 12000, answers), "r1-put-stable") == claims.NOT_MEASURED
+
+
+def test_a_confirming_trial_counts_for_the_study_as_it_did_for_the_search_whatever_its_checks_say_of_its_latencies(reports):
+    drifted = trials_of("report-1", "put", 12000, ["held"] * 3)
+    drifted = replace(drifted, runs=drifted.runs.assign(verdict="FAIL"))
+    assert verdict(reports, drifted, "r1-put-stable") == claims.REPRODUCED
 
 
 def test_a_ratio_needs_runs_enough_to_tell(reports):
@@ -96,9 +118,8 @@ def test_a_run_that_another_program_disturbed_says_nothing_about_a_rate(reports)
 
 
 def test_a_trial_is_answered_by_what_our_search_confirmed_and_refused(reports):
-    good, bad = runs_of("report-1", "put", 11000, repeats=3), runs_of("report-1", "put", 14000, mean_us=5000.0, repeats=2)
-    both = replace(good, runs=pd.concat([good.runs, bad.runs.assign(run_id=["bad1", "bad2"])], ignore_index=True))
-    trials = claims.trials(reports, both).set_index(["method", "rate"])
+    good, bad = trials_of("report-1", "put", 11000, ["held"] * 3), trials_of("report-1", "put", 14000, ["missed"])
+    trials = claims.trials(reports, together(good, bad)).set_index(["method", "rate"])
     told = {rate.replace("\u202f", ""): row["verdict"] for (method, rate), row in trials.iterrows() if method == "PUT"}
     assert told == {"20000 r/s": "reproduced", "10000 r/s": "reproduced", "15000 r/s": "reproduced", "12500 r/s": "cannot tell", "11250 r/s": "cannot tell"}
 
