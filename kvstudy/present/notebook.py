@@ -32,6 +32,7 @@ INJECTED = "# Parameters"
 MAIN = "reproduce"  # the experiment that `make reproduce` measures
 SEARCHES = ("report-1", "report-4")
 ROWS_SHOWN = 40
+TALL_ROWS_SHOWN = 10  # of sentences, which take several lines each
 LINE_LETTERS = 44
 EXPORT_VARIABLE = "KVSTUDY_EXPORT"  # set while the HTML study is written: its pages share one copy of the table script
 
@@ -179,9 +180,10 @@ def show(frame: pd.DataFrame, **options):
     """``frame`` as an interactive table: sorted by a click, searched by typing, paged when long."""
     import itables
 
-    long = len(frame) > ROWS_SHOWN
     sentences = [i for i, name in enumerate(frame.columns) if any(isinstance(value, str) and len(value) > LINE_LETTERS for value in frame[name])]
-    options = {"paging": long, "pageLength": ROWS_SHOWN, "lengthMenu": [10, ROWS_SHOWN, 100, 500], "layout": {} if long else dict.fromkeys(("topStart", "topEnd", "bottomStart", "bottomEnd"))} | options
+    shown = TALL_ROWS_SHOWN if len(sentences) and len(frame) > ROWS_SHOWN else ROWS_SHOWN
+    long = len(frame) > shown
+    options = {"paging": long, "pageLength": shown, "lengthMenu": [10, ROWS_SHOWN, 100, 500], "layout": {} if long else dict.fromkeys(("topStart", "topEnd", "bottomStart", "bottomEnd"))} | options
     # The pages break these into lines; columns of numbers stay whole.
     options = {"columnDefs": [{"className": "sentence", "targets": sentences}]} | options if sentences else options
     if os.environ.get(EXPORT_VARIABLE):

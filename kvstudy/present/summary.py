@@ -40,10 +40,10 @@ def by_configuration(tables: Tables, percentiles: tuple[float, ...] = (50.0, 99.
 
 
 def run_list(tables: Tables) -> pd.DataFrame:
-    """One row per run: what was asked, what was achieved, verdict and the checks that did not pass."""
+    """One row per run: what was asked, what was achieved, verdict and the checks that did not pass, with what they saw; ``checks`` says what they require."""
     worse = tables.validity[tables.validity["verdict"] != "PASS"]
     reasons = {
-        run_id: "; ".join(f"{row.check}: {row.observed} (required: {row.required})" for row in rows.itertuples())
+        run_id: "; ".join(f"{row.check}: {row.observed}" for row in rows.itertuples())
         for run_id, rows in worse.groupby("run_id")
     }
     rows = [
@@ -58,9 +58,10 @@ def run_list(tables: Tables) -> pd.DataFrame:
 
 
 def checks(tables: Tables) -> pd.DataFrame:
-    """One row per check: how many runs passed, were marked or failed."""
+    """One row per check: how many runs passed, were marked or failed, and what it requires (of most runs, where it depends on the run)."""
     counted = tables.validity.groupby(["check", "verdict"]).size().unstack(fill_value=0)
     counted = counted.reindex(columns=["PASS", "WARN", "FAIL"], fill_value=0)
+    counted["required"] = tables.validity.groupby("check")["required"].agg(lambda required: required.mode().iat[0])
     return counted.sort_values(["FAIL", "WARN"], ascending=False).reset_index().rename_axis(columns=None)
 
 
@@ -167,9 +168,9 @@ def searches(tables: Tables) -> pd.DataFrame:
     trials = tables.runs[tables.runs["search"] != ""]
     rows = [
         {
-            "experiment": run.experiment, "workload": run.workload, "connections": run.connections, "trial": run.plan_index + 1,
+            "experiment": run.experiment, "workload": run.workload, "trial": run.plan_index + 1, "purpose": json.loads(run.search)["purpose"],
             "offered": words.rate(run.offered_rate_rps), "achieved": words.rate(run.achieved_rate_rps), "mean": words.latency(run.response_mean_us),
-            "purpose": json.loads(run.search)["purpose"], "answer": run.answer, "checks": run.verdict, "run": run.run_id,
+            "answer": run.answer, "checks": run.verdict, "connections": run.connections, "run": run.run_id,
         }
         for run in trials.itertuples()
     ]  # fmt: skip
