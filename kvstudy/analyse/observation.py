@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from kvstudy.analyse import evidence, machine_events, percentile_grid, schema, validity
 from kvstudy.errors import FormatError, KvstudyError
-from kvstudy.plan.objective import Answer, Objective
+from kvstudy.plan.objective import Objective
 from kvstudy.record import generator_result, hdr, interval_log, jfr, process_series, stacks
 from kvstudy.record.generator_result import GeneratorResult
 from kvstudy.record.run_folder import SealedRun
@@ -161,8 +161,8 @@ def _trial(run: SealedRun) -> dict:
         return {"search": "", "answer": ""}
     try:
         result = json.loads(run.text("generator.json")) if run.has("generator.json") else None
-    except (KvstudyError, json.JSONDecodeError):  # the check "readable" says why
-        return {"search": json.dumps(search, sort_keys=True), "answer": Answer.UNKNOWN.value}
+    except (KvstudyError, json.JSONDecodeError):
+        result = None  # unknown; the check "readable" says why
     answer, _ = Objective.recorded(search["objective"]).answer(run.facts["outcome"], result, run.machine.get("load_during"))
     return {"search": json.dumps(search, sort_keys=True), "answer": answer.value}
 
