@@ -8,11 +8,15 @@ subject once at each number of connections, in an order that is turned round fro
 slows down slows all of them. A ratio compares one round's service with the same round's empty handler, which gets the very
 same requests; printed are the median over the rounds and the smallest and largest. With --json the single rates are kept.
 
+With --beside JAR the service of another build takes turns with this one on a store of its own, filled in the same way: two sittings differ
+by more than most changes do, so only that tells what a change of the code did.
+
 A step during which the machine's host took over 3 % of a CPU is measured again, up to four times; a round with a step that stayed
 disturbed has no ratio, and it says how many there were.
 """
 
 import argparse
+import itertools
 import json
 import os
 import pathlib
@@ -29,6 +33,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
 JAR = REPOSITORY / "service/target/kv-service.jar"
 WORKLOADS = REPOSITORY / "experiments/workloads"
+BESIDE = "service beside"  # its name in the table and in --json
 STEAL_SHARE_MAX = 0.03  # of one CPU
 ATTEMPTS_MAX = 5
 JVM = ["--enable-native-access=ALL-UNNAMED", "--sun-misc-unsafe-memory-access=allow", "-XX:+PerfDisableSharedMem"]
@@ -63,20 +68,24 @@ def loaded(options, url: str, script: str, connections: int, seconds: float, war
         return json.load(open(result.name))
 
 
-def answered_per_second(options, url: str, script: str, connections: int, seconds: float, expect: str | None) -> float:
-    """Of the measured time, in a closed loop."""
+def answered(options, server: tuple[subprocess.Popen, str], script: str, connections: int, seconds: float, expect: str | None) -> dict:
+    """Of a closed loop: the rate of the measured time, and the server's CPU for each request, warm-up and all."""
+    process, url = server
+    before = _cpu_s(process.pid)
     figures = loaded(options, url, script, connections, seconds, 1, expect)
-    return figures["counts"]["measured"] / figures["measured_s"]
+    cpu_us = (_cpu_s(process.pid) - before) / figures["counts"]["completed"] * 1e6
+    return {"rate_rps": figures["counts"]["measured"] / figures["measured_s"], "cpu_us_per_request": cpu_us}
 
 
-def undisturbed(options, *step) -> tuple[float, bool]:
-    """The rate of ``answered_per_second`` of the first attempt that the host left alone, or of the last one; and whether it was left alone."""
+def undisturbed(options, *step) -> dict:
+    """What ``answered`` found in the first attempt that the host left alone, or in the last one; ``undisturbed``: whether it was left alone."""
     for _ in range(ATTEMPTS_MAX):
         steal, began = steal_s(), time.monotonic()
-        rate = answered_per_second(options, *step)
-        if (steal_s() - steal) / (time.monotonic() - began) <= STEAL_SHARE_MAX:
-            return rate, True
-    return rate, False
+        found = answered(options, *step)
+        found["undisturbed"] = (steal_s() - steal) / (time.monotonic() - began) <= STEAL_SHARE_MAX
+        if found["undisturbed"]:
+            break
+    return found
 
 
 def steal_s() -> float:
@@ -126,40 +135,43 @@ def main() -> None:
     parser.add_argument("--heap", default="128m", help="-Xmx of both servers")
     parser.add_argument("--selectors", default="1", help="selector threads of both servers")
     parser.add_argument("--only", nargs="+", choices=["put", "get"], default=["put", "get"])
-    parser.add_argument("--dir", help="store directory that is kept and used again if it is there (default: a new one)")
+    parser.add_argument("--dir", help="directory of stores that are kept and used again if they are there (default: new ones)")
     parser.add_argument("--jar", default=str(JAR))
+    parser.add_argument("--beside", metavar="JAR", help="another build of the service, to take turns with this one")
     parser.add_argument("--service-options", default="--wal interval", help="further options of the service")
     parser.add_argument("--json", help="file for every single rate")
     options = parser.parse_args()
     options.loadgen = str(pathlib.Path(options.loadgen).resolve())
     work = pathlib.Path(tempfile.mkdtemp(prefix="kv-bench-"))
-    store = pathlib.Path(options.dir) if options.dir else work / "store"
+    jars = {"service": options.jar} | ({BESIDE: options.beside} if options.beside else {})
     common = [java_program(), *JVM, f"-Xmx{options.heap}"]
     servers = []
     rates = []
     try:
         empty = start([*common, "-cp", options.jar, "kv.bench.EmptyServer", "--port", "0", "--selectors", options.selectors], work / "empty.log")
         servers.append(empty[0])
-        fresh = not store.exists()
-        service = start(
-            [*common, "-jar", options.jar, "--port", "0", "--dir", str(store), "--selectors", options.selectors, *options.service_options.split()],
-            work / "service.log")
-        servers.append(service[0])
-        if fresh:
-            fill(options, service[1])
-            come_to_rest(*service)
+        services = {}
+        for name, jar in jars.items():
+            store = pathlib.Path(options.dir) / name if options.dir else work / name
+            fresh = not store.exists()
+            command = [*common, "-jar", jar, "--port", "0", "--dir", str(store), "--selectors", options.selectors]
+            services[name] = start([*command, *options.service_options.split()], work / f"{name}.log")
+            servers.append(services[name][0])
+            if fresh:
+                fill(options, services[name][1])
+                come_to_rest(*services[name])
         subjects = {
-            "put": [("empty handler", empty[1], "unique_put.lua", None), ("service", service[1], "unique_put.lua", "201")],
-            "get": [("empty handler", empty[1], "random_get.lua", None), ("service", service[1], "random_get.lua", "200")],
+            kind: [("empty handler", empty, script, None)] + [(name, service, script, expect) for name, service in services.items()]
+            for kind, script, expect in (("put", "unique_put.lua", "201"), ("get", "random_get.lua", "200"))
         }
         steps = [(kind, c, subject) for kind in options.only for c in options.connections for subject in subjects[kind]]
         for kind in options.only:
-            for name, url, script, expect in subjects[kind]:
-                answered_per_second(options, url, script, 64, 4, expect)  # compile the code paths
+            for _, server, script, expect in subjects[kind]:
+                answered(options, server, script, 64, 4, expect)  # compile the code paths
         for number in range(options.rounds):
-            for kind, connections, (name, url, script, expect) in steps if number % 2 == 0 else reversed(steps):
-                rate, alone = undisturbed(options, url, script, connections, options.seconds, expect)
-                rates.append({"round": number, "kind": kind, "connections": connections, "subject": name, "rate_rps": rate, "undisturbed": alone})
+            for kind, connections, (name, server, script, expect) in steps if number % 2 == 0 else reversed(steps):
+                found = undisturbed(options, server, script, connections, options.seconds, expect)
+                rates.append({"round": number, "kind": kind, "connections": connections, "subject": name, **found})
             print(f"round {number + 1} of {options.rounds} done", flush=True)
     finally:
         for process in servers:
@@ -171,22 +183,34 @@ def main() -> None:
 
     print(f"\n{options.records} records of 16 + 100 bytes, -Xmx{options.heap}, {options.selectors} selectors, {options.service_options}")
     print(f"{options.rounds} rounds of {options.seconds:g} s; medians (smallest–largest)\n")
-    print("| request | connections | empty handler, 1/s | service, 1/s | ratio |\n|---|---|---|---|---|")
-    for kind in options.only:
-        for connections in options.connections:
-            here = [r for r in rates if (r["kind"], r["connections"]) == (kind, connections)]
-            disturbed = {r["round"] for r in here if not r["undisturbed"]}
-            of = {
-                name: [r["rate_rps"] for r in sorted(here, key=lambda r: r["round"]) if r["subject"] == name and r["round"] not in disturbed]
-                for name in ("empty handler", "service")
-            }
-            if not of["service"]:
-                print(f"| {kind.upper()} | {connections} | every round disturbed by the host | | |")
-                continue
-            ratios = [s / e for s, e in zip(of["service"], of["empty handler"])]
-            cells = [f"{statistics.median(v):,.0f} ({min(v):,.0f}–{max(v):,.0f})" for v in of.values()]
-            left_out = f", {len(disturbed)} rounds disturbed" if disturbed else ""
-            print(f"| {kind.upper()} | {connections} | {cells[0]} | {cells[1]} | {summary(ratios)}{left_out} |")
+    print_table(rates, options.only, options.connections, list(jars))
+
+
+def print_table(rates: list[dict], kinds: list[str], connections: list[int], services: list[str]) -> None:
+    """A row for each kind of request, number of connections and service, from the rounds that the host left alone."""
+    print("| request | connections | empty handler, 1/s | service, 1/s | CPU, µs | to the empty handler |" + (f" {BESIDE}, to it |" if BESIDE in services else ""))
+    print("|---" * (7 if BESIDE in services else 6) + "|")
+    for kind, c in itertools.product(kinds, connections):
+        here = [r for r in rates if (r["kind"], r["connections"]) == (kind, c)]
+        disturbed = {r["round"] for r in here if not r["undisturbed"]}
+        kept = [r for r in sorted(here, key=lambda r: r["round"]) if r["round"] not in disturbed]
+        if not kept:
+            print(f"| {kind.upper()} | {c} | every round disturbed by the host | | | |")
+            continue
+        of = {name: [r["rate_rps"] for r in kept if r["subject"] == name] for name in ("empty handler", *services)}
+        left_out = f", {len(disturbed)} rounds disturbed" if disturbed else ""
+        for name in services:
+            cells = [f"{statistics.median(v):,.0f} ({min(v):,.0f}–{max(v):,.0f})" for v in (of["empty handler"], of[name])]
+            cpu = statistics.median(r["cpu_us_per_request"] for r in kept if r["subject"] == name)
+            row = [kind.upper(), f"{c}", cells[0], f"{name}: {cells[1]}", f"{cpu:.2f}", ratios(of[name], of["empty handler"]) + left_out]
+            if BESIDE in services:
+                row.append(ratios(of["service"], of[BESIDE]) if name == "service" else "")
+            print(f"| {' | '.join(row)} |")
+
+
+def ratios(ours: list[float], theirs: list[float]) -> str:
+    """Round by round."""
+    return summary([a / b for a, b in zip(ours, theirs)])
 
 
 if __name__ == "__main__":
