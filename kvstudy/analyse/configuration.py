@@ -26,6 +26,8 @@ _FOLLOWS = {
     "experiment": {"label"},
     "generator": {"closed_loop", "offered_rate_rps"},
 }
+RATE, CPU = "achieved rate", "CPU per request"  # measures beside the percentiles
+_BETTER = {RATE: "higher", CPU: "less"}
 COMPARISON_COLUMNS = [
     "workload", "connections", "threads", "offered_rate_rps", "measure", "before", "after", "ratio", "low", "high", "word", "runs_before", "runs_after",
 ]  # fmt: skip
@@ -46,23 +48,23 @@ def alike(runs: pd.DataFrame, factor: str) -> pd.Series:
     return pd.Series(["·".join(str(value) for value in row) for row in runs[others].itertuples(index=False)], index=runs.index, dtype=object)
 
 
-def comparisons(tables: Tables, factor: str, before, after, percentiles: Sequence[float] = (50.0, 99.0, 99.9)) -> pd.DataFrame:
+def comparisons(tables: Tables, factor: str, before, after, percentiles: Sequence[float] = (50.0, 99.0, 99.9), cpu: bool = False) -> pd.DataFrame:
     """One row per measure and configuration that has believed runs on both sides of ``factor`` (a column of runs).
 
-    Measures: response time at ``percentiles`` (microseconds, lower is better), achieved rate in a closed loop (higher is better).
+    Measures: response time at ``percentiles`` (microseconds, lower is better), achieved rate in a closed loop (higher is better);
+    with ``cpu`` CPU per request, microseconds of the service in the second half of the measured window (a cost, less is better).
     Columns COMPARISON_COLUMNS: medians before and after, their ratio after / before with its interval, and the word.
     """
     believed = tables.believed()
     runs = configured(believed.runs)
     runs["key"] = alike(runs, factor)
-    measured = _measures(believed, runs, percentiles)
+    measured = _measures(believed, runs, percentiles, cpu)
     rows = []
     for (_, measure), group in measured.groupby(["key", "measure"], sort=True):
         first, second = group[group[factor] == before], group[group[factor] == after]
         if first.empty or second.empty:
             continue
-        better = "higher" if measure == "achieved rate" else "lower"
-        result = compare(first["value"], second["value"], better)
+        result = compare(first["value"], second["value"], _BETTER.get(measure, "lower"))
         rows.append([*(first[column].iloc[0] for column in COMPARISON_COLUMNS[:4]), measure, float(np.median(first["value"])), float(np.median(second["value"])),
                      result.ratio, result.low, result.high, result.word, result.runs_before, result.runs_after])  # fmt: skip
     # Said for every column, since a table without rows has no types of its own, and lends that to the tables that it is joined to.
@@ -70,7 +72,7 @@ def comparisons(tables: Tables, factor: str, before, after, percentiles: Sequenc
     return pd.DataFrame(rows, columns=COMPARISON_COLUMNS).astype(numbers | dict.fromkeys(("connections", "threads", "runs_before", "runs_after"), "int64"))
 
 
-def _measures(tables: Tables, runs: pd.DataFrame, percentiles: Sequence[float]) -> pd.DataFrame:
+def _measures(tables: Tables, runs: pd.DataFrame, percentiles: Sequence[float], cpu: bool) -> pd.DataFrame:
     """One row per run and measure: the run's columns, ``measure`` and ``value`` (missing and zero values left out)."""
     points = tables.percentiles[tables.percentiles["latency_kind"] == "response"]
     parts = []
@@ -78,7 +80,9 @@ def _measures(tables: Tables, runs: pd.DataFrame, percentiles: Sequence[float]) 
         values = points.loc[np.isclose(points["percentile"], percentile), ["run_id", "latency_us"]]
         part = runs[~runs["closed_loop"]].merge(values.rename(columns={"latency_us": "value"}), on="run_id")
         parts.append(part.assign(measure=f"p{percentile:g}"))
-    parts.append(runs[runs["closed_loop"]].assign(measure="achieved rate", value=runs["achieved_rate_rps"]))
+    parts.append(runs[runs["closed_loop"]].assign(measure=RATE, value=runs["achieved_rate_rps"]))
+    if cpu:
+        parts.append(runs.assign(measure=CPU, value=runs["service_cpu_us_per_answer"]))
     measured = pd.concat(parts, ignore_index=True)
     return measured[measured["value"] > 0]
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from kvstudy.analyse import statistics
-from kvstudy.analyse.configuration import configured
+from kvstudy.analyse.configuration import CPU, configured
 from kvstudy.analyse.tables import Tables
 
 TRIALS = 1000
@@ -34,7 +34,7 @@ class Rate:
 
 def certainty(tables: Tables, percentiles: Sequence[float] = (50.0, 99.0, 99.9), repeats: int = statistics.MIN_RUNS, ratio: float = 1.05,
               trials: int = TRIALS) -> pd.DataFrame:
-    """What a comparison of ``repeats`` runs a side can tell at the noise of these runs: one row per percentile of response time.
+    """What a comparison of ``repeats`` runs a side can tell at the noise of these runs: one row per percentile of response time, and one for the CPU per request.
 
     Columns: measure, runs and configurations the noise is from, spread_percent (half the width of the middle 90 % of the repeats around
     their median), false_positive_share, power_share (of finding ``ratio``), repeats_needed (for 80 % power; NA when over 30). Only
@@ -42,17 +42,18 @@ def certainty(tables: Tables, percentiles: Sequence[float] = (50.0, 99.0, 99.9),
     """
     believed = tables.believed()
     runs = configured(believed.runs)
+    points = believed.percentiles[(believed.percentiles["latency_kind"] == "response") & (believed.percentiles["latency_us"] > 0)]
+    values = {f"p{percentile:g}": points.loc[points["percentile"] == percentile, ["run_id", "latency_us"]] for percentile in percentiles}
+    values[CPU] = runs[["run_id", "service_cpu_us_per_answer"]].dropna()
     rows = []
-    for percentile in percentiles:
-        points = believed.percentiles
-        points = points[(points["latency_kind"] == "response") & (points["percentile"] == percentile) & (points["latency_us"] > 0)]
-        measured = runs.merge(points[["run_id", "latency_us"]], on="run_id")
+    for measure, value in values.items():
+        measured = runs[["run_id", "configuration"]].merge(value.set_axis(["run_id", "value"], axis=1), on="run_id")
         sizes = measured.groupby("configuration").size()
         if not (sizes >= 2).any():
             continue
-        noise = relative_noise(measured, "latency_us", by=["configuration"])
+        noise = relative_noise(measured, "value", by=["configuration"])
         low, high = np.quantile(noise, [0.05, 0.95])
-        rows.append({"measure": f"p{percentile:g}", "runs": len(noise), "configurations": int((sizes >= 2).sum()), "spread_percent": 50 * (high - low),
+        rows.append({"measure": measure, "runs": len(noise), "configurations": int((sizes >= 2).sum()), "spread_percent": 50 * (high - low),
                      "false_positive_share": false_positive_rate(noise, repeats, trials).share, "power_share": power(noise, repeats, ratio, trials).share,
                      "repeats_needed": repeats_needed(noise, ratio)})
     columns = ["measure", "runs", "configurations", "spread_percent", "false_positive_share", "power_share", "repeats_needed"]

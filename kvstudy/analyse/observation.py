@@ -68,7 +68,9 @@ def observe(run: SealedRun) -> dict[str, list[dict]]:
         "stacks": _stack_rows(read),
         "events": [_event_row(run.run_id, event, start_epoch_s) for event in events],
     }
-    checks = validity.check(_evidence(read, result, seconds, measured_s, shares))
+    answered = _answered(seconds)
+    shares["service_cpu_us_per_answer"] = math.nan if process is None else evidence.cpu_us_per_answer(process, answered, measured_s)
+    checks = validity.check(_evidence(read, result, answered, measured_s, shares))
     rows["validity"] = [{"run_id": run.run_id, **vars(check)} for check in checks]
     rows["runs"] = [_run_row(run, result, measured_s, shares, validity.worst(checks))]
     return rows
@@ -120,18 +122,22 @@ def _event_row(run_id: str, event: jfr.Event, start_epoch_s: float) -> dict:
             "duration_ms": event.duration_ms, "attributes": json.dumps(event.attributes, sort_keys=True)}
 
 
-def _evidence(read: _Read, result: GeneratorResult | None, seconds: list[_Second], measured_s: float, shares: dict) -> validity.Evidence:
+def _answered(seconds: list[_Second]) -> list[tuple[int, hdr.Histogram]]:
+    """Second and latencies of what was answered in it: response times, or service times where those are all there is."""
+    kind = "response" if any(second.kind == "response" for second in seconds) else "service"
+    return [(second.second, second.histogram) for second in seconds if second.kind == kind]
+
+
+def _evidence(read: _Read, result: GeneratorResult | None, answered: list[tuple[int, hdr.Histogram]], measured_s: float, shares: dict) -> validity.Evidence:
     run, facts = read.run, read.run.facts
     common = {name: facts[name] for name in ("generator", "closed_loop", "connections", "threads", "offered_rate_rps", "method")}
     known = evidence.of_generator(result, **common) if result is not None else common
-    main_kind = "response" if any(second.kind == "response" for second in seconds) else "service"
-    main = [(second.second, second.histogram) for second in seconds if second.kind == main_kind]
     known |= {name: shares[name] for name in ("steal_share", "throttled_share", "foreign_share") if name in shares}
     return validity.Evidence(
         **known,
         outcome=facts["outcome"],
-        third_medians_us=evidence.third_medians_us(main, measured_s),
-        logged_samples=sum(histogram.total for _, histogram in main) if main else None,
+        third_medians_us=evidence.third_medians_us(answered, measured_s),
+        logged_samples=sum(histogram.total for _, histogram in answered) if answered else None,
         log_errors=evidence.log_errors(run.text("service.log")) if run.has("service.log") else None,
         data_check=facts["data_check"],
         unreadable=tuple(read.problems),
@@ -148,7 +154,7 @@ def _run_row(run: SealedRun, result: GeneratorResult | None, measured_s: float, 
         "run_id": run.run_id, **same, "server": facts.get("server") or "kv-service", "variant": variant(facts["variant"]), "offered_rate_rps": math.nan if offered is None else offered,
         "measured_s": measured_s, "profiled": bool(facts["profile"]), "verdict": verdict, "start_utc": phase.get("start_utc") or "",
         **_counts(result), **_latencies(result),
-        **{name: shares.get(name, math.nan) for name in ("service_cpu_share", "generator_cpu_share", "service_rss_max_bytes")},
+        **{name: shares.get(name, math.nan) for name in ("service_cpu_share", "generator_cpu_share", "service_cpu_us_per_answer", "service_rss_max_bytes")},
         "service_options": json.dumps(facts["service"], sort_keys=True), "workload_args": json.dumps(facts["workload_args"], sort_keys=True),
         **_trial(run),
     }

@@ -8,7 +8,7 @@ and what the machine did meanwhile would count as their cost.
 
 import pandas as pd
 
-from kvstudy.analyse.configuration import SERIES, configured
+from kvstudy.analyse.configuration import CPU, RATE, SERIES, configured
 from kvstudy.analyse.statistics import compare
 from kvstudy.analyse.tables import Tables
 
@@ -20,7 +20,7 @@ def cost(tables: Tables) -> pd.DataFrame:
     """Columns COLUMNS: medians of the measure without and with the profiler, their ratio with its interval, and ``compare``'s word.
 
     Measures: ``achieved rate`` (requests per second) in a closed loop, where a cost shows as fewer answers; everywhere ``CPU per request``
-    (microseconds of the service's CPU time). Runs that FAILed a check do not count.
+    (microseconds of the service's CPU time, as ``comparisons`` has it). Runs that FAILed a check do not count.
     """
     runs = configured(tables.runs[tables.runs["verdict"] != "FAIL"])
     rows = []
@@ -28,10 +28,9 @@ def cost(tables: Tables) -> pd.DataFrame:
         plain, profiled = group[~group["profiled"]], group[group["profiled"]]
         if plain.empty or profiled.empty:
             continue
-        for measure, better, value in (("achieved rate", "higher", lambda part: part["achieved_rate_rps"]),
-                                       ("CPU per request", "lower", lambda part: part["service_cpu_share"] / part["achieved_rate_rps"] * 1e6)):
-            before, after = value(plain).dropna(), value(profiled).dropna()
-            if (measure == "achieved rate" and not group["closed_loop"].all()) or before.empty or after.empty:
+        for measure, better, column in ((RATE, "higher", "achieved_rate_rps"), (CPU, "less", "service_cpu_us_per_answer")):
+            before, after = plain[column].dropna(), profiled[column].dropna()
+            if (measure == RATE and not group["closed_loop"].all()) or before.empty or after.empty:
                 continue
             found = compare(before, after, better)
             rows.append([*group[["experiment", "workload", "connections", "threads"]].iloc[0], measure, before.median(), after.median(), found.ratio,

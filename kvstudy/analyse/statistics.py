@@ -1,6 +1,6 @@
 """Claims over repeats: the unit is the run, not the request.
 
-    compare(before, after, better="lower")       ratio of medians, interval, one of: faster, slower, cannot tell
+    compare(before, after, better="lower")       ratio of medians, interval, one of WORDS: faster, slower, … cannot tell
     median_interval(values)                      median over runs with its interval
     rank_interval(histogram, 99.9)               a percentile of one run with its interval
 
@@ -24,7 +24,8 @@ from kvstudy.record.hdr import Histogram
 MIN_RUNS = 5
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
-FASTER, SLOWER, CANNOT_TELL = "faster", "slower", "cannot tell"
+WORDS = (FASTER, SLOWER, CHEAPER, DEARER, CANNOT_TELL) = ("faster", "slower", "cheaper", "dearer", "cannot tell")
+_BELOW_AND_ABOVE = {"lower": (FASTER, SLOWER), "higher": (SLOWER, FASTER), "less": (CHEAPER, DEARER)}
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,13 @@ class Comparison:
 
 
 def compare(before: Sequence[float], after: Sequence[float], better: str = "lower", confidence: float = CONFIDENCE) -> Comparison:
-    """One positive number per run on each side (a latency: ``better="lower"``; a rate: ``better="higher"``).
+    """One positive number per run on each side (a latency: ``better="lower"``; a rate: ``better="higher"``; a cost: ``better="less"``).
 
-    Faster or slower only if the interval excludes 1 and both sides have MIN_RUNS runs. The same values give the same interval.
+    Another word than *cannot tell* only if the interval excludes 1 and both sides have MIN_RUNS runs. The same values give the same interval.
     ValueError for an unknown ``better``, an empty side, or a value that is not positive and finite.
     """
-    if better not in ("lower", "higher"):
-        raise ValueError(f"better must be lower or higher: better={better}")
+    if better not in _BELOW_AND_ABOVE:
+        raise ValueError(f"better must be lower, higher or less: better={better}")
     first, second = _values(before), _values(after)
     low, high = _log_ratio_interval(first[None, :], second[None, :], confidence)
     ratio = float(np.median(second) / np.median(first))
@@ -103,7 +104,8 @@ def words(before: np.ndarray, after: np.ndarray, better: str = "lower", confiden
 def _word(low: float, high: float, better: str, runs: int) -> str:
     if runs < MIN_RUNS or low <= 1 <= high:
         return CANNOT_TELL
-    return FASTER if (high < 1) == (better == "lower") else SLOWER
+    below, above = _BELOW_AND_ABOVE[better]
+    return below if high < 1 else above
 
 
 def _values(values: Sequence[float]) -> np.ndarray:

@@ -49,7 +49,7 @@ def compared_options(tables: Tables, percentiles: tuple[float, ...] = (50.0, 99.
         mine = tables.select(experiment=experiment)
         sides = sides_in(mine)
         for other in sides.others if sides else ():
-            rows = comparisons(mine, sides.factor, sides.before, other, percentiles)
+            rows = comparisons(mine, sides.factor, sides.before, other, percentiles, cpu=True)
             before, after = told_apart(sides.before, other)
             parts.append(rows.assign(experiment=experiment, before_name=before, after_name=after))
     parts = [part for part in parts if len(part)]

@@ -37,7 +37,7 @@ class Sides:
 
     def compared(self, percentiles: tuple[float, ...] = (50.0, 99.0, 99.9)) -> pd.DataFrame:
         """One row per measure and configuration that both sides have: ``analyse.configuration.comparisons``."""
-        return comparisons(self.tables, self.factor, self.before, self.after, percentiles)
+        return comparisons(self.tables, self.factor, self.before, self.after, percentiles, cpu=True)
 
 
 def sides_of(experiment: str | None = None, factor: str | None = None, before=None, after=None) -> Sides:
@@ -69,7 +69,7 @@ def same_thing_twice(tables: Tables, experiment: str) -> pd.DataFrame:
     chosen = tables.select(experiment=experiment)
     factor = "variant" if chosen.runs["variant"].nunique() > 1 else "label"
     names = list(dict.fromkeys(chosen.runs.sort_values("start_utc")[factor]))
-    return comparisons(chosen, factor, names[0], names[-1]) if len(names) > 1 else comparisons(chosen, factor, "", "none")
+    return comparisons(chosen, factor, names[0], names[-1], cpu=True) if len(names) > 1 else comparisons(chosen, factor, "", "none")
 
 
 def generators(tables: Tables, experiment: str = "generators") -> pd.DataFrame:

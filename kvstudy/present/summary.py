@@ -10,8 +10,9 @@ from IPython.display import Markdown
 
 from kvstudy.analyse import frames, rates, tail
 from kvstudy.analyse import published as published_numbers
-from kvstudy.analyse.configuration import comparisons, configured
+from kvstudy.analyse.configuration import RATE, comparisons, configured
 from kvstudy.analyse.published import Published
+from kvstudy.analyse.statistics import WORDS
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import claims, words
 from kvstudy.present.figures.rate import saturation_points
@@ -123,7 +124,7 @@ def steepest(tables: Tables, factor: str, percentile: float = 99.0) -> Markdown:
         return Markdown(f"**Found:** no two values of {words.factor(factor)} have valid runs that are otherwise alike, so nothing is compared.")
     row = compared.iloc[int(np.log(compared["ratio"]).abs().argmax())]
     counts = compared["word"].value_counts()
-    told = words.several([f"{counts[word]} {word}" for word in ("faster", "slower", "cannot tell") if word in counts])
+    told = words.several([f"{counts[word]} {word}" for word in WORDS if word in counts])
     where = "" if factor == "workload" else f"{row['workload']}, "
     return Markdown(
         f"**Found:** of {len(compared)} comparisons over {words.factor(factor)}, all else equal: {told}. The largest: {where}"
@@ -178,7 +179,7 @@ def searches(tables: Tables) -> pd.DataFrame:
 
 
 def _measured(measure: str, value: float) -> str:
-    return words.rate(value) if measure == "achieved rate" else words.latency(value)
+    return words.rate(value) if measure == RATE else words.latency(value)
 
 
 def published_checks(published: Published, folder: Path) -> pd.DataFrame:

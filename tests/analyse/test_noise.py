@@ -13,9 +13,11 @@ def test_what_can_be_told_is_said_from_the_runs_own_noise(make_run, tmp_path):
     make_run("bad", offered_rate_rps=9000)
     tables.rebuild([make_run.root], tmp_path / "tidy", progress=False)
     found = noise.certainty(tables.load(tmp_path / "tidy"), percentiles=(50.0, 99.0), trials=200).set_index("measure")
-    assert found["runs"].tolist() == [10, 10] and found["configurations"].tolist() == [1, 1]
+    assert found.index.tolist() == ["p50", "p99", "CPU per request"]
+    assert (found["runs"] == 10).all() and (found["configurations"] == 1).all()
     assert 1 < found["spread_percent"]["p50"] < 10
     assert (found["false_positive_share"] <= 0.05).all()
+    assert found["spread_percent"]["CPU per request"] == 0 and found["power_share"]["CPU per request"] == 1
     assert found["power_share"]["p50"] < 0.9 and found["repeats_needed"]["p50"] > 5
 
 

@@ -1,12 +1,14 @@
 """From the files of one run to its rows."""
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
 import pytest
+from run_maker import encoded
 
-from kvstudy.analyse import schema
+from kvstudy.analyse import evidence, schema
 from kvstudy.analyse.observation import observe, variant
 from kvstudy.record import hdr
 
@@ -31,7 +33,18 @@ def test_a_good_run_has_rows_in_every_table_with_the_schemas_columns(make_run):
     (run,) = rows["runs"]
     assert run["verdict"] == "PASS", verdicts(rows)
     assert (run["variant"], run["requests_measured"], run["achieved_rate_rps"]) == ("handler=workers wal=os", 12_000, 2000.0)
-    assert (run["service_cpu_share"], run["service_rss_max_bytes"]) == (0.5, 150_000_000)
+    assert (run["service_cpu_share"], run["service_rss_max_bytes"], run["service_cpu_us_per_answer"]) == (0.5, 150_000_000, 250.0)
+
+
+def test_cpu_of_an_answer_is_that_of_the_second_half_where_the_compilers_have_done_their_work():
+    hundred = hdr.decode(encoded([7] * 100))
+    process = {"second": np.array([-1, 0, 1, 2, 3, 4]), "service_cpu_s": np.array([9.0, 0.9, 0.5, 0.1, 0.1, 0.1])}
+    seconds = [(second, hundred) for second in range(5)]
+    assert evidence.cpu_us_per_answer(process, seconds, 5.0) == pytest.approx(1000.0)
+    assert math.isnan(evidence.cpu_us_per_answer(process, [], 5.0))
+    assert math.isnan(evidence.cpu_us_per_answer(process, seconds, 1.0))
+    missing = {name: values[:-1] for name, values in process.items()}
+    assert math.isnan(evidence.cpu_us_per_answer(missing, seconds, 5.0))
 
 
 def test_a_run_of_the_empty_server_says_so(make_run):

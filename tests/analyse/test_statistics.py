@@ -20,6 +20,12 @@ def test_a_clear_fall_of_latency_is_faster_and_of_rate_slower():
     assert compare(BEFORE, after).ratio == pytest.approx(0.8)
 
 
+def test_a_cost_that_rises_is_dearer_and_one_that_falls_cheaper():
+    cost = [20.0, 20.5, 21.0, 19.5, 20.2]
+    assert compare(cost, [value * 1.3 for value in cost], better="less").word == "dearer"
+    assert compare(cost, [value * 0.8 for value in cost], better="less").word == "cheaper"
+
+
 def test_the_interval_holds_the_ratio_of_medians_and_is_the_same_every_time():
     first = compare(BEFORE, [value * 1.02 for value in reversed(BEFORE)])
     assert first.low <= first.ratio <= first.high

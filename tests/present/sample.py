@@ -99,7 +99,7 @@ def _row(run_id, label, workload, connections, rate, achieved, repeat, index, se
         "requests_sent": int(achieved * (seconds + 2)), "requests_measured": int(achieved * seconds), "unexpected_answers": 0,
         "errors_total": 0, "unsent": 0 if held else 500, "response_mean_us": 200.0, "response_stdev_us": 50.0, "response_max_us": 9000.0,
         "service_mean_us": 150.0, "lateness_p99_us": 9.0, "service_cpu_share": 0.7, "generator_cpu_share": 0.3,
-        "service_rss_max_bytes": 3e8, "service_options": "{}", "workload_args": '{"key_count": 1000}',
+        "service_cpu_us_per_answer": 700.0 / rate * 1e3, "service_rss_max_bytes": 3e8, "service_options": "{}", "workload_args": '{"key_count": 1000}',
         "search": "", "answer": "",
     }  # fmt: skip
 

@@ -10,12 +10,13 @@ from kvstudy.present.figures.ratios import options as drawn
 from kvstudy.present.options import compared_options, sides_in, told_apart
 
 
-def varied(experiment, variants, column="variant", repeats=5, slower=1.0):
+def varied(experiment, variants, column="variant", repeats=5, slower=1.0, dearer=1.0):
     parts = [sample_tables(rates=(1000.0,), connections=(4,), workloads=("mixed",), repeats=repeats, profiled=False) for _ in variants]
     runs, percentiles = [], []
     for number, (value, part) in enumerate(zip(variants, parts, strict=True)):
         ids = {run_id: f"{experiment}-{number}-{run_id}" for run_id in part.runs["run_id"]}
-        runs.append(part.runs.assign(run_id=part.runs["run_id"].map(ids), experiment=experiment, **{column: value}))
+        runs.append(part.runs.assign(run_id=part.runs["run_id"].map(ids), experiment=experiment, **{column: value},
+                                     service_cpu_us_per_answer=part.runs["service_cpu_us_per_answer"] * (dearer if number else 1.0)))
         points = part.percentiles.assign(run_id=part.percentiles["run_id"].map(ids))
         percentiles.append(points.assign(latency_us=points["latency_us"] * (slower if number else 1.0)))
     return replace(parts[0], runs=pd.concat(runs, ignore_index=True), percentiles=pd.concat(percentiles, ignore_index=True), validity=empty_tables().validity)
@@ -41,9 +42,16 @@ def test_an_experiment_that_varies_nothing_has_no_sides():
 
 def test_a_slower_value_is_found_and_the_same_thing_spelled_twice_is_not_asked():
     found = compared_options(varied("wal", ["wal=interval", "wal=always"], slower=3.0))
-    assert set(found["measure"]) == {"p50", "p99"} and set(found["word"]) == {"slower"}
-    assert found["ratio"].between(2.9, 3.1).all()
+    latencies = found[found["measure"] != "CPU per request"]
+    assert set(latencies["measure"]) == {"p50", "p99"} and set(latencies["word"]) == {"slower"}
+    assert latencies["ratio"].between(2.9, 3.1).all()
     assert compared_options(varied("noise", ["heap=128m", "heap=131072k"])).empty
+
+
+def test_a_value_that_takes_more_cpu_is_dearer_even_where_no_latency_tells():
+    found = compared_options(varied("handler", ["handler=selector", "handler=workers"], dearer=1.4)).set_index("measure")
+    assert (found.loc["CPU per request", "word"], found.loc["p99", "word"]) == ("dearer", "cannot tell")
+    assert found.loc["CPU per request", ["before", "after"]].tolist() == pytest.approx([700.0, 980.0])
 
 
 def test_names_say_only_what_differs():
@@ -56,6 +64,6 @@ def test_every_comparison_is_a_mark_and_what_is_undecided_is_hollow():
     undecided = compared_options(varied("gc", ["gc=G1", "gc=Z"], repeats=2))
     figure = drawn(pd.concat([found, undecided], ignore_index=True))
     symbols = [symbol for trace in figure.data for symbol in trace.marker.symbol]
-    assert sorted(symbols) == ["circle-open"] * 2 + ["triangle-right"] * 2
-    assert "2 slower and 2 cannot tell" in figure.layout.meta["finding"]
+    assert sorted(symbols) == ["circle-open"] * 4 + ["triangle-right"] * 2
+    assert "2 slower and 4 cannot tell" in figure.layout.meta["finding"]
     assert "Nothing to draw" in drawn(compared_options(empty_tables())).layout.title.text

@@ -5,8 +5,8 @@ from kvstudy.present import ruler
 
 def test_certainty_says_in_a_row_per_percentile_that_can_be_printed_what_the_runs_can_tell(tables):
     found = ruler.certainty(keep(tables, lambda run: run.offered_rate_rps == 1000 and run.connections == 4), repeats=5)
-    assert found["measure"].tolist() == ["p50", "p99"]
-    assert found["noise of"].tolist() == ["6 runs of 2 configurations"] * 2
+    assert found["measure"].tolist() == ["p50", "p99", "CPU per request"]
+    assert found["noise of"].tolist() == ["6 runs of 2 configurations"] * 3
     assert all(text.startswith("± ") for text in found["repeats spread by"])
     assert "finds a change of 5 %" in found.columns and "false alarms, 5 runs a side" in found.columns
 

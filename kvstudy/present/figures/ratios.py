@@ -3,13 +3,14 @@
 import pandas as pd
 import plotly.graph_objects as go
 
-from kvstudy.analyse.statistics import CANNOT_TELL, FASTER, MIN_RUNS, SLOWER
+from kvstudy.analyse.configuration import CPU, RATE
+from kvstudy.analyse.statistics import CANNOT_TELL, MIN_RUNS, WORDS
 from kvstudy.present import theme, words
 from kvstudy.present.figures.panels import nothing, ratio_axis, titled
 
 ROW_PX = 24
 NAME_LETTERS = 58
-_MEASURE_COLOURS = {"p50": theme.BLUE, "p99": theme.VERMILION, "p99.9": theme.PURPLE, "achieved rate": theme.GREEN}
+_MEASURE_COLOURS = {"p50": theme.BLUE, "p99": theme.VERMILION, "p99.9": theme.PURPLE, RATE: theme.GREEN, CPU: theme.OCHRE}
 
 
 def ratios(compared: pd.DataFrame, before: str, after: str) -> go.Figure:
@@ -21,7 +22,7 @@ def ratios(compared: pd.DataFrame, before: str, after: str) -> go.Figure:
     varied = [column for column in ("workload", "connections") if compared[column].nunique() > 1]
     names = [_name(row, varied) for row in compared.itertuples()]
     figure = go.Figure()
-    for word in (FASTER, SLOWER, CANNOT_TELL):
+    for word in [word for word in WORDS if (compared["word"] == word).any()]:
         mine = (compared["word"] == word).to_numpy()
         rows = compared[mine]
         figure.add_trace(
@@ -38,7 +39,7 @@ def ratios(compared: pd.DataFrame, before: str, after: str) -> go.Figure:
     figure.update_yaxes(categoryorder="array", categoryarray=names, title_text="")
     figure.update_layout(height=190 + ROW_PX * len(names), legend_y=-70 / (ROW_PX * len(names) + 40))
     counts = compared["word"].value_counts()
-    told = [f"{counts[word]} {word}" for word in (FASTER, SLOWER, CANNOT_TELL) if word in counts]
+    told = [f"{counts[word]} {word}" for word in WORDS if word in counts]
     few = "" if compared[["runs_before", "runs_after"]].min().min() >= MIN_RUNS else f" Under {MIN_RUNS} runs a side the word is always “{CANNOT_TELL}”."
     finding = f"{after} against {before}: {words.several(told)} of {len(compared)} comparisons{_extreme(compared)}"
     return titled(figure, finding, f"Ratio of medians over runs with its 95 % bootstrap interval; left of 1 is lower, green is better.{few}")
@@ -77,8 +78,8 @@ def options(compared: pd.DataFrame) -> go.Figure:
     figure.update_yaxes(categoryorder="array", categoryarray=order, title_text="")
     figure.update_layout(height=200 + ROW_PX * len(order), legend_y=-70 / (ROW_PX * len(order) + 40))
     counts = top["word"].value_counts()
-    told = [f"{counts[word]} {word}" for word in (FASTER, SLOWER, CANNOT_TELL) if word in counts]
-    drawn = "Ratio of medians over runs with its 95 % bootstrap interval, at the highest rate of each experiment. Filled: decided, faster where a latency is lower or a rate higher; hollow: cannot tell."
+    told = [f"{counts[word]} {word}" for word in WORDS if word in counts]
+    drawn = "Ratio of medians over runs with its 95 % bootstrap interval, at the highest rate of each experiment. Filled: decided, faster where a latency is lower or a rate higher, cheaper where the service uses less CPU; hollow: cannot tell."
     return titled(figure, f"{top['experiment'].nunique()} experiments varied an option: of {len(top)} comparisons {words.several(told)}{_extreme(top)}", drawn)
 
 
@@ -92,7 +93,7 @@ def _name(row, varied: list[str]) -> str:
 
 
 def _told(row, before: str, after: str) -> str:
-    value = words.rate if row.measure == "achieved rate" else words.latency
+    value = words.rate if row.measure == RATE else words.latency
     return (
         f"<b>{row.word}</b>: {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)}"
         f"<br>{before} {value(row.before)} ({row.runs_before} runs), {after} {value(row.after)} ({row.runs_after} runs)"
