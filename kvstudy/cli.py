@@ -117,7 +117,7 @@ def verify(paths: tuple[Path, ...]) -> None:
         paths = tuple(path for path in (raw_root(root), reference_root(root)) if path.is_dir())
     for path in given:
         if not path.is_dir():
-            raise KvstudyError(f"no such folder: {path}")
+            raise KvstudyError(f"no such folder: {path}", "a run, an experiment or a folder of them: data/raw, data/reference/wal, …")
     runs = sealed_runs(*paths)
     if given and not runs:
         raise NotSealed(f"no sealed run here: {' '.join(map(str, given))}", "a sealed run holds SHA256SUMS and its folder's name has no .partial")

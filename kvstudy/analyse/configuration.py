@@ -52,7 +52,7 @@ def comparisons(tables: Tables, factor: str, before, after, percentiles: Sequenc
     """One row per measure and configuration that has believed runs on both sides of ``factor`` (a column of runs).
 
     Measures: response time at ``percentiles`` (microseconds, lower is better), achieved rate in a closed loop (higher is better);
-    with ``cpu`` CPU per request, microseconds of the service in the second half of the measured window (a cost, less is better).
+    with ``cpu`` CPU per request, microseconds of the service without the JVM's compilers (a cost, less is better).
     Columns COMPARISON_COLUMNS: medians before and after, their ratio after / before with its interval, and the word.
     """
     believed = tables.believed()

@@ -72,18 +72,20 @@ def shares(process: dict[str, np.ndarray], measured_s: float) -> dict[str, float
 
 
 def cpu_us_per_answer(process: dict[str, np.ndarray], seconds: list[tuple[int, hdr.Histogram]], measured_s: float) -> float:
-    """CPU microseconds of the service for each answer (garbage collection, flush and compaction included) in the second half of the window; NaN when
-    a window is under two seconds or nothing was counted by second.
-
-    The first half is left out because the JVM's compilers are still at work in it: an option that brings more code would look dear for being new.
+    """CPU microseconds of the service for each answer, garbage collection, flush and compaction included, the JVM's compilers not: they are at
+    work while code is new, and an option that brings more code would look dear for it. Where they were not counted apart (series without
+    ``service_jit_cpu_s``) only the second half of the window counts, when they have mostly done. NaN when a window is under two seconds or
+    nothing was counted by second.
     """
     last = math.floor(measured_s + 1e-6)
-    half = range(last // 2, last)
-    rows = np.isin(process["second"], half)
-    answers = sum(histogram.total for second, histogram in seconds if second in half)
-    if last < 2 or rows.sum() != len(half) or not answers:
+    apart = "service_jit_cpu_s" in process
+    counted = range(0 if apart else last // 2, last)
+    rows = np.isin(process["second"], counted)
+    answers = sum(histogram.total for second, histogram in seconds if second in counted)
+    if last < 2 or rows.sum() != len(counted) or not answers:
         return math.nan
-    return float(process["service_cpu_s"][rows].sum() / answers * 1e6)
+    used_s = process["service_cpu_s"][rows].sum() - (process["service_jit_cpu_s"][rows].sum() if apart else 0.0)
+    return float(used_s / answers * 1e6)
 
 
 def _due(result: GeneratorResult) -> int | None:

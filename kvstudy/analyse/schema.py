@@ -81,7 +81,7 @@ RUNS = _columns(
     ("lateness_p99_us", REAL, "send lateness of the generator, percentile 99"),
     ("service_cpu_share", REAL, "CPU seconds per second of the service in the measured window; 1.0 = one core"),
     ("generator_cpu_share", REAL, "the same of the generator"),
-    ("service_cpu_us_per_answer", REAL, "CPU microseconds of the service for each answer in the second half of the measured window; NaN without figures by second"),
+    ("service_cpu_us_per_answer", REAL, "CPU microseconds of the service for each answer, its compilers left out (evidence.cpu_us_per_answer); NaN without figures by second"),
     ("service_rss_max_bytes", REAL, ""),
     ("service_options", TEXT, "JSON object"),
     ("workload_args", TEXT, "JSON object"),

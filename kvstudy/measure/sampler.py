@@ -5,6 +5,7 @@ second, not totals; shares are of all cores; the store's columns are the counter
 """
 
 import csv
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -18,8 +19,9 @@ from kvstudy.errors import KvstudyError
 PROCESS_COLUMNS = (
     "second", "interval_s", "service_cpu_s", "generator_cpu_s", "harness_cpu_s", "service_rss_bytes", "generator_rss_bytes",
     "service_read_bytes", "service_written_bytes", "service_switches_voluntary", "service_switches_involuntary", "service_threads",
-    "busy_share", "steal_share", "foreign_cpu_share", "throttled_s",
+    "busy_share", "steal_share", "foreign_cpu_share", "throttled_s", "service_jit_cpu_s",
 )
+COMPILERS = ("C1 CompilerThre", "C2 CompilerThre")  # the JVM's compiler threads, as the kernel cuts their names
 CGROUP_CPU = Path("/sys/fs/cgroup/cpu.stat")
 
 
@@ -36,6 +38,7 @@ class _Reading:
     busy_s: float
     steal_s: float
     throttled_s: float
+    jit_cpu_s: float
 
 
 class Sampler:
@@ -49,6 +52,7 @@ class Sampler:
         self._service = psutil.Process(service_pid)
         self._generator = psutil.Process(generator_pid)
         self._generator_used_s = 0.0
+        self._jit_used_s: dict[str, float] = {}
         self._harness = psutil.Process()
         self._start_of_window = start_of_window
         self._paths = process_csv, store_csv
@@ -104,6 +108,7 @@ class Sampler:
             now.harness_cpu_s - before.harness_cpu_s, *memory, now.read_bytes - before.read_bytes, now.written_bytes - before.written_bytes,
             max(0, now.voluntary - before.voluntary), max(0, now.involuntary - before.involuntary), _threads(self._service), busy_s / capacity_s,
             (now.steal_s - before.steal_s) / capacity_s, max(0.0, busy_s - ours_s) / capacity_s, now.throttled_s - before.throttled_s,
+            now.jit_cpu_s - before.jit_cpu_s,
         )
         return {name: round(value, 6) if isinstance(value, float) else value for name, value in zip(PROCESS_COLUMNS, values, strict=True)}
 
@@ -116,8 +121,12 @@ class Sampler:
             return None
         machine = machine_times()
         harness = self._harness.cpu_times()
+        threads = _threads_of(self._service.pid)
+        for number, status in threads.items():
+            if status.get("Name") in COMPILERS:  # one that has ended keeps what it used: the JVM ends those that have nothing to do
+                self._jit_used_s[number] = max(self._jit_used_s.get(number, 0.0), _cpu_s(self._service.pid, number))
         return _Reading(time.monotonic(), times.user + times.system, self._generator_cpu_s(), harness.user + harness.system, *written,
-                        *_context_switches(self._service.pid), *machine, throttled_s())
+                        *_context_switches(threads), *machine, throttled_s(), sum(self._jit_used_s.values()))
 
     def _generator_cpu_s(self) -> float:
         try:
@@ -157,18 +166,30 @@ def _io_bytes(process: psutil.Process) -> tuple[int, int]:
     return counters.read_bytes, counters.write_bytes
 
 
-def _context_switches(pid: int) -> tuple[int, int]:
-    """Voluntary and involuntary ones of all threads: what the kernel gives for a process is its first thread's alone."""
-    voluntary = involuntary = 0
+def _threads_of(pid: int) -> dict[str, dict[str, str]]:
+    """Number → what the kernel tells of each thread, by its names."""
+    told = {}
     for status in Path(f"/proc/{pid}/task").glob("*/status"):
         try:
             text = status.read_text(encoding="ascii", errors="replace")
         except OSError:
             continue  # the thread has ended
-        counts = dict(line.split(":", 1) for line in text.splitlines() if "ctxt_switches" in line)
-        voluntary += int(counts.get("voluntary_ctxt_switches", 0))
-        involuntary += int(counts.get("nonvoluntary_ctxt_switches", 0))
-    return voluntary, involuntary
+        told[status.parent.name] = {name: value.strip() for name, _, value in (line.partition(":") for line in text.splitlines())}
+    return told
+
+
+def _context_switches(threads: dict[str, dict[str, str]]) -> tuple[int, int]:
+    """Voluntary and involuntary ones of all threads: what the kernel gives for a process is its first thread's alone."""
+    return tuple(sum(int(status.get(f"{kind}_ctxt_switches", 0)) for status in threads.values()) for kind in ("voluntary", "nonvoluntary"))
+
+
+def _cpu_s(pid: int, thread: str) -> float:
+    """CPU seconds of a thread so far; 0 when it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/task/{thread}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _rss_bytes(process: psutil.Process) -> int:

@@ -36,13 +36,15 @@ def test_a_good_run_has_rows_in_every_table_with_the_schemas_columns(make_run):
     assert (run["service_cpu_share"], run["service_rss_max_bytes"], run["service_cpu_us_per_answer"]) == (0.5, 150_000_000, 250.0)
 
 
-def test_cpu_of_an_answer_is_that_of_the_second_half_where_the_compilers_have_done_their_work():
+def test_cpu_of_an_answer_leaves_the_compilers_out_or_else_the_half_in_which_they_work():
     hundred = hdr.decode(encoded([7] * 100))
     process = {"second": np.array([-1, 0, 1, 2, 3, 4]), "service_cpu_s": np.array([9.0, 0.9, 0.5, 0.1, 0.1, 0.1])}
     seconds = [(second, hundred) for second in range(5)]
     assert evidence.cpu_us_per_answer(process, seconds, 5.0) == pytest.approx(1000.0)
     assert math.isnan(evidence.cpu_us_per_answer(process, [], 5.0))
     assert math.isnan(evidence.cpu_us_per_answer(process, seconds, 1.0))
+    apart = process | {"service_jit_cpu_s": np.array([5.0, 0.8, 0.4, 0.0, 0.0, 0.0])}
+    assert evidence.cpu_us_per_answer(apart, seconds, 5.0) == pytest.approx(1000.0)
     missing = {name: values[:-1] for name, values in process.items()}
     assert math.isnan(evidence.cpu_us_per_answer(missing, seconds, 5.0))
 

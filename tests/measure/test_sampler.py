@@ -46,6 +46,22 @@ def test_cpu_of_service_generator_and_strangers_is_told_apart(tmp_path, children
     assert all(row["service_rss_bytes"] > 1 << 20 and row["service_threads"] == 1 for row in rows)
 
 
+COMPILING = """
+import ctypes, threading
+def spin(name):
+    ctypes.CDLL(None).prctl(15, name, 0, 0, 0)
+    while True: pass
+threading.Thread(target=spin, args=(b"C2 CompilerThread0",), daemon=True).start()
+spin(b"worker")
+"""
+
+
+def test_cpu_of_the_jvms_compilers_is_counted_apart(tmp_path, children):
+    rows = sampled(tmp_path, children([sys.executable, "-c", COMPILING]), children(["sleep", "60"]))
+    service_s, jit_s = (sum(row[name] for row in rows) for name in ("service_cpu_s", "service_jit_cpu_s"))
+    assert 0.1 * service_s < jit_s < 0.9 * service_s
+
+
 def test_files_have_the_columns_and_rows_that_were_sampled(tmp_path, children):
     service, generator = children(["sleep", "60"]), children(["sleep", "60"])
     rows = sampled(tmp_path, service, generator, metrics=lambda: {"kv_store_flushes_total": 3.0, "kv_x{level=0}": 1.0}, length_s=2.3)

@@ -18,7 +18,7 @@ import kv.lsm.WalMode;
 /// What the store costs besides time: write, read and space amplification, heap per entry, recovery.
 ///
 /// ```
-/// java -Xmx128m … kv.lsm.bench.EngineCosts [--keys 10000000] [--only recovery] [--directory DIR]
+/// java -Xmx128m … kv.lsm.bench.EngineCosts [--keys 10000000] [--only leveled|tiered|recovery] [--directory DIR]
 /// ```
 ///
 /// Fills a store in random order, overwrites half of it in random order, reads at random; for each compaction policy. Then
@@ -28,6 +28,7 @@ public final class EngineCosts {
     private static final long LOG_BYTES = 1_000_000_000;
     private static final int READS = 500_000;
     private static final int RECOVERIES = 3;
+    private static final List<String> PARTS = List.of("leveled", "tiered", "recovery");
 
     private final Keyspace keys;
     private final Path directory;
@@ -47,13 +48,18 @@ public final class EngineCosts {
                 Keyspace.KEY_BYTES,
                 Keyspace.VALUE_BYTES,
                 Runtime.getRuntime().maxMemory() >> 20);
-        if (!"recovery".equals(arguments.onlyOrNull())) {
-            for (CompactionPolicyKind policy : List.of(CompactionPolicyKind.LEVELED, CompactionPolicyKind.TIERED)) {
-                costs.amplification(policy);
+        List<String> parts = arguments.onlyOrNull() == null ? PARTS : List.of(arguments.onlyOrNull());
+        for (String part : parts) {
+            switch (part) {
+                case "leveled" -> costs.amplification(CompactionPolicyKind.LEVELED);
+                case "tiered" -> costs.amplification(CompactionPolicyKind.TIERED);
+                case "recovery" -> {
+                    for (int i = 0; i < RECOVERIES; i++) {
+                        costs.recovery();
+                    }
+                }
+                default -> throw new IllegalArgumentException("no such part: --only " + part + ", one of " + PARTS);
             }
-        }
-        for (int i = 0; i < RECOVERIES; i++) {
-            costs.recovery();
         }
     }
 
