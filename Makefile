@@ -129,8 +129,8 @@ bench-analysis: setup ## 1 000 run folders to tables and all figures, time and m
 bench-loadgen: build ## the load generator: accuracy, speed and cost beside a bare waiting loop and wrk
 	$(BIN)/python loadgen/bench/bench.py
 
-bench-service: build ## PUT and GET beside one-nio with an empty handler, closed loop, alternating rounds (about 5 min)
-	$(JDK25) $(BIN)/python service/bench/bench_service.py
+bench-service: build ## PUT and GET beside one-nio with an empty handler, closed loop, alternating rounds (about 5 min); BESIDE=JAR: another build takes turns too
+	$(JDK25) $(BIN)/python service/bench/bench_service.py $(if $(BESIDE),--beside $(BESIDE))
 
 bench-tail: build ## p99.9 at half the saturation rate while flush and compaction run, beside the same without them (about 4 min)
 	$(JDK25) $(BIN)/python service/bench/bench_tail.py
