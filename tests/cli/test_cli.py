@@ -126,7 +126,7 @@ def test_verify_of_a_folder_without_sealed_runs_does_not_pass(project):
     folder.write_text("generator.txt", "")
     answer = kvstudy("verify", "data/raw", root=project)
     assert answer.returncode == 1 and "no sealed run here: data/raw" in answer.stderr
-    assert kvstudy("verify", "data/rew", root=project).stderr == "kvstudy: no such folder: data/rew\n"
+    assert kvstudy("verify", "data/rew", root=project).stderr == "kvstudy: no such folder: data/rew\n  a run, an experiment or a folder of them: data/raw, data/reference/wal, …\n"
 
 
 def test_a_place_that_cannot_be_written_is_one_line_with_the_place(project):
