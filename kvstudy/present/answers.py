@@ -101,11 +101,17 @@ def _options(tables: Tables) -> list[Finding]:
         for (before, after, workload), group in rows.groupby(["before_name", "after_name", "workload"], sort=False):
             at_top = group[group["offered_rate_rps"].isna() | (group["offered_rate_rps"] == group["offered_rate_rps"].max())]
             at_top = at_top.sort_values("connections").groupby("measure", sort=False).tail(1)
-            measures = [f"{row.measure} {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)} ({row.word})" for row in at_top.itertuples()]
+            measures = [f"{row.measure} {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)} ({_word(row)})" for row in at_top.itertuples()]
             parts.append(f"{after} against {before}, {workload}: {', '.join(measures)}")
         runs = int(rows.groupby(["after_name", "workload", "connections", "offered_rate_rps"], dropna=False)[["runs_before", "runs_after"]].first().sum().sum())
         told.append(Finding(f"**{experiment}:** {'; '.join(parts)}.", "06-before-after", runs))
     return told
+
+
+def _word(row) -> str:
+    """The word of a comparison; where only the number of runs keeps it from deciding, it says so."""
+    too_few = row.word == CANNOT_TELL and not row.low <= 1 <= row.high
+    return f"{row.word}: {row.runs_before} and {row.runs_after} runs" if too_few else row.word
 
 
 def _tail(tables: Tables) -> Finding | None:

@@ -31,7 +31,7 @@ def count(number: float | None) -> str:
 
 def interval(low: float, high: float, told) -> str:
     """``[low, high]`` in the words of ``told``, a unit that both have said once; nothing where there is none: one run has no spread."""
-    return "" if _missing(low) or low == high else f" [{_both(low, ', ', high, told)}]"
+    return "" if _missing(low) or math.isclose(low, high) else f" [{_both(low, ', ', high, told)}]"
 
 
 def extent(least: float, most: float, told) -> str:

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from sample import empty_tables, sample_tables
 
+from kvstudy.present import answers
 from kvstudy.present.figures.ratios import options as drawn
 from kvstudy.present.options import compared_options, sides_in, told_apart
 
@@ -67,3 +68,9 @@ def test_every_comparison_is_a_mark_and_what_is_undecided_is_hollow():
     assert sorted(symbols) == ["circle-open"] * 4 + ["triangle-right"] * 2
     assert "2 slower and 4 cannot tell" in figure.layout.meta["finding"]
     assert "Nothing to draw" in drawn(compared_options(empty_tables())).layout.title.text
+
+
+def test_a_finding_says_when_only_the_number_of_runs_kept_it_from_deciding():
+    told = answers.options_told(varied("wal", ["wal=interval", "wal=always"], slower=3.0, repeats=2)).data
+    assert "(cannot tell: 2 and 2 runs)" in told
+    assert "runs)" not in answers.options_told(varied("wal", ["wal=interval", "wal=always"], slower=3.0)).data.split("*(")[0]

@@ -42,6 +42,10 @@ def test_an_interval_says_a_unit_once_where_both_ends_have_it(low, high, told, t
     assert words.interval(low, high, told) == text
 
 
+def test_one_run_has_no_interval():
+    assert words.interval(0.9920634920634921, 0.9920634920634922, words.times) == ""
+
+
 def test_the_extent_of_few_runs_stands_in_parentheses():
     assert words.extent(44, 46, words.latency) == " (44.0 … 46.0 µs)"
 

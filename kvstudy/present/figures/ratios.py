@@ -35,7 +35,7 @@ def ratios(compared: pd.DataFrame, before: str, after: str) -> go.Figure:
             )
         )  # fmt: skip
     figure.add_vline(x=1, line={"color": theme.AXIS, "width": 1.2, "dash": "dash"})
-    ratio_axis(figure, compared["low"].min(), compared["high"].max(), f"{after} / {before} (log)")
+    ratio_axis(figure, compared["low"].min(), compared["high"].max(), f"{after}<br>/ {before} (log)")
     figure.update_yaxes(categoryorder="array", categoryarray=names, title_text="")
     figure.update_layout(height=190 + ROW_PX * len(names), legend_y=-70 / (ROW_PX * len(names) + 40))
     counts = compared["word"].value_counts()
