@@ -1,6 +1,9 @@
 package kv.lsm.bench;
 
+import java.lang.management.ManagementFactory;
 import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.Set;
 import kv.lsm.LsmStore;
 import kv.lsm.RangeCursor;
 import kv.lsm.Store;
@@ -11,6 +14,8 @@ import kv.lsm.WalMode;
 /// Our store with its defaults but for the log: 64 MiB memtables (one active, two frozen), 4 KiB blocks, 10 filter bits per
 /// key, mapped tables, no compression.
 final class OurStore implements Contender {
+    private static final Set<String> BACKGROUND = Set.of("kv-flush", "kv-compact");
+
     private final Store store;
 
     OurStore(Path directory, Durability durability) {
@@ -46,6 +51,8 @@ final class OurStore implements Contender {
         return count;
     }
 
+    /// Until no memtable waits and the threads for flush and compaction have waited for work in three looks: the counters tell of a
+    /// compaction only when it has ended, and how many runs may stay is the policy's affair.
     @Override
     public void settle() throws InterruptedException {
         int quiet = 0;
@@ -55,10 +62,15 @@ final class OurStore implements Contender {
             boolean idle = now.frozenMemtables() == 0
                     && now.flushes() == before.flushes()
                     && now.compactions() == before.compactions();
-            boolean level0Calm = now.levels().stream().noneMatch(level -> level.level() == 0 && level.runs() >= 4);
-            quiet = idle && level0Calm ? quiet + 1 : 0;
+            quiet = idle && backgroundThreadsWait() ? quiet + 1 : 0;
             before = now;
         }
+    }
+
+    private static boolean backgroundThreadsWait() {
+        return Arrays.stream(ManagementFactory.getThreadMXBean().dumpAllThreads(false, false))
+                .filter(thread -> BACKGROUND.contains(thread.getThreadName()))
+                .allMatch(thread -> String.valueOf(thread.getLockName()).startsWith("kv.lsm.Work@"));
     }
 
     StoreMetrics metrics() {
