@@ -67,6 +67,7 @@ def test_every_comparison_is_a_mark_and_what_is_undecided_is_hollow():
     symbols = [symbol for trace in figure.data for symbol in trace.marker.symbol]
     assert sorted(symbols) == ["circle-open"] * 4 + ["triangle-right"] * 2
     assert "2 slower and 4 cannot tell" in figure.layout.meta["finding"]
+    assert len({trace.offsetgroup for trace in figure.data}) == len(figure.data) and figure.layout.scattermode == "group", "marks of a row hide each other"
     assert "Nothing to draw" in drawn(compared_options(empty_tables())).layout.title.text
 
 

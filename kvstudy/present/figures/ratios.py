@@ -64,7 +64,7 @@ def options(compared: pd.DataFrame) -> go.Figure:
         own = [name for name, chosen in zip(names, mine, strict=True) if chosen]
         figure.add_trace(
             go.Scatter(
-                x=rows["ratio"], y=own, mode="markers", name=measure,
+                x=rows["ratio"], y=own, mode="markers", name=measure, orientation="h", offsetgroup=measure,
                 error_x={"type": "data", "symmetric": False, "array": rows["high"] - rows["ratio"], "arrayminus": rows["ratio"] - rows["low"],
                          "thickness": 1.6, "width": 4},
                 marker={"color": hue, "size": 9, "symbol": [_decided(row) for row in rows.itertuples()]},
@@ -76,7 +76,10 @@ def options(compared: pd.DataFrame) -> go.Figure:
     ratio_axis(figure, top["low"].min(), top["high"].max(), "instead of the default / default (log)")
     order = list(dict.fromkeys(names))
     figure.update_yaxes(categoryorder="array", categoryarray=order, title_text="")
-    figure.update_layout(height=200 + ROW_PX * len(order), legend_y=-70 / (ROW_PX * len(order) + 40))
+    measures = top["measure"].nunique()
+    row_px = max(ROW_PX, 12 * measures)
+    # The measures of a row stand one above the other, or their intervals would hide each other.
+    figure.update_layout(scattermode="group", scattergap=0.25, height=200 + row_px * len(order), legend_y=-70 / (row_px * len(order) + 40))
     counts = top["word"].value_counts()
     told = [f"{counts[word]} {word}" for word in WORDS if word in counts]
     drawn = "Ratio of medians over runs with its 95 % bootstrap interval, at the highest rate of each experiment. Filled: decided, faster where a latency is lower or a rate higher, cheaper where the service uses less CPU; hollow: cannot tell."
