@@ -7,12 +7,12 @@ from kvstudy.plan.search import Trial, found_in
 from kvstudy.record.run_folder import sealed_runs
 
 pytestmark = pytest.mark.machine
-# The tests share the machine with whoever runs them: other load must not make a trial say nothing here.
+# The tests share the machine with whoever runs them: other load must not make a trial say nothing here, nor miss (hence achieved_share).
 ON_A_BUSY_MACHINE = "from kvstudy.plan.objective import Objective; Objective._unfit = lambda *_: None"
 
 
 def test_search_seals_every_trial_and_finds_the_same_again_when_resumed(project):
-    search = {"method": "bisect", "objective": {"mean": "500ms"}, "lowest_rate": 100, "highest_rate": 300, "confirmations": 2}
+    search = {"method": "bisect", "objective": {"mean": "500ms", "achieved_share": 0.5}, "lowest_rate": 100, "highest_rate": 300, "confirmations": 2}
     experiment = project.experiment(rate=None, search=search, duration="800ms", warm_up="200ms")
     out, err = project.kvstudy("run", experiment, code=ON_A_BUSY_MACHINE).communicate(timeout=60)
     assert out == "trial: 3 trials: 3 sealed\n  put c=2 t=1: [300/s confirmed, no rate refused], 3 trials\n", err
@@ -36,7 +36,7 @@ search_runs.disturbance = lambda _: "steal"
 
 
 def test_a_disturbed_trial_is_made_again_before_the_search_hears_of_it(project):
-    search = {"method": "bisect", "objective": {"mean": "500ms"}, "lowest_rate": 100, "highest_rate": 300, "confirmations": 1, "trials_max": 2}
+    search = {"method": "bisect", "objective": {"mean": "500ms", "achieved_share": 0.5}, "lowest_rate": 100, "highest_rate": 300, "confirmations": 1, "trials_max": 2}
     experiment = project.experiment(rate=None, search=search, duration="800ms", warm_up="200ms")
     out, err = project.kvstudy("run", experiment, "--retries", "2", code=DISTURBED_TWICE).communicate(timeout=60)
     assert out == "trial: 4 trials: 4 sealed, 2 of them again\n  put c=2 t=1: [300/s confirmed, no rate refused], 2 trials\n", err
