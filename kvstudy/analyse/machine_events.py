@@ -8,8 +8,8 @@
 
 The first three last the share of the machine's CPU time that was lost, times the second; they count only where the validity checks
 would not let it pass. A stop shows in the service times: all connections wait equally long and are answered in the same moment, so
-about as many answers as there are connections take about as long as the longest. Where within its second it ended is not known: the
-middle is taken. With fewer than four connections a stop cannot be told from a slow request.
+about as many answers as there are connections take about as long as the longest. It ended when they came; where the generator kept no
+single answers that is not known, and the middle of the second is taken. With fewer than four connections a stop cannot be told from a slow request.
 """
 
 import numpy as np
@@ -41,8 +41,11 @@ def of_process(process: dict[str, np.ndarray], start_epoch_s: float) -> list[Eve
     return sorted(events, key=lambda event: (event.start_epoch_s, event.kind))
 
 
-def stops(service_seconds: list[tuple[int, Histogram]], connections: int, events: list[Event], start_epoch_s: float) -> list[Event]:
-    """``service_stopped`` events. ``service_seconds``: second of the window and its service times; ``events``: what is known already."""
+def stops(service_seconds: list[tuple[int, Histogram]], connections: int, events: list[Event], start_epoch_s: float,
+          slowest: dict[str, np.ndarray]) -> list[Event]:
+    """``service_stopped`` events. ``service_seconds``: second of the window and its service times; ``events``: what is known already;
+    ``slowest``: kvstudy.record.slowest."""
+    answered_s = (slowest["due_us"] + slowest["response_us"]) / 1e6
     found = []
     pauses = [event for event in events if event.kind in _PAUSES]
     for second, histogram in service_seconds:
@@ -52,7 +55,8 @@ def stops(service_seconds: list[tuple[int, Histogram]], connections: int, events
         waited = histogram.count_above(histogram.max_us / 2)
         if not 0.75 * connections <= waited <= 2 * connections:
             continue
-        end_s = start_epoch_s + second + 0.5
+        ended = answered_s[(slowest["service_us"] > histogram.max_us / 2) & (np.floor(answered_s) == second)]
+        end_s = start_epoch_s + (float(np.median(ended)) if len(ended) else second + 0.5)
         if not any(pause.duration_ms >= longest_ms / 2 and pause.start_epoch_s <= end_s + 0.5 and
                    pause.start_epoch_s + pause.duration_ms / 1e3 >= end_s - 0.5 - longest_ms / 1e3 for pause in pauses):
             found.append(Event("service_stopped", end_s - longest_ms / 1e3, round(longest_ms, 3), {"connections_waiting": waited}))

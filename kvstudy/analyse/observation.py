@@ -1,4 +1,4 @@
-"""One sealed run, read once: its rows of the six tables.
+"""One sealed run, read once: its rows of the seven tables.
 
 A run is never dropped: what cannot be read is said in its check ``readable``, and the rest of its rows are there. A failed run has
 the rows that its files allow.
@@ -8,14 +8,17 @@ import json
 import math
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from kvstudy.analyse import evidence, machine_events, percentile_grid, schema, validity
 from kvstudy.errors import FormatError, KvstudyError
 from kvstudy.plan.objective import Objective
-from kvstudy.record import generator_result, hdr, interval_log, jfr, process_series, stacks
+from kvstudy.record import generator_result, hdr, interval_log, jfr, process_series, slowest, stacks
 from kvstudy.record.generator_result import GeneratorResult
 from kvstudy.record.run_folder import SealedRun
 
 WARM_UP_TAG = "warmup_"  # loadgen's log holds the warm-up too, under tags of its own
+_NO_ANSWERS = dict.fromkeys(slowest.COLUMNS, np.empty(0, dtype=np.int64))  # wrk and wrk2 tell of no single answer
 P99_SAMPLES_MIN = 100 * validity.SAMPLES_BEYOND_PRINTED
 
 
@@ -60,11 +63,14 @@ def observe(run: SealedRun) -> dict[str, list[dict]]:
     events = read.attempt("events.json", jfr.read, [])
     events += [] if process is None else machine_events.of_process(process, start_epoch_s)
     served = [(second.second, second.histogram) for second in seconds if second.kind == "service"]
-    events += machine_events.stops(served, facts["connections"], events, start_epoch_s)
+    slow = read.attempt("slowest.csv", slowest.read, _NO_ANSWERS)
+    events += machine_events.stops(served, facts["connections"], events, start_epoch_s, slow)
     events.sort(key=lambda event: (event.start_epoch_s, event.kind))
     rows = {
         "percentiles": _percentiles(run.run_id, result),
         "intervals": [_interval_row(run.run_id, second) for second in seconds],
+        "slowest": [dict(zip(schema.names("slowest"), (run.run_id, due_us / 1e6, *row), strict=True))
+                    for due_us, *row in zip(*(column.tolist() for column in slow.values()), strict=True)],
         "stacks": _stack_rows(read),
         "events": [_event_row(run.run_id, event, start_epoch_s) for event in events],
     }

@@ -1,8 +1,9 @@
-"""The six tidy tables: what one row of each is, its columns, their types, units and meaning.
+"""The seven tidy tables: what one row of each is, its columns, their types, units and meaning.
 
     runs          one row per sealed run
     percentiles   one row per run, latency kind and percentile
     intervals     one row per run, second of the measured window and latency kind
+    slowest       one row per run and each of its slowest answers
     stacks        one row per profiled run, profiler event and distinct stack
     events        one row per run and GC pause, safepoint or store event
     validity      one row per run and check
@@ -19,7 +20,7 @@ import pyarrow as pa
 from kvstudy.errors import FormatError
 
 # Raised whenever a column is added, removed or changes meaning: tables of another version are rebuilt, never mixed.
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 LATENCY_KINDS = ("response", "service", "lateness")
 VERDICTS = ("PASS", "WARN", "FAIL")
@@ -106,6 +107,13 @@ INTERVALS = _columns(
     ("max_us", REAL, ""),
     ("histogram", TEXT, "HdrHistogram V2, compressed, base64, microseconds; kvstudy.record.hdr.decode reads it"),
 )
+SLOWEST = _columns(
+    ("run_id", TEXT, ""),
+    ("due_s", REAL, "when the request was due, from the start of the measured window; negative before it"),
+    ("response_us", WHOLE, "from then to its answer"),
+    ("service_us", WHOLE, "from the send to its answer"),
+    ("connection", WHOLE, "number of its connection, of all of the run"),
+)
 STACKS = _columns(
     ("run_id", TEXT, ""),
     ("event", TEXT, "cpu, alloc, lock or wall; cpu_slow: cpu in the slow seconds of the run alone"),
@@ -130,6 +138,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "runs": RUNS,
     "percentiles": PERCENTILES,
     "intervals": INTERVALS,
+    "slowest": SLOWEST,
     "stacks": STACKS,
     "events": EVENTS,
     "validity": VALIDITY,

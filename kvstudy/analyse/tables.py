@@ -38,11 +38,12 @@ _BATCH_RUNS = 50  # rows of so many runs are turned into Arrow at a time: bounds
 
 @dataclass(frozen=True)
 class Tables:
-    """The six tables as kvstudy.analyse.schema has them. ``source``: what they are from, for people; ``folders``: run id → run folder."""
+    """The seven tables as kvstudy.analyse.schema has them. ``source``: what they are from, for people; ``folders``: run id → run folder."""
 
     runs: pd.DataFrame
     percentiles: pd.DataFrame
     intervals: pd.DataFrame
+    slowest: pd.DataFrame
     stacks: pd.DataFrame
     events: pd.DataFrame
     validity: pd.DataFrame

@@ -16,6 +16,9 @@ from kvstudy.units import duration_argument
 EXPECTED_STATUSES = {"PUT": "201", "GET": "200", "MIXED": "200,201", "DELETE": "202"}
 # loadgen's exit codes that still mean a whole measurement: 3, there were unexpected answers; 4, it was late. Validity judges both.
 _MEASURED_EXITS = {"loadgen": (0, 3, 4), "wrk2": (0,), "wrk": (0,)}
+# Of the measured answers so many are kept one by one: twice the slowest percent, for the runs whose tail is the longer one.
+_SLOWEST_SHARE = 0.02
+_SLOWEST_MIN, _SLOWEST_MAX, _SLOWEST_CLOSED_LOOP = 500, 10_000, 5_000
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ def generator_path(name: str, loadgen: Path) -> str:
 
 
 def generator_commands(program: str, configuration: Configuration, url: str, script: Path, seed: int, *, json: Path, hlog: Path,
-                       cores: list[int] | None) -> list[GeneratorCommand]:
+                       slowest: Path, cores: list[int] | None) -> list[GeneratorCommand]:
     """What to run one after the other; the last one is the measurement."""
     words = script_arguments(configuration, seed)
     target = ["-s", str(script), "--timeout", duration_argument(configuration.timeout_s), url, "--", *words]
@@ -51,8 +54,8 @@ def generator_commands(program: str, configuration: Configuration, url: str, scr
     rate = [] if configuration.closed_loop else ["-R", f"{configuration.offered_rate_rps:g}"]
     environment = {"LUA_PATH": f"{script.parent}/?.lua;;"}
     if configuration.generator == "loadgen":
-        own = ["--warmup", duration_argument(configuration.warm_up_s), "--json", str(json), "--hlog", str(hlog), "--seed", str(seed),
-               "--expect", expected_statuses(configuration), "--spin", configuration.spin]
+        own = ["--warmup", duration_argument(configuration.warm_up_s), "--json", str(json), "--hlog", str(hlog),
+               "--slowest", str(slowest), "--slowest-count", str(slowest_count(configuration)), "--seed", str(seed), "--expect", expected_statuses(configuration), "--spin", configuration.spin]
         own += ["--closed"] if configuration.closed_loop else ["--arrivals", configuration.arrivals]
         own += ["--pin", ",".join(map(str, cores))] if cores else []
         argv = [program, *size, "-d", duration_argument(configuration.duration_s), *rate, "-L", *own, *target]
@@ -60,6 +63,13 @@ def generator_commands(program: str, configuration: Configuration, url: str, scr
     latency = ["-U"] if configuration.generator == "wrk2" else ["--latency"]
     return [GeneratorCommand([program, *size, "-d", _whole_seconds(length_s), *rate, *latency, *target], environment, 0.0, length_s)
             for length_s in (configuration.warm_up_s, configuration.measured_s)]
+
+
+def slowest_count(configuration: Configuration) -> int:
+    """How many of a run's answers loadgen keeps one by one."""
+    if configuration.closed_loop:
+        return _SLOWEST_CLOSED_LOOP
+    return min(_SLOWEST_MAX, max(_SLOWEST_MIN, round(_SLOWEST_SHARE * configuration.offered_rate_rps * configuration.measured_s)))
 
 
 def expected_statuses(configuration: Configuration) -> str:

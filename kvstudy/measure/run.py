@@ -146,7 +146,8 @@ class Run:
         configuration, bench = self._configuration, self._bench
         commands = generator_commands(bench.artifacts.generators[configuration.generator], configuration, service.url,
                                       workloads_root(bench.root) / f"{configuration.workload}.lua", self._planned.seed,
-                                      json=folder.path("generator.json"), hlog=folder.path("latency.hlog"), cores=self._pinning.generator)
+                                      json=folder.path("generator.json"), hlog=folder.path("latency.hlog"),
+                                      slowest=folder.path("slowest.csv"), cores=self._pinning.generator)
         folder.write_text("generator.cmd", "\n".join(command_text(command.argv, command.environment) for command in commands))
         results, before = (folder.path("generator.json"), folder.path("generator.txt")), 0
         for command in commands[:-1]:

@@ -128,7 +128,7 @@ def _tail(tables: Tables) -> Finding | None:
     told = f"is linked to {words.several(parts)}" if parts else "is linked to no kind of event beyond chance"
     sentence = (
         f"**The slowest percent** of unique PUT at {words.rate(put.runs['offered_rate_rps'].iloc[0])} (over {words.latency(limit_us)}) {told}; "
-        f"{words.share(untouched)} lie in seconds without any telling event."
+        f"{words.share(untouched)} waited while no telling event was felt."
     )
     return Finding(sentence, "07-tail", len(put.runs))
 

@@ -33,7 +33,7 @@ from kvstudy.errors import NotSealed, RunFolderError
 SCHEMA_VERSION = 2
 PACKED_SUFFIX = ".gz"
 # What grows with the length of a run and shrinks by half or more. run.json, generator.txt and the logs that a person opens first stay.
-_PACKED_NAMES = frozenset({"latency.hlog", "gc.log", "events.json", "store.csv", "process.csv", "generator.json", "profile.jfr"})
+_PACKED_NAMES = frozenset({"latency.hlog", "slowest.csv", "gc.log", "events.json", "store.csv", "process.csv", "generator.json", "profile.jfr"})
 _PACKED_ENDINGS = (".collapsed", ".flamegraph.html", ".heatmap.html")
 SEAL = "SHA256SUMS"
 PARTIAL_SUFFIX = ".partial"

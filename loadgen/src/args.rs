@@ -49,6 +49,8 @@ pub struct Args {
     pub warm_up: Option<Duration>,
     pub json: Option<PathBuf>,
     pub hlog: Option<PathBuf>,
+    pub slowest: Option<PathBuf>,
+    pub slowest_count: u64,
     pub seed: u64,
     pub expect: Vec<u16>,
     pub max_lateness: Option<Duration>,
@@ -83,6 +85,8 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
         warm_up: None,
         json: None,
         hlog: None,
+        slowest: None,
+        slowest_count: 1000,
         seed: 1,
         expect: Vec::new(),
         max_lateness: None,
@@ -111,6 +115,8 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
             Long("warmup") => args.warm_up = Some(duration(&mut parser, "--warmup")?),
             Long("json") => args.json = Some(PathBuf::from(parser.value().map_err(usage)?)),
             Long("hlog") => args.hlog = Some(PathBuf::from(parser.value().map_err(usage)?)),
+            Long("slowest") => args.slowest = Some(PathBuf::from(parser.value().map_err(usage)?)),
+            Long("slowest-count") => args.slowest_count = count(&mut parser, "--slowest-count")?,
             Long("closed") => args.closed = true,
             Long("seed") => args.seed = seed(&text(&mut parser)?)?,
             Long("expect") => args.expect.extend(statuses(&text(&mut parser)?)?),
@@ -159,6 +165,9 @@ fn check(args: &Args) -> Result<(), Error> {
             "at most 1000000 connections and 1024 threads: connections={}, threads={}",
             args.connections, args.threads
         ));
+    }
+    if !(1..=1_000_000).contains(&args.slowest_count) {
+        return rule(format!("from 1 to 1000000 of the slowest answers can be kept: --slowest-count {}", args.slowest_count));
     }
     if args.duration.is_zero() || args.timeout.is_zero() {
         return rule(format!("duration and timeout must be over 0: duration={:?}, timeout={:?}", args.duration, args.timeout));
@@ -300,6 +309,8 @@ mod tests {
             (&["-R1", "--spin", "hard", "http://h/"], "--spin"),
             (&["-R0", "http://h/"], "rate must be over 0"),
             (&["-R1", "--closed", "http://h/"], "--closed"),
+            (&["-R1", "--slowest-count", "0", "http://h/"], "--slowest-count 0"),
+            (&["-R1", "--slowest-count", "2M", "http://h/"], "--slowest-count 2000000"),
             (&["-R1", "--warmup", "10s", "http://h/"], "warm-up must be shorter"),
             (&["-R1", "-c0", "-t0", "http://h/"], "at least 1"),
             (&["-R1"], "no URL"),

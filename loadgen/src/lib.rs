@@ -1,7 +1,7 @@
 //! loadgen: a constant-throughput HTTP load generator with wrk2's command line, Lua API and text.
 //!
 //! ```text
-//! args (typed) → plan (to be done) → run: workers (schedule, connections, recorder) → result → report: text, JSON, hlog
+//! args (typed) → plan (to be done) → run: workers (schedule, connections, recorder) → result → report: text, JSON, hlog, slowest
 //! ```
 
 mod agenda;
@@ -20,6 +20,7 @@ pub mod result;
 pub mod run;
 pub mod schedule;
 mod script;
+pub mod slowest;
 pub mod socket;
 pub mod statistics;
 pub mod tally;

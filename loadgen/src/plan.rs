@@ -55,6 +55,9 @@ pub struct Plan {
     pub pin: Vec<usize>,
     pub json: Option<PathBuf>,
     pub hlog: Option<PathBuf>,
+    pub slowest: Option<PathBuf>,
+    /// Zero if nobody asked for them.
+    pub slowest_count: usize,
     pub typed: Vec<String>,
 }
 
@@ -90,6 +93,8 @@ impl Plan {
             pin: args.pin,
             json: args.json,
             hlog: args.hlog,
+            slowest_count: args.slowest.as_ref().map_or(0, |_| args.slowest_count as usize),
+            slowest: args.slowest,
             typed: args.typed,
         })
     }

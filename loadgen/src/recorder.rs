@@ -5,6 +5,8 @@
 
 use hdrhistogram::Histogram;
 
+use crate::slowest::{SlowAnswer, Slowest};
+
 pub const HIGHEST_US: u64 = 24 * 3600 * 1_000_000;
 pub const SIGNIFICANT_DIGITS: u8 = 3;
 
@@ -54,25 +56,30 @@ pub struct Interval {
 #[derive(Debug)]
 pub struct Recorder {
     histograms: Latencies<Histogram<u32>>,
+    slowest: Slowest,
     phase: Phase,
     index: u64,
     start_ns: u64,
 }
 
 impl Recorder {
-    pub fn new(phase: Phase, start_ns: u64) -> Self {
+    /// `slowest`: how many of the slowest measured answers are kept one by one.
+    pub fn new(phase: Phase, start_ns: u64, slowest: usize) -> Self {
         let mut histograms = Latencies { response: histogram(), service: histogram(), lateness: histogram() };
         // Written to once before the run, so that no first use of a page delays a request.
         for histogram in [&mut histograms.response, &mut histograms.service, &mut histograms.lateness] {
             histogram.reset();
         }
-        Self { histograms, phase, index: 0, start_ns }
+        Self { histograms, slowest: Slowest::with_room(slowest), phase, index: 0, start_ns }
     }
 
     #[inline]
-    pub fn answered(&mut self, due_ns: u64, sent_ns: u64, now_ns: u64) {
+    pub fn answered(&mut self, due_ns: u64, sent_ns: u64, now_ns: u64, connection: usize) {
         self.histograms.response.saturating_record(microseconds(now_ns.saturating_sub(due_ns)));
         self.histograms.service.saturating_record(microseconds(now_ns.saturating_sub(sent_ns)));
+        if self.phase == Phase::Measured {
+            self.slowest.offer(SlowAnswer { due_ns, sent_ns, answered_ns: now_ns, connection });
+        }
     }
 
     #[inline]
@@ -105,10 +112,14 @@ impl Recorder {
         self.phase = Phase::Measured;
         self.index = 0;
     }
+
+    pub fn into_slowest(self) -> Slowest {
+        self.slowest
+    }
 }
 
 #[inline]
-fn microseconds(ns: u64) -> u64 {
+pub fn microseconds(ns: u64) -> u64 {
     (ns + 500) / 1000
 }
 
@@ -122,9 +133,9 @@ mod tests {
 
     #[test]
     fn response_time_counts_from_the_due_time_and_service_time_from_the_send() {
-        let mut recorder = Recorder::new(Phase::Measured, 0);
+        let mut recorder = Recorder::new(Phase::Measured, 0, 8);
         recorder.sent(1_000_000, 3_000_000, 1);
-        recorder.answered(1_000_000, 3_000_000, 10_000_000);
+        recorder.answered(1_000_000, 3_000_000, 10_000_000, 0);
         let interval = recorder.close_interval(1_000_000_000);
         assert_eq!(interval.counts.response, [(9007, 1)]); // 9000 to 9007 count as equal
         assert_eq!(interval.counts.service, [(7003, 1)]);
@@ -133,11 +144,11 @@ mod tests {
 
     #[test]
     fn an_interval_holds_only_what_came_in_it() {
-        let mut recorder = Recorder::new(Phase::WarmUp, 0);
-        recorder.answered(0, 0, 5_000);
+        let mut recorder = Recorder::new(Phase::WarmUp, 0, 8);
+        recorder.answered(0, 0, 5_000, 0);
         let first = recorder.close_interval(INTERVAL_NS);
         recorder.start_measuring();
-        recorder.answered(0, 0, 7_000);
+        recorder.answered(0, 0, 7_000, 0);
         let second = recorder.close_interval(2 * INTERVAL_NS);
         assert_eq!((first.phase, first.index, first.counts.response), (Phase::WarmUp, 0, vec![(5, 1)]));
         assert_eq!((second.phase, second.index, second.counts.response), (Phase::Measured, 0, vec![(7, 1)]));
@@ -145,9 +156,19 @@ mod tests {
     }
 
     #[test]
+    fn the_slowest_are_those_of_the_measured_answers() {
+        let mut recorder = Recorder::new(Phase::WarmUp, 0, 8);
+        recorder.answered(0, 0, 9_000_000, 3);
+        recorder.start_measuring();
+        recorder.answered(1, 2, 5, 4);
+        let kept: Vec<SlowAnswer> = recorder.into_slowest().into_answers().collect();
+        assert_eq!(kept, [SlowAnswer { due_ns: 1, sent_ns: 2, answered_ns: 5, connection: 4 }]);
+    }
+
+    #[test]
     fn values_over_a_day_are_kept_as_a_day() {
-        let mut recorder = Recorder::new(Phase::Measured, 0);
-        recorder.answered(0, 0, u64::MAX / 2);
+        let mut recorder = Recorder::new(Phase::Measured, 0, 8);
+        recorder.answered(0, 0, u64::MAX / 2, 0);
         recorder.sent(0, u64::MAX / 2, 1);
         let interval = recorder.close_interval(1);
         assert_eq!(interval.counts.response[0].1, 1);

@@ -1,6 +1,7 @@
-//! The three reports of a run: wrk2's text, JSON, and the interval log.
+//! The reports of a run: wrk2's text, JSON, the interval log, and the slowest answers.
 
 pub mod hlog;
 pub mod json;
+pub mod slowest;
 pub mod text;
 pub mod whole_file;

@@ -6,6 +6,7 @@ use hdrhistogram::Histogram;
 use jiff::Timestamp;
 
 use crate::recorder::{Counts, Interval, Latencies, Phase, histogram};
+use crate::slowest::SlowAnswer;
 use crate::tally::Tally;
 use crate::verdict::Verdict;
 use crate::worker::Habits;
@@ -46,6 +47,8 @@ pub struct RunResult {
     /// Sampled requests per second of single threads.
     pub rates_rps: Histogram<u64>,
     pub own_lateness: Histogram<u64>,
+    /// In the order in which they were due.
+    pub slowest: Vec<SlowAnswer>,
     pub threads: Vec<ThreadUse>,
     pub unexpected: u64,
     /// How long requests were sent.

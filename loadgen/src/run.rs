@@ -17,6 +17,7 @@ use crate::recorder::histogram;
 use crate::report::{text, whole_file};
 use crate::result::{Intervals, RunResult, ThreadUse, add_counts, rate_histogram};
 use crate::script::{self, MainState, ThreadLink};
+use crate::slowest;
 use crate::statistics;
 use crate::tally::Tally;
 use crate::verdict::{Facts, judge};
@@ -29,7 +30,7 @@ use interruption::Interruption;
 pub fn run(plan: &Plan) -> Result<i32, Error> {
     machine::raise_file_limit(plan.connections)?;
     machine::check_cpus(&plan.pin)?;
-    plan.json.iter().chain(&plan.hlog).try_for_each(|path| whole_file::check(path))?;
+    [&plan.json, &plan.hlog, &plan.slowest].into_iter().flatten().try_for_each(|path| whole_file::check(path))?;
     let interruption = Interruption::watch()?;
     let mut main_state = plan.script.is_some().then(|| MainState::new(plan)).transpose()?;
     let address = plan.target.reachable_address(Duration::from_nanos(plan.timeout_ns))?;
@@ -67,7 +68,7 @@ fn merge(plan: &Plan, gathered: Gathered) -> ((RunResult, Intervals), Option<Err
     let mut tally = Tally::default();
     let mut rates = BTreeMap::<u64, u64>::new();
     let mut own_lateness = histogram();
-    let (mut threads, mut failure) = (Vec::new(), None);
+    let (mut threads, mut slowest, mut failure) = (Vec::new(), Vec::new(), None);
     let mut duration_ns = 0;
     for outcome in gathered.outcomes {
         tally.add(&outcome.tally);
@@ -75,6 +76,7 @@ fn merge(plan: &Plan, gathered: Gathered) -> ((RunResult, Intervals), Option<Err
         add_counts(&mut own_lateness, &outcome.own_lateness);
         duration_ns = duration_ns.max(outcome.sent_for_ns);
         failure = failure.or(outcome.failure);
+        slowest.push(outcome.slowest);
         threads.push(ThreadUse {
             connections: outcome.connections,
             sent: outcome.tally.sent,
@@ -104,6 +106,7 @@ fn merge(plan: &Plan, gathered: Gathered) -> ((RunResult, Intervals), Option<Err
         latencies,
         rates_rps: rate_histogram(&rates),
         own_lateness,
+        slowest: slowest::merged(slowest, plan.slowest_count),
         threads,
         duration_ns,
         warm_up_ns,

@@ -127,7 +127,7 @@ impl<'a> Worker<'a> {
             fixed: fixed.map(|(batch, bytes)| (bytes, batch)),
             room: vec![0; RECEIVE_BYTES],
             timers: BinaryHeap::new(),
-            recorder: Recorder::new(Phase::WarmUp, 0),
+            recorder: Recorder::new(Phase::WarmUp, 0, 0),
             intervals: Vec::new(),
             tally: Tally::default(),
             statuses: Box::new([0; 1000]),
@@ -152,7 +152,7 @@ impl<'a> Worker<'a> {
         let (cpu_before, waited_before) = (clock::thread_cpu_ns(), clock::thread_waited_for_cpu_ns());
         self.start_ns = start_ns;
         let phase = if self.plan.warm_up_ns > 0 { Phase::WarmUp } else { Phase::Measured };
-        self.recorder = Recorder::new(phase, start_ns);
+        self.recorder = Recorder::new(phase, start_ns, self.plan.slowest_count);
         self.start();
 
         let sending_ended_ns = loop {
@@ -181,6 +181,7 @@ impl<'a> Worker<'a> {
             connections: self.connections.len(),
             tally,
             intervals: self.intervals,
+            slowest: self.recorder.into_slowest(),
             rates_rps: self.rates_rps,
             own_lateness: self
                 .own_lateness

@@ -75,6 +75,7 @@ fn files_that_cannot_be_written_and_cpus_that_are_not_there_are_told_before_the_
     for (option, value, part) in [
         ("--json", "/nowhere/r.json", "/nowhere/r.json: cannot write: No such file"),
         ("--hlog", "/", "/: cannot write: it is a directory"),
+        ("--slowest", "/", "/: cannot write: it is a directory"),
         ("--pin", "1000", "no such CPU for this process: --pin 1000"),
     ] {
         let output = loadgen(&["-R10", "-d1s", option, value, &url]);
@@ -99,7 +100,19 @@ fn help_lists_wrk2s_options_and_ours() {
     let output = loadgen(&["--help"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success());
-    for option in ["--rate", "--warmup", "--json", "--hlog", "--closed", "--expect", "--max-lateness", "--spin", "--pin"] {
+    for option in [
+        "--rate",
+        "--warmup",
+        "--json",
+        "--hlog",
+        "--slowest",
+        "--slowest-count",
+        "--closed",
+        "--expect",
+        "--max-lateness",
+        "--spin",
+        "--pin",
+    ] {
         assert!(text.contains(option), "{option} is missing");
     }
 }

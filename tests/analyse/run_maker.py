@@ -49,6 +49,7 @@ class RunMaker:
                 "machine.json": "{}",
                 "service.log": log,
                 "latency.hlog": self.hlog(seconds),
+                "slowest.csv": self.slowest_csv(seconds),
                 "generator.json": json.dumps(self.changed(self.generator_json(run_facts, seconds), counted or {})),
                 "process.csv": self.process_csv(len(seconds), process or {}),
                 "events.json": json.dumps({"gc": [], "safepoints": [], "store": events or []}),
@@ -83,6 +84,13 @@ class RunMaker:
                 kind_values = np.full(len(values), 3) if shift is None else np.maximum(values - shift, 1)
                 lines.append(f"Tag={kind},{START_EPOCH_S + at:.3f},1.000,{max(kind_values, default=0):.1f},{encoded(kind_values)}")
         return "\n".join(lines) + "\n"
+
+    @staticmethod
+    def slowest_csv(seconds) -> str:
+        """The ten slowest, due within their seconds at equal distances."""
+        answers = [(1_000_000 * at + 1_000_000 * place // len(values), value) for at, values in enumerate(seconds) for place, value in enumerate(values.tolist())]
+        slowest = sorted(sorted(answers, key=lambda answer: -answer[1])[:10])
+        return "due_us,response_us,service_us,connection\n" + "".join(f"{due},{us},{max(us - 10, 1)},{place % 16}\n" for place, (due, us) in enumerate(slowest))
 
     @staticmethod
     def generator_json(run_facts, seconds) -> dict:

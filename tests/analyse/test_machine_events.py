@@ -4,8 +4,11 @@ from run_maker import encoded
 
 from kvstudy.analyse.machine_events import of_process, stops
 from kvstudy.analyse.observation import observe
-from kvstudy.record import hdr
+from kvstudy.record import hdr, slowest
 from kvstudy.record.jfr import Event
+
+
+NOT_KEPT = slowest.read("due_us,response_us,service_us,connection\n", "slowest.csv")
 
 
 def process(**columns):
@@ -36,9 +39,16 @@ def served(slow, slow_us=800_000, usual_us=100):
 
 
 def test_a_moment_in_which_every_connection_waited_is_a_stop():
-    (event,) = stops(served(8), 8, [], 1000.0)
+    (event,) = stops(served(8), 8, [], 1000.0, NOT_KEPT)
     assert event.kind == "service_stopped" and event.duration_ms == pytest.approx(800, rel=1e-3)
     assert event.start_epoch_s == pytest.approx(1003.5 - 0.8, abs=1e-3)
+
+
+def test_a_stop_ended_when_its_answers_came():
+    answers = {"due_us": np.array([2_300_000, 2_305_000, 3_700_000]), "response_us": np.array([800_000, 797_000, 150]),
+               "service_us": np.array([800_000, 797_000, 150]), "connection": np.arange(3)}
+    (event,) = stops(served(8), 8, [], 1000.0, answers)
+    assert event.start_epoch_s == pytest.approx(1002.3, abs=2e-3)
 
 
 @pytest.mark.parametrize(
@@ -55,11 +65,11 @@ def test_a_moment_in_which_every_connection_waited_is_a_stop():
     ],
 )
 def test_what_is_not_a_stop_is_not_called_one(why, seconds, connections, events):
-    assert stops(seconds, connections, events, 1000.0) == [], why
+    assert stops(seconds, connections, events, 1000.0, NOT_KEPT) == [], why
 
 
 def test_a_short_pause_does_not_explain_a_long_stop():
-    assert len(stops(served(8), 8, [Event("gc_pause", 1003.2, 5.0, {})], 1000.0)) == 1
+    assert len(stops(served(8), 8, [Event("gc_pause", 1003.2, 5.0, {})], 1000.0, NOT_KEPT)) == 1
 
 
 def test_a_column_that_was_not_recorded_or_is_empty_gives_no_event():

@@ -23,8 +23,9 @@ def slow_second(slow: int) -> str:
     return _SLOW[slow]
 
 
-def tables(events, slow) -> Tables:
-    """``events``: (run, kind, start_s, duration_ms); ``slow``: run → {second: slow answers}."""
+def tables(events, slow, answers=()) -> Tables:
+    """``events``: (run, kind, start_s, duration_ms); ``slow``: run → {second: slow answers}; ``answers``: (run, due_s, response_us) of those
+    that the generator kept."""
     intervals = [{"run_id": f"r{run}", "second": second, "latency_kind": "response", "count": 1000, "p50_us": 150.0, "p99_us": np.nan,
                   "max_us": 20_000.0 if slow[run].get(second) else 400.0,
                   "histogram": slow_second(slow[run][second]) if slow[run].get(second) else QUIET}
@@ -34,6 +35,9 @@ def tables(events, slow) -> Tables:
     frames["intervals"] = schema.conform("intervals", pd.DataFrame(intervals))
     if rows:
         frames["events"] = schema.conform("events", pd.DataFrame(rows))
+    if len(answers):
+        kept = pd.DataFrame(answers, columns=["run_id", "due_s", "response_us"])
+        frames["slowest"] = schema.conform("slowest", kept.assign(run_id="r" + kept["run_id"].astype(str), service_us=kept["response_us"], connection=0))
     return Tables(**frames)
 
 
@@ -151,3 +155,87 @@ def test_a_kind_that_is_there_all_the_time_does_not_count_as_an_explanation():
     always = [(run, "cpu_foreign", float(second), 900.0) for run in range(2) for second in range(SECONDS)]
     found = tail.causes(tables(always, {0: {3: 10}, 1: {9: 10}}), 5000).set_index("cause")
     assert found["share"][tail.NO_EVENT] == 1.0 and found["word"]["cpu_foreign"] == tail.CANNOT_TELL
+
+
+def every_second(kinds=("wal_sync", "gc_pause")) -> tuple[list, dict, list]:
+    """Events of 60 ms, one of each kind in every second; slow answers wait in those of the first kind alone. Events, slow, answers."""
+    generator = np.random.default_rng(4)
+    events, answers = [], []
+    for run in range(RUNS):
+        for second in range(SECONDS):
+            at = second + generator.permutation(np.arange(0.05, 0.95, 0.3))[: len(kinds)]
+            events += [(run, kind, start, 60.0) for kind, start in zip(kinds, at, strict=True)]
+            answers += [(run, at[0] + late / 1e3, 61_000 - 1000 * late) for late in range(0, 50, 10)]
+            answers.append((run, second + generator.uniform(0, 0.95), 400))
+    return events, {run: dict.fromkeys(range(SECONDS), 5) for run in range(RUNS)}, answers
+
+
+def test_slow_answers_known_one_by_one_tell_events_of_the_same_second_apart():
+    events, slow, answers = every_second()
+    by_second = tail.causes(tables(events, slow), 5000).set_index("cause")
+    assert (by_second["word"].drop(tail.NO_EVENT) == tail.CANNOT_TELL).all() and (by_second["share"].drop(tail.NO_EVENT) == 1).all()
+    found = tail.causes(tables(events, slow, answers), 5000).set_index("cause")
+    assert found["word"].to_dict() == {"wal_sync": tail.LINKED, "gc_pause": tail.CANNOT_TELL, tail.NO_EVENT: ""}
+    assert (found["share"]["wal_sync"], found["share"]["gc_pause"]) == (1.0, 0.0)
+    assert found["chance"]["wal_sync"] == pytest.approx(0.12 + 0.04, abs=0.02)  # felt 120 ms of each second, waited about 40 ms
+    assert found["time_share"]["wal_sync"] == pytest.approx(0.13, abs=0.01)
+
+
+def test_an_answer_that_came_while_the_queue_was_worked_off_is_touched_by_the_event_before_it():
+    answers = [(0, 3.10, 20_000), (0, 3.17, 20_000), (0, 9.0, 400)]
+    found = tail.causes(tables([(0, "gc_pause", 3.0, 60.0)], {0: {3: 2}}, answers), 5000).set_index("cause")
+    assert found["slow_requests"].to_dict() == {"gc_pause": 1, tail.NO_EVENT: 1}
+
+
+def test_of_linked_kinds_the_one_that_holds_most_alone_comes_first():
+    events, slow, answers = every_second()
+    stolen = [(run, "cpu_steal", float(second), 300.0) for run in range(RUNS) for second in range(0, SECONDS, 3)]
+    more = [(run, second + 0.5, 61_000) for run in range(RUNS) for second in range(0, SECONDS, 3) for _ in range(20)]
+    found = tail.causes(tables(events + stolen, slow, answers + more), 5000)
+    assert found[found["word"] == tail.LINKED]["cause"].tolist() == sorted(found[found["word"] == tail.LINKED]["cause"], key=lambda kind: -found.set_index("cause")["share_alone"][kind])
+    assert set(found[found["word"] == tail.LINKED]["cause"]) == {"wal_sync", "cpu_steal"}
+
+
+def test_what_is_counted_by_the_second_touches_all_of_it():
+    answers = [(0, 3.9, 20_000), (0, 4.1, 20_000), (0, 9.0, 400)]
+    found = tail.causes(tables([(0, "cpu_steal", 3.0, 100.0)], {0: {3: 2}}, answers), 5000).set_index("cause")
+    assert found["slow_requests"].to_dict() == {"cpu_steal": 1, tail.NO_EVENT: 1}
+
+
+def test_a_run_that_kept_fewer_answers_than_were_slow_is_looked_at_by_the_second():
+    answers = [(0, 3.5, 21_000)] * 4
+    run, = tail.slow_by_run(tables([], {0: {3: 10}}, answers), 5000)
+    assert not run.one_by_one and (run.total, run.spells()) == (10, [(3.0, 4.0, 10)])
+
+
+def test_answers_that_waited_together_are_one_spell():
+    answers = [(0, 3.001, 20_000), (0, 3.011, 20_000), (0, 3.201, 20_000), (0, 39.991, 30_000), (0, -0.1, 125_000), (0, 9.0, 400)]
+    run, = tail.slow_by_run(tables([], {0: {3: 3}}, answers), 5000)
+    assert run.one_by_one
+    assert [(round(begin, 2), round(end, 2), number) for begin, end, number in run.spells()] == [(0.0, 0.03, 1), (3.0, 3.04, 2), (3.2, 3.23, 1), (39.99, 40.0, 1)]
+
+
+def test_unrelated_events_are_linked_in_at_most_one_of_twenty_studies_at_ten_milliseconds_too():
+    generator = np.random.default_rng(32)
+
+    def comes(times, length):
+        bins = np.zeros(3000)
+        for start in generator.integers(0, 3000, times):
+            bins[start : start + length] += generator.integers(1, 50)
+        return bins
+
+    wrong = sum(tail.p_value([comes(6, 20) for _ in range(4)], [comes(8, 12) for _ in range(4)], 500, generator) <= tail.SIGNIFICANCE for _ in range(600))
+    assert wrong / 600 <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 600)
+
+
+def test_chance_is_the_share_that_shifted_events_touch():
+    """Against the shifts themselves, one after the other."""
+    generator = np.random.default_rng(6)
+    events = [(0, "flush", start, 70.0) for start in generator.uniform(0, SECONDS - 1, 25)]
+    answers = [(0, due, length) for due, length in zip(generator.uniform(0, SECONDS, 50), generator.integers(6_000, 900_000, 50), strict=True)] + [(0, 1.0, 400)]
+    run, = tail.slow_by_run(tables(events, {0: {3: 50}}, answers), 5000)
+    shifted = []
+    for shift in range(run.bins):
+        felt = np.roll(run.felt({"flush"}), shift)
+        shifted.append(sum(felt[first : last + 1].any() for first, last in zip(run.first, run.last, strict=True)))
+    assert run.touched_by_chance("flush") == pytest.approx(np.mean(shifted))

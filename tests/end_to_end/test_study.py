@@ -85,7 +85,7 @@ def test_a_run_holds_what_the_design_promises(runs):
     for run in runs:
         names = {path.name for path in run.iterdir()}
         assert names >= {"run.json", "machine.json", "service.cmd", "service.log", "gc.log.gz", "generator.cmd", "generator.txt",
-                         "generator.json.gz", "latency.hlog.gz", "process.csv.gz", "store.csv.gz", "events.json.gz", "SHA256SUMS"}
+                         "generator.json.gz", "latency.hlog.gz", "slowest.csv.gz", "process.csv.gz", "store.csv.gz", "events.json.gz", "SHA256SUMS"}
         profiled = facts_of(run)["profile"]
         assert ({"profile.jfr.gz", "cpu.collapsed.gz", "alloc.collapsed.gz"} <= names) == bool(profiled)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kvstudy.errors import RunFailed, ToolMissing
-from kvstudy.measure.generator import check_exit, expected_statuses, generator_commands, generator_path
+from kvstudy.measure.generator import check_exit, expected_statuses, generator_commands, generator_path, slowest_count
 from kvstudy.measure.pinning import pinning
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.run_plan import configurations_of
@@ -19,16 +19,21 @@ def configuration(**change):
 
 def commands(**change):
     return generator_commands("/bin/generator", configuration(**change), "http://127.0.0.1:80", Path("/w/put.lua"), 7, json=Path("/r/j"),
-                              hlog=Path("/r/h"), cores=change.pop("cores", None))
+                              hlog=Path("/r/h"), slowest=Path("/r/s"), cores=change.pop("cores", None))
 
 
 def test_loadgen_gets_rate_warm_up_seed_and_files_and_measures_after_its_warm_up():
     command, = commands()
     line = " ".join(command.argv)
-    for words in ("-c 4 -t 2 -d 9s -R 2000", "--warmup 2500ms", "--json /r/j", "--hlog /r/h", "--seed 7", "--expect 201", "--timeout 2s",
+    for words in ("-c 4 -t 2 -d 9s -R 2000", "--warmup 2500ms", "--json /r/j", "--hlog /r/h", "--slowest /r/s --slowest-count 500", "--seed 7", "--expect 201", "--timeout 2s",
                   "http://127.0.0.1:80 -- key_bytes=16 value_bytes=100 distribution=uniform key_count=100000 threads=2 seed=7"):
         assert words in line
     assert (command.measures_from_s, command.length_s) == (2.5, 9.0)
+
+
+@pytest.mark.parametrize(("rate", "kept"), [(100, 500), (10_000, 1_300), (500_000, 10_000), ("closed", 5_000)])
+def test_twice_the_slowest_percent_of_the_measured_answers_is_kept_one_by_one(rate, kept):
+    assert slowest_count(configuration(rate=rate)) == kept
 
 
 def test_closed_loop_of_loadgen_has_no_rate_and_no_schedule():

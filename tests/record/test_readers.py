@@ -6,7 +6,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from kvstudy.errors import FormatError
-from kvstudy.record import hdr, interval_log, jfr, stacks
+from kvstudy.record import hdr, interval_log, jfr, slowest, stacks
 
 
 def histogram(*values_us: int) -> str:
@@ -45,6 +45,27 @@ def test_a_cut_interval_log_names_the_line():
     text = "\n".join([*HEAD, f"Tag=response,0.000,1.000,7.0,{histogram(5, 7)}"])
     with pytest.raises(FormatError, match=r"latency.hlog:4: .*cut"):
         interval_log.read(text[:-20], "latency.hlog")
+
+
+def test_the_slowest_answers_are_read_by_column():
+    found = slowest.read("due_us,response_us,service_us,connection\n-20,300,290,3\n700000,5,4,0\n", "slowest.csv")
+    assert {name: column.tolist() for name, column in found.items()} == {
+        "due_us": [-20, 700_000], "response_us": [300, 5], "service_us": [290, 4], "connection": [3, 0]}
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("", "slowest.csv:1: .*head line"),
+        ("due,response\n", "slowest.csv:1: .*head line"),
+        ("due_us,response_us,service_us,connection\n1,2,3,4\n5,6,7\n", "slowest.csv:3: .*not 4 whole numbers: '5,6,7'"),
+        ("due_us,response_us,service_us,connection\n1,2,3,4\n5,6,7,1", "slowest.csv:3: .*cut"),
+        ("due_us,response_us,service_us,connection\n1,2,x,4\n", "slowest.csv:2: .*not 4 whole numbers"),
+    ],
+)
+def test_a_cut_or_damaged_list_of_slow_answers_names_the_line(text, error):
+    with pytest.raises(FormatError, match=error):
+        slowest.read(text, "slowest.csv")
 
 
 def test_events_are_read_in_the_order_of_time():

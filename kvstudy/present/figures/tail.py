@@ -35,7 +35,7 @@ def causes(found: pd.DataFrame, limit_us: float) -> go.Figure:
             marker={"symbol": "line-ns", "size": 22, "line": {"width": 3, "color": theme.TEXT}}, hoverinfo="skip",
         )
     )  # fmt: skip
-    figure.update_xaxes(tickformat=".0%", range=[0, 1.02], title_text="share of the slow answers in seconds that the event overlaps")
+    figure.update_xaxes(tickformat=".0%", range=[0, 1.02], title_text="share of the slow answers that waited while the event was felt")
     figure.update_yaxes(categoryorder="array", categoryarray=names)
     figure.update_layout(height=210 + ROW_PX * len(rows), barmode="overlay", legend_y=-75 / (ROW_PX * len(rows) + 40))
     linked = found[found["word"] == tail.LINKED]
@@ -49,16 +49,16 @@ def causes(found: pd.DataFrame, limit_us: float) -> go.Figure:
 
 
 def slow_time_line(tables, limit_us: float, runs_max: int = 24) -> go.Figure:
-    """A row per run: a mark for each second with slow answers, as large as their number; below it the run's events. Zoom in."""
-    slow = tail.slow_seconds(tables, limit_us)
-    slow = slow[slow["slow"] > 0]
-    if slow.empty:
+    """A row per run: a mark for each spell of slow answers, as large as their number and as long as they waited; below it the run's events.
+    Zoom in."""
+    runs = sorted((run for run in tail.slow_by_run(tables, limit_us) if run.total), key=lambda run: -run.total)
+    if not runs:
         return nothing("no slow answer to explain", "Lower the percentile in the parameters.")
-    order = slow.groupby("run_id")["slow"].sum().sort_values(ascending=False).head(runs_max).index.tolist()
-    runs = marked_runs(tables).set_index("run_id")
-    rank = {run_id: len(order) - 1 - place for place, run_id in enumerate(order)}
+    shown = runs[:runs_max]
+    what = marked_runs(tables).set_index("run_id")
+    rank = {run.run_id: len(shown) - 1 - place for place, run in enumerate(shown)}
     figure = go.Figure()
-    events = tables.events[tables.events["run_id"].isin(order) & (tables.events["duration_ms"] >= tail.SHORTEST_SHARE * limit_us / 1e3)]
+    events = tables.events[tables.events["run_id"].isin(rank) & (tables.events["duration_ms"] >= tail.SHORTEST_SHARE * limit_us / 1e3)]
     events = events[events["start_s"] >= -1]
     for kind, hue in theme.colours("kind", events["kind"]).items() if len(events) else ():
         mine = events[events["kind"] == kind]
@@ -69,26 +69,34 @@ def slow_time_line(tables, limit_us: float, runs_max: int = 24) -> go.Figure:
             ys += [rank[event.run_id] - 0.22] * 2 + [None]
             texts += [f"{words.factor(kind)} {words.latency(event.duration_ms * 1e3)} at {event.start_s:.2f} s"] * 2 + [""]
         figure.add_trace(go.Scatter(x=xs, y=ys, mode="lines", line={"color": hue, "width": 7}, name=words.factor(kind), text=texts, hovertemplate="%{text}<extra></extra>"))
-    mine = slow[slow["run_id"].isin(order)]
+    spells = [(rank[run.run_id] + 0.16, what.loc[run.run_id, "hover"], run.one_by_one, *spell) for run in shown for spell in run.spells()]
     figure.add_trace(
         go.Scatter(
-            x=mine["second"] + 0.5, y=[rank[run_id] + 0.16 for run_id in mine["run_id"]], mode="markers", name="slow answers",
-            marker={"color": theme.TEXT, "size": np.clip(4 + 5 * np.log10(mine["slow"]), 4, 20), "symbol": "circle"},
+            x=[edge for *_, begin, end, _ in spells for edge in (begin, end, None)], y=[edge for height, *_ in spells for edge in (height, height, None)],
+            mode="lines", line={"color": theme.TEXT, "width": 3}, hoverinfo="skip", showlegend=False,
+        )
+    )  # fmt: skip
+    figure.add_trace(
+        go.Scatter(
+            x=[(begin + end) / 2 for *_, begin, end, _ in spells], y=[height for height, *_ in spells], mode="markers", name="slow answers",
+            marker={"color": theme.TEXT, "size": np.clip(4 + 5 * np.log10([number for *_, number in spells]), 4, 20), "symbol": "circle"},
             text=[
-                f"second {second}: {words.count(number)} of {words.count(count)} answers slow<br>{runs.loc[run_id, 'hover']}"
-                for run_id, second, count, number in mine[["run_id", "second", "count", "slow"]].itertuples(index=False)
+                (f"{words.count(number)} slow answers waited from {begin:.2f} to {end:.2f} s" if exactly else f"second {begin:.0f}: {words.count(number)} slow answers") + f"<br>{hover}"
+                for _, hover, exactly, begin, end, number in spells
             ],
             hovertemplate="%{text}<extra></extra>",
         )
     )  # fmt: skip
-    labels = [f"{runs.loc[run_id, 'what']}, {words.value('offered_rate_rps', runs.loc[run_id, 'offered_rate_rps'])}" for run_id in order]
-    figure.update_yaxes(tickvals=[rank[run_id] for run_id in order], ticktext=labels, title_text="", range=[-0.7, len(order) - 0.3], tickfont={"size": 10})
+    labels = [f"{what.loc[run_id, 'what']}, {words.value('offered_rate_rps', what.loc[run_id, 'offered_rate_rps'])}" for run_id in rank]
+    figure.update_yaxes(tickvals=list(rank.values()), ticktext=labels, title_text="", range=[-0.7, len(shown) - 0.3], tickfont={"size": 10})
     figure.update_xaxes(title_text="second of the measured window")
-    figure.update_layout(height=220 + 30 * len(order), legend_y=-75 / (30 * len(order) + 40))
-    worst = mine.loc[mine["slow"].idxmax()]
-    concentrated = slow["slow"].sort_values(ascending=False).cumsum().searchsorted(0.5 * slow["slow"].sum()) + 1
-    finding = f"Half of the slow answers lie in {concentrated} of {len(tail.slow_seconds(tables, limit_us))} seconds; the worst second has {words.count(worst['slow'])} of them"
-    return titled(figure, finding, f"Dots: seconds with answers over {words.latency(limit_us)}; bars below: events long enough to matter. The {len(order)} runs with most slow answers.")
+    figure.update_layout(height=220 + 30 * len(shown), legend_y=-75 / (30 * len(shown) + 40))
+    per_second = tail.slow_seconds(tables, limit_us)["slow"].sort_values(ascending=False)
+    concentrated = per_second.cumsum().searchsorted(0.5 * per_second.sum()) + 1
+    finding = f"Half of the slow answers lie in {concentrated} of {len(per_second)} seconds; the worst second has {words.count(per_second.iloc[0])} of them"
+    exact = sum(run.one_by_one for run in shown)
+    how = "known one by one" if exact == len(shown) else f"known one by one in {exact} of the runs, by their second in the others"
+    return titled(figure, finding, f"Dots: answers over {words.latency(limit_us)}, {how}, as long as the line they waited; bars below: events long enough to matter. The {len(shown)} runs with most slow answers.")
 
 
 def _told(row) -> str:
@@ -96,7 +104,7 @@ def _told(row) -> str:
     if row.cause != tail.NO_EVENT:
         lines += [
             f"by chance {words.share(row.chance)}, {words.times(row.lift)} as many; p {row.p_value:.2g}",
-            f"{words.count(row.events)} events, the longest {words.latency(row.longest_ms * 1e3)}, in {words.share(row.seconds_share)} of the seconds",
+            f"{words.count(row.events)} events, the longest {words.latency(row.longest_ms * 1e3)}, felt in {words.share(row.time_share)} of the time",
             f"without any other linked kind near: {words.share(row.share_alone)}",
         ]
     return "<br>".join(lines)

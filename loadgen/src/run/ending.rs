@@ -7,7 +7,7 @@ use super::interruption::Interruption;
 use crate::error::{Error, exit};
 use crate::plan::{Pacing, Plan};
 use crate::report::text::TableLine;
-use crate::report::{hlog, json, text};
+use crate::report::{hlog, json, slowest, text};
 use crate::result::{Intervals, RunResult};
 use crate::script::{self, MainState, Statistics, Summary};
 use crate::statistics;
@@ -41,6 +41,7 @@ pub(super) fn report(
     let written = [
         plan.json.as_deref().map(|path| json::write(path, plan, result)),
         plan.hlog.as_deref().map(|path| hlog::write(path, result.start_utc, intervals.seconds(result.start_ns))),
+        plan.slowest.as_deref().map(|path| slowest::write(path, result.start_ns + result.warm_up_ns, &result.slowest)),
     ];
     failure = written.into_iter().flatten().fold(failure, |failure, written| failure.or(written.err()));
     notes(result, interruption.signal());

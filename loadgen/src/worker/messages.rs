@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use crate::error::Error;
 use crate::recorder::{Counts, Interval};
 use crate::script::Value;
+use crate::slowest::Slowest;
 use crate::tally::Tally;
 use crate::worker::Habits;
 
@@ -44,6 +45,7 @@ pub struct Outcome {
     pub connections: usize,
     pub tally: Tally,
     pub intervals: Vec<Interval>,
+    pub slowest: Slowest,
     /// Sampled rates in requests per second, and how often each was seen.
     pub rates_rps: BTreeMap<u64, u64>,
     /// Lateness of sends for which nobody waited but this thread: the connection was idle when they became due.

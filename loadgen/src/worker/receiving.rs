@@ -94,7 +94,7 @@ impl Worker<'_> {
         self.tally.completed += 1;
         self.statuses[usize::from(answer.status).min(999)] += 1;
         if last || !self.plan.batch_latency {
-            self.recorder.answered(connection.batch_due_ns, connection.sent_ns, now);
+            self.recorder.answered(connection.batch_due_ns, connection.sent_ns, now, connection.number);
         }
         if self.recorder.phase() == Phase::Measured {
             self.tally.measured += 1;

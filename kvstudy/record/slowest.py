@@ -1,0 +1,32 @@
+"""slowest.csv of loadgen: the slowest measured answers one by one, in the order in which they were due.
+
+    due_us,response_us,service_us,connection
+    700000,300412,300412,0
+
+``due_us`` counts from the start of the measured window and is negative when the request was due before it.
+"""
+
+import numpy as np
+
+from kvstudy.errors import FormatError
+
+COLUMNS = ("due_us", "response_us", "service_us", "connection")
+
+
+def read(text: str, file: str) -> dict[str, np.ndarray]:
+    """Column name → int64 array, one element per answer. ``file``: the text's name, for errors.
+
+    FormatError with the line for anything else, a file that ends within a line included.
+    """
+    lines = text.splitlines()
+    if not lines or lines[0] != ",".join(COLUMNS):
+        raise FormatError(file, 1, f"the head line must be {','.join(COLUMNS)}")
+    if not text.endswith("\n"):
+        raise FormatError(file, len(lines), f"cut within a line: {lines[-1][:80]!r}")
+    rows = np.empty((len(lines) - 1, len(COLUMNS)), dtype=np.int64)
+    for number, line in enumerate(lines[1:], start=2):
+        try:
+            rows[number - 2] = [int(cell) for cell in line.split(",")]
+        except ValueError:
+            raise FormatError(file, number, f"not {len(COLUMNS)} whole numbers: {line[:80]!r}") from None
+    return dict(zip(COLUMNS, rows.T, strict=True))
