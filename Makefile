@@ -13,7 +13,7 @@ SHELL := /bin/bash
 
 # The benchmarks and the longer tests stand at the end.
 .PHONY: help setup build test test-python test-rust test-java smoke reproduce reference lab html figure verify clean lock doctor \
-        bench-engine engine-costs tail-causes violations bench-analysis bench-service bench-loadgen bench-tail kill-service soak-service soak-engine
+        bench-engine engine-costs tail-causes violations bench-analysis bench-service bench-awake bench-loadgen bench-tail kill-service soak-service soak-engine
 
 help: ## this list
 	@printf 'kvstudy: a performance study that anyone can run again\n\n'
@@ -108,14 +108,16 @@ test-python: build
 # ---- benchmarks and longer tests, none of them needed by the study ------------------------------------------------
 
 JDK25 = JAVA_HOME="$$($(BIN)/python -c 'from kvstudy.measure.jdk import find_jdk; print(find_jdk().home)')"
+# What measures speeds keeps the processors awake, as a run of the study does.
+AWAKE = $(BIN)/python -m kvstudy.measure.awake
 ROUNDS ?= 100
 MINUTES ?= 20
 
 bench-engine: build ## the store beside RocksDB in process, alternating rounds (about 5 min)
-	$(JDK25) service/bench/bench_engine.sh
+	$(JDK25) $(AWAKE) service/bench/bench_engine.sh
 
 engine-costs: build ## amplification, heap per entry and recovery of the store, with a heap of 128 MB
-	$(JDK25) service/bench/bench_engine.sh costs
+	$(JDK25) $(AWAKE) service/bench/bench_engine.sh costs
 
 tail-causes: build ## plant three causes of slow answers in real runs: is each one named? (about 5 min, on a quiet machine)
 	$(BIN)/python -m pytest -q -s tests/planted/tail_causes.py
@@ -126,14 +128,17 @@ violations: build ## real runs made to break each rule of validity: does each ch
 bench-analysis: setup ## 1 000 run folders to tables and all figures, time and memory (copies the sealed runs that are there)
 	$(BIN)/python tests/bench/analysis.py
 
+bench-awake: build ## what sleeping processors cost: response times of a null server, and what the machine's host takes (about 1.5 min)
+	$(BIN)/python tests/bench/awake.py
+
 bench-loadgen: build ## the load generator: accuracy, speed and cost beside a bare waiting loop and wrk
-	$(BIN)/python loadgen/bench/bench.py
+	$(AWAKE) $(BIN)/python loadgen/bench/bench.py
 
 bench-service: build ## PUT and GET beside one-nio with an empty handler, closed loop, alternating rounds (about 5 min); BESIDE=JAR: another build takes turns too
-	$(JDK25) $(BIN)/python service/bench/bench_service.py $(if $(BESIDE),--beside $(BESIDE))
+	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_service.py $(if $(BESIDE),--beside $(BESIDE))
 
 bench-tail: build ## p99.9 at half the saturation rate while flush and compaction run, beside the same without them (about 4 min)
-	$(JDK25) $(BIN)/python service/bench/bench_tail.py
+	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_tail.py
 
 kill-service: setup ## SIGKILL under load ROUNDS=100 times, random options, every acknowledged write checked (about 5 min)
 	$(JDK25) mvn -q -B -f service/pom.xml test -Dtest=KillTest -Dkv.kill.rounds=$(ROUNDS)

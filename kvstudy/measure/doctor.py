@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 
 from kvstudy.errors import ToolMissing
+from kvstudy.measure import awake
 from kvstudy.measure.build import CARGO_HINT, MAVEN_HINT
 from kvstudy.measure.jdk import find_jdk
 from kvstudy.project import jfr_converter_jar, loadgen_binary, profiler_library, service_jar, work_root
@@ -41,7 +42,7 @@ def examine(root: Path) -> list[Check]:
             *_built(root), _optional("wrk2", os.environ.get("WRK2", "wrk2"), "only for generator: wrk2; set WRK2 to its path"),
             _optional("wrk", "wrk", "only for generator: wrk; apt-get install wrk"),
             _optional("chromium", "chromium", "only for the tests of the pages; apt-get install chromium chromium-driver"),
-            *_perf_settings(), _cores(), _governor(), _memory(), _disk(root), _open_files(), _port(), _load()]
+            *_perf_settings(), _cores(), _governor(), _idle_states(), _memory(), _disk(root), _open_files(), _port(), _load()]
 
 
 def _python() -> Check:
@@ -131,6 +132,12 @@ def _governor() -> Check:
     governor = path.read_text().strip()
     return Check("cpu governor", OK, governor) if governor == "performance" else Check(
         "cpu governor", WARN, f"{governor}: the clock changes while measuring", "sudo cpupower frequency-set -g performance")
+
+
+def _idle_states() -> Check:
+    why = awake.problem()
+    return Check("idle states", OK, "processors are kept awake while measuring") if why is None else Check(
+        "idle states", WARN, f"processors sleep between requests, and a virtual machine loses them while they do: {why}", awake.HINT)
 
 
 def _memory() -> Check:

@@ -17,7 +17,7 @@ def run_facts(planned: PlannedRun, run_id: str, label: str, outcome: str, artifa
         "question": configuration.question, "outcome": outcome,
         "workload": configuration.workload, "workload_args": configuration.workload_args, "method": configuration.method,
         "server": configuration.server, "service": configuration.service, "jvm": configuration.jvm, "variant": configuration.variant,
-        "fill": configuration.fill, "pause": configuration.pause,
+        "fill": configuration.fill, "pause": configuration.pause, "awake": configuration.awake,
         "generator": configuration.generator, "closed_loop": configuration.closed_loop, "arrivals": configuration.arrivals,
         "spin": configuration.spin, "connections": configuration.connections, "threads": configuration.threads,
         "offered_rate_rps": configuration.offered_rate_rps, "duration_s": configuration.duration_s, "warm_up_s": configuration.warm_up_s,

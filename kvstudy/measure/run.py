@@ -16,6 +16,7 @@ from signal import SIGCONT, SIGSTOP
 from kvstudy.errors import KvstudyError, RunFailed
 from kvstudy.measure import machine
 from kvstudy.measure.artifacts import Artifacts
+from kvstudy.measure.awake import kept_awake
 from kvstudy.measure.data_check import check_data
 from kvstudy.measure.events import events_of
 from kvstudy.measure.facts import run_facts
@@ -77,7 +78,9 @@ class Run:
         store = work_root(self._bench.root) / "stores" / folder.run_id
         outcome, interrupted, bug = "completed", False, None
         try:
-            self._measured(folder, store)
+            with kept_awake(self._configuration.awake) as facts:
+                self._machine |= facts
+                self._measured(folder, store)
         except KeyboardInterrupt:
             outcome, interrupted = f"failed: interrupted during {self._phase}", True
         except KvstudyError as error:

@@ -97,6 +97,7 @@ class Experiment(Part):
     fill: Annotated[Fill | None, BeforeValidator(_fill)] = None
     profile: Annotated[ProfiledRuns | None, BeforeValidator(_profiled_runs)] = None
     pause: Pause | None = None
+    awake: bool | Literal["auto"] = "auto"
     port: Annotated[int, Field(ge=0, le=65535)] = 0  # 0: a free one
     seed: int = 1
     profile_name: str | None = None

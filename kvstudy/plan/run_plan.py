@@ -53,6 +53,7 @@ class Configuration:
     warm_up_s: float
     fill: dict | None
     pause: dict | None
+    awake: bool | str
     variant: dict
 
     @property
@@ -208,7 +209,7 @@ def _configuration(experiment: Experiment, service: dict, jvm: list[str], worklo
         spin=choice["spin"], timeout_s=experiment.timeout, workload=script, workload_args=arguments, method=method,
         connections=choice["connections"], threads=choice["threads"] or choice["connections"], offered_rate_rps=offered_rate_rps,
         duration_s=experiment.duration, warm_up_s=experiment.warm_up, fill=fill,
-        pause=experiment.pause.model_dump() if experiment.pause else None, variant=variant)
+        pause=experiment.pause.model_dump() if experiment.pause else None, awake=experiment.awake, variant=variant)
 
 
 def _key_count(script: str, offered_rate_rps: float | None, duration_s: float, filled_records: int | None) -> int:

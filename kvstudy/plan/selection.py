@@ -39,6 +39,6 @@ def facts_of(run: PlannedRun) -> dict[str, str]:
     facts |= facts.pop("workload_args") | facts.pop("service") | configuration.variant
     rate = "closed" if configuration.closed_loop else f"{configuration.offered_rate_rps:g}"
     facts |= {"rate": rate, "repeat": run.repeat, "profiled": "yes" if run.profile else "no"}
-    for not_asked in ("experiment", "question", "fill", "pause", "jvm", "offered_rate_rps", "duration_s", "warm_up_s", "timeout_s", "variant"):
+    for not_asked in ("experiment", "question", "fill", "pause", "awake", "jvm", "offered_rate_rps", "duration_s", "warm_up_s", "timeout_s", "variant"):
         facts.pop(not_asked)
     return {key: str(value) for key, value in facts.items()}
