@@ -28,13 +28,20 @@ def problem(device: Path = DEVICE) -> str | None:
     return None if os.access(device, os.W_OK) else f"no permission to write {device}"
 
 
+def note(wanted: Wanted, device: Path = DEVICE) -> str | None:
+    """What to tell before measuring begins, or None; RunFailed where it is ``wanted`` and cannot be."""
+    why = None if wanted is False else problem(device)
+    if why and wanted is True:
+        raise RunFailed(f"processors cannot be kept awake: {why}", HINT)
+    return f"note: processors sleep between requests: {why}; {HINT}" if why else None
+
+
 @contextmanager
 def kept_awake(wanted: Wanted, device: Path = DEVICE) -> Iterator[dict]:
     """Facts for machine.json: whether no processor sleeps inside, and if not, why. RunFailed where it is ``wanted`` and cannot be;
     "auto" takes what there is."""
+    note(wanted, device)
     why = "not asked for" if wanted is False else problem(device)
-    if why and wanted is True:
-        raise RunFailed(f"processors cannot be kept awake: {why}", HINT)
     if why:
         yield {"processors_awake": False, "processors_asleep_why": why}
         return
@@ -49,8 +56,8 @@ def kept_awake(wanted: Wanted, device: Path = DEVICE) -> Iterator[dict]:
 def main(command: list[str]) -> None:
     """``python -m kvstudy.measure.awake COMMAND…``: COMMAND in this process's place, processors awake until it ends; where that is not
     allowed it says so and runs it all the same."""
-    if why := problem():
-        print(f"note: processors sleep between requests: {why}; {HINT}", file=sys.stderr)
+    if told := note("auto"):
+        print(told, file=sys.stderr)
     else:
         descriptor = os.open(DEVICE, os.O_WRONLY)
         os.write(descriptor, struct.pack("=i", 0))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kvstudy.disturbance import disturbance
 from kvstudy.errors import KvstudyError
+from kvstudy.measure import awake
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.fill import Fills
 from kvstudy.measure.interrupt import interruptible
@@ -63,6 +64,8 @@ def execute(experiment: Experiment, root: Path, *, label: str = "", resume: bool
     artifacts = Artifacts.needed_by(whole, root)
     _check_workloads(whole, root)
     _check_disk(whole, root)
+    if told := awake.note(experiment.awake):
+        print(told, file=sys.stderr)
     with interruptible(), Session(work_root(root)) as session:
         _clear_up(session, root, experiment.name)
         kept = _sealed_before(whole, artifacts, root, label) if resume else {}

@@ -16,8 +16,8 @@ from kvstudy.units import duration_argument
 EXPECTED_STATUSES = {"PUT": "201", "GET": "200", "MIXED": "200,201", "DELETE": "202"}
 # loadgen's exit codes that still mean a whole measurement: 3, there were unexpected answers; 4, it was late. Validity judges both.
 _MEASURED_EXITS = {"loadgen": (0, 3, 4), "wrk2": (0,), "wrk": (0,)}
-# Of the measured answers so many are kept one by one: three times the slowest percent, for the runs whose tail is the longer one.
-_SLOWEST_SHARE = 0.03
+# Of the measured answers so many are kept one by one: twice the slowest percent, for the runs whose tail is the longer one.
+_SLOWEST_SHARE = 0.02
 _SLOWEST_MIN, _SLOWEST_MAX, _SLOWEST_CLOSED_LOOP = 1_000, 10_000, 5_000
 
 

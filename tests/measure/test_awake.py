@@ -35,6 +35,13 @@ def test_who_does_not_want_it_gets_sleeping_processors_and_the_run_says_so(devic
     assert device.read_bytes() == b""
 
 
+def test_it_is_told_before_anything_is_measured(device, tmp_path):
+    assert awake.note("auto", device) is None and awake.note(False, tmp_path / "none") is None
+    assert awake.note("auto", tmp_path / "none") == f"note: processors sleep between requests: there is no {tmp_path / 'none'}; {awake.HINT}"
+    with pytest.raises(RunFailed, match="cannot be kept awake"):
+        awake.note(True, tmp_path / "none")
+
+
 def test_where_it_cannot_be_the_run_says_why_unless_it_was_demanded(tmp_path):
     missing = tmp_path / "none"
     with awake.kept_awake("auto", missing) as facts:
