@@ -14,6 +14,8 @@ over all kinds it is corrected by Holm's method. A link is not yet a cause: kind
 ``share_alone`` says how much is left where no other linked kind is near.
 """
 
+from functools import lru_cache
+
 import numpy as np
 import pandas as pd
 
@@ -44,8 +46,14 @@ def threshold_us(tables: Tables, percentile: float = 99.0, latency_kind: str = "
 def slow_seconds(tables: Tables, threshold_us: float, latency_kind: str = "response") -> pd.DataFrame:
     """One row per run and second: ``run_id, second, count, slow`` (answers, and those slower than the threshold)."""
     rows = tables.intervals[tables.intervals["latency_kind"] == latency_kind]
-    slow = [hdr.decode(row.histogram).count_above(threshold_us) if row.max_us > threshold_us else 0 for row in rows.itertuples()]
+    slow = [_count_above(row.histogram, threshold_us) if row.max_us > threshold_us else 0 for row in rows.itertuples()]
     return rows[["run_id", "second", "count"]].assign(slow=np.asarray(slow, dtype=np.int64)).reset_index(drop=True)
+
+
+@lru_cache(maxsize=20_000)
+def _count_above(histogram: str, threshold_us: float) -> int:
+    """A page asks for the same seconds of the same runs several times; decoding them is most of its work."""
+    return hdr.decode(histogram).count_above(threshold_us)
 
 
 def alignment(tables: Tables, threshold_us: float) -> pd.DataFrame:
@@ -120,10 +128,8 @@ def p_value(slow: list[np.ndarray], weights: list[np.ndarray], draws: int, gener
 
 
 def _by_run(tables: Tables, threshold_us: float, events: pd.DataFrame) -> list[SlowAnswers]:
-    def of(frame: pd.DataFrame, run_id: str) -> pd.DataFrame:
-        return frame[frame["run_id"] == run_id]
-
-    return [slow_answers.of_run(run_id, seconds, of(tables.slowest, run_id), of(events, run_id), threshold_us)
+    answers, happened = dict(iter(tables.slowest.groupby("run_id"))), dict(iter(events.groupby("run_id")))
+    return [slow_answers.of_run(run_id, seconds, answers.get(run_id, tables.slowest.head(0)), happened.get(run_id, events.head(0)), threshold_us)
             for run_id, seconds in slow_seconds(tables, threshold_us).groupby("run_id", sort=True)]
 
 

@@ -12,6 +12,7 @@ neighbours differ in lightness too, because hue alone fails one reader in twelve
 import json
 from collections.abc import Iterable
 
+import pandas as pd
 import plotly.graph_objects as go
 import plotly.io as pio
 
@@ -95,8 +96,8 @@ def heat_scale() -> list[list]:
 
 
 def colours(factor: str, values: Iterable) -> dict:
-    """``{value: colour}`` for every value of ``factor``, by the rules at the top of this file; order and doubles do not matter."""
-    distinct = sorted(set(values), key=lambda value: (isinstance(value, str), value))
+    """``{value: colour}`` for every value of ``factor``, by the rules at the top of this file; order, doubles and missing values do not matter."""
+    distinct = sorted(pd.Series(list(values), dtype=object).dropna().unique(), key=lambda value: (isinstance(value, str), value))
     if all(isinstance(value, str) for value in distinct):
         taken = {NAMED[value] for value in distinct if value in NAMED}
         free = [colour for colour in CATEGORIES if colour not in taken] or list(CATEGORIES)

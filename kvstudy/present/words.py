@@ -75,8 +75,10 @@ def value(factor: str, given) -> str:
         return given if given else "default"
     if factor == "closed_loop":
         return "closed loop" if given else "on a schedule"
+    if factor == "offered_rate_rps" and (_missing(given) or given == math.inf):
+        return "closed loop"
     if _missing(given):
-        return "closed loop" if factor == "offered_rate_rps" else MISSING
+        return MISSING
     if factor.endswith("_rps"):
         return rate(given)
     if factor.endswith("_us"):

@@ -95,11 +95,12 @@ def rebuild(data: Path) -> str:
 
 def draw(data: Path) -> str:
     """What the notebooks draw, once for each experiment."""
-    from kvstudy.analyse import frames, tables
+    from kvstudy.analyse import frames, tables, tail
     from kvstudy.present.figures.rate import achieved_against_offered, latency_against_rate
     from kvstudy.present.figures.seconds import latency_heat_map, time_line
     from kvstudy.present.figures.spectrum import percentile_spectrum, response_against_service
     from kvstudy.present.figures.stacks import icicle, subsystem_shares
+    from kvstudy.present.figures.tail import causes, slow_time_line
     from kvstudy.present.figures.throughput import throughput_by_connections
 
     everything = tables.load(data / "tidy")
@@ -111,6 +112,11 @@ def draw(data: Path) -> str:
                          latency_heat_map, time_line):
             draw_one(study).to_json()
             drawn += 1
+        if len(study.intervals):
+            limit_us = tail.threshold_us(study)
+            causes(tail.causes(study, limit_us), limit_us).to_json()
+            slow_time_line(study, limit_us).to_json()
+            drawn += 2
         if len(profiled.stacks):
             icicle(profiled).to_json()
             drawn += 1

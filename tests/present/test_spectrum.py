@@ -82,3 +82,14 @@ def test_a_schedule_and_a_closed_loop_stand_in_panels_that_are_named(tables):
     runs = tables.runs.assign(closed_loop=[index % 2 == 0 for index in range(len(tables.runs))])
     figure = response_against_service(replace(tables, runs=runs), panel_by="closed_loop")
     assert [heading.text for heading in figure.layout.annotations[:2]] == ["on a schedule", "closed loop"]
+
+
+def test_closed_loops_are_drawn_behind_the_highest_rate(tables):
+    """A missing rate is equal to nothing, not even to itself: such runs had no line, and took a colour of the ramp for each of their points."""
+    closed = replace(tables, runs=tables.runs.assign(offered_rate_rps=tables.runs["offered_rate_rps"].where(tables.runs["offered_rate_rps"] < 4000)))
+    assert closed.runs["offered_rate_rps"].isna().any()
+    figure = percentile_spectrum(closed)
+    named = [trace for trace in figure.data if trace.showlegend and trace.mode == "lines"]
+    assert [trace.name for trace in named][-1] == "closed loop" and len(named) == closed.runs["offered_rate_rps"].nunique() + 1
+    assert any(value is not None for value in named[-1].x)
+    assert named[-1].line.color == theme.RAMP[-1]

@@ -64,7 +64,10 @@ def _runs_of(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _draw(rows: pd.DataFrame, colour_by: str, panel_by: str | None) -> tuple[go.Figure, pd.DataFrame]:
     """The figure and its medians: columns panel, colour, percentile, latency_us."""
-    rows = rows.assign(panel=rows[panel_by] if panel_by else "", colour=rows[colour_by], alike=alike(rows, colour_by), x=100 / (100 - rows["percentile"]))
+    # A closed loop has no offered rate: it stands behind the highest one.
+    factors = rows[[name for name in {colour_by, panel_by} if name]]
+    factors = factors.fillna({name: np.inf for name in factors.select_dtypes("float")})
+    rows = rows.assign(panel=factors[panel_by] if panel_by else "", colour=factors[colour_by], alike=alike(rows, colour_by), x=100 / (100 - rows["percentile"]))
     palette = theme.colours(colour_by, rows["colour"])
     panels = sorted(rows["panel"].unique())
     figure = panel_grid([words.value(panel_by or "", panel) for panel in panels], "percentile", "latency")
