@@ -32,8 +32,8 @@ from kvstudy.errors import NotSealed, RunFolderError
 # 1: every file as it was written. 2: bulky files packed. Readers take both, and refuse what is newer than they are.
 SCHEMA_VERSION = 2
 PACKED_SUFFIX = ".gz"
-# What grows with the length of a run and shrinks by half or more. run.json, generator.txt and the logs that a person opens first stay.
-_PACKED_NAMES = frozenset({"latency.hlog", "slowest.csv", "gc.log", "events.json", "store.csv", "process.csv", "generator.json", "profile.jfr"})
+# What shrinks by half or more. run.json and the short logs that a person opens first stay.
+_PACKED_NAMES = frozenset({"latency.hlog", "slowest.csv", "gc.log", "events.json", "store.csv", "process.csv", "generator.json", "generator.txt", "profile.jfr"})
 _PACKED_ENDINGS = (".collapsed", ".flamegraph.html", ".heatmap.html")
 SEAL = "SHA256SUMS"
 PARTIAL_SUFFIX = ".partial"

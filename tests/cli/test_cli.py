@@ -29,7 +29,7 @@ def project(tmp_path):
 def sealed_run(root: Path) -> Path:
     folder = RunWriter.create(root / "data" / "raw", "trial", "run-1")
     folder.write_json("run.json", dict.fromkeys(sorted(REQUIRED_FACTS)) | {"run_id": "run-1"})
-    folder.write_text("generator.txt", "Requests/sec: 2000.00\n")
+    folder.write_text("service.log", "Requests/sec: 2000.00\n")
     return folder.seal().path
 
 
@@ -113,17 +113,17 @@ def test_verify_accepts_what_is_as_it_was_sealed(project):
 
 def test_verify_names_the_file_whose_checksum_does_not_match(project):
     run = sealed_run(project)
-    (run / "generator.txt").chmod(0o644)
-    (run / "generator.txt").write_text("Requests/sec: 9000.00\n")
+    (run / "service.log").chmod(0o644)
+    (run / "service.log").write_text("Requests/sec: 9000.00\n")
     answer = kvstudy("verify", "data/raw", root=project)
     assert answer.returncode == 1
-    assert "data/raw/trial/run-1/generator.txt: changed after sealing: sha256=" in answer.stderr
+    assert "data/raw/trial/run-1/service.log: changed after sealing: sha256=" in answer.stderr
     assert "kvstudy: 1 of 1 sealed runs are not as they were sealed" in answer.stderr
 
 
 def test_verify_of_a_folder_without_sealed_runs_does_not_pass(project):
     folder = RunWriter.create(project / "data" / "raw", "trial", "run-1")
-    folder.write_text("generator.txt", "")
+    folder.write_text("service.log", "")
     answer = kvstudy("verify", "data/raw", root=project)
     assert answer.returncode == 1 and "no sealed run here: data/raw" in answer.stderr
     assert kvstudy("verify", "data/rew", root=project).stderr == "kvstudy: no such folder: data/rew\n  a run, an experiment or a folder of them: data/raw, data/reference/wal, …\n"

@@ -84,7 +84,7 @@ def test_every_planned_run_is_completed_and_sealed(study, runs):
 def test_a_run_holds_what_the_design_promises(runs):
     for run in runs:
         names = {path.name for path in run.iterdir()}
-        assert names >= {"run.json", "machine.json", "service.cmd", "service.log", "gc.log.gz", "generator.cmd", "generator.txt",
+        assert names >= {"run.json", "machine.json", "service.cmd", "service.log", "gc.log.gz", "generator.cmd", "generator.txt.gz",
                          "generator.json.gz", "latency.hlog.gz", "slowest.csv.gz", "process.csv.gz", "store.csv.gz", "events.json.gz", "SHA256SUMS"}
         profiled = facts_of(run)["profile"]
         assert ({"profile.jfr.gz", "cpu.collapsed.gz", "alloc.collapsed.gz"} <= names) == bool(profiled)
@@ -135,12 +135,12 @@ def test_resuming_measures_nothing_again(study, runs):
 def test_a_changed_byte_breaks_the_seal_and_is_named(study, runs, tmp_path):
     copy = tmp_path / runs[0].name
     shutil.copytree(runs[0], copy)
-    text = copy / "generator.txt"
+    text = copy / "run.json"
     text.chmod(0o644)
-    text.write_text(text.read_text().replace("Requests/sec", "Requests/Sec"))
+    text.write_text(text.read_text().replace("completed", "Completed"))
     outcome = kvstudy(study, "verify", str(copy))
     assert outcome.returncode == 1
-    assert "generator.txt" in outcome.stderr
+    assert "run.json" in outcome.stderr
 
 
 def test_the_report_is_written_and_needs_no_network(study):

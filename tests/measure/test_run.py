@@ -25,7 +25,7 @@ def test_run_is_sealed_with_every_file_and_leaves_no_process(project):
     run, = sealed_runs(project.raw)
     assert verify(run.path) == []
     assert {path.name for path in run.path.iterdir()} >= {
-        "run.json", "machine.json", "service.cmd", "service.log", "gc.log.gz", "generator.cmd", "generator.txt", "generator.json.gz",
+        "run.json", "machine.json", "service.cmd", "service.log", "gc.log.gz", "generator.cmd", "generator.txt.gz", "generator.json.gz",
         "latency.hlog.gz", "slowest.csv.gz", "process.csv.gz", "events.json.gz", "SHA256SUMS"}
     facts = run.facts
     assert (facts["outcome"], facts["label"], facts["connections"], facts["offered_rate_rps"]) == ("completed", "before", 2, 500)

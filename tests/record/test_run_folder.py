@@ -23,7 +23,7 @@ def facts(run_id: str) -> dict:
 def sealed_run(root: Path, run_id: str = "run-1", more: dict[str, str] | None = None):
     with RunWriter.create(root, "experiment", run_id) as folder:
         folder.write_json("run.json", facts(run_id))
-        folder.write_text("generator.txt", "Requests/sec: 2000.00\n")
+        folder.write_text("service.log", "Requests/sec: 2000.00\n")
         for name, text in (more or {}).items():
             folder.write_text(name, text)
         return folder.seal()
@@ -33,8 +33,8 @@ def test_sealed_run_holds_what_was_written_and_its_checksums(tmp_path):
     run = sealed_run(tmp_path)
     assert run.path == tmp_path / "experiment" / "run-1"
     assert run.facts["outcome"] == "completed"
-    assert run.text("generator.txt") == "Requests/sec: 2000.00\n"
-    assert [line.split("  ")[1] for line in run.text("SHA256SUMS").splitlines()] == ["generator.txt", "run.json"]
+    assert run.text("service.log") == "Requests/sec: 2000.00\n"
+    assert [line.split("  ")[1] for line in run.text("SHA256SUMS").splitlines()] == ["run.json", "service.log"]
     assert verify(run.path) == []
 
 
@@ -86,7 +86,7 @@ def test_run_of_the_same_id_is_not_written_over(tmp_path):
 def test_bulky_files_are_sealed_packed_and_read_as_if_they_were_not(tmp_path):
     log = "Tag=response,0.000,1.000,7.0,HIST\n" * 500
     run = sealed_run(tmp_path, more={"latency.hlog": log, "cpu.collapsed": "a;b 1\n", "profile.jfr": "FLR"})
-    assert {path.name for path in run.path.iterdir()} == {"SHA256SUMS", "run.json", "generator.txt", "latency.hlog.gz", "cpu.collapsed.gz", "profile.jfr.gz"}
+    assert {path.name for path in run.path.iterdir()} == {"SHA256SUMS", "run.json", "service.log", "latency.hlog.gz", "cpu.collapsed.gz", "profile.jfr.gz"}
     assert (run.has("latency.hlog"), run.has("gc.log")) == (True, False)
     assert (run.text("latency.hlog"), run.text("cpu.collapsed"), run.content("profile.jfr")) == (log, "a;b 1\n", b"FLR")
     assert verify(run.path) == []
@@ -126,19 +126,19 @@ def test_damaged_packing_is_one_error_with_the_file(tmp_path, damage):
 
 def test_changed_file_is_named(tmp_path):
     run = sealed_run(tmp_path)
-    (run.path / "generator.txt").chmod(0o644)
-    (run.path / "generator.txt").write_text("Requests/sec: 9000.00\n")
+    (run.path / "service.log").chmod(0o644)
+    (run.path / "service.log").write_text("Requests/sec: 9000.00\n")
     problems = verify(run.path)
-    assert [(problem.file, problem.what.split(":")[0]) for problem in problems] == [("generator.txt", "changed after sealing")]
-    assert str(run.path / "generator.txt") in str(problems[0])
+    assert [(problem.file, problem.what.split(":")[0]) for problem in problems] == [("service.log", "changed after sealing")]
+    assert str(run.path / "service.log") in str(problems[0])
 
 
 def test_missing_and_added_files_are_named(tmp_path):
     run = sealed_run(tmp_path)
-    (run.path / "generator.txt").unlink()
+    (run.path / "service.log").unlink()
     (run.path / "notes.txt").write_text("mine")
     assert {(problem.file, problem.what.split(":")[0]) for problem in verify_all(tmp_path)} == {
-        ("generator.txt", "missing"), ("notes.txt", "added after sealing")}
+        ("service.log", "missing"), ("notes.txt", "added after sealing")}
 
 
 def test_checksum_line_that_is_cut_is_a_problem_not_a_pass(tmp_path):
@@ -192,8 +192,8 @@ def test_full_disk_while_sealing_is_one_clear_error_and_no_sealed_run(small_disk
 def test_full_disk_while_writing_is_one_clear_error(small_disk):
     folder = RunWriter.create(small_disk, "experiment", "run-1")
     _fill_up(small_disk / "ballast")
-    with pytest.raises(RunFolderError, match="disk full: could not write: .*generator.txt"):
-        folder.write_text("generator.txt", "x" * 10_000)
+    with pytest.raises(RunFolderError, match="disk full: could not write: .*service.log"):
+        folder.write_text("service.log", "x" * 10_000)
 
 
 @pytest.mark.parametrize("failing_call", ["fsync", "rename"])

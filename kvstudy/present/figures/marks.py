@@ -14,13 +14,12 @@ def marked_runs(tables) -> pd.DataFrame:
     """``tables.runs`` with ``configuration`` (equal for repeats), ``valid`` (bool: the verdict is not FAIL), ``speaks`` (bool: says whether its rate was held, analyse.rates), ``why`` (checks not passed, "" when none) and ``what`` (a few words) and ``hover`` (HTML)."""
     runs = configured(tables.runs)
     worse = tables.validity[tables.validity["verdict"] != "PASS"]
-    reasons = {
-        run_id: "; ".join(f"{row.verdict} {row.check}: {row.observed} (required: {row.required})" for row in rows.itertuples())
-        for run_id, rows in worse.groupby("run_id")
-    }
+    reasons: dict[str, list[str]] = {}
+    for row in worse.to_dict("records"):
+        reasons.setdefault(row["run_id"], []).append(f"{row['verdict']} {row['check']}: {row['observed']} (required: {row['required']})")
     runs["valid"] = runs["verdict"] != "FAIL"
     runs["speaks"] = runs["run_id"].isin(rates.speaking(tables))
-    runs["why"] = [reasons.get(run_id, "") for run_id in runs["run_id"]]
+    runs["why"] = ["; ".join(reasons.get(run_id, [])) for run_id in runs["run_id"]]
     runs["what"] = [f"{run.workload}, {words.value('connections', run.connections)}" for run in runs.itertuples()]
     runs["hover"] = [_hover(run) for run in runs.itertuples()]
     return runs

@@ -1,5 +1,7 @@
 """Percentile spectra: latency by percentile, the axis stretched towards 100 % as HdrHistogram draws it (x = 1 / (1 − p))."""
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
@@ -10,13 +12,14 @@ from kvstudy.present.figures.marks import excluded, invalid_legend, marked_runs
 from kvstudy.present.figures.panels import cell, latency_axis, nothing, panel_grid, percentile_axis, shortened, titled
 
 ENOUGH_SAMPLES = 100
+_OF_RUN = ("run_id", "valid", "hover", "what", "configuration", "alike", "workload", "connections", "offered_rate_rps")
 
 
 def percentile_spectrum(
     tables, colour_by: str = "offered_rate_rps", panel_by: str | None = None, latency_kind: str = "response"
 ) -> go.Figure:
     """One line per repeat and one median line per value of ``colour_by`` (a column of runs), one panel per value of ``panel_by``."""
-    rows = _rows(tables, [latency_kind])
+    rows = _rows(tables, [latency_kind], colour_by, panel_by)
     if rows.empty:
         return nothing(f"no {latency_kind} percentiles", "Measure runs with notebooks/02-sweep.ipynb.")
     figure, medians = _draw(rows, colour_by, panel_by)
@@ -30,7 +33,7 @@ def percentile_spectrum(
 
 def response_against_service(tables, panel_by: str | None = "offered_rate_rps") -> go.Figure:
     """Response time (from the intended start) against service time (from the send) of the same runs: the gap is waiting."""
-    rows = _rows(tables, ["response", "service"])
+    rows = _rows(tables, ["response", "service"], "latency_kind", panel_by)
     if rows["latency_kind"].nunique() < 2:
         return nothing("no run has both response and service time", "Closed-loop runs of wrk have service time only.")
     figure, medians = _draw(rows, "latency_kind", panel_by)
@@ -52,10 +55,16 @@ def response_against_service(tables, panel_by: str | None = "offered_rate_rps") 
     return titled(figure, finding, drawn)
 
 
-def _rows(tables, kinds: list[str]) -> pd.DataFrame:
+def _rows(tables, kinds: list[str], colour_by: str, panel_by: str | None) -> pd.DataFrame:
+    """A row per run, kind and percentile, in that order, with _OF_RUN, the two factors, and ``alike``: equal for runs that differ in the colour alone."""
     points = tables.percentiles
     points = points[points["latency_kind"].isin(kinds) & (points["percentile"] < 100) & points["latency_us"].notna()]
-    return points.merge(marked_runs(tables), on="run_id").sort_values(["run_id", "latency_kind", "percentile"])
+    runs = marked_runs(tables)
+    runs["alike"] = alike(runs, colour_by)
+    # Worked out once a run, and only what is drawn goes into the many rows; taking Arrow strings apart there costs more than drawing.
+    runs = runs[[*dict.fromkeys([*_OF_RUN, *({colour_by, panel_by} & set(runs.columns))])]]
+    runs = runs.astype(dict.fromkeys(runs.select_dtypes("string").columns, object))
+    return points.astype({"run_id": object, "latency_kind": object}).merge(runs, on="run_id").sort_values(["run_id", "latency_kind", "percentile"])
 
 
 def _runs_of(rows: pd.DataFrame) -> pd.DataFrame:
@@ -67,7 +76,7 @@ def _draw(rows: pd.DataFrame, colour_by: str, panel_by: str | None) -> tuple[go.
     # A closed loop has no offered rate: it stands behind the highest one.
     factors = rows[[name for name in {colour_by, panel_by} if name]]
     factors = factors.fillna({name: np.inf for name in factors.select_dtypes("float")})
-    rows = rows.assign(panel=factors[panel_by] if panel_by else "", colour=factors[colour_by], alike=alike(rows, colour_by), x=100 / (100 - rows["percentile"]))
+    rows = rows.assign(panel=factors[panel_by] if panel_by else "", colour=factors[colour_by], x=100 / (100 - rows["percentile"]))
     palette = theme.colours(colour_by, rows["colour"])
     panels = sorted(rows["panel"].unique())
     figure = panel_grid([words.value(panel_by or "", panel) for panel in panels], "percentile", "latency")
@@ -98,7 +107,8 @@ def _median_lines(figure: go.Figure, medians: pd.DataFrame, name: str, colour: s
         what = line["what"].iloc[0]
         xs += [*shortened(line["x"]), None]
         ys += [*shortened(line["latency_us"] / 1e6), None]
-        texts += [f"{words.percentile(row.percentile)}: {words.latency(row.latency_us)}<br>{what}, median of {row.repeats}" for row in line[["percentile", "latency_us", "repeats"]].itertuples()] + [""]
+        points = zip(line["percentile"].tolist(), line["latency_us"].tolist(), line["repeats"].tolist(), strict=True)
+        texts += [f"{words.percentile(percentile)}: {words.latency(latency_us)}<br>{what}, median of {repeats}" for percentile, latency_us, repeats in points] + [""]
     figure.add_trace(
         go.Scatter(
             x=xs or [None], y=ys or [None], mode="lines", name=name, legendgroup=group, showlegend=named, text=texts,
@@ -110,18 +120,28 @@ def _median_lines(figure: go.Figure, medians: pd.DataFrame, name: str, colour: s
 
 
 def _repeats(figure: go.Figure, rows: pd.DataFrame, colour: str, group: str, place: dict, dash: str = "solid") -> None:
-    """A thin line per run. What the run was stands once in its hover template: in every point it made pages of megabytes."""
-    for (_, kind), run in rows.groupby(["run_id", "latency_kind"], sort=False):
-        figure.add_trace(
-            go.Scatter(
-                x=shortened(run["x"]), y=shortened(run["latency_us"] / 1e6), mode="lines+markers", opacity=0.55,
-                line={"color": colour, "width": 0.9, "dash": dash}, legendgroup=group, showlegend=False,
-                marker={"symbol": "circle-open", "size": np.where(run["samples_beyond"] < ENOUGH_SAMPLES, 5, 0).tolist(), "color": colour},
-                text=[f"{words.percentile(row.percentile)} {kind}: {words.latency(row.latency_us)}, {words.count(row.samples_beyond)} beyond" for row in run[["percentile", "latency_us", "samples_beyond"]].itertuples()],
-                hovertemplate=f"<b>%{{text}}</b><br>{run['hover'].iloc[0]}<extra></extra>",
-            ),
-            **place,
-        )  # fmt: skip
+    """A thin line per run. What the run was stands once in its hover template: in every point it made pages of megabytes.
+
+    ``rows``: ordered by run and kind; they are cut into lines as arrays, since a frame per line takes most of the time of a large chart.
+    """
+    if rows.empty:
+        return
+    kinds, hovers = rows["latency_kind"].tolist(), rows["hover"].tolist()
+    lines = rows["run_id"].tolist()
+    starts = [0, *(i for i in range(1, len(rows)) if (lines[i], kinds[i]) != (lines[i - 1], kinds[i - 1])), len(rows)]
+    x, y = shortened(rows["x"]), shortened(rows["latency_us"] / 1e6)
+    sizes = np.where(rows["samples_beyond"] < ENOUGH_SAMPLES, 5, 0).astype(np.int8)
+    told = zip(rows["percentile"].tolist(), kinds, rows["latency_us"].tolist(), rows["samples_beyond"].tolist(), strict=True)
+    texts = np.array([f"{words.percentile(percentile)} {kind}: {words.latency(latency_us)}, {words.count(beyond)} beyond" for percentile, kind, latency_us, beyond in told], dtype=object)
+    traces = []
+    for begin, end in pairwise(starts):
+        traces.append(go.Scatter(
+            x=x[begin:end], y=y[begin:end], mode="lines+markers", opacity=0.55,
+            line={"color": colour, "width": 0.9, "dash": dash}, legendgroup=group, showlegend=False,
+            marker={"symbol": "circle-open", "size": sizes[begin:end], "color": colour},
+            text=texts[begin:end], hovertemplate=f"<b>%{{text}}</b><br>{hovers[begin]}<extra></extra>",
+        ))  # fmt: skip
+    figure.add_traces(traces, rows=[place["row"]] * len(traces), cols=[place["col"]] * len(traces))
 
 
 def _rise(medians: pd.DataFrame, colour_by: str, panel_by: str | None, kind: str) -> str:

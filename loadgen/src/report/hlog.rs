@@ -1,7 +1,8 @@
 //! The HdrHistogram interval log (V2): a line per second and kind of latency, values in microseconds.
 //!
-//! Tags are `response`, `service` and `lateness`; the same behind `warmup_` for what came before measuring began. The
-//! histograms of a tag add up to those of the JSON result.
+//! Tags are `response`, `service` and `lateness`, whose histograms add up to those of the JSON result; and, for what came before
+//! measuring began, `warmup_response` alone: a server that still warms up is slow in every way, and three such histograms a second
+//! made half of a short run's log.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -22,13 +23,13 @@ pub fn write(path: &Path, start_utc: jiff::Timestamp, seconds: impl Iterator<Ite
         builder.add_comment("values in microseconds, 1 to 86400000000, 3 significant digits");
         let mut log = builder.with_start_time(start).with_base_time(start).begin_log_with(out, &mut serializer)?;
         for second in seconds {
-            let tags = match second.phase {
-                Phase::WarmUp => ["warmup_response", "warmup_service", "warmup_lateness"],
-                Phase::Measured => ["response", "service", "lateness"],
+            let all = &second.latencies;
+            let tagged: &[_] = match second.phase {
+                Phase::WarmUp => &[("warmup_response", &all.response)],
+                Phase::Measured => &[("response", &all.response), ("service", &all.service), ("lateness", &all.lateness)],
             };
-            let kinds = [&second.latencies.response, &second.latencies.service, &second.latencies.lateness];
             let (start, length) = (Duration::from_nanos(second.start_ns), Duration::from_nanos(second.end_ns - second.start_ns));
-            for (tag, histogram) in tags.into_iter().zip(kinds) {
+            for &(tag, histogram) in tagged {
                 let written = log.write_histogram(histogram, start, length, Tag::new(tag));
                 written.map_err(|problem| std::io::Error::other(format!("{problem:?}")))?;
             }
