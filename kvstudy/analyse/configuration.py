@@ -14,7 +14,7 @@ from kvstudy.analyse.statistics import compare
 from kvstudy.analyse.tables import Tables
 
 # One series of runs over connections, threads and rates …
-SERIES = ["experiment", "label", "variant", "workload", "data", "method", "server", "generator", "closed_loop", "service_options", "profiled"]
+SERIES = ["experiment", "label", "variant", "workload", "data", "method", "server", "generator", "closed_loop", "service_options", "profiled", "processors_awake"]
 # … and one point of it, repeated.
 CONFIGURATION = [*SERIES, "connections", "threads", "offered_rate_rps"]
 

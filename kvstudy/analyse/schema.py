@@ -20,7 +20,7 @@ import pyarrow as pa
 from kvstudy.errors import FormatError
 
 # Raised whenever a column is added, removed or changes meaning: tables of another version are rebuilt, never mixed.
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 LATENCY_KINDS = ("response", "service", "lateness")
 VERDICTS = ("PASS", "WARN", "FAIL")
@@ -65,6 +65,7 @@ RUNS = _columns(
     ("plan_index", WHOLE, "position in the order the plan ran in, from 0"),
     ("seed", WHOLE, ""),
     ("profiled", FLAG, "a profiler was attached: never used for a latency claim"),
+    ("processors_awake", FLAG, "no processor slept while it was measured; false also for runs of before this was noted"),
     ("outcome", TEXT, '"completed" or "failed: why"'),
     ("verdict", TEXT, "worst verdict of the run's checks: PASS, WARN or FAIL"),
     ("start_utc", TEXT, "start of the measured window, ISO-8601"),

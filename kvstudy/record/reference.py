@@ -2,6 +2,9 @@
 
 Of the runs asked for one is left out for what the kernel counted in its measured seconds (``kvstudy/disturbance.py``) and for nothing else: what
 its own checks reject is copied too, and stays marked as invalid.
+
+Every clone carries them, so what only repeats the rest is left out of the copies, and of their seals: the recording of a profile
+(``profile.jfr``), whose stacks, pages and events are there, and the generator's text where its JSON is. All else is byte for byte as it was sealed.
 """
 
 import os
@@ -12,7 +15,7 @@ from pathlib import Path
 
 from kvstudy.disturbance import disturbance
 from kvstudy.errors import RunFolderError, SealBroken
-from kvstudy.record.run_folder import PARTIAL_SUFFIX, SealedRun, sealed_runs
+from kvstudy.record.run_folder import PACKED_SUFFIX, PARTIAL_SUFFIX, SEAL, SealedRun, sealed_runs
 from kvstudy.record.verification import verify
 from kvstudy.units import format_bytes
 
@@ -53,7 +56,7 @@ def publish(raw_root: Path, reference_root: Path, experiments: tuple[str, ...] =
         if not kept[name]:
             raise RunFolderError(f"no undisturbed run to publish: experiment={name} runs={len(runs)}",
                                  f"kvstudy run experiments/{name}.yaml --profile reference --resume --retries 2")
-        told.append(Published(name, len(kept[name]), len(runs) - len(quiet), sum(_size_bytes(run.path) for run in kept[name])))
+        told.append(Published(name, len(kept[name]), len(runs) - len(quiet), sum(map(_copied_bytes, kept[name]))))
     _check_size(told, reference_root)
     for run in [run for runs in kept.values() for run in runs]:
         if problems := verify(run.path):
@@ -78,13 +81,33 @@ def _replace(folder: Path, runs: list[SealedRun]) -> None:
     new, old = (folder.parent / f".{folder.name}.{os.getpid()}.{what}{PARTIAL_SUFFIX}" for what in ("new", "old"))
     try:
         for run in runs:
-            shutil.copytree(run.path, new / run.path.name)
+            _copy(run, new / run.path.name)
         if folder.exists():
             folder.rename(old)
         new.rename(folder)
     finally:
         shutil.rmtree(new, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _copy(run: SealedRun, target: Path) -> None:
+    left_out = _left_out(run)
+    shutil.copytree(run.path, target, ignore=lambda _folder, names: left_out & set(names))
+    seal = target / SEAL
+    lines = seal.read_text(encoding="utf-8").splitlines(keepends=True)
+    seal.unlink()  # it may not be written to
+    seal.write_text("".join(line for line in lines if line.rstrip("\n").partition("  ")[2] not in left_out), encoding="utf-8")
+    seal.chmod(0o444)
+
+
+def _left_out(run: SealedRun) -> set[str]:
+    """Names of the files, as they are stored, that the copy of a run does without."""
+    names = ("profile.jfr", *(("generator.txt",) if run.has("generator.json") else ()))
+    return {stored for name in names for stored in (name, name + PACKED_SUFFIX)}
+
+
+def _copied_bytes(run: SealedRun) -> int:
+    return _size_bytes(run.path) - sum((run.path / name).stat().st_size for name in _left_out(run) if (run.path / name).is_file())
 
 
 def _size_bytes(folder: Path) -> int:

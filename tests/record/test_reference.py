@@ -1,4 +1,4 @@
-"""What is committed: copied whole, chosen by what the machine did and by nothing else."""
+"""What is committed: copied as it was sealed but for what only repeats the rest, and chosen by what the machine did and by nothing else."""
 
 import pytest
 
@@ -13,10 +13,12 @@ from kvstudy.record.verification import verify_all
 def measured(tmp_path):
     """``measured("rates", "run-1", steal=0.1, outcome=…)``: a sealed run under data/raw."""
 
-    def seal(experiment: str, run_id: str, steal: float = 0.0, outcome: str = "completed", **facts):
+    def seal(experiment: str, run_id: str, steal: float = 0.0, outcome: str = "completed", files: tuple[str, ...] = (), **facts):
         with RunWriter.create(tmp_path / "raw", experiment, run_id) as folder:
             folder.write_json("run.json", dict.fromkeys(sorted(REQUIRED_FACTS)) | {"schema_version": 2, "run_id": run_id, "outcome": outcome, **facts})
             folder.write_json("machine.json", {"load_during": {"steal_share_mean": steal, "foreign_cpu_share_mean": 0.0}})
+            for name in files:
+                folder.write_text(name, f"{name}\n" * 100)
             return folder.seal()
 
     return seal
@@ -89,6 +91,27 @@ def test_more_than_a_clone_should_carry_is_refused_with_the_largest_named(measur
         publish(tmp_path / "raw", tmp_path / "reference", ("rates",))
     assert "the largest is rates" in told.value.hint
     assert ids(tmp_path) == ["run-2"]
+
+
+def test_what_only_repeats_the_rest_is_left_out_of_the_copy_and_of_its_seal(measured, tmp_path):
+    run = measured("rates", "run-1", files=("profile.jfr", "cpu.collapsed", "generator.json", "generator.txt"))
+    (published,) = publish(tmp_path / "raw", tmp_path / "reference")
+    copy = tmp_path / "reference" / "rates" / "run-1"
+    names = {path.name for path in copy.iterdir()}
+    assert names == {"SHA256SUMS", "run.json", "machine.json", "cpu.collapsed.gz", "generator.json.gz"}
+    assert verify_all(tmp_path / "reference") == []
+    assert all((copy / name).read_bytes() == (run.path / name).read_bytes() for name in names - {"SHA256SUMS"})
+    assert set((copy / "SHA256SUMS").read_text().splitlines()) < set((run.path / "SHA256SUMS").read_text().splitlines())
+    assert not (copy / "SHA256SUMS").stat().st_mode & 0o222
+    assert verify_all(tmp_path / "raw") == []  # the run itself is as it was
+    left_out = sum((run.path / name).stat().st_size for name in ("profile.jfr.gz", "generator.txt.gz"))
+    assert published.size_bytes == sum(path.stat().st_size for path in run.path.iterdir()) - left_out
+
+
+def test_a_text_without_a_json_beside_it_is_copied(measured, tmp_path):
+    measured("rates", "run-1", files=("generator.txt",))
+    publish(tmp_path / "raw", tmp_path / "reference")
+    assert (tmp_path / "reference" / "rates" / "run-1" / "generator.txt.gz").is_file()
 
 
 def test_without_runs_the_error_says_how_to_measure(tmp_path):

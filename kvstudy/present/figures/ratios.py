@@ -16,7 +16,7 @@ _MEASURE_COLOURS = {"p50": theme.BLUE, "p99": theme.VERMILION, "p99.9": theme.PU
 def ratios(compared: pd.DataFrame, before: str, after: str) -> go.Figure:
     """A row per measure and configuration of ``analyse.configuration.comparisons``; colour and shape say the word."""
     if compared.empty:
-        return nothing(f"no configuration has valid runs of both {before} and {after}", "Measure both, with the same experiment file.")
+        return nothing(f"no configuration has valid runs of both {before} and {after}", "Measure both with the same experiment file; a run whose processors slept is not compared with one whose processors were kept awake.")
     compared = compared.iloc[::-1]
     # Only what tells the rows apart; what is the same in all of them may be the very thing that is compared.
     varied = [column for column in ("workload", "connections") if compared[column].nunique() > 1]
