@@ -48,8 +48,8 @@ class _Read:
             return default
 
 
-def observe(run: SealedRun) -> dict[str, list[dict]]:
-    """Table name → rows, each with the keys of kvstudy.analyse.schema."""
+def observe(run: SealedRun) -> dict[str, list[dict] | dict]:
+    """Table name → rows, each with the keys of kvstudy.analyse.schema; of ``slowest``, which has thousands a run, column name → values."""
     facts, read = run.facts, _Read(run)
     result: GeneratorResult | None = read.attempt("generator.json", generator_result.read_json, None)
     if result is None:
@@ -69,8 +69,8 @@ def observe(run: SealedRun) -> dict[str, list[dict]]:
     rows = {
         "percentiles": _percentiles(run.run_id, result),
         "intervals": [_interval_row(run.run_id, second) for second in seconds],
-        "slowest": [dict(zip(schema.names("slowest"), (run.run_id, due_us / 1e6, *row), strict=True))
-                    for due_us, *row in zip(*(column.tolist() for column in slow.values()), strict=True)],
+        "slowest": {"run_id": [run.run_id] * len(slow["due_us"]), "due_s": slow["due_us"] / 1e6,
+                    **{name: slow[name] for name in ("response_us", "service_us", "connection")}},
         "stacks": _stack_rows(read),
         "events": [_event_row(run.run_id, event, start_epoch_s) for event in events],
     }

@@ -86,9 +86,9 @@ def rebuild(raw_roots: list[Path], tidy_root: Path, progress: bool = True) -> No
     fresh = [run for run in runs if run.run_id not in kept]
     if fresh or set(known) - kept or not known:
         parts: dict[str, list[pa.Table]] = {name: _kept_rows(tidy_root, name, kept) for name in schema.TABLES}
-        for rows in _observed(fresh, progress):
+        for tables in _observed(fresh, progress):
             for name in schema.TABLES:
-                parts[name].append(pa.Table.from_pylist(rows[name], schema=schema.arrow_schema(name)))
+                parts[name].append(tables[name])
         tidy_root.mkdir(parents=True, exist_ok=True)
         for name in schema.TABLES:
             _write(tidy_root / f"{name}.parquet", _by_run(parts.pop(name)))
@@ -100,7 +100,8 @@ def load(tidy_root: Path) -> Tables:
     index = _read_index(tidy_root)
     if index is None:
         raise KvstudyError(f"no tables here: {tidy_root}", "run: kvstudy tables")
-    frames = {name: schema.conform(name, pq.read_table(tidy_root / f"{name}.parquet").to_pandas()) for name in schema.TABLES}
+    # In one piece: of a column in many chunks Arrow puts all together whenever some of its rows are taken.
+    frames = {name: schema.conform(name, pq.read_table(tidy_root / f"{name}.parquet").combine_chunks().to_pandas()) for name in schema.TABLES}
     return Tables(**frames, source=str(tidy_root), folders={run_id: Path(path) for run_id, path in index["folders"].items()})
 
 
@@ -144,15 +145,22 @@ def _unique(roots: list[Path]) -> list[SealedRun]:
     return [found[run_id] for run_id in sorted(found)]
 
 
-def _observed(runs: list[SealedRun], progress: bool) -> Iterator[dict[str, list[dict]]]:
-    """Rows of up to _BATCH_RUNS runs at a time."""
+def _observed(runs: list[SealedRun], progress: bool) -> Iterator[dict[str, pa.Table]]:
+    """Tables of up to _BATCH_RUNS runs at a time."""
     rows: dict[str, list[dict]] = {name: [] for name in schema.TABLES}
     for number, run in enumerate(tqdm(runs, "reading runs", unit="run", delay=2, disable=not progress), start=1):
         for name, more in observe(run).items():
-            rows[name].extend(more)
+            rows[name].extend(more if isinstance(more, list) else [more])
         if number % _BATCH_RUNS == 0 or number == len(runs):
-            yield rows
+            yield {name: _arrow(rows[name], schema.arrow_schema(name)) for name in schema.TABLES}
             rows = {name: [] for name in schema.TABLES}
+
+
+def _arrow(rows: list[dict], columns: pa.Schema) -> pa.Table:
+    """``rows``: one dict a row, or one a run whose values are columns."""
+    if rows and isinstance(next(iter(rows[0].values())), list):
+        return pa.concat_tables([pa.Table.from_pydict(of_run, schema=columns) for of_run in rows])
+    return pa.Table.from_pylist(rows, schema=columns)
 
 
 def _kept_rows(tidy_root: Path, name: str, kept: set[str]) -> list[pa.Table]:
@@ -164,7 +172,7 @@ def _kept_rows(tidy_root: Path, name: str, kept: set[str]) -> list[pa.Table]:
 
 def _by_run(parts: list[pa.Table]) -> pa.Table:
     """Rows ordered by run; the order within a run is that of its reading (Arrow's sort is stable)."""
-    table = pa.concat_tables(parts)
+    table = pa.concat_tables(parts).combine_chunks()
     return table.take(pc.sort_indices(table["run_id"]))
 
 

@@ -23,10 +23,17 @@ def read(text: str, file: str) -> dict[str, np.ndarray]:
         raise FormatError(file, 1, f"the head line must be {','.join(COLUMNS)}")
     if not text.endswith("\n"):
         raise FormatError(file, len(lines), f"cut within a line: {lines[-1][:80]!r}")
-    rows = np.empty((len(lines) - 1, len(COLUMNS)), dtype=np.int64)
-    for number, line in enumerate(lines[1:], start=2):
-        try:
-            rows[number - 2] = [int(cell) for cell in line.split(",")]
-        except ValueError:
-            raise FormatError(file, number, f"not {len(COLUMNS)} whole numbers: {line[:80]!r}") from None
+    cells = [line.split(",") for line in lines[1:]]
+    try:
+        rows = np.array(cells, dtype=np.int64).reshape(len(cells), len(COLUMNS))
+    except (ValueError, OverflowError):
+        number, line = next((number, line) for number, line in enumerate(lines[1:], start=2) if not _is_row(line))
+        raise FormatError(file, number, f"not {len(COLUMNS)} whole numbers: {line[:80]!r}") from None
     return dict(zip(COLUMNS, rows.T, strict=True))
+
+
+def _is_row(line: str) -> bool:
+    try:
+        return np.array(line.split(","), dtype=np.int64).shape == (len(COLUMNS),)
+    except (ValueError, OverflowError):
+        return False

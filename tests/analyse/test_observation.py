@@ -28,6 +28,8 @@ def test_a_good_run_has_rows_in_every_table_with_the_schemas_columns(make_run):
     event = {"kind": "flush", "start_utc": "2026-11-20T20:42:26.500Z", "duration_ms": 40, "attributes": {"bytes": 7}}
     rows = observe(make_run(events=[event], stacks={"cpu": "a;b 3\na 1\n"}, variant={"wal": "os", "handler": "workers"}))
     assert set(rows) == set(schema.TABLES)
+    slowest = rows.pop("slowest")
+    assert {name: len(column) for name, column in slowest.items()} == dict.fromkeys(schema.names("slowest"), 10)
     for table, found in rows.items():
         assert found and all(list(sorted(row)) == sorted(schema.names(table)) for row in found), table
     (run,) = rows["runs"]
