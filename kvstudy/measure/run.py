@@ -23,7 +23,7 @@ from kvstudy.measure.facts import run_facts
 from kvstudy.measure.fill import Fills
 from kvstudy.measure.generator import GeneratorCommand, check_exit, generator_commands
 from kvstudy.measure.interrupt import shielded
-from kvstudy.measure.metrics import kv_metrics, wait_for_rest
+from kvstudy.measure.metrics import metrics_text, wait_for_rest
 from kvstudy.measure.outcome import Answers, answers_of
 from kvstudy.measure.pinning import Pinning, pinning
 from kvstudy.measure.process import OwnedProcess, command_text
@@ -175,7 +175,7 @@ class Run:
                                      environment=environment, registered=self._bench.session.registered)
         window = start + command.measures_from_s
         sampler = Sampler(service.pid, generator.pid, window, folder.path("process.csv"), folder.path("store.csv"),
-                          lambda: kv_metrics(service)) if measured else None
+                          lambda: metrics_text(service)) if measured else None
         agenda = self._agenda(folder, service, window, start + command.length_s) if measured else []
         if sampler:
             sampler.start()

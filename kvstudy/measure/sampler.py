@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 
 from kvstudy.errors import KvstudyError
+from kvstudy.measure import metrics
 
 PROCESS_COLUMNS = (
     "second", "interval_s", "service_cpu_s", "generator_cpu_s", "harness_cpu_s", "service_rss_bytes", "generator_rss_bytes",
@@ -22,6 +23,7 @@ PROCESS_COLUMNS = (
     "busy_share", "steal_share", "foreign_cpu_share", "throttled_s", "service_jit_cpu_s",
 )
 COMPILERS = ("C1 CompilerThre", "C2 CompilerThre")  # the JVM's compiler threads, as the kernel cuts their names
+LOWEST_PRIORITY = 19
 CGROUP_CPU = Path("/sys/fs/cgroup/cpu.stat")
 
 
@@ -42,13 +44,16 @@ class _Reading:
 
 
 class Sampler:
-    """``start`` when the generator starts, ``stop`` when it has ended; a thread of its own, which costs about 2 ms of CPU a second.
+    """``start`` when the generator starts, ``stop`` when it has ended; a thread of its own.
 
-    ``start_of_window``: ``time.monotonic()`` at which the measured window begins. ``store_metrics``: what to ask for store.csv.
+    It shares the cores with what is measured, so it does there what must be done there and the rest at the end, and gives way: its thread
+    has the lowest priority.
+
+    ``start_of_window``: ``time.monotonic()`` at which the measured window begins. ``store_metrics``: the service's /metrics, for store.csv.
     """
 
     def __init__(self, service_pid: int, generator_pid: int, start_of_window: float, process_csv: Path, store_csv: Path,
-                 store_metrics: Callable[[], dict[str, float]]):
+                 store_metrics: Callable[[], str]):
         self._service = psutil.Process(service_pid)
         self._generator = psutil.Process(generator_pid)
         self._generator_used_s = 0.0
@@ -58,7 +63,7 @@ class Sampler:
         self._paths = process_csv, store_csv
         self._store_metrics = store_metrics
         self._rows: list[dict] = []
-        self._store_rows: list[dict[str, float]] = []
+        self._store_texts: list[tuple[int, str]] = []
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name="sampler")
 
@@ -70,13 +75,15 @@ class Sampler:
         self._over.set()
         self._thread.join()
         _write(self._paths[0], PROCESS_COLUMNS, self._rows)
-        if self._store_rows:
-            columns = dict.fromkeys(name for row in self._store_rows for name in row)
-            _write(self._paths[1], tuple(columns), self._store_rows)
+        rows = [{"second": second, **counters} for second, text in self._store_texts if (counters := metrics.parse(text))]
+        if rows:
+            columns = dict.fromkeys(name for row in rows for name in row)
+            _write(self._paths[1], tuple(columns), rows)
         return self._rows
 
     def _run(self) -> None:
         """Ticks on whole seconds of the measured window, so that a row is one of its seconds."""
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST_PRIORITY)  # of this thread alone, as Linux has it
         before = self._read()
         second = -int(max(0.0, self._start_of_window - time.monotonic())) - 1
         while True:
@@ -91,11 +98,9 @@ class Sampler:
 
     def _ask_store(self, second: int) -> None:
         try:
-            counters = self._store_metrics()
+            self._store_texts.append((second, self._store_metrics()))
         except KvstudyError:
             return  # the service died or is stopped: the run says so itself; a missing second shows as a gap
-        if counters:
-            self._store_rows.append({"second": second, **counters})
 
     def _row(self, second: int, before: _Reading, now: _Reading) -> dict:
         interval_s = now.at - before.at

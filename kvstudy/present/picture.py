@@ -20,11 +20,13 @@ EXPERIMENT, WORKLOADS = "reproduce", ("unique_put", "unique_get")
 
 
 def picture() -> go.Figure:
-    """Response time against service time by percentile, PUT and GET of the main experiment at its highest rate, on most connections."""
+    """Response time against service time by percentile, PUT and GET of the main experiment at its highest rate, on as many connections as
+    have most valid runs."""
     theme.use("light")
     found = notebook.all_tables().select(experiment=EXPERIMENT, workload=WORKLOADS, profiled=False)
-    most = found.select(offered_rate_rps=found.runs["offered_rate_rps"].max(), connections=int(found.runs["connections"].max()))
-    figure = spectrum.response_against_service(most, panel_by="workload")
+    fastest = found.select(offered_rate_rps=found.runs["offered_rate_rps"].max())
+    valid = (fastest.runs["verdict"] != "FAIL").groupby(fastest.runs["connections"]).sum()
+    figure = spectrum.response_against_service(fastest.select(connections=int(valid.idxmax())), panel_by="workload")
     figure.update_layout(width=WIDTH_PX, height=HEIGHT_PX)
     return figure
 

@@ -1,8 +1,10 @@
 """The 1 Hz series, of real processes: whose CPU it is, and that a second is a second of the measured window."""
 
 import csv
+import os
 import subprocess
 import sys
+import threading
 import time
 
 import psutil
@@ -29,7 +31,7 @@ def children():
         process.wait()
 
 
-def sampled(tmp_path, service, generator, metrics=dict, length_s=3.3, window_s=1.0) -> list[dict]:
+def sampled(tmp_path, service, generator, metrics=str, length_s=3.3, window_s=1.0) -> list[dict]:
     sampler = Sampler(service.pid, generator.pid, time.monotonic() + window_s, tmp_path / "process.csv", tmp_path / "store.csv", metrics)
     sampler.start()
     time.sleep(length_s)
@@ -62,9 +64,28 @@ def test_cpu_of_the_jvms_compilers_is_counted_apart(tmp_path, children):
     assert 0.1 * service_s < jit_s < 0.9 * service_s
 
 
+METRICS = """\
+# TYPE kv_store_flushes counter
+kv_store_flushes_total 3.0
+# TYPE kv_x gauge
+kv_x{level="0"} 1.0
+# TYPE jvm_threads_current gauge
+jvm_threads_current 20.0
+"""
+
+
+def test_sampling_gives_way_to_what_it_measures_and_the_rest_of_the_harness_does_not(tmp_path, children):
+    sampler = Sampler(children(["sleep", "60"]).pid, children(["sleep", "60"]).pid, time.monotonic(), tmp_path / "process.csv", tmp_path / "store.csv", str)
+    sampler.start()
+    time.sleep(0.3)
+    (thread,) = (thread for thread in threading.enumerate() if thread.name == "sampler")
+    assert (os.getpriority(os.PRIO_PROCESS, thread.native_id), os.getpriority(os.PRIO_PROCESS, 0)) == (19, 0)
+    sampler.stop()
+
+
 def test_files_have_the_columns_and_rows_that_were_sampled(tmp_path, children):
     service, generator = children(["sleep", "60"]), children(["sleep", "60"])
-    rows = sampled(tmp_path, service, generator, metrics=lambda: {"kv_store_flushes_total": 3.0, "kv_x{level=0}": 1.0}, length_s=2.3)
+    rows = sampled(tmp_path, service, generator, metrics=lambda: METRICS, length_s=2.3)
     with (tmp_path / "process.csv").open() as file:
         read = list(csv.DictReader(file))
     assert tuple(read[0]) == PROCESS_COLUMNS and len(read) == len(rows)

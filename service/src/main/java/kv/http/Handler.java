@@ -19,6 +19,9 @@ import java.util.concurrent.atomic.AtomicInteger;
 /// | virtual  | a virtual thread each, so many at one time  | its connection                  |
 sealed interface Handler extends AutoCloseable {
 
+    /// Requests for metrics that may wait.
+    int METRICS_QUEUE = 64;
+
     /// True when requests run on the selector thread itself.
     default boolean isInline() {
         return false;
@@ -37,9 +40,14 @@ sealed interface Handler extends AutoCloseable {
     static Handler of(HttpOptions options) {
         return switch (options.handler()) {
             case SELECTOR -> new Selector();
-            case WORKERS -> new Workers(options.workers(), options.queue());
+            case WORKERS -> new Workers("worker-", options.workers(), options.queue());
             case VIRTUAL -> new Virtual(options.workers(), options.queue());
         };
+    }
+
+    /// For `/metrics`, whatever runs the other requests.
+    static Handler ofMetrics() {
+        return new Workers("metrics-", 1, METRICS_QUEUE);
     }
 
     /// No thread of its own: the shortest way, and the best one while the store answers from memory.
@@ -68,9 +76,9 @@ sealed interface Handler extends AutoCloseable {
     final class Workers implements Handler {
         private final ThreadPoolExecutor pool;
 
-        Workers(int threads, int queue) {
+        Workers(String name, int threads, int queue) {
             AtomicInteger number = new AtomicInteger();
-            ThreadFactory named = task -> new Thread(task, "worker-" + number.getAndIncrement());
+            ThreadFactory named = task -> new Thread(task, name + number.getAndIncrement());
             pool = new ThreadPoolExecutor(threads, threads, 0, TimeUnit.SECONDS, new LinkedBlockingQueue<>(queue), named);
             pool.prestartAllCoreThreads();
         }

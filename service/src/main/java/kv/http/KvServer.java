@@ -39,6 +39,7 @@ public final class KvServer extends Server {
     private final MemoryBudget budget = MemoryBudget.ofHeap();
     private final Connections connections;
     private final Handler handler;
+    private final Handler metricsHandler = Handler.ofMetrics();
     private final HttpMetrics metrics;
     private final Router router;
     private final ThreadLocal<Output> outputs = ThreadLocal.withInitial(() -> new Output(OUTPUT_BYTES));
@@ -145,6 +146,7 @@ public final class KvServer extends Server {
             Thread.currentThread().interrupt();
         }
         handler.close();
+        metricsHandler.close();
         connections.close();
         stop();
     }
@@ -171,6 +173,11 @@ public final class KvServer extends Server {
 
     Handler handler() {
         return handler;
+    }
+
+    /// Metrics are asked for so rarely that they are never compiled and take milliseconds: not on a thread that others wait for.
+    Handler handlerOf(Request request) {
+        return request.target == Request.Target.METRICS ? metricsHandler : handler;
     }
 
     Router router() {

@@ -146,7 +146,8 @@ final class KvSession extends WritingSession {
 
     private void serve(Request request, Output out) throws IOException {
         closeIfStopping(request);
-        if (server.handler().isInline()) {
+        Handler handler = server.handlerOf(request);
+        if (handler.isInline()) {
             server.router().answer(request, out);
             lastAnswerGiven = !request.keepAlive;
             reader.release();
@@ -158,7 +159,7 @@ final class KvSession extends WritingSession {
             refusal = Answer.MEMORY_FULL;
         } else {
             busy = true;
-            if (!server.handler().tryRun(this::serveElsewhere)) {
+            if (!handler.tryRun(this::serveElsewhere)) {
                 busy = false;
                 refusal = Answer.QUEUE_FULL;
             }

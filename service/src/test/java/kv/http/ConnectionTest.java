@@ -7,6 +7,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import kv.lsm.StoreMetrics;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -29,6 +32,41 @@ class ConnectionTest {
     void stop() throws IOException {
         client.close();
         server.close();
+    }
+
+    /// Asking for metrics once a second made every answer of that moment milliseconds late: they were written by the selector.
+    @Test
+    void whoeverAsksForMetricsHoldsUpNobodyElse() throws IOException {
+        CountDownLatch asked = new CountDownLatch(1);
+        CountDownLatch mayAnswer = new CountDownLatch(1);
+        MemoryStore slow = new MemoryStore() {
+            @Override
+            public StoreMetrics metrics() {
+                asked.countDown();
+                await(mayAnswer);
+                return super.metrics();
+            }
+        };
+        HttpOptions options = HttpOptions.onFreePort().withHandler(HttpOptions.HandlerKind.SELECTOR, 1, 1);
+        try (TestServer other = new TestServer(slow, options);
+                RawClient watcher = other.connect();
+                RawClient user = other.connect()) {
+            watcher.send(put("/v0/entity?id=a", "one") + get("/metrics") + get("/v0/entity?id=a"));
+            await(asked);
+            assertThat(user.ask(get("/v0/entity?id=a")).text()).isEqualTo("one");
+            mayAnswer.countDown();
+            assertThat(watcher.read().status()).isEqualTo(201);
+            assertThat(watcher.read().text()).contains("kv_http_requests_total{endpoint=\"entity\",method=\"put\",status=\"201\"} 1.0");
+            assertThat(watcher.read().text()).isEqualTo("one");
+        }
+    }
+
+    private static void await(CountDownLatch latch) {
+        try {
+            assertThat(latch.await(10, TimeUnit.SECONDS)).isTrue();
+        } catch (InterruptedException e) {
+            throw new AssertionError(e);
+        }
     }
 
     @ParameterizedTest
