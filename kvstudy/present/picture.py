@@ -16,17 +16,14 @@ from kvstudy.present import notebook, theme
 from kvstudy.present.figures import spectrum
 
 WIDTH_PX, HEIGHT_PX = 1200, 560
-EXPERIMENT, WORKLOADS = "reproduce", ("unique_put", "unique_get")
+EXPERIMENT = "stall"
 
 
 def picture() -> go.Figure:
-    """Response time against service time by percentile, PUT and GET of the main experiment at its highest rate, on as many connections as
-    have most valid runs."""
+    """Response time against service time by percentile, of the service that is stopped once for a second while requests go on being due."""
     theme.use("light")
-    found = notebook.all_tables().select(experiment=EXPERIMENT, workload=WORKLOADS, profiled=False)
-    fastest = found.select(offered_rate_rps=found.runs["offered_rate_rps"].max())
-    valid = (fastest.runs["verdict"] != "FAIL").groupby(fastest.runs["connections"]).sum()
-    figure = spectrum.response_against_service(fastest.select(connections=int(valid.idxmax())), panel_by="workload")
+    stopped = notebook.all_tables().select(experiment=EXPERIMENT, profiled=False, closed_loop=False)
+    figure = spectrum.response_against_service(stopped, panel_by=None)
     figure.update_layout(width=WIDTH_PX, height=HEIGHT_PX)
     return figure
 

@@ -7,11 +7,13 @@ from sample import sample_tables
 from kvstudy.present import notebook, picture
 
 
-def test_the_main_experiment_is_drawn_at_its_highest_rate(monkeypatch, tmp_path):
-    tables = sample_tables(workloads=("unique_put", "repeated_get"), profiled=False)
-    monkeypatch.setattr(notebook, "all_tables", lambda: replace(tables, runs=tables.runs.assign(experiment="reproduce")))
+def test_the_stopped_service_is_drawn_on_its_schedule_alone(monkeypatch, tmp_path):
+    tables = sample_tables(workloads=("unique_put",), profiled=False)
+    runs = tables.runs.assign(experiment="stall")
+    runs.loc[runs.index[0], "experiment"] = "reproduce"
+    runs.loc[runs.index[1], "closed_loop"] = True
+    monkeypatch.setattr(notebook, "all_tables", lambda: replace(tables, runs=runs))
     drawn = str(picture.picture().to_dict())
-    assert "unique_put" in drawn and "repeated_get" not in drawn
-    assert "16 000" in drawn.replace("\\u202f", " ").replace("\u202f", " ") and "4 000" not in drawn.replace("\u202f", " ")
+    assert all((run_id in drawn) == (number > 1) for number, run_id in enumerate(runs["run_id"]))
     picture.write(tmp_path / "build" / "figure.html")
     assert "Plotly" in (tmp_path / "build" / "figure.html").read_text()
