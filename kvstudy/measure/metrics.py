@@ -24,7 +24,7 @@ def kv_metrics(service: Service) -> dict[str, float]:
 
 def metrics_text(service: Service) -> str:
     """What ``kv_metrics`` reads, as the service wrote it: reading it takes longer than fetching it, and can be done later."""
-    status, body = service.get("/metrics")
+    status, body = service.get("/metrics?prefix=kv_")
     return body.decode("utf-8", errors="replace") if status == 200 else ""
 
 

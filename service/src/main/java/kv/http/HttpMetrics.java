@@ -7,6 +7,7 @@ import io.prometheus.metrics.model.registry.PrometheusRegistry;
 import io.prometheus.metrics.model.snapshots.MetricSnapshots;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.util.Locale;
 import java.util.concurrent.atomic.LongAdder;
 import kv.lsm.Store;
@@ -51,7 +52,8 @@ final class HttpMetrics {
         store = openOrNull;
         ByteArrayOutputStream text = new ByteArrayOutputStream(16 << 10);
         try {
-            PrometheusTextFormatWriter.create().write(text, registry.scrape());
+            String prefix = request.key == null ? "" : new String(request.key, StandardCharsets.UTF_8);
+            PrometheusTextFormatWriter.create().write(text, registry.scrape(name -> name.startsWith(prefix)));
         } catch (IOException e) {
             throw new AssertionError("a byte array takes every byte", e);
         }

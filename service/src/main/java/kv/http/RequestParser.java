@@ -29,6 +29,7 @@ final class RequestParser {
     private static final byte[] ID = Ascii.bytes("id");
     private static final byte[] START = Ascii.bytes("start");
     private static final byte[] END = Ascii.bytes("end");
+    private static final byte[] PREFIX = Ascii.bytes("prefix");
     private static final byte[] GET = Ascii.bytes("GET");
     private static final byte[] PUT = Ascii.bytes("PUT");
     private static final byte[] DELETE = Ascii.bytes("DELETE");
@@ -164,6 +165,11 @@ final class RequestParser {
             request.key = key(START, b, query, to, Answer.START_MISSING, request);
             if (RequestKey.find(END, b, query, to) >= 0) {
                 request.end = key(END, b, query, to, Answer.END_EMPTY, request);
+            }
+        } else if (request.target == Target.METRICS) {
+            long prefix = RequestKey.find(PREFIX, b, query, to);
+            if (prefix >= 0) {
+                request.key = RequestKey.decode(b, (int) (prefix >>> 32), (int) prefix, request);
             }
         }
     }

@@ -174,6 +174,17 @@ class HttpContractTest {
                 .contains("jvm_memory_used_bytes");
     }
 
+    @Test
+    void metricsCanBeAskedForByPrefix() throws IOException {
+        client.ask(put("/v0/entity?id=a", "one"));
+        String all = client.ask(get("/metrics?prefix=")).text();
+        assertThat(all).contains("jvm_memory_used_bytes").contains("kv_http_requests_total");
+        String store = client.ask(get("/metrics?prefix=kv%5Fstore")).text();
+        assertThat(store.lines()).isNotEmpty().allMatch(line -> line.matches("(# (HELP|TYPE) )?kv_store.*"));
+        assertThat(client.ask(get("/metrics?prefix=nothing")).status()).isEqualTo(200);
+        assertThat(client.ask(get("/metrics?prefix=%zz")).status()).isEqualTo(400);
+    }
+
     @ParameterizedTest
     @EnumSource(HttpOptions.HandlerKind.class)
     void everyHandlerServesTheContract(HttpOptions.HandlerKind kind) throws IOException {
