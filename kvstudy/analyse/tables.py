@@ -16,6 +16,7 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 import pandas as pd
@@ -147,20 +148,20 @@ def _unique(roots: list[Path]) -> list[SealedRun]:
 
 def _observed(runs: list[SealedRun], progress: bool) -> Iterator[dict[str, pa.Table]]:
     """Tables of up to _BATCH_RUNS runs at a time."""
-    rows: dict[str, list[dict]] = {name: [] for name in schema.TABLES}
+    parts: dict[str, list[list[dict] | dict]] = {name: [] for name in schema.TABLES}
     for number, run in enumerate(tqdm(runs, "reading runs", unit="run", delay=2, disable=not progress), start=1):
-        for name, more in observe(run).items():
-            rows[name].extend(more if isinstance(more, list) else [more])
+        for name, of_run in observe(run).items():
+            parts[name].append(of_run)
         if number % _BATCH_RUNS == 0 or number == len(runs):
-            yield {name: _arrow(rows[name], schema.arrow_schema(name)) for name in schema.TABLES}
-            rows = {name: [] for name in schema.TABLES}
+            yield {name: _arrow(parts[name], schema.arrow_schema(name)) for name in schema.TABLES}
+            parts = {name: [] for name in schema.TABLES}
 
 
-def _arrow(rows: list[dict], columns: pa.Schema) -> pa.Table:
-    """``rows``: one dict a row, or one a run whose values are columns."""
-    if rows and isinstance(next(iter(rows[0].values())), list):
-        return pa.concat_tables([pa.Table.from_pydict(of_run, schema=columns) for of_run in rows])
-    return pa.Table.from_pylist(rows, schema=columns)
+def _arrow(parts: list[list[dict] | dict], columns: pa.Schema) -> pa.Table:
+    """One table of what ``observe`` has of several runs: of each its rows, or its columns."""
+    if isinstance(parts[0], dict):
+        return pa.concat_tables([pa.Table.from_pydict(of_run, schema=columns) for of_run in parts])
+    return pa.Table.from_pylist(list(chain.from_iterable(parts)), schema=columns)
 
 
 def _kept_rows(tidy_root: Path, name: str, kept: set[str]) -> list[pa.Table]:

@@ -19,9 +19,6 @@ import java.util.concurrent.atomic.AtomicInteger;
 /// | virtual  | a virtual thread each, so many at one time  | its connection                  |
 sealed interface Handler extends AutoCloseable {
 
-    /// Requests for metrics that may wait.
-    int METRICS_QUEUE = 64;
-
     /// True when requests run on the selector thread itself.
     default boolean isInline() {
         return false;
@@ -45,9 +42,9 @@ sealed interface Handler extends AutoCloseable {
         };
     }
 
-    /// For `/metrics`, whatever runs the other requests.
+    /// For `/metrics`, whatever runs the other requests: one thread, 64 that wait.
     static Handler ofMetrics() {
-        return new Workers("metrics-", 1, METRICS_QUEUE);
+        return new Workers("metrics-", 1, 64);
     }
 
     /// No thread of its own: the shortest way, and the best one while the store answers from memory.

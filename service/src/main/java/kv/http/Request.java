@@ -17,7 +17,7 @@ final class Request {
     boolean chunked;
     /// bytes of the body, or -1 when the head names none
     long contentLength;
-    /// `id` or `start`, percent-decoded
+    /// `id`, `start` or `prefix`, percent-decoded
     byte[] key;
     /// `end`, percent-decoded, or null
     byte[] end;
