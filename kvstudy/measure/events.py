@@ -1,11 +1,14 @@
-"""JFR recording → events.json: GC pauses, safepoints and the store's own events, each with UTC start and duration.
+"""JFR recording → events.json and store.csv: GC pauses, safepoints and the store's own events, each with UTC start and duration; and the
+store's counters, once a second.
 
 ``jfr print --json`` of the JDK does the reading; it runs before sealing, so that analysis starts no process.
 """
 
 import json
+import math
 import re
 import subprocess
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,12 +16,22 @@ from kvstudy.errors import FormatError
 from kvstudy.measure.jdk import Jdk
 
 EVENT_NAMES = "jdk.GarbageCollection,jdk.GCPhasePause,jdk.SafepointBegin,jdk.SafepointEnd,jdk.ExecuteVMOperation,kv.*"
+COUNTERS = "kv.Counters"
 NOT_ATTRIBUTES = frozenset({"startTime", "duration", "eventThread", "stackTrace"})
 PRINT_TIMEOUT_S = 120
 
 
-def events_of(recording: Path, jdk: Jdk) -> dict:
-    """``{"gc": […], "safepoints": […], "store": […]}``; FormatError when the recording cannot be read."""
+@dataclass(frozen=True)
+class Recording:
+    """``events``: ``{"gc": […], "safepoints": […], "store": […]}``; ``counters``: UTC → the store's and the cache's counters by name, times in
+    ms; none where the service has no store."""
+
+    events: dict[str, list[dict]]
+    counters: dict[str, dict[str, float]]
+
+
+def read_recording(recording: Path, jdk: Jdk) -> Recording:
+    """FormatError when the recording cannot be read."""
     try:
         printed = subprocess.run([jdk.tool("jfr"), "print", "--json", "--events", EVENT_NAMES, str(recording)], capture_output=True, text=True,
                                  timeout=PRINT_TIMEOUT_S)
@@ -28,7 +41,29 @@ def events_of(recording: Path, jdk: Jdk) -> dict:
         events = json.loads(printed.stdout)["recording"]["events"]
     except (ValueError, KeyError):
         raise FormatError(str(recording), None, f"not a readable recording: {(printed.stderr or printed.stdout).strip()[:200]}") from None
-    return sorted_events(events)
+    return Recording(sorted_events([event for event in events if event["type"] != COUNTERS]),
+                     {_utc_ms(event["values"]["startTime"]): _counters(event["values"]) for event in events if event["type"] == COUNTERS})
+
+
+def counters_by_second(counters: dict[str, dict[str, float]], window: datetime, from_s: float, to_s: float) -> list[dict[str, float]]:
+    """Rows of store.csv, by time. ``second`` counts from the start of the measured ``window``, ``at_s`` says when in it the counters were
+    read. Those read before ``from_s`` or after ``to_s`` of the window are of the restore and of the data check, not of the load."""
+    rows = []
+    for utc, values in sorted(counters.items()):
+        at_s = (datetime.fromisoformat(utc) - window).total_seconds()
+        if from_s <= at_s < to_s:
+            rows.append({"second": math.floor(at_s), "at_s": round(at_s, 3), **values})
+    return rows
+
+
+def _counters(values: dict) -> dict[str, float]:
+    """Times as jfr prints them become milliseconds: ``flushTime: PT0.1S`` → ``flush_time_ms: 100``."""
+    told = {}
+    for name, value in values.items():
+        if name not in NOT_ATTRIBUTES:
+            is_time = isinstance(value, str)
+            told[_snake_case(name) + ("_ms" if is_time else "")] = _duration_ms(value) if is_time else value
+    return told
 
 
 def sorted_events(events: list[dict]) -> dict:

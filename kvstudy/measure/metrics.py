@@ -19,13 +19,8 @@ FROZEN_MEMTABLES = "kv_store_frozen_memtables"
 
 def kv_metrics(service: Service) -> dict[str, float]:
     """Every kv_* sample; empty where the service has no /metrics (the empty server)."""
-    return parse(metrics_text(service))
-
-
-def metrics_text(service: Service) -> str:
-    """What ``kv_metrics`` reads, as the service wrote it: reading it takes longer than fetching it, and can be done later."""
     status, body = service.get("/metrics?prefix=kv_")
-    return body.decode("utf-8", errors="replace") if status == 200 else ""
+    return parse(body.decode("utf-8", errors="replace")) if status == 200 else {}
 
 
 def parse(text: str) -> dict[str, float]:

@@ -18,19 +18,19 @@ from kvstudy.measure import machine
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.awake import kept_awake
 from kvstudy.measure.data_check import check_data
-from kvstudy.measure.events import events_of
+from kvstudy.measure.events import counters_by_second, read_recording
 from kvstudy.measure.facts import run_facts
 from kvstudy.measure.fill import Fills
 from kvstudy.measure.generator import GeneratorCommand, check_exit, generator_commands
 from kvstudy.measure.interrupt import shielded
-from kvstudy.measure.metrics import metrics_text, wait_for_rest
+from kvstudy.measure.metrics import wait_for_rest
 from kvstudy.measure.outcome import Answers, answers_of
 from kvstudy.measure.pinning import Pinning, pinning
 from kvstudy.measure.process import OwnedProcess, command_text
 from kvstudy.measure.profiler import Profiler
 from kvstudy.measure.progress import Progress
 from kvstudy.measure.quiet import Patience
-from kvstudy.measure.sampler import Sampler
+from kvstudy.measure.sampler import Sampler, write_series
 from kvstudy.measure.service import Service, service_command
 from kvstudy.measure.session import Session
 from kvstudy.plan.run_plan import PlannedRun
@@ -130,9 +130,17 @@ class Run:
                 code = service.stop(timeout_s=20.0)
         if code not in ((0, 143) if configuration.server == "empty" else (0,)):
             raise RunFailed(f"service did not stop in order: exit={code}: {service.last_words()}")
-        folder.write_json("events.json", events_of(folder.path("service.jfr"), bench.artifacts.jdk))
+        self._write_recording(folder)
         if self._planned.profile:
             self._profiler().convert(folder.path("profile.jfr"), self._planned.profile, folder.path("x").parent)
+
+    def _write_recording(self, folder: RunWriter) -> None:
+        recording, configuration = read_recording(folder.path("service.jfr"), self._bench.artifacts.jdk), self._configuration
+        folder.write_json("events.json", recording.events)
+        window = datetime.fromisoformat(self._phases["measure"]["start_utc"])
+        rows = counters_by_second(recording.counters, window, -configuration.warm_up_s, configuration.measured_s)
+        if rows:
+            write_series(folder.path("store.csv"), tuple(rows[0]), rows)
 
     def _launch(self, folder: RunWriter, store: Path) -> Service:
         bench, configuration = self._bench, self._configuration
@@ -174,8 +182,7 @@ class Run:
             generator = OwnedProcess(command.argv, stdout=text.fileno(), stderr_path=stderr, cores=self._pinning.generator,
                                      environment=environment, registered=self._bench.session.registered)
         window = start + command.measures_from_s
-        sampler = Sampler(service.pid, generator.pid, window, folder.path("process.csv"), folder.path("store.csv"),
-                          lambda: metrics_text(service)) if measured else None
+        sampler = Sampler(service.pid, generator.pid, window, folder.path("process.csv")) if measured else None
         agenda = self._agenda(folder, service, window, start + command.length_s) if measured else []
         if sampler:
             sampler.start()

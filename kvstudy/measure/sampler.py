@@ -1,29 +1,32 @@
-"""process.csv and store.csv: once a second, what service, generator and machine did in that second, and the store's counters.
+"""process.csv: once a second, what service, generator and machine did in that second.
 
 ``second`` counts from the start of the measured window; seconds of the warm-up are negative. CPU, bytes and switches are those of the
-second, not totals; shares are of all cores; the store's columns are the counters as /metrics has them.
+second, not totals; shares are of all cores.
 """
 
 import csv
+import math
 import os
+import re
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import psutil
-
-from kvstudy.errors import KvstudyError
-from kvstudy.measure import metrics
 
 PROCESS_COLUMNS = (
     "second", "interval_s", "service_cpu_s", "generator_cpu_s", "harness_cpu_s", "service_rss_bytes", "generator_rss_bytes",
     "service_read_bytes", "service_written_bytes", "service_switches_voluntary", "service_switches_involuntary", "service_threads",
     "busy_share", "steal_share", "foreign_cpu_share", "throttled_s", "service_jit_cpu_s",
 )
-COMPILERS = ("C1 CompilerThre", "C2 CompilerThre")  # the JVM's compiler threads, as the kernel cuts their names
+COMPILERS = (b"C1 CompilerThre", b"C2 CompilerThre")  # the JVM's compiler threads, as the kernel cuts their names
 LOWEST_PRIORITY = 19
+BREATH_S = 0.001  # between two readings: whoever waits for the core gets it
+STATUS_MAX_BYTES = 8 << 10
+STATUS_TAIL_BYTES = 120  # the switches stand at the end
+_SWITCHES = tuple(re.compile(rb"^%sctxt_switches:\s*(\d+)" % kind, re.MULTILINE) for kind in (b"voluntary_", b"nonvoluntary_"))
 CGROUP_CPU = Path("/sys/fs/cgroup/cpu.stat")
 
 
@@ -33,37 +36,36 @@ class _Reading:
     service_cpu_s: float
     generator_cpu_s: float
     harness_cpu_s: float
+    service_rss: int
+    generator_rss: int
     read_bytes: int
     written_bytes: int
-    voluntary: int
-    involuntary: int
     busy_s: float
     steal_s: float
     throttled_s: float
-    jit_cpu_s: float
+    threads: "ThreadTexts"
 
 
 class Sampler:
     """``start`` when the generator starts, ``stop`` when it has ended; a thread of its own.
 
-    It shares the cores with what is measured, so it does there what must be done there and the rest at the end, and gives way: its thread
-    has the lowest priority.
+    It shares the cores with what is measured, and must not be what makes a second slow. Its thread has the lowest priority, which alone does
+    not help: a kernel lets a thread that runs finish its tick, 4 ms of it. So it never holds a core for longer than one small reading (some
+    20 to 200 µs): it breathes between two of them, the one reading that is long, that of all the threads, is cut in as many, and what
+    they say is worked out at the end.
 
-    ``start_of_window``: ``time.monotonic()`` at which the measured window begins. ``store_metrics``: the service's /metrics, for store.csv.
+    ``start_of_window``: ``time.monotonic()`` at which the measured window begins.
     """
 
-    def __init__(self, service_pid: int, generator_pid: int, start_of_window: float, process_csv: Path, store_csv: Path,
-                 store_metrics: Callable[[], str]):
+    def __init__(self, service_pid: int, generator_pid: int, start_of_window: float, process_csv: Path):
         self._service = psutil.Process(service_pid)
         self._generator = psutil.Process(generator_pid)
         self._generator_used_s = 0.0
-        self._jit_used_s: dict[str, float] = {}
+        self._threads = Threads(service_pid)
         self._harness = psutil.Process()
         self._start_of_window = start_of_window
-        self._paths = process_csv, store_csv
-        self._store_metrics = store_metrics
-        self._rows: list[dict] = []
-        self._store_texts: list[tuple[int, str]] = []
+        self._process_csv = process_csv
+        self._readings: list[tuple[int, _Reading]] = []
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name="sampler")
 
@@ -71,67 +73,61 @@ class Sampler:
         self._thread.start()
 
     def stop(self) -> list[dict]:
-        """Writes both files; store.csv only where the service has such counters. Returns the rows of process.csv."""
+        """Writes the file and returns its rows."""
         self._over.set()
         self._thread.join()
-        _write(self._paths[0], PROCESS_COLUMNS, self._rows)
-        rows = [{"second": second, **counters} for second, text in self._store_texts if (counters := metrics.parse(text))]
-        if rows:
-            columns = dict.fromkeys(name for row in rows for name in row)
-            _write(self._paths[1], tuple(columns), rows)
-        return self._rows
+        self._threads.close()
+        rows = [self._row(second - 1, before, now) for (_, before), (second, now) in pairwise(self._readings) if now.at - before.at > 0.2]
+        write_series(self._process_csv, PROCESS_COLUMNS, rows)
+        return rows
 
     def _run(self) -> None:
-        """Ticks on whole seconds of the measured window, so that a row is one of its seconds."""
+        """Reads at the start and then at whole seconds of the measured window, so that a row is one of its seconds."""
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST_PRIORITY)  # of this thread alone, as Linux has it
-        before = self._read()
         second = -int(max(0.0, self._start_of_window - time.monotonic())) - 1
-        while True:
-            second += 1
+        while (now := self._read()) is not None:
+            self._readings.append((second, now))
+            second = max(second + 1, math.ceil(time.monotonic() - self._start_of_window))
             if self._over.wait(max(0.0, self._start_of_window + second - time.monotonic())):
                 return
-            now = self._read()
-            if before is not None and now is not None and now.at - before.at > 0.2:
-                self._rows.append(self._row(second - 1, before, now))
-                self._ask_store(second - 1)
-            before = now
-
-    def _ask_store(self, second: int) -> None:
-        try:
-            self._store_texts.append((second, self._store_metrics()))
-        except KvstudyError:
-            return  # the service died or is stopped: the run says so itself; a missing second shows as a gap
 
     def _row(self, second: int, before: _Reading, now: _Reading) -> dict:
         interval_s = now.at - before.at
         capacity_s = interval_s * (psutil.cpu_count() or 1)
         ours_s = sum(getattr(now, name) - getattr(before, name) for name in ("service_cpu_s", "generator_cpu_s", "harness_cpu_s"))
         busy_s = now.busy_s - before.busy_s
-        memory = _rss_bytes(self._service), _rss_bytes(self._generator)
+        switches_before, switches = before.threads.switches(), now.threads.switches()
         values = (
             second, interval_s, now.service_cpu_s - before.service_cpu_s, now.generator_cpu_s - before.generator_cpu_s,
-            now.harness_cpu_s - before.harness_cpu_s, *memory, now.read_bytes - before.read_bytes, now.written_bytes - before.written_bytes,
-            max(0, now.voluntary - before.voluntary), max(0, now.involuntary - before.involuntary), _threads(self._service), busy_s / capacity_s,
-            (now.steal_s - before.steal_s) / capacity_s, max(0.0, busy_s - ours_s) / capacity_s, now.throttled_s - before.throttled_s,
-            now.jit_cpu_s - before.jit_cpu_s,
+            now.harness_cpu_s - before.harness_cpu_s, now.service_rss, now.generator_rss, now.read_bytes - before.read_bytes,
+            now.written_bytes - before.written_bytes, max(0, switches[0] - switches_before[0]), max(0, switches[1] - switches_before[1]),
+            len(now.threads.statuses), busy_s / capacity_s, (now.steal_s - before.steal_s) / capacity_s, max(0.0, busy_s - ours_s) / capacity_s,
+            now.throttled_s - before.throttled_s, now.threads.jit_cpu_s() - before.threads.jit_cpu_s(),
         )
         return {name: round(value, 6) if isinstance(value, float) else value for name, value in zip(PROCESS_COLUMNS, values, strict=True)}
 
     def _read(self) -> _Reading | None:
         """None once the service has ended. A generator that has ended keeps what it used."""
+        at = time.monotonic()
         try:
-            with self._service.oneshot():
-                times, written = self._service.cpu_times(), _io_bytes(self._service)
+            service = self._service.cpu_times()
+            _breathe()
+            read_bytes, written_bytes = _io_bytes(self._service)
         except psutil.Error:
             return None
-        machine = machine_times()
+        _breathe()
+        generator_cpu_s = self._generator_cpu_s()
+        _breathe()
+        busy_s, steal_s = machine_times()
+        _breathe()
         harness = self._harness.cpu_times()
-        threads = _threads_of(self._service.pid)
-        for number, status in threads.items():
-            if status.get("Name") in COMPILERS:  # one that has ended keeps what it used: the JVM ends those that have nothing to do
-                self._jit_used_s[number] = max(self._jit_used_s.get(number, 0.0), _cpu_s(self._service.pid, number))
-        return _Reading(time.monotonic(), times.user + times.system, self._generator_cpu_s(), harness.user + harness.system, *written,
-                        *_context_switches(threads), *machine, throttled_s(), sum(self._jit_used_s.values()))
+        _breathe()
+        memory = _rss_bytes(self._service), _rss_bytes(self._generator)
+        _breathe()
+        throttled = throttled_s()
+        threads = self._threads.read()
+        return _Reading(at, service.user + service.system, generator_cpu_s, harness.user + harness.system, *memory, read_bytes,
+                        written_bytes, busy_s, steal_s, throttled, threads)
 
     def _generator_cpu_s(self) -> float:
         try:
@@ -140,6 +136,71 @@ class Sampler:
         except psutil.Error:
             pass
         return self._generator_used_s
+
+
+@dataclass(frozen=True)
+class ThreadTexts:
+    """What the kernel tells of each thread, by its number, and of the compilers the CPU time too; not yet worked out."""
+
+    statuses: dict[str, bytes]  # the end of each, where the switches stand
+    jit_cpu: dict[str, bytes]
+
+    def switches(self) -> tuple[int, int]:
+        """Voluntary and involuntary ones of all threads: what the kernel gives for a process is its first thread's alone."""
+        return tuple(sum(int(match[1]) for status in self.statuses.values() if (match := pattern.search(status))) for pattern in _SWITCHES)
+
+    def jit_cpu_s(self) -> float:
+        """CPU seconds of the compilers, those among them that have ended: the JVM ends those that have nothing to do."""
+        fields = (text.rpartition(b")")[2].split() for text in self.jit_cpu.values())
+        return sum(int(of_one[11]) + int(of_one[12]) for of_one in fields) / os.sysconf("SC_CLK_TCK")
+
+
+class Threads:
+    """Reads what the kernel tells of a process's threads, one by one and with a breath after each; a file is opened once."""
+
+    def __init__(self, pid: int):
+        self._folder = f"/proc/{pid}/task"
+        self._files: dict[str, int] = {}
+        self._jit_cpu: dict[str, bytes] = {}
+
+    def read(self) -> ThreadTexts:
+        """Of the threads that live now; a compiler that has ended keeps what it had used when it was last seen."""
+        statuses = {}
+        for number in _names_in(self._folder):
+            _breathe()
+            status = self._text(f"{number}/status")
+            if status:
+                statuses[number] = status[-STATUS_TAIL_BYTES:]
+                if status.split(b"\n", 1)[0].partition(b"\t")[2] in COMPILERS and (cpu := self._text(f"{number}/stat")):
+                    self._jit_cpu[number] = cpu
+        for name in [name for name in self._files if name.partition("/")[0] not in statuses]:
+            os.close(self._files.pop(name))
+        return ThreadTexts(statuses, dict(self._jit_cpu))
+
+    def close(self) -> None:
+        for file in self._files.values():
+            os.close(file)
+        self._files.clear()
+
+    def _text(self, name: str) -> bytes:
+        """Empty when the thread has ended."""
+        try:
+            if name not in self._files:
+                self._files[name] = os.open(f"{self._folder}/{name}", os.O_RDONLY)
+            return os.pread(self._files[name], STATUS_MAX_BYTES, 0)
+        except OSError:
+            return b""
+
+
+def _names_in(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _breathe() -> None:
+    time.sleep(BREATH_S)
 
 
 def machine_times() -> tuple[float, float]:
@@ -171,32 +232,6 @@ def _io_bytes(process: psutil.Process) -> tuple[int, int]:
     return counters.read_bytes, counters.write_bytes
 
 
-def _threads_of(pid: int) -> dict[str, dict[str, str]]:
-    """Number → what the kernel tells of each thread, by its names."""
-    told = {}
-    for status in Path(f"/proc/{pid}/task").glob("*/status"):
-        try:
-            text = status.read_text(encoding="ascii", errors="replace")
-        except OSError:
-            continue  # the thread has ended
-        told[status.parent.name] = {name: value.strip() for name, _, value in (line.partition(":") for line in text.splitlines())}
-    return told
-
-
-def _context_switches(threads: dict[str, dict[str, str]]) -> tuple[int, int]:
-    """Voluntary and involuntary ones of all threads: what the kernel gives for a process is its first thread's alone."""
-    return tuple(sum(int(status.get(f"{kind}_ctxt_switches", 0)) for status in threads.values()) for kind in ("voluntary", "nonvoluntary"))
-
-
-def _cpu_s(pid: int, thread: str) -> float:
-    """CPU seconds of a thread so far; 0 when it has ended."""
-    try:
-        fields = Path(f"/proc/{pid}/task/{thread}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def _rss_bytes(process: psutil.Process) -> int:
     try:
         return process.memory_info().rss
@@ -204,14 +239,8 @@ def _rss_bytes(process: psutil.Process) -> int:
         return 0
 
 
-def _threads(process: psutil.Process) -> int:
-    try:
-        return process.num_threads()
-    except psutil.Error:
-        return 0
-
-
-def _write(path: Path, columns: tuple[str, ...], rows: list[dict]) -> None:
+def write_series(path: Path, columns: tuple[str, ...], rows: list[dict]) -> None:
+    """A row per second; a cell that a row lacks stays empty."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns, restval="")
         writer.writeheader()

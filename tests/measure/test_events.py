@@ -1,11 +1,12 @@
 """JFR recordings as events.json: from a real recording of a real JVM, and from made-up events at the edges."""
 
 import subprocess
+from datetime import UTC, datetime
 
 import pytest
 
 from kvstudy.errors import FormatError
-from kvstudy.measure.events import events_of, sorted_events
+from kvstudy.measure.events import counters_by_second, read_recording, sorted_events
 from kvstudy.measure.jdk import find_jdk
 from kvstudy.measure.service import RECORDING_SETTINGS
 
@@ -13,10 +14,13 @@ SOURCE = """
 import jdk.jfr.*;
 public class Recorded {
   @Name("kv.WriteStall") static class WriteStall extends Event { long bytesWaiting; String cause; }
+  @Name("kv.Counters") static class Counters extends Event { long flushes = 3; @Timespan long flushTime = 2_500_000; }
   public static void main(String[] words) throws Exception {
+    FlightRecorder.addPeriodicEvent(Counters.class, () -> new Counters().commit());
     WriteStall stall = new WriteStall();
     stall.begin(); Thread.sleep(30); stall.bytesWaiting = 5; stall.cause = "memtable"; stall.commit();
     System.gc();
+    Thread.sleep(2_100);
   }
 }
 """
@@ -32,7 +36,7 @@ def recording(tmp_path_factory):
 
 
 def test_recording_of_a_real_jvm_gives_its_pauses_safepoints_and_our_events(recording):
-    events = events_of(recording, find_jdk())
+    events = read_recording(recording, find_jdk()).events
     stall, = events["store"]
     assert stall["kind"] == "write_stall" and stall["attributes"] == {"bytes_waiting": 5, "cause": "memtable"}
     assert stall["duration_ms"] >= 30
@@ -43,10 +47,23 @@ def test_recording_of_a_real_jvm_gives_its_pauses_safepoints_and_our_events(reco
     assert all(event["start_utc"].endswith("Z") for group in events.values() for event in group)
 
 
+def test_counters_of_a_real_recording_are_told_apart_from_events_with_times_in_ms(recording):
+    read = read_recording(recording, find_jdk())
+    assert len(read.counters) >= 2
+    assert all(values == {"flushes": 3, "flush_time_ms": 2.5} for values in read.counters.values())
+    assert [event["kind"] for event in read.events["store"]] == ["write_stall"]
+
+
+def test_counters_are_told_by_the_second_of_the_window_in_which_they_were_read():
+    counters = {f"2026-11-20T20:21:{at}Z": {"flushes": n} for n, at in enumerate(("05.900000", "06.100000", "09.900000", "10.900000", "12.100000"))}
+    rows = counters_by_second(counters, datetime(2026, 11, 20, 20, 21, 10, tzinfo=UTC), from_s=-4, to_s=2)
+    assert rows == [{"second": -4, "at_s": -3.9, "flushes": 1}, {"second": -1, "at_s": -0.1, "flushes": 2}, {"second": 0, "at_s": 0.9, "flushes": 3}]
+
+
 def test_file_that_is_no_recording_is_an_error_that_names_it(tmp_path):
     (tmp_path / "broken.jfr").write_bytes(b"FLR\0nonsense")
     with pytest.raises(FormatError, match="broken.jfr: not a readable recording"):
-        events_of(tmp_path / "broken.jfr", find_jdk())
+        read_recording(tmp_path / "broken.jfr", find_jdk())
 
 
 def test_safepoint_lasts_from_its_request_until_threads_run_again():

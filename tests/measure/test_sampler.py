@@ -10,9 +10,8 @@ import time
 import psutil
 import pytest
 
-from kvstudy.errors import RunFailed
 from kvstudy.measure.machine import load_during, load_now
-from kvstudy.measure.sampler import PROCESS_COLUMNS, Sampler, machine_times
+from kvstudy.measure.sampler import PROCESS_COLUMNS, Sampler, Threads, machine_times
 
 BUSY = [sys.executable, "-c", "while True: pass"]
 
@@ -31,8 +30,8 @@ def children():
         process.wait()
 
 
-def sampled(tmp_path, service, generator, metrics=str, length_s=3.3, window_s=1.0) -> list[dict]:
-    sampler = Sampler(service.pid, generator.pid, time.monotonic() + window_s, tmp_path / "process.csv", tmp_path / "store.csv", metrics)
+def sampled(tmp_path, service, generator, length_s=3.3, window_s=1.0) -> list[dict]:
+    sampler = Sampler(service.pid, generator.pid, time.monotonic() + window_s, tmp_path / "process.csv")
     sampler.start()
     time.sleep(length_s)
     return sampler.stop()
@@ -64,18 +63,36 @@ def test_cpu_of_the_jvms_compilers_is_counted_apart(tmp_path, children):
     assert 0.1 * service_s < jit_s < 0.9 * service_s
 
 
-METRICS = """\
-# TYPE kv_store_flushes counter
-kv_store_flushes_total 3.0
-# TYPE kv_x gauge
-kv_x{level="0"} 1.0
-# TYPE jvm_threads_current gauge
-jvm_threads_current 20.0
+SWITCHING = """
+import threading, time
+def nap():
+    while True: time.sleep(0.001)
+threading.Thread(target=nap, daemon=True).start()
+time.sleep(60)
 """
 
 
+def test_switches_are_those_of_all_threads_in_that_second_and_threads_that_end_are_no_error(tmp_path, children):
+    rows = sampled(tmp_path, children([sys.executable, "-c", SWITCHING]), children(["sleep", "60"]), length_s=2.5, window_s=0.4)
+    whole = [row for row in rows if row["second"] >= 0]
+    assert len(whole) == 2 and all(300 < row["service_switches_voluntary"] <= 1_100 and row["service_threads"] == 2 for row in whole)
+
+
+def test_threads_that_have_ended_are_left_out_and_their_files_closed(children):
+    process = children([sys.executable, "-c", "import threading, time\nthreading.Timer(1, time.sleep).start()\ntime.sleep(60)"])
+    time.sleep(0.5)
+    threads, files = Threads(process.pid), len(os.listdir("/proc/self/fd"))
+    assert len(threads.read().statuses) == 2
+    assert len(os.listdir("/proc/self/fd")) == files + 2
+    time.sleep(1)
+    assert len(threads.read().statuses) == 1
+    assert len(os.listdir("/proc/self/fd")) == files + 1
+    threads.close()
+    assert len(os.listdir("/proc/self/fd")) == files
+
+
 def test_sampling_gives_way_to_what_it_measures_and_the_rest_of_the_harness_does_not(tmp_path, children):
-    sampler = Sampler(children(["sleep", "60"]).pid, children(["sleep", "60"]).pid, time.monotonic(), tmp_path / "process.csv", tmp_path / "store.csv", str)
+    sampler = Sampler(children(["sleep", "60"]).pid, children(["sleep", "60"]).pid, time.monotonic(), tmp_path / "process.csv")
     sampler.start()
     time.sleep(0.3)
     (thread,) = (thread for thread in threading.enumerate() if thread.name == "sampler")
@@ -83,28 +100,16 @@ def test_sampling_gives_way_to_what_it_measures_and_the_rest_of_the_harness_does
     sampler.stop()
 
 
-def test_files_have_the_columns_and_rows_that_were_sampled(tmp_path, children):
-    service, generator = children(["sleep", "60"]), children(["sleep", "60"])
-    rows = sampled(tmp_path, service, generator, metrics=lambda: METRICS, length_s=2.3)
+def test_file_has_the_columns_and_rows_that_were_sampled(tmp_path, children):
+    rows = sampled(tmp_path, children(["sleep", "60"]), children(["sleep", "60"]), length_s=2.3)
     with (tmp_path / "process.csv").open() as file:
         read = list(csv.DictReader(file))
     assert tuple(read[0]) == PROCESS_COLUMNS and len(read) == len(rows)
-    with (tmp_path / "store.csv").open() as file:
-        store = list(csv.DictReader(file))
-    assert store[0] == {"second": "-1", "kv_store_flushes_total": "3.0", "kv_x{level=0}": "1.0"}
-
-
-def test_service_without_metrics_gives_no_store_file(tmp_path, children):
-    sampled(tmp_path, children(["sleep", "60"]), children(["sleep", "60"]), length_s=1.3)
-    assert not (tmp_path / "store.csv").exists()
 
 
 def test_service_that_dies_ends_the_series_and_not_the_sampler(tmp_path, children):
     service, generator = children(["sleep", "60"]), children(["sleep", "60"])
-
-    def failing():
-        raise RunFailed("service does not answer")
-    sampler = Sampler(service.pid, generator.pid, time.monotonic(), tmp_path / "process.csv", tmp_path / "store.csv", failing)
+    sampler = Sampler(service.pid, generator.pid, time.monotonic(), tmp_path / "process.csv")
     sampler.start()
     time.sleep(1.2)
     service.kill()

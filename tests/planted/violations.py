@@ -25,6 +25,7 @@ run.pinning = lambda threads: Pinning(cores[:1], cores[-1:], "planted")
 ALWAYS_500 = """
 import sys
 import kvstudy.measure.run as run
+from kvstudy.measure.events import Recording
 SERVER = '''
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 class Broken(BaseHTTPRequestHandler):
@@ -41,7 +42,7 @@ print(f"ready: http://127.0.0.1:{server.server_address[1]}", flush=True)
 server.serve_forever()
 '''
 run.service_command = lambda *_, **__: [sys.executable, "-c", SERVER]
-run.events_of = lambda *_: {"gc": [], "safepoints": [], "store": []}
+run.read_recording = lambda *_: Recording({"gc": [], "safepoints": [], "store": []}, {})
 """
 CORES = sorted(os.sched_getaffinity(0))
 

@@ -95,7 +95,8 @@ public final class Main {
             });
         }
         KvServer server = KvServer.bind(http);
-        try (Store store = open(options, cacheEntries)) {
+        try (Store store = open(options, cacheEntries);
+                CounterEvents counters = new CounterEvents(store)) {
             server.serve(store);
             out.println("ready: http://" + http.host() + ":" + server.port());
             out.flush();
