@@ -40,20 +40,25 @@ def threshold_us(tables: Tables, percentile: float = 99.0, latency_kind: str = "
     rows = tables.intervals[tables.intervals["latency_kind"] == latency_kind]
     if rows.empty:
         raise ValueError(f"no answers per second to look at: latency_kind={latency_kind}, runs={len(tables.runs)}")
-    return hdr.merge(hdr.decode(text) for text in rows["histogram"]).percentile_us(percentile)
+    return hdr.merge(map(_decoded, rows["histogram"])).percentile_us(percentile)
 
 
 def slow_seconds(tables: Tables, threshold_us: float, latency_kind: str = "response") -> pd.DataFrame:
     """One row per run and second: ``run_id, second, count, slow`` (answers, and those slower than the threshold)."""
+    return tables.once(_slow_seconds, threshold_us, latency_kind)
+
+
+def _slow_seconds(tables: Tables, threshold_us: float, latency_kind: str) -> pd.DataFrame:
     rows = tables.intervals[tables.intervals["latency_kind"] == latency_kind]
-    slow = [_count_above(row.histogram, threshold_us) if row.max_us > threshold_us else 0 for row in rows.itertuples()]
+    known = zip(rows["histogram"].tolist(), rows["max_us"].tolist(), strict=True)
+    slow = [_decoded(histogram).count_above(threshold_us) if max_us > threshold_us else 0 for histogram, max_us in known]
     return rows[["run_id", "second", "count"]].assign(slow=np.asarray(slow, dtype=np.int64)).reset_index(drop=True)
 
 
 @lru_cache(maxsize=20_000)
-def _count_above(histogram: str, threshold_us: float) -> int:
+def _decoded(histogram: str) -> hdr.Histogram:
     """A page asks for the same seconds of the same runs several times; decoding them is most of its work."""
-    return hdr.decode(histogram).count_above(threshold_us)
+    return hdr.decode(histogram)
 
 
 def alignment(tables: Tables, threshold_us: float) -> pd.DataFrame:
@@ -61,7 +66,7 @@ def alignment(tables: Tables, threshold_us: float) -> pd.DataFrame:
     second without an event has one row of kind NO_EVENT."""
     slow = slow_seconds(tables, threshold_us)
     slow = slow[slow["slow"] > 0]
-    pairs = slow.merge(_considered(tables, threshold_us), on="run_id", how="left")
+    pairs = slow.merge(tables.once(_considered, threshold_us), on="run_id", how="left")
     begin, end = slow_answers.felt_s(pairs)
     touching = pairs[(begin < pairs["second"] + 1) & (end > pairs["second"])]
     bare = slow.merge(touching[["run_id", "second"]].drop_duplicates(), on=["run_id", "second"], how="left", indicator=True)
@@ -74,7 +79,7 @@ def alignment(tables: Tables, threshold_us: float) -> pd.DataFrame:
 
 def slow_by_run(tables: Tables, threshold_us: float) -> list[SlowAnswers]:
     """Of every run when its slow answers waited and when events were felt."""
-    return _by_run(tables, threshold_us, _considered(tables, threshold_us))
+    return tables.once(_by_run, threshold_us)
 
 
 def causes(tables: Tables, threshold_us: float, draws: int = DRAWS, seed: int = 1) -> pd.DataFrame:
@@ -85,8 +90,8 @@ def causes(tables: Tables, threshold_us: float, draws: int = DRAWS, seed: int = 
     had it come at other times; ``lift``: their ratio; ``share_alone``: of the slow answers that it touches and no other linked kind does;
     ``word``: LINKED or CANNOT_TELL.
     """
-    events = _considered(tables, threshold_us)
-    runs = _by_run(tables, threshold_us, events)
+    events = tables.once(_considered, threshold_us)
+    runs = slow_by_run(tables, threshold_us)
     slow_total = sum(run.total for run in runs)
     generator = np.random.default_rng(seed)
     kinds = sorted({kind for run in runs for kind in run.felt_ms})
@@ -127,7 +132,8 @@ def p_value(slow: list[np.ndarray], weights: list[np.ndarray], draws: int, gener
     return float((1 + np.sum(shifted >= observed * (1 - 1e-9))) / (1 + draws))
 
 
-def _by_run(tables: Tables, threshold_us: float, events: pd.DataFrame) -> list[SlowAnswers]:
+def _by_run(tables: Tables, threshold_us: float) -> list[SlowAnswers]:
+    events = tables.once(_considered, threshold_us)
     # Numbers alone where there are many rows: taking their run's name along costs more than all that is worked out of them.
     answered = tables.slowest[["due_s", "response_us"]]
     answers, happened = dict(iter(answered.groupby(tables.slowest["run_id"]))), dict(iter(events.groupby("run_id")))

@@ -11,7 +11,10 @@ import psutil
 import pytest
 
 from kvstudy.measure.machine import load_during, load_now
-from kvstudy.measure.sampler import PROCESS_COLUMNS, Sampler, Threads, machine_times
+from kvstudy.measure import kernel_counts
+from kvstudy.measure import sampler as sampler_module
+from kvstudy.measure.kernel_counts import Others, Threads
+from kvstudy.measure.sampler import PROCESS_COLUMNS, Sampler, machine_times
 
 BUSY = [sys.executable, "-c", "while True: pass"]
 
@@ -43,7 +46,7 @@ def test_cpu_of_service_generator_and_strangers_is_told_apart(tmp_path, children
     assert [row["second"] for row in rows] == [-1, 0, 1]
     total = {name: sum(row[name] for row in rows) for name in ("service_cpu_s", "generator_cpu_s", "foreign_cpu_share")}
     assert total["service_cpu_s"] > 0.1 > total["generator_cpu_s"]
-    assert total["foreign_cpu_share"] > 0
+    assert 0.3 < total["foreign_cpu_share"] / len(rows) * (psutil.cpu_count() or 1) < 1.6, "one hog, and what else runs here"
     assert all(row["service_rss_bytes"] > 1 << 20 and row["service_threads"] == 1 for row in rows)
 
 
@@ -98,6 +101,39 @@ def test_sampling_gives_way_to_what_it_measures_and_the_rest_of_the_harness_does
     (thread,) = (thread for thread in threading.enumerate() if thread.name == "sampler")
     assert (os.getpriority(os.PRIO_PROCESS, thread.native_id), os.getpriority(os.PRIO_PROCESS, 0)) == (19, 0)
     sampler.stop()
+
+
+NAPPING = """
+import time
+while True:
+    end = time.monotonic() + 0.0004
+    while time.monotonic() < end: pass
+    time.sleep(0.0006)
+"""
+
+
+def test_foreign_share_is_what_processes_used_whatever_the_kernel_saw_when_it_looked(tmp_path, children, monkeypatch):
+    monkeypatch.setattr(sampler_module, "machine_times", lambda: (2 * time.monotonic(), 0.0))
+    rows = sampled(tmp_path, children([sys.executable, "-c", NAPPING]), children(["sleep", "60"]))
+    assert all(row["foreign_cpu_share"] < 0.3 for row in rows) and all(row["busy_share"] < 0.7 for row in rows)
+
+
+def test_where_not_all_processes_are_seen_the_kernels_own_count_is_taken(tmp_path, children, monkeypatch):
+    monkeypatch.setattr(kernel_counts, "_KERNELS_FIRST_THREAD", (2, b"(hidden)"))
+    monkeypatch.setattr(sampler_module, "machine_times", lambda: (0.5 * (psutil.cpu_count() or 1) * time.monotonic(), 0.0))
+    rows = sampled(tmp_path, children(["sleep", "60"]), children(["sleep", "60"]))
+    assert [row["foreign_cpu_share"] for row in rows] == pytest.approx([0.5] * len(rows), abs=0.1)
+
+
+def test_what_a_process_used_is_counted_once_also_when_it_has_ended(children):
+    waiting = children([sys.executable, "-c", f"import subprocess, time; subprocess.run({['timeout', '1', *BUSY]!r}); time.sleep(60)"])
+    ours = {int(pid) for pid in os.listdir("/proc") if pid.isdigit()} - {waiting.pid}
+    others = Others(ours)
+    time.sleep(0.7)
+    while_it_runs = others.read().cpu_s()
+    time.sleep(1.5)
+    after = others.read().cpu_s()
+    assert 0.1 < while_it_runs <= after < 1.3
 
 
 def test_file_has_the_columns_and_rows_that_were_sampled(tmp_path, children):

@@ -11,7 +11,14 @@ INVALID_NAME = "invalid run (point at it for the reason)"
 
 
 def marked_runs(tables) -> pd.DataFrame:
-    """``tables.runs`` with ``configuration`` (equal for repeats), ``valid`` (bool: the verdict is not FAIL), ``speaks`` (bool: says whether its rate was held, analyse.rates), ``why`` (checks not passed, "" when none) and ``what`` (a few words) and ``hover`` (HTML)."""
+    """``tables.runs`` with ``configuration`` (equal for repeats), ``valid`` (bool: the verdict is not FAIL), ``speaks`` (bool: says whether its rate was held, analyse.rates), ``why`` (checks not passed, "" when none) and ``what`` (a few words) and ``hover`` (HTML).
+
+    The caller's own frame: columns may be added.
+    """
+    return tables.once(_marked).copy(deep=False)
+
+
+def _marked(tables) -> pd.DataFrame:
     runs = configured(tables.runs)
     worse = tables.validity[tables.validity["verdict"] != "PASS"]
     reasons: dict[str, list[str]] = {}
