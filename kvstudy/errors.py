@@ -23,10 +23,6 @@ class KvstudyError(Exception):
         self.message = message
         self.hint = hint
 
-    def __reduce__(self):
-        """From another process it comes by its attributes: not every class is made of its message alone."""
-        return Exception.__new__, (type(self), self.message), self.__dict__
-
     def __str__(self) -> str:
         return self.message if self.hint is None else f"{self.message}\n  {self.hint}"
 

