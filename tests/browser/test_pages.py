@@ -176,6 +176,25 @@ def test_a_narrow_page_stacks_the_panels_of_a_chart(study, chromium):
     assert chromium.execute_script(domains)[0][1] < 0.5
 
 
+def test_on_a_telephone_every_axis_title_is_whole_and_every_row_has_a_name(study, chromium):
+    for page in all_pages(study):
+        opened(chromium, page, NARROW_PX)
+        draw_all(chromium)
+        cut, names = chromium.execute_script("""
+            const charts = [...document.querySelectorAll('figure.chart .plot')];
+            const cut = charts.flatMap((chart) => {
+                const box = chart.getBoundingClientRect();
+                return [...chart.querySelectorAll('.g-xtitle text, [class^="g-x"][class$="title"] text')].filter((title) => {
+                    const own = title.getBoundingClientRect();
+                    return own.width && (own.left < box.left - 1 || own.right > box.right + 1);
+                }).map((title) => title.textContent);
+            });
+            return [cut, charts.flatMap((chart) => [...chart.querySelectorAll('.ytick text')].map((tick) => tick.textContent))];
+        """)
+        assert (page.name, cut) == (page.name, [])
+        assert "null" not in names, page.name
+
+
 def test_the_theme_button_changes_page_and_charts(study, chromium):
     opened(chromium, study / "04-capacity.html")
     draw_all(chromium)

@@ -4,6 +4,7 @@
   const NARROW_PX = 700;
   const PANEL_PX = 300;
   const NAME_LETTERS = 20;
+  const TITLE_LETTERS = 32;
   const root = document.documentElement;
   const twins = JSON.parse(document.getElementById('twins').textContent);
   const darkSystem = matchMedia('(prefers-color-scheme: dark)');
@@ -30,11 +31,11 @@
   }
 
   // Names of rows take a telephone's whole width: broken into lines they leave room for what they name.
-  function wrapped(name) {
+  function wrapped(name, letters) {
     const lines = [''];
     String(name).split(/(?<=[ _])/).forEach((word) => {
       const last = lines.length - 1;
-      if (lines[last] && (lines[last] + word).trimEnd().length > NAME_LETTERS) lines.push(word); else lines[last] += word;
+      if (lines[last] && (lines[last] + word).trimEnd().length > letters) lines.push(word); else lines[last] += word;
     });
     return lines.map((line) => line.trimEnd()).join('<br>');
   }
@@ -50,7 +51,8 @@
       const ticks = Array.isArray(axis.ticktext) && axis.ticktext.some((text) => String(text).length > NAME_LETTERS);
       if (!categories && !ticks) return;
       const broken = (names) => names.map((text) => {
-        const told = wrapped(text);
+        if (text === null) return null; // there for the legend alone
+        const told = wrapped(text, NAME_LETTERS);
         lines = Math.max(lines, told.split('<br>').length);
         return told;
       });
@@ -65,6 +67,9 @@
   function narrowed(layout) {
     layout.dragmode = false; // a finger scrolls the page; the mode bar still zooms
     layout.margin = { ...layout.margin, l: 56, r: 8, t: layout.annotations ? 64 : 36 }; // the mode bar takes a row of its own
+    Object.keys(layout).filter((name) => name.startsWith('xaxis') && (layout[name].title || {}).text).forEach((name) => {
+      layout[name].title.text = wrapped(layout[name].title.text, TITLE_LETTERS);
+    });
     const panels = (layout.meta || {}).panels;
     if (!panels) return;
     const count = panels.length;
