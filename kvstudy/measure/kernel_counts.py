@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 COMPILERS = (b"C1 CompilerThre", b"C2 CompilerThre")  # the JVM's compiler threads, as the kernel cuts their names
 BREATH_S = 0.001
+READING_MAX_S = 0.3
 PROCESSES_PER_BREATH = 2
 FILE_MAX_BYTES = 8 << 10
 STATUS_TAIL_BYTES = 120  # the switches stand at the end
@@ -19,8 +20,16 @@ _OWN, _WITH_CHILDREN = (11, 12), (11, 12, 13, 14)
 _KERNELS_FIRST_THREAD = (2, b"(kthreadd)")
 
 
-def breathe() -> None:
-    time.sleep(BREATH_S)
+class Breath:
+    """Called between two readings it sleeps; no longer when READING_MAX_S have gone by since it was made. On a machine without time to
+    spare every sleep is a long one, and what is read of a second must not take longer than it."""
+
+    def __init__(self):
+        self._until = time.monotonic() + READING_MAX_S
+
+    def __call__(self) -> None:
+        if time.monotonic() < self._until:
+            time.sleep(BREATH_S)
 
 
 @dataclass(frozen=True)
@@ -47,7 +56,7 @@ class Threads:
         self._files: dict[str, int] = {}
         self._jit_cpu: dict[str, bytes] = {}
 
-    def read(self) -> ThreadTexts:
+    def read(self, breathe: Breath) -> ThreadTexts:
         """Of the threads that live now; a compiler that has ended keeps what it had used when it was last seen."""
         statuses = {}
         for number in _names_in(self._folder):
@@ -95,7 +104,7 @@ class Others:
         number, name = _KERNELS_FIRST_THREAD
         self._all_are_seen = name in _read_file(f"/proc/{number}/stat")
 
-    def read(self) -> CpuTexts | None:
+    def read(self, breathe: Breath) -> CpuTexts | None:
         """None where not all processes of the machine can be seen: in a container, or with a /proc that hides them."""
         if not self._all_are_seen:
             return None

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import psutil
 
-from kvstudy.measure.kernel_counts import CpuTexts, Others, Threads, ThreadTexts, breathe
+from kvstudy.measure.kernel_counts import Breath, CpuTexts, Others, Threads, ThreadTexts
 
 PROCESS_COLUMNS = (
     "second", "interval_s", "service_cpu_s", "generator_cpu_s", "harness_cpu_s", "service_rss_bytes", "generator_rss_bytes",
@@ -115,7 +115,7 @@ class Sampler:
 
     def _read(self) -> _Reading | None:
         """None once the service has ended. A generator that has ended keeps what it used."""
-        at = time.monotonic()
+        at, breathe = time.monotonic(), Breath()
         try:
             service = self._service.cpu_times()
             breathe()
@@ -133,7 +133,7 @@ class Sampler:
         breathe()
         throttled = throttled_s()
         return _Reading(at, service.user + service.system, generator_cpu_s, harness.user + harness.system, *memory, read_bytes,
-                        written_bytes, busy_s, steal_s, throttled, threads=self._threads.read(), others=self._others.read())
+                        written_bytes, busy_s, steal_s, throttled, threads=self._threads.read(breathe), others=self._others.read(breathe))
 
     def _generator_cpu_s(self) -> float:
         try:
