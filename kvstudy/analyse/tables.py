@@ -14,8 +14,9 @@ Invariants:
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,16 +24,18 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from tqdm.auto import tqdm
 
 import kvstudy
 from kvstudy import project
 from kvstudy.analyse import schema
-from kvstudy.analyse.reading import observed
+from kvstudy.analyse.observation import observe
 from kvstudy.errors import KvstudyError
 from kvstudy.record.run_folder import SEAL, SealedRun, sealed_runs
 
 INDEX = "index.json"
 _ROW_GROUP_ROWS = 100_000
+_BATCH_RUNS = 50  # rows of so many runs are turned into Arrow at a time: bounds the Python objects alive
 _Found = TypeVar("_Found")
 
 
@@ -98,7 +101,7 @@ def rebuild(raw_roots: list[Path], tidy_root: Path, progress: bool = True) -> No
     fresh = [run for run in runs if run.run_id not in kept]
     if fresh or set(known) - kept or not known:
         parts: dict[str, list[pa.Table]] = {name: _kept_rows(tidy_root, name, kept) for name in schema.TABLES}
-        for tables in observed(fresh, progress):
+        for tables in _observed(fresh, progress):
             for name in schema.TABLES:
                 parts[name].append(tables[name])
         tidy_root.mkdir(parents=True, exist_ok=True)
@@ -155,6 +158,24 @@ def _unique(roots: list[Path]) -> list[SealedRun]:
         for run in sealed_runs(root):
             found.setdefault(run.run_id, run)
     return [found[run_id] for run_id in sorted(found)]
+
+
+def _observed(runs: list[SealedRun], progress: bool) -> Iterator[dict[str, pa.Table]]:
+    """Tables of up to _BATCH_RUNS runs at a time."""
+    parts: dict[str, list[list[dict] | dict]] = {name: [] for name in schema.TABLES}
+    for number, run in enumerate(tqdm(runs, "reading runs", unit="run", delay=2, disable=not progress), start=1):
+        for name, of_run in observe(run).items():
+            parts[name].append(of_run)
+        if number % _BATCH_RUNS == 0 or number == len(runs):
+            yield {name: _arrow(parts[name], schema.arrow_schema(name)) for name in schema.TABLES}
+            parts = {name: [] for name in schema.TABLES}
+
+
+def _arrow(parts: list[list[dict] | dict], columns: pa.Schema) -> pa.Table:
+    """One table of what ``observe`` has of several runs: of each its rows, or its columns."""
+    if isinstance(parts[0], dict):
+        return pa.concat_tables([pa.Table.from_pydict(of_run, schema=columns) for of_run in parts])
+    return pa.Table.from_pylist(list(chain.from_iterable(parts)), schema=columns)
 
 
 def _kept_rows(tidy_root: Path, name: str, kept: set[str]) -> list[pa.Table]:

@@ -4,7 +4,7 @@ import shutil
 import pandas as pd
 import pytest
 
-from kvstudy.analyse import reading, schema, tables
+from kvstudy.analyse import schema, tables
 from kvstudy.errors import KvstudyError
 
 
@@ -12,8 +12,8 @@ from kvstudy.errors import KvstudyError
 def observed(monkeypatch):
     """Run ids in the order in which they were read."""
     read = []
-    real = reading.observe
-    monkeypatch.setattr(reading, "observe", lambda run: read.append(run.run_id) or real(run))
+    real = tables.observe
+    monkeypatch.setattr(tables, "observe", lambda run: read.append(run.run_id) or real(run))
     return read
 
 

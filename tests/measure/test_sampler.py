@@ -10,10 +10,10 @@ import time
 import psutil
 import pytest
 
-from kvstudy.measure.machine import load_during, load_now
 from kvstudy.measure import kernel_counts
 from kvstudy.measure import sampler as sampler_module
 from kvstudy.measure.kernel_counts import Breath, Others, Threads
+from kvstudy.measure.machine import load_during, load_now
 from kvstudy.measure.sampler import PROCESS_COLUMNS, Sampler, machine_times
 
 BUSY = [sys.executable, "-c", "while True: pass"]
