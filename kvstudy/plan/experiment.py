@@ -35,13 +35,19 @@ class Fill(Part):
 
 
 class ProfiledRuns(Part):
-    """Runs of their own under async-profiler, never used for latency: of which configurations, and how often each."""
+    """Runs of their own under async-profiler, never used for latency: of which configurations, how often each, and how long.
+
+    Without ``duration`` and ``warm_up`` they last as long as the latency runs. A JVM goes on compiling long after its latency has settled, and
+    what it compiles is in the profile: so a longer warm-up is worth its time here.
+    """
 
     events: Annotated[list[ProfilerEvent], OneOrMore]
     workload: Annotated[list[str], OneOrMore] | None = None
     connections: Annotated[list[Positive], OneOrMore] | None = None
     rate: Annotated[list[RateRps], OneOrMore] | None = None
     repeats: Positive = 1
+    duration: DurationS | None = None
+    warm_up: DurationS | None = None
     interleave: bool = False  # among the latency runs, to be compared with them; else after all of them
 
 
@@ -101,6 +107,11 @@ class Experiment(Part):
     port: Annotated[int, Field(ge=0, le=65535)] = 0  # 0: a free one
     seed: int = 1
     profile_name: str | None = None
+
+    def of_profiled_runs(self) -> "Experiment":
+        """The same with the duration and warm-up of the profiled runs."""
+        own = {key: value for key in ("duration", "warm_up") if self.profile and (value := getattr(self.profile, key)) is not None}
+        return self.model_copy(update=own)
 
     @classmethod
     def load(cls, path: Path, profile_name: str | None = None) -> "Experiment":
@@ -197,7 +208,11 @@ class Experiment(Part):
         if self.threads is not None and min(self.connections) < max(self.threads):
             raise Impossible("connections", f"number of connections must be >= threads: connections={min(self.connections)} threads={max(self.threads)}"
                              "\nwrite threads: connections to have as many threads as connections")
-        if self.pause and self.pause.at + self.pause.length >= self.duration - self.warm_up:
+        profiled = self.of_profiled_runs()
+        if profiled.warm_up >= profiled.duration:
+            raise Impossible("profile", "warm_up must be shorter than duration, which it is part of: profiled runs have "
+                             f"warm_up={profiled.warm_up:g}s duration={profiled.duration:g}s")
+        if self.pause and self.pause.at + self.pause.length >= min(self.duration - self.warm_up, profiled.duration - profiled.warm_up):
             raise Impossible("pause", "pause must end inside the measured window")
         self._generators_can_do_it()
         for workload in self.workload:
@@ -233,10 +248,10 @@ class Experiment(Part):
             raise Impossible("workload", f"workload {script} reads keys that nothing wrote\nadd fill: {{records: {max(workload.key_count or [100_000])}}}")
         if reads_filled_keys and max(workload.key_count or [0]) > filled:
             raise Impossible("workload", f"workload {script} reads more keys than are filled: key_count={max(workload.key_count)} fill.records={filled}")
-        rates = [rate for rate in self.rate or [] if rate != "closed"]
-        if script == "unique_put" and workload.key_count and rates and min(workload.key_count) < max(rates) * self.duration:
+        rates, longest = [rate for rate in self.rate or [] if rate != "closed"], max(self.duration, self.of_profiled_runs().duration)
+        if script == "unique_put" and workload.key_count and rates and min(workload.key_count) < max(rates) * longest:
             raise Impossible("workload", f"unique_put would write keys twice: key_count={min(workload.key_count)} "
-                             f"rate × duration={max(rates) * self.duration:.0f}\nleave key_count out: it is then chosen to suffice")
+                             f"rate × duration={max(rates) * longest:.0f}\nleave key_count out: it is then chosen to suffice")
 
     def _profiled_runs_exist(self, profile: ProfiledRuns) -> None:
         scripts = [script for workload in self.workload for script in workload.script]

@@ -161,8 +161,9 @@ def lines_of(plan: Plan) -> list[PlannedRun]:
 def plan(experiment: Experiment) -> Plan:
     """All runs of an experiment with fixed rates, in their order. A search chooses its rates itself: see plan/search.py."""
     configurations, profile = configurations_of(experiment), experiment.profile
+    to_profile = [one for one in configurations_of(experiment.of_profiled_runs()) if _is_profiled(one, experiment)] if profile else []
     plain = _blocks(experiment, configurations, experiment.repeats)
-    profiled = _blocks(experiment, [one for one in configurations if _is_profiled(one, experiment)], profile.repeats, profile.events) if profile else []
+    profiled = _blocks(experiment, to_profile, profile.repeats, profile.events) if profile else []
     blocks = plain + profiled
     if profile and profile.interleave:
         blocks = [one + other for one, other in itertools.zip_longest(plain, profiled, fillvalue=[])]

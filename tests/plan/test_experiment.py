@@ -121,6 +121,7 @@ def test_wrong_type_is_refused_with_key_and_value(tmp_path, change, words):
     ({"workload": {"script": "put", "value_bytes": 16}}, (), "value_bytes must exceed key_bytes"),
     ({"workload": "my_own"}, (), "method is needed for a workload of your own: workload=my_own"),
     ({"method": "GET"}, (), "method: workload put sends PUT: method=GET"),
+    ({"profile": {"events": "cpu", "warm_up": "1m"}}, (), "profile: warm_up must be shorter than duration, which it is part of: profiled runs have"),
     ({"profile": {"events": "cpu", "rate": 5}}, (), "profile: profile.rate is not among the experiment's: 5"),
     ({"name": "other"}, (), "name: the name must be the file's: name=other file=trial.yaml"),
 ])

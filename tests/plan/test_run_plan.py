@@ -43,6 +43,14 @@ def test_order_comes_from_the_seed():
     assert order(7) != order(8)
 
 
+def test_profiled_runs_last_as_long_as_they_are_told_to_and_write_each_unique_key_once():
+    runs = planned(profile={"events": "cpu", "duration": "30s", "warm_up": "20s", "workload": "unique_put"}).runs
+    profiled = [run.configuration for run in runs if run.profile]
+    assert {(one.duration_s, one.measured_s) for one in profiled} == {(30.0, 10.0)}
+    assert all(one.workload_args["key_count"] >= 30 * one.offered_rate_rps for one in profiled)
+    assert {run.configuration.duration_s for run in runs if not run.profile} == {3.0}
+
+
 def test_threads_can_follow_connections():
     assert {(run.configuration.connections, run.configuration.threads) for run in planned().runs} == {(1, 1), (4, 4)}
 
