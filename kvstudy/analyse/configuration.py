@@ -16,14 +16,13 @@ from kvstudy.analyse.tables import Tables
 # One series of runs over connections, threads and rates …
 SERIES = ["experiment", "label", "variant", "workload", "data", "method", "server", "generator", "closed_loop", "service_options", "profiled", "processors_awake"]
 # … and one point of it, repeated.
-CONFIGURATION = [*SERIES, "connections", "threads", "offered_rate_rps", "pinning"]
+CONFIGURATION = [*SERIES, "connections", "threads", "offered_rate_rps"]
 
 # What changes together with a factor and so cannot be held equal in a comparison over it.
 _FOLLOWS = {
     "variant": {"service_options"},
     "workload": {"data", "method"},
-    "connections": {"threads", "pinning"},
-    "threads": {"pinning"},
+    "connections": {"threads"},
     "experiment": {"label"},
     "generator": {"closed_loop", "offered_rate_rps"},
 }

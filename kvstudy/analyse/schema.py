@@ -66,7 +66,6 @@ RUNS = _columns(
     ("seed", WHOLE, ""),
     ("profiled", FLAG, "a profiler was attached: never used for a latency claim"),
     ("processors_awake", FLAG, "no processor slept while it was measured; false also for runs of before this was noted"),
-    ("pinning", TEXT, "which cores service and generator were given"),
     ("outcome", TEXT, '"completed" or "failed: why"'),
     ("verdict", TEXT, "worst verdict of the run's checks: PASS, WARN or FAIL"),
     ("start_utc", TEXT, "start of the measured window, ISO-8601"),

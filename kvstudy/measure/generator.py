@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kvstudy.errors import RunFailed, ToolMissing
-from kvstudy.measure.pinning import Pinning
 from kvstudy.plan.run_plan import Configuration
 from kvstudy.units import duration_argument
 
@@ -47,7 +46,7 @@ def generator_path(name: str, loadgen: Path) -> str:
 
 
 def generator_commands(program: str, configuration: Configuration, url: str, script: Path, seed: int, *, json: Path, hlog: Path,
-                       slowest: Path, pinning: Pinning) -> list[GeneratorCommand]:
+                       slowest: Path, cores: list[int] | None) -> list[GeneratorCommand]:
     """What to run one after the other; the last one is the measurement."""
     words = script_arguments(configuration, seed)
     target = ["-s", str(script), "--timeout", duration_argument(configuration.timeout_s), url, "--", *words]
@@ -56,20 +55,14 @@ def generator_commands(program: str, configuration: Configuration, url: str, scr
     environment = {"LUA_PATH": f"{script.parent}/?.lua;;"}
     if configuration.generator == "loadgen":
         own = ["--warmup", duration_argument(configuration.warm_up_s), "--json", str(json), "--hlog", str(hlog),
-               "--slowest", str(slowest), "--slowest-count", str(slowest_count(configuration)), "--seed", str(seed), "--expect", expected_statuses(configuration),
-               "--spin", _spin(configuration, pinning)]
+               "--slowest", str(slowest), "--slowest-count", str(slowest_count(configuration)), "--seed", str(seed), "--expect", expected_statuses(configuration), "--spin", configuration.spin]
         own += ["--closed"] if configuration.closed_loop else ["--arrivals", configuration.arrivals]
-        own += ["--pin", ",".join(map(str, pinning.generator))] if pinning.generator and not pinning.is_shared else []
+        own += ["--pin", ",".join(map(str, cores))] if cores else []
         argv = [program, *size, "-d", duration_argument(configuration.duration_s), *rate, "-L", *own, *target]
         return [GeneratorCommand(argv, {}, configuration.warm_up_s, configuration.duration_s)]
     latency = ["-U"] if configuration.generator == "wrk2" else ["--latency"]
     return [GeneratorCommand([program, *size, "-d", _whole_seconds(length_s), *rate, *latency, *target], environment, 0.0, length_s)
             for length_s in (configuration.warm_up_s, configuration.measured_s)]
-
-
-def _spin(configuration: Configuration, pinning: Pinning) -> str:
-    """A generator that waits busily on a core which is not its alone takes it from the service's other threads; it would, being pinned."""
-    return "off" if configuration.spin == "auto" and pinning.is_shared else configuration.spin
 
 
 def slowest_count(configuration: Configuration) -> int:

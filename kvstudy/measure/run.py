@@ -25,7 +25,7 @@ from kvstudy.measure.generator import GeneratorCommand, check_exit, generator_co
 from kvstudy.measure.interrupt import shielded
 from kvstudy.measure.metrics import wait_for_rest
 from kvstudy.measure.outcome import Answers, answers_of
-from kvstudy.measure.pinning import Pinning, pin_request_threads, pinning
+from kvstudy.measure.pinning import Pinning, pinning
 from kvstudy.measure.process import OwnedProcess, command_text
 from kvstudy.measure.profiler import Profiler
 from kvstudy.measure.progress import Progress
@@ -40,7 +40,6 @@ from kvstudy.record.run_folder import RunWriter, SealedRun
 POLL_S = 0.02
 # Attaching takes about this long; begun so much before the window, the profiler runs when the window begins.
 PROFILER_LEAD_S = 0.5
-PIN_LEAD_S = 1.0
 # How long after its planned end a generator may take: it waits for answers in flight up to its timeout.
 GENERATOR_GRACE_S = 10.0
 
@@ -152,19 +151,14 @@ class Run:
         if configuration.fill and not wait_for_rest(service):
             service.stop()
             raise RunFailed("restored store did not come to rest: flush or compaction still runs after 60 s")
-        self._pin_request_threads(service)
         return service
-
-    def _pin_request_threads(self, service: Service) -> None:
-        if self._pinning.request_threads is not None:
-            pin_request_threads(service.pid, self._pinning.request_threads)
 
     def _load(self, folder: RunWriter, service: Service) -> Answers:
         configuration, bench = self._configuration, self._bench
         commands = generator_commands(bench.artifacts.generators[configuration.generator], configuration, service.url,
                                       workloads_root(bench.root) / f"{configuration.workload}.lua", self._planned.seed,
                                       json=folder.path("generator.json"), hlog=folder.path("latency.hlog"),
-                                      slowest=folder.path("slowest.csv"), pinning=self._pinning)
+                                      slowest=folder.path("slowest.csv"), cores=self._pinning.generator)
         folder.write_text("generator.cmd", "\n".join(command_text(command.argv, command.environment) for command in commands))
         results, before = (folder.path("generator.json"), folder.path("generator.txt")), 0
         for command in commands[:-1]:
@@ -226,8 +220,7 @@ class Run:
 
     def _agenda(self, folder: RunWriter, service: Service, window: float, end: float) -> list[tuple[float, object]]:
         """What has to be done to the service while it is measured, by time."""
-        # again: some threads (those that carry virtual ones) come with the first requests
-        agenda = [(window - PIN_LEAD_S, lambda: self._pin_request_threads(service))]
+        agenda = []
         if self._planned.profile:
             profiler, events, recording = self._profiler(), self._planned.profile, folder.path("profile.jfr").resolve()
             agenda.append((window - PROFILER_LEAD_S, lambda: profiler.start(service.pid, events, recording)))

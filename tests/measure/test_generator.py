@@ -17,9 +17,9 @@ def configuration(**change):
     return configurations_of(Experiment.from_parameters(values | change))[0]
 
 
-def commands(cores=(0, 1), **change):
+def commands(**change):
     return generator_commands("/bin/generator", configuration(**change), "http://127.0.0.1:80", Path("/w/put.lua"), 7, json=Path("/r/j"),
-                              hlog=Path("/r/h"), slowest=Path("/r/s"), pinning=pinning(change.get("threads", 2), cores))
+                              hlog=Path("/r/h"), slowest=Path("/r/s"), cores=change.pop("cores", None))
 
 
 def test_loadgen_gets_rate_warm_up_seed_and_files_and_measures_after_its_warm_up():
@@ -83,18 +83,9 @@ def test_exit_code_says_whether_it_measured(tmp_path, generator, code, whole):
             check_exit(generator, code, log)
 
 
-@pytest.mark.parametrize(("cores", "spin", "words"), [
-    ([0, 1, 2, 3], "auto", "--spin auto --arrivals uniform --pin 2,3 "), ([0, 1], "auto", "--spin off --arrivals uniform -s"), ([0], "auto", "--spin off --arrivals uniform -s"), ([0, 1], "50us", "--spin 50us --arrivals uniform -s"),
-])
-def test_generator_waits_busily_where_its_cores_are_its_alone_or_where_it_was_told_to(cores, spin, words):
-    command, = commands(cores=cores, spin=spin)
-    assert words in " ".join(command.argv)
-
-
-def test_four_cores_are_split_and_of_two_each_side_of_a_request_gets_one():
+def test_four_cores_are_split_and_two_are_not():
     split = pinning(threads=1, cores=[0, 1, 2, 3])
-    assert (split.service, split.generator, split.request_threads) == ([0, 1, 2], [3], None)
+    assert (split.service, split.generator) == ([0, 1, 2], [3])
     assert pinning(threads=8, cores=list(range(8))).generator == [4, 5, 6, 7]
     shared = pinning(threads=1, cores=[0, 1])
-    assert (shared.service, shared.request_threads, shared.generator) == (None, [0], [1]) and "its other threads run on all" in shared.reason
-    assert pinning(threads=1, cores=[0]).generator is None
+    assert (shared.service, shared.generator) == (None, None) and "not pinned: 2 cores" in shared.reason

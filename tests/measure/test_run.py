@@ -11,7 +11,6 @@ import sys
 import psutil
 import pytest
 
-from kvstudy.measure.pinning import REQUEST_THREADS
 from kvstudy.measure.process import wait_until
 from kvstudy.project import loadgen_binary
 from kvstudy.record.run_folder import sealed_runs
@@ -251,7 +250,7 @@ import kvstudy.measure.run as run
 from kvstudy.measure.pinning import Pinning
 from kvstudy.measure.progress import Progress
 cores = sorted(os.sched_getaffinity(0))
-PLACES
+run.pinning = lambda threads: Pinning(cores[:1], cores[-1:], "service on the first core, generator on the last")
 doing = Progress.doing
 def looking(self, phase):
     doing(self, phase)
@@ -259,43 +258,20 @@ def looking(self, phase):
         for child in psutil.Process().children():
             for thread in child.threads():
                 allowed = sorted(os.sched_getaffinity(thread.id))
-                name = open(f"/proc/{thread.id}/comm").read().strip()
-                print("affinity", child.name(), name, ",".join(map(str, allowed)), sep="|", flush=True)
+                print("affinity", child.name(), ",".join(map(str, allowed)), flush=True)
         print("harness", ",".join(map(str, sorted(os.sched_getaffinity(0)))), flush=True)
 Progress.doing = looking
 """
 
 
-def affinities(out: str) -> list[tuple[str, str, str]]:
-    """Process, thread and its cores."""
-    return [tuple(line.split("|")[1:]) for line in out.splitlines() if line.startswith("affinity|")]
-
-
 def test_every_thread_of_service_and_generator_runs_on_the_cores_that_it_was_given(project):
     cores = sorted(os.sched_getaffinity(0))
-    given = 'run.pinning = lambda threads: Pinning(cores[:1], cores[-1:], "service on the first core, generator on the last")'
-    code, out, err = project.finished(project.kvstudy("run", project.experiment(), code=PINNED.replace("PLACES", given)))
+    code, out, err = project.finished(project.kvstudy("run", project.experiment(), code=PINNED))
     assert code == 0, err
-    seen = affinities(out)
-    assert {(process, allowed) for process, _, allowed in seen} == {("java", str(cores[0])), ("loadgen", str(cores[-1]))}
-    assert len([process for process, *_ in seen if process == "java"]) > 5, "the JVM's threads, not only its first"
+    seen = [line.split() for line in out.splitlines() if line.startswith("affinity")]
+    assert {tuple(words[1:]) for words in seen} == {("java", str(cores[0])), ("loadgen", str(cores[-1]))}
+    assert len([words for words in seen if words[1] == "java"]) > 5, "the JVM's threads, not only its first"
     assert f"harness {','.join(map(str, cores))}\n" in out, "kvstudy itself stays where it was"
     run, = sealed_runs(project.raw)
     assert run.machine["pinning"] == "service on the first core, generator on the last"
     assert run.text("generator.cmd").splitlines()[run.text("generator.cmd").splitlines().index("--pin") + 1] == str(cores[-1])
-
-
-@pytest.mark.parametrize(("handler", "request_thread"), [("selector", "NIO Selector #0"), ("workers", "worker-0"), ("virtual", "ForkJoinPool-1-")])
-def test_of_two_cores_the_threads_that_a_request_goes_through_have_one_and_the_generator_the_other(project, handler, request_thread):
-    cores = sorted(os.sched_getaffinity(0))[:2]
-    given = f"two = run.pinning; run.pinning = lambda threads: two(threads, {cores})"
-    experiment = project.experiment(server="kv-service", service={"handler": handler})
-    code, out, err = project.finished(project.kvstudy("run", experiment, code=PINNED.replace("PLACES", given)))
-    assert code == 0, err
-    seen = affinities(out)
-    assert {allowed for process, _, allowed in seen if process == "loadgen"} == {str(cores[1])}
-    ours = {(thread, allowed) for process, thread, allowed in seen if process == "java" and thread.startswith(REQUEST_THREADS)}
-    assert (request_thread, str(cores[0])) in ours and {allowed for _, allowed in ours} == {str(cores[0])}
-    elsewhere = {(thread, allowed) for process, thread, allowed in seen if process == "java"} - ours
-    everywhere = ",".join(map(str, sorted(os.sched_getaffinity(0))))
-    assert {thread: allowed for thread, allowed in elsewhere if allowed != everywhere} == {}

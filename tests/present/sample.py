@@ -94,7 +94,7 @@ def _row(run_id, label, workload, connections, rate, achieved, repeat, index, se
         "run_id": run_id, "experiment": "sample", "label": label, "variant": "", "workload": workload,
         "method": "PUT" if "put" in workload else "GET", "server": "kv-service", "generator": "loadgen", "closed_loop": False, "connections": connections,
         "threads": 1, "offered_rate_rps": rate, "achieved_rate_rps": achieved, "duration_s": seconds + 2.0, "warm_up_s": 2.0,
-        "measured_s": float(seconds), "repeat": repeat, "plan_index": index, "seed": 1, "profiled": profiled, "processors_awake": True, "pinning": "", "outcome": "completed",
+        "measured_s": float(seconds), "repeat": repeat, "plan_index": index, "seed": 1, "profiled": profiled, "processors_awake": True, "outcome": "completed",
         "verdict": "PASS" if held else "FAIL", "start_utc": "2026-11-20T19:00:00.000Z", "revision": "0" * 40, "dirty": False,
         "requests_sent": int(achieved * (seconds + 2)), "requests_measured": int(achieved * seconds), "unexpected_answers": 0,
         "errors_total": 0, "unsent": 0 if held else 500, "response_mean_us": 200.0, "response_stdev_us": 50.0, "response_max_us": 9000.0,
