@@ -26,6 +26,7 @@ setup: $(VENV)/ready ## make the virtual environment from requirements.lock
 
 $(VENV)/ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo 'python is older than 3.11: PYTHON=$(PYTHON); set PYTHON to a newer one' >&2; exit 1; }
+	@echo 'installing what kvstudy needs into $(VENV), once: about a minute'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
@@ -59,6 +60,7 @@ reproduce: setup ## build, measure the study and the five reports (quick: 15 to 
 smoke: build ## the same path with tiny runs, under 3 minutes; proves that everything works, not how fast it is
 	$(KVSTUDY) run experiments/reproduce.yaml --profile smoke --resume
 	$(KVSTUDY) report
+	@echo 'smoke: everything works. The pages show the reference, or runs of yours of another profile: these tiny ones stand in the place of none'
 
 # What data/reference was measured with, the most wanted first. Of report 5 all workloads run on one connection and repeated GET on 2 and 4.
 REFERENCE := $(patsubst %,experiments/%.yaml,instrument stall noise generators profile-cost reproduce handler wal compaction value-size cache gc \
@@ -76,11 +78,13 @@ html: setup ## write figures/study/index.html from the sealed runs that are ther
 
 CHROMIUM ?= chromium
 
-figure: setup ## the README's picture, from the runs that are there (needs chromium)
+figure: setup ## the README's picture, from data/reference (needs chromium)
+	@command -v $(CHROMIUM) >/dev/null || { echo 'no browser for the picture: CHROMIUM=$(CHROMIUM); apt-get install chromium, or set CHROMIUM to yours' >&2; exit 1; }
 	@mkdir -p figures
 	$(BIN)/python -m kvstudy.present.picture build/figure.html
 	$(CHROMIUM) --headless --no-sandbox --disable-gpu --hide-scrollbars --force-device-scale-factor=1 --virtual-time-budget=10000 \
-	  --user-data-dir=build/chromium --window-size=1200,560 --screenshot=figures/response-against-service.png build/figure.html 2>/dev/null
+	  --user-data-dir=build/chromium --window-size=1200,560 --screenshot=figures/response-against-service.png build/figure.html \
+	  2>build/chromium.log || { tail -n 3 build/chromium.log >&2; exit 1; }
 	@rm -rf build/chromium
 
 lab: setup ## JupyterLab on the notebooks

@@ -5,6 +5,8 @@ An error is one line: what is wrong, where, and below it what to do. Exit code 2
 130 after Ctrl-C. ``--debug`` adds the traceback.
 """
 
+import re
+import shutil
 import sys
 import traceback
 from pathlib import Path
@@ -84,7 +86,7 @@ def run(files: tuple[Path, ...], profile_name: str | None, only: tuple[str, ...]
         except KvstudyError as error:
             if len(plans) == 1:
                 raise
-            click.echo(f"kvstudy: {one.experiment.name}: {error}", err=True)
+            click.echo(_as_called(f"kvstudy: {one.experiment.name}: {error}"), err=True)
             stopped.append(one.experiment.name)
             continue
         click.echo(result.summary())
@@ -111,6 +113,7 @@ def verify(paths: tuple[Path, ...]) -> None:
     from kvstudy.errors import NotSealed, SealBroken
     from kvstudy.record.run_folder import sealed_runs
     from kvstudy.record.verification import verify as verify_run
+    from kvstudy.record.verification import without_seal
     given = paths
     if not given:
         root = project_root()
@@ -118,15 +121,16 @@ def verify(paths: tuple[Path, ...]) -> None:
     for path in given:
         if not path.is_dir():
             raise KvstudyError(f"no such folder: {path}", "a run, an experiment or a folder of them: data/raw, data/reference/wal, …")
-    runs = sealed_runs(*paths)
-    if given and not runs:
+    runs, problems = sealed_runs(*paths), without_seal(*paths)
+    if given and not runs and not problems:
         raise NotSealed(f"no sealed run here: {' '.join(map(str, given))}", "a sealed run holds SHA256SUMS and its folder's name has no .partial")
-    problems = [problem for run in _progress(runs, "verifying") for problem in verify_run(run.path)]
+    count = len(runs) + len(problems)
+    problems += [problem for run in _progress(runs, "verifying") for problem in verify_run(run.path)]
     for problem in problems:
         click.echo(str(problem), err=True)
     if problems:
         broken = {problem.run for problem in problems}
-        raise SealBroken(f"{len(broken)} of {len(runs)} sealed runs are not as they were sealed", "they are not data any more: measure them again")
+        raise SealBroken(f"{len(broken)} of {count} sealed runs are not as they were sealed", "they are not data any more: measure them again")
     click.echo(f"{len(runs)} sealed runs are as they were sealed")
 
 
@@ -151,7 +155,7 @@ def publish(experiments: tuple[str, ...], profile_name: str) -> None:
     root = project_root()
     names = experiments or measured_experiments(raw_root(root))
     asked = {one.experiment.name: asked_for_by(one) for one in _plans(tuple(root / "experiments" / f"{name}.yaml" for name in names), profile_name, ())}
-    for one in publish_runs(raw_root(root), reference_root(root), names, lambda run: asked[run.path.parent.name](run)):
+    for one in publish_runs(raw_root(root), reference_root(root), names, lambda run: asked[run.path.parent.name](run), f"its profile {profile_name}"):
         click.echo(f"{one.experiment}: {one.copied} runs, {format_bytes(one.size_bytes)}" + (f"; {one.disturbed} disturbed ones left out" if one.disturbed else ""))
 
 
@@ -197,10 +201,17 @@ def doctor() -> None:
     for check in checks:
         click.echo(f"{check.verdict:8}{check.name:{width}}  {check.observed}")
         if check.verdict != OK and check.hint:
-            click.echo(f"{'':8}{'':{width}}  → {check.hint}")
+            click.echo(f"{'':8}{'':{width}}  → {_as_called(check.hint)}")
     missing = [check.name for check in checks if check.verdict == MISSING]
     if missing:
         raise KvstudyError(f"missing on this machine: {', '.join(missing)}", "each line above says what to do")
+
+
+def _as_called(text: str) -> str:
+    """``kvstudy build`` in a hint → ``.venv/bin/kvstudy build``, where that was called and no kvstudy is on PATH."""
+    if Path(sys.argv[0]).name != "kvstudy" or shutil.which("kvstudy"):
+        return text
+    return re.sub(rf"(?<![\w/])kvstudy (?=({'|'.join(commands.commands)})\b)", lambda _found: f"{sys.argv[0]} ", text)
 
 
 def _progress(items: list, what: str) -> list:
@@ -222,7 +233,7 @@ def exit_code_of(arguments: list[str] | None = None) -> int:
     except KvstudyError as error:
         if debug:
             traceback.print_exc()
-        click.echo(f"kvstudy: {error}", err=True)
+        click.echo(_as_called(f"kvstudy: {error}"), err=True)
         return error.exit_code
     except click.ClickException as error:
         error.show()

@@ -31,8 +31,12 @@ from kvstudy import project
 from kvstudy.analyse import schema
 from kvstudy.analyse.observation import observe
 from kvstudy.errors import KvstudyError
-from kvstudy.record.run_folder import SEAL, SealedRun, sealed_runs
+from kvstudy.record.run_folder import SEAL, SMOKE, SealedRun, sealed_runs
 
+RAW, REFERENCE = "raw", "reference"
+OWN_THEN_REFERENCE = frozenset({RAW}), frozenset({REFERENCE}), frozenset({SMOKE})
+ALL_OWN = frozenset({RAW, SMOKE}), frozenset({REFERENCE})
+REFERENCE_ALONE = (frozenset({REFERENCE}),)
 INDEX = "index.json"
 _ROW_GROUP_ROWS = 100_000
 _BATCH_RUNS = 50  # rows of so many runs are turned into Arrow at a time: bounds the Python objects alive
@@ -41,7 +45,8 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True)
 class Tables:
-    """The seven tables as kvstudy.analyse.schema has them. ``source``: what they are from, for people; ``folders``: run id → run folder.
+    """The seven tables as kvstudy.analyse.schema has them. ``source``: what they are from, for people; ``folders``: run id → run folder;
+    ``smoke_shown``, ``smoke_hidden``: experiments whose only runs are of the profile smoke, and those whose smoke runs gave way to others.
 
     Nobody changes a table once it is in here.
     """
@@ -55,6 +60,8 @@ class Tables:
     validity: pd.DataFrame
     source: str = ""
     folders: dict[str, Path] = field(default_factory=dict)
+    smoke_shown: tuple[str, ...] = ()
+    smoke_hidden: tuple[str, ...] = ()
     _found: dict = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def once(self, work: Callable[..., _Found], *arguments: object) -> _Found:
@@ -120,33 +127,46 @@ def load(tidy_root: Path) -> Tables:
     return Tables(**frames, source=str(tidy_root), folders={run_id: Path(path) for run_id, path in index["folders"].items()})
 
 
-def study_tables(data_root: Path | None = None, experiment: str | None = None, progress: bool = True) -> Tables:
-    """Up-to-date tables of ``experiment`` (None: of all): of each experiment the runs under data/raw if there are any, else those of
-    data/reference, so that what somebody measured stands in the place of the same question's reference, and only of that.
+def study_tables(data_root: Path | None = None, experiment: str | None = None, progress: bool = True,
+                 places: tuple[frozenset[str], ...] = OWN_THEN_REFERENCE) -> Tables:
+    """Up-to-date tables of ``experiment`` (None: of all): of each experiment the runs of the first of ``places`` that has any. So what somebody
+    measured stands in the place of the same question's reference, and only of that; what was measured with the profile smoke, which says
+    nothing of speed, stands in nobody's.
 
-    ``data_root``: default the project's data folder. ``source`` says which of the two. KvstudyError when neither has a run.
+    ``data_root``: default the project's data folder. ``source`` says which of the two. KvstudyError when no place has a run.
     """
     data = (data_root or project.project_root() / "data").resolve()
-    roots = [data / name for name in ("raw", "reference") if (data / name).is_dir()]
+    roots = [data / name for name in (RAW, REFERENCE) if (data / name).is_dir()]
     rebuild(roots, data / "tidy", progress)
     tables = load(data / "tidy")
     tables = tables if experiment is None else tables.select(experiment=experiment)
-    taken: dict[str, str] = {}  # experiment → root
+    resolved = {name: (data / name).resolve() for name in (RAW, REFERENCE)}
+    stands = [(run_id, name, _places(tables.folders[run_id], name, **resolved)) for run_id, name in zip(tables.runs["run_id"], tables.runs["experiment"], strict=True)]
+    taken: dict[str, frozenset[str]] = {}  # experiment → place
     chosen: list[str] = []
-    for root in roots:
-        for run_id, name in zip(tables.runs["run_id"], tables.runs["experiment"], strict=True):
-            if tables.folders[run_id].is_relative_to(root.resolve()) and taken.setdefault(name, root.name) == root.name:
+    for place in places:
+        for run_id, name, at in stands:
+            if place & at and taken.setdefault(name, place) == place:
                 chosen.append(run_id)
     if chosen:
-        return replace(tables.only(chosen), source=_source(taken))
+        smoke = {name for _, name, at in stands if SMOKE in at and name in taken}
+        shown = {name for name in smoke if SMOKE in taken[name]}
+        return replace(tables.only(chosen), source=_source(taken), smoke_shown=tuple(sorted(shown)), smoke_hidden=tuple(sorted(smoke - shown)))
     what = "any experiment" if experiment is None else experiment
     raise KvstudyError(f"no sealed run of {what} under {data / 'raw'} or {data / 'reference'}",
                        f"measure it: kvstudy run experiments/{experiment or '…'}.yaml")
 
 
-def _source(taken: dict[str, str]) -> str:
+def _places(folder: Path, experiment: str, raw: Path, reference: Path) -> set[str]:
+    """Where a run stands: raw (or smoke, of that profile), reference, or, published from here, both."""
+    if not folder.is_relative_to(raw):
+        return {REFERENCE}
+    return {SMOKE if SealedRun(folder).is_smoke else RAW} | ({REFERENCE} if (reference / experiment / folder.name).is_dir() else set())
+
+
+def _source(taken: dict[str, frozenset[str]]) -> str:
     """ "data/raw", "data/reference", or both with the experiments of the first."""
-    own = [name for name, root in taken.items() if root == "raw"]
+    own = [name for name, place in taken.items() if REFERENCE not in place]
     if len(own) in (0, len(taken)):
         return f"data/{'raw' if own else 'reference'}"
     return f"data/raw ({', '.join(own)}) and data/reference"

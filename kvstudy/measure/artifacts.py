@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kvstudy import __version__
 from kvstudy.errors import ToolMissing
+from kvstudy.measure.build import newer_source
 from kvstudy.measure.generator import generator_path
 from kvstudy.measure.jdk import Jdk, find_jdk
 from kvstudy.plan.run_plan import Plan
@@ -28,7 +29,7 @@ class Artifacts:
 
     @classmethod
     def needed_by(cls, plan: Plan, root: Path) -> "Artifacts":
-        """ToolMissing names what is not there and the command that makes it, before anything is started."""
+        """ToolMissing names what is not there, or older than its sources, and the command that makes it, before anything is started."""
         jdk = find_jdk()
         wanted = [service_jar(root), jdk_tool(jdk, "jfr")]
         if any(run.configuration.fill for run in plan.runs):
@@ -39,6 +40,9 @@ class Artifacts:
             if not path.is_file():
                 raise ToolMissing(f"not built: {path}", "kvstudy build")
         names = sorted({run.configuration.generator for run in plan.runs})
+        _check_age("service", root / "service", service_jar(root))
+        if "loadgen" in names or loadgen_binary(root) in wanted:
+            _check_age("loadgen", root / "loadgen", loadgen_binary(root))
         found = cls(root, jdk, service_jar(root), loadgen_binary(root), {name: generator_path(name, loadgen_binary(root)) for name in names})
         found.digests, found.versions, found.revision  # noqa: B018 – now, not when a build may have replaced them
         return found
@@ -74,6 +78,13 @@ class Artifacts:
         for name, path in self.generators.items():
             versions[name] = _version(path)
         return versions
+
+
+def _check_age(name: str, folder: Path, product: Path) -> None:
+    """Nobody who has changed a source shall measure what it was before."""
+    source = newer_source(folder, product) if product.is_file() else None
+    if source is not None:
+        raise ToolMissing(f"{name} is older than its sources: {source.relative_to(folder.parent)}", "kvstudy build")
 
 
 def jdk_tool(jdk: Jdk, name: str) -> Path:

@@ -33,14 +33,19 @@ def build(root: Path) -> None:
 
 def is_up_to_date(folder: Path, products: tuple[Path, ...]) -> bool:
     """Whether the main product, the first, is newer than every source below the folder, and the others are there."""
-    if not all(product.is_file() for product in products):
-        return False
-    built_at = products[0].stat().st_mtime
+    return all(product.is_file() for product in products) and newer_source(folder, products[0]) is None
+
+
+def newer_source(folder: Path, product: Path) -> Path | None:
+    """A source below the folder that is newer than its product. Sources: what the build reads, not texts, tests, benchmarks and hidden files."""
+    built_at = product.stat().st_mtime
     for place, subfolders, files in os.walk(folder):
-        subfolders[:] = [name for name in subfolders if name != "target"]
-        if any(os.stat(os.path.join(place, name)).st_mtime > built_at for name in files):
-            return False
-    return True
+        at = Path(place).relative_to(folder)
+        subfolders[:] = sorted(set(subfolders) & {"src", ".mvn"} if at == Path() else set(subfolders) - {"test"} if at == Path("src") else subfolders)
+        for name in sorted(files):
+            if not name.startswith(".") and not name.endswith(".md") and os.stat(os.path.join(place, name)).st_mtime > built_at:
+                return Path(place) / name
+    return None
 
 
 def build_service(root: Path, test: bool = False) -> None:

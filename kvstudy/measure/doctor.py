@@ -38,7 +38,7 @@ class Check:
 
 def examine(root: Path) -> list[Check]:
     """All checks, in the order in which a person would mend them. Takes about a second: other load is sampled."""
-    return [_python(), _jdk(), _program("maven", "mvn", MAVEN_HINT), _program("cargo", "cargo", CARGO_HINT), _c_compiler(), _git(),
+    return [_python(), _jdk(), _maven(), _program("cargo", "cargo", CARGO_HINT), _c_compiler(), _git(),
             *_built(root), _optional("wrk2", os.environ.get("WRK2", "wrk2"), "only for generator: wrk2; set WRK2 to its path"),
             _optional("wrk", "wrk", "only for generator: wrk; apt-get install wrk"),
             _optional("chromium", "chromium", "only for the tests of the pages; apt-get install chromium chromium-driver"),
@@ -55,12 +55,28 @@ def _jdk() -> Check:
         jdk = find_jdk()
     except ToolMissing as missing:
         return Check("jdk", MISSING, missing.message, missing.hint)
+    asked = os.environ.get("JAVA_HOME")
+    if asked and Path(asked) != jdk.home:
+        what, verdict = ("another Java", OK) if (Path(asked) / "bin" / "java").is_file() else ("no Java at all", WARN)
+        return Check("jdk", verdict, f"{jdk.version} at {jdk.home}; JAVA_HOME={asked} is {what} and not used here", f"export JAVA_HOME={jdk.home}")
     return Check("jdk", OK, f"{jdk.version} at {jdk.home}")
 
 
-def _program(name: str, command: str, hint: str) -> Check:
+def _maven() -> Check:
+    """As the build calls it: with the JDK that was found, whatever JAVA_HOME is."""
+    try:
+        return _program("maven", "mvn", MAVEN_HINT, find_jdk().environment())
+    except ToolMissing:
+        return _program("maven", "mvn", MAVEN_HINT)
+
+
+def _program(name: str, command: str, hint: str, environment: dict[str, str] | None = None) -> Check:
+    """There, and able to say its version: a rustup without a toolchain is no cargo."""
     path = shutil.which(command)
-    return Check(name, OK, _version(path)) if path else Check(name, MISSING, "not on PATH", hint)
+    if path is None:
+        return Check(name, MISSING, "not on PATH", hint)
+    version, problem = _asked(path, environment)
+    return Check(name, OK, version) if problem is None else Check(name, MISSING, f"{path} does not run: {problem}", hint)
 
 
 def _optional(name: str, command: str, hint: str) -> Check:
@@ -68,12 +84,18 @@ def _optional(name: str, command: str, hint: str) -> Check:
     return Check(name, OK, path) if path else Check(name, OK, f"not here ({hint})")
 
 
-def _version(path: str) -> str:
+def _asked(path: str, environment: dict[str, str] | None = None) -> tuple[str, str | None]:
+    """The first line of ``--version``, and why there is none: the last line of what was said instead."""
     try:
-        asked = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30)
-        return asked.stdout.strip().split("\n")[0].replace("\x1b[1m", "").replace("\x1b[m", "") or path
-    except (OSError, subprocess.TimeoutExpired):
-        return path
+        asked = subprocess.run([path, "--version"], capture_output=True, text=True, errors="replace", timeout=30, env=environment)
+    except subprocess.TimeoutExpired:
+        return path, "no version within 30 s"
+    except OSError as error:
+        return path, (error.strerror or str(error)).lower()
+    if asked.returncode != 0:
+        said = (asked.stderr.strip() or asked.stdout.strip() or "it said nothing").split("\n")[-1]
+        return path, f"exit {asked.returncode}: {said}"
+    return asked.stdout.strip().split("\n")[0].replace("\x1b[1m", "").replace("\x1b[m", "") or path, None
 
 
 def _c_compiler() -> Check:
@@ -88,8 +110,9 @@ def _c_compiler() -> Check:
 
 def _git() -> Check:
     path = shutil.which("git")
-    return Check("git", OK, _version(path)) if path else Check(
-        "git", WARN, "not on PATH: runs cannot record the revision they measured", "apt-get install git")
+    problem = "not on PATH" if path is None else _asked(path)[1]
+    return Check("git", OK, _asked(path)[0]) if problem is None else Check(
+        "git", WARN, f"{problem}: runs cannot record the revision they measured", "apt-get install git")
 
 
 def _built(root: Path) -> list[Check]:
@@ -171,6 +194,7 @@ def _port() -> Check:
 
 
 def _load() -> Check:
+    list(psutil.process_iter(["cpu_percent"]))  # a process's first count is always 0: what it used is told from the second on
     busy = psutil.cpu_times_percent(interval=1.0)
     share = 1 - busy.idle / 100
     steal = getattr(busy, "steal", 0.0) / 100

@@ -4,14 +4,16 @@ Runs are sealed one by one; what is sealed stays. With ``resume`` a sealed run i
 (its identity), under the same label, with the same programs (their digests), and it was completed. A search runs its trials through the same door: see search_runs.py.
 """
 
+import errno
 import shutil
+import socket
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kvstudy.disturbance import disturbance
 from kvstudy.errors import KvstudyError
-from kvstudy.measure import awake
+from kvstudy.measure import awake, judged
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.fill import Fills
 from kvstudy.measure.interrupt import interruptible
@@ -20,7 +22,7 @@ from kvstudy.measure.quiet import Patience
 from kvstudy.measure.run import Bench, Run
 from kvstudy.measure.search_runs import expected_runs, search_all, search_facts
 from kvstudy.measure.session import Session
-from kvstudy.plan.experiment import Experiment
+from kvstudy.plan.experiment import Experiment, workload_scripts
 from kvstudy.plan.run_plan import FILL_OVERHEAD_S, FILL_RATE_RPS, Plan, PlannedRun, plan
 from kvstudy.plan.selection import selected
 from kvstudy.project import raw_root, work_root, workloads_root
@@ -34,7 +36,8 @@ FAILURES_IN_A_ROW_MAX = 3
 @dataclass
 class Result:
     """``sealed``: completed runs, measured now; ``kept``: those a resumed measurement found; ``failed``: sealed as failed;
-    ``found``: of a search, one line per configuration; ``again``: how many were measured once more because the machine was disturbed."""
+    ``found``: of a search, one line per configuration; ``again``: how many were measured once more because the machine was disturbed;
+    ``invalid``: by run id of the completed ones, the checks that it failed (not of a search, whose trials answer for themselves)."""
 
     experiment: str
     planned: int
@@ -43,9 +46,18 @@ class Result:
     failed: list[SealedRun] = field(default_factory=list)
     found: list[str] = field(default_factory=list)
     again: int = 0
+    invalid: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def judge(self, run: SealedRun) -> str:
+        """How a completed run is told of, ``completed`` or also why it is invalid; an invalid one is noted."""
+        failed = judged.failed_checks(run)
+        if failed:
+            self.invalid[run.run_id] = failed
+        return judged.told(failed)
 
     def summary(self) -> str:
         words = [f"{len(self.sealed)} sealed"] + ([f"{len(self.kept)} kept"] if self.kept else [])
+        words += [f"{len(self.invalid)} invalid ({judged.commonest(self.invalid.values())})"] if self.invalid else []
         words += [f"{len(self.failed)} failed"] if self.failed else []
         words += [f"{self.again} of them again"] if self.again else []
         what = "trials" if self.found else "runs"
@@ -68,17 +80,21 @@ def execute(experiment: Experiment, root: Path, *, label: str = "", resume: bool
         print(told, file=sys.stderr)
     with interruptible(), Session(work_root(root)) as session:
         _clear_up(session, root, experiment.name)
+        _check_port(experiment.port)
         kept = _sealed_before(whole, artifacts, root, label) if resume else {}
         result = Result(experiment.name, len(whole.runs), kept=list(kept.values()))
         missing = [run for run in whole.runs if run.identity() not in kept]
         if kept:
             print(f"{len(kept)} of {len(whole.runs)} runs are sealed already and kept", file=sys.stderr)
+        for run in [] if experiment.search else result.kept:
+            result.judge(run)
 
         def bench_of(runs: list[PlannedRun]) -> Bench:
             fill_s = sum(fill["records"] / FILL_RATE_RPS + FILL_OVERHEAD_S for fill in Plan(experiment, runs).fills)
             progress = Progress(runs if not experiment.search else expected_runs(whole), fill_s)
             fills = Fills(work_root(root), workloads_root(root), artifacts, session.registered, progress.doing)
-            return Bench(root, label, artifacts, fills, session, progress, patience or Patience(0), experiment.port, search_facts(experiment))
+            return Bench(root, label, artifacts, fills, session, progress, patience or Patience(0), experiment.port, search_facts(experiment),
+                         experiment.profile_name)
 
         try:
             with (bench := bench_of(missing)).progress:
@@ -124,9 +140,9 @@ def _run_all(runs: list[PlannedRun], bench: Bench, result: Result) -> None:
         bench.progress.begin(planned)
         run = Run(planned, bench).sealed()
         outcome = run.facts["outcome"]
-        bench.progress.end(planned, outcome)
-        failures_in_a_row = failures_in_a_row + 1 if outcome != "completed" else 0
         (result.sealed if outcome == "completed" else result.failed).append(run)
+        bench.progress.end(planned, result.judge(run) if outcome == "completed" else outcome)
+        failures_in_a_row = failures_in_a_row + 1 if outcome != "completed" else 0
         if failures_in_a_row == FAILURES_IN_A_ROW_MAX:
             raise KvstudyError(f"{failures_in_a_row} runs in a row failed, the last one: {outcome.removeprefix('failed: ')}",
                                f"see {run.path}; mend it and run the same command with --resume")
@@ -154,8 +170,18 @@ def _check_workloads(whole: Plan, root: Path) -> None:
     for name in sorted({run.configuration.workload for run in whole.runs}):
         script = workloads_root(root) / f"{name}.lua"
         if not script.is_file():
-            known = ", ".join(sorted(path.stem for path in workloads_root(root).glob("*.lua") if path.stem not in ("keyspace", "fill")))
-            raise KvstudyError(f"no such workload: {name}: {script}", f"workloads: {known}")
+            raise KvstudyError(f"no such workload: {name}: {script}", f"workloads: {', '.join(workload_scripts())}")
+
+
+def _check_port(port: int) -> None:
+    """Once, before the first run, for all of them would fail; what a killed measurement left on it has been ended by then."""
+    if port == 0:
+        return
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError as error:
+        why = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used: {(error.strerror or str(error)).lower()}"
+        raise KvstudyError(f"port {port} {why}", "choose another one, or port: 0, which takes a free one") from error
 
 
 def _check_disk(whole: Plan, root: Path) -> None:

@@ -7,14 +7,14 @@ from kvstudy.record.run_folder import SCHEMA_VERSION
 
 
 def run_facts(planned: PlannedRun, run_id: str, label: str, outcome: str, artifacts: Artifacts, phases: dict[str, dict[str, str]],
-              data_check: dict | None, search: dict) -> dict:
+              data_check: dict | None, search: dict, profile_name: str | None) -> dict:
     """``phases``: start and stop of each in UTC; ``data_check``: counts, or None where nothing was read back; ``search``: what a trial
-    of a search says about it."""
+    of a search says about it; ``profile_name``: of the experiment file's profiles the one that was asked for."""
     configuration = planned.configuration
     revision, dirty = artifacts.revision
     facts = {
         "schema_version": SCHEMA_VERSION, "run_id": run_id, "experiment": configuration.experiment, "label": label,
-        "question": configuration.question, "outcome": outcome,
+        "question": configuration.question, "profile_name": profile_name, "outcome": outcome,
         "workload": configuration.workload, "workload_args": configuration.workload_args, "method": configuration.method,
         "server": configuration.server, "service": configuration.service, "jvm": configuration.jvm, "variant": configuration.variant,
         "fill": configuration.fill, "pause": configuration.pause, "awake": configuration.awake,

@@ -66,7 +66,8 @@ class Profiler:
             raise RunFailed(f"profile could not be converted: {target.name}: {_last_line(done.stderr or done.stdout)}")
 
     def _agent(self, pid: int, arguments: str) -> None:
-        done = _finished([self.jdk.tool("jcmd"), str(pid), "JVMTI.agent_load", str(self.library), f'"{arguments}"'], ATTACH_TIMEOUT_S)
+        # jcmd puts its arguments together to one line and takes it apart again: what may hold a blank has to be quoted.
+        done = _finished([self.jdk.tool("jcmd"), str(pid), "JVMTI.agent_load", f'"{self.library}"', f'"{arguments}"'], ATTACH_TIMEOUT_S)
         if done.returncode != 0 or "return code: 0" not in done.stdout:
             raise RunFailed(f"profiler refused: {arguments.split(',')[0]}: {_last_line(done.stdout + done.stderr)}")
 

@@ -57,6 +57,7 @@ class Bench:
     patience: Patience
     port: int = 0
     search_facts: dict = field(default_factory=dict)
+    profile_name: str | None = None
 
 
 class Run:
@@ -94,7 +95,7 @@ class Run:
             folder.write_json("machine.json", self._machine)
             bench = self._bench
             folder.write_json("run.json", run_facts(self._planned, folder.run_id, bench.label, outcome, bench.artifacts, self._phases,
-                                                    self._data_check, bench.search_facts))
+                                                    self._data_check, bench.search_facts, bench.profile_name))
             run = folder.seal()
             shutil.rmtree(store, ignore_errors=True)
         if interrupted:

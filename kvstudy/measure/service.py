@@ -5,6 +5,7 @@ import subprocess
 import threading
 import urllib.error
 import urllib.request
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from kvstudy.plan.run_plan import Configuration
 READY_TIMEOUT_S = 60.0
 RECORDING_SETTINGS = Path(__file__).with_name("recording.jfc")
 EMPTY_SERVER_CLASS = "kv.bench.EmptyServer"
+# Said by the JVM after its reason, which is all that it said before.
+REFUSED_BY_JVM = "Error: Could not create the Java Virtual Machine"
+STDOUT_LINES_KEPT = 50
 BASE_FLAGS = ["--enable-native-access=ALL-UNNAMED", "--sun-misc-unsafe-memory-access=allow", "-XX:+PerfDisableSharedMem"]
 # Frames between safepoints are named too; without it a profile is biased towards loops' ends and calls.
 PROFILING_FLAGS = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"]
@@ -43,12 +47,14 @@ class Service:
         self.command = command
         self._log = log
         self._ready_url: str | None = None
+        self._said: deque[str] = deque(maxlen=STDOUT_LINES_KEPT)
         self._process = OwnedProcess(command, stdout=subprocess.PIPE, stderr_path=log, cores=cores, registered=registered)
         self._reader = threading.Thread(target=self._read_stdout, daemon=True)
         self._reader.start()
         try:
             in_time = wait_until(lambda: self._ready_url is not None or self._process.exit_code is not None, ready_timeout_s, step_s=0.01)
             if self._ready_url is None:
+                self._keep_what_it_said()
                 if in_time:
                     raise RunFailed(f"service ended before it was ready: exit={self._process.exit_code}: {self.last_words()}")
                 raise RunFailed(f"service was not ready in time: timeout={ready_timeout_s:g}s: {self.last_words()}")
@@ -80,12 +86,10 @@ class Service:
         self._process.send(number)
 
     def last_words(self) -> str:
-        """The last line of its log that says something; frames of a stack trace do not."""
-        try:
-            lines = [line.strip() for line in self._log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip() and not re.match(r"\s+at ", line)]
-        except OSError:
-            lines = []
-        return lines[-1][:300] if lines else "it said nothing"
+        """The last line of its log that says something (frames of a stack trace do not); of a JVM that refused to start its reason."""
+        lines = self._log_lines()
+        refused = next((number for number, line in enumerate(lines) if line.startswith(REFUSED_BY_JVM)), 0)
+        return (" ".join(lines[:refused]) if refused else lines[-1])[:300] if lines else "it said nothing"
 
     def get(self, path: str, timeout_s: float = 10.0) -> tuple[int, bytes]:
         """Status and body of a GET."""
@@ -99,11 +103,28 @@ class Service:
             self.check_alive(f"GET {path}")
             raise RunFailed(f"service does not answer: GET {path}: {error}") from error
 
+    def _log_lines(self) -> list[str]:
+        try:
+            text = self._log.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return []
+        return [line.strip() for line in text.splitlines() if line.strip() and not re.match(r"\s+at ", line)]
+
+    def _keep_what_it_said(self) -> None:
+        """Puts what it wrote to stdout into its log where that says nothing: a JVM tells there why its heap could not be had."""
+        if self._process.exit_code is not None:
+            self._reader.join(timeout=1)
+        if self._said and not self._log_lines():
+            with self._log.open("a", encoding="utf-8") as log:
+                log.writelines(f"{line}\n" for line in list(self._said))
+
     def _read_stdout(self) -> None:
         try:
             for line in self._process.stdout:
                 match = re.match(rb"ready: (http://\S+?)/?\s*$", line)
                 if match:
                     self._ready_url = match[1].decode()
+                elif text := line.decode(errors="replace").strip():
+                    self._said.append(text)
         except ValueError:
             pass  # closed while being read: the service was stopped

@@ -4,6 +4,7 @@ What a killed kvstudy left behind is found there by the next one and ended: a pr
 its owner's absence all agree, so never a stranger that got the same pid.
 """
 
+import errno
 import json
 import os
 import signal
@@ -25,7 +26,10 @@ class Session:
         self.ended_orphans: list[int] = []
 
     def __enter__(self) -> "Session":
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _cannot_note(self._path.parent, error) from error
         before = self._read()
         if before is not None:
             if _alive(before["pid"], before["started"]):
@@ -74,8 +78,13 @@ class Session:
             new.write_text(json.dumps(facts), encoding="utf-8")
             new.replace(self._path)
         except OSError as error:
-            raise KvstudyError(f"cannot note who measures: {new}: {(error.strerror or str(error)).lower()}",
-                               "free some space and run the same command with --resume; sealed runs are kept") from error
+            raise _cannot_note(new, error) from error
+
+
+def _cannot_note(path: Path, error: OSError) -> KvstudyError:
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    hint = "free some space and run the same command with --resume; sealed runs are kept" if full else "measuring writes there: make it writable, or measure in a copy"
+    return KvstudyError(f"cannot note who measures: {path}: {(error.strerror or str(error)).lower()}", hint)
 
 
 def _alive(pid: int, started: float) -> bool:

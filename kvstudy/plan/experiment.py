@@ -8,20 +8,22 @@ the one asked for.
 import difflib
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
-from kvstudy.errors import ExperimentError
-from kvstudy.plan.factors import (METHOD_OF_WORKLOAD, DurationS, JvmOptions, OneOrMore, Part, Positive, RateRps,
+from kvstudy.errors import ExperimentError, KvstudyError
+from kvstudy.plan.factors import (METHOD_OF_WORKLOAD, DurationS, JvmOptions, OneOrMore, Part, Positive, RateRps, Repeats,
                                   ServiceOptions, Workloads, listed)
 from kvstudy.plan.objective import Search
 from kvstudy.plan.refusal import Impossible, Source, read_yaml, refusal, refuse, unknown_key
+from kvstudy.project import project_root, workloads_root
 from kvstudy.units import parse_duration_s
 
 # Profiles that every experiment here has; a file may have more, of any name that is not nearly one of these.
 PROFILE_NAMES = ("quick", "full", "smoke", "reference")
 _PROFILE_NAME = re.compile(r"[a-z][a-z0-9-]*")
+HELPER_SCRIPTS = ("fill", "keyspace")  # beside the workloads, and none
 NOT_OVERRIDABLE = frozenset({"name", "question", "expectation", "profiles"})
 Method = Literal["PUT", "GET", "MIXED", "DELETE"]
 ProfilerEvent = Literal["cpu", "alloc", "lock", "wall"]
@@ -45,7 +47,7 @@ class ProfiledRuns(Part):
     workload: Annotated[list[str], OneOrMore] | None = None
     connections: Annotated[list[Positive], OneOrMore] | None = None
     rate: Annotated[list[RateRps], OneOrMore] | None = None
-    repeats: Positive = 1
+    repeats: Repeats = 1
     duration: DurationS | None = None
     warm_up: DurationS | None = None
     interleave: bool = False  # among the latency runs, to be compared with them; else after all of them
@@ -66,6 +68,15 @@ def _check_profile_name(name: Any, source: Source) -> None:
         raise unknown_key(("profiles", name), PROFILE_NAMES, source)
 
 
+def workload_scripts() -> list[str]:
+    """Names of the project's workloads, sorted; none outside a project, where nobody knows."""
+    try:
+        folder = workloads_root(project_root())
+    except KvstudyError:
+        return []
+    return sorted(path.stem for path in folder.glob("*.lua") if path.stem not in HELPER_SCRIPTS)
+
+
 def _threads(value: Any) -> Any:
     return None if value == "connections" else listed(value)
 
@@ -75,6 +86,10 @@ def _fill(value: Any) -> Any:
 
 
 def _profiled_runs(value: Any) -> Any:
+    events = get_args(ProfilerEvent)
+    if isinstance(value, str) and not difflib.get_close_matches(value, events, n=1):
+        raise ValueError(f"not one of {', '.join(events)}: {value!r}\n`profile` says what async-profiler samples; a profile of the file is chosen by "
+                         f"--profile {value}, in a notebook by -p profile_name {value}")
     return {"events": value} if isinstance(value, (list, str)) else value
 
 
@@ -99,7 +114,7 @@ class Experiment(Part):
     search: Search | None = None
     duration: DurationS
     warm_up: DurationS
-    repeats: Positive
+    repeats: Repeats
     fill: Annotated[Fill | None, BeforeValidator(_fill)] = None
     profile: Annotated[ProfiledRuns | None, BeforeValidator(_profiled_runs)] = None
     pause: Pause | None = None
@@ -119,7 +134,7 @@ class Experiment(Part):
         path = Path(path)
         values, source = read_yaml(path)
         if values.setdefault("name", path.stem) != path.stem:
-            raise refuse(("name",), f"the name must be the file's: name={values['name']} file={path.name}", source)
+            raise refuse(("name",), f"the name must be the file's: name={values['name']} file={path.name}", source, f"leave name out, or write name: {path.stem}")
         return cls._checked(values, profile_name, source)
 
     @classmethod
@@ -234,7 +249,11 @@ class Experiment(Part):
             raise Impossible("generator", "only generator loadgen has arrivals and spin")
 
     def _workload_is_possible(self, script: str, workload: Any) -> None:
-        method = self.method or METHOD_OF_WORKLOAD.get(script)
+        method, scripts = self.method or METHOD_OF_WORKLOAD.get(script), workload_scripts()
+        if scripts and script not in scripts:
+            near = difflib.get_close_matches(script, scripts, n=1)
+            raise Impossible("workload", f"no such workload: {script}\n" + (f"did you mean {near[0]}?" if near else
+                             f"workloads: {', '.join(scripts)}; one of your own is a script experiments/workloads/{script}.lua"))
         if method is None:
             raise Impossible("workload", f"method is needed for a workload of your own: workload={script}\nwrite method: PUT, GET, MIXED or DELETE")
         if METHOD_OF_WORKLOAD.get(script, method) != method:

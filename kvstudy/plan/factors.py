@@ -31,6 +31,7 @@ def listed(value: Any) -> Any:
 OneOrMore = BeforeValidator(listed)
 Positive = Annotated[int, Field(ge=1)]
 Natural = Annotated[int, Field(ge=0)]
+Repeats = Annotated[int, Field(ge=1, le=1000)]  # a number mistyped by some digits shall not become a plan of weeks
 SizeBytes = Annotated[int, PlainValidator(parse_size_bytes)]
 DurationS = Annotated[float, PlainValidator(parse_duration_s)]
 

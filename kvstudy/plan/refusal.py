@@ -1,8 +1,10 @@
 """Turns what YAML and pydantic refuse into one line: file, line, key, what is wrong, and the nearest valid name."""
 
 import difflib
+import os
 import types
 import typing
+from contextlib import suppress
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
@@ -10,7 +12,8 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError
 
-from kvstudy.errors import ExperimentError
+from kvstudy.errors import ExperimentError, KvstudyError
+from kvstudy.project import project_root
 
 KeyPath = tuple[str | int, ...]
 
@@ -52,8 +55,8 @@ def read_yaml(path: Path) -> tuple[dict, Source]:
     try:
         tree = YAML(typ="rt").load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        near = difflib.get_close_matches(path.name, [other.name for other in path.parent.glob("*.yaml")], n=1)
-        raise ExperimentError(f"no such experiment file: {path}", f"did you mean {path.parent / near[0]}?" if near else None) from None
+        near = _nearest_file(path)
+        raise ExperimentError(f"no such experiment file: {path}", f"did you mean {near}?" if near else None) from None
     except (OSError, UnicodeDecodeError) as error:
         why = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else (error.strerror or str(error)).lower()
         raise ExperimentError(f"cannot read the experiment file: {path}: {why}") from error
@@ -66,6 +69,18 @@ def read_yaml(path: Path) -> tuple[dict, Source]:
         raise ExperimentError(f"{path}: an experiment is a mapping of keys to values", "see experiments/reproduce.yaml")
     lines: dict[KeyPath, int] = {}
     return _plain(tree, (), lines), Source(str(path), lines)
+
+
+def _nearest_file(path: Path) -> Path | None:
+    """The experiment file that was meant: of nearly this name in the same folder, or among the project's."""
+    folders = [path.parent]
+    with suppress(KvstudyError):
+        folders.append(Path(os.path.relpath(project_root() / "experiments")))
+    for folder in folders:
+        near = difflib.get_close_matches(path.stem, [other.stem for other in folder.glob("*.yaml")], n=1)
+        if near:
+            return folder / f"{near[0]}.yaml"
+    return None
 
 
 def _plain(node: object, path: KeyPath, lines: dict[KeyPath, int]) -> typing.Any:

@@ -2,7 +2,7 @@
 
     python -m kvstudy.present.picture build/figure.html
 
-Drawn by the study's own figure from the sealed runs that are there. Starts no process itself.
+Drawn by the study's own figure from data/reference, whatever was measured here since. Starts no process itself.
 """
 
 import sys
@@ -22,7 +22,7 @@ EXPERIMENT = "stall"
 def picture() -> go.Figure:
     """Response time against service time by percentile, of the service that is stopped once for a second while requests go on being due."""
     theme.use("light")
-    stopped = notebook.all_tables().select(experiment=EXPERIMENT, profiled=False, closed_loop=False)
+    stopped = notebook.reference_tables().select(experiment=EXPERIMENT, profiled=False, closed_loop=False)
     figure = spectrum.response_against_service(stopped, panel_by=None)
     figure.update_layout(width=WIDTH_PX, height=HEIGHT_PX)
     return figure

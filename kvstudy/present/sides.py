@@ -4,12 +4,15 @@
     sides.tables, sides.factor, sides.before, sides.after
 
 Without a factor the first of these that the runs vary: label (your change), variant (service options), connections, workload.
+Of labels ``before`` and ``after`` where both are there, else the first and the last that were given; runs without a label are a side only
+where there is one label at most.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from IPython.display import Markdown
 
 from kvstudy.analyse.configuration import COMPARISON_COLUMNS, comparisons
 from kvstudy.analyse.profiling_cost import cost
@@ -19,21 +22,46 @@ from kvstudy.present import notebook, words
 from kvstudy.present.options import SAME_THING
 
 FACTORS = ("label", "variant", "connections", "workload")
+USUAL_LABELS = ("before", "after")
 
 
 @dataclass(frozen=True)
 class Sides:
-    """``tables`` hold the runs of both sides; ``before`` and ``after`` are values of the column ``factor`` of runs."""
+    """``tables`` hold the runs of both sides; ``before`` and ``after`` are values of the column ``factor`` of runs, ``left_out`` the others
+    that were measured."""
 
     tables: Tables
     factor: str
     before: object
     after: object
+    left_out: tuple = ()
 
     @property
     def names(self) -> tuple[str, str]:
         """The sides as people call them."""
-        return words.value(self.factor, self.before), words.value(self.factor, self.after)
+        return _name(self.factor, self.before), _name(self.factor, self.after)
+
+    def source(self) -> Markdown:
+        """``notebook.source`` of the two sides, which they are, and what was measured beside them."""
+        (before, after), factor, source = self.names, words.factor(self.factor), notebook.source(self.tables).data
+        if self.before == self.after:
+            return Markdown(f"{source} They are all of one {factor}, {before}: there is nothing to compare them with.")
+        others = words.several([_name(self.factor, value) for value in self.left_out])
+        rest = f"; left out: {others}. The parameters `before` and `after` name other sides" if self.left_out else ""
+        return Markdown(f"{source} Compared by {factor}: {after} against {before}{rest}.")
+
+    def doubts(self) -> str:
+        """Of the sides half of whose latency runs are invalid: how many, and the check that they failed most often; empty where there is none."""
+        runs = notebook.for_latency(self.tables).runs
+        failed = self.tables.validity[self.tables.validity["verdict"] == "FAIL"]
+        told = []
+        for name, value in dict(zip(self.names, (self.before, self.after), strict=True)).items():
+            mine = runs[runs[self.factor] == value]
+            invalid = mine.loc[mine["verdict"] == "FAIL", "run_id"]
+            checks = failed.loc[failed["run_id"].isin(invalid), "check"].value_counts()
+            often = "" if checks.empty else f", most often by {checks.index[0]} ({checks.iloc[0]})"
+            told += [f"{len(invalid)} of {words.count(len(mine))} runs of {name} are invalid{often}"] if len(invalid) and 2 * len(invalid) >= len(mine) else []
+        return f"{'; '.join(told)}. What each check saw stands under Doubts." if told else ""
 
     def compared(self, percentiles: tuple[float, ...] = (50.0, 99.0, 99.9)) -> pd.DataFrame:
         """One row per measure and configuration that both sides have: ``analyse.configuration.comparisons``."""
@@ -53,12 +81,26 @@ def sides_of(experiment: str | None = None, factor: str | None = None, before=No
     values = list(dict.fromkeys(latency.sort_values("start_utc")[factor]))
     if factor in ("connections", "workload", "variant"):
         values = sorted(values)
-    before = values[0] if before is None else before
-    after = next((value for value in reversed(values) if value != before), before) if after is None else after
+    usual = _usual(factor, values)
+    before = next((value for value in usual if value != after), usual[0]) if before is None else before
+    after = next((value for value in reversed(usual) if value != before), before) if after is None else after
     for name, value in (("before", before), ("after", after)):
         if value not in values:
             raise ExperimentError(f"no run with this {factor}: {name}={value!r}", f"measured: {', '.join(map(repr, values))}")
-    return Sides(tables.select(**{factor: [before, after]}), factor, before, after)
+    left_out = tuple(value for value in values if value not in (before, after))
+    return Sides(tables.select(**{factor: [before, after]}), factor, before, after, left_out)
+
+
+def _usual(factor: str, values: list) -> list:
+    """Of the values in their order those that are compared when nobody names the sides: the first and the last of these."""
+    if factor != "label":
+        return values
+    named = [value for value in values if value]
+    return list(USUAL_LABELS) if set(USUAL_LABELS) <= set(named) else named if len(named) > 1 else values
+
+
+def _name(factor: str, value: object) -> str:
+    return "no label" if factor == "label" and value == "" else words.value(factor, value)
 
 
 def same_thing_twice(tables: Tables, experiment: str) -> pd.DataFrame:
@@ -68,7 +110,7 @@ def same_thing_twice(tables: Tables, experiment: str) -> pd.DataFrame:
     """
     chosen = tables.select(experiment=experiment)
     factor = "variant" if chosen.runs["variant"].nunique() > 1 else "label"
-    names = list(dict.fromkeys(chosen.runs.sort_values("start_utc")[factor]))
+    names = _usual(factor, list(dict.fromkeys(chosen.runs.sort_values("start_utc")[factor])))
     return comparisons(chosen, factor, names[0], names[-1], cpu=True) if len(names) > 1 else comparisons(chosen, factor, "", "none")
 
 

@@ -38,11 +38,12 @@ def measured_experiments(raw_root: Path) -> tuple[str, ...]:
 
 
 def publish(raw_root: Path, reference_root: Path, experiments: tuple[str, ...] = (),
-            asked_for: Callable[[SealedRun], bool] = lambda run: True) -> list[Published]:
+            asked_for: Callable[[SealedRun], bool] = lambda run: True, asked: str = "the runs asked for") -> list[Published]:
     """Replaces the runs of each experiment (default: of all that have runs) under ``reference_root``; other experiments there stay.
 
     Of several runs of one identity the newest is taken, of a search every trial. RunFolderError, and nothing replaced, when an experiment has
-    no undisturbed run or all would be larger than REFERENCE_BYTES_MAX; SealBroken when a run is not as it was sealed.
+    no undisturbed run or all would be larger than REFERENCE_BYTES_MAX; SealBroken when a run is not as it was sealed. ``asked`` is what
+    ``asked_for`` asks for, in words.
     """
     names = experiments or measured_experiments(raw_root)
     if not names:
@@ -50,12 +51,15 @@ def publish(raw_root: Path, reference_root: Path, experiments: tuple[str, ...] =
     kept: dict[str, list[SealedRun]] = {}
     told = []
     for name in names:
-        runs = [run for run in sealed_runs(raw_root / name) if asked_for(run)]
+        sealed = sealed_runs(raw_root / name)
+        runs = [run for run in sealed if asked_for(run)]
+        measure = f"kvstudy run experiments/{name}.yaml --profile reference --resume --retries 2"
+        if not runs:
+            raise RunFolderError(f"no run to publish: experiment={name} sealed={len(sealed)}, none of them of {asked}", measure)
         quiet = [run for run in runs if not disturbance(run.machine.get("load_during"))]
         kept[name] = list({run.run_id if run.facts.get("search") else run.facts.get("identity", run.run_id): run for run in quiet}.values())
         if not kept[name]:
-            raise RunFolderError(f"no undisturbed run to publish: experiment={name} runs={len(runs)}",
-                                 f"kvstudy run experiments/{name}.yaml --profile reference --resume --retries 2")
+            raise RunFolderError(f"no undisturbed run to publish: experiment={name} runs={len(runs)}", measure)
         told.append(Published(name, len(kept[name]), len(runs) - len(quiet), sum(map(_copied_bytes, kept[name]))))
     _check_size(told, reference_root)
     for run in [run for runs in kept.values() for run in runs]:

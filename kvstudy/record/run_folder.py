@@ -37,6 +37,7 @@ _PACKED_NAMES = frozenset({"latency.hlog", "slowest.csv", "gc.log", "events.json
 _PACKED_ENDINGS = (".collapsed", ".flamegraph.html", ".heatmap.html")
 SEAL = "SHA256SUMS"
 PARTIAL_SUFFIX = ".partial"
+SMOKE = "smoke"  # the profile that proves that everything works, not how fast it is
 REQUIRED_FACTS = frozenset({
     "schema_version", "run_id", "experiment", "label", "question", "workload", "workload_args", "method", "generator", "closed_loop",
     "connections", "threads", "offered_rate_rps", "duration_s", "warm_up_s", "timeout_s", "variant", "service", "jvm", "fill",
@@ -64,6 +65,11 @@ class SealedRun:
             raise RunFolderError(f"run is of a newer kvstudy: run={self.path} schema_version={version} known={SCHEMA_VERSION}",
                                  "read it with the revision that run.json names, or a newer one")
         return facts
+
+    @property
+    def is_smoke(self) -> bool:
+        """Whether it was asked for by the profile ``smoke`` of its experiment; False for runs that do not say."""
+        return self.facts.get("profile_name") == SMOKE
 
     @cached_property
     def machine(self) -> dict:
@@ -222,6 +228,17 @@ def sealed_runs(*roots: Path) -> list[SealedRun]:
                 subfolders.clear()
                 found[Path(folder)] = SealedRun(Path(folder))
     return sorted(found.values(), key=lambda run: (run.run_id, str(run.path)))
+
+
+def unsealed_runs(*roots: Path) -> list[Path]:
+    """Folders that look like sealed runs (run.json, a final name) and carry no seal: it was taken away, or never copied. They are not data."""
+    found = set()
+    for root in roots:
+        for folder, subfolders, files in os.walk(root):
+            subfolders[:] = [name for name in subfolders if not name.endswith(PARTIAL_SUFFIX)]
+            if "run.json" in files and SEAL not in files and not folder.endswith(PARTIAL_SUFFIX):
+                found.add(Path(folder))
+    return sorted(found)
 
 
 def partial_runs(*roots: Path) -> list[Path]:

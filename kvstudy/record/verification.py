@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from kvstudy.record.run_folder import SEAL, files_of, open_run, sealed_runs
+from kvstudy.record.run_folder import SEAL, files_of, open_run, sealed_runs, unsealed_runs
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,10 @@ def verify(path: Path) -> list[Problem]:
     run = open_run(path).path
     problems = []
     expected: dict[str, str] = {}
-    for number, line in enumerate((run / SEAL).read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+    lines = (run / SEAL).read_text(encoding="utf-8", errors="replace").splitlines()
+    if not lines:
+        return [Problem(run, SEAL, "seal empty: it names no file")]
+    for number, line in enumerate(lines, start=1):
         digest, separator, name = line.partition("  ")
         if len(digest) != 64 or not separator or not name:
             problems.append(Problem(run, SEAL, f"line {number} is not a checksum: {line[:80]!r}"))
@@ -44,6 +47,11 @@ def verify(path: Path) -> list[Problem]:
     return problems
 
 
+def without_seal(*roots: Path) -> list[Problem]:
+    """One for each run folder whose seal is gone."""
+    return [Problem(run, SEAL, "seal missing: nobody can say whether the run is as it was sealed") for run in unsealed_runs(*roots)]
+
+
 def verify_all(*roots: Path) -> list[Problem]:
-    """``verify`` for every sealed run under the roots."""
-    return [problem for run in sealed_runs(*roots) for problem in verify(run.path)]
+    """``verify`` for every sealed run under the roots, and those whose seal is gone."""
+    return [*without_seal(*roots), *(problem for run in sealed_runs(*roots) for problem in verify(run.path))]

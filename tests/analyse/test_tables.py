@@ -151,6 +151,34 @@ def test_the_readers_own_runs_come_before_the_reference_runs(make_run, tmp_path)
     assert (both.source, both.runs["run_id"].tolist()) == ("data/raw (rates) and data/reference", ["b", "c"])
 
 
+def test_smoke_runs_take_nobodys_place(make_run, tmp_path):
+    data = tmp_path / "data"
+    make_run.root = data / "reference"
+    make_run("a", experiment="rates")
+    make_run.root = data / "raw"
+    make_run("b", experiment="rates", profile_name="smoke")
+    make_run("c", experiment="tail", profile_name="smoke")
+    found = tables.study_tables(data)
+    assert (found.source, found.runs["run_id"].tolist()) == ("data/raw (tail) and data/reference", ["a", "c"])
+    assert (found.smoke_shown, found.smoke_hidden) == (("tail",), ("rates",))
+    assert tables.study_tables(data, "rates", places=tables.ALL_OWN).runs["run_id"].tolist() == ["b"]
+    make_run("d", experiment="rates", profile_name="quick")
+    own = tables.study_tables(data, "rates")
+    assert (own.source, own.runs["run_id"].tolist(), own.smoke_hidden) == ("data/raw", ["d"], ("rates",))
+
+
+def test_the_reference_alone_can_be_asked_for_whatever_was_measured_since(make_run, tmp_path):
+    data = tmp_path / "data"
+    for place in ("raw", "reference"):
+        make_run.root = data / place
+        make_run("a", experiment="rates")  # published from here
+    make_run("b", experiment="rates")
+    make_run.root = data / "raw"
+    make_run("c", experiment="rates")
+    alone = tables.study_tables(data, places=tables.REFERENCE_ALONE)
+    assert (alone.source, alone.runs["run_id"].tolist()) == ("data/reference", ["a", "b"])
+
+
 def test_without_a_run_it_is_said_how_to_get_one(tmp_path):
     with pytest.raises(KvstudyError, match="kvstudy run experiments/rates.yaml"):
         tables.study_tables(tmp_path, "rates")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kvstudy import cli
 from kvstudy.record.run_folder import REQUIRED_FACTS, RunWriter
 
 PROJECT = Path(__file__).parents[2]
@@ -119,6 +120,25 @@ def test_verify_names_the_file_whose_checksum_does_not_match(project):
     assert answer.returncode == 1
     assert "data/raw/trial/run-1/service.log: changed after sealing: sha256=" in answer.stderr
     assert "kvstudy: 1 of 1 sealed runs are not as they were sealed" in answer.stderr
+
+
+def test_verify_names_a_run_whose_seal_is_gone(project):
+    run = sealed_run(project)
+    (run / "SHA256SUMS").unlink()
+    for given in ((), ("data",), ("data/raw/trial/run-1",)):
+        answer = kvstudy("verify", *given, root=project)
+        assert answer.returncode == 1
+        assert "data/raw/trial/run-1/SHA256SUMS: seal missing" in answer.stderr
+        assert "kvstudy: 1 of 1 sealed runs are not as they were sealed" in answer.stderr
+
+
+def test_hints_name_the_program_as_it_was_called_where_it_is_not_on_path(monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(sys, "argv", [".venv/bin/kvstudy"])
+    assert cli._as_called("kvstudy: no run\n  kvstudy run x.yaml, or kvstudy build") == "kvstudy: no run\n  .venv/bin/kvstudy run x.yaml, or .venv/bin/kvstudy build"
+    assert cli._as_called("/tmp/kvstudy run: a folder; kvstudy runs") == "/tmp/kvstudy run: a folder; kvstudy runs"
+    monkeypatch.setattr(sys, "argv", ["/src/kvstudy/__main__.py"])
+    assert cli._as_called("kvstudy build") == "kvstudy build"
 
 
 def test_verify_of_a_folder_without_sealed_runs_does_not_pass(project):

@@ -82,4 +82,4 @@ def project(tmp_path):
     missing = [str(path.relative_to(PROJECT)) for path in built if not path.is_file()]
     if missing:
         pytest.skip(f"not built: {', '.join(missing)}: run kvstudy build (make test does)")
-    return Project(tmp_path / "project")
+    return Project(tmp_path / "my project")  # with a blank: a clone may lie anywhere

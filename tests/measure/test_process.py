@@ -1,11 +1,13 @@
 """Child processes that cannot outlive their run, interrupts that arrive at any moment, and what a killed kvstudy leaves behind."""
 
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -143,6 +145,20 @@ with Session(Path({str(tmp_path)!r})) as session:
     with Session(tmp_path) as session:
         assert session.ended_orphans == [orphan]
     assert ended(orphan)
+
+
+@pytest.mark.parametrize(("number", "hint"), [(errno.ENOSPC, "free some space"), (errno.EROFS, "make it writable")])
+def test_a_place_that_cannot_be_written_is_told_with_what_helps(tmp_path, monkeypatch, number, hint):
+    def refused(*_arguments, **_named):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "write_text", refused)
+    with pytest.raises(KvstudyError, match="cannot note who measures: ") as told, Session(tmp_path):
+        pass
+    assert hint in told.value.hint
+    monkeypatch.setattr(Path, "mkdir", refused)
+    with pytest.raises(KvstudyError, match="cannot note who measures: "), Session(tmp_path / "work"):
+        pass
 
 
 def test_stranger_with_a_pid_of_a_stale_session_is_left_alone(tmp_path):

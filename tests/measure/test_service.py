@@ -60,6 +60,19 @@ def test_service_that_ends_before_it_is_ready_says_why(tmp_path):
         Service(script("import sys; sys.exit('port is taken: port=8080')"), tmp_path / "log")
 
 
+@pytest.mark.parametrize(("stream", "lines", "words"), [
+    ("stderr", ["Unrecognized VM option 'UseG1GGC'", "Did you mean '(+/-)UseG1GC'?", "Error: Could not create the Java Virtual Machine.",
+                "Error: A fatal exception has occurred. Program will exit."], "Unrecognized VM option 'UseG1GGC' Did you mean '(+/-)UseG1GC'?"),
+    ("stdout", ["Error occurred during initialization of VM", "Too small maximum heap"], "Too small maximum heap"),
+])
+def test_a_jvm_that_refuses_to_start_is_told_with_its_reason_which_is_kept(tmp_path, stream, lines, words):
+    code = f"import sys; print(*{lines!r}, sep='\\n', file=sys.{stream}); sys.exit(1)"
+    with pytest.raises(RunFailed) as failed:
+        Service(script(code), tmp_path / "log")
+    assert failed.value.message == f"service ended before it was ready: exit=1: {words}"
+    assert (tmp_path / "log").read_text().splitlines() == lines
+
+
 def test_service_that_never_becomes_ready_is_ended(tmp_path):
     with pytest.raises(RunFailed, match="service was not ready in time: timeout=0.3s: still recovering"):
         Service(script("import sys, time; print('still recovering', file=sys.stderr, flush=True); time.sleep(60)"), tmp_path / "log", ready_timeout_s=0.3)

@@ -119,11 +119,13 @@ def test_wrong_type_is_refused_with_key_and_value(tmp_path, change, words):
     ({"workload": {"script": "get", "key_count": 500}, "fill": 100}, (), "workload get reads more keys than are filled: key_count=500 fill.records=100"),
     ({"workload": {"script": "unique_put", "key_count": 100}}, (), "unique_put would write keys twice: key_count=100"),
     ({"workload": {"script": "put", "value_bytes": 16}}, (), "value_bytes must exceed key_bytes"),
-    ({"workload": "my_own"}, (), "method is needed for a workload of your own: workload=my_own"),
+    ({"workload": "my_own"}, (), "workload: no such workload: my_own"),
+    ({"repeats": 10**9}, (), "repeats: input should be less than or equal to 1000: 1000000000"),
     ({"method": "GET"}, (), "method: workload put sends PUT: method=GET"),
     ({"profile": {"events": "cpu", "warm_up": "1m"}}, (), "profile: warm_up must be shorter than duration, which it is part of: profiled runs have"),
     ({"profile": {"events": "cpu", "rate": 5}}, (), "profile: profile.rate is not among the experiment's: 5"),
     ({"name": "other"}, (), "name: the name must be the file's: name=other file=trial.yaml"),
+    ({"profile": "smoke"}, (), "profile: not one of cpu, alloc, lock, wall: 'smoke'"),
 ])
 def test_impossible_combination_is_refused_with_its_values(tmp_path, change, without, words):
     assert words in refused(tmp_path, change, without).message
@@ -199,6 +201,44 @@ def test_missing_file_is_answered_with_the_nearest_name(tmp_path):
     with pytest.raises(ExperimentError) as caught:
         Experiment.load(tmp_path / "reprodce.yaml")
     assert "did you mean" in caught.value.hint and "reproduce.yaml" in caught.value.hint
+
+
+def test_an_experiment_that_was_meant_by_its_name_alone_is_found_among_the_projects(tmp_path, monkeypatch):
+    monkeypatch.chdir(EXPERIMENTS[0].parents[1])
+    for asked in ("handler", "handler.yaml", "experiments/handler"):
+        with pytest.raises(ExperimentError) as caught:
+            Experiment.load(Path(asked))
+        assert caught.value.hint == "did you mean experiments/handler.yaml?", asked
+
+
+def test_a_copied_file_with_the_name_of_the_first_is_told_how_to_mend_it(tmp_path):
+    assert refused(tmp_path, {"name": "other"}).hint == "leave name out, or write name: trial"
+
+
+def test_a_mistyped_workload_is_answered_with_the_nearest_whether_or_not_it_has_a_method(tmp_path):
+    for method in ({}, {"method": "PUT"}):
+        error = refused(tmp_path, {"workload": ["putt"], **method})
+        assert error.message.endswith("workload: no such workload: putt") and error.hint == "did you mean put?"
+    far = refused(tmp_path, {"workload": "qqq"}).hint
+    assert far.startswith("workloads: delete, get, ") and far.endswith("experiments/workloads/qqq.lua") and "keyspace" not in far
+
+
+def test_a_workload_of_ones_own_needs_its_script_and_its_method(tmp_path, monkeypatch):
+    for folder in ("notebooks", "experiments/workloads"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "experiments" / "workloads" / "my_own.lua").write_text("")
+    monkeypatch.setenv("KVSTUDY_ROOT", str(tmp_path))
+    assert "method is needed for a workload of your own: workload=my_own" in refused(tmp_path, {"workload": "my_own"}).message
+    assert load(tmp_path, WHOLE | {"workload": "my_own", "method": "PUT"}).workload[0].script == ["my_own"]
+
+
+def test_a_profile_of_the_file_given_as_what_is_profiled_is_told_how_it_is_chosen():
+    with pytest.raises(ExperimentError) as caught:
+        Experiment.from_parameters(WHOLE | {"profile": "smoke"})
+    assert caught.value.hint.endswith("by --profile smoke, in a notebook by -p profile_name smoke")
+    with pytest.raises(ExperimentError) as caught:
+        Experiment.from_parameters(WHOLE | {"profile": "cpuu"})
+    assert caught.value.hint == "did you mean cpu?"
 
 
 def test_parameters_of_a_notebook_are_the_same_experiment_as_the_file(tmp_path):

@@ -1,4 +1,4 @@
-"""The README's picture comes from the runs that are there."""
+"""The README's picture comes from data/reference."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ def test_the_stopped_service_is_drawn_on_its_schedule_alone(monkeypatch, tmp_pat
     runs = tables.runs.assign(experiment="stall")
     runs.loc[runs.index[0], "experiment"] = "reproduce"
     runs.loc[runs.index[1], "closed_loop"] = True
-    monkeypatch.setattr(notebook, "all_tables", lambda: replace(tables, runs=runs))
+    monkeypatch.setattr(notebook, "reference_tables", lambda: replace(tables, runs=runs))
     drawn = str(picture.picture().to_dict())
     assert all((run_id in drawn) == (number > 1) for number, run_id in enumerate(runs["run_id"]))
     picture.write(tmp_path / "build" / "figure.html")

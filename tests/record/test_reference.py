@@ -73,6 +73,13 @@ def test_a_run_that_is_not_as_it_was_sealed_stops_the_copy(measured, tmp_path):
     assert not (tmp_path / "reference").exists()
 
 
+def test_an_experiment_without_a_run_that_was_asked_for_is_told_so_and_replaces_nothing(measured, tmp_path):
+    measured("rates", "run-1")
+    with pytest.raises(RunFolderError, match="^no run to publish: experiment=rates sealed=1, none of them of its profile reference\n"):
+        publish(tmp_path / "raw", tmp_path / "reference", asked_for=lambda _run: False, asked="its profile reference")
+    assert ids(tmp_path) == []
+
+
 def test_an_experiment_of_which_every_run_was_disturbed_replaces_nothing(measured, tmp_path):
     measured("cache", "run-1")
     publish(tmp_path / "raw", tmp_path / "reference")

@@ -156,6 +156,17 @@ def test_checksums_that_are_no_text_are_a_problem_not_a_crash(tmp_path):
     assert any("is not a checksum" in problem.what for problem in verify(sums.parent))
 
 
+def test_a_run_whose_seal_is_gone_or_empty_is_one_problem(tmp_path):
+    whole, gone, empty = (sealed_run(tmp_path, run_id).path for run_id in ("run-1", "run-2", "run-3"))
+    RunWriter.create(tmp_path, "experiment", "run-4").write_json("run.json", facts("run-4"))
+    (gone / "SHA256SUMS").unlink()
+    (empty / "SHA256SUMS").chmod(0o644)
+    (empty / "SHA256SUMS").write_text("")
+    assert [(problem.run, problem.file, problem.what.split(":")[0]) for problem in verify_all(tmp_path)] == [
+        (gone, "SHA256SUMS", "seal missing"), (empty, "SHA256SUMS", "seal empty")]
+    assert verify(whole) == []
+
+
 def test_runs_are_found_below_any_depth_and_sorted_by_id(tmp_path):
     for run_id in ("run-3", "run-1", "run-2"):
         sealed_run(tmp_path / "deep" / "er", run_id)

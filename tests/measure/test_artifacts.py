@@ -1,0 +1,50 @@
+"""What is measured is what the sources say: a build that is missing or older than its sources is refused before anything starts."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kvstudy.errors import ToolMissing
+from kvstudy.measure import artifacts
+from kvstudy.measure.artifacts import Artifacts
+from kvstudy.measure.jdk import Jdk
+from kvstudy.plan.experiment import Experiment
+from kvstudy.plan.run_plan import plan
+from kvstudy.project import loadgen_binary, service_jar
+
+WHOLE = {"name": "trial", "question": "?", "expectation": "1 ms", "workload": "put", "connections": 1, "threads": 1, "rate": 10,
+         "duration": "2s", "warm_up": "1s", "repeats": 1}
+SOURCES = ("service/pom.xml", "service/src/main/java/kv/Server.java", "service/README.md", "service/src/test/java/ServerTest.java",
+           "loadgen/src/main.rs", "loadgen/tests/cli.rs")
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """A project that is built, with a JDK that is none."""
+    for path in [*(tmp_path / source for source in SOURCES), tmp_path / "jdk" / "bin" / "jfr", service_jar(tmp_path), loadgen_binary(tmp_path)]:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+        os.utime(path, (1000, 1000))
+    monkeypatch.setattr(artifacts, "find_jdk", lambda: Jdk(tmp_path / "jdk", "25"))
+    monkeypatch.setattr(Artifacts, "digests", {})
+    return tmp_path
+
+
+def needed(root: Path, **change) -> Artifacts:
+    return Artifacts.needed_by(plan(Experiment.from_parameters(WHOLE | change)), root)
+
+
+@pytest.mark.parametrize("source", ["service/pom.xml", "service/src/main/java/kv/Server.java", "loadgen/src/main.rs"])
+def test_a_program_that_is_older_than_its_sources_is_not_measured(root, source):
+    needed(root)
+    os.utime(root / source, (2000, 2000))
+    with pytest.raises(ToolMissing) as refused:
+        needed(root)
+    assert str(refused.value) == f"{source.split('/')[0]} is older than its sources: {source}\n  kvstudy build"
+
+
+@pytest.mark.parametrize("source", ["service/README.md", "service/src/test/java/ServerTest.java", "loadgen/tests/cli.rs"])
+def test_what_the_build_does_not_read_may_be_newer(root, source):
+    os.utime(root / source, (2000, 2000))
+    needed(root)
