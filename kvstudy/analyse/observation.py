@@ -104,8 +104,11 @@ def _seconds(log: str, start_epoch_s: float, file: str) -> list[_Second]:
 
 def _percentiles(run_id: str, result: GeneratorResult | None) -> list[dict]:
     names = schema.names("percentiles")
+    latencies = {} if result is None else dict(result.latencies)
+    if result is not None and result.own_lateness is not None and result.own_lateness.total:  # a closed loop has none
+        latencies["own_lateness"] = result.own_lateness
     return [dict(zip(names, (run_id, kind, *row), strict=True)) for kind in schema.LATENCY_KINDS
-            if result is not None and kind in result.latencies for row in percentile_grid.rows(result.latencies[kind])]
+            if kind in latencies for row in percentile_grid.rows(latencies[kind])]
 
 
 def _interval_row(run_id: str, second: _Second) -> dict:
@@ -188,7 +191,7 @@ def _counts(result: GeneratorResult | None) -> dict:
 
 def _latencies(result: GeneratorResult | None) -> dict:
     found = {} if result is None else result.latencies
-    response, service, lateness = (found.get(kind) for kind in schema.LATENCY_KINDS)
+    response, service, lateness = (found.get(kind) for kind in ("response", "service", "lateness"))
     histogram = None if lateness is None else lateness.histogram
     return {
         "response_mean_us": math.nan if response is None else response.mean_us,

@@ -14,9 +14,11 @@ from pathlib import Path
 import pandas as pd
 
 from kvstudy.analyse import evidence, validity
+from kvstudy.analyse.tables import Tables
 from kvstudy.errors import FormatError
 from kvstudy.record import generator_result, wrk2_text
 
+HANDLERS = {"synchronous": "handler=selector", "asynchronous": "handler=workers"}  # stage of a report's server → the variant of ours that stands for it
 FILES = ("results", "percentiles", "trials", "profile_shares", "claims")
 COUNTED = ("requests", "achieved_rate_rps", "mean_us", "stdev_us", "max_us", "timeouts", "non_2xx_3xx")
 _KIND = {wrk2_text.CORRECTED: "response", wrk2_text.UNCORRECTED: "service", wrk2_text.CLOSED_LOOP: "service"}
@@ -39,6 +41,14 @@ def load(folder: Path) -> Published:
         if not (folder / f"{name}.csv").is_file():
             raise FormatError(str(folder / f"{name}.csv"), None, "missing", "restore it: git checkout -- data/published")
     return Published(**{name: pd.read_csv(folder / f"{name}.csv", keep_default_na=False, na_values=[""]) for name in FILES})
+
+
+def same_handler(tables: Tables, stage: str) -> Tables:
+    """Of runs that vary the handler those with the one that stands for ``stage``; all others as they are."""
+    variants = tables.runs["variant"]
+    if not variants.str.contains("handler=", regex=False).any() or stage not in HANDLERS:
+        return tables
+    return tables.only(tables.runs.loc[variants.str.contains(HANDLERS[stage], regex=False), "run_id"])
 
 
 def counted(text: Path) -> dict[str, float]:

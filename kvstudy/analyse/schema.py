@@ -20,9 +20,9 @@ import pyarrow as pa
 from kvstudy.errors import FormatError
 
 # Raised whenever a column is added, removed or changes meaning: tables of another version are rebuilt, never mixed.
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
-LATENCY_KINDS = ("response", "service", "lateness")
+LATENCY_KINDS = ("response", "service", "lateness", "own_lateness")
 VERDICTS = ("PASS", "WARN", "FAIL")
 PROFILE_EVENTS = ("cpu", "alloc", "lock", "wall", "cpu_slow")  # cpu_slow: of the slow seconds of the run alone
 
@@ -80,7 +80,7 @@ RUNS = _columns(
     ("response_stdev_us", REAL, ""),
     ("response_max_us", REAL, ""),
     ("service_mean_us", REAL, ""),
-    ("lateness_p99_us", REAL, "send lateness of the generator, percentile 99"),
+    ("lateness_p99_us", REAL, "send lateness, the wait for a busy connection included, percentile 99"),
     ("service_cpu_share", REAL, "CPU seconds per second of the service in the measured window; 1.0 = one core"),
     ("generator_cpu_share", REAL, "the same of the generator"),
     ("service_cpu_us_per_answer", REAL, "CPU microseconds of the service for each answer, its compilers left out (evidence.cpu_us_per_answer); NaN without figures by second"),
@@ -92,7 +92,7 @@ RUNS = _columns(
 )
 PERCENTILES = _columns(
     ("run_id", TEXT, ""),
-    ("latency_kind", TEXT, "response (from the intended start), service (from the send) or lateness (of the send)"),
+    ("latency_kind", TEXT, "response (from the intended start), service (from the send), lateness (of the send), or own_lateness: of the sends whose connection was free when they were due, where the generator tells that apart"),
     ("percentile", REAL, "0 – 100"),
     ("latency_us", REAL, "NaN where fewer than 10 samples lie beyond (not to be printed); the maximum, 100, is always given"),
     ("sample_count", WHOLE, "samples of the whole distribution"),
@@ -101,7 +101,7 @@ PERCENTILES = _columns(
 INTERVALS = _columns(
     ("run_id", TEXT, ""),
     ("second", WHOLE, "from the start of the measured window"),
-    ("latency_kind", TEXT, "as in percentiles"),
+    ("latency_kind", TEXT, "response, service or lateness, as in percentiles"),
     ("count", WHOLE, "answers recorded in this second"),
     ("p50_us", REAL, ""),
     ("p99_us", REAL, "NaN with fewer than 10 samples beyond"),

@@ -4,6 +4,7 @@
     slow_seconds(tables, limit_us)                 how many answers of each second were slower
     causes(tables, limit_us)                       per kind of event: share of the slow answers it overlaps, chance, verdict
     alignment(tables, limit_us)                    every slow second with the events in it
+    by_workload(tables, 99)                        causes again, workload by workload, each against a threshold of its own
 
 How a link is judged: an event is felt from its start until as long again after its end, while what had queued up is worked off. Time
 is cut into bins of 10 ms (of a second where no single answers are known: slow_answers). The statistic is the sum, over the bins, of
@@ -14,6 +15,7 @@ over all kinds it is corrected by Holm's method. A link is not yet a cause: kind
 ``share_alone`` says how much is left where no other linked kind is near.
 """
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -35,6 +37,18 @@ _ALWAYS_SHARE = 0.95
 CAUSE_COLUMNS = ["cause", "events", "longest_ms", "time_share", "slow_requests", "share", "chance", "lift", "p_value", "share_alone", "word"]
 
 
+@dataclass(frozen=True)
+class OfWorkload:
+    """The slow answers of one workload in its ``runs`` runs at ``offered_rate_rps``: those over ``limit_us``; ``found``: their ``causes``."""
+
+    workload: str
+    method: str
+    offered_rate_rps: float
+    limit_us: float
+    runs: int
+    found: pd.DataFrame
+
+
 def threshold_us(tables: Tables, percentile: float = 99.0, latency_kind: str = "response") -> float:
     """The latency at ``percentile`` of all answers of all runs together. ValueError without answers."""
     rows = tables.intervals[tables.intervals["latency_kind"] == latency_kind]
@@ -48,8 +62,16 @@ def slow_seconds(tables: Tables, threshold_us: float, latency_kind: str = "respo
     return tables.once(_slow_seconds, threshold_us, latency_kind)
 
 
-def _slow_seconds(tables: Tables, threshold_us: float, latency_kind: str) -> pd.DataFrame:
+def logged_seconds(tables: Tables, latency_kind: str = "response") -> pd.DataFrame:
+    """The rows of intervals of this kind, up to each run's last answer: a generator may end its log with a second that holds none. One
+    without an answer before that is a second in which the service stood still, and stays."""
     rows = tables.intervals[tables.intervals["latency_kind"] == latency_kind]
+    last = rows[rows["count"] > 0].groupby("run_id")["second"].max()
+    return rows[rows["second"].to_numpy() <= last.reindex(rows["run_id"]).to_numpy()]
+
+
+def _slow_seconds(tables: Tables, threshold_us: float, latency_kind: str) -> pd.DataFrame:
+    rows = logged_seconds(tables, latency_kind)
     known = zip(rows["histogram"].tolist(), rows["max_us"].tolist(), strict=True)
     slow = [_decoded(histogram).count_above(threshold_us) if max_us > threshold_us else 0 for histogram, max_us in known]
     return rows[["run_id", "second", "count"]].assign(slow=np.asarray(slow, dtype=np.int64)).reset_index(drop=True)
@@ -116,6 +138,26 @@ def causes(tables: Tables, threshold_us: float, draws: int = DRAWS, seed: int = 
                  "slow_requests": round(untouched * slow_total), "share": untouched, "chance": np.nan, "lift": np.nan, "p_value": np.nan,
                  "share_alone": untouched, "word": ""})
     return pd.DataFrame(rows, columns=CAUSE_COLUMNS)
+
+
+def by_workload(tables: Tables, percentile: float = 99.0, most: int = 6) -> list[OfWorkload]:
+    """The causes of each workload's own slow answers, at the highest rate of its runs; pooled, the slowest workload alone would set what is
+    slow. First the workload with most answers over the common threshold; ``most``: so many workloads."""
+    logged = set(logged_seconds(tables)["run_id"])
+    runs = tables.runs[tables.runs["run_id"].isin(logged) & ~tables.runs["closed_loop"]]
+    if runs.empty:
+        return []
+    slow = slow_seconds(tables, threshold_us(tables, percentile)).groupby("run_id")["slow"].sum()
+    totals = runs["run_id"].map(slow).groupby(runs["workload"]).sum().sort_values(ascending=False, kind="stable")
+    groups = []
+    for workload in totals.index[:most]:
+        mine = runs[runs["workload"] == workload]
+        mine = mine[mine["offered_rate_rps"] == mine["offered_rate_rps"].max()]
+        own = tables.only(mine["run_id"])
+        limit_us = threshold_us(own, percentile)
+        first = mine.iloc[0]
+        groups.append(OfWorkload(workload, first["method"], float(first["offered_rate_rps"]), limit_us, len(mine), causes(own, limit_us)))
+    return groups
 
 
 def p_value(slow: list[np.ndarray], weights: list[np.ndarray], draws: int, generator: np.random.Generator) -> float:

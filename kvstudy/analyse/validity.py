@@ -33,7 +33,8 @@ WRK_GENERATORS = ("wrk", "wrk2")  # open connections // threads connections per 
 
 @dataclass(frozen=True)
 class Check:
-    """``check``: the name in the validity table; ``observed`` and ``required`` for people, with units."""
+    """``check``: the name in the validity table; ``observed`` and ``required`` for people, with units. What is required reads the same for every run:
+    a page says it once, beside how many runs passed."""
 
     check: str
     verdict: str
@@ -98,7 +99,7 @@ def readable(run: Evidence) -> Check:
 def rate_held(run: Evidence) -> Check | None:
     if run.closed_loop or run.offered_rate_rps is None:
         return None
-    required = f"achieved ≥ {ACHIEVED_SHARE_MIN:.0%} of {run.offered_rate_rps:.0f}/s"
+    required = f"achieved ≥ {ACHIEVED_SHARE_MIN:.0%} of the offered rate"
     if run.achieved_rate_rps is None:
         return _unknown("rate_held", required)
     share = run.achieved_rate_rps / run.offered_rate_rps
@@ -110,7 +111,7 @@ def rate_held(run: Evidence) -> Check | None:
 def every_request_sent(run: Evidence) -> Check | None:
     if run.closed_loop or run.unsent is None:
         return None
-    required = f"at most {run.connections} requests due and never sent: one per connection"
+    required = "at most one request per connection due and never sent"
     if run.unsent <= (run.connections or 0):
         return Check("every_request_sent", PASS, str(run.unsent), required)
     share = run.unsent / max(1, run.requests_due or run.unsent)
@@ -137,7 +138,7 @@ def connections_opened(run: Evidence) -> Check | None:
         return None
     opened = run.connections // run.threads * run.threads
     return _verdict("connections_opened", opened == run.connections, f"{opened} of {run.connections} on {run.threads} threads",
-                    f"connections a multiple of threads: {run.generator} drops the rest")
+                    "connections a multiple of threads: wrk and wrk2 drop the rest")
 
 
 def generator_not_saturated(run: Evidence) -> Check:
@@ -151,12 +152,12 @@ def generator_not_saturated(run: Evidence) -> Check:
 def send_lateness(run: Evidence) -> Check | None:
     if run.closed_loop:
         return None
-    required = f"lateness ≤ {LATENESS_SHARE_PASS:.0%} of the response time at p50 and p99, or ≤ {LATENESS_NEGLIGIBLE_US:.0f} us"
+    required = f"lateness ≤ {LATENESS_SHARE_PASS:.0%} of the response time at p50 and p99, or ≤ {LATENESS_NEGLIGIBLE_US:.0f} µs"
     pairs = [pair for pair in run.percentile_pairs if not math.isnan(pair[1]) and not math.isnan(pair[2])]
     if not pairs:
         return _unknown("send_lateness", required)
     shares = [0.0 if late <= LATENESS_NEGLIGIBLE_US else late / max(response, 1.0) for _, late, response in pairs]
-    observed = ", ".join(f"p{percentile:g}: {late:.0f} of {response:.0f} us" for percentile, late, response in pairs)
+    observed = ", ".join(f"p{percentile:g}: {late:.0f} of {response:.0f} µs" for percentile, late, response in pairs)
     verdict = max((_graded(share, LATENESS_SHARE_PASS, LATENESS_SHARE_WARN if late > LATENESS_TIMER_US else math.inf)
                    for share, (_, late, _) in zip(shares, pairs, strict=True)), key=VERDICTS.index)
     if not run.lateness_is_own and verdict != PASS:
@@ -200,7 +201,7 @@ def warm_up_long_enough(run: Evidence) -> Check:
         return _unknown("warm_up_long_enough", required)
     first, last = run.third_medians_us
     ratio = max(first, last) / max(1.0, min(first, last)) if abs(first - last) > DRIFT_NEGLIGIBLE_US else 1.0
-    return Check("warm_up_long_enough", _graded(ratio, DRIFT_PASS, DRIFT_WARN), f"p50 {first:.0f} us, then {last:.0f} us", required)
+    return Check("warm_up_long_enough", _graded(ratio, DRIFT_PASS, DRIFT_WARN), f"p50 {first:.0f} µs, then {last:.0f} µs", required)
 
 
 def service_healthy(run: Evidence) -> Check:

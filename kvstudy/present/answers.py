@@ -5,15 +5,16 @@
 """
 
 import numpy as np
+import pandas as pd
 from IPython.display import Markdown
 
-from kvstudy.analyse import tail
+from kvstudy.analyse import rates, tail
 from kvstudy.analyse.statistics import CANNOT_TELL
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import claim_rules, claims, findings, sides, words
 from kvstudy.present.findings import Finding, Rule, cannot_tell
 from kvstudy.present.notebook import published_reports, slow_limit_us
-from kvstudy.present.options import SAME_THING, compared_options, sides_in
+from kvstudy.present.options import SAME_THING, at_the_highest, compared_options, instead, runs_behind, sides_in
 from kvstudy.present.spreads import spread
 
 
@@ -59,11 +60,18 @@ def _noise(tables: Tables) -> Finding | None:
     rows = sides.same_thing_twice(tables, SAME_THING)
     if rows.empty:
         return cannot_tell("The noise floor", "01-instrument", tables.select(experiment=SAME_THING))
-    parts = [f"{row.measure} {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)} ({row.word})" for row in rows.itertuples()]
+    parts = [f"{workload} {words.several([_differs(row) for row in mine.itertuples()])}" for workload, mine in rows.groupby("workload")]
     wrong = (rows["word"] != CANNOT_TELL).sum()
-    told = "every word is “cannot tell”, as it should be" if wrong == 0 else f"{wrong} of {len(rows)} words are false alarms"
-    runs = int(rows.iloc[0][["runs_before", "runs_after"]].sum()) * rows["workload"].nunique()
-    return Finding(f"**The noise floor:** the same thing measured twice differs by {words.several(parts)}: {told}.", "01-instrument", runs)
+    alarms = "is a false alarm" if wrong == 1 else "are false alarms"
+    told = "every word is “cannot tell”, as it should be" if wrong == 0 else f"{wrong} of {words.counted(len(rows), 'word')} {alarms}"
+    # The measures of one configuration are of the same runs.
+    runs = int(rows.groupby(["workload", "connections", "threads", "offered_rate_rps"], dropna=False)[["runs_before", "runs_after"]].max().sum().sum())
+    return Finding(f"**The noise floor:** the same thing measured twice differs: {'; '.join(parts)}. {told[0].upper()}{told[1:]}.", "01-instrument", runs)
+
+
+def _differs(row) -> str:
+    word = "" if row.word == CANNOT_TELL else f" ({row.word})"
+    return f"{row.measure} {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)}{word}"
 
 
 def _profiling(tables: Tables) -> Finding | None:
@@ -88,30 +96,46 @@ def _searches(tables: Tables) -> Finding | None:
 
 
 def _options(tables: Tables) -> list[Finding]:
-    """One per experiment that varies an option: at the highest rate and connections, each value against the default."""
-    compared, told = compared_options(tables), []
+    """At the highest rate and connections, each value against the default: what is decided, one per experiment; what nobody could compare;
+    and all that is undecided in one."""
+    compared = compared_options(tables)
+    compared = at_the_highest(compared[~compared["experiment"].isin(findings.RULER)])
+    decided, told, unsure = compared[compared["word"] != CANNOT_TELL], [], []
     for experiment in sorted(set(tables.runs["experiment"]) - set(findings.RULER)):
-        rows = compared[compared["experiment"] == experiment]
-        if rows.empty:
-            mine = tables.select(experiment=experiment)
-            if sides_in(mine) is not None and (unsure := cannot_tell(experiment, "06-before-after", mine)):
-                told.append(unsure)
-            continue
-        parts = []
-        for (before, after, workload), group in rows.groupby(["before_name", "after_name", "workload"], sort=False):
-            at_top = group[group["offered_rate_rps"].isna() | (group["offered_rate_rps"] == group["offered_rate_rps"].max())]
-            at_top = at_top.sort_values("connections").groupby("measure", sort=False).tail(1)
-            measures = [f"{row.measure} {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)} ({_word(row)})" for row in at_top.itertuples()]
-            parts.append(f"{after} against {before}, {workload}: {', '.join(measures)}")
-        runs = int(rows.groupby(["after_name", "workload", "connections", "offered_rate_rps"], dropna=False)[["runs_before", "runs_after"]].first().sum().sum())
-        told.append(Finding(f"**{experiment}:** {'; '.join(parts)}.", "06-before-after", runs))
-    return told
+        rows, mine = decided[decided["experiment"] == experiment], tables.select(experiment=experiment)
+        if len(rows):
+            told.append(Finding(f"**{experiment}:** {'; '.join(_decided(rows))}.", "06-before-after", runs_behind(tables, rows)))
+        elif experiment not in set(compared["experiment"]) and sides_in(mine) is not None:
+            unsure.append(cannot_tell(experiment, "06-before-after", mine))
+    return [*told, *(finding for finding in (*unsure, _undecided(tables, compared)) if finding is not None)]
 
 
-def _word(row) -> str:
-    """The word of a comparison; where only the number of runs keeps it from deciding, it says so."""
-    too_few = row.word == CANNOT_TELL and not row.low <= 1 <= row.high
-    return f"{row.word}: {row.runs_before} and {row.runs_after} runs" if too_few else row.word
+def _decided(rows: pd.DataFrame) -> list[str]:
+    """For each place and value of one experiment what is decided of it, by its words."""
+    parts = []
+    for (workload, connections, rate), place in rows.groupby(["workload", "connections", "offered_rate_rps"], sort=False, dropna=False):
+        offered = "in a closed loop" if np.isnan(rate) else f"at {words.rate(rate)}"
+        sides = []
+        for (before, after), group in place.groupby(["before_name", "after_name"], sort=False):
+            ratios = group.assign(told=[f"{row.measure} {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)}" for row in group.itertuples()])
+            found = [f"{word} ({', '.join(same)})" for word, same in ratios.groupby("word", sort=False)["told"]]
+            sides.append(f"{instead(before, after)} is {words.several(found)}")
+        parts.append(f"{workload} {offered} on {words.value('connections', connections)}: {', '.join(sides)}")
+    return parts
+
+
+def _undecided(tables: Tables, compared: pd.DataFrame) -> Finding | None:
+    """One sentence: of which experiments how many comparisons decide nothing, and where the number of runs alone is the reason."""
+    rows = compared[compared["word"] == CANNOT_TELL]
+    if rows.empty:
+        return None
+    of = compared["experiment"].value_counts()
+    parts = [f"{experiment} {count} of {of[experiment]}" for experiment, count in rows["experiment"].value_counts(sort=False).items()]
+    few = rows[(rows["low"] > 1) | (rows["high"] < 1)]
+    sides = dict.fromkeys(f"{instead(row.before_name, row.after_name)} with {row.workload} ({row.runs_before} and {row.runs_after} runs)" for row in few.itertuples())
+    why = f" In {len(few)} of them the number of runs alone forbids a word: {words.several(list(sides))}." if sides else ""
+    sentence = f"**{CANNOT_TELL.capitalize()}** in {len(rows)} of {words.counted(len(compared), 'comparison')} of an option with its default: {words.several(parts)}.{why}"
+    return Finding(sentence, "06-before-after", runs_behind(tables, rows))
 
 
 def _tail(tables: Tables) -> Finding | None:
@@ -140,8 +164,10 @@ def _published(tables: Tables) -> Finding | None:
     if measured.empty:
         return None
     parts = [f"{counts[verdict]} {verdict}" for verdict in claims.VERDICTS if verdict in counts]
-    runs = int(tables.runs["experiment"].str.startswith("report-").sum())
-    return Finding(f"**Five published reports:** of {len(judged)} claims {words.several(parts)}.", "08-published-reports", runs)
+    ours = tables.only(tables.runs.loc[tables.runs["experiment"].str.startswith("report-"), "run_id"])
+    # A trial answers its search, whatever its checks say of its latencies.
+    count = rates.speaking(ours) | set(ours.runs.loc[ours.runs["answer"].isin(["held", "missed"]), "run_id"])
+    return Finding(f"**Five published reports:** of {len(judged)} claims {words.several(parts)}.", "08-published-reports", len(count))
 
 
 RULER: tuple[Rule, ...] = (_empty_server, _generators, _stall, _noise, _profiling)
@@ -149,5 +175,5 @@ SERVICE: tuple[Rule, ...] = (_searches, *findings.RULES, _tail, _published)
 
 
 def options_told(tables: Tables) -> Markdown:
-    """One finding for each experiment that varies an option."""
+    """One finding for each experiment in which a value of an option is decided, and one for all that is undecided."""
     return findings.listed(_options(tables), "No option was varied yet. Measure one: `kvstudy run experiments/handler.yaml`.")

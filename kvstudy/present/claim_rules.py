@@ -12,22 +12,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from kvstudy.analyse import frames, rates
+from kvstudy.analyse import frames, published, rates
 from kvstudy.analyse.configuration import comparisons
-from kvstudy.analyse.statistics import median_interval
+from kvstudy.analyse.statistics import CANNOT_TELL, median_interval
 from kvstudy.analyse.tables import Tables
 from kvstudy.plan.objective import Answer
 from kvstudy.plan.search import Trial, found_in
 from kvstudy.present import words
 
 HELD_SHARE = 0.99
+PROFILED_BY = {1: "report-2"}  # report 1's search is not profiled: report 2 asks the same of the same service, at two rates
 SHARE_LEAST_PERCENT = 0.1  # what a profile without a sample of a subsystem may have missed
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Our number for a claim, in the claim's unit, with its interval over ``runs`` runs; ``word`` only for ratios; ``told``: in words
-    where its unit is not the claim's."""
+    """Our number for a claim, in the claim's unit, with its interval over ``runs`` runs; ``word``: of ratios that of the comparison, of numbers
+    *cannot tell* where they are not of what was asked; ``told``: in words where its unit is not the claim's, or the number alone is not enough."""
 
     value: float
     low: float
@@ -116,17 +117,46 @@ def _profiled(tables: Tables, *where, **equal) -> Tables:
     return chosen.only(rates.speaking(chosen))
 
 
+def profiles(tables: Tables, report: int, method: str, stage: str, rate_rps: float) -> Tables:
+    """Our profiled runs that count and ask what ``report`` asked of its ``stage`` at ``rate_rps``; of a report whose own experiment is not profiled
+    (PROFILED_BY) those at the nearest rates below and above."""
+    experiment = PROFILED_BY.get(report, f"report-{report}")
+    ours = published.same_handler(tables.select(experiment=experiment, method=method, profiled=True), stage)
+    ours = ours.only(rates.speaking(ours))
+    return ours.select(offered_rate_rps=_around(ours, rate_rps) if report in PROFILED_BY else float(rate_rps))
+
+
+def _around(tables: Tables, rate_rps: float) -> list[float]:
+    """The nearest offered rates of ``tables`` at or below ``rate_rps`` and at or above it."""
+    known = set(tables.runs["offered_rate_rps"])
+    below, above = {rate for rate in known if rate <= rate_rps}, {rate for rate in known if rate >= rate_rps}
+    return sorted({*([max(below)] if below else []), *([min(above)] if above else [])})
+
+
+def _shares_percent(chosen: Tables, event: str, subsystems: tuple[str, ...]) -> pd.Series:
+    """Percent of the samples of ``event`` by run that has any."""
+    shares = frames.shares(chosen.stacks)
+    shares = shares[shares["event"] == event]
+    return 100 * shares[shares["subsystem"].isin(subsystems)].groupby("run_id")["share"].sum().reindex(shares["run_id"].unique(), fill_value=0.0)
+
+
 def _profile_share(event: str, subsystems: tuple[str, ...], *where, **equal) -> Callable[[Tables], Measured | None]:
     """Percent of the samples of profiled runs, median over them."""
+    return lambda tables: _over(_shares_percent(_profiled(tables, *where, **equal), event, subsystems))
+
+
+def _profile_share_around(event: str, subsystems: tuple[str, ...], report: int, method: str, rate_rps: float) -> Callable[[Tables], Measured | None]:
+    """The same of a report whose own experiment is not profiled, at the rates around its own; on one side of it alone they decide nothing."""
 
     def measure(tables: Tables) -> Measured | None:
-        chosen = _profiled(tables, *where, **equal)
-        shares = frames.shares(chosen.stacks)
-        shares = shares[shares["event"] == event]
-        if shares.empty:
+        chosen = profiles(tables, report, method, "synchronous", rate_rps)
+        percents = _shares_percent(chosen, event, subsystems)
+        found, at = _over(percents), sorted(chosen.select(run_id=list(percents.index)).runs["offered_rate_rps"].unique())
+        if found is None:
             return None
-        per_run = shares[shares["subsystem"].isin(subsystems)].groupby("run_id")["share"].sum().reindex(shares["run_id"].unique(), fill_value=0.0)
-        return _over(100 * per_run)
+        between = words.interval(found.low, found.high, lambda percent: words.share(percent / 100))
+        told = f"{words.share(found.value / 100)}{between} at {words.several([words.rate(rate) for rate in at])}"
+        return replace(found, told=told, word=None if at[0] <= rate_rps <= at[-1] else CANNOT_TELL)
 
     return measure
 
@@ -154,13 +184,16 @@ def _variant_ratio(measured: str, workload: str, experiment: str, before: str, a
 
 
 def _share_ratio(event: str, subsystem: str, low_rate: float, high_rate: float, *where) -> Callable[[Tables], Measured | None]:
-    """A subsystem's share at the higher rate over that at the lower: one profiled run each, so no interval."""
+    """A subsystem's share at the higher rate over that at the lower, of medians over profiled runs, with the least and the most that two of them
+    give; of one run each there is no interval."""
 
     def measure(tables: Tables) -> Measured | None:
-        low, high = (_profile_share(event, (subsystem,), *where, offered_rate_rps=rate)(tables) for rate in (low_rate, high_rate))
-        if low is None or high is None:
+        low, high = (_shares_percent(_profiled(tables, *where, offered_rate_rps=rate), event, (subsystem,)) for rate in (low_rate, high_rate))
+        if low.empty or high.empty:
             return None
-        return Measured(high.value / max(low.value, SHARE_LEAST_PERCENT), math.nan, math.nan, low.runs + high.runs)
+        low = low.clip(lower=SHARE_LEAST_PERCENT)
+        ends = (high.min() / low.max(), high.max() / low.min()) if len(low) + len(high) > 2 else (math.nan, math.nan)
+        return Measured(high.median() / low.median(), *ends, len(low) + len(high))
 
     return measure
 
@@ -216,7 +249,7 @@ def _ratio_of(after: Measured | None, before: Measured | None) -> Measured | Non
 
 _SYNCHRONOUS, _POOL = "handler=selector", "handler=workers"
 _R1 = "the reports' machine was a Xeon E5-2620 v3"
-_R2_PROFILES = "from report 2's question: report 1's search is not profiled"
+_R2_PROFILES = "in report 2's profiles at the rates around this one, since report 1's search is not profiled; on one side of it alone they decide nothing"
 _R3_POOL = "report 3's final server is the worker pool"
 RULES: dict[str, Rule] = {
     "r1-put-stable": Rule(found_rate("put"), note=_R1),
@@ -225,8 +258,8 @@ RULES: dict[str, Rule] = {
     "r1-get-stable": Rule(found_rate("get"), note=_R1),
     "r1-put-p90": Rule(_at_found_rate(90.0, "put"), note="ours at the rate that our search confirmed"),
     "r1-get-p90": Rule(_at_found_rate(90.0, "get"), note="ours at the rate that our search confirmed"),
-    "r1-put-network": Rule(_profile_share("cpu", ("store",), "report-2", "put"), note=f"store share, {_R2_PROFILES}"),
-    "r1-get-alloc": Rule(_profile_share("alloc", ("store",), "report-2", "get"), note=f"store share, {_R2_PROFILES}; our lookup copies the value once and keeps no iterator"),
+    "r1-put-network": Rule(_profile_share_around("cpu", ("store",), 1, "PUT", 11250.0), note=f"store share {_R2_PROFILES}"),
+    "r1-get-alloc": Rule(_profile_share_around("alloc", ("store",), 1, "GET", 8906.0), note=f"store share {_R2_PROFILES}; our lookup copies the value once and keeps no iterator"),
     "r1-heat-gaps": Rule(_column("service_cpu_share", "report-2", "put", scale=100.0, offered_rate_rps=2000.0), note="ours: CPU of the service at 2 000/s, of one core"),
     "r1-async-helps": Rule(_variant_ratio("p99", "put", "report-3", _SYNCHRONOUS, _POOL), "faster", "ours: p99 of the pool over that of the synchronous handler, at 20 000/s"),
     "r2-put-2000-held": Rule(_column("achieved_rate_rps", "report-2", "put", offered_rate_rps=2000.0), "held"),
@@ -235,8 +268,8 @@ RULES: dict[str, Rule] = {
     "r2-put-20000-not-held": Rule(_column("achieved_rate_rps", "report-2", "put", offered_rate_rps=20000.0), "not held", "ours on one connection; theirs is not said"),
     "r2-put-20000-mean": Rule(_column("response_mean_us", "report-2", "put", offered_rate_rps=20000.0), note="past saturation a mean grows with the length of the run: theirs 60 s"),
     "r2-put-20000-flush": Rule(_profile_share("cpu", ("flush", "compaction"), "report-2", "put", offered_rate_rps=20000.0), note="ours: flush and compaction"),
-    "r2-put-idle-falls": Rule(_share_ratio("cpu", "idle", 2000.0, 20000.0, "report-2", "put"), "falls", "ours: share at 20 000/s over that at 2 000/s, one profile each"),
-    "r2-put-alloc-grows": Rule(_share_ratio("alloc", "store", 2000.0, 20000.0, "report-2", "put"), "rises", "ours: share at 20 000/s over that at 2 000/s, one profile each"),
+    "r2-put-idle-falls": Rule(_share_ratio("cpu", "idle", 2000.0, 20000.0, "report-2", "put"), "falls", "ours: share at 20 000/s over that at 2 000/s, medians over profiles"),
+    "r2-put-alloc-grows": Rule(_share_ratio("alloc", "store", 2000.0, 20000.0, "report-2", "put"), "rises", "ours: share at 20 000/s over that at 2 000/s, medians over profiles"),
     "r2-get-2000-p90": Rule(_percentile(90.0, "report-2", "get", offered_rate_rps=2000.0), note="printed there and passed over: a stall of over a second within 60 s"),
     "r2-get-2000-lookup": Rule(_profile_share("cpu", ("store",), "report-2", "get", offered_rate_rps=2000.0), note="our tables have a bloom filter and a block index; theirs are searched one by one"),
     "r3-put-20000-held": Rule(_column("achieved_rate_rps", "report-3", "put", _POOL)),

@@ -14,6 +14,8 @@ measured* (no run of ours that counts). Rules for the middle three, by what is c
     hardly any  ours, with its whole interval, is under one percent
     differs     ours, with its whole interval, is over 10 % away from it
     rises       ours (a ratio) is over 1.1 and with its whole interval over 1; "falls": under 0.9 and under 1
+
+A number of ours that is not of what was asked (a profile at rates on one side of the report's) decides nothing.
 """
 
 import math
@@ -50,12 +52,13 @@ def judge(published: Published, tables: Tables) -> pd.DataFrame:
 
 
 def share_verdict(published_percent: float, measured_percent: pd.Series) -> str:
-    """Of a share that was read off a profile: ours is within a factor of two of it, or within five points, in every profiled run of ours."""
+    """Of a share that was read off a profile: reproduced when ours is within a factor of two of it in every profiled run of ours, not reproduced when
+    it is farther off than that, and than five points, in every one. A share of 3 % beside none is neither."""
     if measured_percent.empty:
         return NOT_MEASURED
-    near = (measured_percent - published_percent).abs() <= SHARE_POINTS
-    near |= measured_percent.between(published_percent / FACTOR, published_percent * FACTOR)
-    return REPRODUCED if near.all() else NOT_REPRODUCED if not near.any() else CANNOT_TELL
+    same = measured_percent.between(published_percent / FACTOR, published_percent * FACTOR)
+    near = same | ((measured_percent - published_percent).abs() <= SHARE_POINTS)
+    return REPRODUCED if same.all() else NOT_REPRODUCED if not near.any() else CANNOT_TELL
 
 
 def trials(published: Published, tables: Tables) -> pd.DataFrame:
@@ -115,6 +118,8 @@ def _verdict(claim, rule: Rule | None, measured: Measured | None) -> str:
         return UNPROVEN
     if rule is None or measured is None:
         return NOT_MEASURED
+    if measured.word == CANNOT_TELL and rule.kind == "number":
+        return CANNOT_TELL
     low, high = (measured.value if math.isnan(end) else end for end in (measured.low, measured.high))
     if rule.kind in ("ratio", "faster"):
         wanted = SLOWER if rule.kind == "ratio" and claim.value < 1 else FASTER

@@ -35,7 +35,7 @@ class Finding:
     runs: int
 
     def line(self) -> str:
-        return f"- {self.sentence} *({self.runs} runs; [{self.page}]({self.page}.ipynb))*"
+        return f"- {self.sentence} *({words.counted(self.runs, 'run')}; [{self.page}]({self.page}.ipynb))*"
 
 
 Rule = Callable[[Tables], Finding | None]
@@ -99,18 +99,22 @@ def _fastest_and_slowest(tables: Tables) -> Finding | None:
 def _highest_held(tables: Tables) -> Finding | None:
     """Of the runs at rates that were chosen beforehand; searches have a finding of their own."""
     tables = of_the_service(tables).only(tables.runs.loc[~tables.runs["experiment"].isin(SEARCHES), "run_id"])
-    held = held_rates(tables)
-    best = held.dropna(subset=["highest_held_rps"])
-    if best.empty:
-        return cannot_tell("Highest rate held", "04-capacity", tables.select(closed_loop=False))
-    row = best.loc[best["highest_held_rps"].idxmax()]
-    above = "no offered rate saturated it" if np.isnan(row["saturation_rps"]) else f"at {words.rate(row['saturation_rps'])} it did not keep up"
-    variant = f" ({row['variant']})" if row["variant"] else ""
+    held, runs = held_rates(tables), rates.about_rate(tables).runs
+    if held.empty:
+        return cannot_tell("Rates chosen beforehand", "04-capacity", tables.select(closed_loop=False))
+    title = f"**Rates chosen beforehand,** at most {words.rate(runs['offered_rate_rps'].max())}:"
+    combinations = f"{words.counted(len(held), 'combination')} of workload, connections and options"
+    lost = held.dropna(subset=["saturation_rps"])
+    if lost.empty:
+        return Finding(f"{title} {len(held)} of {combinations} held every rate that they were offered; what saturates them lies above.", "04-capacity", len(runs))
+    first, highest = lost.loc[lost["saturation_rps"].idxmin()], held["highest_held_rps"].max()
+    best = "none was held" if np.isnan(highest) else f"the highest that was held is {words.rate(highest)}"
+    variant = f" ({first['variant']})" if first["variant"] else ""
     sentence = (
-        f"**Highest rate held:** {words.rate(row['highest_held_rps'])}, among others by {row['workload']}{variant} on {words.value('connections', row['connections'])}; "
-        f"{above}. {held['saturation_rps'].notna().sum()} of {len(held)} combinations of workload, connections and options met a rate that they did not hold."
+        f"{title} {best}. {len(lost)} of {combinations} met a rate that they did not hold, the lowest {words.rate(first['saturation_rps'])} by "
+        f"{first['workload']}{variant} on {words.value('connections', first['connections'])}."
     )
-    return Finding(sentence, "04-capacity", len(rates.about_rate(tables).runs))
+    return Finding(sentence, "04-capacity", len(runs))
 
 
 def _repeated_against_unique(tables: Tables) -> Finding | None:
@@ -138,7 +142,7 @@ def _more_connections(tables: Tables) -> Finding | None:
     row = certain.loc[(certain["ratio"] - 1).abs().idxmax()] if len(certain) else rows.iloc[-1]
     sentence = (
         f"**{sizes[-1]} connections against {sizes[0]} at the same rate:** {(rows['word'] == 'faster').sum()} faster, {(rows['word'] == 'slower').sum()} slower, "
-        f"{(rows['word'] == CANNOT_TELL).sum()} cannot tell, of {len(rows)} comparisons of p99; for example {row['workload']} at {words.rate(row['offered_rate_rps'])}: "
+        f"{(rows['word'] == CANNOT_TELL).sum()} cannot tell, of {words.counted(len(rows), 'comparison')} of p99; for example {row['workload']} at {words.rate(row['offered_rate_rps'])}: "
         f"{words.times(row['ratio'])}{words.interval(row['low'], row['high'], words.times)} ({row['word']})."
     )
     return Finding(sentence, "06-before-after", int(rows[["runs_before", "runs_after"]].sum().sum()))

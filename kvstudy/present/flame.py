@@ -10,13 +10,20 @@ import re
 from html import escape
 
 import pandas as pd
-from IPython.display import HTML
+from IPython.display import HTML, Markdown
 
 from kvstudy.analyse import frames
 from kvstudy.analyse.tables import Tables
+from kvstudy.present import profiled_runs, theme, words
 from kvstudy.record.run_folder import open_run
 
 HEIGHT_MAX_PX = 720
+MARKED = f"border-left:6px solid {theme.INVALID};padding-left:8px"  # a graph of an invalid run …
+GREYED = f"filter:grayscale(1);{MARKED}"  # … whose colours are no part of what it says
+NETWORK = ("socket read", "response", "idle")  # reading from the socket, answering, waiting for events
+NETWORK_MIN, STORE_MAX = 0.5, 0.1  # what 05-flame-graphs expects of their shares
+_KINDS = {"flamegraph": "flame graph", "heatmap": "heat map"}
+_NOTHING = {"lock": "No lock waits were recorded: no thread waited for a monitor or a lock long enough to be sampled,"}
 _AROUND_PX = 76
 _GUARD = """<script>
 try { window.localStorage.length; } catch (refused) {
@@ -25,23 +32,23 @@ try { window.localStorage.length; } catch (refused) {
 </script>"""
 
 
-def profile_of(tables: Tables, workload: str | None = None) -> Tables:
-    """The last profiled run of ``workload`` (None: of the first workload by name), as tables of one run, or of none."""
-    runs = tables.runs[tables.runs["profiled"] & (tables.runs["outcome"] == "completed")]
-    if workload is None and len(runs):
-        workload = runs["workload"].min()
-    return tables.only(runs.loc[runs["workload"] == workload, "run_id"].tail(1))
-
-
 def flame_graph(tables: Tables, event: str = "cpu", kind: str = "flamegraph") -> HTML:
-    """The page ``<event>.<kind>.html`` of the first run of ``tables``; a line of text when there is none."""
+    """The page ``<event>.<kind>.html`` of the first run of ``tables`` under a line that names the run, grey and called INVALID when it is; a
+    line of text when there is none, or nothing in it."""
     if tables.runs.empty:
         return HTML("<p>No profiled run. Experiments with <code>profile: [cpu, alloc]</code> make them.</p>")
-    page, run_id = page_of(tables, event, kind), tables.runs["run_id"].iloc[0]
+    run_id = tables.runs["run_id"].iloc[0]
+    run, page = tables.only([run_id]), page_of(tables, event, kind)
+    name, where = profiled_runs.named(run), f"run <code>{escape(run_id)}</code>"
     if page is None:
-        return HTML(f"<p>No {escape(event)} {escape(kind)} in run <code>{escape(run_id)}</code>.</p>")
-    told = {"flamegraph": "flame graph", "heatmap": "heat map"}[kind]
-    return embedded(page, f"{event.replace('cpu_slow', 'cpu in the slow seconds')}: {told} of {run_id}", searchable=kind == "flamegraph")
+        return HTML(f"<p>No {escape(event)} {_KINDS[kind]} in {where}.</p>")
+    if profiled_runs.with_event(run, event).runs.empty:
+        return HTML(f"<p>{escape(_NOTHING.get(event, f'No {event} samples were recorded'))} in {escape(name)}, {where}.</p>")
+    title, reason = f"{event.replace('cpu_slow', 'cpu in the slow seconds')}: {_KINDS[kind]} of {name}", profiled_runs.invalid(run)
+    if reason:
+        title, page = f"{reason}. {title}", page.replace("<h1>", f"<h1>{profiled_runs.INVALID}: ", 1)
+    frame = embedded(page, f"{title}, {run_id}", searchable=kind == "flamegraph", style=GREYED if reason else "")
+    return HTML(f"<p><strong>{escape(title)}</strong>, {where}</p>{frame.data}")
 
 
 def page_of(tables: Tables, event: str, kind: str = "flamegraph") -> str | None:
@@ -51,9 +58,9 @@ def page_of(tables: Tables, event: str, kind: str = "flamegraph") -> str | None:
     return run.text(name) if run.has(name) else None
 
 
-def embedded(page: str, title: str, searchable: bool = True) -> HTML:
+def embedded(page: str, title: str, searchable: bool = True, style: str = "") -> HTML:
     """``page`` in a frame as high as its graph; ``searchable``: with a search box that colours matching frames and tells their share (a
-    heat map has its own)."""
+    heat map has its own); ``style``: CSS of what is around it."""
     page = guarded(page, title, from_below=searchable)
     height = searchable and re.search(r"#canvas \{[^}]*height: (\d+)px", page)
     height_px = min(HEIGHT_MAX_PX, int(height[1]) + _AROUND_PX) if height else HEIGHT_MAX_PX
@@ -66,7 +73,7 @@ def embedded(page: str, title: str, searchable: bool = True) -> HTML:
         else ""
     )
     return HTML(
-        f'<div class="flame">{box}<iframe title="{escape(title)}" loading="lazy" style="width:100%;border:0;height:{height_px}px" srcdoc="{escape(page)}"></iframe></div>'
+        f'<div class="flame" style="{style}">{box}<iframe title="{escape(title)}" loading="lazy" style="width:100%;border:0;height:{height_px}px" srcdoc="{escape(page)}"></iframe></div>'
     )
 
 
@@ -81,7 +88,28 @@ def guarded(page: str, title: str = "flame graph", from_below: bool = True) -> s
 
 
 def shares(tables: Tables) -> pd.DataFrame:
-    """Shares by subsystem of every profiled run, with the factors of the run beside: for ``subsystem_shares``."""
+    """Shares by subsystem of every profiled run, with the factors of the run beside, ``valid`` (bool) and ``why`` ("" when it is): for
+    ``subsystem_shares`` and ``network_and_store``."""
     if tables.stacks.empty:
         return pd.DataFrame()
-    return frames.shares(tables.stacks).merge(tables.runs[["run_id", "workload", "label", "variant", "connections"]], on="run_id")
+    why = profiled_runs.failures(tables)
+    runs = tables.runs[["run_id", "workload", "label", "variant", "connections"]]
+    runs = runs.assign(valid=~runs["run_id"].isin(list(why)), why=[why.get(run_id, "") for run_id in runs["run_id"]])
+    return frames.shares(tables.stacks).merge(runs, on="run_id")
+
+
+def network_and_store(shares: pd.DataFrame) -> Markdown:
+    """A sentence: what share of the CPU goes to the network and to the store, workload by workload, and whether that is as expected."""
+    cpu = shares[shares["event"] == "cpu"] if len(shares) else shares
+    if cpu.empty:
+        return Markdown("**Against the Expectation:** no CPU profile was made, so nothing can be told.")
+    known, told = profiled_runs.typical(cpu, "workload"), []
+    for workload, mine in known.groupby("workload"):
+        of = mine.set_index("subsystem")["share"]
+        network, store = of.reindex(NETWORK, fill_value=0.0).sum(), of.get("store", 0.0)
+        expected = "as expected" if network > NETWORK_MIN and store <= STORE_MAX else "not as expected"
+        told.append(f"{workload} {words.share(network)} and {words.share(store)}, {expected}" if mine["valid"].all() else f"{workload} cannot tell ({profiled_runs.INVALID}: {mine['why'].iloc[0]})")
+    return Markdown(
+        "**Against the Expectation:** shares of the CPU that go to the network (reading, answering, waiting for events) and to the store itself, without its log, "
+        f"flushes and compactions: {'; '.join(told)}."
+    )

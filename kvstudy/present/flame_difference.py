@@ -11,10 +11,11 @@ from html import escape
 import pandas as pd
 from IPython.display import HTML
 
+from kvstudy.analyse.configuration import alike, configured
 from kvstudy.analyse.tables import Tables
 from kvstudy.errors import KvstudyError
-from kvstudy.present import flame, words
-from kvstudy.present.stack_tree import StackTree
+from kvstudy.present import flame, profiled_runs, words
+from kvstudy.present.stack_tree import SWITCHING, SWITCHING_TOLD, StackTree
 
 SHARE_MIN = 0.001
 FRAMES_MAX = 4000
@@ -22,36 +23,81 @@ GAIN_MIN = 0.005  # a share of all samples is known to about half a percent
 _EVENT_NAMES = {"cpu": "all seconds", "cpu_slow": "the slow seconds"}
 
 
+def comparable(tables: Tables, factor: str, before, after) -> Tables:
+    """The profiled runs of two values of ``factor`` that are alike in all else: of each configuration the last of each value, as many of one
+    as of the other; valid ones where any configuration has them of both values, else INVALID ones too; none where nothing is alike."""
+    runs = configured(tables.runs)
+    runs["key"] = alike(runs, factor)
+    for pool in (runs[runs["verdict"] != "FAIL"], runs):
+        chosen = []
+        for _, group in pool.groupby("key"):
+            sides = [_best(group[group[factor] == value]) for value in (before, after)]
+            chosen += [run_id for side in sides for run_id in side["run_id"].tail(min(map(len, sides)))]
+        if chosen:
+            return tables.only(chosen)
+    return tables.only([])
+
+
+def shares(tables: Tables, factor: str, before, after) -> pd.DataFrame:
+    """``flame.shares`` of the runs that are compared; of all where nothing can be."""
+    found = comparable(tables, factor, before, after)
+    return flame.shares(tables if found.runs.empty else found)
+
+
 def difference(tables: Tables, factor: str, before, after, event: str = "cpu") -> HTML:
-    """The stacks of ``after``, each frame coloured by how its share of all samples differs from ``before``."""
-    runs, stacks = tables.runs, tables.stacks[tables.stacks["event"] == event]
-    sides = [stacks[stacks["run_id"].isin(runs.loc[runs[factor] == value, "run_id"])] for value in (before, after)]
-    return _drawn(tables, sides, [words.value(factor, value) for value in (before, after)], event, event)
+    """The stacks of ``after``, each frame coloured by how its share of all samples differs from ``before``; of the ``comparable`` runs."""
+    found = comparable(profiled_runs.with_event(tables, event), factor, before, after)
+    sides = [found.only(found.runs.loc[found.runs[factor] == value, "run_id"]) for value in (before, after)]
+    return _drawn(sides, [words.value(factor, value) for value in (before, after)], (event, event))
 
 
 def between(tables: Tables, before: str, after: str) -> HTML:
     """Two events of the same runs, as cpu and cpu_slow: the stacks of ``after``, coloured as in ``difference``."""
-    sides = [tables.stacks[tables.stacks["event"] == event] for event in (before, after)]
-    return _drawn(tables, sides, [_EVENT_NAMES.get(event, event) for event in (before, after)], "cpu", after)
+    tables = profiled_runs.counted(tables)
+    return _drawn([tables, tables], [_EVENT_NAMES.get(event, event) for event in (before, after)], (before, after))
 
 
-def _drawn(tables: Tables, sides: list[pd.DataFrame], names: list[str], event: str, page_event: str) -> HTML:
-    if any(side["samples"].sum() == 0 for side in sides):
-        return HTML(f"<p>No {escape(event)} profiles of both {escape(names[0])} and {escape(names[1])}: measure both with <code>profile: [cpu, alloc]</code>.</p>")
-    template = flame.page_of(tables.only(sides[1]["run_id"].drop_duplicates()), page_event)
+def _best(runs: pd.DataFrame) -> pd.DataFrame:
+    valid = runs[runs["verdict"] != "FAIL"]
+    return (valid if len(valid) else runs).sort_values("run_id")
+
+
+def _drawn(sides: list[Tables], names: list[str], events: tuple[str, str]) -> HTML:
+    event = events[0]
+    stacks = [side.stacks[side.stacks["event"] == of] for side, of in zip(sides, events, strict=True)]
+    if any(side["samples"].sum() == 0 for side in stacks):
+        return HTML(f"<p>No {escape(event)} profiles of both {escape(names[0])} and {escape(names[1])}, alike in all else: measure both with <code>profile: [cpu, alloc]</code>.</p>")
+    template = flame.page_of(sides[1], events[1])
     if template is None:
         return HTML(f"<p>No flame graph of {escape(names[1])} in its runs to draw the difference in.</p>")
-    before, after = _tree(sides[0], 0.0, None), _tree(sides[1], SHARE_MIN, FRAMES_MAX)
+    before, after = _tree(stacks[0], 0.0, None), _tree(stacks[1], SHARE_MIN, FRAMES_MAX)
     title = f"{event}: {names[1]} against {names[0]}"
+    told, invalid = _told(sides, names, f"self share of {event}: {_largest(before, after)}")
+    page = difference_page(template, before, after, f"{profiled_runs.INVALID}: {title}" if invalid else title)
+    runs = words.several(list(dict.fromkeys(map(profiled_runs.named, sides))))
+    return HTML(
+        f"<p><strong>{escape(told)}.</strong><br>Of {escape(runs)}.\n"
+        f"Width: share in {escape(names[1])}. Red: a larger share than in {escape(names[0])}; blue: a smaller one; yellow: only here; grey: within"
+        f" {100 * GAIN_MIN:g} % of all. Shares, not seconds. Frames under {100 * after.share_min:.2g} % are left out.{f' {SWITCHING_TOLD}' if SWITCHING in told else ''}</p>"
+        + flame.embedded(page, f"{told}, {runs}" if invalid else f"{title}, {runs}", style=flame.MARKED if invalid else "").data
+    )
+
+
+def _told(sides: list[Tables], names: list[str], ranking: str) -> tuple[str, bool]:
+    """What stands above the graph, and whether a run of a side is invalid: then no ranking."""
+    reasons = list(map(profiled_runs.invalid, sides))
+    against = f"{names[1]} against {names[0]}"
+    if not any(reasons):
+        return f"{against}, {ranking}", False
+    if reasons[0] == reasons[1]:
+        return f"{against}, {reasons[0]}; no ranking", True
+    return f"{against}, {'; '.join(f'{name} {reason}' for name, reason in zip(names, reasons, strict=True) if reason)}; no ranking", True
+
+
+def _largest(before: StackTree, after: StackTree) -> str:
     own = before.own_shares(), after.own_shares()
     moved = {name: own[1].get(name, 0) - own[0].get(name, 0) for name in own[0].keys() | own[1].keys()}
-    largest = [f"{name} {100 * gain:+.1f} %" for name, gain in sorted(moved.items(), key=lambda item: -abs(item[1]))[:3]]
-    return HTML(
-        f"<p><strong>{escape(names[1])} against {escape(names[0])}, self share of {escape(event)}: {escape(words.several(largest))}.</strong><br>"
-        f"Width: share in {escape(names[1])}. Red: a larger share than in {escape(names[0])}; blue: a smaller one; yellow: only here; grey: within"
-        f" {100 * GAIN_MIN:g} % of all. Shares, not seconds. Frames under {100 * after.share_min:.2g} % are left out.</p>"
-        + flame.embedded(difference_page(template, before, after, title), title).data
-    )
+    return words.several([f"{name} {100 * gain:+.1f} points" for name, gain in sorted(moved.items(), key=lambda item: (-abs(item[1]), item[0]))[:3]])
 
 
 def _tree(stacks: pd.DataFrame, share_min: float, frames_max: int | None) -> StackTree:

@@ -13,7 +13,8 @@ import difflib
 import math
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
 
 import pandas as pd
@@ -22,17 +23,17 @@ from IPython.display import HTML, Markdown
 
 from kvstudy.analyse import published, tail
 from kvstudy.analyse.published import Published
-from kvstudy.analyse.tables import Tables, study_tables
+from kvstudy.analyse.tables import ALL_OWN, OWN_THEN_REFERENCE, REFERENCE_ALONE, Tables, study_tables
 from kvstudy.errors import ExperimentError, KvstudyError
 from kvstudy.present import theme, words
-from kvstudy.project import ROOT_VARIABLE, project_root
+from kvstudy.project import ROOT_VARIABLE, project_root, raw_root
 
 DEFAULTS = "# Defaults"
 INJECTED = "# Parameters"
 MAIN = "reproduce"  # the experiment that `make reproduce` measures
 SEARCHES = ("report-1", "report-4")
 ROWS_SHOWN = 40
-TALL_ROWS_SHOWN = 10  # of sentences, which take several lines each
+TALL_ROWS_SHOWN, TALL_ROWS_MAX = 10, 20  # of sentences, which take several lines each: a page, and as many as go without pages
 LINE_LETTERS = 44
 EXPORT_VARIABLE = "KVSTUDY_EXPORT"  # set while the HTML study is written: its pages share one copy of the table script
 
@@ -83,15 +84,16 @@ def sweep_parameters(executed: list[str]) -> SweepParameters:
     return SweepParameters(root, given, profile_name, label, resume)
 
 
-def tables(experiment: str | None = None, label: str | None = None) -> Tables:
-    """Tables of one experiment and one label (None: every label); ``source`` says whether they are the reader's own runs.
+def tables(experiment: str | None = None, label: str | None = None, smoke: bool = False) -> Tables:
+    """Tables of one experiment and one label (None: every label); ``source`` says whether they are the reader's own runs. With ``smoke``
+    his runs of the profile smoke are among these, which else give way to any others.
 
     Without a name: the experiment ``reproduce`` if it was measured, else the one measured last.
     """
     if experiment is None:
         known = study_tables(progress=False).runs
         experiment = MAIN if MAIN in set(known["experiment"]) else known.loc[known["start_utc"].idxmax(), "experiment"]
-    found = study_tables(experiment=experiment, progress=False)
+    found = study_tables(experiment=experiment, progress=False, places=ALL_OWN if smoke else OWN_THEN_REFERENCE)
     if label is None:
         return found
     chosen = found.select(label=label)
@@ -106,16 +108,37 @@ def all_tables() -> Tables:
     return study_tables(progress=False)
 
 
+def reference_tables() -> Tables:
+    """Every experiment of data/reference, whatever the reader has measured."""
+    return study_tables(progress=False, places=REFERENCE_ALONE)
+
+
 def closed_loops() -> Tables:
     """Closed-loop latency runs of every experiment that drives the store with loadgen: what scalability is read off."""
     return all_tables().select(closed_loop=True, profiled=False, generator="loadgen", server="kv-service")
 
 
-def searched() -> Tables:
-    """Every trial of the searches for a stable rate, on one connection; where none was made, the latency runs of the main experiment."""
+def trials() -> Tables:
+    """Every trial of every search for a stable rate."""
     found = for_latency(all_tables())
-    trials = found.select(experiment=list(SEARCHES))
-    return found.select(experiment=MAIN) if trials.runs.empty else trials
+    return found.only(found.runs.loc[found.runs["search"] != "", "run_id"])
+
+
+def searched() -> Tables:
+    """Every trial of every search for a stable rate; where none was made, the latency runs of the main experiment, else of the one measured last."""
+    found = trials()
+    return for_latency(tables()) if found.runs.empty else found
+
+
+def together(*parts: Tables) -> Tables:
+    """The runs of all ``parts``, each once; ``source`` says which of their experiments are the reader's own, and of no other experiment."""
+    found = all_tables()
+    found = found.only({run_id for part in parts for run_id in part.runs["run_id"]})
+    raw = raw_root(project_root()).resolve()
+    own = {name for run_id, name in zip(found.runs["run_id"], found.runs["experiment"], strict=True) if found.folders[run_id].is_relative_to(raw)}
+    if own and own != set(found.runs["experiment"]):
+        return replace(found, source=f"data/raw ({', '.join(sorted(own))}) and data/reference")
+    return replace(found, source="data/raw" if own else "data/reference")
 
 
 def of_reports() -> Tables:
@@ -164,16 +187,23 @@ def source(found: Tables) -> Markdown:
     if runs.empty:
         return Markdown("**Nothing was measured for this page yet**: its charts are empty. `experiments/` holds the questions; `kvstudy run` measures one.")
     invalid = int((runs["verdict"] == "FAIL").sum())
-    validity = f"{invalid} of them invalid: grey in every chart and in no median" if invalid else "none of them failed a check"
+    validity = f"{invalid} of them invalid: grey or called INVALID in every chart, and in no median" if invalid else "none of them failed a check"
     named = words.several([f"`{name}`" for name in sorted(runs["experiment"].unique())])
-    sentence = f"**{words.count(len(runs))} runs** of {named} from `{found.source}`; {validity}."
+    sentence = f"**{words.counted(len(runs), 'run')}** of {named} from `{found.source}`; {validity}."
     if found.source.endswith("reference"):
         which = "These" if found.source == "data/reference" else "Those of `data/reference`"
         sentence += (
             f" {which} are the reference runs that come with the project. To see your own machine's, run `make reproduce` or "
             "`kvstudy run experiments/…` and execute this notebook again."
         )
-    return Markdown(sentence)
+    return Markdown(sentence + _of_smoke(found))
+
+
+def _of_smoke(found: Tables) -> str:
+    """What a reader must know of runs of the profile smoke, shown or not; empty where there are none."""
+    shown, hidden = ([f"`{name}`" for name in names if name in set(found.runs["experiment"])] for names in (found.smoke_shown, found.smoke_hidden))
+    told = f" **Smoke runs:** those of {words.several(shown)} prove that everything works, not how fast it is." if shown else ""
+    return told + (f" Your runs of {words.several(hidden)} with the profile `smoke` are left out: they prove that everything works, not how fast it is." if hidden else "")
 
 
 def show(frame: pd.DataFrame, **options):
@@ -181,11 +211,12 @@ def show(frame: pd.DataFrame, **options):
     import itables
 
     sentences = [i for i, name in enumerate(frame.columns) if any(isinstance(value, str) and len(value) > LINE_LETTERS for value in frame[name])]
-    shown = TALL_ROWS_SHOWN if len(sentences) and len(frame) > ROWS_SHOWN else ROWS_SHOWN
+    shown = TALL_ROWS_SHOWN if len(sentences) and len(frame) > TALL_ROWS_MAX else ROWS_SHOWN
     long = len(frame) > shown
     options = {"paging": long, "pageLength": shown, "lengthMenu": [10, ROWS_SHOWN, 100, 500], "layout": {} if long else dict.fromkeys(("topStart", "topEnd", "bottomStart", "bottomEnd"))} | options
     # The pages break these into lines; columns of numbers stay whole.
     options = {"columnDefs": [{"className": "sentence", "targets": sentences}]} | options if sentences else options
+    options |= {"caption": escape(frame.attrs["caption"])} if "caption" in frame.attrs else {}
     if os.environ.get(EXPORT_VARIABLE):
         html = itables.to_html_datatable(frame, connected=False, display_logo_when_loading=False, **options)
         # What stands there until the table is drawn, and on its preview, links to the library's site: a page of the study names no address.

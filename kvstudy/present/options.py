@@ -1,6 +1,8 @@
 """What each option does: every experiment that varies one is compared with the value that the service has by default.
 
     options = compared_options(tables)      one row per experiment, other value, configuration and measure
+    at_the_highest(options)                 of them those at the highest rate and most connections
+    runs_behind(tables, options)            how many runs they rest on
     sides_in(tables_of_one_experiment)      what is compared there: the factor, the default's runs, the others
 
 A factor is a service or JVM option (``variant``), or a size of the workload (``data``) where no option is varied.
@@ -11,7 +13,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from kvstudy.analyse.configuration import COMPARISON_COLUMNS, comparisons, configured
+from kvstudy.analyse.configuration import COMPARISON_COLUMNS, alike, comparisons, configured
 from kvstudy.analyse.tables import Tables
 
 # What the service and the JVM do when they are not told otherwise; of a cache: that there is none.
@@ -19,6 +21,7 @@ DEFAULTS = {"handler": "selector", "wal": "interval", "compaction": "leveled", "
 # A difference without a meaning: two spellings of one heap, measured to see what chance makes of them.
 SAME_THING = "noise"
 COLUMNS = ["experiment", "before_name", "after_name", *COMPARISON_COLUMNS]
+_PLACE = ["workload", "connections", "threads", "offered_rate_rps"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,35 @@ def compared_options(tables: Tables, percentiles: tuple[float, ...] = (50.0, 99.
             parts.append(rows.assign(experiment=experiment, before_name=before, after_name=after))
     parts = [part for part in parts if len(part)]
     return pd.concat(parts, ignore_index=True)[COLUMNS] if parts else pd.DataFrame(columns=COLUMNS)
+
+
+def at_the_highest(compared: pd.DataFrame) -> pd.DataFrame:
+    """Of ``compared_options`` one row per experiment, value, workload and measure: that of the highest rate, and there of the most connections."""
+    rows = compared.assign(rate=compared["offered_rate_rps"].fillna(-1)).sort_values(["rate", "connections"])
+    top = rows.groupby(["experiment", "before_name", "after_name", "workload", "measure"], sort=False).tail(1)
+    return top.drop(columns="rate").sort_values(["experiment", "workload", "after_name"])
+
+
+def runs_behind(tables: Tables, rows: pd.DataFrame) -> int:
+    """How many runs ``rows`` of ``compared_options`` rest on. Those of the default count once, however many values stand against them."""
+    behind = set()
+    for experiment, told in rows.groupby("experiment"):
+        mine = tables.select(experiment=experiment)
+        sides = sides_in(mine)
+        runs = configured(mine.believed().runs)
+        runs["key"] = alike(runs, sides.factor)
+        for other in sides.others:
+            before, after = told_apart(sides.before, other)
+            places = told.loc[(told["before_name"] == before) & (told["after_name"] == after), _PLACE].drop_duplicates()
+            pair = runs[runs[sides.factor].isin([sides.before, other])].merge(places, on=_PLACE)
+            behind |= set(pair.loc[pair.groupby("key")[sides.factor].transform("nunique") == 2, "run_id"])
+    return len(behind)
+
+
+def instead(before: str, after: str) -> str:
+    """``("handler=selector", "handler=workers")`` → "handler=workers instead of selector"."""
+    first, second = _parts(before), _parts(after)
+    return f"{after} instead of {next(iter(first.values())) if len(first) == 1 and first.keys() == second.keys() else before}"
 
 
 def told_apart(before: str, after: str) -> tuple[str, str]:

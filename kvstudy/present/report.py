@@ -12,11 +12,14 @@ so an export measures nothing.
 
 import os
 import shutil
-from concurrent.futures import ThreadPoolExecutor, as_completed
+import time
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from pathlib import Path
 
 import nbformat
 import papermill
+import psutil
 from nbformat.v4 import new_markdown_cell, new_notebook
 from papermill.exceptions import PapermillExecutionError
 from plotly.offline import get_plotlyjs
@@ -87,7 +90,8 @@ def _all_executed(sources: list[Path], root: Path, progress: bool) -> tuple[dict
                         raise future.exception()
                     bar.update()
             except BaseException:
-                pool.shutdown(wait=True, cancel_futures=True)
+                pool.shutdown(wait=False, cancel_futures=True)
+                _end_kernels(list(running.values()))
                 raise
         failed = {name: future.exception() for name, future in running.items() if future.exception()}
         return {source.stem: _page_of_failure(source, failed[source.stem]) if source.stem in failed else running[source.stem].result()
@@ -95,6 +99,16 @@ def _all_executed(sources: list[Path], root: Path, progress: bool) -> tuple[dict
     finally:
         for name, value in kept.items():
             os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
+
+
+def _end_kernels(running: list[Future]) -> None:
+    """Nobody who interrupts waits for the notebooks under way. Their kernels are sessions of their own, which Ctrl-C does not reach."""
+    while any(future.running() for future in running):
+        for child in psutil.Process().children(recursive=True):
+            with suppress(psutil.Error):
+                if "ipykernel_launcher" in child.cmdline():
+                    child.kill()
+        time.sleep(0.1)
 
 
 def _executed(source: Path, root: Path) -> nbformat.NotebookNode:

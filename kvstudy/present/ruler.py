@@ -2,15 +2,19 @@
 
     notebook.show(ruler.certainty(tables.select(experiment="noise")))
     notebook.show(ruler.profiling_cost(tables.select(experiment="profile-cost")))
+    ruler.script_limit(tables.select(experiment="workloads"), tables)
 """
 
 import pandas as pd
+from IPython.display import Markdown
 
 from kvstudy.analyse import noise
 from kvstudy.analyse.profiling_cost import cost
 from kvstudy.analyse.statistics import MIN_RUNS
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import words
+
+SCRIPT_NEAR = 0.8  # a script that is asked for more of what it can send may be what limits a run
 
 
 def certainty(tables: Tables, repeats: int = MIN_RUNS, ratio: float = 1.05) -> pd.DataFrame:
@@ -35,6 +39,41 @@ def profiling_cost(tables: Tables) -> pd.DataFrame:
         for row in cost(tables).itertuples()
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=columns)
+
+
+def script_limit(scripts: Tables, every: Tables) -> Markdown:
+    """A sentence: is a workload's script what limits any run against the store? Requests per second and thread that ``scripts``, closed loops
+    on an empty server, could send, against what the latency runs of ``every`` asked of a thread."""
+    sent = scripts.believed().runs
+    sent = sent.assign(rate=sent["achieved_rate_rps"] / sent["threads"]).groupby(["workload", "workload_args"])["rate"].median().groupby("workload").min()
+    if sent.empty:
+        return Markdown("**Found:** nothing: no valid run says what a script can send.")
+    runs = every.runs[(every.runs["server"] == "kv-service") & (every.runs["generator"] == "loadgen") & ~every.runs["profiled"] & (every.runs["outcome"] == "completed")]
+    parts = [
+        _asked(sent, runs[~runs["closed_loop"]], "offered_rate_rps", "At constant rates a thread is asked for at most", "the script may be what limits these runs"),
+        _asked(sent, runs[runs["closed_loop"]], "achieved_rate_rps", "In closed loops against the store a thread sends at most",
+               "what both servers have in common, the script among it, may be what limits these runs, and not the store"),
+    ]  # fmt: skip
+    verdict = "none is" if not any(near for near, _ in parts) else f"{words.several(sorted({name for near, _ in parts for name in near}))} may be"
+    told = " ".join(text for _, text in parts if text) or "No run against the store has one of these scripts."
+    others = sorted(set(runs["workload"]) - set(sent.index))
+    rest = f" Without a valid run here: {words.several(others)}." if others else ""
+    return Markdown(f"**Found:** {verdict if any(text for _, text in parts) else 'nothing to compare with'}. Alone, on the server that does nothing, a thread sends {_of_each(sent)}. {told}{rest}")
+
+
+def _asked(sent: pd.Series, runs: pd.DataFrame, column: str, begin: str, otherwise: str) -> tuple[list[str], str]:
+    """The workloads of which over SCRIPT_NEAR of what is ``sent`` was asked by ``runs``, and a sentence with the largest shares; "" without runs."""
+    asked = (runs[column] / runs["threads"]).groupby(runs["workload"]).max()
+    both = pd.DataFrame({"sent": sent, "asked": asked}).dropna().assign(share=lambda row: row["asked"] / row["sent"]).sort_values("share", ascending=False)
+    if both.empty:
+        return [], ""
+    near = both[both["share"] > SCRIPT_NEAR]
+    shares = words.several([f"{words.share(row.share)} of that ({row.Index}, {words.rate(row.asked)})" for row in both.head(max(1, len(near))).itertuples()])
+    return list(near.index), f"{begin} {shares}{f': {otherwise}' if len(near) else ''}."
+
+
+def _of_each(sent: pd.Series) -> str:
+    return words.several([f"{words.rate(rate)} with {workload}" for workload, rate in sent.sort_values().items()])
 
 
 def _told(measure: str, value: float) -> str:

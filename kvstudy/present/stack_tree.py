@@ -5,7 +5,12 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from kvstudy.analyse.frames import subsystem
 from kvstudy.present import words
+
+IDLE = "idle"
+SWITCHING = "finish_task_switch"
+SWITCHING_TOLD = f"{SWITCHING} is the kernel handing a core from one thread to another: switching and waiting, no work of the service."
 
 
 @dataclass(frozen=True)
@@ -47,9 +52,17 @@ class StackTree:
             shares[short_name(path[-1])] += samples / self.total
         return dict(shares)
 
-    def hottest(self) -> str:
-        top = sorted(self.own_shares().items(), key=lambda item: -item[1])[:3]
-        return words.several([f"{name} {words.share(share)}" for name, share in top])
+    def hottest(self, waiting: bool = False) -> str:
+        """The three frames with the largest own share; of time the waiting for events is no work, so it is left out and told beside them,
+        unless ``waiting`` counts like all else."""
+        shares, idle = defaultdict(float), 0.0
+        for path, samples in self.own.items():
+            if not waiting and subsystem(";".join(path)) == IDLE:
+                idle += samples / self.total
+            else:
+                shares[short_name(path[-1])] += samples / self.total
+        top = sorted(shares.items(), key=lambda item: -item[1])[:3]
+        return words.several([f"{name} {words.share(share)}" for name, share in top]) + (f", beside waiting for events (idle) {words.share(idle)}" if idle else "")
 
 
 def short_name(frame: str) -> str:

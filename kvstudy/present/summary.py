@@ -12,14 +12,16 @@ from kvstudy.analyse import frames, rates, tail
 from kvstudy.analyse import published as published_numbers
 from kvstudy.analyse.configuration import RATE, comparisons, configured
 from kvstudy.analyse.published import Published
-from kvstudy.analyse.statistics import WORDS
+from kvstudy.analyse.statistics import CANNOT_TELL, WORDS
 from kvstudy.analyse.tables import Tables
-from kvstudy.present import claims, words
+from kvstudy.present import claim_rules, claims, series, words
 from kvstudy.present.figures.rate import saturation_points
 from kvstudy.present.spreads import spread
 from kvstudy.record.run_folder import open_run
 
 WHO = ["workload", "generator", "variant", "label", "connections", "threads", "offered_rate_rps"]
+_WHERE = ["workload", "connections", "offered rate"]  # of a comparison's row
+_PROFILE = ["report", "method", "offered_rate_rps", "stage", "event", "subsystem"]
 
 
 def by_configuration(tables: Tables, percentiles: tuple[float, ...] = (50.0, 99.0, 99.9), latency_kind: str = "response") -> pd.DataFrame:
@@ -31,13 +33,13 @@ def by_configuration(tables: Tables, percentiles: tuple[float, ...] = (50.0, 99.
     for _, group in runs.sort_values([*WHO, "repeat"]).groupby("configuration", sort=False):
         first, valid = group.iloc[0], group[group["verdict"] != "FAIL"]
         row = {words.factor(name): first[name] if name in ("connections", "threads") else words.value(name, first[name]) for name in who}
+        row["valid runs"] = f"{len(valid)} of {len(group)}"
         row["achieved rate"] = spread(group.loc[group["run_id"].isin(speaking), "achieved_rate_rps"], words.rate)
         for percentile in percentiles:
             mine = points[points["run_id"].isin(valid["run_id"]) & np.isclose(points["percentile"], percentile)]
             row[words.percentile(percentile)] = spread(mine["latency_us"], words.latency)
-        row["valid runs"] = f"{len(valid)} of {len(group)}"
         rows.append(row)
-    return _without_idle_columns(pd.DataFrame(rows))
+    return said_once(_without_idle_columns(pd.DataFrame(rows)), [words.factor(name) for name in who])
 
 
 def run_list(tables: Tables) -> pd.DataFrame:
@@ -49,20 +51,20 @@ def run_list(tables: Tables) -> pd.DataFrame:
     }
     rows = [
         {
-            "verdict": run.verdict, "workload": run.workload, "variant": run.variant or "default", "label": run.label or "none", "connections": run.connections,
-            "threads": run.threads, "offered": words.value("offered_rate_rps", run.offered_rate_rps), "achieved": words.rate(run.achieved_rate_rps),
-            "repeat": run.repeat, "profiled": "yes" if run.profiled else "no", "not passed": reasons.get(run.run_id, ""), "run": run.run_id,
+            "verdict": run.verdict, "run": run.run_id, "not passed": reasons.get(run.run_id, ""), "workload": run.workload, "variant": run.variant or "default",
+            "label": run.label or "none", "connections": run.connections, "threads": run.threads, "offered": words.value("offered_rate_rps", run.offered_rate_rps),
+            "achieved": words.rate(run.achieved_rate_rps), "repeat": run.repeat, "profiled": "yes" if run.profiled else "no",
         }
         for run in tables.runs.itertuples()
     ]  # fmt: skip
-    return _without_idle_columns(pd.DataFrame(rows), ("variant", "label", "profiled"))
+    return said_once(_without_idle_columns(pd.DataFrame(rows), ("variant", "label", "profiled")), ["workload", "variant", "label", "connections", "threads", "offered"])
 
 
 def checks(tables: Tables) -> pd.DataFrame:
-    """One row per check: how many runs passed, were marked or failed, and what it requires (of most runs, where it depends on the run)."""
+    """One row per check: how many runs passed, were marked or failed, and what it requires, which is the same for every run."""
     counted = tables.validity.groupby(["check", "verdict"]).size().unstack(fill_value=0)
     counted = counted.reindex(columns=["PASS", "WARN", "FAIL"], fill_value=0)
-    counted["required"] = tables.validity.groupby("check")["required"].agg(lambda required: required.mode().iat[0])
+    counted["required"] = tables.validity.groupby("check")["required"].first()
     return counted.sort_values(["FAIL", "WARN"], ascending=False).reset_index().rename_axis(columns=None)
 
 
@@ -96,21 +98,39 @@ def _without_idle_columns(frame: pd.DataFrame, names: tuple[str, ...] = ("varian
     return frame.drop(columns=idle)
 
 
+def said_once(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
+    """``frame`` without those columns of ``names`` that say the same in every row: its caption (``attrs``) says it instead. Threads that
+    are as many as the connections in every row are told by these."""
+    names = [name for name in names if name in frame]
+    if len(frame) < 2:
+        return frame
+    same = [name for name in names if frame[name].nunique() == 1]
+    told = [f"{name} {frame[name].iloc[0]}" for name in same]
+    if "threads" in names and "threads" not in same and (frame["threads"] == frame["connections"]).all():
+        same.append("threads")
+        told.append("as many threads as connections")
+    shorter = frame.drop(columns=same)
+    if told:
+        shorter.attrs["caption"] = f"In every row: {words.several(told)}."
+    return shorter
+
+
 def held(tables: Tables) -> pd.DataFrame:
-    """One row per workload and connections: highest offered rate held, lowest not held, of runs that speak about their rate (analyse.rates)."""
+    """One row per series and connections: highest offered rate held, lowest not held, of runs that speak about their rate (analyse.rates)."""
     runs = configured(rates.about_rate(tables).runs)
     if runs.empty:
         return pd.DataFrame(columns=["workload", "connections", "highest rate held", "saturated at"])
-    points = saturation_points(runs, ["experiment", "workload", "variant", "label", "connections", "threads"])
+    runs["sizes"] = series.differing(runs, "data", ["experiment", "workload"])
+    points = saturation_points(runs, ["experiment", "workload", "sizes", "variant", "label", "connections", "threads"])
     frame = pd.DataFrame(
         {
-            "experiment": points["experiment"], "workload": points["workload"], "variant": points["variant"].replace("", "default"),
+            "experiment": points["experiment"], "workload": points["workload"], "sizes": points["sizes"], "variant": points["variant"].replace("", "default"),
             "label": points["label"].replace("", "none"), "connections": points["connections"], "threads": points["threads"],
             "highest rate held": [words.rate(rate) for rate in points["highest_held_rps"]],
             "saturated at": ["above the rates offered" if np.isnan(rate) else words.rate(rate) for rate in points["saturation_rps"]],
         }
     )  # fmt: skip
-    return _without_idle_columns(frame)
+    return _without_idle_columns(frame, ("sizes", "variant", "label"))
 
 
 def steepest(tables: Tables, factor: str, percentile: float = 99.0) -> Markdown:
@@ -122,12 +142,14 @@ def steepest(tables: Tables, factor: str, percentile: float = 99.0) -> Markdown:
     compared = compared[compared["measure"] == words.percentile(percentile)]
     if compared.empty:
         return Markdown(f"**Found:** no two values of {words.factor(factor)} have valid runs that are otherwise alike, so nothing is compared.")
-    row = compared.iloc[int(np.log(compared["ratio"]).abs().argmax())]
+    decided = compared[compared["word"] != CANNOT_TELL]
+    among = compared if decided.empty else decided
+    row = among.iloc[int(np.log(among["ratio"]).abs().argmax())]
     counts = compared["word"].value_counts()
     told = words.several([f"{counts[word]} {word}" for word in WORDS if word in counts])
     where = "" if factor == "workload" else f"{row['workload']}, "
     return Markdown(
-        f"**Found:** of {len(compared)} comparisons over {words.factor(factor)}, all else equal: {told}. The largest: {where}"
+        f"**Found:** of {words.counted(len(compared), 'comparison')} over {words.factor(factor)}, all else equal: {told}. The largest{'' if decided.empty else ' decided'}: {where}"
         f"{words.percentile(percentile)} {words.latency(row['before'])} at {words.value(factor, row['one'])} and {words.latency(row['after'])} at "
         f"{words.value(factor, row['other'])}, ratio {words.times(row['ratio'])}{words.interval(row['low'], row['high'], words.times)} "
         f"({row['word']}; {row['runs_before']} and {row['runs_after']} runs)."
@@ -139,14 +161,14 @@ def compared(rows: pd.DataFrame) -> pd.DataFrame:
     frame = pd.DataFrame(
         [
             {
-                "word": row.word, "workload": row.workload, "connections": row.connections, "offered rate": words.value("offered_rate_rps", row.offered_rate_rps),
-                "measure": row.measure, "ratio": words.times(row.ratio) + words.interval(row.low, row.high, words.times),
-                "before": _measured(row.measure, row.before), "after": _measured(row.measure, row.after), "runs": f"{row.runs_before} and {row.runs_after}",
+                "word": row.word, "measure": row.measure, "ratio": words.times(row.ratio) + words.interval(row.low, row.high, words.times), "runs": f"{row.runs_before} and {row.runs_after}",
+                "before": _measured(row.measure, row.before), "after": _measured(row.measure, row.after),
+                "workload": row.workload, "connections": row.connections, "offered rate": words.value("offered_rate_rps", row.offered_rate_rps),
             }
             for row in rows.itertuples()
         ]
     )  # fmt: skip
-    return frame if len(frame) else pd.DataFrame({"word": [], "workload": [], "measure": [], "ratio": []})
+    return said_once(frame, _WHERE) if len(frame) else pd.DataFrame({"word": [], "workload": [], "measure": [], "ratio": []})
 
 
 def options(rows: pd.DataFrame) -> pd.DataFrame:
@@ -154,14 +176,14 @@ def options(rows: pd.DataFrame) -> pd.DataFrame:
     frame = pd.DataFrame(
         [
             {
-                "word": row.word, "experiment": row.experiment, "default": row.before_name, "instead": row.after_name, "workload": row.workload,
-                "connections": row.connections, "offered rate": words.value("offered_rate_rps", row.offered_rate_rps), "measure": row.measure,
+                "word": row.word, "experiment": row.experiment, "instead": row.after_name, "measure": row.measure,
                 "ratio": words.times(row.ratio) + words.interval(row.low, row.high, words.times), "runs": f"{row.runs_before} and {row.runs_after}",
+                "workload": row.workload, "connections": row.connections, "offered rate": words.value("offered_rate_rps", row.offered_rate_rps), "default": row.before_name,
             }
             for row in rows.itertuples()
         ]
     )  # fmt: skip
-    return frame if len(frame) else pd.DataFrame({"word": [], "experiment": [], "measure": [], "ratio": []})
+    return said_once(frame, _WHERE) if len(frame) else pd.DataFrame({"word": [], "experiment": [], "measure": [], "ratio": []})
 
 
 def searches(tables: Tables) -> pd.DataFrame:
@@ -194,22 +216,24 @@ def published_checks(published: Published, folder: Path) -> pd.DataFrame:
 
 
 def profile_shares(published: Published, tables: Tables) -> pd.DataFrame:
-    """One row per share that a report read off a profile, and the same subsystem's share in our profiled runs of its experiment."""
+    """One row per report, profile and subsystem of ours: the shares that the report read off for its parts, summed, and the subsystem's share
+    in our valid profiled runs of the same method, handler and rate.
+
+    Of a report that has no profiled experiment of its own (claim_rules.PROFILED_BY) ours are at the rates around its own; where they lie on one side
+    of it, nothing is decided.
+    """
     rows = []
-    for share in published.profile_shares.itertuples():
-        # Report 1's search is not profiled: report 2 asks the same of the same service at the rates around it.
-        ours = tables.select(experiment="report-2" if share.report == 1 else f"report-{share.report}", method=share.method, profiled=True)
-        ours = ours.only(rates.speaking(ours))
-        if share.offered_rate_rps in set(ours.runs["offered_rate_rps"]):
-            ours = ours.select(offered_rate_rps=float(share.offered_rate_rps))
-        handler = "handler=selector" if share.stage == "synchronous" else "handler=workers"
-        if handler in set(ours.runs["variant"]):
-            ours = ours.select(variant=handler)
-        mine = frames.shares(ours.stacks)
-        mine = mine[(mine["event"] == share.event) & (mine["subsystem"] == share.subsystem)]
-        verdict = claims.share_verdict(share.share_percent, 100 * _whole(ours, share.event, mine))
-        rows.append({"verdict": verdict, "report": share.report, "method": share.method, "rate": words.rate(share.offered_rate_rps), "event": share.event, "part": share.part,
-                     "subsystem": share.subsystem, "published": f"{share.share_percent:g} %", "measured": spread(_whole(ours, share.event, mine), words.share)})  # fmt: skip
+    for (report, method, rate, stage, event, subsystem), parts in published.profile_shares.groupby(_PROFILE, sort=False):
+        ours = claim_rules.profiles(tables, report, method, stage, rate)
+        shares = frames.shares(ours.stacks)
+        shares = _whole(ours, event, shares[(shares["event"] == event) & (shares["subsystem"] == subsystem)])
+        theirs, at = parts["share_percent"].sum(), sorted(ours.select(run_id=list(shares.index)).runs["offered_rate_rps"].unique())
+        verdict = claims.share_verdict(theirs, 100 * shares)
+        verdict = verdict if shares.empty or at[0] <= rate <= at[-1] else CANNOT_TELL
+        named = [f"{part.part} {part.share_percent:g} %" if len(parts) > 1 else part.part for part in parts.itertuples()]
+        rows.append({"verdict": verdict, "report": report, "method": method, "event": event, "subsystem": subsystem, "published": f"{theirs:g} %",
+                     "measured": spread(shares, words.share), "runs": len(shares), "published at": words.rate(rate),
+                     "measured at": words.several([words.rate(one) for one in at]) if len(shares) else words.MISSING, "part": words.several(named)})  # fmt: skip
     return pd.DataFrame(rows)
 
 
@@ -224,7 +248,7 @@ def causes(found: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "event": words.factor(row.cause), "word": row.word, "events": row.events, "longest": words.latency(row.longest_ms * 1e3),
+                "event": words.factor(row.cause), "word": row.word, "events": words.count(row.events), "longest": words.latency(row.longest_ms * 1e3),
                 "slow answers": words.count(row.slow_requests), "share": words.share(row.share), "by chance": words.share(row.chance),
                 "p": words.MISSING if np.isnan(row.p_value) else f"{row.p_value:.2g}", "alone": words.share(row.share_alone),
             }
@@ -239,4 +263,5 @@ def slowest_seconds(tables: Tables, limit_us: float, rows: int = 20) -> pd.DataF
     named = [tail.NO_EVENT if row.kind == tail.NO_EVENT else f"{words.factor(row.kind)} {words.latency(row.duration_ms * 1e3)}" for row in aligned.itertuples()]
     seconds = aligned.assign(told=named).groupby(["run_id", "second", "slow"], as_index=False)["told"].agg(lambda told: "; ".join(sorted(set(told))[:6]))
     seconds = seconds.sort_values("slow", ascending=False).head(rows)
+    seconds["slow"] = seconds["slow"].map(words.count)
     return seconds.reset_index(drop=True).rename(columns={"slow": "slow answers", "told": "in that second", "run_id": "run"})[["slow answers", "second", "in that second", "run"]]

@@ -7,6 +7,7 @@ import math
 
 THIN_SPACE = "\u202f"
 MISSING = "–"
+_ACRONYMS = ("wal", "gc", "cpu")
 
 
 def latency(latency_us: float | None) -> str:
@@ -29,6 +30,11 @@ def count(number: float | None) -> str:
     return MISSING if _missing(number) else f"{round(number):,}".replace(",", THIN_SPACE)
 
 
+def counted(number: float, thing: str) -> str:
+    """``(1, "run")`` → "1 run"; ``(3, "run")`` → "3 runs"."""
+    return f"{count(number)} {thing}{'' if number == 1 else 's'}"
+
+
 def interval(low: float, high: float, told) -> str:
     """``[low, high]`` in the words of ``told``, a unit that both have said once; nothing where there is none: one run has no spread."""
     return "" if _missing(low) or math.isclose(low, high) else f" [{_both(low, ', ', high, told)}]"
@@ -40,8 +46,9 @@ def extent(least: float, most: float, told) -> str:
 
 
 def kind(latency_kind: str) -> str:
-    """``response`` → "response time", ``lateness`` → "send lateness"."""
-    return "send lateness" if latency_kind == "lateness" else f"{latency_kind} time"
+    """``response`` → "response time", ``lateness`` → "send lateness"; ``own_lateness`` is its part that is the generator's own."""
+    lateness = {"lateness": "send lateness", "own_lateness": "send lateness on a free connection"}
+    return lateness.get(latency_kind) or f"{latency_kind} time"
 
 
 def share(fraction: float | None) -> str:
@@ -91,10 +98,10 @@ def value(factor: str, given) -> str:
 
 
 def factor(name: str) -> str:
-    """A column's name for people: "offered_rate_rps" → "offered rate"."""
+    """A column's or event's name for people: "offered_rate_rps" → "offered rate"; "wal_sync" → "WAL sync"."""
     for unit in ("_rps", "_us", "_ms", "_bytes", "_s"):
         name = name.removesuffix(unit)
-    return name.replace("_", " ")
+    return " ".join(part.upper() if part in _ACRONYMS else part for part in name.split("_"))
 
 
 def several(things: list[str]) -> str:

@@ -98,10 +98,10 @@ class RunMaker:
         count = len(values)
 
         def part(of):
-            return {"count": len(of), "histogram_v2_base64": encoded(of)}
+            return {"count": len(of), "mean_us": float(np.mean(of)), "histogram_v2_base64": encoded(of)}
 
         return {
-            "achieved_rate_rps": count / len(seconds), "measured_s": len(seconds), "measure_start_utc": "2026-11-20T20:42:25.000000000Z",
+            "offered_rate_rps": run_facts["offered_rate_rps"], "achieved_rate_rps": count / len(seconds), "measured_s": len(seconds), "measure_start_utc": "2026-11-20T20:42:25.000000000Z",
             "counts": {"sent": count * 4 // 3, "completed": count * 4 // 3, "measured": count, "unsent": 0,
                        "in_flight_at_end": 0, "lost": 0, "unexpected": 0},
             "errors": {"connect": 0, "read": 0, "write": 0, "timeout": 0},

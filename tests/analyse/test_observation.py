@@ -96,6 +96,19 @@ def test_a_percentile_with_fewer_than_ten_samples_beyond_is_not_printed(make_run
     assert (beyond[99.9], beyond[99.95], beyond[100.0]) == (12, 6, 0)
 
 
+def test_the_generators_own_lateness_is_a_kind_of_its_own_where_it_is_told_apart(make_run):
+    """Send lateness has the wait for a busy connection in it, which is the service's."""
+    waited = {"count": 12_000, "histogram_v2_base64": encoded([900] * 12_000)}
+    rows = observe(make_run("a", counted={"send_lateness": waited}))
+    assert (percentiles(rows, "own_lateness")[99.0], percentiles(rows, "lateness")[99.0]) == (3.0, 900.0)
+    assert rows["runs"][0]["lateness_p99_us"] == 900.0
+    assert not percentiles(observe(make_run("b", counted={"own_lateness": {"count": 0, "histogram_v2_base64": encoded([])}})), "own_lateness")  # a closed loop
+    older = json.loads(make_run("c").text("generator.json"))
+    del older["own_lateness"]
+    rows = observe(make_run("d", more={"generator.json": json.dumps(older)}, without=("generator.json",)))
+    assert percentiles(rows, "lateness") and not percentiles(rows, "own_lateness")
+
+
 def test_events_and_seconds_count_from_the_first_measured_second(make_run):
     events = [{"kind": "gc_pause", "start_utc": f"2026-11-20T20:42:{stamp}Z", "duration_ms": 3, "attributes": {}} for stamp in ("24.250", "27.500")]
     rows = observe(make_run(events=events))

@@ -9,12 +9,13 @@ def rates(n, rate=10_000, sigma=0.05, kappa=0.002):
 
 
 def test_the_parameters_of_exact_data_are_found():
-    n = np.array([1, 2, 4, 8, 16, 32])
+    n = np.repeat([1, 2, 4, 8, 16, 32], 2)
     usl = scalability.fit(n, rates(n))
     assert usl.lambda_rps.estimate == pytest.approx(10_000, rel=1e-4)
     assert usl.sigma.estimate == pytest.approx(0.05, rel=1e-3)
     assert usl.kappa.estimate == pytest.approx(0.002, rel=1e-3)
-    assert usl.peak == pytest.approx(np.sqrt(0.95 / 0.002), rel=1e-3)
+    assert usl.peak.estimate == pytest.approx(np.sqrt(0.95 / 0.002), rel=1e-3)
+    assert usl.misfit < 1e-3
 
 
 def test_noisy_repeats_give_intervals_that_hold_the_truth():
@@ -36,14 +37,34 @@ def test_linear_scaling_has_no_peak_and_no_contention():
 
 
 def test_nothing_is_said_past_the_data():
-    n = np.array([2, 4, 8])
+    n = np.repeat([2, 4, 8, 16], 2)
     usl = scalability.fit(n, rates(n))
-    for outside in (1, 9):
+    for outside in (1, 17):
         with pytest.raises(ValueError, match="no extrapolation"):
             usl.rate_rps(outside)
     assert usl.peak is None  # it would lie at 22 connections
 
 
-def test_two_points_are_not_fitted():
-    with pytest.raises(ValueError, match="three different numbers of connections"):
-        scalability.fit([1, 2, 2], [1.0, 2.0, 2.0])
+def test_three_parameters_are_not_fitted_to_three_numbers_of_connections():
+    with pytest.raises(ValueError, match="4 different numbers of connections"):
+        scalability.fit([1, 2, 4, 4], [53e3, 81e3, 81e3, 75e3])
+
+
+def test_a_peak_whose_interval_leaves_the_data_is_not_told():
+    n = np.repeat([1, 2, 4, 8, 16, 24], 5)
+    usl = scalability.fit(n, rates(n, kappa=0.003) * (1 + 0.1 * np.random.default_rng(3).standard_normal(len(n))))
+    inside = scalability._peak(usl.sigma.estimate, usl.kappa.estimate)
+    print(f"peak {inside:.1f}")
+    assert usl.smallest <= inside <= usl.largest and usl.peak is None
+
+
+def test_one_run_of_each_number_of_connections_has_a_law_and_no_interval():
+    n = np.array([1, 2, 4, 8, 16, 32])
+    usl = scalability.fit(n, rates(n))
+    assert usl.sigma.estimate == pytest.approx(0.05, rel=1e-3) and np.isnan([usl.sigma.low, usl.sigma.high, usl.rate_rps(8).low]).all()
+    assert usl.peak is None
+
+
+def test_a_law_that_does_not_fit_says_how_far_off_it_is():
+    n = np.repeat([1, 2, 4, 8], 2)
+    assert scalability.fit(n, np.where(n == 4, 0.6, 1.0) * rates(n)).misfit > 0.1

@@ -1,6 +1,7 @@
 """Planted causes must be found, innocent bystanders must not be blamed."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -149,6 +150,35 @@ def test_the_threshold_is_a_percentile_of_all_answers_together():
 def test_slow_answers_are_counted_per_run_and_second():
     found = tail.slow_seconds(tables([], {0: {3: 100}, 1: {5: 7}}), 5000)
     assert found[found["slow"] > 0].to_numpy().tolist() == [["r0", 3, 1000, 100], ["r1", 5, 1000, 7]]
+
+
+def test_an_empty_second_at_the_end_of_a_log_is_no_second_and_one_in_between_is():
+    study = tables([], {0: {3: 100}, 1: {5: 7}})
+    nothing = study.intervals["second"].isin([10, SECONDS - 1])
+    counted = replace(study, intervals=study.intervals.assign(count=study.intervals["count"].mask(nothing, 0)))
+    assert tail.slow_seconds(counted, 5000).groupby("run_id")["second"].agg(["size", "max"]).to_numpy().tolist() == [[SECONDS - 1, SECONDS - 2]] * 2
+    assert {run.bins for run in tail.slow_by_run(counted, 5000)} == {SECONDS - 1}
+
+
+def of_workloads(*rows) -> Tables:
+    """A run for each of ``rows``: workload, offered rate, slow answers of 20 ms in each of its seconds."""
+    study = tables([], {run: dict.fromkeys(range(SECONDS), slow) for run, (_, _, slow) in enumerate(rows)})
+    runs = pd.DataFrame([{"run_id": f"r{run}", "workload": workload, "method": workload[-3:].upper(), "offered_rate_rps": rate, "closed_loop": False}
+                         for run, (workload, rate, _) in enumerate(rows)])
+    return replace(study, runs=runs)
+
+
+def test_each_workload_has_a_threshold_of_its_own_at_its_highest_rate():
+    groups = tail.by_workload(of_workloads(("unique_get", 2000.0, 1), ("unique_put", 2000.0, 1), ("unique_put", 9000.0, 12), ("unique_put", 9000.0, 12)))
+    assert [(group.workload, group.method, group.offered_rate_rps, group.runs) for group in groups] == [("unique_put", "PUT", 9000.0, 2), ("unique_get", "GET", 2000.0, 1)]
+    assert groups[0].limit_us > 19_000 and groups[1].limit_us < 1000
+    assert groups[1].found["slow_requests"].sum() > 0
+
+
+def test_no_more_workloads_than_can_be_read_and_none_of_a_closed_loop():
+    study = of_workloads(*((f"w{number}_get", 2000.0, number + 1) for number in range(9)))
+    assert [group.workload for group in tail.by_workload(study, most=3)] == ["w8_get", "w7_get", "w6_get"]
+    assert tail.by_workload(replace(study, runs=study.runs.assign(closed_loop=True))) == []
 
 
 def test_a_kind_that_is_there_all_the_time_does_not_count_as_an_explanation():

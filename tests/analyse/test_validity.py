@@ -1,5 +1,6 @@
 """Every check, passed by a good run and violated by one that is made bad in that way alone."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -106,3 +107,14 @@ def test_what_is_in_the_queue_when_the_run_ends_is_not_a_loss():
 
 def test_a_get_run_needs_no_data_check():
     assert "data_kept" not in verdicts(replace(GOOD, method="GET", data_check=None))
+
+
+def test_what_is_required_reads_the_same_for_every_run():
+    other = replace(GOOD, generator="wrk2", connections=4, threads=2, offered_rate_rps=20_000, achieved_rate_rps=17_000.0, unsent=900, samples=900)
+    required = [{result.check: result.required for result in check(evidence)} for evidence in (replace(GOOD, generator="wrk"), other)]
+    assert required[0] == required[1]
+
+
+def test_microseconds_have_one_spelling():
+    texts = [text for result in check(GOOD) for text in (result.observed, result.required)]
+    assert any("µs" in text for text in texts) and not any(re.search(r"\bus\b", text) for text in texts)

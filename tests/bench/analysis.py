@@ -101,14 +101,13 @@ def draw(data: Path) -> str:
     from kvstudy.present.figures.spectrum import percentile_spectrum, response_against_service
     from kvstudy.present.figures.stacks import icicle, subsystem_shares
     from kvstudy.present.figures.tail import causes, slow_time_line
-    from kvstudy.present.figures.throughput import throughput_by_connections
 
     everything = tables.load(data / "tidy")
     drawn = 0
     for experiment in everything.runs["experiment"].unique():
         study = everything.select(experiment=experiment)
         profiled = study.only(study.runs.loc[study.runs["profiled"], "run_id"].head(1))
-        for draw_one in (percentile_spectrum, response_against_service, latency_against_rate, achieved_against_offered, throughput_by_connections,
+        for draw_one in (percentile_spectrum, response_against_service, latency_against_rate, achieved_against_offered,
                          latency_heat_map, time_line):
             draw_one(study).to_json()
             drawn += 1

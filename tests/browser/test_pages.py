@@ -195,6 +195,24 @@ def test_on_a_telephone_every_axis_title_is_whole_and_every_row_has_a_name(study
         assert "null" not in names, page.name
 
 
+def test_on_a_telephone_no_label_lies_over_another(study, chromium):
+    """Ticks beside each other, and the legend below the title of the axis, however many lines that takes."""
+    for name in ("01-instrument", "03-percentiles", "06-before-after"):
+        opened(chromium, study / f"{name}.html", NARROW_PX)
+        draw_all(chromium)
+        touching = chromium.execute_script("""
+            const boxes = (chart, which) => [...chart.querySelectorAll(which)].map((label) => [label.textContent, label.getBoundingClientRect()]).filter(([, box]) => box.width);
+            const meet = (one, other, slack) => one.left < other.right && other.left < one.right && one.top < other.bottom - slack && other.top < one.bottom - slack;
+            return [...document.querySelectorAll('figure.chart .plot')].flatMap((chart) => {
+                const ticks = boxes(chart, '.xtick text');
+                const pairs = ticks.flatMap((tick, index) => ticks.slice(index + 1).map((other) => [tick, other]));
+                boxes(chart, '.infolayer [class^="g-x"][class$="title"] text').forEach((title) => boxes(chart, '.legend .traces').forEach((entry) => pairs.push([title, entry])));
+                return pairs.filter(([[, one], [, other]]) => meet(one, other, 3)).map(([[one], [other]]) => `${one} | ${other}`);
+            });
+        """)
+        assert (name, touching) == (name, [])
+
+
 def test_the_theme_button_changes_page_and_charts(study, chromium):
     opened(chromium, study / "04-capacity.html")
     draw_all(chromium)

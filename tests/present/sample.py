@@ -1,6 +1,7 @@
 """Made-up tables in the real schema, to test drawing. They are sample data: nothing outside tests may show them."""
 
 import base64
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -41,6 +42,14 @@ def sample_tables(
 
 def empty_tables() -> Tables:
     return Tables(**{name: schema.empty(name) for name in schema.TABLES})
+
+
+def failed(tables: Tables, run_ids, check="warm_up_long_enough", observed="p50 900 us, then 500 us") -> Tables:
+    """``tables`` with these runs FAILed by one check."""
+    run_ids = list(run_ids)
+    rows = pd.DataFrame({"run_id": run_ids, "check": check, "verdict": "FAIL", "observed": observed, "required": "something else"})
+    runs = tables.runs.assign(verdict=tables.runs["verdict"].mask(tables.runs["run_id"].isin(run_ids), "FAIL"))
+    return replace(tables, runs=runs, validity=schema.conform("validity", pd.concat([tables.validity, rows], ignore_index=True)))
 
 
 def _run(parts, random, label, workload, connections, rate, repeat, index, capacity, seconds) -> None:

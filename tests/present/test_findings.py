@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pandas as pd
 from sample import empty_tables, sample_tables
 
 from kvstudy.present import answers, findings
@@ -33,7 +34,8 @@ def test_waiting_is_told_of_rates_that_were_held_alone():
 
 def test_the_highest_rate_held_is_below_the_saturation_point():
     text = lines(sample_tables(profiled=False, repeats=5, connections=(4,)))
-    assert "**Highest rate held:** 4\u202f000 r/s" in text and "at 16\u202f000 r/s it did not keep up" in text
+    assert "the highest that was held is 4\u202f000 r/s. 2 of 2 combinations" in text
+    assert "met a rate that they did not hold, the lowest 16\u202f000 r/s by" in text
 
 
 def test_a_rate_whose_runs_were_disturbed_is_not_called_lost():
@@ -41,15 +43,27 @@ def test_a_rate_whose_runs_were_disturbed_is_not_called_lost():
     disturbed = whole.runs["offered_rate_rps"] == 4000.0
     failed = replace(whole, runs=whole.runs.assign(verdict=["FAIL" if bad else "PASS" for bad in disturbed], achieved_rate_rps=whole.runs["achieved_rate_rps"].where(~disturbed, 10.0)),
                      validity=whole.validity.assign(check="no_foreign_load", verdict=["FAIL" if run in set(whole.runs.loc[disturbed, "run_id"]) else "PASS" for run in whole.validity["run_id"]]))  # fmt: skip
-    assert "no offered rate saturated it" in lines(failed)
+    assert "2 of 2 combinations of workload, connections and options held every rate that they were offered" in lines(failed)
+
+
+def test_the_rates_that_were_held_are_told_as_those_that_were_chosen_since_a_search_may_hold_more():
+    chosen = sample_tables(profiled=False, repeats=5, connections=(4,), rates=(1000.0, 4000.0), workloads=("put",))
+    search = sample_tables(profiled=False, repeats=5, connections=(4,), rates=(28000.0,), workloads=("put",), capacity_rps=1e9)
+    searched = search.runs.assign(experiment="report-1", run_id=[f"trial-{n}" for n in range(len(search.runs))])
+    text = lines(replace(chosen, runs=pd.concat([chosen.runs, searched], ignore_index=True)))
+    assert "**Rates chosen beforehand,** at most 4\u202f000 r/s: 1 of 1 combination of" in text
 
 
 def test_experiments_about_the_ruler_tell_nothing_about_the_service():
     ruler = sample_tables(profiled=False)
-    assert "Highest rate" not in lines(replace(ruler, runs=ruler.runs.assign(experiment="instrument")))
+    assert "Rates chosen" not in lines(replace(ruler, runs=ruler.runs.assign(experiment="instrument")))
 
 
 def test_the_empty_server_tells_the_rulers_own_latency():
     ruler = sample_tables(profiled=False, repeats=5, rates=(1000.0,), connections=(16,), workloads=("get",))
     text = lines(replace(ruler, runs=ruler.runs.assign(experiment="instrument")), answers.RULER)
     assert text.startswith("- **The ruler on a server that does nothing:** the median response time is ") and "(5 runs" in text
+
+
+def test_a_finding_of_one_run_says_run():
+    assert "(1 run; " in findings.Finding("x", "03-percentiles", 1).line() and "(2 runs; " in findings.Finding("x", "03-percentiles", 2).line()

@@ -71,8 +71,49 @@ def test_scalability_is_read_off_the_service_and_not_off_the_empty_server(monkey
     assert set(notebook.closed_loops().runs["server"]) == {"kv-service"}
 
 
+def test_runs_of_the_profile_smoke_are_named_shown_or_not():
+    found = replace(sample_tables(profiled=False), smoke_shown=("other", "sample"), smoke_hidden=())
+    assert "**Smoke runs:** those of `sample` prove that everything works, not how fast it is." in notebook.source(found).data
+    assert "Your runs of `sample` with the profile `smoke` are left out" in notebook.source(replace(found, smoke_shown=(), smoke_hidden=("sample",))).data
+    assert "moke" not in notebook.source(replace(found, smoke_shown=("other",))).data
+
+
+def test_the_trials_of_any_search_are_found_and_without_one_the_latency_runs_of_the_main_experiment(monkeypatch):
+    found = sample_tables()
+    trials = found.runs["repeat"] == 2
+    searched = replace(found, runs=found.runs.assign(search=trials.map({True: "{}", False: ""})))
+    monkeypatch.setattr(notebook, "all_tables", lambda: searched)
+    expected = set(searched.runs.loc[trials & ~searched.runs["profiled"], "run_id"])
+    assert set(notebook.searched().runs["run_id"]) == set(notebook.trials().runs["run_id"]) == expected
+    monkeypatch.setattr(notebook, "all_tables", lambda: found)
+    monkeypatch.setattr(notebook, "tables", lambda: found)
+    assert notebook.trials().runs.empty and set(notebook.searched().runs["run_id"]) == set(found.runs.loc[~found.runs["profiled"], "run_id"])
+
+
+def test_what_a_page_draws_from_several_experiments_is_together_in_its_provenance(monkeypatch, tmp_path):
+    found = sample_tables(profiled=False)
+    found = replace(found, runs=found.runs.assign(experiment=["own" if rate == 1000 else "theirs" for rate in found.runs["offered_rate_rps"]]))
+    folders = {run.run_id: tmp_path / "data" / ("raw" if run.experiment == "own" else "reference") / run.run_id for run in found.runs.itertuples()}
+    monkeypatch.setattr(notebook, "all_tables", lambda: replace(found, folders=folders, source="data/raw (own, another) and data/reference"))
+    monkeypatch.setattr(notebook, "project_root", lambda: tmp_path)
+    own, theirs = found.select(experiment="own"), found.select(experiment="theirs")
+    both = notebook.together(own, theirs, own)
+    assert sorted(both.runs["run_id"]) == sorted(found.runs["run_id"]) and both.source == "data/raw (own) and data/reference"
+    assert (notebook.together(own).source, notebook.together(theirs).source) == ("data/raw", "data/reference")
+
+
 def test_in_the_pages_a_column_of_sentences_may_be_broken_into_lines_and_a_column_of_numbers_not(monkeypatch):
     monkeypatch.setenv(notebook.EXPORT_VARIABLE, "1")
     frame = pd.DataFrame({"p99": ["1.24 ms"], "claim": ["requests handled asynchronously would let the service bear a higher load"]})
     assert '"className": "sentence", "targets": [1]' in notebook.show(frame).data
     assert "sentence" not in notebook.show(frame[["p99"]]).data
+
+
+def test_a_table_of_tall_rows_has_pages_and_says_above_itself_what_is_in_every_row(monkeypatch):
+    """Two dozen runs with their sentences are a long way to scroll past."""
+    monkeypatch.setenv(notebook.EXPORT_VARIABLE, "1")
+    frame = pd.DataFrame({"run": ["20261122T105053Z-repeated-get-c4-t4-r02000-rep1"] * 24})
+    frame.attrs["caption"] = "In every row: label <a>."
+    told = notebook.show(frame).data
+    assert '"pageLength": 10' in told and '"paging": true' in told and "label &lt;a&gt;" in told
+    assert '"paging": false' in notebook.show(frame.head(notebook.TALL_ROWS_MAX)).data

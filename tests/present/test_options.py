@@ -1,14 +1,16 @@
 """What each option does: every value against the default, experiment by experiment."""
 
 from dataclasses import replace
+from itertools import combinations
 
+import numpy as np
 import pandas as pd
 import pytest
 from sample import empty_tables, sample_tables
 
-from kvstudy.present import answers
-from kvstudy.present.figures.ratios import options as drawn
-from kvstudy.present.options import compared_options, sides_in, told_apart
+from kvstudy.present import answers, theme
+from kvstudy.present.figures.ratios import MEASURE_COLOURS, options as drawn
+from kvstudy.present.options import at_the_highest, compared_options, instead, runs_behind, sides_in, told_apart
 
 
 def varied(experiment, variants, column="variant", repeats=5, slower=1.0, dearer=1.0):
@@ -71,7 +73,58 @@ def test_every_comparison_is_a_mark_and_what_is_undecided_is_hollow():
     assert "Nothing to draw" in drawn(compared_options(empty_tables())).layout.title.text
 
 
+def _under_red_green_blindness(colour):
+    """L*a*b* of a colour as somebody without green cones sees it (Machado and others, 2009)."""
+    rgb = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]) @ linear, 0, 1)
+    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ seen / [0.9505, 1, 1.089]
+    f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+@pytest.mark.parametrize("of_page", [lambda colour: colour, theme.TWINS.get], ids=["light", "dark"])
+def test_the_measures_that_stand_in_one_row_are_told_apart_by_every_eye(of_page):
+    seen = {measure: _under_red_green_blindness(of_page(MEASURE_COLOURS[measure])) for measure in ("p50", "p99", "CPU per request")}
+    for one, other in combinations(seen, 2):
+        assert np.linalg.norm(seen[one] - seen[other]) > 25, f"{one} and {other}"
+
+
 def test_a_finding_says_when_only_the_number_of_runs_kept_it_from_deciding():
     told = answers.options_told(varied("wal", ["wal=interval", "wal=always"], slower=3.0, repeats=2)).data
-    assert "(cannot tell: 2 and 2 runs)" in told
+    assert "In 2 of them the number of runs alone forbids a word: wal=always instead of interval with mixed (2 and 2 runs)." in told
     assert "runs)" not in answers.options_told(varied("wal", ["wal=interval", "wal=always"], slower=3.0)).data.split("*(")[0]
+
+
+def test_the_runs_of_the_default_count_once_however_many_values_stand_against_them():
+    three = varied("handler", ["handler=selector", "handler=workers", "handler=virtual"], slower=3.0)
+    decided, undecided = answers.options_told(three).data.splitlines()
+    assert "*(15 runs;" in decided and "*(15 runs;" in undecided
+    found = compared_options(three)
+    assert runs_behind(three, found) == 15 and runs_behind(three, found[found["after_name"] == "handler=virtual"]) == 10
+
+
+def test_runs_at_a_place_that_is_not_told_do_not_count():
+    one, two = varied("cache", ["cache_entries=0", "cache_entries=5500"], slower=3.0), varied("cache", ["cache_entries=0", "cache_entries=5500"])
+    fewer = two.runs.assign(connections=1, run_id=two.runs["run_id"] + "-c1")
+    both = replace(one, runs=pd.concat([one.runs, fewer], ignore_index=True),
+                   percentiles=pd.concat([one.percentiles, two.percentiles.assign(run_id=two.percentiles["run_id"] + "-c1")], ignore_index=True))  # fmt: skip
+    found = compared_options(both)
+    assert set(found["connections"]) == {1, 4} and set(at_the_highest(found)["connections"]) == {4}
+    assert answers.options_told(both).data.count("*(10 runs;") == 2
+    assert "3 comparisons at lower ones stand in the table of 06-before-after alone" in drawn(found).layout.meta["drawn"]
+
+
+def test_what_is_decided_is_told_in_a_sentence_and_all_that_is_not_in_one():
+    found = varied("handler", ["handler=selector", "handler=workers"], slower=3.0, dearer=1.4)
+    other = varied("gc", ["gc=G1", "gc=Z"])
+    both = replace(found, runs=pd.concat([found.runs, other.runs], ignore_index=True), percentiles=pd.concat([found.percentiles, other.percentiles], ignore_index=True))
+    decided, undecided = answers.options_told(both).data.splitlines()
+    assert decided.startswith("- **handler:** mixed at 1\u202f000 r/s on 4 connections: handler=workers instead of selector is dearer (CPU per request 1.40 ×")
+    assert ") and slower (p50 3.00 × [" in decided and "cannot tell" not in decided
+    assert undecided.startswith("- **Cannot tell** in 3 of 6 comparisons of an option with its default: gc 3 of 3. *(10 runs;")
+
+
+def test_of_an_option_with_several_parts_the_default_is_named_whole():
+    assert instead("cache_entries=0", "cache_entries=5500") == "cache_entries=5500 instead of 0"
+    assert instead("key_bytes=8 value_bytes=12", "key_bytes=16 value_bytes=24") == "key_bytes=16 value_bytes=24 instead of key_bytes=8 value_bytes=12"

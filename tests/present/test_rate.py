@@ -1,14 +1,14 @@
-"""Latency and achieved rate against offered rate; the rule of the saturation point; throughput by connections."""
+"""Latency and achieved rate against offered rate; the rule of the saturation point; throughput and scalability by connections."""
 
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from sample import empty_tables, keep
+from sample import empty_tables, keep, sample_tables
 
-from kvstudy.present import theme
+from kvstudy.present import summary, theme
 from kvstudy.present.figures.rate import achieved_against_offered, latency_against_rate, saturation_points
-from kvstudy.present.figures.throughput import throughput_by_connections
+from kvstudy.present.figures.scalability import scalability
 
 
 def _runs(pairs):
@@ -41,7 +41,7 @@ def test_the_saturation_point_is_drawn_in_every_panel(tables):
 
 def test_every_run_is_a_point_and_invalid_ones_are_crosses(tables):
     figure = latency_against_rate(tables)
-    points = [trace for trace in figure.data if trace.mode == "markers"]
+    points = [trace for trace in figure.data if trace.mode == "markers" and trace.x[0] is not None]  # but for the legend's
     assert sum(len(trace.x) for trace in points) == len(tables.runs)
     crosses = [trace for trace in points if trace.marker.symbol == "x-thin"]
     assert sum(len(trace.x) for trace in crosses) == (tables.runs["verdict"] == "FAIL").sum()
@@ -50,6 +50,53 @@ def test_every_run_is_a_point_and_invalid_ones_are_crosses(tables):
 
 def test_the_finding_names_the_rate_that_was_held(tables):
     assert "held 4\u202f000 r/s" in latency_against_rate(tables, panel_by="workload").layout.meta["finding"]
+
+
+def test_a_dashed_line_is_spoken_of_only_where_there_is_one(tables):
+    assert "dashed" in latency_against_rate(tables).layout.meta["drawn"]
+    slow = latency_against_rate(tables.select(offered_rate_rps=[1000.0, 4000.0]))
+    assert not slow.layout.shapes and "dashed" not in slow.layout.meta["drawn"]
+
+
+def test_of_lines_that_all_held_their_rates_none_is_named_as_the_best(tables):
+    finding = latency_against_rate(tables.select(offered_rate_rps=[1000.0, 4000.0]), panel_by="workload").layout.meta["finding"]
+    assert finding.startswith("Every offered rate was achieved, up to 4\u202f000 r/s, there with p99 ") and "unique_put" not in finding
+    assert achieved_against_offered(tables.select(offered_rate_rps=4000.0)).layout.meta["finding"] == "The only rate offered, 4\u202f000 r/s, was achieved"
+
+
+def test_where_no_run_speaks_about_its_rate_nothing_is_said_of_it(tables):
+    disturbed = pd.DataFrame({"run_id": tables.runs["run_id"], "check": "no_foreign_load", "verdict": "FAIL", "observed": "80 %", "required": "≤ 2 %"})
+    silent = replace(tables, validity=disturbed, runs=tables.runs.assign(verdict="FAIL"))
+    for draw in (latency_against_rate, achieved_against_offered):
+        assert "cannot be told" in draw(silent).layout.meta["finding"]
+
+
+def test_runs_of_several_experiments_and_sizes_are_lines_of_several_colours(tables):
+    tables = tables.select(connections=1, workload="unique_put")
+    other = tables.runs["repeat"] == 2
+    sizes = ["{}" if repeat == 1 else f'{{"key_bytes": {8 * repeat}, "value_bytes": 100}}' for repeat in tables.runs["repeat"]]
+    figure = latency_against_rate(replace(tables, runs=tables.runs.assign(experiment=other.map({True: "report-4", False: "report-1"}), workload_args=sizes)), colour_by="series")
+    lines = {trace.name: trace.line.color for trace in figure.data if trace.mode == "lines"}
+    assert list(lines) == ["report-1, default", "report-1, key 24 B, value 100 B", "report-4"]
+    assert tuple(lines.values()) == theme.CATEGORIES[:3]
+
+
+def test_lines_that_connections_alone_tell_apart_have_the_colours_of_connections(tables):
+    figure = latency_against_rate(tables, colour_by="series", panel_by="workload")
+    lines = {trace.name: trace.line.color for trace in figure.data if trace.mode == "lines"}
+    assert lines == {"1 connection": theme.colours("connections", [1])[1], "4 connections": theme.colours("connections", [4])[4]}
+
+
+def test_more_lines_than_colours_go_into_panels(tables):
+    busy = sample_tables(connections=(1, 2, 4, 8, 16), rates=(1000.0, 2000.0), repeats=1, profiled=False)
+    assert len(latency_against_rate(busy, colour_by="series").layout.meta["panels"]) == 2
+
+
+def test_the_table_of_held_rates_has_a_row_for_each_size_of_the_workload(tables):
+    sizes = ["{}" if repeat == 1 else '{"value_bytes": 4096}' for repeat in tables.runs["repeat"]]
+    rows = summary.held(replace(tables, runs=tables.runs.assign(workload_args=sizes)))
+    assert len(rows) == 8 and set(rows["sizes"]) == {"default", "value 4.00 KiB"}
+    assert "sizes" not in summary.held(tables)
 
 
 def test_achieved_rate_stands_against_the_diagonal(tables):
@@ -62,15 +109,39 @@ def test_closed_loop_runs_have_no_place_on_an_offered_rate_axis(tables):
     assert "Nothing to draw" in achieved_against_offered(closed).layout.title.text
 
 
-def test_throughput_joins_the_medians_over_connections(tables):
-    figure = throughput_by_connections(keep(tables, lambda run: run.workload == "unique_put"))
-    top = tables.runs.query("workload == 'unique_put' and offered_rate_rps == 16000")
-    expected = top.groupby("connections")["achieved_rate_rps"].median()
-    line = figure.data[0]
-    assert list(line.x[:2]) == expected.index.tolist()
-    assert np.allclose(line.y[:2], expected)
+def _closed(repeats=2, connections=(1, 2, 4, 8), workloads=("unique_put", "repeated_get")):
+    found = sample_tables(rates=(90000.0,), connections=connections, workloads=workloads, repeats=repeats, profiled=False)
+    passed = found.validity.assign(verdict="PASS")
+    return replace(found, validity=passed, runs=found.runs.assign(closed_loop=True, offered_rate_rps=np.nan, verdict="PASS"))
+
+
+def test_a_law_is_fitted_to_each_configuration_and_never_to_two(tables):
+    found = _closed(workloads=("repeated_get",), repeats=4)
+    cached = replace(found, runs=found.runs.assign(variant=[f"cache_entries={5000 * (repeat % 2)}" for repeat in found.runs["repeat"]]))
+    figure = scalability(cached)
+    assert len([trace for trace in figure.data if trace.mode == "lines"]) == 2
+    assert all(f"cache_entries={entries} σ" in figure.layout.meta["finding"] for entries in (0, 5000))
+    sized = replace(found, runs=found.runs.assign(workload_args=[f'{{"value_bytes": {4096 if size < 4 else 100}}}' for size in found.runs["connections"]]))
+    assert not [trace for trace in scalability(sized).data if trace.mode == "lines"]
+
+
+def test_with_too_few_numbers_of_connections_there_are_points_and_the_reason():
+    figure = scalability(_closed(connections=(1, 2, 4)))
+    assert not [trace for trace in figure.data if trace.mode == "lines"]
+    assert figure.layout.meta["finding"] == "No law is fitted: it takes 4 numbers of connections with valid runs, and none of 2 configurations has more than 3"
+
+
+def test_an_invalid_closed_loop_is_a_cross_with_a_legend_and_in_no_fit():
+    found = _closed(workloads=("repeated_get",))
+    bad = found.runs["connections"] == 8
+    found = replace(found, runs=found.runs.assign(verdict=bad.map({True: "FAIL", False: "PASS"})))
+    figure = scalability(found)
+    crosses = [trace for trace in figure.data if trace.marker.symbol == "x-thin"]
+    assert sorted(len(trace.x) for trace in crosses) == [1, 2] and "invalid run" in " ".join(trace.name or "" for trace in crosses)
+    assert "the only configuration has 3" in figure.layout.meta["finding"]
+    assert "2 of 8 runs are invalid" in figure.layout.meta["drawn"]
 
 
 def test_no_rows_give_charts_that_say_so():
-    for draw in (latency_against_rate, achieved_against_offered, throughput_by_connections):
+    for draw in (latency_against_rate, achieved_against_offered, scalability):
         assert "Nothing to draw" in draw(empty_tables()).layout.title.text

@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 from sample import empty_tables, keep, sample_tables
 
 from kvstudy.analyse.configuration import comparisons, configured
 from kvstudy.present import theme
 from kvstudy.present.figures.ratios import ratios
-from kvstudy.present.summary import by_configuration, compared, run_list, steepest
+from kvstudy.present.summary import by_configuration, compared, run_list, said_once, steepest
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +65,34 @@ def test_the_largest_difference_is_told_with_interval_word_and_runs(both):
     assert text.startswith("**Found:**") and "ratio" in text and "5 and 5 runs" in text
 
 
+def test_the_largest_is_the_largest_that_is_decided(both):
+    """Else one page calls 1.13 × the largest beside 1.38 ×, which it cannot tell."""
+    rows = comparisons(both, "label", "before", "after", (99.0,)).head(3).assign(
+        measure="p99", ratio=[9.0, 1.2, 0.5], low=[0.9, 1.1, 0.4], high=[20.0, 1.3, 0.6], word=["cannot tell", "slower", "faster"], workload=["wild", "firm", "least"])
+    finding = ratios(rows, "before", "after").layout.meta["finding"]
+    assert "; the largest decided: least p99 0.500 ×" in finding  # half is further from 1 than 1.2
+    text = steepest(both, "offered_rate_rps").data
+    assert ("The largest decided: " in text) == ("slower" in text.split(". The")[0] or "faster" in text.split(". The")[0])
+
+
+def test_tables_begin_with_the_answer_and_say_once_what_is_the_same_in_every_row(both):
+    """At the end of a wide table the answer is out of sight."""
+    told = compared(comparisons(both, "label", "before", "after"))
+    assert list(told.columns[:4]) == ["word", "measure", "ratio", "runs"]
+    assert "connections" not in told and told.attrs["caption"] == "In every row: connections 4."
+    assert list(run_list(both).columns[:3]) == ["verdict", "run", "not passed"]
+    columns = list(by_configuration(both).columns)
+    assert columns.index("valid runs") < columns.index("achieved rate") and not {"threads", "connections"} & set(columns)
+
+
+def test_threads_that_follow_the_connections_are_told_by_these():
+    frame = pd.DataFrame({"connections": [1, 4], "threads": [1, 4], "p99": ["1 ms", "2 ms"]})
+    assert list(said_once(frame, ["connections", "threads"])) == ["connections", "p99"]
+    assert said_once(frame, ["connections", "threads"]).attrs["caption"] == "In every row: as many threads as connections."
+    assert list(said_once(frame.assign(threads=[1, 2]), ["connections", "threads"])) == ["connections", "threads", "p99"]
+    assert list(said_once(frame.head(1), ["connections", "threads"])) == ["connections", "threads", "p99"]
+
+
 def test_without_runs_nothing_is_claimed():
     assert "nothing is compared" in steepest(empty_tables(), "workload").data
 
@@ -86,3 +115,9 @@ def test_two_generators_stand_in_rows_that_name_them(both):
     two = replace(both, runs=both.runs.assign(generator=["wrk" if run_id == first else "loadgen" for run_id in both.runs["run_id"]]))
     assert set(by_configuration(two)["generator"]) == {"wrk", "loadgen"}
     assert "generator" not in by_configuration(both)
+
+
+def test_one_comparison_is_told_by_its_number_and_word():
+    few = sample_tables(labels=("before", "after"), rates=(1000.0,), connections=(4,), workloads=("mixed",), repeats=2, profiled=False)
+    finding = ratios(comparisons(few, "label", "before", "after", (99.0,)), "before", "after").layout.meta["finding"]
+    assert finding.startswith("after against before: p99 ") and finding.endswith(", cannot tell")

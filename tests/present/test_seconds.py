@@ -1,5 +1,7 @@
 """One run second by second."""
 
+from dataclasses import replace
+
 import numpy as np
 from sample import empty_tables
 
@@ -29,13 +31,28 @@ def test_a_run_that_failed_its_checks_is_called_invalid(tables):
 def test_events_lie_on_the_clock_of_the_latencies(tables):
     figure = time_line(tables)
     bars = {trace.y[0]: trace for trace in figure.data if trace.type == "bar"}
-    assert bars["gc_pause"].base[0] == 3.2
+    assert bars["GC pause"].base[0] == 3.2
     assert np.isclose(bars["flush"].x[0], 0.18)
     assert figure.layout.xaxis2.matches == "x"
 
 
 def test_the_time_line_names_what_ran_in_the_slowest_second(tables):
-    assert time_line(tables).layout.meta["finding"].endswith("in it ran flush (180 ms) and gc pause (35.0 ms)")
+    assert time_line(tables).layout.meta["finding"].endswith("in it ran flush (180 ms) and GC pause (35.0 ms)")
+
+
+def test_both_charts_put_a_second_between_its_begin_and_its_end(tables):
+    run_id = tables.runs["run_id"].iloc[0]
+    middles = [0.5, 1.5, 2.5, 3.5, 4.5, 5.5]
+    assert list(latency_heat_map(tables, run_id).data[0].x) == middles
+    line = next(trace for trace in time_line(tables, run_id).data if trace.name == "p99")
+    assert list(line.x) == middles and line.text[3].startswith("second 3: p99 ")
+
+
+def test_a_second_without_an_answer_at_the_end_of_the_log_is_no_column(tables):
+    run_id = tables.runs["run_id"].iloc[0]
+    empty = tables.intervals["second"].isin([2, 5])
+    counted = replace(tables, intervals=tables.intervals.assign(count=tables.intervals["count"].mask(empty, 0)))
+    assert list(latency_heat_map(counted, run_id).data[0].x) == [0.5, 1.5, 2.5, 3.5, 4.5]
 
 
 def test_no_rows_give_charts_that_say_so():

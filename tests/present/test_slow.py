@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from sample import empty_tables, keep, sample_tables
 
-from kvstudy.analyse import tail
-from kvstudy.present import theme
-from kvstudy.present.figures.tail import causes, slow_time_line
+from kvstudy.analyse import schema, tail
+from kvstudy.present import answers, tails, theme, words
+from kvstudy.present.figures.tail import causes, causes_by_workload, slow_time_line
 from kvstudy.present.summary import causes as causes_told
 from kvstudy.present.summary import slowest_seconds
 
@@ -24,31 +24,78 @@ def planted():
 def test_a_planted_cause_is_named_in_the_title_and_coloured(planted):
     limit_us = tail.threshold_us(planted, 99)
     figure = causes(tail.causes(planted, limit_us), limit_us)
-    assert "linked to gc pause" in figure.layout.meta["finding"]
+    assert "linked to GC pause" in figure.layout.meta["finding"]
     bars = figure.data[0]
-    assert dict(zip(bars.y, bars.marker.color, strict=True))["gc pause"] == theme.VERMILION
+    assert dict(zip(bars.y, bars.marker.color, strict=True))["GC pause"] == theme.VERMILION
 
 
 def test_chance_is_marked_beside_every_cause(planted):
     limit_us = tail.threshold_us(planted, 99)
     chance = next(trace for trace in causes(tail.causes(planted, limit_us), limit_us).data if trace.name == "by chance")
-    assert list(chance.y) == ["gc pause"]
+    assert list(chance.y) == ["GC pause"]
     assert chance.x[0] == pytest.approx(1 / 20, abs=0.01)
 
 
 def test_slow_seconds_and_events_stand_on_one_clock(planted):
     limit_us = tail.threshold_us(planted, 99)
     figure = slow_time_line(planted, limit_us)
-    dots = next(trace for trace in figure.data if trace.name == "slow answers")
-    bars = next(trace for trace in figure.data if trace.name == "gc pause")
+    dots = next(trace for trace in figure.data if trace.name == "slow answers, known by their second")
+    bars = next(trace for trace in figure.data if trace.name == "GC pause")
     assert 3.5 in dots.x and 3.2 in bars.x
     assert "FAIL" not in "".join(dots.text)
+
+
+def test_a_run_known_by_the_second_alone_has_hollow_dots_and_no_line(planted):
+    limit_us = tail.threshold_us(planted, 99)
+    figure = slow_time_line(planted, limit_us)
+    dots = next(trace for trace in figure.data if trace.name == "slow answers, known by their second")
+    assert dots.marker.symbol == "circle-open" and len(dots.x) >= 5
+    assert len(next(trace for trace in figure.data if trace.name == "their wait").x) == 0
+    assert figure.layout.meta["drawn"].startswith("Hollow dots") and "line" not in figure.layout.meta["drawn"]
+
+
+def test_a_run_known_answer_by_answer_has_a_line_as_long_as_they_waited(planted):
+    limit_us, run_id = tail.threshold_us(planted, 99), planted.runs["run_id"].iloc[0]
+    kept = pd.DataFrame({"run_id": run_id, "due_s": [3.0, 5.0], "response_us": [250_000, 1], "service_us": [250_000, 1], "connection": 0})
+    figure = slow_time_line(replace(planted, slowest=schema.conform("slowest", kept)), limit_us)
+    line = next(trace for trace in figure.data if trace.name == "their wait")
+    assert [edge for edge in line.x if edge is not None] == pytest.approx([3.0, 3.26])
+    assert "in the 9 runs that did not keep them one by one" in figure.layout.meta["drawn"]
+
+
+def test_each_workload_is_told_its_own_causes(planted):
+    groups = tail.by_workload(planted)
+    assert {group.workload for group in groups} == {"unique_put", "repeated_get"} and groups[0].limit_us != groups[1].limit_us
+    figure = causes_by_workload(groups)
+    assert len([trace for trace in figure.data if trace.name == "by chance"]) == 2
+    assert figure.layout.meta["finding"].startswith(f"{groups[0].workload} at 4\u202f000 r/s") and "GC pause" in figure.layout.meta["finding"]
+    assert all(heading.text == f"{group.workload}, 4\u202f000 r/s" for heading, group in zip(figure.layout.annotations, groups, strict=True))
+    assert len(tails.table(groups)) == sum(len(group.found) for group in groups)
+    assert "Expected: flush and WAL sync; neither is linked." in tails.told(groups).data
+
+
+def test_the_number_in_the_index_stands_on_the_page_too(planted):
+    measured = replace(planted, runs=planted.runs.assign(experiment="reproduce"))
+    sentence = answers._tail(measured).sentence
+    put = next(group for group in tail.by_workload(measured.believed()) if group.workload == "unique_put")
+    shown = causes_by_workload([put]).layout.meta["finding"]
+    assert words.latency(put.limit_us) in sentence and words.latency(put.limit_us) in shown
+    share, chance = put.found[["share", "chance"]].iloc[0]
+    assert f"({words.share(share)} of them, {words.share(chance)} by chance)" in sentence
+    assert f"({words.share(share)}, by chance {words.share(chance)})" in shown and words.share(share) in tails.told([put]).data
+
+
+def test_the_seconds_told_are_those_with_answers(planted):
+    limit_us = tail.threshold_us(planted, 99)
+    rows = planted.intervals
+    counted = replace(planted, intervals=rows.assign(count=rows["count"].mask(rows["second"] == rows["second"].max(), 0)))
+    assert f" of {19 * len(planted.runs)} seconds with answers; " in slow_time_line(counted, limit_us).layout.meta["finding"]
 
 
 def test_the_tables_name_what_ran_in_the_slowest_seconds(planted):
     limit_us = tail.threshold_us(planted, 99)
     first = slowest_seconds(planted, limit_us).iloc[0]
-    assert first["second"] == 3 and "gc pause 60.0 ms" in first["in that second"]
+    assert first["second"] == 3 and "GC pause 60.0 ms" in first["in that second"]
     assert causes_told(tail.causes(planted, limit_us))["event"].iloc[-1] == tail.NO_EVENT
 
 
@@ -56,4 +103,6 @@ def test_without_slow_answers_the_charts_say_so():
     empty = empty_tables()
     assert "Nothing to draw" in causes(tail.causes(empty, np.inf), np.inf).layout.title.text
     assert "Nothing to draw" in slow_time_line(empty, np.inf).layout.title.text
+    assert "Nothing to draw" in causes_by_workload(tail.by_workload(empty)).layout.title.text
+    assert tails.table([]).empty and "No workload" in tails.told([]).data
     assert isinstance(slowest_seconds(empty, np.inf), pd.DataFrame)

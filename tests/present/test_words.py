@@ -27,6 +27,14 @@ def test_a_closed_loop_has_no_offered_rate():
     assert words.value("offered_rate_rps", math.nan) == "closed loop"
 
 
+def test_one_thing_is_singular():
+    assert (words.counted(1, "run"), words.counted(0, "run"), words.counted(1200, "run")) == ("1 run", "0 runs", "1\u202f200 runs")
+
+
+def test_a_columns_or_events_name_is_written_as_people_write_it():
+    assert [words.factor(name) for name in ("offered_rate_rps", "wal_sync", "gc_pause", "write_stall")] == ["offered rate", "WAL sync", "GC pause", "write stall"]
+
+
 def test_things_are_listed_as_in_a_sentence():
     assert words.several(["a", "b", "c"]) == "a, b and c"
     assert words.several(["a"]) == "a"
@@ -56,3 +64,4 @@ def test_a_schedule_and_a_closed_loop_have_names():
 
 def test_lateness_is_no_time_but_the_sends():
     assert (words.kind("lateness"), words.kind("response")) == ("send lateness", "response time")
+    assert words.kind("own_lateness") == "send lateness on a free connection"

@@ -5,6 +5,7 @@
   const PANEL_PX = 300;
   const NAME_LETTERS = 20;
   const TITLE_LETTERS = 32;
+  const TITLE_LINE_PX = 18;
   const root = document.documentElement;
   const twins = JSON.parse(document.getElementById('twins').textContent);
   const darkSystem = matchMedia('(prefers-color-scheme: dark)');
@@ -32,8 +33,12 @@
 
   // Names of rows take a telephone's whole width: broken into lines they leave room for what they name.
   function wrapped(name, letters) {
+    return String(name).split('<br>').map((line) => wrappedLine(line, letters)).join('<br>');
+  }
+
+  function wrappedLine(name, letters) {
     const lines = [''];
-    String(name).split(/(?<=[ _])/).forEach((word) => {
+    name.split(/(?<=[ _])/).forEach((word) => {
       const last = lines.length - 1;
       if (lines[last] && (lines[last] + word).trimEnd().length > letters) lines.push(word); else lines[last] += word;
     });
@@ -67,11 +72,22 @@
   function narrowed(layout) {
     layout.dragmode = false; // a finger scrolls the page; the mode bar still zooms
     layout.margin = { ...layout.margin, l: 56, r: 8, t: layout.annotations ? 64 : 36 }; // the mode bar takes a row of its own
-    Object.keys(layout).filter((name) => name.startsWith('xaxis') && (layout[name].title || {}).text).forEach((name) => {
-      layout[name].title.text = wrapped(layout[name].title.text, TITLE_LETTERS);
+    const fewer = (layout.meta || {}).narrow_ticks;
+    let more = 0;
+    Object.keys(layout).filter((name) => name.startsWith('xaxis')).forEach((name) => {
+      if (fewer) Object.assign(layout[name], fewer, { tickfont: { size: 11 } });
+      const title = (layout[name].title || {}).text;
+      if (!title) return;
+      layout[name].title.text = wrapped(title, TITLE_LETTERS);
+      more = Math.max(more, layout[name].title.text.split('<br>').length - title.split('<br>').length);
     });
     const panels = (layout.meta || {}).panels;
-    if (!panels) return;
+    if (!panels) {
+      // The legend stands below the title of the axis, however many lines that takes.
+      const height = (layout.height || 460) - 150;
+      layout.legend = { ...layout.legend, y: ((layout.legend || {}).y ?? -0.16) - (more * TITLE_LINE_PX) / height };
+      return;
+    }
     const count = panels.length;
     const height = count * PANEL_PX;
     const gap = 84 / height;

@@ -43,15 +43,32 @@ def _hover(run) -> str:
     return "<br>".join([*lines, run.run_id])
 
 
-def invalid_legend(figure: go.Figure, **place) -> None:
-    """One legend entry for all grey runs of ``figure``."""
+def invalid_legend(figure: go.Figure, mode: str = "markers", **place) -> None:
+    """One legend entry for all grey runs of ``figure``, looking as they do: ``mode`` markers (a cross) or lines (dotted)."""
     figure.add_trace(
         go.Scatter(
-            x=[None], y=[None], mode="lines+markers", name=INVALID_NAME, legendgroup="invalid",
+            x=[None], y=[None], mode=mode, name=INVALID_NAME, legendgroup="invalid",
             line={"color": theme.INVALID, "dash": "dot", "width": 1.5}, marker={"symbol": "x-thin", "size": 7, "line": {"width": 1.5, "color": theme.INVALID}},
         ),
         **place,
     )  # fmt: skip
+
+
+def run_points(figure: go.Figure, runs: pd.DataFrame, x: str, hue: str, name: str, **place) -> None:
+    """A point per run at its columns ``x`` and ``y``: in ``hue`` for a valid one, a grey cross for an invalid one; pointed at, ``told`` and ``hover``."""
+    for part, marker, group in (
+        (runs[runs["valid"]], {"color": hue, "size": 7, "opacity": 0.75}, name),
+        (runs[~runs["valid"]], {"symbol": "x-thin", "size": 8, "line": {"width": 1.8, "color": theme.INVALID}}, "invalid"),
+    ):
+        if len(part):
+            figure.add_trace(
+                go.Scatter(
+                    x=part[x], y=part["y"], mode="markers", marker=marker, showlegend=False, legendgroup=group,
+                    text=[f"{told}<br>{hover}" for told, hover in zip(part["told"], part["hover"], strict=True)],
+                    hovertemplate="%{text}<extra></extra>",
+                ),
+                **place,
+            )  # fmt: skip
 
 
 def excluded(runs: pd.DataFrame) -> str:

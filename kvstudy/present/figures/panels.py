@@ -4,6 +4,7 @@
     finding   the title, unbroken; pages set it as HTML text, which wraps on a telephone
     drawn     one line: what is drawn and how to read it
     panels    [[x axis, y axis, index of the panel's heading among the annotations], …] or absent; a narrow page stacks them
+    narrow_ticks  {"tickvals": […], "ticktext": […]} of the x axes, as many as a telephone's width has room for; or absent
 """
 
 import textwrap
@@ -15,10 +16,13 @@ from plotly.subplots import make_subplots
 
 PANEL_HEIGHT_PX = 330
 _FRAME_PX = 150  # title above, legend below
+_ROWS_NAMED_ONCE = 3  # of so many rows of panels only the lowest names its x axis
+# On a telephone: what a row's names leave of its width, the plot without them, and a letter of a tick; study.js sets that size of letter.
+_NARROW_NAMED_PX, _NARROW_PX, _LETTER_PX, _APART_PX = 190, 255, 6.8, 8
 
 
-def panel_grid(headings: list[str], x_title: str, y_title: str, columns: int = 2, match_y: bool = True) -> go.Figure:
-    """An empty figure of ``len(headings)`` panels, at most ``columns`` abreast; one heading makes one panel without heading."""
+def panel_grid(headings: list[str], x_title: str, y_title: str, columns: int = 2, match_y: bool = True, row_px: int = PANEL_HEIGHT_PX) -> go.Figure:
+    """An empty figure of ``len(headings)`` panels, at most ``columns`` abreast, each row ``row_px`` high; one heading makes one panel without heading."""
     count = len(headings)
     columns = min(columns, count)
     rows = -(-count // columns)
@@ -26,8 +30,8 @@ def panel_grid(headings: list[str], x_title: str, y_title: str, columns: int = 2
         rows=rows,
         cols=columns,
         subplot_titles=headings if count > 1 else None,
-        horizontal_spacing=0.09,
-        vertical_spacing=min(0.25, 100 / (PANEL_HEIGHT_PX * rows)) if rows > 1 else 0,
+        horizontal_spacing=0.09 if columns < 3 else 0.05,
+        vertical_spacing=min(0.25, (100 if rows < _ROWS_NAMED_ONCE else 70) / (row_px * rows)) if rows > 1 else 0,
     )
     figure.update_xaxes(title_text=x_title)
     figure.update_yaxes(title_text=y_title)
@@ -41,10 +45,10 @@ def panel_grid(headings: list[str], x_title: str, y_title: str, columns: int = 2
     for spare in range(count, rows * columns):
         figure.update_xaxes(visible=False, row=spare // columns + 1, col=spare % columns + 1)
         figure.update_yaxes(visible=False, row=spare // columns + 1, col=spare % columns + 1)
-    figure.update_layout(height=rows * PANEL_HEIGHT_PX + _FRAME_PX)
+    figure.update_layout(height=rows * row_px + _FRAME_PX)
     if count > 1:
         # The legend keeps its distance in pixels however many rows there are.
-        figure.update_layout(legend_y=-75 / (rows * PANEL_HEIGHT_PX))
+        figure.update_layout(legend_y=-75 / (rows * row_px))
         figure.layout.meta = {"panels": [[_axis("xaxis", i), _axis("yaxis", i), i] for i in range(count)]}
     return figure
 
@@ -71,10 +75,9 @@ def percentile_axis(figure: go.Figure, highest: float) -> None:
     ticks = [tick for tick in (50, 90, 99, 99.9, 99.99, 99.999, 99.9999) if tick <= highest] or [0]
     # Half a figure wide, five labels and no more stand beside each other.
     ticks = ticks if len(ticks) <= 5 or "panels" not in (figure.layout.meta or {}) else [ticks[0], *ticks[2::2]]
-    figure.update_xaxes(
-        type="log", tickvals=[100 / (100 - tick) for tick in ticks], ticktext=[f"{tick:g} %" for tick in ticks], tickangle=0,
-        title_text="percentile, stretched as 1 / (1 − p)",
-    )  # fmt: skip
+    values, texts = [100 / (100 - tick) for tick in ticks], [f"{tick:g} %" for tick in ticks]
+    figure.update_xaxes(type="log", tickvals=values, ticktext=texts, tickangle=0, title_text="percentile, stretched as 1 / (1 − p)")
+    _narrow_ticks(figure, values, texts, values[min(2, len(values) - 1)], 1.0, 100 / (100 - min(highest, 99.99999)), _NARROW_PX)
 
 
 def ratio_axis(figure: go.Figure, lowest: float, highest: float, title: str) -> None:
@@ -91,7 +94,27 @@ def ratio_axis(figure: go.Figure, lowest: float, highest: float, title: str) -> 
         ticks = [0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4, 1.6, 1.8, 2, 2.2]
     else:
         ticks = [0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4]
-    figure.update_xaxes(type="log", tickvals=ticks, ticktext=[f"{tick:g} ×" for tick in ticks], tickangle=0, title_text=title)
+    texts = [f"{tick:g} ×" for tick in ticks]
+    figure.update_xaxes(type="log", tickvals=ticks, ticktext=texts, tickangle=0, title_text=title)
+    _narrow_ticks(figure, ticks, texts, 1, lowest, highest, _NARROW_NAMED_PX)
+
+
+def _narrow_ticks(figure: go.Figure, values: list[float], texts: list[str], first, lowest: float, highest: float, width_px: float) -> None:
+    """``narrow_ticks`` of the figure: the tick ``first``, and out from it each that does not touch the last one kept, on a log axis
+    from ``lowest`` to ``highest`` that is ``width_px`` wide."""
+    px_per_decade = width_px / max(np.log10(highest / lowest), 1e-9)
+    start = values.index(first)
+    kept = [start]
+    for way in (range(start + 1, len(values)), range(start - 1, -1, -1)):
+        last = start
+        for index in way:
+            letters = (len(texts[index]) + len(texts[last])) / 2
+            if abs(np.log10(values[index] / values[last])) * px_per_decade >= letters * _LETTER_PX + _APART_PX:
+                kept.append(index)
+                last = index
+    kept.sort()
+    fewer = {"tickvals": [float(values[index]) for index in kept], "ticktext": [texts[index] for index in kept]}
+    figure.layout.meta = (figure.layout.meta or {}) | {"narrow_ticks": fewer}
 
 
 def shortened(values: pd.Series) -> np.ndarray:
@@ -118,10 +141,18 @@ def titled(figure: go.Figure, finding: str, drawn: str) -> go.Figure:
 
 
 def _named_once(figure: go.Figure) -> None:
-    """Panels that share a y axis need its title in the first column alone; beside a second column it lies over the first."""
-    for xaxis, yaxis, _ in (figure.layout.meta or {}).get("panels", []):
+    """Panels that share a y axis need its title in the first column alone; beside a second column it lies over the first. Of many rows that
+    share an x axis the lowest has its title."""
+    panels = (figure.layout.meta or {}).get("panels", [])
+    for xaxis, yaxis, _ in panels:
         if figure.layout[xaxis].domain[0] > 0.1 and figure.layout[yaxis].matches:
             figure.layout[yaxis].title.text = ""
+    if len({figure.layout[yaxis].domain[0] for _, yaxis, _ in panels}) < _ROWS_NAMED_ONCE:
+        return
+    columns = [figure.layout[xaxis].domain[0] for xaxis, _, _ in panels]
+    for index, (xaxis, _, _) in enumerate(panels):
+        if columns[index] in columns[index + 1 :]:
+            figure.layout[xaxis].title.text = ""
 
 
 def nothing(what: str, how: str = "") -> go.Figure:

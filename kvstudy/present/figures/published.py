@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from kvstudy.analyse.published import same_handler
 from kvstudy.present import claims, theme, words
-from kvstudy.present.figures.marks import marked_runs
+from kvstudy.present.figures.marks import INVALID_NAME, marked_runs
 from kvstudy.present.figures.panels import cell, latency_axis, nothing, panel_grid, percentile_axis, shortened, titled
 
 _COLOURS = {
@@ -56,54 +57,107 @@ def claims_measured(judged: pd.DataFrame) -> go.Figure:
 
 
 def published_spectra(published, tables, report: int, percentile_max: float = 99.999) -> go.Figure:
-    """The latency distributions that a report printed, and our valid runs of the experiment that asks the same; one panel per method."""
-    texts = published.results[(published.results["report"] == report)]
+    """The latency distributions that a report printed, and of the experiment that asks the same our runs at the rate nearest to theirs; one panel per
+    method and published rate. Of a closed loop ours are those of the same workload and connections."""
+    texts = published.results[published.results["report"] == report].sort_values(["method", "offered_rate_rps"])
     points = published.percentiles.merge(texts, on="text")
-    points = points[(points["percentile"] < 100) & (points["percentile"] <= percentile_max) & (points["latency_us"] > 0)].sort_values(["text", "percentile"])
-    ours = tables.select(experiment=f"report-{report}", profiled=False)
-    rows = ours.percentiles[(ours.percentiles["latency_kind"] == "response") & (ours.percentiles["percentile"] < 100)].dropna(subset=["latency_us"])
-    rows = rows.merge(marked_runs(ours), on="run_id") if len(rows) else rows
+    points = points[(points["percentile"] < 100) & (points["percentile"] <= percentile_max) & (points["latency_us"] > 0)]
     if points.empty:
         return nothing(f"report {report} printed no distribution", "")
-    methods = sorted(points["method"].unique())
-    figure = panel_grid(methods if len(methods) > 1 else [""], "percentile", "latency")
-    for index, method in enumerate(methods):
-        place = cell(index, len(methods))
-        for number, (_, line) in enumerate(points[points["method"] == method].groupby("text")):
-            first = line.iloc[0]
-            line = line.drop_duplicates("percentile")
-            kind = "service time, closed loop" if first["closed_loop"] else "response time"
-            offered = words.value("offered_rate_rps", float(first["offered_rate_rps"]) if pd.notna(first["offered_rate_rps"]) else np.nan)
-            figure.add_trace(
-                go.Scatter(
-                    x=shortened(100 / (100 - line["percentile"])), y=shortened(line["latency_us"] / 1e6), mode="lines", name="published", legendgroup="published",
-                    showlegend=index == 0 and number == 0, line={"color": theme.NAMED["published"], "width": 2.2, "dash": "dash" if first["closed_loop"] else "solid"},
-                    text=[words.percentile(round(value, 4)) for value in line["percentile"]],
-                    hovertemplate=f"<b>published</b> %{{text}}: %{{y:.3s}}s ({kind})<br>{first['text']}, offered {offered}<extra></extra>",
-                ),
-                **place,
-            )  # fmt: skip
-        for number, (_, line) in enumerate(rows[rows["method"] == method].groupby("run_id") if len(rows) else []):
-            valid = bool(line["valid"].iloc[0])
-            figure.add_trace(
-                go.Scatter(
-                    x=shortened(100 / (100 - line["percentile"])), y=shortened(line["latency_us"] / 1e6), mode="lines", name="measured", legendgroup="measured",
-                    showlegend=index == 0 and number == 0, opacity=0.7, hovertemplate=f"<b>measured</b> %{{y:.3s}}s<br>{line['hover'].iloc[0]}<extra></extra>",
-                    line={"color": theme.NAMED["measured"] if valid else theme.INVALID, "width": 1.2, "dash": "solid" if valid else "dot"},
-                ),
-                **place,
-            )  # fmt: skip
+    points = points.sort_values(["text", "percentile"]).drop_duplicates(["text", "percentile"])
+    texts = texts[texts["text"].isin(points["text"])]
+    runs = marked_runs(tables.select(experiment=f"report-{report}", profiled=False))
+    rows = tables.percentiles[(tables.percentiles["latency_kind"] == "response") & (tables.percentiles["percentile"] < 100)].dropna(subset=["latency_us"])
+    panels = [(_asked(same.iloc[0]), same, _counterparts(tables, runs, same)) for _, same in texts.groupby(["method", "offered_rate_rps"], dropna=False, sort=False)]
+    drawn = [(points[points["text"].isin(theirs["text"])], rows.merge(ours, on="run_id")) for _, theirs, ours in panels]
+    others = [_other_rates(theirs, ours) for _, theirs, ours in panels]
+    headings = [f"{asked} there, {at} here" if at else asked for (asked, *_), at in zip(panels, others, strict=True)]
+    figure = panel_grid(headings, "percentile", "latency")
+    named: set[str] = set()
+    for index, (theirs, ours) in enumerate(drawn):
+        place = cell(index, len(panels))
+        for _, line in theirs.groupby("text", sort=False):
+            _published_line(figure, line, named, place)
+        for _, line in ours.groupby("run_id"):
+            _measured_line(figure, line, named, place)
     percentile_axis(figure, percentile_max)
-    latency_axis(figure, pd.concat([points["latency_us"], rows["latency_us"]]) if len(rows) else points["latency_us"], "latency (log)")
-    return titled(figure, _median_ratio(points, rows, report), "Published: one run each, as printed. Measured: each of our runs. Dashed: a closed loop, whose times hide the waiting.")
+    latency_axis(figure, pd.concat([points["latency_us"], *(ours["latency_us"] for _, ours in drawn)]), "latency (log)")
+    measured = "each of our runs of the same workload and connections" if texts["closed_loop"].all() else "each of our runs at the rate nearest to theirs"
+    return titled(figure, _medians(report, panels, others, drawn), f"Published: one run each, as printed. Measured: {measured}. Dashed: a closed loop, whose times hide the waiting.")
 
 
-def _median_ratio(points: pd.DataFrame, rows: pd.DataFrame, report: int) -> str:
-    ours = rows[rows["valid"] & np.isclose(rows["percentile"], 50)] if len(rows) else rows
-    theirs = points[np.isclose(points["percentile"], 50)]
-    if ours.empty or theirs.empty:
+def _counterparts(tables, runs: pd.DataFrame, texts: pd.DataFrame) -> pd.DataFrame:
+    """Of marked ``runs`` those that ask what each of ``texts`` (rows of results, alike in method and rate) asked; of several rates the nearest, by
+    ratio, at which a run is valid, else the nearest."""
+    chosen: set[str] = set()
+    for text in texts.itertuples():
+        mine = runs[(runs["method"] == text.method) & (runs["closed_loop"] == bool(text.closed_loop))]
+        mine = mine[mine["run_id"].isin(same_handler(tables.only(mine["run_id"]), text.stage).runs["run_id"])]
+        if text.closed_loop:
+            mine = mine[(mine["workload"] == text.workload) & (mine["connections"] == text.connections)]
+        elif len(mine):
+            known = mine.loc[mine["valid"], "offered_rate_rps"] if mine["valid"].any() else mine["offered_rate_rps"]
+            mine = mine[mine["offered_rate_rps"] == min(known, key=lambda rate: abs(np.log(rate / text.offered_rate_rps)))]
+        chosen |= set(mine["run_id"])
+    return runs[runs["run_id"].isin(chosen)]
+
+
+def _asked(text: pd.Series) -> str:
+    """``PUT at 2 000 r/s``."""
+    rate = text["offered_rate_rps"]
+    return f"{text['method']} {'in a closed loop' if pd.isna(rate) else f'at {words.rate(rate)}'}"
+
+
+def _other_rates(texts: pd.DataFrame, runs: pd.DataFrame) -> str:
+    """The offered rates of ``runs`` where they are not those of ``texts``: "2 100 r/s"."""
+    offered = set(runs["offered_rate_rps"].dropna())
+    return "" if offered <= set(texts["offered_rate_rps"]) else words.several([words.rate(rate) for rate in sorted(offered)])
+
+
+def _published_line(figure: go.Figure, line: pd.DataFrame, named: set[str], place: dict) -> None:
+    first = line.iloc[0]
+    kind = "service time, closed loop" if first["closed_loop"] else "response time"
+    offered = words.value("offered_rate_rps", float(first["offered_rate_rps"]) if pd.notna(first["offered_rate_rps"]) else np.nan)
+    figure.add_trace(
+        go.Scatter(
+            x=shortened(100 / (100 - line["percentile"])), y=shortened(line["latency_us"] / 1e6), mode="lines", name="published", legendgroup="published",
+            showlegend="published" not in named, line={"color": theme.NAMED["published"], "width": 2.2, "dash": "dash" if first["closed_loop"] else "solid"},
+            text=[words.percentile(round(value, 4)) for value in line["percentile"]],
+            hovertemplate=f"<b>published</b> %{{text}}: %{{y:.3s}}s ({kind})<br>{first['text']}, offered {offered}<extra></extra>",
+        ),
+        **place,
+    )  # fmt: skip
+    named.add("published")
+
+
+def _measured_line(figure: go.Figure, line: pd.DataFrame, named: set[str], place: dict) -> None:
+    valid = bool(line["valid"].iloc[0])
+    name = "measured" if valid else INVALID_NAME
+    figure.add_trace(
+        go.Scatter(
+            x=shortened(100 / (100 - line["percentile"])), y=shortened(line["latency_us"] / 1e6), mode="lines", name=name, legendgroup=name,
+            showlegend=name not in named, opacity=0.7 if valid else 0.9, hovertemplate=f"<b>measured</b> %{{y:.3s}}s<br>{line['hover'].iloc[0]}<extra></extra>",
+            line={"color": theme.NAMED["measured"], "width": 1.2} if valid else {"color": theme.INVALID, "width": 1.4, "dash": "dot"},
+        ),
+        **place,
+    )  # fmt: skip
+    named.add(name)
+
+
+def _medians(report: int, panels: list[tuple], others: list[str], drawn: list[tuple[pd.DataFrame, pd.DataFrame]]) -> str:
+    """The finding: for each panel the medians that were printed, and ours, with their rate where it is another."""
+    if not any(len(ours) and ours["valid"].any() for _, ours in drawn):
         return f"Report {report}: its distributions, with no valid run of ours beside them yet"
-    return (
-        f"Report {report}: its median is {words.latency(theirs['latency_us'].min())} to {words.latency(theirs['latency_us'].max())}, ours "
-        f"{words.latency(ours['latency_us'].min())} to {words.latency(ours['latency_us'].max())}"
-    )
+    parts = []
+    for (asked, *_), at, (theirs, ours) in zip(panels, others, drawn, strict=True):
+        there, here = (lines.loc[np.isclose(lines["percentile"], 50), "latency_us"] for lines in (theirs, ours[ours["valid"].astype(bool)]))
+        ours_told = f"{_from_to(here)} here{f' at {at}' if at else ''} ({words.counted(len(here), 'run')})" if len(here) else "no valid run here"
+        parts.append(f"{asked} {_from_to(there)} there, {ours_told}")
+    return f"Report {report}, medians: {'; '.join(parts)}"
+
+
+def _from_to(latencies_us: pd.Series) -> str:
+    if latencies_us.empty:
+        return words.MISSING
+    least, most = words.latency(latencies_us.min()), words.latency(latencies_us.max())
+    return least if least == most else f"{least} to {most}"

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from kvstudy.analyse.configuration import SERIES
-from kvstudy.present import theme, words
-from kvstudy.present.figures.marks import excluded, invalid_legend, marked_runs
+from kvstudy.present import series, theme, words
+from kvstudy.present.figures.marks import excluded, invalid_legend, marked_runs, run_points
 from kvstudy.present.figures.panels import cell, latency_axis, nothing, panel_grid, titled
 
 ACHIEVED_SHARE_MIN = 0.99
+_PLACE = ["panel", "colour", "line"]
 
 
 def saturation_points(runs: pd.DataFrame, group_by: list[str]) -> pd.DataFrame:
@@ -36,33 +36,40 @@ def saturation_points(runs: pd.DataFrame, group_by: list[str]) -> pd.DataFrame:
 def latency_against_rate(
     tables, percentile: float = 99.0, colour_by: str = "connections", panel_by: str | None = None, latency_kind: str = "response"
 ) -> go.Figure:
-    """Latency at ``percentile`` against offered rate: a point per run, a line through the medians, dashed at saturation."""
+    """Latency at ``percentile`` against offered rate: a point per run, a line through the medians, dashed at saturation.
+
+    ``colour_by``: a column of runs, or series.COLUMN: every line its own colour and name.
+    """
+    runs, panel_by = _at_rates(tables, colour_by, panel_by)
     points = tables.percentiles
-    points = points[(points["latency_kind"] == latency_kind) & np.isclose(points["percentile"], percentile)]
-    rows = marked_runs(tables).query("not closed_loop").merge(points, on="run_id")
-    rows = rows[rows["latency_us"].notna()].assign(y=lambda row: row["latency_us"] / 1e6)
+    points = points[(points["latency_kind"] == latency_kind) & np.isclose(points["percentile"], percentile) & points["latency_us"].notna()]
+    rows = runs.merge(points[["run_id", "latency_us"]], on="run_id")
+    if runs.empty:
+        return nothing("no run at an offered rate", "A closed loop has none.")
     if rows.empty:
-        return nothing(f"no open-loop run has {words.percentile(percentile)}", "It needs 10 samples beyond the percentile.")
-    rows["told"] = [f"{words.percentile(percentile)} <b>{words.latency(latency)}</b>" for latency in rows["latency_us"]]
-    figure, saturation = _draw(rows, colour_by, panel_by)
+        return nothing(f"no run at an offered rate has {words.percentile(percentile)}", "It needs 10 samples beyond the percentile.")
+    told = [f"{words.percentile(percentile)} <b>{words.latency(latency)}</b>" for latency in rows["latency_us"]]
+    rows = rows.assign(y=rows["latency_us"] / 1e6, told=told)
+    runs = runs[runs["line"].isin(rows["line"])]
+    saturation = _saturation(runs)
+    figure = _draw(rows, saturation, colour_by, panel_by)
     latency_axis(figure, rows["latency_us"], f"{words.percentile(percentile)} {words.kind(latency_kind)} (log)")
-    drawn = (
-        f"Points: runs; line: median of valid repeats; dashed line: saturation point (median achieved under 99 % of offered)."
-        f"{excluded(rows)}"
-    )
-    return titled(figure, _held(rows, saturation, colour_by, panel_by, percentile), drawn)
+    dashed = "; dashed line: saturation point (median achieved under 99 % of offered)" if saturation["saturation_rps"].notna().any() else ""
+    drawn = f"{_only_panel(rows, panel_by)}Points: runs; {_line(rows)}{dashed}.{excluded(rows)}"
+    return titled(figure, _held(runs, saturation, rows, percentile), drawn)
 
 
 def achieved_against_offered(tables, colour_by: str = "connections", panel_by: str | None = None) -> go.Figure:
     """Achieved against offered rate; on the diagonal the service kept up."""
-    rows = marked_runs(tables).query("not closed_loop")
-    rows = rows[rows["achieved_rate_rps"].notna()].assign(y=lambda row: row["achieved_rate_rps"])
+    runs, panel_by = _at_rates(tables, colour_by, panel_by)
+    rows = runs[runs["achieved_rate_rps"].notna()]
     if rows.empty:
-        return nothing("no open-loop run", "A closed loop has no offered rate.")
-    rows["told"] = [f"achieved <b>{words.rate(rate)}</b>" for rate in rows["y"]]
-    figure, saturation = _draw(rows, colour_by, panel_by)
+        return nothing("no run at an offered rate", "A closed loop has none.")
+    rows = rows.assign(y=rows["achieved_rate_rps"], told=[f"achieved <b>{words.rate(rate)}</b>" for rate in rows["achieved_rate_rps"]])
+    saturation = _saturation(rows)
+    figure = _draw(rows, saturation, colour_by, panel_by)
     top = rows["offered_rate_rps"].max()
-    count = rows[panel_by].nunique() if panel_by else 1
+    count = rows["panel"].nunique()
     for index in range(count):
         figure.add_trace(
             go.Scatter(
@@ -73,38 +80,48 @@ def achieved_against_offered(tables, colour_by: str = "connections", panel_by: s
         )  # fmt: skip
     figure.update_yaxes(title_text="achieved rate, requests/s", rangemode="tozero")
     figure.update_xaxes(rangemode="tozero")
-    return titled(
-        figure,
-        _held(rows, saturation, colour_by, panel_by, None),
-        f"Points: runs; line: median of valid repeats. A run below the diagonal did not keep up.{excluded(rows)}",
-    )
+    drawn = f"{_only_panel(rows, panel_by)}Points: runs; {_line(rows)}. A run below the diagonal did not keep up.{excluded(rows)}"
+    return titled(figure, _held(rows, saturation), drawn)
 
 
-def _draw(rows: pd.DataFrame, colour_by: str, panel_by: str | None) -> tuple[go.Figure, pd.DataFrame]:
-    rows = rows.assign(panel=rows[panel_by] if panel_by else "", colour=rows[colour_by])
-    palette = theme.colours(colour_by, rows["colour"])
+def _at_rates(tables, colour_by: str, panel_by: str | None) -> tuple[pd.DataFrame, str | None]:
+    """Marked runs at a rate with ``line`` (equal for runs that differ in the rate alone), ``colour`` and ``panel``; and what the panels are by.
+
+    More lines than there are colours go into panels of workloads.
+    """
+    runs = marked_runs(tables).query("not closed_loop").reset_index(drop=True)
+    line = series.names(runs)
+    if colour_by == series.COLUMN and panel_by is None and line.nunique() > len(theme.CATEGORIES):
+        panel_by = "workload"
+    colour = series.names(runs, said=(panel_by,) if panel_by else ()) if colour_by == series.COLUMN else runs[colour_by]
+    return runs.assign(line=line, colour=colour, panel=runs[panel_by] if panel_by else ""), panel_by
+
+
+def _saturation(runs: pd.DataFrame) -> pd.DataFrame:
+    """``saturation_points`` of every line, of the runs that speak about their rate."""
+    return saturation_points(runs[runs["speaks"] & ~runs["profiled"]], _PLACE)
+
+
+def _draw(rows: pd.DataFrame, saturation: pd.DataFrame, colour_by: str, panel_by: str | None) -> go.Figure:
+    palette = series.colours(rows) if colour_by == series.COLUMN else theme.colours(colour_by, rows["colour"])
     panels = sorted(rows["panel"].unique())
     figure = panel_grid([words.value(panel_by or "", panel) for panel in panels], "offered rate, requests/s", "")
-    saturation = saturation_points(rows[rows["speaks"]], ["panel", "colour"])
     for index, panel in enumerate(panels):
         place = cell(index, len(panels))
         for colour, hue in palette.items():
             mine = rows[(rows["panel"] == panel) & (rows["colour"] == colour)].sort_values("offered_rate_rps")
-            _group(figure, mine, colour_by, colour, hue, index == 0, place)
-        for point in saturation[(saturation["panel"] == panel) & saturation["saturation_rps"].notna()].itertuples():
-            figure.add_vline(
-                x=point.saturation_rps, line={"color": palette[point.colour], "dash": "dash", "width": 1.2}, **place
-            )
+            _group(figure, mine, words.value(colour_by, colour), hue, index == 0, place)
+        met = saturation[(saturation["panel"] == panel) & saturation["saturation_rps"].notna()]
+        for point in met.drop_duplicates(["colour", "saturation_rps"]).itertuples():
+            figure.add_vline(x=point.saturation_rps, line={"color": palette[point.colour], "dash": "dash", "width": 1.2}, **place)
     if not rows["valid"].all():
         invalid_legend(figure, **cell(0, len(panels)))
-    return figure, saturation
+    return figure
 
 
-def _group(figure: go.Figure, runs: pd.DataFrame, colour_by: str, colour, hue: str, named: bool, place: dict) -> None:
-    name = words.value(colour_by, colour)
-    valid = runs[runs["valid"]]
+def _group(figure: go.Figure, runs: pd.DataFrame, name: str, hue: str, named: bool, place: dict) -> None:
     xs, ys = [], []
-    for _, repeats in valid.groupby([*SERIES, "connections", "threads"], sort=False):
+    for _, repeats in runs[runs["valid"]].groupby("line", sort=False):
         medians = repeats.groupby("offered_rate_rps")["y"].median()
         xs += [*medians.index, None]
         ys += [*medians, None]
@@ -115,40 +132,49 @@ def _group(figure: go.Figure, runs: pd.DataFrame, colour_by: str, colour, hue: s
         ),
         **place,
     )  # fmt: skip
-    for part, marker in (
-        (valid, {"color": hue, "size": 7, "opacity": 0.75}),
-        (runs[~runs["valid"]], {"symbol": "x-thin", "size": 8, "line": {"width": 1.8, "color": theme.INVALID}}),
-    ):
-        if len(part):
-            figure.add_trace(
-                go.Scatter(
-                    x=part["offered_rate_rps"], y=part["y"], mode="markers", marker=marker, showlegend=False,
-                    legendgroup=name if marker.get("color") == hue else "invalid",
-                    text=[f"{told}<br>{hover}" for told, hover in zip(part["told"], part["hover"], strict=True)],
-                    hovertemplate="%{text}<extra></extra>",
-                ),
-                **place,
-            )  # fmt: skip
+    run_points(figure, runs, "offered_rate_rps", hue, name, **place)
 
 
-def _held(rows: pd.DataFrame, saturation: pd.DataFrame, colour_by: str, panel_by: str | None, percentile: float | None) -> str:
-    """The finding: the best held rate, what saturates above it, and what the latency is there."""
-    if saturation.empty or saturation["highest_held_rps"].isna().all():
-        return "No offered rate was held: every group is past its saturation point at its lowest rate"
-    best = saturation.loc[saturation["highest_held_rps"].idxmax()]
-    group = words.value(colour_by, best["colour"])
-    if panel_by is not None:
-        group = f"{words.value(panel_by, best['panel'])}, {group}"
-    latency = ""
-    if percentile is not None:
-        here = rows[(rows[colour_by] == best["colour"]) & (rows["offered_rate_rps"] == best["highest_held_rps"]) & rows["valid"]]
-        if panel_by is not None:
-            here = here[here[panel_by] == best["panel"]]
-        if len(here):
-            latency = f" with {words.percentile(percentile)} {words.latency(here['latency_us'].median())}"
-    above = (
-        "no offered rate saturated it"
-        if np.isnan(best["saturation_rps"])
-        else f"{words.rate(best['saturation_rps'])} saturates it"
-    )
-    return f"{group} held {words.rate(best['highest_held_rps'])}{latency}; {above}"
+def _only_panel(rows: pd.DataFrame, panel_by: str | None) -> str:
+    """What the heading of a single panel would say, which has none."""
+    return f"{words.value(panel_by, rows['panel'].iloc[0])}. " if panel_by and rows["panel"].nunique() == 1 else ""
+
+
+def _line(rows: pd.DataFrame) -> str:
+    """What the line joins, and how many of its points are a single run."""
+    repeats = rows[rows["valid"]].groupby(["line", "offered_rate_rps"]).size()
+    single = int((repeats == 1).sum())
+    return "line: median of valid repeats" + (f" ({single} of {len(repeats)} rest on one run)" if single else "")
+
+
+def _held(runs: pd.DataFrame, saturation: pd.DataFrame, rows: pd.DataFrame | None = None, percentile: float | None = None) -> str:
+    """The finding: the highest rate that was held, by how many lines, what saturates above it, and what the latency is there.
+
+    ``rows``: runs with their ``latency_us`` at ``percentile``.
+    """
+    if saturation.empty:
+        return "Whether a rate was held cannot be told: every run failed a check that it needs for that"
+    best, lost = saturation["highest_held_rps"].max(), saturation["saturation_rps"].dropna()
+    if np.isnan(best):
+        return "No offered rate was held: every line is past its saturation point at its lowest rate"
+    at_best = saturation[saturation["highest_held_rps"] == best]
+    latency = "" if rows is None else _there(rows[rows["line"].isin(at_best["line"]) & (rows["offered_rate_rps"] == best)], percentile)
+    if lost.empty:
+        pairs = runs[["line", "offered_rate_rps"]]
+        every = len(pairs.drop_duplicates()) == len(pairs[runs["speaks"]].drop_duplicates())
+        if runs["offered_rate_rps"].nunique() == 1:
+            return f"The only rate offered, {words.rate(best)}, was achieved{'' if every else ' wherever a run speaks about it'}{latency}"
+        return f"Every offered rate{'' if every else ' that a run speaks about'} was achieved, up to {words.rate(best)}{latency and f', there{latency}'}"
+    if len(saturation) == 1:
+        return f"{at_best['line'].iloc[0]} held {words.rate(best)}{latency}; {words.rate(lost.min())} saturates it"
+    who = at_best["line"].iloc[0] if len(at_best) == 1 else f"{len(at_best)} of {len(saturation)} lines"
+    return f"{who} held {words.rate(best)}{latency}; {len(lost)} of {len(saturation)} met a rate that they did not hold, the lowest {words.rate(lost.min())}"
+
+
+def _there(rows: pd.DataFrame, percentile: float) -> str:
+    medians = rows[rows["valid"]].groupby("line")["latency_us"].median()
+    if medians.empty:
+        return ""
+    if len(medians) == 1:
+        return f" with {words.percentile(percentile)} {words.latency(medians.iloc[0])}"
+    return f" with {words.percentile(percentile)} {words.latency(medians.min())} to {words.latency(medians.max())} (medians of {len(medians)} lines)"

@@ -1,5 +1,6 @@
 """Before against after: one ratio with its interval per measure and configuration; 1 means no change."""
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -7,16 +8,18 @@ from kvstudy.analyse.configuration import CPU, RATE
 from kvstudy.analyse.statistics import CANNOT_TELL, MIN_RUNS, WORDS
 from kvstudy.present import theme, words
 from kvstudy.present.figures.panels import nothing, ratio_axis, titled
+from kvstudy.present.options import at_the_highest
 
 ROW_PX = 24
 NAME_LETTERS = 58
-_MEASURE_COLOURS = {"p50": theme.BLUE, "p99": theme.VERMILION, "p99.9": theme.PURPLE, RATE: theme.GREEN, CPU: theme.OCHRE}
+MEASURE_COLOURS = {"p50": theme.BLUE, "p99": theme.VERMILION, "p99.9": theme.PURPLE, RATE: theme.GREEN, CPU: theme.TEXT}
 
 
-def ratios(compared: pd.DataFrame, before: str, after: str) -> go.Figure:
-    """A row per measure and configuration of ``analyse.configuration.comparisons``; colour and shape say the word."""
+def ratios(compared: pd.DataFrame, before: str, after: str, doubts: str = "") -> go.Figure:
+    """A row per measure and configuration of ``analyse.configuration.comparisons``; colour and shape say the word. ``doubts``: what to say of
+    invalid runs where they leave nothing to compare."""
     if compared.empty:
-        return nothing(f"no configuration has valid runs of both {before} and {after}", "Measure both with the same experiment file; a run whose processors slept is not compared with one whose processors were kept awake.")
+        return nothing(f"no configuration has valid runs of both {before} and {after}", doubts or "Measure both with the same experiment file; a run whose processors slept is not compared with one whose processors were kept awake.")
     compared = compared.iloc[::-1]
     # Only what tells the rows apart; what is the same in all of them may be the very thing that is compared.
     varied = [column for column in ("workload", "connections") if compared[column].nunique() > 1]
@@ -41,7 +44,11 @@ def ratios(compared: pd.DataFrame, before: str, after: str) -> go.Figure:
     counts = compared["word"].value_counts()
     told = [f"{counts[word]} {word}" for word in WORDS if word in counts]
     few = "" if compared[["runs_before", "runs_after"]].min().min() >= MIN_RUNS else f" Under {MIN_RUNS} runs a side the word is always “{CANNOT_TELL}”."
-    finding = f"{after} against {before}: {words.several(told)} of {len(compared)} comparisons{_extreme(compared)}"
+    if len(compared) == 1:
+        row = compared.iloc[0]
+        finding = f"{after} against {before}: {row['measure']} {words.times(row['ratio'])}{words.interval(row['low'], row['high'], words.times)}, {row['word']}"
+    else:
+        finding = f"{after} against {before}: {words.several(told)} of {len(compared)} comparisons{_extreme(compared)}"
     return titled(figure, finding, f"Ratio of medians over runs with its 95 % bootstrap interval; left of 1 is lower, green is better.{few}")
 
 
@@ -49,14 +56,12 @@ def options(compared: pd.DataFrame) -> go.Figure:
     """``present.options.compared_options``: a row per experiment, value and workload; one mark per measure, hollow where it decides nothing."""
     if compared.empty:
         return nothing("no experiment varied an option", "Measure one: kvstudy run experiments/handler.yaml")
-    top = compared.assign(rate=compared["offered_rate_rps"].fillna(-1)).sort_values(["rate", "connections"])
-    top = top.groupby(["experiment", "before_name", "after_name", "workload", "measure"], sort=False).tail(1).sort_values(["experiment", "workload", "after_name"])
-    top = top.iloc[::-1]
+    top = at_the_highest(compared).iloc[::-1]
     names = [f"{row.experiment}: {row.after_name} / {row.before_name}, {row.workload}" for row in top.itertuples()]
     short = [name if len(name) <= NAME_LETTERS else f"{name[: NAME_LETTERS - 1]}…" for name in names]
     names = [name if len(set(n for n, s in zip(names, short, strict=True) if s == name)) == 1 else whole for name, whole in zip(short, names, strict=True)]
     figure = go.Figure()
-    for measure, hue in _MEASURE_COLOURS.items():
+    for measure, hue in MEASURE_COLOURS.items():
         mine = (top["measure"] == measure).to_numpy()
         rows = top[mine]
         if rows.empty:
@@ -82,8 +87,11 @@ def options(compared: pd.DataFrame) -> go.Figure:
     figure.update_layout(scattermode="group", scattergap=0.25, height=200 + row_px * len(order), legend_y=-70 / (row_px * len(order) + 40))
     counts = top["word"].value_counts()
     told = [f"{counts[word]} {word}" for word in WORDS if word in counts]
-    drawn = "Ratio of medians over runs with its 95 % bootstrap interval, at the highest rate of each experiment. Filled: decided, faster where a latency is lower or a rate higher, cheaper where the service uses less CPU; hollow: cannot tell."
-    return titled(figure, f"{top['experiment'].nunique()} experiments varied an option: of {len(top)} comparisons {words.several(told)}{_extreme(top)}", drawn)
+    left = len(compared) - len(top)
+    more = f"; {words.counted(left, 'comparison')} at lower ones {'stands' if left == 1 else 'stand'} in the table of 06-before-after alone" if left else ""
+    drawn = f"Ratio of medians over runs with its 95 % bootstrap interval, at the highest rate and most connections of each experiment{more}. Filled: decided, faster where a latency is lower or a rate higher, cheaper where the service uses less CPU; hollow: cannot tell."
+    varied = f"{words.counted(top['experiment'].nunique(), 'experiment')} varied an option: of {words.counted(len(top), 'comparison')} {words.several(told)}"
+    return titled(figure, f"{varied}{_extreme(top)}", drawn)
 
 
 def _decided(row) -> str:
@@ -107,5 +115,5 @@ def _extreme(compared: pd.DataFrame) -> str:
     certain = compared[compared["word"] != CANNOT_TELL]
     if certain.empty:
         return ""
-    row = certain.loc[(certain["ratio"].clip(lower=1e-9) - 1).abs().idxmax()]
-    return f"; the largest: {row['workload']} {row['measure']} {words.times(row['ratio'])} [{words.times(row['low'])}, {words.times(row['high'])}]"
+    row = certain.loc[np.log(certain["ratio"].clip(lower=1e-9)).abs().idxmax()]
+    return f"; the largest decided: {row['workload']} {row['measure']} {words.times(row['ratio'])} [{words.times(row['low'])}, {words.times(row['high'])}]"

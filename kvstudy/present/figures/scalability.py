@@ -1,50 +1,105 @@
-"""Rate by connections with the Universal Scalability Law fitted to it, drawn only where there is data."""
+"""Rate by connections with the Universal Scalability Law fitted to it, one configuration at a time, drawn only where there is data."""
 
 import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 
-from kvstudy.analyse.scalability import fit
-from kvstudy.present import theme, words
-from kvstudy.present.figures.marks import marked_runs
-from kvstudy.present.figures.panels import nothing, panel_grid, titled
+from kvstudy.analyse.scalability import LEVELS_MIN, Usl, fit
+from kvstudy.present import series, words
+from kvstudy.present.figures.marks import invalid_legend, marked_runs, run_points
+from kvstudy.present.figures.panels import cell, nothing, panel_grid, titled
+
+_TOLD_MAX = 3  # laws that a title can tell one by one
 
 
-def scalability(tables, colour_by: str = "workload") -> go.Figure:
-    """Closed-loop runs: a point each, the fitted law as a line with its interval; a group under three numbers of connections has points only."""
+def scalability(tables) -> go.Figure:
+    """Closed-loop runs: a point each, a panel for each workload, a colour for each configuration (same sizes, same options). The law as a line
+    with its interval where a configuration has valid runs of LEVELS_MIN numbers of connections; else points only, and why."""
     runs = marked_runs(tables)
     runs = runs[runs["closed_loop"] & (runs["outcome"] == "completed") & (runs["achieved_rate_rps"] > 0)]
     if runs.empty:
-        return nothing("no closed-loop run", "Scalability needs rate: closed at three or more numbers of connections.")
-    palette = theme.colours(colour_by, runs[colour_by])
-    figure = panel_grid([""], "connections", "achieved rate, requests/s")
-    told = []
-    for value, hue in palette.items():
-        mine = runs[runs[colour_by] == value]
-        name = words.value(colour_by, value)
-        figure.add_trace(
-            go.Scatter(
-                x=mine["connections"], y=mine["achieved_rate_rps"], mode="markers", name=name, legendgroup=name,
-                marker={"color": [hue if valid else theme.INVALID for valid in mine["valid"]], "size": 7},
-                text=mine["hover"], hovertemplate="%{text}<extra></extra>",
-            )
-        )  # fmt: skip
+        return nothing("no closed-loop run", f"Scalability needs rate: closed at {LEVELS_MIN} or more numbers of connections.")
+    runs = runs.assign(
+        y=runs["achieved_rate_rps"], told=[f"<b>{words.rate(rate)}</b>" for rate in runs["achieved_rate_rps"]],
+        line=series.names(runs, series.CONNECTIONS), colour=series.names(runs, series.CONNECTIONS, said=("workload",)),
+    )  # fmt: skip
+    panels = sorted(runs["workload"].unique())
+    palette = series.colours(runs)
+    figure = panel_grid(panels, "connections", "achieved rate, requests/s", match_y=False)
+    for colour, hue in palette.items():
+        mark = {"color": hue, "size": 7}
+        figure.add_trace(go.Scatter(x=[None], y=[None], mode="markers", marker=mark, name=colour, legendgroup=colour), **cell(0, len(panels)))
+    laws = {}
+    for (workload, line), mine in runs.groupby(["workload", "line"]):
+        place, colour = cell(panels.index(workload), len(panels)), mine["colour"].iloc[0]
+        run_points(figure, mine, "connections", palette[colour], colour, **place)
         counted = mine[mine["valid"]]
-        if counted["connections"].nunique() < 3:
-            continue
-        law = fit(counted["connections"], counted["achieved_rate_rps"])
-        at = np.geomspace(law.smallest, law.largest, 40)
-        fitted = [law.rate_rps(connections) for connections in at]
-        figure.add_trace(go.Scatter(x=at, y=[one.estimate for one in fitted], mode="lines", line={"color": hue, "width": 2.4}, legendgroup=name, showlegend=False, hoverinfo="skip"))
+        if counted["connections"].nunique() >= LEVELS_MIN:
+            laws[line] = fit(counted["connections"], counted["achieved_rate_rps"])
+            _draw(figure, laws[line], palette[colour], colour, place)
+    if not runs["valid"].all():
+        invalid_legend(figure, **cell(0, len(panels)))
+    sizes = sorted(runs["connections"].unique().tolist())
+    figure.update_xaxes(type="log", tickvals=sizes, ticktext=[str(size) for size in sizes])
+    figure.update_yaxes(rangemode="tozero")
+    return titled(figure, _finding(runs, laws), _drawn(runs, laws))
+
+
+def _draw(figure: go.Figure, law: Usl, hue: str, name: str, place: dict) -> None:
+    at = np.geomspace(law.smallest, law.largest, 40)
+    fitted = [law.rate_rps(min(connections, law.largest)) for connections in at]
+    told = f"σ {law.sigma.estimate:.3f}, κ {law.kappa.estimate:.2g}; a median lies up to {words.share(law.misfit)} off"
+    figure.add_trace(
+        go.Scatter(
+            x=at, y=[one.estimate for one in fitted], mode="lines", line={"color": hue, "width": 2.4}, legendgroup=name, showlegend=False,
+            hovertemplate=f"<b>{name}</b><br>{told}<extra></extra>",
+        ),
+        **place,
+    )  # fmt: skip
+    if len(law.draws):
         figure.add_trace(
             go.Scatter(
                 x=[*at, *at[::-1]], y=[*(one.high for one in fitted), *(one.low for one in reversed(fitted))], fill="toself", mode="none", fillcolor=hue,
                 opacity=0.15, legendgroup=name, showlegend=False, hoverinfo="skip",
-            )
+            ),
+            **place,
         )  # fmt: skip
-        peak = "no peak among the connections measured" if law.peak is None else f"its peak at {law.peak:.0f} connections"
-        told.append(f"{name} σ {law.sigma.estimate:.3f} [{law.sigma.low:.3f}, {law.sigma.high:.3f}], {peak}")
-    sizes = sorted(runs["connections"].unique().tolist())
-    figure.update_xaxes(type="log", tickvals=sizes, ticktext=[str(size) for size in sizes])
-    figure.update_yaxes(rangemode="tozero")
-    finding = f"Contention by the Universal Scalability Law: {'; '.join(told)}" if told else "Too few numbers of connections to fit a law: points only"
-    return titled(figure, finding, "Closed loop. Points: runs; line: fitted law with its 95 % interval; nothing is drawn past the data.")
+
+
+def _finding(runs: pd.DataFrame, laws: dict[str, Usl]) -> str:
+    if not runs["valid"].any():
+        return "No valid closed-loop run: no law is fitted"
+    if not laws:
+        levels = runs[runs["valid"]].groupby("line")["connections"].nunique()
+        configurations = runs["line"].nunique()
+        whose = "the only configuration has" if configurations == 1 else f"none of {configurations} configurations has more than"
+        return f"No law is fitted: it takes {LEVELS_MIN} numbers of connections with valid runs, and {whose} {levels.max()}"
+    if len(laws) <= _TOLD_MAX:
+        return f"Contention by the Universal Scalability Law: {'; '.join(_law_told(name, law) for name, law in laws.items())}"
+    least, most = (choose(laws, key=lambda name: laws[name].sigma.estimate) for choose in (min, max))
+    return f"Contention by the Universal Scalability Law, of {len(laws)} configurations: from {_sigma(laws[least])} ({least}) to {_sigma(laws[most])} ({most})"
+
+
+def _law_told(name: str, law: Usl) -> str:
+    extent = f"{law.smallest:g} to {law.largest:g} connections"
+    peak = f"no peak can be told within {extent}" if law.peak is None else f"peak at {law.peak.estimate:.0f} [{law.peak.low:.0f}, {law.peak.high:.0f}] connections"
+    return f"{name} {_sigma(law)}, {peak}"
+
+
+def _sigma(law: Usl) -> str:
+    interval = f" [{law.sigma.low:.3f}, {law.sigma.high:.3f}]" if len(law.draws) else " (no interval: one run at a number of connections)"
+    return f"σ {law.sigma.estimate:.3f}{interval}"
+
+
+def _drawn(runs: pd.DataFrame, laws: dict[str, Usl]) -> str:
+    only = f", {runs['workload'].iloc[0]}" if runs["workload"].nunique() == 1 else ""
+    parts = [f"Closed loop{only}. Points: runs"]
+    if laws:
+        parts[0] += "; line: fitted law with its 95 % interval, from the smallest to the largest number of connections"
+        few = runs["line"].nunique() - len(laws)
+        parts += [f"{words.counted(few, 'configuration')} without a line: valid runs at under {LEVELS_MIN} numbers of connections"] if few else []
+    else:
+        parts.append(f"To fit a law, measure a closed loop at {LEVELS_MIN} or more numbers of connections")
+    bad = int((~runs["valid"]).sum())
+    parts += [f"{bad} of {len(runs)} runs {'is' if bad == 1 else 'are'} invalid and in no fit"] if bad else []
+    return ". ".join(parts) + "."

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from kvstudy.analyse import tail
 from kvstudy.present import theme, words
 from kvstudy.present.figures.marks import marked_runs
 from kvstudy.present.figures.panels import latency_axis, nothing, panel_grid, titled
@@ -15,7 +16,7 @@ BUCKETS_PER_DECADE = 12
 
 
 def latency_heat_map(tables, run_id: str | None = None, latency_kind: str = "response") -> go.Figure:
-    """Seconds across, latency upwards (log), shade = share of that second's requests (log); ``run_id`` None takes the slowest run."""
+    """Seconds across, each drawn from its begin to its end, latency upwards (log), shade = share of that second's requests (log); ``run_id`` None takes the slowest run."""
     seconds, run = _seconds_of(tables, run_id, latency_kind)
     if run is None:
         return nothing(f"no per-second {latency_kind} histograms", "wrk and wrk2 do not write them; loadgen does.")
@@ -28,17 +29,17 @@ def latency_heat_map(tables, run_id: str | None = None, latency_kind: str = "res
     with np.errstate(divide="ignore"):
         depth = np.where(shares > 0, np.log10(shares), np.nan)[bottom:top]
     told = [
-        [f"{words.count(counts[b, s])} requests ({words.share(shares[b, s])})<br>{words.latency(edges[b])} – {words.latency(edges[b + 1])}"
-         for s in range(counts.shape[1])] for b in range(bottom, top)
+        [f"second {second}: {words.count(counts[b, s])} requests ({words.share(shares[b, s])})<br>{words.latency(edges[b])} – {words.latency(edges[b + 1])}"
+         for s, second in enumerate(seconds["second"])] for b in range(bottom, top)
     ]  # fmt: skip
     figure = panel_grid([""], "second of the measured window", "")
     middles = np.sqrt(edges[bottom:top] * edges[bottom + 1 : top + 1]) / 1e6
     figure.add_trace(
         go.Heatmap(
-            x=seconds["second"], y=middles, z=depth, colorscale=theme.heat_scale(), zmin=-4, zmax=0, text=told, hoverongaps=False,
+            x=seconds["second"] + 0.5, y=middles, z=depth, colorscale=theme.heat_scale(), zmin=-4, zmax=0, text=told, hoverongaps=False,
             colorbar={"title": {"text": "share of the<br>second's requests", "font": {"size": 11}}, "tickvals": [-4, -3, -2, -1, 0],
                       "ticktext": ["≤ 0.01 %", "0.1 %", "1 %", "10 %", "100 %"], "thickness": 12},
-            hovertemplate="second %{x}: %{text}<extra></extra>",
+            hovertemplate="%{text}<extra></extra>",
         )
     )  # fmt: skip
     latency_axis(figure, pd.Series(edges[bottom:top]), f"{words.kind(latency_kind)} (log)")
@@ -66,8 +67,9 @@ def time_line(tables, run_id: str | None = None, latency_kind: str = "response")
         figure.add_trace(
             go.Scatter(
                 x=seconds["second"] + 0.5, y=seconds[column] / 1e6, mode="lines+markers", name=name, marker={"size": 4},
-                line={"color": hue, "width": width}, text=[words.latency(latency) for latency in seconds[column]],
-                hovertemplate=f"second %{{x:.0f}}: {name} %{{text}}<extra></extra>",
+                line={"color": hue, "width": width},
+                text=[f"second {second}: {name} {words.latency(latency)}" for second, latency in zip(seconds["second"], seconds[column], strict=True)],
+                hovertemplate="%{text}<extra></extra>",
             ),
             row=1, col=1,
         )  # fmt: skip
@@ -76,7 +78,7 @@ def time_line(tables, run_id: str | None = None, latency_kind: str = "response")
         mine = events[events["kind"] == kind]
         figure.add_trace(
             go.Bar(
-                base=mine["start_s"], x=np.maximum(mine["duration_ms"] / 1000, 0.004), y=mine["kind"], orientation="h", name=words.factor(kind),
+                base=mine["start_s"], x=np.maximum(mine["duration_ms"] / 1000, 0.004), y=[words.factor(kind)] * len(mine), orientation="h", name=words.factor(kind),
                 marker={"color": hue, "line": {"width": 0}}, showlegend=False, text=[_told(event) for event in mine.itertuples()],
                 textposition="none", hovertemplate="%{text}<extra></extra>",
             ),
@@ -91,7 +93,7 @@ def time_line(tables, run_id: str | None = None, latency_kind: str = "response")
 
 
 def _seconds_of(tables, run_id: str | None, latency_kind: str):
-    seconds = tables.intervals[tables.intervals["latency_kind"] == latency_kind]
+    seconds = tail.logged_seconds(tables, latency_kind)
     runs = marked_runs(tables)
     runs = runs[runs["run_id"].isin(seconds["run_id"])]
     if run_id is not None:

@@ -1,5 +1,6 @@
 """Percentile spectra: latency by percentile, the axis stretched towards 100 % as HdrHistogram draws it (x = 1 / (1 − p))."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -7,119 +8,140 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from kvstudy.analyse.configuration import alike
+from kvstudy.analyse.statistics import CANNOT_TELL, MIN_RUNS, Comparison, compare
+from kvstudy.analyse.validity import SAMPLES_BEYOND_PRINTED
 from kvstudy.present import theme, words
+from kvstudy.present.figures.lines import DASHES, factors, placed
 from kvstudy.present.figures.marks import excluded, invalid_legend, marked_runs
-from kvstudy.present.figures.panels import cell, latency_axis, nothing, panel_grid, percentile_axis, shortened, titled
+from kvstudy.present.figures.panels import PANEL_HEIGHT_PX, cell, latency_axis, nothing, panel_grid, percentile_axis, shortened, titled
 
 ENOUGH_SAMPLES = 100
-_OF_RUN = ("run_id", "valid", "hover", "what", "configuration", "alike", "workload", "connections", "offered_rate_rps")
+MUCH_MORE = 10.0  # beyond the last percentile drawn: what a reader would not guess from the line
+_LEAST_US = 1.0  # the recorder's step: what a logarithmic axis has instead of 0
+_LOW_ROW_PX = 260  # of a grid of three rows and more
+_OF_RUN = ["run_id", "valid", "hover", "configuration", "alike", "panel", "heading", "colour", "dash", "dash_told", "told"]
+_KINDS = ("response", "service")
+_NOTHING = np.full(1, np.nan, dtype=np.float32)
 
 
 def percentile_spectrum(
-    tables, colour_by: str = "offered_rate_rps", panel_by: str | None = None, latency_kind: str = "response"
+    tables, colour_by: str = "offered_rate_rps", panel_by: str | Sequence[str] | None = None, latency_kind: str = "response", note: str = ""
 ) -> go.Figure:
-    """One line per repeat and one median line per value of ``colour_by`` (a column of runs), one panel per value of ``panel_by``."""
-    rows = _rows(tables, [latency_kind], colour_by, panel_by)
+    """One line per repeat and one median line per value of ``colour_by`` (a column of runs), one panel per value of ``panel_by`` (one column
+    or several); ``note`` ends the line below the title."""
+    rows, abreast = _rows(tables, [latency_kind], colour_by, panel_by)
     if rows.empty:
-        return nothing(f"no {latency_kind} percentiles", "Measure runs with notebooks/02-sweep.ipynb.")
-    figure, medians = _draw(rows, colour_by, panel_by)
-    finding = _rise(medians, colour_by, panel_by, latency_kind)
+        return nothing(f"no {words.kind(latency_kind)} percentiles", "Measure runs with notebooks/02-sweep.ipynb.")
+    figure, medians = _draw(rows, colour_by, abreast)
+    dashed = ", dashed as the legend says" if rows["dash"].nunique() > 1 else ""
     drawn = (
-        f"{words.kind(latency_kind).capitalize()} by percentile, coloured by {words.factor(colour_by)}. Thin: each run; strong: median of valid"
-        f" repeats; open circle: under {ENOUGH_SAMPLES} samples beyond.{excluded(_runs_of(rows))}"
+        f"{words.kind(latency_kind).capitalize()} by percentile, coloured by {words.factor(colour_by)}{dashed}. Thin: each run; strong: median of valid"
+        f" repeats; open circle: under {ENOUGH_SAMPLES} samples beyond.{excluded(_runs_of(rows))}{note}"
     )
-    return titled(figure, finding, drawn)
+    return titled(figure, _rise(rows, medians, colour_by, latency_kind), drawn)
 
 
-def response_against_service(tables, panel_by: str | None = "offered_rate_rps") -> go.Figure:
-    """Response time (from the intended start) against service time (from the send) of the same runs: the gap is waiting."""
-    rows = _rows(tables, ["response", "service"], "latency_kind", panel_by)
+def send_lateness(tables, colour_by: str = "offered_rate_rps", panel_by: str | Sequence[str] | None = None) -> go.Figure:
+    """The generator's own part of send lateness, of requests whose connection was free; where no run tells that apart, all of it, and so the chart says."""
+    scheduled = set(tables.runs.loc[~tables.runs["closed_loop"], "run_id"])
+    known = tables.percentiles[tables.percentiles["latency_us"].notna() & tables.percentiles["run_id"].isin(scheduled)]
+    own, all_of_it = (set(known.loc[known["latency_kind"] == kind, "run_id"]) for kind in ("own_lateness", "lateness"))
+    if not own:
+        note = " These runs do not tell the generator's own part apart: the wait for a connection that the service kept busy is in it."
+        return percentile_spectrum(tables, colour_by, panel_by, "lateness", note)
+    more = len(all_of_it - own)
+    note = f" {more} more {'runs do' if more > 1 else 'run does'} not tell it apart and {'are' if more > 1 else 'is'} not drawn." if more else ""
+    return percentile_spectrum(tables, colour_by, panel_by, "own_lateness", note)
+
+
+def response_against_service(tables, panel_by: str | Sequence[str] | None = "offered_rate_rps", colour_by: str = "latency_kind") -> go.Figure:
+    """Response time (from the intended start, solid) against service time (from the send, dashed) of the same runs: the gap is waiting."""
+    rows, abreast = _rows(tables, list(_KINDS), colour_by, panel_by)
     if rows["latency_kind"].nunique() < 2:
         return nothing("no run has both response and service time", "Closed-loop runs of wrk have service time only.")
-    figure, medians = _draw(rows, "latency_kind", panel_by)
-    gaps = medians.pivot_table(index=["panel", "configuration", "percentile"], columns="colour", values="latency_us").dropna().reset_index()
-    gaps = gaps[np.isclose(gaps["percentile"], 99)]
-    if gaps.empty:
-        finding = "Too few samples for p99: response and service time cannot be compared there"
-    else:
-        widest = gaps.loc[(gaps["response"] / gaps["service"]).idxmax()]
-        at = "" if panel_by is None else f", {words.value(panel_by, widest['panel'])}"
-        ratio = widest["response"] / widest["service"]
-        finding = (
-            f"Waiting hides in service time: p99 is {words.latency(widest['service'])} from the send but "
-            f"{words.latency(widest['response'])} from the intended start{at}"
-            if ratio >= 1.1
-            else f"Response and service time differ by at most {words.share(ratio - 1)} at p99: hardly a request waits to be sent"
-        )
-    drawn = f"Median of valid repeats strong, each run thin. The gap is the wait before the send.{excluded(_runs_of(rows))}"
-    return titled(figure, finding, drawn)
+    figure, medians = _draw(rows, colour_by, abreast)
+    drawn = (
+        f"Solid: response time; dashed: service time. Strong: median of valid repeats; thin: each run. The gap is the wait before the send."
+        f"{excluded(_runs_of(rows))}{_beyond(tables, rows)}"
+    )
+    return titled(figure, _gap(medians, colour_by), drawn)
 
 
-def _rows(tables, kinds: list[str], colour_by: str, panel_by: str | None) -> pd.DataFrame:
-    """A row per run, kind and percentile, in that order, with _OF_RUN, the two factors, and ``alike``: equal for runs that differ in the colour alone."""
+def _rows(tables, kinds: list[str], colour_by: str, panel_by: str | Sequence[str] | None) -> tuple[pd.DataFrame, int]:
+    """A row per run, kind and percentile, in that order, with _OF_RUN and x, and how many panels stand abreast. ``alike``: equal for
+    runs that differ in the colour alone."""
     points = tables.percentiles
     points = points[points["latency_kind"].isin(kinds) & (points["percentile"] < 100) & points["latency_us"].notna()]
     runs = marked_runs(tables)
-    runs["alike"] = alike(runs, colour_by)
+    runs = runs[runs["run_id"].isin(points["run_id"])].assign(alike=lambda drawn: alike(drawn, colour_by))
+    # Of several kinds each has a dash of its own.
+    runs, abreast = placed(runs, colour_by, factors(panel_by), dashes=len(kinds) == 1)
     # Worked out once a run, and only what is drawn goes into the many rows; taking Arrow strings apart there costs more than drawing.
-    runs = runs[[*dict.fromkeys([*_OF_RUN, *({colour_by, panel_by} & set(runs.columns))])]]
+    runs = runs[_OF_RUN]
     runs = runs.astype(dict.fromkeys(runs.select_dtypes("string").columns, object))
-    return points.astype({"run_id": object, "latency_kind": object}).merge(runs, on="run_id").sort_values(["run_id", "latency_kind", "percentile"])
+    rows = points.astype({"run_id": object, "latency_kind": object}).merge(runs, on="run_id").sort_values(["run_id", "latency_kind", "percentile"])
+    if len(kinds) > 1:
+        rows["dash"] = [kinds.index(kind) for kind in rows["latency_kind"]]
+        rows["dash_told"] = [words.kind(kind) for kind in rows["latency_kind"]]
+    if colour_by == "latency_kind":
+        rows["colour"] = rows["latency_kind"]
+    return rows.assign(x=100 / (100 - rows["percentile"]), latency_us=rows["latency_us"].clip(lower=_LEAST_US)), abreast
 
 
 def _runs_of(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.drop_duplicates("run_id")
 
 
-def _draw(rows: pd.DataFrame, colour_by: str, panel_by: str | None) -> tuple[go.Figure, pd.DataFrame]:
-    """The figure and its medians: columns panel, colour, percentile, latency_us."""
-    # A closed loop has no offered rate: it stands behind the highest one.
-    factors = rows[[name for name in {colour_by, panel_by} if name]]
-    factors = factors.fillna({name: np.inf for name in factors.select_dtypes("float")})
-    rows = rows.assign(panel=factors[panel_by] if panel_by else "", colour=factors[colour_by], x=100 / (100 - rows["percentile"]))
+def _draw(rows: pd.DataFrame, colour_by: str, abreast: int) -> tuple[go.Figure, pd.DataFrame]:
+    """The figure and its medians: a row per line and percentile."""
     palette = theme.colours(colour_by, rows["colour"])
-    panels = sorted(rows["panel"].unique())
-    figure = panel_grid([words.value(panel_by or "", panel) for panel in panels], "percentile", "latency")
-    valid = rows[rows["valid"]]
-    medians = valid.groupby(["panel", "colour", "configuration", "percentile"], as_index=False).agg(
-        latency_us=("latency_us", "median"), x=("x", "first"), repeats=("run_id", "nunique"), what=("what", "first"), alike=("alike", "first"), workload=("workload", "first"), connections=("connections", "first"), offered_rate_rps=("offered_rate_rps", "first")
+    headings = rows.drop_duplicates("panel").sort_values("panel")["heading"].tolist()
+    low = len(headings) > 2 * abreast
+    figure = panel_grid(headings, "percentile", "latency", columns=abreast, row_px=_LOW_ROW_PX if low else PANEL_HEIGHT_PX)
+    medians = rows[rows["valid"]].groupby(["panel", "colour", "dash", "latency_kind", "configuration", "percentile"], as_index=False).agg(
+        latency_us=("latency_us", "median"), x=("x", "first"), repeats=("run_id", "nunique"), alike=("alike", "first"), told=("told", "first")
     )
-    for index, panel in enumerate(panels):
-        place = cell(index, len(panels))
+    dashes = dict(sorted(set(zip(rows["dash"].tolist(), rows["dash_told"].tolist(), strict=True))))
+    of_colour = {colour: sorted(mine.unique().tolist()) for colour, mine in rows.groupby("colour")["dash"]}
+    for index in range(len(headings)):
+        place = cell(index, len(headings), abreast)
+        here = rows[rows["panel"] == index]
+        for (colour, dash), mine in here.groupby(["colour", "dash"]):
+            _repeats(figure, mine[mine["valid"]], palette[colour], str(colour), place, DASHES[dash])
+            _repeats(figure, mine[~mine["valid"]], theme.INVALID, "invalid", place, "dot", width=1.4, opacity=0.9)
+        lines = dict(iter(medians[medians["panel"] == index].groupby(["colour", "dash"])))
         for colour in sorted(palette):
-            mine = rows[(rows["panel"] == panel) & (rows["colour"] == colour)]
-            _repeats(figure, mine[mine["valid"]], palette[colour], str(colour), place)
-            _repeats(figure, mine[~mine["valid"]], theme.INVALID, "invalid", place, dash="dot")
-        for colour in sorted(palette):
-            line = medians[(medians["panel"] == panel) & (medians["colour"] == colour)]
-            _median_lines(figure, line, words.value(colour_by, colour), palette[colour], str(colour), index == 0, place)
+            for dash in of_colour[colour]:
+                named = index == 0 and dash == of_colour[colour][0]
+                _median_line(figure, lines.get((colour, dash), medians.head(0)), words.value(colour_by, colour), palette[colour], str(colour), named, place, DASHES[dash])
+    first = cell(0, len(headings), abreast)
+    if len(dashes) > 1 and colour_by != "latency_kind":
+        for dash, told in dashes.items():
+            figure.add_trace(go.Scatter(x=[None], y=[None], mode="lines", name=told, legendgroup=f"dash {dash}", line={"color": theme.TEXT, "width": 2, "dash": DASHES[dash]}), **first)
     if not rows["valid"].all():
-        invalid_legend(figure, **cell(0, len(panels)))
+        invalid_legend(figure, "lines", **first)
     percentile_axis(figure, rows["percentile"].max())
     latency_axis(figure, rows["latency_us"], "latency (log)")
     return figure, medians
 
 
-def _median_lines(figure: go.Figure, medians: pd.DataFrame, name: str, colour: str, group: str, named: bool, place: dict) -> None:
-    """One line per configuration: runs that differ in more than the colour says are no repeats and share no median."""
-    xs, ys, texts, gap = [], [], [], np.full(1, np.nan, dtype=np.float32)
-    for _, line in medians.groupby("configuration", sort=False):
-        what = line["what"].iloc[0]
-        xs += [shortened(line["x"]), gap]
-        ys += [shortened(line["latency_us"] / 1e6), gap]
-        points = zip(line["percentile"].tolist(), line["latency_us"].tolist(), line["repeats"].tolist(), strict=True)
-        texts += [f"{words.percentile(percentile)}: {words.latency(latency_us)}<br>{what}, median of {repeats}" for percentile, latency_us, repeats in points] + [""]
+def _median_line(figure: go.Figure, line: pd.DataFrame, name: str, colour: str, group: str, named: bool, place: dict, dash: str) -> None:
+    """The line of one configuration, or an entry of the legend alone: panel, colour and dash are those of no other."""
+    if line.empty and not named:
+        return
+    points = zip(line["percentile"].tolist(), line["latency_us"].tolist(), line["told"].tolist(), line["repeats"].tolist(), strict=True)
     figure.add_trace(
         go.Scatter(
-            x=np.concatenate(xs or [gap]), y=np.concatenate(ys or [gap]), mode="lines", name=name, legendgroup=group, showlegend=named, text=texts,
-            line={"color": colour, "width": 2.6, "dash": "dash" if group == "service" else "solid"},
+            x=_NOTHING if line.empty else shortened(line["x"]), y=_NOTHING if line.empty else shortened(line["latency_us"] / 1e6),
+            mode="lines", name=name, legendgroup=group, showlegend=named, line={"color": colour, "width": 2.6, "dash": dash},
+            text=[f"{words.percentile(percentile)}: {words.latency(latency_us)}<br>{told}, median of {repeats}" for percentile, latency_us, told, repeats in points],
             hovertemplate=f"<b>{name}</b> %{{text}}<extra></extra>",
         ),
         **place,
     )  # fmt: skip
 
 
-def _repeats(figure: go.Figure, rows: pd.DataFrame, colour: str, group: str, place: dict, dash: str = "solid") -> None:
+def _repeats(figure: go.Figure, rows: pd.DataFrame, colour: str, group: str, place: dict, dash: str, width: float = 0.9, opacity: float = 0.55) -> None:
     """A thin line per run. What the run was stands once in its hover template: in every point it made pages of megabytes.
 
     ``rows``: ordered by run and kind; they are cut into lines as arrays, since a frame per line takes most of the time of a large chart.
@@ -132,45 +154,101 @@ def _repeats(figure: go.Figure, rows: pd.DataFrame, colour: str, group: str, pla
     x, y = shortened(rows["x"]), shortened(rows["latency_us"] / 1e6)
     sizes = np.where(rows["samples_beyond"] < ENOUGH_SAMPLES, 5, 0).astype(np.int8)
     told = zip(rows["percentile"].tolist(), kinds, rows["latency_us"].tolist(), rows["samples_beyond"].tolist(), strict=True)
-    texts = np.array([f"{words.percentile(percentile)} {kind}: {words.latency(latency_us)}, {words.count(beyond)} beyond" for percentile, kind, latency_us, beyond in told], dtype=object)
+    texts = np.array([f"{words.percentile(percentile)} {words.kind(kind)}: {words.latency(latency_us)}, {words.count(beyond)} beyond" for percentile, kind, latency_us, beyond in told], dtype=object)
     traces = []
     for begin, end in pairwise(starts):
         traces.append(go.Scatter(
-            x=x[begin:end], y=y[begin:end], mode="lines+markers", opacity=0.55,
-            line={"color": colour, "width": 0.9, "dash": dash}, legendgroup=group, showlegend=False,
+            x=x[begin:end], y=y[begin:end], mode="lines+markers", opacity=opacity,
+            line={"color": colour, "width": width, "dash": dash}, legendgroup=group, showlegend=False,
             marker={"symbol": "circle-open", "size": sizes[begin:end], "color": colour},
             text=texts[begin:end], hovertemplate=f"<b>%{{text}}</b><br>{hovers[begin]}<extra></extra>",
         ))  # fmt: skip
     figure.add_traces(traces, rows=[place["row"]] * len(traces), cols=[place["col"]] * len(traces))
 
 
-def _rise(medians: pd.DataFrame, colour_by: str, panel_by: str | None, kind: str) -> str:
-    """The finding: how the highest percentile that every line has moves from the first to the last value of ``colour_by``."""
+def _beyond(tables, rows: pd.DataFrame) -> str:
+    """A sentence about answers so slow and so few that no percentile drawn shows them; "" when there are none."""
+    drawn = rows[rows["valid"] & (rows["latency_kind"] == "response")].groupby("run_id").agg(highest_us=("latency_us", "max"), told=("told", "first"), heading=("heading", "first"))
+    slowest = tables.percentiles[(tables.percentiles["latency_kind"] == "response") & (tables.percentiles["percentile"] == 100)]
+    found = drawn.join(slowest.set_index("run_id")["latency_us"], how="inner")
+    found = found[found["latency_us"] >= MUCH_MORE * found["highest_us"]]
+    if found.empty:
+        return ""
+    worst = found.loc[found["latency_us"].idxmax()]
+    return (
+        f" Not drawn, since fewer than {SAMPLES_BEYOND_PRINTED} answers of a run lie beyond the last percentile of its line: slower ones, up to "
+        f"{words.latency(worst['latency_us'])} ({worst['heading'] or worst['told']})."
+    )
+
+
+def _gap(medians: pd.DataFrame, colour_by: str) -> str:
+    """The finding of response against service: where p99 of the two lies furthest apart."""
+    at = medians[np.isclose(medians["percentile"], 99)]
+    pairs = at.pivot_table(index="configuration", columns="latency_kind", values="latency_us").reindex(columns=list(_KINDS)).dropna()
+    if pairs.empty:
+        return "Too few samples for p99: response and service time cannot be compared there"
+    pairs = pairs.join(at.drop_duplicates("configuration").set_index("configuration")[["told", "colour", "repeats"]])
+    pairs = pairs[2 * pairs["repeats"] >= pairs["repeats"].max()]  # one run where others have five is no median
+    widest = pairs.loc[(pairs["response"] / pairs["service"]).idxmax()]
+    ratio = widest["response"] / widest["service"]
+    if ratio < 1.1:
+        return f"Response and service time differ by at most {words.share(ratio - 1)} at p99: hardly a request waits to be sent"
+    where = widest["told"] if colour_by == "latency_kind" else f"{widest['told']}, {words.value(colour_by, widest['colour'])}"
+    return (
+        f"Waiting hides in service time: p99 is {words.latency(widest['service'])} from the send but {words.latency(widest['response'])} from the intended start, {where}"
+    )
+
+
+def _rise(rows: pd.DataFrame, medians: pd.DataFrame, colour_by: str, kind: str) -> str:
+    """The finding: how the highest percentile that every colour has moves from the first to the last value of ``colour_by``, all else equal.
+
+    Of several such pairs the one that differs most among those that the runs decide; where they decide none, the one that differs most, as *cannot tell*.
+    """
     if medians.empty:
         return "No valid run: nothing can be claimed from these lines"
     shared = medians.groupby("percentile")["colour"].nunique()
     shared = shared[shared == medians["colour"].nunique()].index
     target = 99.0 if np.isclose(shared, 99).any() else float(max(shared, default=50))
     at = medians[np.isclose(medians["percentile"], target)].sort_values("colour")
-    # Among the sets of lines that differ in the colour alone: one with all colours it can have, and of these the steepest.
-    sets = at.groupby(["panel", "alike"])["latency_us"].agg(lines="size", rise=lambda column: column.max() / column.min())
-    panel, same = sets[sets["lines"] == sets["lines"].max()]["rise"].idxmax()
-    lines = at[(at["panel"] == panel) & (at["alike"] == same)]
-    where = "" if panel_by is None else f"{words.value(panel_by, panel)}: "
-    first, last = lines.iloc[0], lines.iloc[-1]
     name = f"{words.percentile(target)} {words.kind(kind)}"
-    if len(lines) == 1:
-        return f"{where}{_else(lines, colour_by, panel_by)}{name} is {words.latency(first['latency_us'])} at {words.value(colour_by, first['colour'])}"
-    if isinstance(first["colour"], str):
-        first, last = lines.loc[lines["latency_us"].idxmin()], lines.loc[lines["latency_us"].idxmax()]
-    verb = "rises" if last["latency_us"] >= first["latency_us"] else "falls"
-    return (
-        f"{where}{_else(lines, colour_by, panel_by)}{name} {verb} from {words.latency(first['latency_us'])} ({words.value(colour_by, first['colour'])}) to "
-        f"{words.latency(last['latency_us'])} ({words.value(colour_by, last['colour'])})"
-    )
+    if at.empty:
+        return f"No {name}: too few samples lie beyond it"
+    sets = [lines for _, lines in at.groupby(["panel", "dash", "alike"])]
+    most = max(map(len, sets))
+    if most == 1:
+        top = at.loc[at["latency_us"].idxmax()]
+        return f"{top['told']}: {name} is {words.latency(top['latency_us'])} at {words.value(colour_by, top['colour'])}{f', the highest of {len(at)} lines' if len(at) > 1 else ''}"
+    values = rows[rows["valid"] & np.isclose(rows["percentile"], target)].groupby("configuration")["latency_us"].apply(list)
+    pairs = sorted((_ends(lines) for lines in sets if len(lines) == most), key=_distance, reverse=True)
+    found = ((pair, compare(*(values[end["configuration"]] for end in pair))) for pair in pairs)
+    first = next(found)
+    pair, result = first if first[1].word != CANNOT_TELL else next((each for each in found if each[1].word != CANNOT_TELL), first)
+    return f"{pair[0]['told']}: {_moves(name, pair, result, colour_by)}{_of_how_many(len(pairs), result.word)}"
 
 
-def _else(lines: pd.DataFrame, colour_by: str, panel_by: str | None) -> str:
-    """What neither colour nor panel says of these lines: "at 8 000 r/s, " """
-    told = [words.value(factor, lines[factor].iloc[0]) for factor in ("workload", "connections", "offered_rate_rps") if factor not in (colour_by, panel_by)]
-    return f"{', '.join(told)}: " if told else ""
+def _ends(lines: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
+    """The first and the last of an ordered factor; of another, the lines of lowest and highest latency."""
+    if isinstance(lines["colour"].iloc[0], str):
+        lines = lines.sort_values("latency_us")
+    return lines.iloc[0], lines.iloc[-1]
+
+
+def _distance(pair: tuple[pd.Series, pd.Series]) -> float:
+    return abs(np.log(pair[1]["latency_us"] / pair[0]["latency_us"]))
+
+
+def _moves(name: str, pair: tuple[pd.Series, pd.Series], result: Comparison, colour_by: str) -> str:
+    before, after = (f"{words.latency(end['latency_us'])} ({words.value(colour_by, end['colour'])})" for end in pair)
+    ratio = f"{words.times(result.ratio)}{words.interval(result.low, result.high, words.times)}"
+    if result.word == CANNOT_TELL:
+        few = f" from {result.runs_before} and {result.runs_after} runs" if min(result.runs_before, result.runs_after) < MIN_RUNS else ""
+        return f"{name} has medians {before} and {after}, {ratio}: {CANNOT_TELL}{few}"
+    if isinstance(pair[0]["colour"], str):
+        return f"{name} is {before} against {after}, {ratio}"
+    return f"{name} {'rises' if result.ratio >= 1 else 'falls'} from {before} to {after}, {ratio}"
+
+
+def _of_how_many(pairs: int, word: str) -> str:
+    if pairs == 1:
+        return ""
+    return f"; none of {pairs} such pairs is decided" if word == CANNOT_TELL else f"; the largest decided of {pairs} such pairs"

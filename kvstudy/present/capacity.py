@@ -1,0 +1,214 @@
+"""How much load is too much, in sentences: what searches confirmed and refused, which rates chosen beforehand were held, and whether
+latency gave a warning.
+
+    capacity.found(tables, trials)                       the answer, and a line for each search
+    capacity.expectation(tables, trials, percentile)     does latency bend before the achieved rate does?
+
+``tables``: runs of any experiment; ``trials``: those of searches for a stable rate. Which runs speak about a rate says analyse.rates.
+"""
+
+import json
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from IPython.display import Markdown
+
+from kvstudy.analyse import rates
+from kvstudy.analyse.configuration import configured
+from kvstudy.analyse.statistics import CANNOT_TELL, MIN_RUNS, compare
+from kvstudy.analyse.tables import Tables
+from kvstudy.plan.objective import Answer
+from kvstudy.plan.search import Trial, found_in
+from kvstudy.present import series, words
+from kvstudy.present.figures.rate import ACHIEVED_SHARE_MIN, saturation_points
+
+BEND = 2.0  # latency has bent where it is surely over so many times that at the lowest rate
+WARNED, LATE, NEITHER, ALONE, UNSURE = "warned", "late", "neither", "alone", "unsure"  # what a line says of the expectation
+_COMBINATIONS = "of workload, connections and options"
+
+
+@dataclass(frozen=True)
+class Searched:
+    """One search. ``name``: what tells it from the others; ``objective``: in words; ``top_rps``: the highest rate that it might try;
+    ``trials``: its runs; ``confirmed_rps``, ``refused_rps``: as plan.search.Found has them. NaN for a rate that there is not."""
+
+    name: str
+    objective: str
+    top_rps: float
+    trials: pd.DataFrame
+    confirmed_rps: float
+    refused_rps: float
+
+    def answers(self, rate_rps: float, wanted: Answer) -> str:
+        """ "3 of 4 runs": how many trials of a rate gave this answer, of those that gave one."""
+        given = self.trials.loc[np.isclose(self.trials["offered_rate_rps"], rate_rps) & (self.trials["answer"] != Answer.UNKNOWN.value), "answer"]
+        return f"{(given == wanted.value).sum()} of {words.counted(len(given), 'run')}"
+
+    def told(self) -> str:
+        kept = f"{self.objective} kept by {self.answers(self.confirmed_rps, Answer.HELD)}"
+        missed = f"missed by {self.answers(self.refused_rps, Answer.MISSED)}"
+        if math.isnan(self.confirmed_rps):
+            if math.isnan(self.refused_rps):
+                return f"cannot tell: {words.counted(len(self.trials), 'trial')} confirmed no rate and refused none"
+            return f"{words.rate(self.refused_rps)} is too much ({self.objective} {missed}); no lower rate was confirmed"
+        if not math.isnan(self.refused_rps):
+            return f"{words.rate(self.confirmed_rps)} is not too much ({kept}), {words.rate(self.refused_rps)} is ({missed})"
+        if np.isclose(self.confirmed_rps, self.top_rps):
+            return f"{words.rate(self.confirmed_rps)}, the highest rate that it might try, is not too much ({kept})"
+        return f"{words.rate(self.confirmed_rps)} is not too much ({kept}); no higher rate was refused"
+
+    def warning(self) -> str:
+        """Whether the trials that missed the lowest rate refused had achieved it, without an error: then latency alone broke the objective."""
+        if math.isnan(self.refused_rps):
+            return UNSURE if math.isnan(self.confirmed_rps) else NEITHER
+        missed = self.trials[np.isclose(self.trials["offered_rate_rps"], self.refused_rps) & (self.trials["answer"] == Answer.MISSED.value)]
+        achieved = missed["achieved_rate_rps"] >= ACHIEVED_SHARE_MIN * missed["offered_rate_rps"]
+        if not achieved.any():
+            return LATE
+        return WARNED if (achieved & (missed["errors_total"] + missed["unexpected_answers"] == 0)).all() else UNSURE
+
+
+def searches(trials: Tables) -> list[Searched]:
+    """What ``trials`` are of: a search for each line of runs and each objective."""
+    runs = configured(trials.runs[trials.runs["search"] != ""]).reset_index(drop=True)
+    asked = [json.loads(text) for text in runs["search"]]
+    goals = [json.dumps(search.get("objective", {}), sort_keys=True) for search in asked]
+    names = series.names(runs, said=("experiment", "workload"))
+    runs = runs.assign(name=runs["experiment"] + ", " + runs["workload"] + ", " + names, asked=pd.Series(asked, dtype=object), goal=goals)
+    return [_searched(name, json.loads(goal), mine) for (name, goal), mine in runs.groupby(["name", "goal"])]
+
+
+def found(tables: Tables, trials: Tables) -> Markdown:
+    """The answer: what the searches and the rates chosen beforehand say, then a line for each search."""
+    searched = searches(trials)
+    parts = [part for part in (_of_searches(searched), _of_rates(tables)) if part]
+    if not parts:
+        return Markdown("**Found:** cannot tell: there is no search for a stable rate and no run at an offered rate.")
+    lines = [f"- {one.name}: {one.told()}." for one in searched]
+    return Markdown("\n".join([f"**Found:** {'; '.join(parts)}.", *([""] if lines else []), *lines]))
+
+
+def expectation(tables: Tables, trials: Tables, percentile: float = 99.0) -> Markdown:
+    """Whether latency bent at rates that were still achieved, counted over searches and over the combinations of ``tables``."""
+    of_searches, of_rates = Counter(search.warning() for search in searches(trials)), Counter(_warnings(tables, percentile))
+    both = of_searches + of_rates
+    if not both[WARNED] + both[LATE]:
+        verdict = CANNOT_TELL
+    elif not both[LATE]:
+        verdict = "it held, as far as it was tested"
+    else:
+        verdict = "it held in part" if both[WARNED] else "it did not hold"
+    told = {
+        WARNED: "refused a rate that was achieved: latency broke the objective first",
+        LATE: "refused a rate that was not achieved either",
+        NEITHER: "met no rate to refuse",
+        UNSURE: "decided nothing",
+    }
+    sentences = [_counts(of_searches, told, "search", "searches")]
+    over = f"over {BEND:g} times that at the lowest rate"
+    told = {
+        WARNED: f"had {words.percentile(percentile)} {over} at a rate that was held",
+        LATE: f"met a rate that was not held, with no {words.percentile(percentile)} {over} before it",
+        NEITHER: f"held every rate, with no {words.percentile(percentile)} {over}",
+        ALONE: "met one rate only",
+        UNSURE: "had too few valid runs, or runs that differed too much, to tell",
+    }
+    sentences.append(_counts(of_rates, told, "combination", "combinations", f" {_COMBINATIONS}"))
+    return Markdown(" ".join([f"**Against the Expectation:** {verdict}.", *filter(None, sentences)]))
+
+
+def _counts(counted: Counter, told: dict[str, str], one: str, several: str, of_what: str = "") -> str:
+    if counted.total() == 1:
+        return f"The only {one}{of_what} {told[next(iter(counted))]}."
+    parts = [f"{counted[kind]} {text}" for kind, text in told.items() if counted[kind]]
+    if len(parts) == 1:
+        return f"All {parts[0].replace(' ', f' {several}{of_what} ', 1)}."
+    return f"Of {counted.total()} {several}{of_what} {'; '.join(parts)}." if parts else ""
+
+
+def _searched(name: str, goal: dict, runs: pd.DataFrame) -> Searched:
+    trials = [Trial(rate, Answer(answer), search["purpose"]) for rate, answer, search in zip(runs["offered_rate_rps"], runs["answer"], runs["asked"], strict=True)]
+    result = found_in(trials, max(search["confirmations"] for search in runs["asked"]))
+    confirmed, refused = (math.nan if rate is None else rate for rate in (result.highest_confirmed_rps, result.lowest_refused_rps))
+    top = max(search.get("highest_rate_rps", math.nan) for search in runs["asked"])
+    return Searched(name, _objective(goal), top, runs, confirmed, refused)
+
+
+def _objective(goal: dict) -> str:
+    """``{"mean": 0.001}`` → "a mean of at most 1 ms"."""
+    limits = [f"{'a mean' if name == 'mean' else name.replace('p999', 'p99.9')} of at most {goal[name] * 1e3:g} ms"
+              for name in ("mean", "p50", "p99", "p999") if goal.get(name)]  # fmt: skip
+    return words.several(limits) if limits else "its objective"
+
+
+def _of_searches(searched: list[Searched]) -> str:
+    if not searched:
+        return ""
+    if len(searched) == 1:
+        return "one search for the highest rate that keeps an objective answers below"
+    ends = Counter((not math.isnan(one.confirmed_rps), not math.isnan(one.refused_rps)) for one in searched)
+    told = {
+        (True, True): "ended between a rate that was confirmed and a higher one that was refused",
+        (True, False): "met no rate that is too much",
+        (False, True): "refused rates and confirmed none",
+        (False, False): "decided nothing",
+    }
+    parts = [f"{ends[kind]} {text}" for kind, text in told.items() if ends[kind]]
+    return f"of {len(searched)} searches for the highest rate that keeps an objective {', '.join(parts)}"
+
+
+def _at_rates(tables: Tables) -> pd.DataFrame:
+    """Latency runs at rates chosen beforehand, with ``line`` (equal for runs that differ in the rate alone) and ``speaks`` (about its rate)."""
+    runs = tables.runs[~tables.runs["profiled"] & ~tables.runs["closed_loop"] & (tables.runs["search"] == "")]
+    runs = configured(runs)
+    return runs.assign(line=series.names(runs), speaks=runs["run_id"].isin(rates.about_rate(tables).runs["run_id"]))
+
+
+def _of_rates(tables: Tables) -> str:
+    runs = _at_rates(tables)
+    if runs.empty:
+        return ""
+    experiments = sorted(runs["experiment"].unique())
+    whose = f"of the rates chosen beforehand in {words.several([f'`{name}`' for name in experiments]) if len(experiments) < 4 else f'{len(experiments)} experiments'}"
+    points = saturation_points(runs[runs["speaks"]], ["line"])
+    if points.empty:
+        failed = tables.validity[(tables.validity["verdict"] == "FAIL") & tables.validity["run_id"].isin(runs["run_id"])]["check"].value_counts()
+        why = words.several([f"{check} ({count})" for check, count in failed.head(3).items()])
+        return f"{whose} nothing can be told: no run speaks about its rate; checks failed: {why}"
+    silent = runs.groupby(["line", "offered_rate_rps"])["speaks"].any()
+    unjudged = f" ({(~silent).sum()} of {len(silent)} cannot be judged: no run of them speaks about its rate)" if not silent.all() else ""
+    total, lost = len(points), points.dropna(subset=["saturation_rps"])
+    if lost.empty:
+        who = f"the only combination {_COMBINATIONS}" if total == 1 else f"each of {total} combinations {_COMBINATIONS}"
+        return f"{whose}, at most {words.rate(points['highest_held_rps'].max())}, none was too much{unjudged}: {who} held what it was offered, and what saturates it lies above"
+    first, highest = lost.loc[lost["saturation_rps"].idxmin()], points["highest_held_rps"].max()
+    best = "none was held" if math.isnan(highest) else f"the highest that was held is {words.rate(highest)}"
+    return f"{whose} {best}{unjudged}; {len(lost)} of {words.counted(total, 'combination')} {_COMBINATIONS} met one that is too much, the lowest {words.rate(first['saturation_rps'])} by {first['line']}"
+
+
+def _warnings(tables: Tables, percentile: float) -> list[str]:
+    """One word for each combination of ``tables``."""
+    points = tables.percentiles
+    points = points[(points["latency_kind"] == "response") & np.isclose(points["percentile"], percentile) & points["latency_us"].notna()]
+    runs = _at_rates(tables).merge(points[["run_id", "latency_us"]], on="run_id", how="left")
+    return [_warning(mine) for _, mine in runs.groupby("line")]
+
+
+def _warning(runs: pd.DataFrame) -> str:
+    """Of the runs of one combination: did latency bend at a rate below the lowest one that was not held?"""
+    if runs["offered_rate_rps"].nunique() == 1:
+        return ALONE
+    points = saturation_points(runs[runs["speaks"]], ["line"])
+    saturation = points["saturation_rps"].iloc[0] if len(points) else math.nan
+    below = runs[~(runs["offered_rate_rps"] >= saturation)]
+    valid = below[(below["verdict"] != "FAIL") & (below["latency_us"] > 0)]
+    groups = [group["latency_us"] for _, group in valid.groupby("offered_rate_rps")]
+    ratios = [compare(groups[0], group) for group in groups[1:] if min(len(groups[0]), len(group)) >= MIN_RUNS]
+    if any(ratio.low > BEND for ratio in ratios):
+        return WARNED
+    if not ratios or len(ratios) < below["offered_rate_rps"].nunique() - 1 or any(ratio.high >= BEND for ratio in ratios):
+        return UNSURE
+    return NEITHER if math.isnan(saturation) else LATE

@@ -1,0 +1,71 @@
+"""Whether what a page expected came true, as sentences; every number and word is computed from the runs on the page.
+
+    expected.neighbouring_rates(tables)      03: close together up to the saturation point
+    expected.mostly_undecided(compared)      06: most changes move a ratio by no more than repeats differ
+"""
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+from IPython.display import Markdown
+
+from kvstudy.analyse.configuration import comparisons
+from kvstudy.analyse.statistics import CANNOT_TELL, MIN_RUNS
+from kvstudy.analyse.tables import Tables
+from kvstudy.present import findings, words
+
+TOGETHER = 2.0  # two latencies lie close together when their ratio, with its whole interval, is within this factor
+_TITLE = "**Against the Expectation:**"
+
+
+def neighbouring_rates(tables: Tables) -> Markdown:
+    """Of every two neighbouring rates that were held, all else equal: does p99 lie within TOGETHER? And was any rate past a saturation point?"""
+    held = tables.believed()
+    rates = sorted(held.runs["offered_rate_rps"].dropna().unique())
+    parts = [comparisons(held, "offered_rate_rps", low, high, (99.0,)).assign(one=low, other=high) for low, high in pairwise(rates)]
+    pairs = pd.concat([part for part in parts if len(part)], ignore_index=True) if any(map(len, parts)) else pd.DataFrame(columns=["measure"])
+    pairs = pairs[pairs["measure"] == words.percentile(99)]
+    if pairs.empty:
+        return Markdown(f"{_TITLE} no two neighbouring rates have valid runs that are otherwise alike, so nothing can be told. {_past(tables)}")
+    sure = pairs[["runs_before", "runs_after"]].min(axis=1) >= MIN_RUNS
+    close = sure & (pairs["low"] >= 1 / TOGETHER) & (pairs["high"] <= TOGETHER)
+    apart = sure & ((pairs["low"] > TOGETHER) | (pairs["high"] < 1 / TOGETHER))
+    verdict = "it did not hold" if apart.any() else "it held, as far as it was tested" if close.all() else CANNOT_TELL
+    sentence = (
+        f"{_TITLE} {verdict}. Of {_count(len(pairs), 'pair')} of neighbouring rates that were held, all else equal, {close.sum()} lie close together at p99 "
+        f"(within a factor of {TOGETHER:g}, the whole interval), {apart.sum()} further apart; of {(~close & ~apart).sum()} our runs cannot tell."
+    )
+    if apart.any():
+        ratios = np.log(pairs.loc[apart, "ratio"]).abs()
+        row = pairs.loc[ratios.idxmax()]
+        sentence += (
+            f" Furthest apart: {row['workload']}, {words.value('connections', row['connections'])}, p99 {words.latency(row['before'])} at {words.rate(row['one'])} and "
+            f"{words.latency(row['after'])} at {words.rate(row['other'])}, ratio {words.times(row['ratio'])}{words.interval(row['low'], row['high'], words.times)}."
+        )
+    return Markdown(f"{sentence} {_past(tables)}")
+
+
+def mostly_undecided(compared: pd.DataFrame) -> Markdown:
+    """Of the comparisons with enough runs a side: are fewer than half decided?"""
+    enough = compared[compared[["runs_before", "runs_after"]].min(axis=1) >= MIN_RUNS] if len(compared) else compared
+    if enough.empty:
+        return Markdown(f"{_TITLE} no comparison has {MIN_RUNS} runs a side, so none could be decided.")
+    decided = int((enough["word"] != CANNOT_TELL).sum())
+    verdict = "it held: most changes moved no ratio by more than the repeats differ" if 2 * decided < len(enough) else "it did not hold: half of the changes or more moved a ratio by more than the repeats differ"
+    return Markdown(f"{_TITLE} {verdict}. Of {_count(len(enough), 'comparison')} with {MIN_RUNS} runs a side or more, at every rate that was measured, {decided} {'is' if decided == 1 else 'are'} decided.")
+
+
+def _past(tables: Tables) -> str:
+    found = findings.held_rates(tables)
+    lost = int(found["saturation_rps"].notna().sum())
+    if not lost:
+        return "No offered rate was past a saturation point, so what happens there was not tested."
+    return (
+        f"{lost} of {_count(len(found), 'combination')} of workload, connections and options met a rate that they did not hold: those runs are grey and in no median, "
+        "so that what happens there can be seen, but is no claim."
+    )
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{words.count(number)} {thing}{'' if number == 1 else 's'}"

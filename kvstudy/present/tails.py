@@ -1,0 +1,47 @@
+"""The slow answers of each workload in words and as a table; the picture is ``figures.tail.causes_by_workload``."""
+
+import pandas as pd
+from IPython.display import Markdown
+
+from kvstudy.analyse.tail import LINKED, OfWorkload
+from kvstudy.present import summary, words
+from kvstudy.present.figures.tail import linked_to, untouched
+
+# What 07-tail expects the tails of each method to follow.
+EXPECTED = {"PUT": ("flush", "wal_sync"), "GET": ("cpu_foreign", "cpu_steal")}
+
+
+def told(groups: list[OfWorkload]) -> Markdown:
+    """A line for each of ``analyse.tail.by_workload``: what its slow answers are linked to, and whether that was expected."""
+    lines = []
+    for group in groups:
+        link = f"linked to {linked_to(group.found)}" if linked_to(group.found) else "linked to no kind of event beyond chance"
+        place = f"**{group.workload} at {words.rate(group.offered_rate_rps)}** ({words.counted(group.runs, 'run')}), answers over {words.latency(group.limit_us)}"
+        lines.append(f"- {place}: {link}; {words.share(untouched(group.found))} have no recorded event.{_expected(group)}")
+    return Markdown("\n".join(lines) or "No workload has answers at a rate to look at.")
+
+
+def table(groups: list[OfWorkload]) -> pd.DataFrame:
+    """``summary.causes`` of all groups, one below the other."""
+    parts = []
+    for group in groups:
+        part = summary.causes(group.found)
+        part.insert(0, "workload", f"{group.workload} at {words.rate(group.offered_rate_rps)}")
+        part.insert(1, "over", words.latency(group.limit_us))
+        parts.append(part)
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame({"workload": [], "over": [], "event": []})
+
+
+def slowest_first(groups: list[OfWorkload]) -> list[str]:
+    """The names of the workloads."""
+    return [group.workload for group in groups]
+
+
+def _expected(group: OfWorkload) -> str:
+    kinds = EXPECTED.get(group.method)
+    if kinds is None:
+        return ""
+    linked = set(group.found.loc[group.found["word"] == LINKED, "cause"])
+    held = [words.factor(kind) for kind in kinds if kind in linked]
+    verdict = f"{words.several(held)} {'is' if len(held) == 1 else 'are'} linked" if held else "neither is linked"
+    return f" Expected: {words.several([words.factor(kind) for kind in kinds])}; {verdict}."

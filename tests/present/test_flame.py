@@ -1,0 +1,57 @@
+"""async-profiler's pages inside ours: which run they show, and what is said above them; that they work is tested in a browser."""
+
+import pytest
+from sample import empty_tables, failed
+
+from kvstudy.present import flame
+
+PAGE = "<html><head></head><body><h1>cpu</h1><style>#canvas {width: 100%; height: 64px}</style></body></html>"
+
+
+@pytest.fixture(autouse=True)
+def page(monkeypatch):
+    monkeypatch.setattr(flame, "page_of", lambda *_: PAGE)
+
+
+@pytest.fixture
+def one(profiles):
+    return profiles.only(profiles.runs["run_id"].head(1))
+
+
+@pytest.mark.parametrize("kind", ["flamegraph", "heatmap"])
+def test_a_graph_names_its_run(one, kind):
+    html = flame.flame_graph(one, "cpu", kind).data
+    told, run_id = one.runs["workload"].iloc[0], one.runs["run_id"].iloc[0]
+    assert f"of {told}, sample, 4 connections, 1\u202f000 r/s</strong>, run <code>{run_id}</code>" in html
+    assert "INVALID" not in html and "grayscale" not in html
+
+
+@pytest.mark.parametrize("kind", ["flamegraph", "heatmap"])
+def test_a_graph_of_an_invalid_run_is_grey_and_every_heading_says_so(one, kind):
+    html = flame.flame_graph(failed(one, one.runs["run_id"]), "cpu", kind).data
+    assert "<strong>INVALID: warm_up_long_enough: p50 900 us, then 500 us. cpu: " in html
+    assert "filter:grayscale(1)" in html and "&lt;h1&gt;INVALID: cpu&lt;/h1&gt;" in html and 'iframe title="INVALID: ' in html
+
+
+def test_without_a_lock_wait_there_is_a_sentence_and_no_empty_frame(one):
+    html = flame.flame_graph(one, "lock").data
+    assert "No lock waits were recorded" in html and "iframe" not in html
+
+
+def test_shares_say_which_runs_count(profiles):
+    first = profiles.runs["run_id"].iloc[0]
+    shares = flame.shares(failed(profiles, [first]))
+    assert shares.groupby("run_id")["valid"].all().to_dict() == {run_id: run_id != first for run_id in profiles.runs["run_id"]}
+    assert set(shares.loc[shares["run_id"] == first, "why"]) == {"warm_up_long_enough: p50 900 us, then 500 us"}
+
+
+def test_what_goes_to_network_and_store_is_held_against_the_expectation(profiles):
+    first, second = profiles.runs["workload"]
+    told = flame.network_and_store(flame.shares(profiles)).data
+    assert told.count("not as expected") == 2 and first in told and second in told
+    assert f"{second} cannot tell (INVALID: warm_up" in flame.network_and_store(flame.shares(failed(profiles, profiles.runs["run_id"].iloc[[1]]))).data
+
+
+def test_without_a_profile_it_says_so():
+    assert "No profiled run" in flame.flame_graph(empty_tables()).data
+    assert "nothing can be told" in flame.network_and_store(flame.shares(empty_tables())).data
