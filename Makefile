@@ -63,8 +63,8 @@ smoke: build ## the same path with tiny runs, under 3 minutes; proves that every
 	@echo 'smoke: everything works. The pages show the reference, or runs of yours of another profile: these tiny ones stand in the place of none'
 
 # What data/reference was measured with, the most wanted first. Of report 5 all workloads run on one connection and repeated GET on 2 and 4.
-REFERENCE := $(patsubst %,experiments/%.yaml,instrument stall noise generators profile-cost reproduce handler wal compaction value-size cache gc \
-  workloads)
+REFERENCE := $(patsubst %,experiments/%.yaml,instrument stall noise generators profile-cost reproduce saturation handler wal compaction value-size cache gc \
+  grid workloads)
 RUN_REFERENCE := $(KVSTUDY) run --profile reference --resume --retries 2 --patience 30m
 
 reference: build ## measure every experiment as data/reference was (over an hour, more on a disturbed machine), into data/raw; kvstudy publish copies it

@@ -18,7 +18,6 @@ from kvstudy.analyse.statistics import CANNOT_TELL, MIN_RUNS
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import words
 from kvstudy.present.figures.rate import saturation_points
-from kvstudy.present.notebook import SEARCHES
 from kvstudy.present.spreads import spread
 
 # Experiments about the ruler, not about the service.
@@ -98,7 +97,7 @@ def _fastest_and_slowest(tables: Tables) -> Finding | None:
 
 def _highest_held(tables: Tables) -> Finding | None:
     """Of the runs at rates that were chosen beforehand; searches have a finding of their own."""
-    tables = of_the_service(tables).only(tables.runs.loc[~tables.runs["experiment"].isin(SEARCHES), "run_id"])
+    tables = of_the_service(tables).select(search="")
     held, runs = held_rates(tables), rates.about_rate(tables).runs
     if held.empty:
         return cannot_tell("Rates chosen beforehand", "04-capacity", tables.select(closed_loop=False))

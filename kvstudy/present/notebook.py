@@ -31,7 +31,7 @@ from kvstudy.project import ROOT_VARIABLE, project_root, raw_root
 DEFAULTS = "# Defaults"
 INJECTED = "# Parameters"
 MAIN = "reproduce"  # the experiment that `make reproduce` measures
-SEARCHES = ("report-1", "report-4")
+SATURATION = "saturation"  # the one that means to overload the service
 ROWS_SHOWN = 40
 TALL_ROWS_SHOWN, TALL_ROWS_MAX = 10, 20  # of sentences, which take several lines each: a page, and as many as go without pages
 LINE_LETTERS = 44
@@ -124,10 +124,13 @@ def trials() -> Tables:
     return found.only(found.runs.loc[found.runs["search"] != "", "run_id"])
 
 
-def searched() -> Tables:
-    """Every trial of every search for a stable rate; where none was made, the latency runs of the main experiment, else of the one measured last."""
-    found = trials()
-    return for_latency(tables()) if found.runs.empty else found
+def towards_saturation() -> Tables:
+    """The latency runs that go up to rates which cannot be held; where there are none every trial of every search for a stable rate; else the latency
+    runs of the main experiment, or of the one measured last."""
+    for found in (for_latency(of_experiment(SATURATION, all_tables())), trials()):
+        if not found.runs.empty:
+            return found
+    return for_latency(tables())
 
 
 def together(*parts: Tables) -> Tables:

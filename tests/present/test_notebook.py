@@ -78,16 +78,20 @@ def test_runs_of_the_profile_smoke_are_named_shown_or_not():
     assert "moke" not in notebook.source(replace(found, smoke_shown=("other",))).data
 
 
-def test_the_trials_of_any_search_are_found_and_without_one_the_latency_runs_of_the_main_experiment(monkeypatch):
+def test_runs_that_go_up_to_saturation_are_those_of_its_experiment_else_trials_of_searches_else_the_main_experiments(monkeypatch):
     found = sample_tables()
     trials = found.runs["repeat"] == 2
     searched = replace(found, runs=found.runs.assign(search=trials.map({True: "{}", False: ""})))
     monkeypatch.setattr(notebook, "all_tables", lambda: searched)
     expected = set(searched.runs.loc[trials & ~searched.runs["profiled"], "run_id"])
-    assert set(notebook.searched().runs["run_id"]) == set(notebook.trials().runs["run_id"]) == expected
+    assert set(notebook.towards_saturation().runs["run_id"]) == set(notebook.trials().runs["run_id"]) == expected
     monkeypatch.setattr(notebook, "all_tables", lambda: found)
     monkeypatch.setattr(notebook, "tables", lambda: found)
-    assert notebook.trials().runs.empty and set(notebook.searched().runs["run_id"]) == set(found.runs.loc[~found.runs["profiled"], "run_id"])
+    assert notebook.trials().runs.empty and set(notebook.towards_saturation().runs["run_id"]) == set(found.runs.loc[~found.runs["profiled"], "run_id"])
+
+    overloaded = replace(searched, runs=searched.runs.assign(experiment=[notebook.SATURATION if rate == 4000 else "other" for rate in searched.runs["offered_rate_rps"]]))
+    monkeypatch.setattr(notebook, "all_tables", lambda: overloaded)
+    assert set(notebook.towards_saturation().runs["offered_rate_rps"]) == {4000} and not notebook.towards_saturation().runs["profiled"].any()
 
 
 def test_what_a_page_draws_from_several_experiments_is_together_in_its_provenance(monkeypatch, tmp_path):

@@ -115,6 +115,14 @@ def test_what_only_repeats_the_rest_is_left_out_of_the_copy_and_of_its_seal(meas
     assert published.size_bytes == sum(path.stat().st_size for path in run.path.iterdir()) - left_out
 
 
+@pytest.mark.parametrize("profile", [None, ["cpu"]])
+def test_single_answers_of_profiled_runs_which_no_latency_is_read_off_are_not_copied(measured, tmp_path, profile):
+    measured("rates", "run-1", files=("slowest.csv",), profile=profile)
+    publish(tmp_path / "raw", tmp_path / "reference")
+    assert (tmp_path / "reference" / "rates" / "run-1" / "slowest.csv.gz").is_file() == (profile is None)
+    assert verify_all(tmp_path / "reference") == []
+
+
 def test_a_text_without_a_json_beside_it_is_copied(measured, tmp_path):
     measured("rates", "run-1", files=("generator.txt",))
     publish(tmp_path / "raw", tmp_path / "reference")
