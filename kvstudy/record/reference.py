@@ -5,7 +5,7 @@ its own checks reject is copied too, and stays marked as invalid.
 
 Every clone carries them, so what only repeats the rest is left out of the copies, and of their seals: the recording of a profile
 (``profile.jfr``), whose stacks, pages and events are there, the generator's text where its JSON is, and the single answers of profiled runs, which no
-latency is read off. All else is byte for byte as it was sealed.
+latency is read off, and of closed loops, in which nobody waits for the service but who has been answered. All else is byte for byte as it was sealed.
 """
 
 import os
@@ -107,7 +107,7 @@ def _copy(run: SealedRun, target: Path) -> None:
 
 def _left_out(run: SealedRun) -> set[str]:
     """Names of the files, as they are stored, that the copy of a run does without."""
-    names = ("profile.jfr", *(("generator.txt",) if run.has("generator.json") else ()), *(("slowest.csv",) if run.facts["profile"] else ()))
+    names = ("profile.jfr", *(("generator.txt",) if run.has("generator.json") else ()), *(("slowest.csv",) if run.facts["profile"] or run.facts["closed_loop"] else ()))
     return {stored for name in names for stored in (name, name + PACKED_SUFFIX)}
 
 

@@ -49,7 +49,7 @@ def test_a_rate_whose_runs_were_disturbed_is_not_called_lost():
 def test_the_rates_that_were_held_are_told_as_those_that_were_chosen_since_a_search_may_hold_more():
     chosen = sample_tables(profiled=False, repeats=5, connections=(4,), rates=(1000.0, 4000.0), workloads=("put",))
     search = sample_tables(profiled=False, repeats=5, connections=(4,), rates=(28000.0,), workloads=("put",), capacity_rps=1e9)
-    searched = search.runs.assign(experiment="report-1", run_id=[f"trial-{n}" for n in range(len(search.runs))])
+    searched = search.runs.assign(experiment="report-1", search="{}", run_id=[f"trial-{n}" for n in range(len(search.runs))])
     text = lines(replace(chosen, runs=pd.concat([chosen.runs, searched], ignore_index=True)))
     assert "**Rates chosen beforehand,** at most 4\u202f000 r/s: 1 of 1 combination of" in text
 

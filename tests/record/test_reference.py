@@ -115,11 +115,11 @@ def test_what_only_repeats_the_rest_is_left_out_of_the_copy_and_of_its_seal(meas
     assert published.size_bytes == sum(path.stat().st_size for path in run.path.iterdir()) - left_out
 
 
-@pytest.mark.parametrize("profile", [None, ["cpu"]])
-def test_single_answers_of_profiled_runs_which_no_latency_is_read_off_are_not_copied(measured, tmp_path, profile):
-    measured("rates", "run-1", files=("slowest.csv",), profile=profile)
+@pytest.mark.parametrize(("profile", "closed_loop"), [(None, False), (["cpu"], False), (None, True)])
+def test_single_answers_are_copied_of_latency_runs_on_a_schedule_alone(measured, tmp_path, profile, closed_loop):
+    measured("rates", "run-1", files=("slowest.csv",), profile=profile, closed_loop=closed_loop)
     publish(tmp_path / "raw", tmp_path / "reference")
-    assert (tmp_path / "reference" / "rates" / "run-1" / "slowest.csv.gz").is_file() == (profile is None)
+    assert (tmp_path / "reference" / "rates" / "run-1" / "slowest.csv.gz").is_file() == (profile is None and not closed_loop)
     assert verify_all(tmp_path / "reference") == []
 
 
