@@ -13,7 +13,7 @@ SHELL := /bin/bash
 
 # The benchmarks and the longer tests stand at the end.
 .PHONY: help setup build test test-python test-rust test-java smoke reproduce reference lab html figure verify clean lock doctor \
-        bench-engine engine-costs tail-causes violations bench-analysis bench-service bench-awake bench-loadgen bench-tail kill-service soak-service soak-engine
+        bench-engine engine-costs tail-causes violations bench-analysis bench-service bench-awake bench-loadgen bench-redis bench-tail kill-service soak-service soak-engine
 
 help: ## this list
 	@printf 'kvstudy: a performance study that anyone can run again\n\n'
@@ -140,6 +140,9 @@ bench-loadgen: build ## the load generator: accuracy, speed and cost beside a ba
 
 bench-service: build ## PUT and GET beside one-nio with an empty handler, closed loop, alternating rounds (about 5 min); BESIDE=JAR: another build takes turns too
 	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_service.py $(if $(BESIDE),--beside $(BESIDE))
+
+bench-redis: build ## PUT and GET beside SET and GET of Redis (needs redis-server), closed loop, alternating rounds (about 4 min)
+	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_redis.py
 
 bench-tail: build ## p99.9 at half the saturation rate while flush and compaction run, beside the same without them (about 4 min)
 	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_tail.py

@@ -121,6 +121,10 @@ def _cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def rate_summary(values: list[float]) -> str:
+    return f"{statistics.median(values):,.0f} ({min(values):,.0f}–{max(values):,.0f})"
+
+
 def summary(values: list[float]) -> str:
     return f"{statistics.median(values):.3f} ({min(values):.3f}–{max(values):.3f})"
 
@@ -200,7 +204,7 @@ def print_table(rates: list[dict], kinds: list[str], connections: list[int], ser
         of = {name: [r["rate_rps"] for r in kept if r["subject"] == name] for name in ("empty handler", *services)}
         left_out = f", {len(disturbed)} rounds disturbed" if disturbed else ""
         for name in services:
-            cells = [f"{statistics.median(v):,.0f} ({min(v):,.0f}–{max(v):,.0f})" for v in (of["empty handler"], of[name])]
+            cells = [rate_summary(of["empty handler"]), rate_summary(of[name])]
             cpu = statistics.median(r["cpu_us_per_request"] for r in kept if r["subject"] == name)
             row = [kind.upper(), f"{c}", cells[0], f"{name}: {cells[1]}", f"{cpu:.2f}", ratios(of[name], of["empty handler"]) + left_out]
             if BESIDE in services:

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""PUT and GET of the service beside SET and GET of Redis, closed loop, alternating in one run.
+
+    python3 service/bench/bench_redis.py --rounds 5 --seconds 5
+
+Needs redis-server and redis-benchmark on PATH, the built jar, a built loadgen and JAVA_HOME with a JDK 25. Each has the generator that was made for
+it: loadgen speaks HTTP to the service, redis-benchmark its own shorter protocol to Redis; both have one thread. Both write a log that is synced once a
+second or more often (Redis: appendonly, everysec; ours: --wal interval), and hold the same number of records of 16 + 100 bytes. What is printed
+is as in bench_service.py: medians over the rounds, the smallest and the largest, and the ratio within each round.
+"""
+
+import argparse
+import itertools
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+import bench_service as bench
+
+COMMANDS = {"put": "set", "get": "get"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--loadgen", default=str(bench.REPOSITORY / "loadgen/target/release/loadgen"))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=5, help="measured time of each step of the service; Redis gets as many requests as last about so long")
+    parser.add_argument("--connections", type=int, nargs="+", default=[16, 64])
+    parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--heap", default="128m")
+    options = parser.parse_args()
+    missing = [name for name in ("redis-server", "redis-benchmark") if shutil.which(name) is None]
+    if missing:
+        sys.exit(f"not on PATH: {', '.join(missing)}\napt-get install redis-server redis-tools")
+    work = pathlib.Path(tempfile.mkdtemp(prefix="kv-bench-"))
+    servers = []
+    try:
+        command = [bench.java_program(), *bench.JVM, f"-Xmx{options.heap}", "-jar", str(bench.JAR), "--port", "0", "--dir", str(work / "store"), "--wal", "interval"]
+        service = bench.start(command, work / "service.log")
+        servers.append(service[0])
+        bench.fill(options, service[1])
+        bench.come_to_rest(*service)
+        redis, port = redis_server(work)
+        servers.append(redis)
+        redis_rate(port, options, "set", 64, 2 * options.records)  # of random keys: nearly all of them are there then
+        print_table(options, measured(options, service, port))
+    finally:
+        for process in servers:
+            process.terminate()
+            process.wait(timeout=60)
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def redis_server(work: pathlib.Path) -> tuple[subprocess.Popen, str]:
+    """The process, answering, and its port on 127.0.0.1."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    words = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--dir", str(work), "--appendonly", "yes", "--appendfsync", "everysec", "--save", ""]
+    process = subprocess.Popen(words, stdout=(work / "redis.log").open("w"), stderr=subprocess.STDOUT)
+    for _ in range(100):
+        if b"PONG" in subprocess.run(["redis-cli", "-p", str(port), "ping"], capture_output=True).stdout:
+            return process, str(port)
+        time.sleep(0.1)
+    process.kill()
+    sys.exit(f"redis-server is not ready after 10 s\n{(work / 'redis.log').read_text()}")
+
+
+def redis_rate(port: str, options, command: str, connections: int, requests: int) -> float:
+    """Requests per second, as redis-benchmark prints them."""
+    words = ["redis-benchmark", "-p", port, "-c", str(connections), "-n", str(requests), "-r", str(options.records), "-d", "100", "-t", command, "--csv"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    return float(done.stdout.strip().splitlines()[-1].split(",")[1].strip('"'))
+
+
+def measured(options, service: tuple[subprocess.Popen, str], port: str) -> list[dict]:
+    """A rate for each round, kind of request, number of connections and subject; who comes first changes from round to round."""
+    rates = []
+    requests = {command: round(options.seconds * redis_rate(port, options, command, 64, 200_000)) for command in COMMANDS.values()}
+    for number in range(options.rounds):
+        steps = list(itertools.product(COMMANDS, options.connections, ("service", "redis")))
+        for kind, connections, subject in steps if number % 2 == 0 else reversed(steps):
+            steal, began = bench.steal_s(), time.monotonic()
+            if subject == "redis":
+                rate = redis_rate(port, options, COMMANDS[kind], connections, requests[COMMANDS[kind]])
+            else:
+                script, expect = {"put": ("unique_put.lua", "201"), "get": ("random_get.lua", "200")}[kind]
+                rate = bench.answered(options, service, script, connections, options.seconds, expect)["rate_rps"]
+            quiet = (bench.steal_s() - steal) / (time.monotonic() - began) <= bench.STEAL_SHARE_MAX
+            rates.append({"round": number, "kind": kind, "connections": connections, "subject": subject, "rate": rate, "undisturbed": quiet})
+        print(f"round {number + 1} of {options.rounds} done", flush=True)
+    return rates
+
+
+def print_table(options, rates: list[dict]) -> None:
+    print(f"\n{options.records} records of 16 + 100 bytes, {options.rounds} rounds of about {options.seconds:g} s; medians (smallest–largest) of the rounds that the host left alone\n")
+    print("| request | connections | Redis, 1/s | service, 1/s | ratio |\n|---|---|---|---|---|")
+    for kind, connections in itertools.product(COMMANDS, options.connections):
+        here = [rate for rate in rates if (rate["kind"], rate["connections"]) == (kind, connections)]
+        disturbed = {rate["round"] for rate in here if not rate["undisturbed"]}
+        of = {subject: [rate["rate"] for rate in sorted(here, key=lambda rate: rate["round"]) if rate["subject"] == subject and rate["round"] not in disturbed]
+              for subject in ("redis", "service")}
+        if not of["redis"]:
+            print(f"| {kind.upper()} | {connections} | every round disturbed by the host | | |")
+            continue
+        print(f"| {kind.upper()} | {connections} | {bench.rate_summary(of['redis'])} | {bench.rate_summary(of['service'])} | {bench.ratios(of['service'], of['redis'])} |")
+
+
+if __name__ == "__main__":
+    main()
