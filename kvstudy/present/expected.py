@@ -33,7 +33,7 @@ def neighbouring_rates(tables: Tables) -> Markdown:
     apart = sure & ((pairs["low"] > TOGETHER) | (pairs["high"] < 1 / TOGETHER))
     verdict = "it did not hold" if apart.any() else "it held, as far as it was tested" if close.all() else CANNOT_TELL
     sentence = (
-        f"{_TITLE} {verdict}. Of {_count(len(pairs), 'pair')} of neighbouring rates that were held, all else equal, {close.sum()} lie close together at p99 "
+        f"{_TITLE} {verdict}. Of {words.counted(len(pairs), 'pair')} of neighbouring rates that were held, all else equal, {close.sum()} lie close together at p99 "
         f"(within a factor of {TOGETHER:g}, the whole interval), {apart.sum()} further apart; of {(~close & ~apart).sum()} our runs cannot tell."
     )
     if apart.any():
@@ -53,7 +53,7 @@ def mostly_undecided(compared: pd.DataFrame) -> Markdown:
         return Markdown(f"{_TITLE} no comparison has {MIN_RUNS} runs a side, so none could be decided.")
     decided = int((enough["word"] != CANNOT_TELL).sum())
     verdict = "it held: most changes moved no ratio by more than the repeats differ" if 2 * decided < len(enough) else "it did not hold: half of the changes or more moved a ratio by more than the repeats differ"
-    return Markdown(f"{_TITLE} {verdict}. Of {_count(len(enough), 'comparison')} with {MIN_RUNS} runs a side or more, at every rate that was measured, {decided} {'is' if decided == 1 else 'are'} decided.")
+    return Markdown(f"{_TITLE} {verdict}. Of {words.counted(len(enough), 'comparison')} with {MIN_RUNS} runs a side or more, at every rate that was measured, {decided} {'is' if decided == 1 else 'are'} decided.")
 
 
 def _past(tables: Tables) -> str:
@@ -62,10 +62,6 @@ def _past(tables: Tables) -> str:
     if not lost:
         return "No offered rate was past a saturation point, so what happens there was not tested."
     return (
-        f"{lost} of {_count(len(found), 'combination')} of workload, connections and options met a rate that they did not hold: those runs are grey and in no median, "
+        f"{lost} of {words.counted(len(found), 'combination')} of workload, connections and options met a rate that they did not hold: those runs are grey and in no median, "
         "so that what happens there can be seen, but is no claim."
     )
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{words.count(number)} {thing}{'' if number == 1 else 's'}"

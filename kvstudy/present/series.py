@@ -78,8 +78,6 @@ def _told(column: str, values: list) -> list[str]:
         differing = [name for name in dict.fromkeys(name for part in parts for name in part) if len({str(part.get(name)) for part in parts}) > 1]
         told = [[_part(column, name, part[name]) for name in differing if name in part] for part in parts]
         return [", ".join(part) or "default" for part in told]
-    if column == "label":
-        return [value or "no label" for value in values]
     if column == "threads":
         return ["a thread each" if value == _A_THREAD_EACH else words.value(column, value) for value in values]
     if column in ("profiled", "processors_awake"):

@@ -39,14 +39,14 @@ class Sides:
     @property
     def names(self) -> tuple[str, str]:
         """The sides as people call them."""
-        return _name(self.factor, self.before), _name(self.factor, self.after)
+        return words.value(self.factor, self.before), words.value(self.factor, self.after)
 
     def source(self) -> Markdown:
         """``notebook.source`` of the two sides, which they are, and what was measured beside them."""
         (before, after), factor, source = self.names, words.factor(self.factor), notebook.source(self.tables).data
         if self.before == self.after:
             return Markdown(f"{source} They are all of one {factor}, {before}: there is nothing to compare them with.")
-        others = words.several([_name(self.factor, value) for value in self.left_out])
+        others = words.several([words.value(self.factor, value) for value in self.left_out])
         rest = f"; left out: {others}. The parameters `before` and `after` name other sides" if self.left_out else ""
         return Markdown(f"{source} Compared by {factor}: {after} against {before}{rest}.")
 
@@ -97,10 +97,6 @@ def _usual(factor: str, values: list) -> list:
         return values
     named = [value for value in values if value]
     return list(USUAL_LABELS) if set(USUAL_LABELS) <= set(named) else named if len(named) > 1 else values
-
-
-def _name(factor: str, value: object) -> str:
-    return "no label" if factor == "label" and value == "" else words.value(factor, value)
 
 
 def same_thing_twice(tables: Tables, experiment: str) -> pd.DataFrame:

@@ -79,7 +79,7 @@ def percentile(number: float) -> str:
 def value(factor: str, given) -> str:
     """A factor's value with its unit: ``("offered_rate_rps", 2000.0)`` → "2 000 r/s"; ``("connections", 1)`` → "1 connection"."""
     if isinstance(given, str):
-        return given if given else "default"
+        return given or ("no label" if factor == "label" else "default")
     if factor == "closed_loop":
         return "closed loop" if given else "on a schedule"
     if factor == "offered_rate_rps" and (_missing(given) or given == math.inf):

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 
 import bench_service as bench
 
@@ -46,7 +47,7 @@ def main() -> None:
         bench.come_to_rest(*service)
         redis, port = redis_server(work)
         servers.append(redis)
-        redis_rate(port, options, "set", 64, 2 * options.records)  # of random keys: nearly all of them are there then
+        redis_answered(port, options, "set", 64, 2 * options.records)  # of random keys: nearly all of them are there then
         print_table(options, measured(options, service, port))
     finally:
         for process in servers:
@@ -69,28 +70,26 @@ def redis_server(work: pathlib.Path) -> tuple[subprocess.Popen, str]:
     sys.exit(f"redis-server is not ready after 10 s\n{(work / 'redis.log').read_text()}")
 
 
-def redis_rate(port: str, options, command: str, connections: int, requests: int) -> float:
-    """Requests per second, as redis-benchmark prints them."""
+def redis_answered(port: str, options, command: str, connections: int, requests: int) -> dict:
+    """The rate, as redis-benchmark prints it."""
     words = ["redis-benchmark", "-p", port, "-c", str(connections), "-n", str(requests), "-r", str(options.records), "-d", "100", "-t", command, "--csv"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
-    return float(done.stdout.strip().splitlines()[-1].split(",")[1].strip('"'))
+    return {"rate_rps": float(done.stdout.strip().splitlines()[-1].split(",")[1].strip('"'))}
 
 
 def measured(options, service: tuple[subprocess.Popen, str], port: str) -> list[dict]:
     """A rate for each round, kind of request, number of connections and subject; who comes first changes from round to round."""
     rates = []
-    requests = {command: round(options.seconds * redis_rate(port, options, command, 64, 200_000)) for command in COMMANDS.values()}
+    requests = {command: round(options.seconds * redis_answered(port, options, command, 64, 200_000)["rate_rps"]) for command in COMMANDS.values()}
     for number in range(options.rounds):
         steps = list(itertools.product(COMMANDS, options.connections, ("service", "redis")))
         for kind, connections, subject in steps if number % 2 == 0 else reversed(steps):
-            steal, began = bench.steal_s(), time.monotonic()
             if subject == "redis":
-                rate = redis_rate(port, options, COMMANDS[kind], connections, requests[COMMANDS[kind]])
+                step = partial(redis_answered, port, options, COMMANDS[kind], connections, requests[COMMANDS[kind]])
             else:
-                script, expect = {"put": ("unique_put.lua", "201"), "get": ("random_get.lua", "200")}[kind]
-                rate = bench.answered(options, service, script, connections, options.seconds, expect)["rate_rps"]
-            quiet = (bench.steal_s() - steal) / (time.monotonic() - began) <= bench.STEAL_SHARE_MAX
-            rates.append({"round": number, "kind": kind, "connections": connections, "subject": subject, "rate": rate, "undisturbed": quiet})
+                script, expect = bench.REQUESTS[kind]
+                step = partial(bench.answered, options, service, script, connections, options.seconds, expect)
+            rates.append({"round": number, "kind": kind, "connections": connections, "subject": subject, **bench.undisturbed(step)})
         print(f"round {number + 1} of {options.rounds} done", flush=True)
     return rates
 
@@ -99,11 +98,9 @@ def print_table(options, rates: list[dict]) -> None:
     print(f"\n{options.records} records of 16 + 100 bytes, {options.rounds} rounds of about {options.seconds:g} s; medians (smallest–largest) of the rounds that the host left alone\n")
     print("| request | connections | Redis, 1/s | service, 1/s | ratio |\n|---|---|---|---|---|")
     for kind, connections in itertools.product(COMMANDS, options.connections):
-        here = [rate for rate in rates if (rate["kind"], rate["connections"]) == (kind, connections)]
-        disturbed = {rate["round"] for rate in here if not rate["undisturbed"]}
-        of = {subject: [rate["rate"] for rate in sorted(here, key=lambda rate: rate["round"]) if rate["subject"] == subject and rate["round"] not in disturbed]
-              for subject in ("redis", "service")}
-        if not of["redis"]:
+        kept, _ = bench.of_quiet_rounds(rates, kind, connections)
+        of = {subject: [rate["rate_rps"] for rate in kept if rate["subject"] == subject] for subject in ("redis", "service")}
+        if not kept:
             print(f"| {kind.upper()} | {connections} | every round disturbed by the host | | |")
             continue
         print(f"| {kind.upper()} | {connections} | {bench.rate_summary(of['redis'])} | {bench.rate_summary(of['service'])} | {bench.ratios(of['service'], of['redis'])} |")

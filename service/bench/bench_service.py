@@ -28,12 +28,15 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Callable
+from functools import partial
 
 HERE = pathlib.Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
 JAR = REPOSITORY / "service/target/kv-service.jar"
 WORKLOADS = REPOSITORY / "experiments/workloads"
 BESIDE = "service beside"  # its name in the table and in --json
+REQUESTS = {"put": ("unique_put.lua", "201"), "get": ("random_get.lua", "200")}  # workload and expected status of the service
 STEAL_SHARE_MAX = 0.03  # of one CPU
 ATTEMPTS_MAX = 5
 JVM = ["--enable-native-access=ALL-UNNAMED", "--sun-misc-unsafe-memory-access=allow", "-XX:+PerfDisableSharedMem"]
@@ -77,11 +80,11 @@ def answered(options, server: tuple[subprocess.Popen, str], script: str, connect
     return {"rate_rps": figures["counts"]["measured"] / figures["measured_s"], "cpu_us_per_request": cpu_us}
 
 
-def undisturbed(options, *step) -> dict:
-    """What ``answered`` found in the first attempt that the host left alone, or in the last one; ``undisturbed``: whether it was left alone."""
+def undisturbed(step: Callable[[], dict]) -> dict:
+    """What ``step`` found in the first attempt that the host left alone, or in the last one; ``undisturbed``: whether it was left alone."""
     for _ in range(ATTEMPTS_MAX):
         steal, began = steal_s(), time.monotonic()
-        found = answered(options, *step)
+        found = step()
         found["undisturbed"] = (steal_s() - steal) / (time.monotonic() - began) <= STEAL_SHARE_MAX
         if found["undisturbed"]:
             break
@@ -166,7 +169,7 @@ def main() -> None:
                 come_to_rest(*services[name])
         subjects = {
             kind: [("empty handler", empty, script, None)] + [(name, service, script, expect) for name, service in services.items()]
-            for kind, script, expect in (("put", "unique_put.lua", "201"), ("get", "random_get.lua", "200"))
+            for kind, (script, expect) in REQUESTS.items()
         }
         steps = [(kind, c, subject) for kind in options.only for c in options.connections for subject in subjects[kind]]
         for kind in options.only:
@@ -174,7 +177,7 @@ def main() -> None:
                 answered(options, server, script, 64, 4, expect)  # compile the code paths
         for number in range(options.rounds):
             for kind, connections, (name, server, script, expect) in steps if number % 2 == 0 else reversed(steps):
-                found = undisturbed(options, server, script, connections, options.seconds, expect)
+                found = undisturbed(partial(answered, options, server, script, connections, options.seconds, expect))
                 rates.append({"round": number, "kind": kind, "connections": connections, "subject": name, **found})
             print(f"round {number + 1} of {options.rounds} done", flush=True)
     finally:
@@ -195,14 +198,12 @@ def print_table(rates: list[dict], kinds: list[str], connections: list[int], ser
     print("| request | connections | empty handler, 1/s | service, 1/s | CPU, µs | to the empty handler |" + (f" {BESIDE}, to it |" if BESIDE in services else ""))
     print("|---" * (7 if BESIDE in services else 6) + "|")
     for kind, c in itertools.product(kinds, connections):
-        here = [r for r in rates if (r["kind"], r["connections"]) == (kind, c)]
-        disturbed = {r["round"] for r in here if not r["undisturbed"]}
-        kept = [r for r in sorted(here, key=lambda r: r["round"]) if r["round"] not in disturbed]
+        kept, disturbed = of_quiet_rounds(rates, kind, c)
         if not kept:
             print(f"| {kind.upper()} | {c} | every round disturbed by the host | | | |")
             continue
         of = {name: [r["rate_rps"] for r in kept if r["subject"] == name] for name in ("empty handler", *services)}
-        left_out = f", {len(disturbed)} rounds disturbed" if disturbed else ""
+        left_out = f", {disturbed} rounds disturbed" if disturbed else ""
         for name in services:
             cells = [rate_summary(of["empty handler"]), rate_summary(of[name])]
             cpu = statistics.median(r["cpu_us_per_request"] for r in kept if r["subject"] == name)
@@ -210,6 +211,13 @@ def print_table(rates: list[dict], kinds: list[str], connections: list[int], ser
             if BESIDE in services:
                 row.append(ratios(of["service"], of[BESIDE]) if name == "service" else "")
             print(f"| {' | '.join(row)} |")
+
+
+def of_quiet_rounds(rates: list[dict], kind: str, connections: int) -> tuple[list[dict], int]:
+    """What was measured of one kind of request on so many connections, round by round, in the rounds that the host left alone; and how many it did not."""
+    here = [rate for rate in rates if (rate["kind"], rate["connections"]) == (kind, connections)]
+    disturbed = {rate["round"] for rate in here if not rate["undisturbed"]}
+    return [rate for rate in sorted(here, key=lambda rate: rate["round"]) if rate["round"] not in disturbed], len(disturbed)
 
 
 def ratios(ours: list[float], theirs: list[float]) -> str:

@@ -20,7 +20,6 @@ _FIRST = ("workload", "connections", "offered_rate_rps", "variant", "label", "ge
 _TELLING = (*_FIRST, *(column for column in CONFIGURATION if column not in _FIRST))
 _SAID_ANYWAY = ("workload", "connections", "offered_rate_rps")
 _NUMBER = re.compile(r"\d+")
-_BARE = {"label": "no label", "pinning": "not pinned"}
 _YES_NO = {"processors_awake": ("processors asleep", "processors awake"), "profiled": ("not profiled", "profiled")}
 
 
@@ -97,4 +96,4 @@ def _named(name: str, values: pd.Series) -> dict:
         return {text: " ".join(f"{key}={part[key]}" for key in differ if key in part) or "default" for text, part in zip(known, parts, strict=True)}
     if name in _YES_NO:
         return {value: _YES_NO[name][bool(value)] for value in known}
-    return {value: _BARE[name] if name in _BARE and not value else words.value(name, value) for value in known}
+    return {value: words.value(name, value) for value in known}
