@@ -98,12 +98,12 @@ def print_table(options, rates: list[dict]) -> None:
     print(f"\n{options.records} records of 16 + 100 bytes, {options.rounds} rounds of about {options.seconds:g} s; medians (smallest–largest) of the rounds that the host left alone\n")
     print("| request | connections | Redis, 1/s | service, 1/s | ratio |\n|---|---|---|---|---|")
     for kind, connections in itertools.product(COMMANDS, options.connections):
-        kept, _ = bench.of_quiet_rounds(rates, kind, connections)
+        kept, disturbed = bench.of_quiet_rounds(rates, kind, connections)
         of = {subject: [rate["rate_rps"] for rate in kept if rate["subject"] == subject] for subject in ("redis", "service")}
         if not kept:
             print(f"| {kind.upper()} | {connections} | every round disturbed by the host | | |")
             continue
-        print(f"| {kind.upper()} | {connections} | {bench.rate_summary(of['redis'])} | {bench.rate_summary(of['service'])} | {bench.ratios(of['service'], of['redis'])} |")
+        print(f"| {kind.upper()} | {connections} | {bench.rate_summary(of['redis'])} | {bench.rate_summary(of['service'])} | {bench.ratios(of['service'], of['redis'])}{f', {disturbed} rounds disturbed' if disturbed else ''} |")
 
 
 if __name__ == "__main__":
