@@ -1,7 +1,6 @@
 package kv.lsm;
 
 import java.util.Arrays;
-import java.util.List;
 import java.util.Map;
 import kv.lsm.memory.EntryIterator;
 import kv.lsm.table.SSTable;
@@ -9,14 +8,11 @@ import kv.lsm.table.SSTable;
 /// A sorted run whose tables are open, for reading. Keeps no table alive: the view that has it does.
 final class OpenRun {
     private final SSTable[] tables;
-    private final byte[][] smallest;
-    private final byte[][] largest;
+    private final TableBounds bounds;
 
     OpenRun(Run run, Map<Long, SSTable> open) {
-        List<TableMetadata> members = run.tables();
-        tables = members.stream().map(table -> open.get(table.number())).toArray(SSTable[]::new);
-        smallest = members.stream().map(TableMetadata::smallest).toArray(byte[][]::new);
-        largest = members.stream().map(TableMetadata::largest).toArray(byte[][]::new);
+        tables = run.tables().stream().map(table -> open.get(table.number())).toArray(SSTable[]::new);
+        bounds = new TableBounds(run.tables());
     }
 
     SSTable[] tables() {
@@ -25,27 +21,13 @@ final class OpenRun {
 
     /// The only table that may hold `key`, or null.
     SSTable tableOf(byte[] key) {
-        int index = firstEndingAtOrAfter(key);
-        return index < tables.length && Arrays.compareUnsigned(smallest[index], key) <= 0 ? tables[index] : null;
-    }
-
-    private int firstEndingAtOrAfter(byte[] key) {
-        int low = 0;
-        int high = tables.length;
-        while (low < high) {
-            int middle = (low + high) >>> 1;
-            if (Arrays.compareUnsigned(largest[middle], key) < 0) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        return low;
+        int index = bounds.find(key);
+        return index < 0 ? null : tables[index];
     }
 
     /// The entries from `startOrNull` on.
     EntryIterator iterator(byte[] startOrNull) {
-        int first = startOrNull == null ? 0 : firstEndingAtOrAfter(startOrNull);
+        int first = startOrNull == null ? 0 : bounds.firstEndingAtOrAfter(startOrNull);
         return new RunIterator(Arrays.asList(tables).subList(first, tables.length), startOrNull);
     }
 }

@@ -107,18 +107,21 @@ final class ReadView extends Shared {
             if (table == null) {
                 continue;
             }
-            if (table.hasFilter()) {
+            if (table.asksFilter()) {
                 checks++;
                 if (!table.mayContain(hash)) {
                     negatives++;
+                    table.learn(hash, true);
                     continue;
                 }
             }
-            reads++;
             value = table.get(key, hash, buffers);
+            table.learn(hash, value == null);
             if (value != null) {
+                reads++;
                 break;
             }
+            reads += table.hasHashIndex() ? 0 : 1; // a hash index leads to a block for one absent key of a thousand
         }
         counters.countTableReads(checks, negatives, reads);
         return value;

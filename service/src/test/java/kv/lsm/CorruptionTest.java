@@ -132,6 +132,16 @@ class CorruptionTest {
     void filesOfAnotherKindOrVersionAreRefused() throws Exception {
         StoreOptions options = options(WalMode.NONE, ReadMode.MMAP, Compression.NONE);
         FaultyDisk disk = written(options).killProcess();
+        String tableName = only(disk, ".table");
+        byte[] table = disk.content(tableName);
+        byte[] older = table.clone();
+        older[older.length - 16] = 1;
+        disk.setContent(tableName, older);
+        assertThat(catchOpening(options, disk))
+                .hasMessageContaining("unknown table version")
+                .hasMessageContaining("open it with the release that wrote it")
+                .hasMessageContaining(tableName);
+        disk.setContent(tableName, table);
         byte[] manifest = disk.content("MANIFEST");
         manifest[8] = 2;
         disk.setContent("MANIFEST", manifest);

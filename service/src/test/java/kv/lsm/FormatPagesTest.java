@@ -16,7 +16,9 @@ import kv.lsm.log.WriteAheadLogFormat;
 import kv.lsm.log.WriteAheadLogReader;
 import kv.lsm.log.WriteAheadLogWriter;
 import kv.lsm.memory.Allocator;
+import kv.lsm.memory.Keys;
 import kv.lsm.memory.Memory;
+import kv.lsm.table.BlockBuffers;
 import kv.lsm.table.SSTable;
 import kv.lsm.table.SSTableFormat;
 import kv.lsm.table.SSTableWriter;
@@ -79,9 +81,10 @@ class FormatPagesTest {
                 SSTableFormat.MAGIC,
                 "a multiple of " + SSTableFormat.ALIGNMENT_BYTES,
                 "version: " + SSTableFormat.VERSION,
-                "| 56 | 8 | magic");
+                "footer (" + SSTableFormat.FOOTER_BYTES + " bytes)",
+                "| 80 | 8 | magic");
         byte[] shown = HexDump.parse(HexDump.page("sstable-format.md"));
-        TableOptions options = new TableOptions(4096, 10, Compression.NONE, ReadMode.PREAD);
+        TableOptions options = new TableOptions(4096, 10, Compression.NONE, ReadMode.MMAP);
         NavigableMap<byte[], byte[]> entries = new TreeMap<>(Arrays::compareUnsigned);
         entries.put(Records.bytes("apple"), Records.bytes("red"));
         entries.put(Records.bytes("banana"), null);
@@ -95,9 +98,19 @@ class FormatPagesTest {
         assertShown(shown, disk.content("1"));
 
         disk.setContent("page", shown);
-        SSTable table = SSTable.open(disk, DIRECTORY.resolve("page"), ReadMode.PREAD, allocator);
-        assertThat(Records.list(table.iterator(null))).containsExactly("apple=red", "banana=†");
-        table.release();
+        for (ReadMode read : ReadMode.values()) {
+            SSTable table = SSTable.open(disk, DIRECTORY.resolve("page"), read, allocator);
+            assertThat(Records.list(table.iterator(null))).containsExactly("apple=red", "banana=†");
+            try (BlockBuffers buffers = new BlockBuffers(allocator)) {
+                byte[] apple = Records.bytes("apple");
+                assertThat(table.get(apple, Keys.hash(apple), buffers)).isEqualTo(Records.bytes("red"));
+                byte[] banana = Records.bytes("banana");
+                assertThat(table.get(banana, Keys.hash(banana), buffers)).isSameAs(SSTable.DELETED);
+                byte[] cherry = Records.bytes("cherry");
+                assertThat(table.get(cherry, Keys.hash(cherry), buffers)).isNull();
+            }
+            table.release();
+        }
     }
 
     @Test

@@ -3,6 +3,7 @@ package kv.lsm.memory;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
+import java.util.Arrays;
 
 /// Order and hash of keys, in arrays and in native memory. Bytes are unsigned: `7F` comes before `80`.
 public final class Keys {
@@ -72,6 +73,15 @@ public final class Keys {
         return true;
     }
 
+    /// Negative or positive when `key` comes before or after all keys that begin with `prefix`, 0 when it is one of them.
+    public static int compareToPrefix(byte[] key, byte[] prefix) {
+        int different = Arrays.mismatch(prefix, 0, prefix.length, key, 0, Math.min(key.length, prefix.length));
+        if (different < 0) {
+            return 0;
+        }
+        return different == key.length ? -1 : (key[different] & 0xFF) - (prefix[different] & 0xFF);
+    }
+
     /// Index of the first byte from `from` on in which the two differ, or the shorter one's length.
     public static int mismatch(long a, int aLength, long b, int bLength, int from) {
         int common = Math.min(aLength, bLength);
@@ -112,7 +122,7 @@ public final class Keys {
         return prefix;
     }
 
-    /// The hash that bloom filters and block tags are made of; part of the table format (`service/docs/sstable-format.md`).
+    /// The hash that bloom filters and hash indexes are made of; part of the table format (`service/docs/sstable-format.md`).
     public static long hash(byte[] key) {
         long hash = HASH_SEED ^ key.length;
         int i = 0;

@@ -76,6 +76,11 @@ public final class Memory {
         ORDERED_LONG.setRelease(ALL, address, value);
     }
 
+    /// Sets the bits of `bits` at once.
+    public static void orLong(long address, long bits) {
+        long ignored = (long) ORDERED_LONG.getAndBitwiseOr(ALL, address, bits);
+    }
+
     public static int getUnsignedShortAcquire(long address) {
         return (short) ORDERED_SHORT.getAcquire(ALL, address) & 0xFFFF;
     }

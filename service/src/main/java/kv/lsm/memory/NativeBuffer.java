@@ -47,10 +47,6 @@ public final class NativeBuffer implements AutoCloseable {
         return at;
     }
 
-    public void appendByte(int value) {
-        Memory.putByte(extend(1), (byte) value);
-    }
-
     public void appendShort(int value) {
         Memory.putShort(extend(2), value);
     }

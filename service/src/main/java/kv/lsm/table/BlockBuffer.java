@@ -9,8 +9,6 @@ public final class BlockBuffer implements AutoCloseable {
     private final Allocator allocator;
     private NativeBuffer stored;
     private NativeBuffer plain;
-    /// Bytes of the block last decompressed into this buffer.
-    int plainLength;
 
     public BlockBuffer(Allocator allocator) {
         this.allocator = allocator;

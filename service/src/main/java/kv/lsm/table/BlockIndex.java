@@ -1,6 +1,5 @@
 package kv.lsm.table;
 
-import java.util.Arrays;
 import kv.lsm.memory.Allocator;
 import kv.lsm.memory.Keys;
 import kv.lsm.memory.Memory;
@@ -115,9 +114,24 @@ final class BlockIndex {
         return (Memory.getInt(places + 8L * block + 4) & COMPRESSED_BIT) != 0;
     }
 
+    /// The last block that starts at or before `position` in the file.
+    int blockAt(long position) {
+        int low = 0;
+        int high = blocks - 1;
+        while (low < high) {
+            int middle = (low + high + 1) >>> 1;
+            if (start(middle) <= position) {
+                low = middle;
+            } else {
+                high = middle - 1;
+            }
+        }
+        return low;
+    }
+
     /// The block that holds `key` if the table does, or -1 when the key is before the first block.
     int find(byte[] key) {
-        int prefixOrder = compareToCommonPrefix(key);
+        int prefixOrder = Keys.compareToPrefix(key, commonPrefix);
         if (prefixOrder != 0) {
             return prefixOrder < 0 ? -1 : blocks - 1;
         }
@@ -127,16 +141,6 @@ final class BlockIndex {
             return base;
         }
         return lastSeparatorAtMost(key, number, base);
-    }
-
-    /// Negative or positive when all separators are greater or smaller than `key`, else 0.
-    private int compareToCommonPrefix(byte[] key) {
-        int length = commonPrefix.length;
-        int different = Arrays.mismatch(commonPrefix, 0, length, key, 0, Math.min(key.length, length));
-        if (different < 0) {
-            return 0;
-        }
-        return different == key.length ? -1 : (key[different] & 0xFF) - (commonPrefix[different] & 0xFF);
     }
 
     private long number(int block) {

@@ -9,7 +9,6 @@ import kv.lsm.memory.NativeBuffer;
 final class DataBlockBuilder implements AutoCloseable {
     private static final int COUNT_MAX = 0xFFFF;
 
-    private final NativeBuffer tags;
     private final NativeBuffer offsets;
     private final NativeBuffer entries;
     private final int blockBytes;
@@ -18,19 +17,17 @@ final class DataBlockBuilder implements AutoCloseable {
     /// @param blockBytes size from which on a block is full
     DataBlockBuilder(Allocator allocator, int blockBytes) {
         this.blockBytes = blockBytes;
-        tags = new NativeBuffer(allocator, 256);
         offsets = new NativeBuffer(allocator, 512);
         entries = new NativeBuffer(allocator, 2L * blockBytes);
     }
 
     /// @param valueLength bytes, or [EntryIterator#TOMBSTONE]
-    void add(long key, int keyLength, long value, int valueLength, long hash) {
-        boolean tombstone = valueLength == EntryIterator.TOMBSTONE;
-        tags.appendByte((int) hash);
+    void add(long key, int keyLength, long value, int valueLength) {
         offsets.appendShort((int) entries.size());
-        entries.appendShort(tombstone ? keyLength | DataBlock.TOMBSTONE_BIT : keyLength);
+        entries.appendShort(keyLength);
+        entries.appendInt(valueLength);
         entries.append(key, keyLength);
-        if (!tombstone) {
+        if (valueLength != EntryIterator.TOMBSTONE) {
             entries.append(value, valueLength);
         }
         count++;
@@ -43,22 +40,27 @@ final class DataBlockBuilder implements AutoCloseable {
     /// True when the block should end before another entry of `entryBytes` key and value bytes: blocks stay within their target
     /// where entries allow it.
     boolean isFullFor(long entryBytes) {
-        long after = size() + DataBlock.TAG_BYTES + DataBlock.OFFSET_BYTES + DataBlock.ENTRY_HEADER_BYTES + entryBytes;
+        long after = size() + DataBlock.OFFSET_BYTES + DataBlock.ENTRY_HEADER_BYTES + entryBytes;
         return count > 0
                 && (after > blockBytes || count == COUNT_MAX || entries.size() > DataBlock.OFFSET_MAX);
     }
 
     private long size() {
-        return DataBlock.COUNT_BYTES + tags.size() + offsets.size() + entries.size();
+        return DataBlock.COUNT_BYTES + offsets.size() + entries.size();
     }
 
     /// Moves the payload to the end of `out` and starts over.
-    void finish(NativeBuffer out) {
+    ///
+    /// @param start     of the block in the file
+    /// @param positions where the block's entries start in the file is added here, 4 bytes each
+    void finish(NativeBuffer out, long start, NativeBuffer positions) {
+        long entriesStart = start + DataBlock.COUNT_BYTES + offsets.size();
+        for (int i = 0; i < count; i++) {
+            positions.appendInt((int) (entriesStart + Memory.getUnsignedShort(offsets.address() + 2L * i)));
+        }
         Memory.putShort(out.extend(DataBlock.COUNT_BYTES), count);
-        out.append(tags);
         out.append(offsets);
         out.append(entries);
-        tags.clear();
         offsets.clear();
         entries.clear();
         count = 0;
@@ -66,7 +68,6 @@ final class DataBlockBuilder implements AutoCloseable {
 
     @Override
     public void close() {
-        tags.close();
         offsets.close();
         entries.close();
     }

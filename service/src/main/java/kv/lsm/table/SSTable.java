@@ -9,16 +9,22 @@ import kv.lsm.disk.Disk;
 import kv.lsm.disk.ReadFile;
 import kv.lsm.memory.Allocator;
 import kv.lsm.memory.Checksum;
+import kv.lsm.memory.EntryIterator;
 import kv.lsm.memory.Memory;
 import kv.lsm.memory.Shared;
 
 /// An open table. Thread-safe while it has an owner.
 ///
-/// Index and filter are checked when the table is opened. A data block is checked when it is read with a positional read; in
+/// Index, filter and hash index are checked when the table is opened. A data block is checked when it is read with a positional read; in
 /// a mapped table the first time it is touched, because checking it each time would cost more than the read.
 public final class SSTable extends Shared {
     /// What [#get] returns for a key that was deleted here. Compared by identity.
     public static final byte[] DELETED = new byte[0];
+
+    private static final int WHOLE = 1 << 16;
+    private static final int LEARN_WINDOW = 32;
+    /// One key of 16, by its hash, so that readers on several processors seldom write to the same place.
+    private static final int LEARN_SHIFT = 60;
 
     private final Path path;
     private final ReadFile file;
@@ -27,10 +33,16 @@ public final class SSTable extends Shared {
     /// Address of byte 0 of the file when mapped, else 0.
     private final long mapped;
     private final SSTableMeta meta;
+    /// Of the file before the index.
+    private final long dataBytes;
     private final BlockIndex index;
     private final BloomFilter filterOrNull;
-    /// One byte per block, 1 when it was checked; 0 when not mapped.
-    private final long checked;
+    /// Null when not mapped.
+    private final CheckedBlocks checkedOrNull;
+    private final HashIndex hashIndexOrNull;
+    private final HashIndex.Candidates candidates = this::entryOf;
+    /// Of the last [#LEARN_WINDOW] keys or so that were taken down; at first the filter is asked. Racy: a lost one does not matter.
+    private int absentShare = WHOLE;
 
     private SSTable(Path path, ReadFile file, ReadMode mode, Allocator allocator) throws IOException {
         this.path = path;
@@ -41,8 +53,10 @@ public final class SSTable extends Shared {
         mapped = mode == ReadMode.MMAP && fileBytes >= SSTableFormat.FOOTER_BYTES ? file.map() : 0;
         meta = new SSTableMeta(path, file, mapped, allocator);
         index = meta.index();
+        dataBytes = meta.dataBytes();
         filterOrNull = meta.filterOrNull();
-        checked = mapped != 0 ? allocator.allocate(index.blocks()) : 0;
+        hashIndexOrNull = meta.hashIndexOrNull();
+        checkedOrNull = mapped != 0 ? new CheckedBlocks(dataBytes, allocator) : null;
     }
 
     /// @throws CorruptionException when footer, index or filter are not what was written
@@ -75,8 +89,22 @@ public final class SSTable extends Shared {
         return mapped == 0 ? 0 : fileBytes;
     }
 
-    public boolean hasFilter() {
-        return filterOrNull != null;
+    /// True when the filter should be asked before [#get]. A hash index tells of an absent key with one cache miss too, but of a larger
+    /// part; so the filter pays where most keys are absent, as in all runs but the last, and is left out where most are found.
+    public boolean asksFilter() {
+        return filterOrNull != null && (hashIndexOrNull == null || absentShare > WHOLE / 2);
+    }
+
+    /// Takes down whether a key was absent here, of one key in sixteen.
+    public void learn(long hash, boolean absent) {
+        if (hash >>> LEARN_SHIFT == 0) {
+            absentShare += ((absent ? WHOLE : 0) - absentShare) / LEARN_WINDOW;
+        }
+    }
+
+    /// True when [#get] needs no search among blocks.
+    public boolean hasHashIndex() {
+        return hashIndexOrNull != null;
     }
 
     /// False when the key with this hash is surely not here.
@@ -88,34 +116,49 @@ public final class SSTable extends Shared {
     ///
     /// @param hash of the key
     public byte[] get(byte[] key, long hash, BlockBuffers buffers) {
+        if (hashIndexOrNull != null) {
+            return value(hashIndexOrNull.find(key, hash, candidates));
+        }
         int block = index.find(key);
         if (block < 0) {
             return null;
         }
         if (mapped != 0 && !index.isCompressed(block)) {
-            return get(key, hash, storedInPlace(block), payloadBytes(block));
+            return value(DataBlock.find(storedInPlace(block), key));
         }
         BlockBuffer buffer = buffers.take();
         try {
-            long payload = load(block, buffer);
-            return get(key, hash, payload, plainBytes(block, buffer));
+            return value(DataBlock.find(load(block, buffer), key));
         } finally {
             buffers.giveBack(buffer);
         }
     }
 
-    private static byte[] get(byte[] key, long hash, long payload, int payloadBytes) {
-        int found = DataBlock.find(payload, key, hash);
-        if (found < 0) {
+    /// As [#get].
+    ///
+    /// @param entry its address, or 0 for none
+    private static byte[] value(long entry) {
+        if (entry == 0) {
             return null;
         }
-        int count = DataBlock.count(payload);
-        long entry = DataBlock.entry(payload, count, found);
-        if (DataBlock.isTombstone(entry)) {
-            return DELETED;
+        int length = DataBlock.valueLength(entry);
+        return length == EntryIterator.TOMBSTONE ? DELETED : Memory.copyOf(DataBlock.valueAddress(entry), length);
+    }
+
+    /// The address of the entry at `position`, which the hash index names, if it is that of `key`, else 0.
+    private long entryOf(byte[] key, long position) {
+        if (position + DataBlock.ENTRY_HEADER_BYTES + key.length > dataBytes) {
+            return 0;
         }
-        int valueLength = DataBlock.valueLength(entry, DataBlock.entryEnd(payload, payloadBytes, count, found));
-        return Memory.copyOf(DataBlock.keyAddress(entry) + DataBlock.keyLength(entry), valueLength);
+        if (!checkedOrNull.contains(position)) {
+            storedInPlace(index.blockAt(position));
+        }
+        long entry = mapped + position;
+        if (!DataBlock.isOf(entry, key)) {
+            return 0;
+        }
+        require(position, DataBlock.entryEnd(entry) > mapped + dataBytes ? "the hash index names what is no entry" : null);
+        return entry;
     }
 
     /// The entries from `startOrNull` on.
@@ -144,34 +187,27 @@ public final class SSTable extends Shared {
         int payloadBytes = payloadBytes(block);
         int plainLength = BlockCompressor.plainLength(stored, payloadBytes);
         if (plainLength >= 0) {
-            // the padding allows the search for tags to read ahead
-            long plain = buffer.plainRoom(plainLength + Long.BYTES);
+            long plain = buffer.plainRoom(plainLength);
             if (BlockCompressor.decompress(stored, payloadBytes, plain, plainLength)) {
                 require(index.start(block), DataBlock.problem(plain, plainLength));
-                buffer.plainLength = plainLength;
                 return plain;
             }
         }
         throw new CorruptionException(path, index.start(block), "a compressed data block cannot be decompressed");
     }
 
-    /// Bytes of the plain payload that [#load] just gave for `block` with `buffer`.
-    int plainBytes(int block, BlockBuffer buffer) {
-        return index.isCompressed(block) ? buffer.plainLength : payloadBytes(block);
-    }
-
     private long storedInPlace(int block) {
-        long address = mapped + index.start(block);
-        if (Memory.getByte(checked + block) == 0) {
-            checkBlock(block, address);
-            Memory.putByte(checked + block, (byte) 1);
+        long start = index.start(block);
+        if (!checkedOrNull.contains(start)) {
+            checkBlock(block, mapped + start);
+            checkedOrNull.add(start, index.bytes(block));
         }
-        return address;
+        return mapped + start;
     }
 
     private long read(int block, BlockBuffer buffer) {
         int bytes = index.bytes(block);
-        long address = buffer.storedRoom(bytes + Long.BYTES);
+        long address = buffer.storedRoom(bytes);
         try {
             file.read(index.start(block), address, bytes);
         } catch (IOException e) {
@@ -193,8 +229,8 @@ public final class SSTable extends Shared {
 
     @Override
     protected void dispose() {
-        if (checked != 0) {
-            allocator.free(checked, index.blocks());
+        if (checkedOrNull != null) {
+            checkedOrNull.free();
         }
         meta.free();
         try {

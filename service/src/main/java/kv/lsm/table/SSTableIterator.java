@@ -8,11 +8,9 @@ public final class SSTableIterator implements EntryIterator {
     private final BlockBuffer buffer;
     private int nextBlock;
     private long payload;
-    private int payloadBytes;
     private int count;
     private int index;
     private long entry;
-    private long entryEnd;
 
     SSTableIterator(SSTable table, BlockBuffer buffer, byte[] startOrNull) {
         this.table = table;
@@ -32,7 +30,6 @@ public final class SSTableIterator implements EntryIterator {
     private void loadNextBlock() {
         int block = nextBlock++;
         payload = table.load(block, buffer);
-        payloadBytes = table.plainBytes(block, buffer);
         count = DataBlock.count(payload);
         index = 0;
     }
@@ -46,7 +43,6 @@ public final class SSTableIterator implements EntryIterator {
             loadNextBlock();
         }
         entry = DataBlock.entry(payload, count, index);
-        entryEnd = DataBlock.entryEnd(payload, payloadBytes, count, index);
         index++;
         return true;
     }
@@ -63,12 +59,12 @@ public final class SSTableIterator implements EntryIterator {
 
     @Override
     public long valueAddress() {
-        return DataBlock.keyAddress(entry) + DataBlock.keyLength(entry);
+        return DataBlock.valueAddress(entry);
     }
 
     @Override
     public int valueLength() {
-        return DataBlock.valueLength(entry, entryEnd);
+        return DataBlock.valueLength(entry);
     }
 
     @Override

@@ -7,8 +7,8 @@ import kv.lsm.disk.ReadFile;
 import kv.lsm.memory.Allocator;
 import kv.lsm.memory.Checksum;
 
-/// What of a table is read and checked once, when it is opened: footer, index, filter. In place in a mapped table, otherwise
-/// copied to native memory. Immutable.
+/// What of a table is read and checked once, when it is opened: footer, index, filter and, of a mapped table, hash index. In place in a
+/// mapped table, otherwise copied to native memory. Immutable.
 final class SSTableMeta {
     private final Path path;
     private final Allocator allocator;
@@ -18,6 +18,7 @@ final class SSTableMeta {
     private final SSTableFormat.Footer footer;
     private final BlockIndex index;
     private final BloomFilter filterOrNull;
+    private final HashIndex hashIndexOrNull;
 
     /// @param mapped address of byte 0 of the file when it is mapped, else 0
     /// @throws CorruptionException when a part is not what was written
@@ -28,7 +29,7 @@ final class SSTableMeta {
             throw new CorruptionException(path, 0, "the table is shorter than its footer: bytes=" + file.bytes());
         }
         footer = readFooter(file, mapped);
-        copyBytes = mapped != 0 ? 0 : file.bytes() - footer.indexOffset();
+        copyBytes = mapped != 0 ? 0 : footer.hashIndexOffset() - footer.indexOffset();
         copy = mapped != 0 ? 0 : allocator.allocate(copyBytes);
         try {
             if (copy != 0) {
@@ -37,6 +38,7 @@ final class SSTableMeta {
             long start = copy != 0 ? copy : mapped + footer.indexOffset();
             index = readIndex(start);
             filterOrNull = readFilter(start + footer.filterOffset() - footer.indexOffset());
+            hashIndexOrNull = mapped == 0 ? null : readHashIndex(mapped + footer.hashIndexOffset());
         } catch (IOException | RuntimeException e) {
             free();
             throw e;
@@ -56,7 +58,9 @@ final class SSTableMeta {
             if (read.indexOffset() < 0
                     || read.indexBytes() < 0
                     || read.filterOffset() < read.indexOffset() + read.indexBytes()
-                    || read.filterOffset() + read.filterBytes() != offset) {
+                    || read.filterBytes() < 0
+                    || read.hashIndexOffset() != read.filterOffset() + read.filterBytes()
+                    || read.hashIndexOffset() + read.hashIndexBytes() != offset) {
                 require(offset, "the footer does not fit the file: " + read);
             }
             return read;
@@ -89,6 +93,16 @@ final class SSTableMeta {
         return new BloomFilter(address);
     }
 
+    /// Null when the table has none.
+    private HashIndex readHashIndex(long address) {
+        check(footer.hashIndexOffset(), address, footer.hashIndexBytes(), footer.hashIndexCrc(), "the hash index");
+        if (footer.hashIndexBytes() == 0) {
+            return null;
+        }
+        require(footer.hashIndexOffset(), HashIndex.problem(address, footer.hashIndexBytes()));
+        return new HashIndex(address);
+    }
+
     private void check(long offset, long address, long bytes, int crc, String part) {
         if (Checksum.of(address, bytes) != crc) {
             require(offset, part + " does not match its checksum");
@@ -111,6 +125,16 @@ final class SSTableMeta {
 
     BloomFilter filterOrNull() {
         return filterOrNull;
+    }
+
+    /// Null when the table has none or is not mapped.
+    HashIndex hashIndexOrNull() {
+        return hashIndexOrNull;
+    }
+
+    /// Bytes of the file before the index.
+    long dataBytes() {
+        return footer.indexOffset();
     }
 
     void free() {

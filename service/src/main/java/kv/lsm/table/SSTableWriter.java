@@ -14,8 +14,8 @@ import kv.lsm.memory.NativeBuffer;
 
 /// Writes one table, from the smallest key to the largest. For one thread.
 ///
-/// Holds off-heap: one piece (2 MiB; twice that, index and filter at the end of a table), about 30 bytes per block for the index and 8
-/// bytes per key for the filter.
+/// Holds off-heap: one piece (2 MiB; twice that, index, filter and hash index at the end of a table), about 30 bytes per block for the
+/// index and 12 bytes per key for filter and hash index.
 public final class SSTableWriter implements AutoCloseable {
     /// What is written at once, at multiples of it: Linux then keeps it in the page cache as a huge page (ext4 since 6.16, XFS) and maps
     /// it as one, so that a read at random misses the TLB less often.
@@ -26,6 +26,7 @@ public final class SSTableWriter implements AutoCloseable {
     private final NativeBuffer out;
     private final NativeBuffer scratch;
     private final NativeBuffer hashes;
+    private final NativeBuffer positions;
     private final NativeBuffer lastKey;
     private final DataBlockBuilder block;
     private final BlockIndexBuilder index;
@@ -41,6 +42,7 @@ public final class SSTableWriter implements AutoCloseable {
         out = new NativeBuffer(allocator, PIECE_BYTES + 2L * options.blockBytes());
         scratch = new NativeBuffer(allocator, 64);
         hashes = new NativeBuffer(allocator, 64 << 10);
+        positions = new NativeBuffer(allocator, 32 << 10);
         lastKey = new NativeBuffer(allocator, 64);
         separator = new NativeBuffer(allocator, 64);
         block = new DataBlockBuilder(allocator, options.blockBytes());
@@ -59,10 +61,9 @@ public final class SSTableWriter implements AutoCloseable {
         if (block.isEmpty()) {
             startBlock(key, keyLength);
         }
-        long hash = Keys.hash(key, keyLength);
-        block.add(key, keyLength, value, valueLength, hash);
-        if (options.bloomBitsPerKey() > 0) {
-            hashes.appendLong(hash);
+        block.add(key, keyLength, value, valueLength);
+        if (options.bloomBitsPerKey() > 0 || options.hashIndex()) {
+            hashes.appendLong(Keys.hash(key, keyLength));
         }
         lastKey.clear();
         lastKey.append(key, keyLength);
@@ -78,7 +79,11 @@ public final class SSTableWriter implements AutoCloseable {
 
     /// Bytes of the file if it ended here, but for the block under construction and padding.
     public long bytes() {
-        return writtenBytes + out.size() + index.bytes() + entries * options.bloomBitsPerKey() / 8;
+        return writtenBytes
+                + out.size()
+                + index.bytes()
+                + entries * options.bloomBitsPerKey() / 8
+                + (options.hashIndex() ? HashIndex.bytes(entries) : 0);
     }
 
     private void startBlock(long key, int keyLength) {
@@ -95,7 +100,7 @@ public final class SSTableWriter implements AutoCloseable {
     private void finishBlock() throws IOException {
         long start = writtenBytes + out.size();
         long startInOut = out.size();
-        block.finish(out);
+        block.finish(out, start, positions);
         boolean compressed = options.compression() == Compression.LZ4
                 && BlockCompressor.compress(out, out.size() - startInOut, scratch);
         out.appendInt(Checksum.of(out.address() + startInOut, out.size() - startInOut));
@@ -133,15 +138,25 @@ public final class SSTableWriter implements AutoCloseable {
         }
         long filterBytes = out.size() - filterInOut;
         int filterCrc = Checksum.of(out.address() + filterInOut, filterBytes);
+        long hashIndexInOut = out.size();
+        long dataBytes = writtenBytes + indexInOut;
+        if (options.hashIndex() && HashIndex.reaches(dataBytes)) {
+            HashIndex.write(hashes, positions, dataBytes, out);
+        }
+        long hashIndexBytes = out.size() - hashIndexInOut;
+        int hashIndexCrc = Checksum.of(out.address() + hashIndexInOut, hashIndexBytes);
         long footer = out.extend(SSTableFormat.FOOTER_BYTES);
         SSTableFormat.writeFooter(footer, new SSTableFormat.Footer(
-                writtenBytes + indexInOut,
+                dataBytes,
                 indexBytes,
                 writtenBytes + filterInOut,
                 filterBytes,
+                writtenBytes + hashIndexInOut,
+                hashIndexBytes,
                 entries,
                 indexCrc,
-                filterCrc));
+                filterCrc,
+                hashIndexCrc));
         writePieces();
         write(out.size());
         file.sync();
@@ -154,6 +169,7 @@ public final class SSTableWriter implements AutoCloseable {
         out.close();
         scratch.close();
         hashes.close();
+        positions.close();
         lastKey.close();
         separator.close();
         block.close();
