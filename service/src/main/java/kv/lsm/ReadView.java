@@ -107,7 +107,7 @@ final class ReadView extends Shared {
             if (table == null) {
                 continue;
             }
-            if (table.asksFilter()) {
+            if (table.shouldAskFilter()) {
                 checks++;
                 if (!table.mayContain(hash)) {
                     negatives++;
@@ -121,7 +121,7 @@ final class ReadView extends Shared {
                 reads++;
                 break;
             }
-            reads += table.hasHashIndex() ? 0 : 1; // a hash index leads to a block for one absent key of a thousand
+            reads += table.hasHashIndex() ? 0 : 1;
         }
         counters.countTableReads(checks, negatives, reads);
         return value;

@@ -12,7 +12,7 @@ import kv.lsm.table.TableSummary;
 ///
 /// A table is written under a temporary name, made durable, renamed; its name is durable when [#finish] returns.
 final class RunWriter implements AutoCloseable {
-    /// A table ends here whatever its size: the filter needs eight bytes per key while the table is written.
+    /// A table ends here whatever its size: filter and hash index need twelve bytes per key while the table is written.
     private static final long ENTRIES_MAX = 1 << 20;
 
     private final StoreFiles files;

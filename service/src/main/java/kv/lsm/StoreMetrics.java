@@ -10,7 +10,7 @@ import java.util.Map;
 /// @param userBytes              key and value bytes handed to put and delete
 /// @param bloomChecks            tables whose bloom filter was asked by a get
 /// @param bloomNegatives         of those, how often the answer was "not here"
-/// @param blockReads             data blocks that gets looked into
+/// @param blockReads             data blocks that gets looked into; of tables with a hash index those that held the key
 /// @param flushNanos             time spent flushing, summed over flushes
 /// @param compactionBytesRead    sizes of the tables that compactions merged
 /// @param compactionBytesWritten sizes of the tables that compactions made

@@ -54,7 +54,7 @@ public record StoreOptions(
         long level1Bytes,
         int levelMultiplier) {
 
-    /// Longest key, bytes: a table stores the length in 15 bits.
+    /// Longest key, bytes: log and tables store the length in two, and leave one bit of them free.
     public static final int KEY_BYTES_MAX = (1 << 15) - 1;
     /// Longest value, bytes: a write-ahead log is mapped as one piece of at most 2 GiB.
     public static final int VALUE_BYTES_MAX = 1 << 30;

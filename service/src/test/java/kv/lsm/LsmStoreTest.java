@@ -161,22 +161,48 @@ class LsmStoreTest {
 
     @Test
     void nativeMemoryIsGivenBackWhenTheStoreAndItsCursorsAreClosed() {
-        for (ReadMode read : ReadMode.values()) {
-            Allocator allocator = new Allocator();
-            StoreOptions options =
-                    options().read(read).compression(Compression.LZ4).level0(2, 20, 40).build();
-            LsmStore store = LsmStore.open(options, new RealDisk(allocator), allocator);
-            for (int i = 0; i < 5_000; i++) {
-                store.put(bytes("key" + i % 1_000), new byte[100]);
+        for (Compression compression : Compression.values()) {
+            nativeMemoryIsGivenBack(ReadMode.MMAP, compression);
+            nativeMemoryIsGivenBack(ReadMode.PREAD, compression);
+        }
+    }
+
+    private void nativeMemoryIsGivenBack(ReadMode read, Compression compression) {
+        Allocator allocator = new Allocator();
+        StoreOptions options =
+                options().read(read).compression(compression).level0(2, 20, 40).build();
+        LsmStore store = LsmStore.open(options, new RealDisk(allocator), allocator);
+        for (int i = 0; i < 5_000; i++) {
+            store.put(bytes("key" + i % 1_000), new byte[100]);
+        }
+        RangeCursor cursor = store.range(bytes("k"), null);
+        cursor.next();
+        store.get(bytes("key1"));
+        assertThat(store.metrics().openCursors()).isEqualTo(1);
+        assertThat(store.metrics().offHeapBytes()).isPositive();
+        store.close();
+        cursor.close();
+        assertThat(allocator.allocatedBytes()).isZero();
+    }
+
+    @Test
+    void aTableInWhichKeysAreFoundIsSoonReadWithoutItsFilter() {
+        StoreOptions options = options().wal(WalMode.NONE).memtableBytes(1 << 20).build();
+        try (Store store = LsmStore.open(options)) {
+            for (int i = 0; i < 2_000; i++) {
+                store.put(bytes("key" + i), new byte[100]);
             }
-            RangeCursor cursor = store.range(bytes("k"), null);
-            cursor.next();
-            store.get(bytes("key1"));
-            assertThat(store.metrics().openCursors()).isEqualTo(1);
-            assertThat(store.metrics().offHeapBytes()).isPositive();
-            store.close();
-            cursor.close();
-            assertThat(allocator.allocatedBytes()).isZero();
+        }
+        try (Store store = LsmStore.open(options)) {
+            for (int i = 0; i < 2_000; i++) {
+                assertThat(store.get(bytes("key" + i))).hasSize(100);
+            }
+            long asked = store.metrics().bloomChecks();
+            assertThat(asked).isBetween(1L, 1_500L);
+            for (int i = 0; i < 500; i++) {
+                assertThat(store.get(bytes("key" + i))).hasSize(100);
+            }
+            assertThat(store.metrics().bloomChecks()).isEqualTo(asked);
         }
     }
 

@@ -34,6 +34,7 @@ final class BlockIndex {
     private final long places;
     private final long separatorStarts;
     private final long separators;
+    private final long separatorsBytes;
     private final Allocator allocator;
     private final int fenceCount;
     private final long fences;
@@ -48,6 +49,7 @@ final class BlockIndex {
         places = numbers + 8L * blocks;
         separatorStarts = places + 8L * blocks;
         separators = separatorStarts + 4L * (blocks + 1);
+        separatorsBytes = Memory.getLong(address + 8);
         commonPrefix = Memory.copyOf(separators, Memory.getInt(address + 4));
         fenceCount = Math.max(0, blocks - BEFORE_FENCES + GROUP - 1) / GROUP;
         fences = fenceCount == 0 ? 0 : allocator.allocate((long) Long.BYTES * fenceCount);
@@ -83,15 +85,21 @@ final class BlockIndex {
     ///
     /// @param dataBytes bytes of the file before the index
     String problemWithBlocks(long dataBytes) {
-        int separatorStart = 0;
+        int separatorStart = Memory.getInt(separatorStarts);
+        long blockEnd = 0;
+        if (separatorStart != 0 || Memory.getInt(separatorStarts + 4L * blocks) != separatorsBytes) {
+            return "the index's separators do not fit it";
+        }
         for (int i = 0; i < blocks; i++) {
             int separatorEnd = Memory.getInt(separatorStarts + 4L * (i + 1));
             if (bytes(i) <= SSTableFormat.BLOCK_TRAILER_BYTES
+                    || start(i) < blockEnd
                     || start(i) + bytes(i) > dataBytes
                     || separatorEnd < separatorStart) {
-                return "the index names a block outside the data: block=" + i;
+                return "the index names a block outside the data or inside another: block=" + i;
             }
             separatorStart = separatorEnd;
+            blockEnd = start(i) + bytes(i);
         }
         return null;
     }

@@ -51,12 +51,11 @@ final class DataBlockBuilder implements AutoCloseable {
 
     /// Moves the payload to the end of `out` and starts over.
     ///
-    /// @param start     of the block in the file
-    /// @param positions where the block's entries start in the file is added here, 4 bytes each
-    void finish(NativeBuffer out, long start, NativeBuffer positions) {
-        long entriesStart = start + DataBlock.COUNT_BYTES + offsets.size();
-        for (int i = 0; i < count; i++) {
-            positions.appendInt((int) (entriesStart + Memory.getUnsignedShort(offsets.address() + 2L * i)));
+    /// @param start           of the block in the file
+    /// @param positionsOrNull where the block's entries start in the file is added here, 4 bytes each
+    void finish(NativeBuffer out, long start, NativeBuffer positionsOrNull) {
+        if (positionsOrNull != null) {
+            addPositions(start, positionsOrNull);
         }
         Memory.putShort(out.extend(DataBlock.COUNT_BYTES), count);
         out.append(offsets);
@@ -64,6 +63,13 @@ final class DataBlockBuilder implements AutoCloseable {
         offsets.clear();
         entries.clear();
         count = 0;
+    }
+
+    private void addPositions(long start, NativeBuffer positions) {
+        long entriesStart = start + DataBlock.COUNT_BYTES + offsets.size();
+        for (int i = 0; i < count; i++) {
+            positions.appendInt((int) (entriesStart + Memory.getUnsignedShort(offsets.address() + 2L * i)));
+        }
     }
 
     @Override

@@ -59,7 +59,7 @@ public final class SSTable extends Shared {
         checkedOrNull = mapped != 0 ? new CheckedBlocks(dataBytes, allocator) : null;
     }
 
-    /// @throws CorruptionException when footer, index or filter are not what was written
+    /// @throws CorruptionException when footer, index, filter or hash index are not what was written
     public static SSTable open(Disk disk, Path path, ReadMode mode, Allocator allocator) throws IOException {
         ReadFile file = disk.open(path);
         try {
@@ -89,16 +89,21 @@ public final class SSTable extends Shared {
         return mapped == 0 ? 0 : fileBytes;
     }
 
-    /// True when the filter should be asked before [#get]. A hash index tells of an absent key with one cache miss too, but of a larger
-    /// part; so the filter pays where most keys are absent, as in all runs but the last, and is left out where most are found.
-    public boolean asksFilter() {
+    /// True when the filter should be asked before [#get]. A hash index tells of an absent key with one cache miss too, as a rule, but of a
+    /// larger part; so the filter pays where most keys are absent, as in all runs but the last, and is left out where most are found.
+    public boolean shouldAskFilter() {
         return filterOrNull != null && (hashIndexOrNull == null || absentShare > WHOLE / 2);
     }
 
     /// Takes down whether a key was absent here, of one key in sixteen.
     public void learn(long hash, boolean absent) {
-        if (hash >>> LEARN_SHIFT == 0) {
-            absentShare += ((absent ? WHOLE : 0) - absentShare) / LEARN_WINDOW;
+        if (hash >>> LEARN_SHIFT != 0 || hashIndexOrNull == null) {
+            return;
+        }
+        int share = absentShare;
+        int step = ((absent ? WHOLE : 0) - share) / LEARN_WINDOW;
+        if (step != 0) { // or other processors would fetch the line anew for nothing
+            absentShare = share + step;
         }
     }
 
@@ -157,7 +162,8 @@ public final class SSTable extends Shared {
         if (!DataBlock.isOf(entry, key)) {
             return 0;
         }
-        require(position, DataBlock.entryEnd(entry) > mapped + dataBytes ? "the hash index names what is no entry" : null);
+        boolean whole = DataBlock.valueLength(entry) >= EntryIterator.TOMBSTONE && DataBlock.entryEnd(entry) <= mapped + dataBytes;
+        require(position, whole ? null : "the hash index names what is no entry");
         return entry;
     }
 

@@ -55,20 +55,25 @@ final class SSTableMeta {
             long address = footerCopy != 0 ? footerCopy : mapped + offset;
             require(offset, SSTableFormat.footerProblem(address));
             SSTableFormat.Footer read = SSTableFormat.readFooter(address);
-            if (read.indexOffset() < 0
-                    || read.indexBytes() < 0
-                    || read.filterOffset() < read.indexOffset() + read.indexBytes()
-                    || read.filterBytes() < 0
-                    || read.hashIndexOffset() != read.filterOffset() + read.filterBytes()
-                    || read.hashIndexOffset() + read.hashIndexBytes() != offset) {
-                require(offset, "the footer does not fit the file: " + read);
-            }
+            require(offset, fits(read, offset) ? null : "the footer does not fit the file: " + read);
             return read;
         } finally {
             if (footerCopy != 0) {
                 allocator.free(footerCopy, SSTableFormat.FOOTER_BYTES);
             }
         }
+    }
+
+    /// True when the parts follow one another and end where the footer starts; offsets first, so that no sum can overflow.
+    private static boolean fits(SSTableFormat.Footer footer, long footerOffset) {
+        return 0 <= footer.indexOffset()
+                && footer.indexOffset() <= footer.filterOffset()
+                && footer.filterOffset() <= footer.hashIndexOffset()
+                && footer.hashIndexOffset() <= footerOffset
+                && 0 <= footer.indexBytes()
+                && footer.indexBytes() <= footer.filterOffset() - footer.indexOffset()
+                && footer.filterBytes() == footer.hashIndexOffset() - footer.filterOffset()
+                && footer.hashIndexBytes() == footerOffset - footer.hashIndexOffset();
     }
 
     private BlockIndex readIndex(long address) {

@@ -26,7 +26,7 @@ public final class SSTableWriter implements AutoCloseable {
     private final NativeBuffer out;
     private final NativeBuffer scratch;
     private final NativeBuffer hashes;
-    private final NativeBuffer positions;
+    private final NativeBuffer positionsOrNull;
     private final NativeBuffer lastKey;
     private final DataBlockBuilder block;
     private final BlockIndexBuilder index;
@@ -42,7 +42,7 @@ public final class SSTableWriter implements AutoCloseable {
         out = new NativeBuffer(allocator, PIECE_BYTES + 2L * options.blockBytes());
         scratch = new NativeBuffer(allocator, 64);
         hashes = new NativeBuffer(allocator, 64 << 10);
-        positions = new NativeBuffer(allocator, 32 << 10);
+        positionsOrNull = options.hashIndex() ? new NativeBuffer(allocator, 32 << 10) : null;
         lastKey = new NativeBuffer(allocator, 64);
         separator = new NativeBuffer(allocator, 64);
         block = new DataBlockBuilder(allocator, options.blockBytes());
@@ -100,7 +100,7 @@ public final class SSTableWriter implements AutoCloseable {
     private void finishBlock() throws IOException {
         long start = writtenBytes + out.size();
         long startInOut = out.size();
-        block.finish(out, start, positions);
+        block.finish(out, start, positionsOrNull);
         boolean compressed = options.compression() == Compression.LZ4
                 && BlockCompressor.compress(out, out.size() - startInOut, scratch);
         out.appendInt(Checksum.of(out.address() + startInOut, out.size() - startInOut));
@@ -140,8 +140,8 @@ public final class SSTableWriter implements AutoCloseable {
         int filterCrc = Checksum.of(out.address() + filterInOut, filterBytes);
         long hashIndexInOut = out.size();
         long dataBytes = writtenBytes + indexInOut;
-        if (options.hashIndex() && HashIndex.reaches(dataBytes)) {
-            HashIndex.write(hashes, positions, dataBytes, out);
+        if (positionsOrNull != null && HashIndex.reaches(dataBytes)) {
+            HashIndex.write(hashes, positionsOrNull, dataBytes, out);
         }
         long hashIndexBytes = out.size() - hashIndexInOut;
         int hashIndexCrc = Checksum.of(out.address() + hashIndexInOut, hashIndexBytes);
@@ -169,7 +169,9 @@ public final class SSTableWriter implements AutoCloseable {
         out.close();
         scratch.close();
         hashes.close();
-        positions.close();
+        if (positionsOrNull != null) {
+            positionsOrNull.close();
+        }
         lastKey.close();
         separator.close();
         block.close();

@@ -43,6 +43,35 @@ class BlockIndexTest {
     }
 
     @Test
+    void blocksThatShareBytesOrLieOutsideTheDataAreAProblem() {
+        NativeBuffer out = new NativeBuffer(allocator, 64);
+        long[][] places = {{0, 64}, {64, 64}, {256, 100}};
+        for (long[] bad : new long[][] {{}, {1, 0, 64, 1}, {1, 64, 400, 1}, {1, 64, 300, 2}, {2, 64, 10, 2}, {2, 320, 100, 2}, {0, 0, 4, 0}}) {
+            out.clear();
+            try (BlockIndexBuilder builder = new BlockIndexBuilder(allocator)) {
+                for (int i = 0; i < places.length; i++) {
+                    boolean wrong = bad.length > 0 && bad[0] == i;
+                    builder.add(
+                            Records.nativeCopy(new byte[] {(byte) i}), 1, wrong ? bad[1] : places[i][0], (int) (wrong ? bad[2] : places[i][1]), false);
+                }
+                builder.finish(out);
+            }
+            BlockIndex index = new BlockIndex(out.address(), allocator);
+            if (bad.length == 0) {
+                assertThat(index.problemWithBlocks(384)).isNull();
+            } else {
+                assertThat(index.problemWithBlocks(384)).isEqualTo("the index names a block outside the data or inside another: block=" + bad[3]);
+            }
+        }
+    }
+
+    @Test
+    void findsTheBlockOfAPlaceInTheFile() {
+        BlockIndex index = index(List.of(Records.bytes("a"), Records.bytes("b"), Records.bytes("c")));
+        assertThat(IntStream.of(0, 63, 64, 127, 128, 500).map(index::blockAt)).containsExactly(0, 0, 1, 1, 2, 2);
+    }
+
+    @Test
     void aKeyBeforeAllBlocksIsInNone() {
         BlockIndex index = index(List.of(Records.bytes("user:5"), Records.bytes("user:7")));
         assertThat(index.find(Records.bytes("user:4"))).isEqualTo(-1);
