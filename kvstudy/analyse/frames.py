@@ -28,8 +28,9 @@ RULES: tuple[tuple[str, str], ...] = (
     ("compaction", r"^kv/lsm/(Compact|LeveledPolicy|TieredPolicy)"),
     ("flush", r"^kv/lsm/(Flusher|RunWriter)"),
     ("store", r"^kv/(lsm|cache)[/.]"),
-    ("socket read", r"^(one/nio/net/\w*(Socket|Session)\.(read|recv)|one/nio/net/\w*ServerSocket\.accept|one/nio/net/Socket\.accept)"),
-    ("response", r"^(one/nio/net/(\w*(Socket|Session)\.(\w*[wW]rite|send)|Session\$)|kv/http/(Output|Answer|RangeStream|KvSession\.(flush|processWrite|writeMore)))"),
+    ("socket read", r"^(one/nio/net/\w*(Socket|Session)\.(read|recv)|one/nio/net/\w*ServerSocket\.accept|one/nio/net/Socket\.accept|kv/http/(WritingSession\.read|SocketCalls\.receive))"),
+    ("response", r"^(one/nio/net/(\w*(Socket|Session)\.(\w*[wW]rite|send)|Session\$)"
+                 r"|kv/http/(Output|Answer|RangeStream|SocketCalls\.send|(Kv|Writing)Session\.(flush|send|processWrite|writeMore)))"),
     ("parsing", r"^kv/http/Request"),
     ("idle", r"(^one/nio/net/\w*Selector\.|^sun/nio/ch/(EPollSelectorImpl|SelectorImpl)|epoll_wait|^java/util/concurrent/ThreadPoolExecutor\.getTask"
              r"|^java/util/concurrent/ForkJoinPool\.(awaitWork|park)|^VMThread::wait_for_operation|^java/lang/Thread\.sleep"

@@ -42,6 +42,10 @@ def test_only_put_runs_write_the_log_and_flush_and_only_workers_are_handed_work(
                         "one/nio/net/JavaSocket.read_[i];sun/nio/ch/IOUtil.read_[i];__libc_recv;entry_SYSCALL_64_after_hwframe_[k]"),
         ("socket read", "one/nio/server/SelectorThread.run;one/nio/net/Session.process;kv/http/KvSession.processRead;one/nio/net/NativeSocket.read;recv"),
         ("response", "one/nio/server/SelectorThread.run;kv/http/KvSession.processRead;kv/http/KvSession.work;kv/http/KvSession.flush;one/nio/net/NativeSocket.write;send"),
+        ("socket read", "one/nio/server/SelectorThread.run;one/nio/net/Session.process;kv/http/KvSession.processRead;kv/http/WritingSession.read;kv/http/SocketCalls.receive;"
+                        "java/lang/invoke/LambdaForm$MH.0x0000.invokeExact_MT;nep_invoker_blob;__libc_recv;entry_SYSCALL_64_after_hwframe_[k]"),
+        ("response", "one/nio/server/SelectorThread.run;kv/http/KvSession.processRead;kv/http/KvSession.work;kv/http/WritingSession.flush;kv/http/WritingSession.send;"
+                     "kv/http/SocketCalls.send;java/lang/invoke/LambdaForm$MH.0x0000.invokeExact_MT;nep_invoker_blob;__GI___send;tcp_sendmsg_[k]"),
         ("response", "one/nio/server/SelectorThread.run;kv/http/KvSession.work;kv/http/KvSession.serve;kv/http/Router.answer;kv/http/Output.value;byte[]_[i]"),
         ("parsing", "one/nio/server/SelectorThread.run;kv/http/KvSession.work_[j];kv/http/RequestReader.read_[i];kv/http/RequestParser.header_[i]"),
         ("store", "kv/http/KvSession.serve;kv/http/Router.entity_[j];kv/lsm/LsmStore.get_[j];kv/lsm/table/SSTable.get;java/util/zip/CRC32C.update"),

@@ -16,6 +16,7 @@ final class NativeIo {
     static String describe() {
         return Socket.USE_NATIVE_SOCKET
                 ? "I/O: one-nio's native sockets"
-                : "I/O: Java NIO (one-nio's native library, which needs Linux with glibc 2.38 or newer, is not used; no loss)";
+                : "I/O: Java NIO" + (SocketCalls.available() ? ", send and recv called directly" : "")
+                        + " (one-nio's native library, which needs Linux with glibc 2.38 or newer, is not used; no loss)";
     }
 }

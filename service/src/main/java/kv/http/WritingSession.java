@@ -7,7 +7,7 @@ import one.nio.net.Socket;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// The writing half of a connection: answers go to the socket at once as far as it takes them, the rest waits in one-nio's
+/// What a connection reads and writes with: bytes are taken from and given to the socket by [SocketCalls] where that is possible; answers go to the socket at once as far as it takes them, the rest waits in one-nio's
 /// queue, and no more of it than the memory budget allows.
 ///
 /// Guarded by the session's lock, as the queue is.
@@ -16,10 +16,12 @@ abstract class WritingSession extends Session {
 
     /// of the answers that the client does not take
     private final MemoryBudget.Share unwrittenMemory;
+    private final int descriptor;
 
     WritingSession(Socket socket, MemoryBudget budget) {
         super(socket);
         unwrittenMemory = budget.share();
+        descriptor = SocketCalls.descriptorOf(socket);
     }
 
     /// True when the socket has taken every answer that was given.
@@ -40,7 +42,7 @@ abstract class WritingSession extends Session {
         }
         int length = out.length();
         if (length > 0) {
-            int written = isWritten() ? Math.max(0, socket.write(out.bytes(), 0, length, 0)) : 0;
+            int written = isWritten() ? send(out.bytes(), length) : 0;
             if (written < length) {
                 write(Arrays.copyOfRange(out.bytes(), written, length), 0, length - written);
             }
@@ -55,6 +57,28 @@ abstract class WritingSession extends Session {
         if (!isWritten()) {
             takeMemory();
         }
+    }
+
+    /// How many bytes the socket took.
+    private int send(byte[] bytes, int length) throws IOException {
+        int sent = hasDescriptor() ? SocketCalls.send(descriptor, bytes, length) : -1;
+        return sent >= 0 ? sent : Math.max(0, socket.write(bytes, 0, length, 0));
+    }
+
+    @Override
+    public final int read(byte[] data, int offset, int count) throws IOException {
+        int received = hasDescriptor() ? SocketCalls.receive(descriptor, data, offset, count) : -1;
+        if (received <= 0) {
+            return super.read(data, offset, count);
+        }
+        listen(READABLE);
+        return received;
+    }
+
+    /// True while the descriptor is this connection's: it is closed under the lock that readers and writers hold.
+    private boolean hasDescriptor() {
+        assert Thread.holdsLock(this);
+        return descriptor != SocketCalls.NO_DESCRIPTOR && socket.isOpen();
     }
 
     private void takeMemory() {

@@ -1,0 +1,105 @@
+package kv.http;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.InputStream;
+import java.net.InetAddress;
+import java.net.Socket;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+class SocketCallsTest {
+    private one.nio.net.Socket server;
+    private one.nio.net.Socket accepted;
+    private Socket client;
+    private int descriptor;
+
+    @BeforeEach
+    void connect() throws Exception {
+        int port = KvServer.freePort("127.0.0.1");
+        server = one.nio.net.Socket.createServerSocket();
+        server.bind(InetAddress.getLoopbackAddress(), port, 1);
+        server.listen(1);
+        client = new Socket(InetAddress.getLoopbackAddress(), port);
+        accepted = server.accept();
+        accepted.setBlocking(false);
+        descriptor = SocketCalls.descriptorOf(accepted);
+    }
+
+    @AfterEach
+    void close() throws Exception {
+        client.close();
+        accepted.close();
+        server.close();
+    }
+
+    private int received(byte[] buffer, int from, int count) throws InterruptedException {
+        for (int tries = 0; tries < 1_000; tries++) {
+            int received = SocketCalls.receive(descriptor, buffer, from, count);
+            if (received >= 0) {
+                return received;
+            }
+            Thread.sleep(1);
+        }
+        throw new AssertionError("nothing came");
+    }
+
+    @Test
+    void connectionsOfTheTestsHaveDescriptors() {
+        assertThat(SocketCalls.available()).isTrue();
+        assertThat(descriptor).isNotNegative();
+    }
+
+    @Test
+    void whatIsSentArrives() throws Exception {
+        byte[] bytes = "answer and more".getBytes(StandardCharsets.US_ASCII);
+        assertThat(SocketCalls.send(descriptor, bytes, 6)).isEqualTo(6);
+        InputStream in = client.getInputStream();
+        assertThat(in.readNBytes(6)).asString(StandardCharsets.US_ASCII).isEqualTo("answer");
+        assertThat(in.available()).isZero();
+    }
+
+    @Test
+    void whatComesGoesWhereItIsWantedAndNoFurther() throws Exception {
+        client.getOutputStream().write("request".getBytes(StandardCharsets.US_ASCII));
+        byte[] buffer = new byte[12];
+        Arrays.fill(buffer, (byte) '.');
+        assertThat(received(buffer, 3, 4)).isEqualTo(4);
+        assertThat(buffer).asString(StandardCharsets.US_ASCII).isEqualTo("...requ.....");
+    }
+
+    @Test
+    void nothingThereIsNegativeAndTheEndIsZero() throws Exception {
+        byte[] buffer = new byte[10];
+        assertThat(SocketCalls.receive(descriptor, buffer, 0, 10)).isNegative();
+        client.shutdownOutput();
+        assertThat(received(buffer, 0, 10)).isZero();
+    }
+
+    @Test
+    void aFullSocketTakesAPartAndThenNone() {
+        byte[] bytes = new byte[1 << 20];
+        int sent = 0;
+        int last = SocketCalls.send(descriptor, bytes, bytes.length);
+        while (last >= 0) {
+            sent += last;
+            assertThat(sent).isLessThan(1 << 28);
+            last = SocketCalls.send(descriptor, bytes, bytes.length);
+        }
+        assertThat(sent).isPositive();
+    }
+
+    @Test
+    void aConnectionThatWasResetIsNegativeAndEndsNoProcess() throws Exception {
+        client.setSoLinger(true, 0);
+        client.close();
+        byte[] bytes = new byte[10];
+        for (int tries = 0; tries < 1_000 && SocketCalls.send(descriptor, bytes, 10) >= 0; tries++) {
+            Thread.sleep(1);
+        }
+        assertThat(SocketCalls.send(descriptor, bytes, 10)).isNegative();
+    }
+}
