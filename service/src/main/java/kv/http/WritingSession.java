@@ -7,8 +7,9 @@ import one.nio.net.Socket;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// What a connection reads and writes with: bytes are taken from and given to the socket by [SocketCalls] where that is possible; answers go to the socket at once as far as it takes them, the rest waits in one-nio's
-/// queue, and no more of it than the memory budget allows.
+/// How a connection reads and writes. What is read, and answers but for large values, streams and what a socket does not take at once, goes
+/// through [SocketCalls] where that is possible. Answers go to the socket at once as far as it takes them, the rest waits in one-nio's queue,
+/// and no more of it than the memory budget allows.
 ///
 /// Guarded by the session's lock, as the queue is.
 abstract class WritingSession extends Session {
@@ -59,20 +60,22 @@ abstract class WritingSession extends Session {
         }
     }
 
-    /// How many bytes the socket took.
+    /// How many bytes the socket took; what is wrong with one that took none, the next try tells.
     private int send(byte[] bytes, int length) throws IOException {
-        int sent = hasDescriptor() ? SocketCalls.send(descriptor, bytes, length) : -1;
-        return sent >= 0 ? sent : Math.max(0, socket.write(bytes, 0, length, 0));
+        return Math.max(0, hasDescriptor() ? SocketCalls.send(descriptor, bytes, length) : socket.write(bytes, 0, length, 0));
     }
 
     @Override
     public final int read(byte[] data, int offset, int count) throws IOException {
-        int received = hasDescriptor() ? SocketCalls.receive(descriptor, data, offset, count) : -1;
-        if (received <= 0) {
+        if (!hasDescriptor()) {
             return super.read(data, offset, count);
         }
+        int received = SocketCalls.receive(descriptor, data, offset, count);
+        if (received == 0) {
+            return super.read(data, offset, count); // which tells the end of input in one-nio's way
+        }
         listen(READABLE);
-        return received;
+        return Math.max(0, received);
     }
 
     /// True while the descriptor is this connection's: it is closed under the lock that readers and writers hold.

@@ -58,6 +58,8 @@ class CommandLineTest {
         try (ServiceProcess service = start()) {
             service.awaitReady();
             assertThat(service.err()).contains("I/O: ").doesNotContain("UnsatisfiedLinkError", "WARNING", "\tat ");
+            // started from classes, without the jar's manifest: these tests go through one-nio's own calls
+            assertThat(service.err()).doesNotContain("called directly");
         }
     }
 
