@@ -86,6 +86,8 @@ def test_a_run_holds_what_the_design_promises(runs):
         names = {path.name for path in run.iterdir()}
         assert names >= {"run.json", "machine.json", "service.cmd", "service.log", "gc.log.gz", "generator.cmd", "generator.txt.gz",
                          "generator.json.gz", "latency.hlog.gz", "slowest.csv.gz", "process.csv.gz", "store.csv.gz", "events.json.gz", "SHA256SUMS"}
+        log = (run / "service.log").read_text(encoding="utf-8")
+        assert re.search("send and recv called directly|one-nio's native sockets", log), "does the jar's manifest open sun.nio.ch?"
         profiled = facts_of(run)["profile"]
         assert ({"profile.jfr.gz", "cpu.collapsed.gz", "alloc.collapsed.gz"} <= names) == bool(profiled)
 

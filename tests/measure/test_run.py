@@ -34,7 +34,6 @@ def test_run_is_sealed_with_every_file_and_leaves_no_process(project):
     assert moments == sorted(moments) and all(moment.endswith("Z") for moment in moments)
     assert run.text("service.cmd").splitlines()[0].endswith("/bin/java")
     assert "Requests/sec:" in run.text("generator.txt")
-    assert re.search("send and recv called directly|one-nio's native sockets", run.text("service.log")), "the jar's manifest opens what direct calls need"
     assert len(run.text("process.csv").splitlines()) >= 2
     assert run.machine["cores"] >= 1 and "steal_share" in run.machine["load_before"]
     assert project.processes() == []
