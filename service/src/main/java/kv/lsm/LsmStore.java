@@ -10,6 +10,7 @@ import java.util.Objects;
 import kv.lsm.disk.Disk;
 import kv.lsm.disk.RealDisk;
 import kv.lsm.memory.Allocator;
+import kv.lsm.memory.Keys;
 import kv.lsm.table.BlockBuffers;
 import kv.lsm.table.SSTable;
 
@@ -134,9 +135,10 @@ public final class LsmStore implements Store {
             if (view == null) {
                 throw new StoreClosedException();
             }
-            byte[] value = view.getFromMemtables(key);
+            long hash = Keys.hash(key);
+            byte[] value = view.getFromMemtables(key, hash);
             if (value == null) {
-                value = view.getFromTables(key, buffers, counters);
+                value = view.getFromTables(key, hash, buffers, counters);
             }
             return value == SSTable.DELETED ? null : value;
         } catch (InternalError e) { // what Java makes of a mapped page that the disk could not give

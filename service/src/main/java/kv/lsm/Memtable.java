@@ -8,6 +8,7 @@ import kv.lsm.log.WriteAheadLogFormat;
 import kv.lsm.log.WriteAheadLogWriter;
 import kv.lsm.memory.Allocator;
 import kv.lsm.memory.EntryIterator;
+import kv.lsm.memory.Keys;
 import kv.lsm.memory.Memory;
 import kv.lsm.memory.Shared;
 import kv.lsm.table.SSTable;
@@ -42,6 +43,7 @@ final class Memtable extends Shared {
     private final long mappedBytes;
     private final NodeArena arena;
     private final RadixTree index;
+    private final MemtableFilter filter;
     private final long log;
     private long indexedEnd;
 
@@ -60,6 +62,7 @@ final class Memtable extends Shared {
         this.holder = holder;
         arena = new NodeArena(allocator, (int) Math.clamp(bytesMax / 16, CHUNK_BYTES_MIN, CHUNK_BYTES_MAX));
         index = new RadixTree(arena);
+        filter = new MemtableFilter(allocator, bytesMax);
         indexedEnd = log + WriteAheadLogFormat.HEADER_BYTES;
     }
 
@@ -91,9 +94,10 @@ final class Memtable extends Shared {
 
     /// Makes the record visible; records are indexed in the order of the log.
     void index(long record) {
+        int keyLength = WriteAheadLogFormat.keyLength(record);
+        filter.add(Keys.hash(WriteAheadLogFormat.keyAddress(record), keyLength));
         index.insert(record);
-        long bytes = WriteAheadLogFormat.recordBytes(
-                WriteAheadLogFormat.keyLength(record), WriteAheadLogFormat.valueLength(record));
+        long bytes = WriteAheadLogFormat.recordBytes(keyLength, WriteAheadLogFormat.valueLength(record));
         INDEXED_END.setRelease(this, record + bytes);
     }
 
@@ -118,7 +122,7 @@ final class Memtable extends Shared {
         return indexedEnd() == WriteAheadLogFormat.HEADER_BYTES;
     }
 
-    /// Bytes of the records and of the index.
+    /// Bytes of the records and of the index, without its filter, which has its size from the start.
     long bytes() {
         return (writerOrNull == null ? indexedEnd() : writerOrNull.end()) + arena.allocatedBytes();
     }
@@ -129,7 +133,12 @@ final class Memtable extends Shared {
     }
 
     /// The value of `key`, [SSTable#DELETED], or null when the memtable does not say.
-    byte[] get(byte[] key) {
+    ///
+    /// @param hash of the key, see [Keys#hash(byte\[\])]
+    byte[] get(byte[] key, long hash) {
+        if (!filter.mayContain(hash)) {
+            return null;
+        }
         long record = index.find(key);
         if (record == 0) {
             return null;
@@ -148,6 +157,7 @@ final class Memtable extends Shared {
     @Override
     protected void dispose() {
         arena.free();
+        filter.free();
         try {
             holder.close();
         } catch (IOException e) {

@@ -87,17 +87,18 @@ final class ReadView extends Shared {
     }
 
     /// The value of `key`, [SSTable#DELETED], or null when no memtable says.
-    byte[] getFromMemtables(byte[] key) {
-        byte[] value = active.get(key);
+    ///
+    /// @param hash of the key, see [Keys#hash(byte\[\])]
+    byte[] getFromMemtables(byte[] key, long hash) {
+        byte[] value = active.get(key, hash);
         for (int i = 0; value == null && i < frozen.length; i++) {
-            value = frozen[i].get(key);
+            value = frozen[i].get(key, hash);
         }
         return value;
     }
 
     /// As [#getFromMemtables], from the tables.
-    byte[] getFromTables(byte[] key, BlockBuffers buffers, Counters counters) {
-        long hash = Keys.hash(key);
+    byte[] getFromTables(byte[] key, long hash, BlockBuffers buffers, Counters counters) {
         int checks = 0;
         int negatives = 0;
         int reads = 0;
