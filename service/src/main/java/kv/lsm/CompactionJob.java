@@ -16,19 +16,22 @@ final class CompactionJob {
     private final StoreFiles files;
     private final ReadView view;
     private final CompactionChoice choice;
+    private final Turns turns;
 
-    /// @param view has the input tables open and is retained by the caller
-    CompactionJob(StoreFiles files, ReadView view, CompactionChoice choice) {
+    /// @param view  has the input tables open and is retained by the caller
+    /// @param turns of the thread that runs it
+    CompactionJob(StoreFiles files, ReadView view, CompactionChoice choice, Turns turns) {
         this.files = files;
         this.view = view;
         this.choice = choice;
+        this.turns = turns;
     }
 
     /// The new tables, which the caller releases, or null when told to stop.
     List<NewTable> run(BooleanSupplier stop) throws IOException {
         Tombstones tombstones = new Tombstones(view.version(), choice);
         try (EntryIterator entries = merged();
-                RunWriter writer = new RunWriter(files, choice.outputLevel(), choice.outputRun())) {
+                RunWriter writer = new RunWriter(files, choice.outputLevel(), choice.outputRun(), turns)) {
             for (int untilCheck = 0; entries.next(); untilCheck--) {
                 if (untilCheck == 0) {
                     if (stop.getAsBoolean()) {
@@ -38,7 +41,9 @@ final class CompactionJob {
                 }
                 boolean dead = entries.valueLength() == EntryIterator.TOMBSTONE
                         && tombstones.isUseless(entries.keyAddress(), entries.keyLength());
-                if (!dead) {
+                if (dead) {
+                    turns.step();
+                } else {
                     writer.add(entries);
                 }
             }

@@ -13,6 +13,7 @@ final class Compactor {
     private final Failure failure;
     private final Counters counters;
     private final Runnable versionChanged;
+    private final Turns turns = new Turns(this::isBehind);
     private final Thread thread;
     private final Work work = new Work(true);
 
@@ -47,6 +48,13 @@ final class Compactor {
         }
     }
 
+    /// True when level 0 is half way from where it is compacted to where it slows writers down.
+    private boolean isBehind() {
+        ReadView view = views.current(); // its own fields only
+        StoreOptions options = files.options();
+        return view == null || view.level0Runs() >= (options.level0Compaction() + options.level0Slowdown()) / 2;
+    }
+
     /// Tells the thread that the version has changed.
     void wake() {
         work.wake();
@@ -72,7 +80,7 @@ final class Compactor {
         StoreEvents.Compaction event = new StoreEvents.Compaction();
         event.begin();
         long start = System.nanoTime();
-        List<NewTable> outputs = new CompactionJob(files, view, choice).run(work::isEnding);
+        List<NewTable> outputs = new CompactionJob(files, view, choice, turns).run(work::isEnding);
         if (outputs == null) {
             return false;
         }

@@ -13,6 +13,7 @@ final class Flusher {
     private final Failure failure;
     private final Counters counters;
     private final Runnable flushed;
+    private final Turns turns = new Turns(this::isBehind);
     private final Thread thread;
     private final Work work = new Work(false);
     private volatile boolean drain;
@@ -51,6 +52,12 @@ final class Flusher {
 
     private boolean isGivingUp() {
         return work.isEnding() && !drain;
+    }
+
+    /// True when writers will wait once the active memtable is full.
+    private boolean isBehind() {
+        ReadView view = views.current(); // its own fields only
+        return view == null || view.frozenCount() >= files.options().frozenMemtablesMax();
     }
 
     /// Tells the thread that a memtable was frozen, or soon will be.
@@ -96,7 +103,7 @@ final class Flusher {
 
     private List<NewTable> write(Memtable memtable) throws IOException {
         try (EntryIterator entries = memtable.iterator(null, Long.MAX_VALUE);
-                RunWriter writer = new RunWriter(files, 0, files.newNumber())) {
+                RunWriter writer = new RunWriter(files, 0, files.newNumber(), turns)) {
             while (entries.next()) {
                 writer.add(entries);
             }

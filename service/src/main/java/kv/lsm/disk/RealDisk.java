@@ -55,6 +55,7 @@ public final class RealDisk implements Disk {
                 long position = done;
                 done += channel.run(c ->
                         c.write(zeros.clear().limit((int) Math.min(bytes - position, zeros.capacity())), position));
+                Thread.yield(); // requests go first: a log is made in good time, see Turns
             }
             if (sync) {
                 force(channel);

@@ -1,5 +1,6 @@
 package kv.lsm.table;
 
+import kv.lsm.Turns;
 import kv.lsm.memory.Memory;
 import kv.lsm.memory.NativeBuffer;
 
@@ -60,7 +61,9 @@ final class BloomFilter {
     }
 
     /// Appends the filter of `hashes` (8 bytes each) to `out`, whose size is a multiple of 8.
-    static void write(NativeBuffer hashes, int bitsPerKey, NativeBuffer out) {
+    ///
+    /// @param turns of the thread that calls, a step for each hash
+    static void write(NativeBuffer hashes, int bitsPerKey, NativeBuffer out, Turns turns) {
         long count = hashes.size() / Long.BYTES;
         int lineCount = (int) Math.max(1, (count * bitsPerKey + LINE_BITS - 1) / LINE_BITS);
         int probes = Math.clamp(Math.round(bitsPerKey * Math.log(2)), 1, PROBES_MAX);
@@ -78,6 +81,7 @@ final class BloomFilter {
                 long word = line + ((bit >>> 6) << 3);
                 Memory.putLong(word, Memory.getLong(word) | 1L << bit);
             }
+            turns.step();
         }
     }
 }

@@ -1,5 +1,6 @@
 package kv.lsm.table;
 
+import kv.lsm.Turns;
 import kv.lsm.memory.Memory;
 import kv.lsm.memory.NativeBuffer;
 
@@ -141,7 +142,8 @@ final class HashIndex {
     /// @param hashes    of the keys, 8 bytes each
     /// @param positions where their entries start, 4 bytes each, never 0
     /// @param dataBytes all positions are smaller
-    static void write(NativeBuffer hashes, NativeBuffer positions, long dataBytes, NativeBuffer out) {
+    /// @param turns     of the thread that calls, a step for each entry
+    static void write(NativeBuffer hashes, NativeBuffer positions, long dataBytes, NativeBuffer out, Turns turns) {
         long entries = hashes.size() / Long.BYTES;
         int lineCount = lineCount(entries);
         int positionBits = Long.SIZE - Long.numberOfLeadingZeros(dataBytes - 1);
@@ -157,6 +159,7 @@ final class HashIndex {
             Memory.putByte(line + used, (byte) hash);
             Memory.putInt(line + SLOTS_AT + 4L * used, (int) (checkOf(hash, positionBits) << positionBits | position));
             Memory.putByte(line + USED_AT, (byte) (used + 1));
+            turns.step();
         }
     }
 

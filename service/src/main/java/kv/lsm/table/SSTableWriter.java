@@ -3,6 +3,7 @@ package kv.lsm.table;
 import java.io.IOException;
 import java.nio.file.Path;
 import kv.lsm.Compression;
+import kv.lsm.Turns;
 import kv.lsm.disk.Disk;
 import kv.lsm.disk.WriteFile;
 import kv.lsm.memory.Allocator;
@@ -31,13 +32,16 @@ public final class SSTableWriter implements AutoCloseable {
     private final DataBlockBuilder block;
     private final BlockIndexBuilder index;
     private final NativeBuffer separator;
+    private final Turns turns;
     private byte[] smallest;
     private long writtenBytes;
     private long entries;
     private long tombstones;
 
-    public SSTableWriter(Disk disk, Path path, TableOptions options, Allocator allocator) throws IOException {
+    /// @param turns of the thread that writes; the caller ends a step with each entry, this class with each while it finishes the table
+    public SSTableWriter(Disk disk, Path path, TableOptions options, Allocator allocator, Turns turns) throws IOException {
         this.options = options;
+        this.turns = turns;
         file = disk.create(path);
         out = new NativeBuffer(allocator, PIECE_BYTES + 2L * options.blockBytes());
         scratch = new NativeBuffer(allocator, 64);
@@ -134,14 +138,14 @@ public final class SSTableWriter implements AutoCloseable {
         out.pad(SSTableFormat.ALIGNMENT_BYTES);
         long filterInOut = out.size();
         if (options.bloomBitsPerKey() > 0) {
-            BloomFilter.write(hashes, options.bloomBitsPerKey(), out);
+            BloomFilter.write(hashes, options.bloomBitsPerKey(), out, turns);
         }
         long filterBytes = out.size() - filterInOut;
         int filterCrc = Checksum.of(out.address() + filterInOut, filterBytes);
         long hashIndexInOut = out.size();
         long dataBytes = writtenBytes + indexInOut;
         if (positionsOrNull != null && HashIndex.reaches(dataBytes)) {
-            HashIndex.write(hashes, positionsOrNull, dataBytes, out);
+            HashIndex.write(hashes, positionsOrNull, dataBytes, out, turns);
         }
         long hashIndexBytes = out.size() - hashIndexInOut;
         int hashIndexCrc = Checksum.of(out.address() + hashIndexInOut, hashIndexBytes);

@@ -14,6 +14,7 @@ import kv.lsm.Compression;
 import kv.lsm.CorruptionException;
 import kv.lsm.ReadMode;
 import kv.lsm.Records;
+import kv.lsm.Turns;
 import kv.lsm.disk.FaultyDisk;
 import kv.lsm.memory.Allocator;
 import kv.lsm.memory.Checksum;
@@ -44,7 +45,7 @@ class SSTableTest {
 
     private void write(NavigableMap<byte[], byte[]> entries, ReadMode read, Compression compression) throws IOException {
         TableOptions options = new TableOptions(1024, 10, compression, read);
-        try (SSTableWriter writer = new SSTableWriter(disk, FILE, options, allocator);
+        try (SSTableWriter writer = new SSTableWriter(disk, FILE, options, allocator, Turns.endless());
                 Records records = new Records(entries)) {
             while (records.next()) {
                 writer.add(records.keyAddress(), records.keyLength(), records.valueAddress(), records.valueLength());
@@ -123,7 +124,7 @@ class SSTableTest {
         NativeBuffer positions = new NativeBuffer(allocator, 64);
         positions.appendInt((int) position);
         NativeBuffer part = new NativeBuffer(allocator, 256);
-        HashIndex.write(hashes, positions, 1L << positionBits, part);
+        HashIndex.write(hashes, positions, 1L << positionBits, part, Turns.endless());
         assertThat(part.size()).isEqualTo(footer.hashIndexBytes());
         System.arraycopy(Memory.copyOf(part.address(), (int) part.size()), 0, table, (int) footer.hashIndexOffset(), (int) part.size());
         disk.setContent("1", withChecksums(table, footer));

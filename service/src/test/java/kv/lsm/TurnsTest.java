@@ -1,0 +1,62 @@
+package kv.lsm;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import org.junit.jupiter.api.Test;
+
+class TurnsTest {
+    private static final long STEP_NANOS = 1_000;
+
+    private long now;
+    private int timesGivenWay;
+    private boolean behind;
+    private long othersNanos;
+    private final Turns turns = new Turns(() -> behind, () -> now, () -> {
+        timesGivenWay++;
+        now += othersNanos;
+    });
+
+    private void work(int steps) {
+        for (int i = 0; i < steps; i++) {
+            now += STEP_NANOS;
+            turns.step();
+        }
+    }
+
+    @Test
+    void givesWayOnceInATurn() {
+        work(90);
+        assertThat(timesGivenWay).as("in the first 90 µs").isZero();
+        work(42);
+        assertThat(timesGivenWay).as("after 132 µs").isEqualTo(1);
+        work(1_280);
+        assertThat(timesGivenWay).as("after ten turns more, each of 128 µs because the clock is read every 32 steps").isEqualTo(11);
+    }
+
+    @Test
+    void theTimeOfOthersIsNotPartOfTheNextTurn() {
+        othersNanos = 5_000_000;
+        work(128);
+        assertThat(timesGivenWay).isEqualTo(1);
+        work(96);
+        assertThat(timesGivenWay).as("96 µs into the second turn").isEqualTo(1);
+    }
+
+    @Test
+    void workThatIsBehindGoesOnAndGivesWayAgainWhenItIsNot() {
+        behind = true;
+        work(10_000);
+        assertThat(timesGivenWay).isZero();
+        behind = false;
+        work(256);
+        assertThat(timesGivenWay).isEqualTo(2);
+    }
+
+    @Test
+    void oneLongStepEndsATurn() {
+        work(31);
+        now += 3_000_000;
+        work(1);
+        assertThat(timesGivenWay).isEqualTo(1);
+    }
+}
