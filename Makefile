@@ -144,8 +144,8 @@ bench-service: build ## PUT and GET beside one-nio with an empty handler, closed
 bench-redis: build ## PUT and GET beside SET and GET of Redis (needs redis-server), closed loop, alternating rounds (about 4 min)
 	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_redis.py
 
-bench-tail: build ## p99.9 at half the saturation rate while flush and compaction run, beside the same without them (about 4 min)
-	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_tail.py
+bench-tail: build ## p99.9 at half the saturation rate while flush and compaction run, beside the same without them (about 4 min); BESIDE=JAR: another build takes turns too
+	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_tail.py $(if $(BESIDE),--beside $(BESIDE))
 
 kill-service: setup ## SIGKILL under load ROUNDS=100 times, random options, every acknowledged write checked (about 5 min)
 	$(JDK25) mvn -q -B -f service/pom.xml test -Dtest=KillTest -Dkv.kill.rounds=$(ROUNDS)

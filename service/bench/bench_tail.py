@@ -5,13 +5,14 @@
 
 Two services hold the same records and get the same requests, half reads and half writes, at the same constant rate. One has
 memtables so small that it flushes and compacts all the time; the other has one memtable for the whole run and never
-compacts. They take turns, who goes first alternates, and nobody is measured before the other has come to rest. The rate is
+compacts. With --beside JAR another build's service does as the first. They take turns, who goes first alternates, and nobody is measured before the other has come to rest. The rate is
 half (--share) of what the first one answers in a closed loop. Services run on core 0, the generator on core 1. Response time counts from the intended start, service time from the
 actual send. Fails when the first did not flush and compact in each round, or when the second did at all. Needs what
 bench_service.py needs.
 """
 
 import argparse
+import itertools
 import json
 import pathlib
 import shutil
@@ -26,8 +27,9 @@ from bench_service import JAR, JVM, REPOSITORY, come_to_rest, counters, fill, ja
 ON_CORE_0, ON_CORE_1 = ("taskset", "-c", "0"), ("taskset", "-c", "1")
 PERCENTILES = ["50", "99", "99.9", "99.99", "100"]
 BUSY = "with flush and compaction"
+BESIDE = "with them, the build beside"
 CALM = "without"
-OPTIONS = {BUSY: ["--memtable-bytes", "4m"], CALM: ["--memtable-bytes", "1g", "--compaction", "none"]}
+OPTIONS = {name: ["--memtable-bytes", "4m"] for name in (BUSY, BESIDE)} | {CALM: ["--memtable-bytes", "1g", "--compaction", "none"]}
 
 
 def background_work(url: str) -> tuple[int, ...]:
@@ -57,25 +59,28 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--heap", default="128m", help="-Xmx of both services")
     parser.add_argument("--jar", default=str(JAR))
+    parser.add_argument("--beside", metavar="JAR", help="another build of the service, to take turns with this one")
     parser.add_argument("--share", type=float, default=0.5, help="of the saturation rate")
     parser.add_argument("--service-options", default="", help="further options of both services")
     parser.add_argument("--json", help="file for loadgen's result of every step")
     options = parser.parse_args()
     options.loadgen = str(pathlib.Path(options.loadgen).resolve())
     work = pathlib.Path(tempfile.mkdtemp(prefix="kv-tail-"))
-    common = [*ON_CORE_0, java_program(), *JVM, "-XX:+UseG1GC", f"-Xmx{options.heap}", "-jar", options.jar, "--port", "0", *options.service_options.split()]
+    java = [*ON_CORE_0, java_program(), *JVM, "-XX:+UseG1GC", f"-Xmx{options.heap}", "-jar"]
+    further = ["--port", "0", *options.service_options.split()]
+    jars = {BUSY: options.jar} | ({BESIDE: options.beside} if options.beside else {}) | {CALM: options.jar}
     services = {}
     results = []
     try:
-        filled, url = start([*common, "--dir", str(work / BUSY)], work / "fill.log")
+        filled, url = start([*java, options.jar, *further, "--dir", str(work / "filled")], work / "fill.log")
         try:
             fill(options, url)
             come_to_rest(filled, url)
         finally:
             stop(filled)
-        shutil.copytree(work / BUSY, work / CALM)
-        for name, more in OPTIONS.items():
-            services[name] = start([*common, "--dir", str(work / name), *more], work / f"{name}.log")
+        for name, jar in jars.items():
+            shutil.copytree(work / "filled", work / name)
+            services[name] = start([*java, jar, *further, "--dir", str(work / name), *OPTIONS[name]], work / f"{name}.log")
         saturation = []
         for name, (_, url) in services.items():
             for _ in range(3):
@@ -87,14 +92,14 @@ def main() -> None:
         rate = statistics.median(saturation) * options.share
         print(f"saturation rate {spread(saturation, 0)} 1/s, closed loop; offered rate {rate:,.0f} 1/s", flush=True)
         for number in range(options.rounds):
-            for name in list(OPTIONS) if number % 2 == 0 else reversed(OPTIONS):
+            for name in list(services) if number % 2 == 0 else reversed(services):
                 for service in services.values():
                     come_to_rest(*service)
                 url = services[name][1]
                 before = background_work(url)
                 result = run(options, url, options.seconds, rate)
                 flushes, compactions = (now - then for now, then in zip(background_work(url), before))
-                if (name == BUSY) != (flushes > 0 and compactions > 0) or (name == CALM and flushes + compactions > 0):
+                if (name != CALM) != (flushes > 0 and compactions > 0) or (name == CALM and flushes + compactions > 0):
                     sys.exit(f"not what was to be measured: {name}: flushes={flushes}, compactions={compactions}")
                 results.append({"round": number, "subject": name, "flushes": flushes, "compactions": compactions, "result": result})
             print(f"round {number + 1} of {options.rounds} done", flush=True)
@@ -111,14 +116,15 @@ def main() -> None:
     print("|---" * (len(PERCENTILES) + 3) + "|")
     times = {}
     for kind, label in (("response_time", "response time"), ("service_time", "service time")):
-        for name in OPTIONS:
+        for name in jars:
             of = [r for r in results if r["subject"] == name]
             times[kind, name] = {p: [r["result"][kind]["percentiles"][p] / 1e3 for r in of] for p in PERCENTILES}
             work_done = [spread([r[work] for r in of], 0) for work in ("flushes", "compactions")]
             print(f"| {label} {name} | " + " | ".join([spread(times[kind, name][p], 2) for p in PERCENTILES] + work_done) + " |")
     for kind in ("response_time", "service_time"):
-        ratios = [busy / calm for busy, calm in zip(times[kind, BUSY]["99.9"], times[kind, CALM]["99.9"])]
-        print(f"\np99.9 of the {kind.replace('_', ' ')} with / without, in the same round: {spread(ratios, 2)}")
+        for name, other in itertools.combinations(jars, 2):
+            ratios = [busy / calm for busy, calm in zip(times[kind, name]["99.9"], times[kind, other]["99.9"])]
+            print(f"\np99.9 of the {kind.replace('_', ' ')} {name} / {other}, in the same round: {spread(ratios, 2)}")
     saturated = sum(r["result"]["verdict"]["generator_saturated"] for r in results)
     if saturated:
         print(f"\nthe generator had no time to spare in {saturated} of {len(results)} steps: the response time is partly its own")
