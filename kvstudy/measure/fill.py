@@ -24,7 +24,7 @@ FILL_CONNECTIONS = 16
 FILL_THREADS = 2
 FILL_JVM = ["-Xmx512m"]
 RECORDS_PER_S_MIN = 2000
-PIECE_BYTES = 2 << 20  # of a table, as SSTableWriter writes it: one huge page
+PIECE_BYTES = 128 << 10  # of a table's data, as SSTableWriter writes it
 
 
 class Fills:

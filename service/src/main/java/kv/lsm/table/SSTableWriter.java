@@ -15,12 +15,12 @@ import kv.lsm.memory.NativeBuffer;
 
 /// Writes one table, from the smallest key to the largest. For one thread.
 ///
-/// Holds off-heap: one piece (2 MiB; twice that, index, filter and hash index at the end of a table), about 30 bytes per block for the
+/// Holds off-heap: one piece (128 KiB; at the end of a table index, filter and hash index), about 30 bytes per block for the
 /// index and 12 bytes per key for filter and hash index.
 public final class SSTableWriter implements AutoCloseable {
-    /// What is written at once, at multiples of it: Linux then keeps it in the page cache as a huge page (ext4 since 6.16, XFS) and maps
-    /// it as one, so that a read at random misses the TLB less often.
-    private static final int PIECE_BYTES = 2 << 20;
+    /// What is written at once. While the kernel copies it nothing else has the processor; 2 MiB took 6.5 ms where the host of a virtual
+    /// machine had memory to find first. That much at a time would be kept and mapped as a huge page; reads were not found faster by that.
+    private static final int PIECE_BYTES = 128 << 10;
 
     private final WriteFile file;
     private final TableOptions options;

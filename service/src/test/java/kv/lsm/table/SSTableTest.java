@@ -86,6 +86,17 @@ class SSTableTest {
     }
 
     @Test
+    void dataIsWrittenInSmallPiecesSoThatNothingWaitsLongForThem() throws Exception {
+        NavigableMap<byte[], byte[]> entries = new TreeMap<>(Arrays::compareUnsigned);
+        for (int i = 0; i < KEYS; i++) {
+            entries.put(key(i), new byte[8_000]);
+        }
+        disk.setFaults(FaultyDisk.NONE); // counts from here
+        write(entries, ReadMode.MMAP, Compression.NONE);
+        assertThat(disk.calls()).isGreaterThanOrEqualTo(KEYS * 8_000 / (128 << 10));
+    }
+
+    @Test
     void theFilterIsAskedWhileMostKeysAreAbsent() throws Exception {
         write(ReadMode.MMAP, Compression.NONE);
         SSTable table = opened(ReadMode.MMAP);
