@@ -41,7 +41,7 @@ final class Flusher {
         while (work.await() && !isGivingUp()) {
             try {
                 do {
-                    logs.prepare(); // first, or writers would wait for it
+                    logs.prepare(turns); // first, or writers would wait for it
                 } while (!isGivingUp() && !failure.isSet() && flushOldest());
             } catch (IOException | RuntimeException | Error e) { // writers would wait for ever
                 failure.set("a flush failed", e);
@@ -54,10 +54,10 @@ final class Flusher {
         return work.isEnding() && !drain;
     }
 
-    /// True when writers will wait once the active memtable is full.
+    /// True when a writer waits for a log, or writers will wait once the active memtable is full.
     private boolean isBehind() {
         ReadView view = views.current(); // its own fields only
-        return view == null || view.frozenCount() >= files.options().frozenMemtablesMax();
+        return logs.isWanted() || view == null || view.frozenCount() >= files.options().frozenMemtablesMax();
     }
 
     /// Tells the thread that a memtable was frozen, or soon will be.

@@ -16,6 +16,7 @@ final class LogSupply {
     private final WalMode mode;
     private final long standardBytes;
     private Prepared prepared;
+    private volatile boolean wanted;
 
     LogSupply(StoreFiles files) {
         this.files = files;
@@ -29,9 +30,11 @@ final class LogSupply {
     }
 
     /// Gets the next standard log ready; called by a thread that may take its time.
-    synchronized void prepare() throws IOException {
+    ///
+    /// @param turns of that thread
+    synchronized void prepare(Turns turns) throws IOException {
         if (prepared == null && mode != WalMode.NONE) {
-            prepared = create(standardBytes);
+            prepared = create(standardBytes, turns);
         }
     }
 
@@ -39,13 +42,27 @@ final class LogSupply {
     ///
     /// @param previous number of the log before, or 0
     /// @param previousEnd bytes of it
-    synchronized Memtable memtable(long recordBytes, long previous, long previousEnd) throws IOException {
+    Memtable memtable(long recordBytes, long previous, long previousEnd) throws IOException {
+        wanted = true;
+        try {
+            return nextMemtable(recordBytes, previous, previousEnd);
+        } finally {
+            wanted = false;
+        }
+    }
+
+    /// True while somebody waits for a memtable: only one at a time does, under the lock of writers or before there are any.
+    boolean isWanted() {
+        return wanted;
+    }
+
+    private synchronized Memtable nextMemtable(long recordBytes, long previous, long previousEnd) throws IOException {
         Prepared log;
         if (recordBytes > files.options().memtableBytes()) {
             discard(); // or a later memtable would have the smaller number
-            log = create(logBytes(recordBytes));
+            log = create(logBytes(recordBytes), Turns.endless());
         } else {
-            log = prepared != null ? prepared : create(standardBytes);
+            log = prepared != null ? prepared : create(standardBytes, Turns.endless());
             prepared = null;
         }
         WriteAheadLogFormat.Header header = new WriteAheadLogFormat.Header(log.number, previous, previousEnd);
@@ -53,12 +70,12 @@ final class LogSupply {
         return Memtable.active(writer, files.allocator(), files.options().memtableBytes());
     }
 
-    private Prepared create(long bytes) throws IOException {
+    private Prepared create(long bytes, Turns turns) throws IOException {
         long number = files.newNumber();
         if (mode == WalMode.NONE) {
             return new Prepared(number, new UnloggedFile(files.allocator(), bytes));
         }
-        LogFile file = files.disk().createLog(files.path(FileNames.log(number)), bytes, mode == WalMode.ALWAYS);
+        LogFile file = files.disk().createLog(files.path(FileNames.log(number)), bytes, mode == WalMode.ALWAYS, turns);
         if (mode != WalMode.OS) {
             try {
                 files.disk().syncDirectory(files.directory());

@@ -6,8 +6,8 @@ import java.util.function.LongSupplier;
 /// Turns of a tenth of a millisecond in which flush or compaction works before it lets others have the processor, as long as it is not behind.
 ///
 /// A thread that only computes is not interrupted for one that wakes up: Linux 6.18 lets it finish its slice, up to three ticks of the
-/// scheduler, and requests that share its processor wait for up to 12 ms (`service/docs/service-benchmark.md`). A lower priority shortens
-/// that less, cannot be taken back without a privilege, and starves flush where all processors are busy. For one thread.
+/// scheduler, and requests that share its processor wait for up to 12 ms (`service/docs/service-benchmark.md`). A lower priority cannot
+/// be taken back without a privilege and starves flush where all processors are busy. For one thread.
 public final class Turns {
     private static final long TURN_NANOS = 100_000;
     /// Reading the clock costs about as much as a step.
@@ -36,11 +36,16 @@ public final class Turns {
         return new Turns(() -> true);
     }
 
-    /// To be called after each piece of work, which takes a microsecond or less.
+    /// To be called after each small piece of work; only one in so many looks at the clock.
     public void step() {
         if (++steps < STEPS_BETWEEN_LOOKS) {
             return;
         }
+        look();
+    }
+
+    /// To be called after a piece of work that takes longer than reading the clock.
+    public void look() {
         steps = 0;
         long now = nanoTime.getAsLong();
         if (now - start < TURN_NANOS) {

@@ -72,8 +72,8 @@ final class GatedDisk implements Disk {
     }
 
     @Override
-    public LogFile createLog(Path file, long bytes, boolean direct) throws IOException {
-        return disk.createLog(file, bytes, direct);
+    public LogFile createLog(Path file, long bytes, boolean direct, Turns turns) throws IOException {
+        return disk.createLog(file, bytes, direct, turns);
     }
 
     @Override

@@ -53,10 +53,12 @@ class TurnsTest {
     }
 
     @Test
-    void oneLongStepEndsATurn() {
-        work(31);
-        now += 3_000_000;
+    void oneLongPieceOfWorkEndsATurnAtOnce() {
         work(1);
+        now += 3_000_000;
+        turns.look();
         assertThat(timesGivenWay).isEqualTo(1);
+        turns.look();
+        assertThat(timesGivenWay).as("the next turn has just begun").isEqualTo(1);
     }
 }

@@ -4,6 +4,7 @@ import java.io.Closeable;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
+import kv.lsm.Turns;
 
 /// Everything the store does to files, so that tests can put a faulty disk underneath.
 ///
@@ -21,7 +22,8 @@ public interface Disk {
     ///
     /// @param direct true when every write will be followed by a sync: the log is then kept in memory of its own and written
     ///               past the page cache, which takes half the time of writing and syncing a mapped page
-    LogFile createLog(Path file, long bytes, boolean direct) throws IOException;
+    /// @param turns  of the thread that calls
+    LogFile createLog(Path file, long bytes, boolean direct, Turns turns) throws IOException;
 
     /// An existing file, to be read.
     ReadFile open(Path file) throws IOException;

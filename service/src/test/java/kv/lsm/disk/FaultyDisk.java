@@ -9,6 +9,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.SplittableRandom;
+import kv.lsm.Turns;
 
 /// A disk in memory that forgets what was not synced and fails when told to.
 ///
@@ -141,7 +142,7 @@ public final class FaultyDisk implements Disk {
     }
 
     @Override
-    public synchronized LogFile createLog(Path file, long bytes, boolean direct) throws IOException {
+    public synchronized LogFile createLog(Path file, long bytes, boolean direct, Turns turns) throws IOException {
         count("create " + name(file));
         FaultyFile log = new FaultyFile(new byte[0]);
         link(name(file), log);
