@@ -105,7 +105,7 @@ class Fills:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """By shared blocks where the file system can (XFS, Btrfs) and cp is GNU's; else written as the service writes its tables, so that a run reads from
+    """By shared blocks where the file system can (XFS, Btrfs) and cp is GNU's; else written in pieces as the service writes its tables' data, so that a run reads it from
     pages as large as after a fill of its own."""
     shared = subprocess.run(["cp", "-a", "--reflink=always", str(source), str(target)], capture_output=True)
     if shared.returncode != 0:

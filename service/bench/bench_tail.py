@@ -5,9 +5,9 @@
 
 Two services hold the same records and get the same requests, half reads and half writes, at the same constant rate. One has
 memtables so small that it flushes and compacts all the time; the other has one memtable for the whole run and never
-compacts. With --beside JAR another build's service does as the first. They take turns, who goes first alternates, and nobody is measured before the other has come to rest. The rate is
+compacts. With --beside JAR another build's service does as the first. They take turns, who goes first changes, and nobody is measured before all have come to rest. The rate is
 half (--share) of what the first one answers in a closed loop. Services run on core 0, the generator on core 1. Response time counts from the intended start, service time from the
-actual send. Fails when the first did not flush and compact in each round, or when the second did at all. Needs what
+actual send. Fails when one that should did not flush and compact in each round, or when the other did at all. Needs what
 bench_service.py needs.
 """
 
@@ -92,7 +92,8 @@ def main() -> None:
         rate = statistics.median(saturation) * options.share
         print(f"saturation rate {spread(saturation, 0)} 1/s, closed loop; offered rate {rate:,.0f} 1/s", flush=True)
         for number in range(options.rounds):
-            for name in list(services) if number % 2 == 0 else reversed(services):
+            first = number % len(services)
+            for name in [*list(services)[first:], *list(services)[:first]]:
                 for service in services.values():
                     come_to_rest(*service)
                 url = services[name][1]

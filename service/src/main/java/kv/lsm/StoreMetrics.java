@@ -19,7 +19,7 @@ import java.util.Map;
 /// @param levels                 gauge: what each level that is not empty holds
 /// @param memtableBytes          gauge: records and index of the active and frozen memtables
 /// @param frozenMemtables        gauge: memtables waiting for, or in, their flush
-/// @param offHeapBytes           gauge: native memory allocated by the store (memtable indexes, buffers, loaded indexes and
+/// @param offHeapBytes           gauge: native memory allocated by the store (memtable indexes and filters, buffers, loaded indexes and
 ///                               filters); without mapped files
 /// @param mappedBytes            gauge: bytes of files mapped into memory (tables and write-ahead logs)
 /// @param openCursors            gauge: range cursors not yet closed
