@@ -59,6 +59,24 @@ public final class CachedStore implements Store {
         return value == null ? uncached[0] : value;
     }
 
+    /// Of the keys that are not in the cache.
+    @Override
+    public void prefetchGets(byte[][] keys, int count) {
+        byte[][] absent = new byte[count][];
+        int absentCount = 0;
+        for (int i = 0; i < count; i++) {
+            if (!cache.asMap().containsKey(new Key(keys[i]))) {
+                absent[absentCount++] = keys[i];
+            }
+        }
+        store.prefetchGets(absent, absentCount);
+    }
+
+    @Override
+    public void prefetchWrites(byte[][] keys, int count) {
+        store.prefetchWrites(keys, count);
+    }
+
     @Override
     public void put(byte[] key, byte[] value) {
         change(key, value, () -> store.put(key, value));

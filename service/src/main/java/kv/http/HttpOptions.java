@@ -33,6 +33,12 @@ public record HttpOptions(
                 "127.0.0.1", 0, HandlerKind.SELECTOR, processors, 2 * processors, 1024, 1 << 20, 10_000, 60_000, 30_000);
     }
 
+    public HttpOptions withSelectors(int newSelectors) {
+        return new HttpOptions(
+                host, port, handler, newSelectors, workers, queue, valueBytesMax, connectionsMax, idleTimeoutMillis,
+                requestTimeoutMillis);
+    }
+
     public HttpOptions withPort(int newPort) {
         return new HttpOptions(
                 host, newPort, handler, selectors, workers, queue, valueBytesMax, connectionsMax, idleTimeoutMillis,

@@ -11,6 +11,7 @@ import one.nio.net.Session;
 import one.nio.net.Socket;
 import one.nio.server.AcceptorConfig;
 import one.nio.server.RejectedSessionException;
+import one.nio.server.SelectorThread;
 import one.nio.server.Server;
 import one.nio.server.ServerConfig;
 import org.slf4j.Logger;
@@ -52,6 +53,9 @@ public final class KvServer extends Server {
         this.handler = Handler.of(options);
         this.metrics = new HttpMetrics(this);
         this.router = new Router(budget, metrics);
+        for (SelectorThread thread : selectors) {
+            RoundSelector.replaceSelectorOf(thread, this);
+        }
     }
 
     /// Binds and starts a server that answers 503 until it has a store.

@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.nio.channels.CancelledKeyException;
 import java.nio.channels.SocketChannel;
 import one.nio.net.SelectableJavaSocket;
+import one.nio.net.Selector;
 import one.nio.net.Socket;
 import one.nio.net.SocketClosedException;
 import org.slf4j.Logger;
@@ -63,6 +64,20 @@ final class KvSession extends WritingSession {
         place = selectorNumber;
     }
 
+    /// @param selectorOrNull its new one
+    void heldBy(Selector selectorOrNull) {
+        selector = selectorOrNull;
+    }
+
+    int eventsToListen() {
+        return eventsToListen;
+    }
+
+    /// Its selector found it ready for `readyEvents`.
+    void selected(int readyEvents) {
+        events = readyEvents;
+    }
+
     @Override
     protected void processRead(byte[] buffer) throws IOException {
         if (!isWritten()) {
@@ -88,7 +103,7 @@ final class KvSession extends WritingSession {
         }
         Output out = server.output();
         try {
-            work(buffer, length, out);
+            work(buffer, length, out, selector instanceof RoundSelector rounds ? rounds : null);
         } catch (Throwable e) {
             out.backTo(0); // the next connection of this thread writes into the same output
             throw e;
@@ -96,7 +111,9 @@ final class KvSession extends WritingSession {
     }
 
     /// Serves what `[0, length)` of `b` holds and keeps the rest.
-    private void work(byte[] b, int length, Output out) throws IOException {
+    ///
+    /// @param roundsOrNull where a request may wait that is alone in `b`
+    private void work(byte[] b, int length, Output out, RoundSelector roundsOrNull) throws IOException {
         int at = 0;
         while (at < length && !busy && isWritten() && !lastAnswerGiven && !closed) {
             RequestReader.Event event = reader.read(b, at, length);
@@ -105,7 +122,7 @@ final class KvSession extends WritingSession {
             if (event == RequestReader.Event.MORE) {
                 break;
             } else if (event == RequestReader.Event.REQUEST) {
-                serve(request, out);
+                serve(request, out, at == length && out.isEmpty() ? roundsOrNull : null);
             } else if (event == RequestReader.Event.REJECTED) {
                 closeIfStopping(request);
                 if (request.rejection != null) {
@@ -144,10 +161,14 @@ final class KvSession extends WritingSession {
         }
     }
 
-    private void serve(Request request, Output out) throws IOException {
+    private void serve(Request request, Output out, RoundSelector roundsOrNull) throws IOException {
         closeIfStopping(request);
         Handler handler = server.handlerOf(request);
         if (handler.isInline()) {
+            if (roundsOrNull != null && roundsOrNull.add(this, request)) {
+                busy = true;
+                return;
+            }
             server.router().answer(request, out);
             lastAnswerGiven = !request.keepAlive;
             reader.release();
@@ -176,21 +197,31 @@ final class KvSession extends WritingSession {
         Output out = new Output(512);
         server.router().answer(reader.request(), out);
         synchronized (this) {
-            busy = false;
-            endOfService();
-            if (closed) {
-                out.backTo(0);
-                return;
-            }
-            try {
-                flush(out);
-                lastAnswerGiven = !reader.request().keepAlive;
-                workOffUnread(out);
-            } catch (Throwable e) {
-                out.backTo(0);
-                handleException(e);
-            }
+            giveAnswer(out);
             lastAccessTime = System.currentTimeMillis();
+        }
+    }
+
+    /// Runs on the selector's thread at the end of a round.
+    synchronized void serveInRound(Output out) {
+        server.router().answer(reader.request(), out);
+        giveAnswer(out);
+    }
+
+    private void giveAnswer(Output out) {
+        busy = false;
+        endOfService();
+        if (closed) {
+            out.backTo(0);
+            return;
+        }
+        try {
+            flush(out);
+            lastAnswerGiven = !reader.request().keepAlive;
+            workOffUnread(out);
+        } catch (Throwable e) {
+            out.backTo(0);
+            handleException(e);
         }
     }
 
@@ -205,7 +236,7 @@ final class KvSession extends WritingSession {
             return;
         }
         int length = unread.length();
-        work(unread.take(), length, out);
+        work(unread.take(), length, out, null);
         if (!closed && !busy && isWritten()) {
             listen(READABLE);
         }

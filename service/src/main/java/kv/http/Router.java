@@ -53,16 +53,35 @@ final class Router {
         } catch (StoreClosedException e) {
             replace(out, mark, Answer.STOPPING, request);
         } catch (StoreFailedException e) {
-            logRarely(request, e);
+            logRarely(failureOf(request), e);
             replace(out, mark, Answer.WRITES_REFUSED, request);
         } catch (Throwable e) {
-            logRarely(request, e);
+            logRarely(failureOf(request), e);
             replace(out, mark, Answer.FAILED, request);
         }
         if (span != 0) {
             Span.endIfProfiled(span, spanName(request));
         }
         metrics.count(request, out.status());
+    }
+
+    /// Gets the store ready for GETs of the first `gets` keys and PUTs and DELETEs of the first `writes`, which follow. Where one waits for
+    /// no other there is nothing to gain.
+    void prefetch(byte[][] keysToGet, int gets, byte[][] keysToWrite, int writes) {
+        Store opened = store;
+        if (opened == null) {
+            return;
+        }
+        try {
+            if (gets > 1) {
+                opened.prefetchGets(keysToGet, gets);
+            }
+            if (writes > 1) {
+                opened.prefetchWrites(keysToWrite, writes);
+            }
+        } catch (Throwable e) { // the requests are answered all the same
+            logRarely("prefetch failed", e);
+        }
     }
 
     /// Answers without a call of the store.
@@ -145,11 +164,15 @@ final class Router {
         out.answer(answer, request);
     }
 
-    private void logRarely(Request request, Throwable e) {
+    private static String failureOf(Request request) {
+        return "request failed: method=" + request.method + ", target=" + request.target;
+    }
+
+    private void logRarely(String what, Throwable e) {
         long now = System.nanoTime();
         if (now - loggedNanos >= LOG_INTERVAL_NANOS) {
             loggedNanos = now;
-            log.error("request failed: method={}, target={}", request.method, request.target, e);
+            log.error(what, e);
         }
     }
 

@@ -7,6 +7,7 @@ import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.NoSuchFileException;
 import java.util.List;
 import java.util.Objects;
+import java.util.function.ToLongFunction;
 import kv.lsm.disk.Disk;
 import kv.lsm.disk.RealDisk;
 import kv.lsm.memory.Allocator;
@@ -37,6 +38,8 @@ public final class LsmStore implements Store {
     private final Compactor compactor;
     private final Flusher flusher;
     private boolean closed;
+    /// Of all that was prefetched, written so that no load is left out because nobody uses what it brings.
+    private long prefetched;
 
     /// Opens the store in the options' directory, which is made when it is absent.
     ///
@@ -143,6 +146,30 @@ public final class LsmStore implements Store {
             return value == SSTable.DELETED ? null : value;
         } catch (InternalError e) { // what Java makes of a mapped page that the disk could not give
             throw new StoreException("a page of a mapped file could not be read: directory=" + files.directory(), e);
+        } finally {
+            views.exit(token);
+        }
+    }
+
+    @Override
+    public void prefetchGets(byte[][] keys, int count) {
+        prefetch(view -> view.prefetchGets(keys, count));
+    }
+
+    @Override
+    public void prefetchWrites(byte[][] keys, int count) {
+        prefetch(view -> view.active().prefetchWrites(keys, count));
+    }
+
+    private void prefetch(ToLongFunction<ReadView> fetch) {
+        int token = views.enter();
+        try {
+            ReadView view = views.current();
+            if (view != null) {
+                prefetched = fetch.applyAsLong(view);
+            }
+        } catch (InternalError e) { // a page of a mapped file could not be read: the call that needs it tells
+            LOGGER.log(System.Logger.Level.DEBUG, "nothing prefetched", e);
         } finally {
             views.exit(token);
         }

@@ -149,6 +149,22 @@ final class Memtable extends Shared {
                 : Memory.copyOf(WriteAheadLogFormat.valueAddress(record), valueLength);
     }
 
+    /// Loads the word of the filter that [#get] looks at.
+    long prefetchFilter(long hash) {
+        return filter.prefetch(hash);
+    }
+
+    /// Loads what [#index] of records of the first `count` keys will look at.
+    ///
+    /// @return a number made of all that was loaded
+    long prefetchWrites(byte[][] keys, int count) {
+        long loaded = index.prefetch(keys, count);
+        for (int i = 0; i < count; i++) {
+            loaded += filter.prefetch(Keys.hash(keys[i]));
+        }
+        return loaded;
+    }
+
     /// The entries from `startOrNull` on, of records below `limit`.
     EntryIterator iterator(byte[] startOrNull, long limit) {
         return new RadixTreeIterator(index, startOrNull, limit);

@@ -40,6 +40,11 @@ final class MemtableFilter {
         return (Memory.getLongAcquire(word(hash)) & bits) == bits;
     }
 
+    /// Loads what [#mayContain] looks at.
+    long prefetch(long hash) {
+        return Memory.getLong(word(hash));
+    }
+
     private long word(long hash) {
         return words + Math.unsignedMultiplyHigh(hash, wordCount) * Long.BYTES;
     }

@@ -1,5 +1,6 @@
 package kv.lsm;
 
+import java.util.Arrays;
 import kv.lsm.log.WriteAheadLogFormat;
 import kv.lsm.memory.Keys;
 import kv.lsm.memory.Memory;
@@ -69,15 +70,48 @@ final class RadixTree {
                         : 0;
             }
             depth += RadixNode.prefixLength(pointer);
-            if (depth >= key.length) {
-                pointer = depth == key.length ? Memory.getLongAcquire(RadixNode.terminalSlot(pointer)) : 0;
-            } else {
-                long slot = RadixNode.childSlot(pointer, key[depth] & 0xFF);
-                pointer = slot == 0 ? 0 : Memory.getLongAcquire(slot);
-                depth++;
-            }
+            pointer = below(pointer, key, depth++);
         }
         return 0;
+    }
+
+    /// The pointer that `key` leads to, or 0.
+    ///
+    /// @param depth bytes of the key above and in the node
+    private static long below(long node, byte[] key, int depth) {
+        if (depth >= key.length) {
+            return depth == key.length ? Memory.getLongAcquire(RadixNode.terminalSlot(node)) : 0;
+        }
+        long slot = RadixNode.childSlot(node, key[depth] & 0xFF);
+        return slot == 0 ? 0 : Memory.getLongAcquire(slot);
+    }
+
+    /// Loads what lies on the ways of the first `count` keys, a node of each key after the other, so that they wait for memory together.
+    ///
+    /// @return a number made of all that was loaded
+    long prefetch(byte[][] keys, int count) {
+        long[] pointers = new long[count];
+        int[] depths = new int[count];
+        Arrays.fill(pointers, root());
+        long loaded = 0;
+        for (boolean going = true; going; ) {
+            going = false;
+            for (int i = 0; i < count; i++) {
+                long pointer = pointers[i];
+                if (pointer == 0) {
+                    continue;
+                }
+                if (isNode(pointer)) {
+                    depths[i] += RadixNode.prefixLength(pointer);
+                    pointers[i] = below(pointer, keys[i], depths[i]++);
+                    going = true;
+                } else {
+                    loaded += Memory.getLong(pointer & ~TAGS); // the record, or the chain before it
+                    pointers[i] = 0;
+                }
+            }
+        }
+        return loaded;
     }
 
     /// Makes `record` the newest of its key.

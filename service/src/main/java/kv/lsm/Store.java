@@ -18,6 +18,13 @@ public interface Store extends AutoCloseable {
     /// @throws CorruptionException when a checksum of the data needed does not match
     byte[] get(byte[] key);
 
+    /// Fetches from memory what [#get] of the first `count` keys will look at, for all of them at once, so that calls that follow soon do
+    /// not wait for it one after the other. A hint: nothing else changes.
+    default void prefetchGets(byte[][] keys, int count) {}
+
+    /// As [#prefetchGets], for [#put].
+    default void prefetchWrites(byte[][] keys, int count) {}
+
     /// Sets the value of `key`.
     ///
     /// @throws WriteStalledException when the store could not take the write within [StoreOptions#stallLimit()]; the

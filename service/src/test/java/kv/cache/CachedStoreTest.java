@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.ConcurrentHashMap;
@@ -48,6 +49,33 @@ class CachedStoreTest {
         assertThat(cache.get(key(1))).isEqualTo(value(2));
         cache.delete(key(1));
         assertThat(cache.get(key(1))).isNull();
+    }
+
+    @Test
+    void onlyWhatTheCacheDoesNotHoldIsPrefetched() {
+        List<byte[]> gets = new ArrayList<>();
+        List<byte[]> writes = new ArrayList<>();
+        CachedStore cache = new CachedStore(
+                new MemoryStore() {
+                    @Override
+                    public void prefetchGets(byte[][] keys, int count) {
+                        gets.addAll(Arrays.asList(keys).subList(0, count));
+                    }
+
+                    @Override
+                    public void prefetchWrites(byte[][] keys, int count) {
+                        writes.addAll(Arrays.asList(keys).subList(0, count));
+                    }
+                },
+                10);
+        cache.put(key(1), value(1));
+        cache.get(key(1));
+        byte[][] keys = {key(1), key(2), key(3)};
+        cache.prefetchGets(keys, 2);
+        cache.prefetchWrites(keys, 3);
+        assertThat(gets).containsExactly(key(2));
+        assertThat(writes).containsExactly(keys);
+        assertThat(cache.cacheStats().requestCount()).as("asking for it is no use of the cache").isEqualTo(1);
     }
 
     @Test

@@ -83,8 +83,10 @@ class MetamorphicTest {
                 byte[] key = keys.next();
                 store.delete(key);
                 model.delete(key);
-            } else if (choice < 950) {
+            } else if (choice < 930) {
                 model.checkGet(store, keys.next());
+            } else if (choice < 950) {
+                prefetch();
             } else if (choice < 985) {
                 model.checkRange(store, keys.next(), random.nextBoolean() ? keys.next() : null, random.nextInt(100));
             } else if (choice < 990) {
@@ -96,6 +98,13 @@ class MetamorphicTest {
             } else {
                 model.checkAll(store);
             }
+        }
+
+        /// Changes nothing.
+        private void prefetch() {
+            byte[][] several = Stream.generate(keys::next).limit(random.nextInt(20)).toArray(byte[][]::new);
+            store.prefetchGets(several, several.length);
+            store.prefetchWrites(several, several.length);
         }
 
         /// Cursors show the state of their opening, whatever was written since.

@@ -120,6 +120,33 @@ class RadixTreeTest {
         assertThat(iterator.next()).as("key2 is newer than the limit").isFalse();
     }
 
+    @TestFactory
+    Stream<DynamicTest> prefetchingGoesTheWayOfEachKeyToItsRecord() {
+        return Seeds.of(10).mapToObj(seed -> DynamicTest.dynamicTest("-Dkv.seed=" + seed, () -> prefetch(seed)));
+    }
+
+    /// Where no key is there twice, what a prefetch loads last are the first eight bytes of the records.
+    private void prefetch(long seed) {
+        SplittableRandom random = new SplittableRandom(seed);
+        NodeArena ownArena = new NodeArena(allocator, 1 << 16);
+        RadixTree ownTree = new RadixTree(ownArena);
+        for (int i = random.nextInt(2_000); i >= 0; i--) {
+            ownTree.insert(log.append(ByteBuffer.allocate(9).putInt(random.nextInt(40)).putInt(i).put((byte) 0).array(), new byte[0]));
+        }
+        byte[][] keys = new byte[20][];
+        long wanted = 0;
+        EntryIterator iterator = new RadixTreeIterator(ownTree, null, Long.MAX_VALUE);
+        int count = 0;
+        while (iterator.next() && count < keys.length) {
+            byte[] key = Memory.copyOf(iterator.keyAddress(), iterator.keyLength());
+            keys[count++] = key;
+            wanted += Memory.getLong(ownTree.find(key));
+        }
+        assertThat(ownTree.prefetch(keys, count)).isEqualTo(wanted);
+        assertThat(ownTree.prefetch(keys, 0)).isZero();
+        ownArena.free();
+    }
+
     /// While one thread inserts, readers find everything that was inserted before they looked, in order.
     @Test
     void readersSeeEverythingInsertedBeforeWithoutALock() throws Exception {

@@ -56,6 +56,11 @@ final class BloomFilter {
         return true;
     }
 
+    /// Loads the line that [#mayContain] looks at.
+    long prefetch(long hash) {
+        return Memory.getLong(line(lines, lineCount, hash));
+    }
+
     private static long line(long lines, int lineCount, long hash) {
         return lines + Math.unsignedMultiplyHigh(hash, lineCount) * LINE_BYTES;
     }

@@ -26,6 +26,11 @@ public final class SSTable extends Shared {
     /// One key of 16, by its hash, so that readers on several processors seldom write to the same place.
     private static final int LEARN_SHIFT = 60;
 
+    private static final int CACHE_LINE_BYTES = 64;
+    /// Of an entry; of a larger one the processor itself fetches what follows when that is read.
+    private static final int PREFETCH_BYTES = 3 * CACHE_LINE_BYTES;
+    private static final HashIndex.Candidates ANY_CANDIDATE = (key, position) -> position;
+
     private final Path path;
     private final ReadFile file;
     private final Allocator allocator;
@@ -137,6 +142,30 @@ public final class SSTable extends Shared {
         } finally {
             buffers.giveBack(buffer);
         }
+    }
+
+    /// Loads what [#get] of a key with this hash looks at first, filter or hash index; nothing without a hash index.
+    public long prefetchIndex(long hash) {
+        if (hashIndexOrNull == null) {
+            return 0;
+        }
+        return shouldAskFilter() ? filterOrNull.prefetch(hash) : hashIndexOrNull.prefetch(hash);
+    }
+
+    /// Loads the start of the entry that [#get] looks at then; nothing where the filter is asked before, which says no to most keys.
+    public long prefetchEntry(byte[] key, long hash) {
+        if (hashIndexOrNull == null || shouldAskFilter()) {
+            return 0;
+        }
+        long position = hashIndexOrNull.find(key, hash, ANY_CANDIDATE);
+        if (position == 0 || position > dataBytes - PREFETCH_BYTES) {
+            return 0;
+        }
+        long loaded = checkedOrNull.contains(position) ? 1 : 0;
+        for (int at = 0; at < PREFETCH_BYTES; at += CACHE_LINE_BYTES) {
+            loaded += Memory.getByte(mapped + position + at);
+        }
+        return loaded;
     }
 
     /// As [#get].

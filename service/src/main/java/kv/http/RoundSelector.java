@@ -1,0 +1,241 @@
+package kv.http;
+
+import java.io.IOException;
+import java.lang.reflect.Field;
+import java.nio.channels.CancelledKeyException;
+import java.nio.channels.ClosedSelectorException;
+import java.nio.channels.SelectableChannel;
+import java.nio.channels.SelectionKey;
+import java.util.Arrays;
+import java.util.Iterator;
+import java.util.NoSuchElementException;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.function.Consumer;
+import one.nio.net.SelectableJavaSocket;
+import one.nio.net.Selector;
+import one.nio.net.Session;
+import one.nio.net.Socket;
+import one.nio.server.SelectorThread;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/// Takes the place of one-nio's Java selector: finds out which connections are ready, and answers those whose whole input was one GET,
+/// PUT or DELETE together, when all ready ones were read or [#ROUND_MAX] of them wait. Before it answers, the store fetches from memory what
+/// all of these requests will look at, so that they do not wait for it one after the other.
+///
+/// ```
+/// select ─► connection ─► connection ─► … ─► prefetch ─► answer ─► answer ─► …  ─► select
+///           read, parse   read, parse        all keys
+/// ```
+///
+/// 1. Connections, rounds and the iterator belong to the selector's thread, but for those methods that register a connection or
+///    change what it listens to. The thread holds no connection's lock while a round is answered.
+/// 2. One-nio's server has no way to be given a selector: a final field of its thread is replaced before that starts. Where this is refused,
+///    and with one-nio's native sockets, its own selector stays and each request is answered when it is read.
+final class RoundSelector extends Selector implements Iterator<Session> {
+    /// About as many loads as one core has under way at a time.
+    static final int ROUND_MAX = 16;
+
+    private static final Logger log = LoggerFactory.getLogger(RoundSelector.class);
+
+    private final KvServer server;
+    private final java.nio.channels.Selector selector;
+    private final Queue<KvSession> registered = new ConcurrentLinkedQueue<>();
+    private KvSession[] ready = new KvSession[64];
+    private int readyCount;
+    private int next;
+    private final Consumer<SelectionKey> whenReady = this::isReady;
+    private volatile long lastWakeupNanos;
+
+    private final KvSession[] round = new KvSession[ROUND_MAX];
+    private final byte[][] keysToGet = new byte[ROUND_MAX][];
+    private final byte[][] keysToWrite = new byte[ROUND_MAX][];
+    private int gets;
+    private int writes;
+
+    private RoundSelector(KvServer server) throws IOException {
+        this.server = server;
+        selector = java.nio.channels.Selector.open();
+    }
+
+    /// Gives a selector to a thread that has not started, if that is possible.
+    static void replaceSelectorOf(SelectorThread thread, KvServer server) throws IOException {
+        if (Socket.USE_NATIVE_SOCKET) {
+            return;
+        }
+        Selector replaced = thread.selector;
+        RoundSelector replacement = new RoundSelector(server);
+        try {
+            Field field = SelectorThread.class.getField("selector");
+            field.setAccessible(true);
+            field.set(thread, replacement);
+            replaced.close();
+        } catch (ReflectiveOperationException | RuntimeException e) {
+            replacement.close();
+            log.info("requests are answered one by one, one-nio's selector cannot be replaced: {}", e.toString());
+        }
+    }
+
+    /// Has `request` of `session`, which is being processed and has read nothing else, answered at the end of the round; false when it
+    /// is none that waits.
+    boolean add(KvSession session, Request request) {
+        if (request.target != Request.Target.ENTITY) {
+            return false;
+        }
+        round[gets + writes] = session;
+        switch (request.method) {
+            case GET -> keysToGet[gets++] = request.key;
+            case PUT, DELETE -> keysToWrite[writes++] = request.key;
+            case HEAD, OTHER -> {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private void answerRound() {
+        int waiting = gets + writes;
+        server.router().prefetch(keysToGet, gets, keysToWrite, writes);
+        Arrays.fill(keysToGet, 0, gets, null);
+        Arrays.fill(keysToWrite, 0, writes, null);
+        gets = 0;
+        writes = 0;
+        for (int i = 0; i < waiting; i++) {
+            KvSession session = round[i];
+            round[i] = null;
+            session.serveInRound(server.output());
+        }
+    }
+
+    @Override
+    public Iterator<Session> select() {
+        readyCount = 0;
+        next = 0;
+        try {
+            do {
+                registerWaiting();
+            } while (selector.select(whenReady) == 0);
+        } catch (ClosedSelectorException e) {
+            log.debug("selector closed");
+        } catch (IOException | RuntimeException e) {
+            log.warn("select failed", e);
+        }
+        lastWakeupNanos = System.nanoTime();
+        return this;
+    }
+
+    private void isReady(SelectionKey key) {
+        try {
+            KvSession session = (KvSession) key.attachment();
+            session.selected(key.readyOps());
+            if (readyCount == ready.length) {
+                ready = Arrays.copyOf(ready, 2 * readyCount);
+            }
+            ready[readyCount++] = session;
+        } catch (CancelledKeyException e) {
+            log.debug("connection closed while it was selected");
+        }
+    }
+
+    private void registerWaiting() throws IOException {
+        for (KvSession session = registered.poll(); session != null; session = registered.poll()) {
+            SelectableChannel channel = channelOf(session);
+            if (!channel.isOpen()) {
+                continue;
+            }
+            if (channel.keyFor(selector) != null) {
+                selector.selectNow(); // forgets the key that was cancelled
+            }
+            channel.register(selector, session.eventsToListen(), session);
+        }
+    }
+
+    @Override
+    public boolean hasNext() {
+        boolean more = next < readyCount;
+        if (!more || gets + writes == ROUND_MAX) {
+            answerRound();
+        }
+        return more;
+    }
+
+    @Override
+    public Session next() {
+        if (next >= readyCount) {
+            throw new NoSuchElementException();
+        }
+        Session session = ready[next];
+        ready[next++] = null;
+        return session;
+    }
+
+    @Override
+    public void register(Session session) {
+        ((KvSession) session).heldBy(this);
+        enable(session);
+    }
+
+    @Override
+    public void unregister(Session session) {
+        ((KvSession) session).heldBy(null);
+        disable(session);
+    }
+
+    @Override
+    public void enable(Session session) {
+        registered.add((KvSession) session);
+        selector.wakeup();
+    }
+
+    @Override
+    public void disable(Session session) {
+        SelectionKey key = channelOf(session).keyFor(selector);
+        if (key != null) {
+            key.cancel();
+        }
+    }
+
+    @Override
+    public void listen(Session session, int events) {
+        SelectionKey key = channelOf(session).keyFor(selector);
+        if (key != null) { // or it will be registered with what it listens to then
+            key.interestOps(events);
+            selector.wakeup();
+        }
+    }
+
+    private static SelectableChannel channelOf(Session session) {
+        return ((SelectableJavaSocket) session.socket()).getSelectableChannel();
+    }
+
+    @Override
+    public int size() {
+        return selector.keys().size();
+    }
+
+    @Override
+    public boolean isOpen() {
+        return selector.isOpen();
+    }
+
+    @Override
+    public void close() {
+        try {
+            selector.close();
+        } catch (IOException e) {
+            log.debug("selector not closed: {}", e.toString());
+        }
+    }
+
+    /// The connections that it holds.
+    @Override
+    public Iterator<Session> iterator() {
+        return selector.keys().stream().map(key -> (Session) key.attachment()).iterator();
+    }
+
+    @Override
+    public long lastWakeupTime() {
+        return lastWakeupNanos;
+    }
+}

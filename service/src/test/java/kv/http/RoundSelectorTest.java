@@ -1,0 +1,255 @@
+package kv.http;
+
+import static java.nio.charset.StandardCharsets.ISO_8859_1;
+import static kv.http.RawClient.delete;
+import static kv.http.RawClient.get;
+import static kv.http.RawClient.put;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeFalse;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Semaphore;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/// Requests that come while the selector is busy are answered in rounds, and nobody but the store notices.
+class RoundSelectorTest {
+    private static final int CLIENTS = 2 * RoundSelector.ROUND_MAX + 3;
+
+    /// Holds the selector in a GET of `gate`, and takes down what is fetched before what.
+    private static final class WatchedStore extends MemoryStore {
+        final CountDownLatch atGate = new CountDownLatch(1);
+        final Semaphore gate = new Semaphore(0);
+        final List<Integer> fetchedAtOnce = new ArrayList<>();
+        final Set<String> fetched = ConcurrentHashMap.newKeySet();
+        final Set<String> askedFirst = ConcurrentHashMap.newKeySet();
+        volatile Error fetchError;
+
+        @Override
+        public byte[] get(byte[] key) {
+            asked(key);
+            if (name(key).equals("gate")) {
+                atGate.countDown();
+                gate.acquireUninterruptibly();
+            }
+            return super.get(key);
+        }
+
+        @Override
+        public void put(byte[] key, byte[] value) {
+            asked(key);
+            super.put(key, value);
+        }
+
+        @Override
+        public void delete(byte[] key) {
+            asked(key);
+            super.delete(key);
+        }
+
+        @Override
+        public void prefetchGets(byte[][] keys, int count) {
+            fetch(keys, count);
+        }
+
+        @Override
+        public void prefetchWrites(byte[][] keys, int count) {
+            fetch(keys, count);
+        }
+
+        private void fetch(byte[][] keys, int count) {
+            fetchedAtOnce.add(count);
+            Arrays.stream(keys, 0, count).map(WatchedStore::name).forEach(fetched::add);
+            if (fetchError != null) {
+                throw fetchError;
+            }
+        }
+
+        private void asked(byte[] key) {
+            if (!fetched.contains(name(key))) {
+                askedFirst.add(name(key));
+            }
+        }
+
+        private static String name(byte[] key) {
+            return new String(key, ISO_8859_1);
+        }
+    }
+
+    private final WatchedStore store = new WatchedStore();
+    private TestServer server;
+    private final List<RawClient> clients = new ArrayList<>();
+    private RawClient gatekeeper;
+
+    @BeforeEach
+    void connectAndCloseTheGate() throws IOException {
+        assumeFalse(one.nio.net.Socket.USE_NATIVE_SOCKET, "one-nio's native library is loaded: there are no rounds");
+        server = new TestServer(store, HttpOptions.onFreePort().withSelectors(1));
+        gatekeeper = server.connect();
+        for (int i = 0; i < CLIENTS; i++) {
+            clients.add(server.connect());
+            assertThat(clients.get(i).ask(put("/v0/entity?id=old" + i, "old" + i)).status()).isEqualTo(201);
+        }
+        gatekeeper.send(get("/v0/entity?id=gate"));
+        awaitGate();
+        store.askedFirst.clear();
+    }
+
+    @AfterEach
+    void disconnect() throws IOException {
+        store.gate.release();
+        for (RawClient client : clients) {
+            client.close();
+        }
+        if (server != null) {
+            gatekeeper.close();
+            server.close();
+        }
+    }
+
+    private void awaitGate() {
+        try {
+            store.atGate.await();
+        } catch (InterruptedException e) {
+            throw new AssertionError(e);
+        }
+    }
+
+    private void openGate() throws IOException {
+        store.gate.release();
+        assertThat(gatekeeper.read().status()).isEqualTo(404);
+    }
+
+    private String answer(int client) throws IOException {
+        RawClient.Reply reply = clients.get(client).read();
+        return reply.status() + " " + reply.text();
+    }
+
+    @Test
+    void getsThatCameMeanwhileAreFetchedTogetherAtMostARoundAtOnceAndEachClientGetsItsOwn() throws IOException {
+        for (int i = 0; i < CLIENTS; i++) {
+            clients.get(i).send(get("/v0/entity?id=old" + i));
+        }
+        openGate();
+        for (int i = 0; i < CLIENTS; i++) {
+            assertThat(answer(i)).isEqualTo("200 old" + i);
+        }
+        assertThat(store.fetchedAtOnce).contains(RoundSelector.ROUND_MAX).allMatch(count -> count <= RoundSelector.ROUND_MAX);
+    }
+
+    @Test
+    void writesAndGetsOfOneRoundAreFetchedBeforeTheyAreAnswered() throws IOException {
+        for (int i = 0; i < CLIENTS; i++) {
+            String id = "/v0/entity?id=" + (i % 3 == 2 ? "old" : "new") + i;
+            clients.get(i).send(i % 3 == 0 ? put(id, "new" + i) : i % 3 == 1 ? get(id) : delete(id));
+        }
+        openGate();
+        for (int i = 0; i < CLIENTS; i++) {
+            assertThat(answer(i)).isEqualTo(i % 3 == 0 ? "201 " : i % 3 == 1 ? "404 " : "202 ");
+        }
+        assertThat(Stream.of("new0", "new1", "old2")).allMatch(store.fetched::contains).noneMatch(store.askedFirst::contains);
+        for (int i = 0; i < CLIENTS; i++) {
+            clients.get(i).send(get("/v0/entity?id=" + (i % 3 == 2 ? "old" : "new") + i));
+        }
+        for (int i = 0; i < CLIENTS; i++) {
+            assertThat(answer(i)).isEqualTo(i % 3 == 0 ? "200 new" + i : "404 ");
+        }
+    }
+
+    @Test
+    void pipelinedRequestsKeepTheirOrderBesideARound() throws IOException {
+        for (int i = 0; i < CLIENTS; i++) {
+            String id = "/v0/entity?id=old" + i;
+            clients.get(i).send(i % 2 == 0 ? get(id) : put(id, "newer") + get(id) + delete(id) + get(id));
+        }
+        openGate();
+        for (int i = 0; i < CLIENTS; i++) {
+            if (i % 2 == 0) {
+                assertThat(answer(i)).isEqualTo("200 old" + i);
+            } else {
+                assertThat(List.of(answer(i), answer(i), answer(i), answer(i)))
+                        .containsExactly("201 ", "200 newer", "202 ", "404 ");
+            }
+        }
+    }
+
+    @Test
+    void aPartOfTheNextRequestBehindOneIsNotLost() throws IOException {
+        String next = put("/v0/entity?id=next", "body");
+        clients.get(0).send(get("/v0/entity?id=old0") + next.substring(0, 20));
+        clients.get(1).send(get("/v0/entity?id=old1"));
+        openGate();
+        assertThat(answer(1)).isEqualTo("200 old1");
+        assertThat(answer(0)).isEqualTo("200 old0");
+        clients.get(0).send(next.substring(20));
+        assertThat(answer(0)).isEqualTo("201 ");
+    }
+
+    @Test
+    void aConnectionThatAsksToBeClosedIsClosedAfterItsAnswer() throws IOException {
+        for (int i = 0; i < CLIENTS; i++) {
+            clients.get(i).send("GET /v0/entity?id=old" + i + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        }
+        openGate();
+        for (int i = 0; i < CLIENTS; i++) {
+            assertThat(answer(i)).isEqualTo("200 old" + i);
+            assertThat(clients.get(i).isClosedByServer()).isTrue();
+        }
+        Eventually.holds(() -> server.server.connections().size() == 1);
+    }
+
+    @Test
+    void clientsThatGoAwayBeforeTheirRoundIsAnsweredDoTheOthersNoHarm() throws IOException {
+        for (int i = 0; i < CLIENTS; i++) {
+            clients.get(i).send(i % 3 == 0 ? put("/v0/entity?id=left" + i, "left" + i) : get("/v0/entity?id=old" + i));
+            if (i % 2 == 0) {
+                clients.get(i).close();
+            }
+        }
+        openGate();
+        for (int i = 1; i < CLIENTS; i += 2) {
+            assertThat(answer(i)).isEqualTo(i % 3 == 0 ? "201 " : "200 old" + i);
+        }
+        Eventually.holds(() -> server.server.connections().size() == 1 + CLIENTS / 2);
+        Eventually.holds(() -> server.server.budget().bytesTaken() == 0);
+    }
+
+    @Test
+    void aStoreThatCannotFetchAnswersAllTheSame() throws IOException {
+        store.fetchError = new StackOverflowError("planted");
+        for (int i = 0; i < CLIENTS; i++) {
+            clients.get(i).send(get("/v0/entity?id=old" + i));
+        }
+        openGate();
+        for (int i = 0; i < CLIENTS; i++) {
+            assertThat(answer(i)).isEqualTo("200 old" + i);
+        }
+        assertThat(store.fetchedAtOnce).isNotEmpty();
+    }
+
+    @Test
+    void aStopAnswersWhatWaitsInARound() throws Exception {
+        for (int i = 0; i < CLIENTS; i++) {
+            clients.get(i).send(put("/v0/entity?id=last" + i, "last" + i));
+        }
+        Thread stop = Thread.ofPlatform().start(server.server::stopInOrder);
+        Eventually.holds(server.server.router()::isStopping);
+        openGate();
+        for (int i = 0; i < CLIENTS; i++) {
+            assertThat(answer(i)).isEqualTo("201 ");
+            assertThat(clients.get(i).isClosedByServer()).isTrue();
+        }
+        stop.join();
+        for (int i = 0; i < CLIENTS; i++) {
+            assertThat(store.get(("last" + i).getBytes(ISO_8859_1))).isEqualTo(("last" + i).getBytes(ISO_8859_1));
+        }
+    }
+}
