@@ -20,9 +20,9 @@ import org.slf4j.LoggerFactory;
 ///                 └──► LINGERING ──► closed
 /// ```
 ///
-/// 1. At most one request of a connection is being served; while it is, at most [#UNREAD_BYTES_MAX] and one read more of
-///    what follows are kept, then the socket is not read any more. The same holds while an answer waits for the client to
-///    take it (BLOCKED). So a connection costs a bounded amount of memory.
+/// 1. At most one request of a connection is being served, or waits for the end of its selector's round to be (BUSY); while it does, at
+///    most [#UNREAD_BYTES_MAX] and one read more of what follows are kept, then the socket is not read any more. The same holds while an
+///    answer waits for the client to take it (BLOCKED). So a connection costs a bounded amount of memory.
 /// 2. All fields are guarded by this session's lock, except where a comment says otherwise.
 /// 3. A connection that we end is first half-closed and then read until the client closes it (LINGERING): a socket that is
 ///    closed with unread bytes is reset, and the reset can overtake the last answer.

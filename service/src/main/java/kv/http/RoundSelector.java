@@ -141,13 +141,9 @@ final class RoundSelector extends Selector implements Iterator<Session> {
     private void registerWaiting() throws IOException {
         for (KvSession session = registered.poll(); session != null; session = registered.poll()) {
             SelectableChannel channel = channelOf(session);
-            if (!channel.isOpen()) {
-                continue;
+            if (channel.isOpen()) {
+                channel.register(selector, session.eventsToListen(), session);
             }
-            if (channel.keyFor(selector) != null) {
-                selector.selectNow(); // forgets the key that was cancelled
-            }
-            channel.register(selector, session.eventsToListen(), session);
         }
     }
 

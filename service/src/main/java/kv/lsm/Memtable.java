@@ -136,7 +136,7 @@ final class Memtable extends Shared {
     ///
     /// @param hash of the key, see [Keys#hash(byte\[\])]
     byte[] get(byte[] key, long hash) {
-        if (!filter.mayContain(hash)) {
+        if (!mayContain(hash)) {
             return null;
         }
         long record = index.find(key);
@@ -149,16 +149,28 @@ final class Memtable extends Shared {
                 : Memory.copyOf(WriteAheadLogFormat.valueAddress(record), valueLength);
     }
 
+    /// False when no record has the key with this hash.
+    boolean mayContain(long hash) {
+        return filter.mayContain(hash);
+    }
+
     /// Loads the word of the filter that [#get] looks at.
     long prefetchFilter(long hash) {
         return filter.prefetch(hash);
+    }
+
+    /// Loads what [#get] of the first `count` keys looks at behind the filter.
+    ///
+    /// @return a number made of all that was loaded
+    long prefetchIndex(byte[][] keys, int count) {
+        return index.prefetch(keys, count);
     }
 
     /// Loads what [#index] of records of the first `count` keys will look at.
     ///
     /// @return a number made of all that was loaded
     long prefetchWrites(byte[][] keys, int count) {
-        long loaded = index.prefetch(keys, count);
+        long loaded = prefetchIndex(keys, count);
         for (int i = 0; i < count; i++) {
             loaded += filter.prefetch(Keys.hash(keys[i]));
         }

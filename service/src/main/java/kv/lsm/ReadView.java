@@ -128,19 +128,37 @@ final class ReadView extends Shared {
         return value;
     }
 
-    /// Loads what a get of each of the first `count` keys waits for, as a rule: the line of the memtable's filter, then run by run the line
-    /// of the hash index or filter, then the entry. A load that misses the cache holds up those behind it only when they need what it
-    /// brings, so each is asked for all keys before the next.
+    /// Loads what a get of each of the first `count` keys waits for, as a rule: the word of the active memtable's filter; then, of keys that
+    /// this lets pass, what lies on their way through the memtable; of the others, run by run, the line of the hash index or filter, then
+    /// the entry. A load that misses the cache holds up those behind it only when they need what it brings, so each is asked for all keys
+    /// before the next.
     ///
     /// @return a number made of all that was loaded
     long prefetchGets(byte[][] keys, int count) {
         long[] hashes = new long[count];
-        SSTable[] tables = new SSTable[count];
         long loaded = 0;
         for (int i = 0; i < count; i++) {
             hashes[i] = Keys.hash(keys[i]);
             loaded += active.prefetchFilter(hashes[i]);
         }
+        byte[][] inMemtable = new byte[count][];
+        byte[][] others = new byte[count][];
+        int otherCount = 0;
+        for (int i = 0; i < count; i++) {
+            if (active.mayContain(hashes[i])) {
+                inMemtable[i - otherCount] = keys[i];
+            } else {
+                hashes[otherCount] = hashes[i];
+                others[otherCount++] = keys[i];
+            }
+        }
+        loaded += active.prefetchIndex(inMemtable, count - otherCount);
+        return loaded + prefetchFromTables(others, hashes, otherCount);
+    }
+
+    private long prefetchFromTables(byte[][] keys, long[] hashes, int count) {
+        SSTable[] tables = new SSTable[count];
+        long loaded = 0;
         for (OpenRun run : runs) {
             for (int i = 0; i < count; i++) {
                 tables[i] = run.tableOf(keys[i]);
