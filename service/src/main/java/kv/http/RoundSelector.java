@@ -42,15 +42,14 @@ final class RoundSelector extends Selector implements Iterator<Session> {
     private final KvServer server;
     private final java.nio.channels.Selector selector;
     private final Queue<KvSession> registered = new ConcurrentLinkedQueue<>();
-    private KvSession[] ready = new KvSession[64];
-    private int readyCount;
-    private int next;
     private final Consumer<SelectionKey> whenReady = this::isReady;
-    private volatile long lastWakeupNanos;
-
     private final KvSession[] round = new KvSession[ROUND_MAX];
     private final byte[][] keysToGet = new byte[ROUND_MAX][];
     private final byte[][] keysToWrite = new byte[ROUND_MAX][];
+    private KvSession[] ready = new KvSession[64];
+    private int readyCount;
+    private int next;
+    private volatile long lastWakeupNanos;
     private int gets;
     private int writes;
 
@@ -83,7 +82,7 @@ final class RoundSelector extends Selector implements Iterator<Session> {
         if (request.target != Request.Target.ENTITY) {
             return false;
         }
-        round[gets + writes] = session;
+        int waiting = gets + writes;
         switch (request.method) {
             case GET -> keysToGet[gets++] = request.key;
             case PUT, DELETE -> keysToWrite[writes++] = request.key;
@@ -91,6 +90,7 @@ final class RoundSelector extends Selector implements Iterator<Session> {
                 return false;
             }
         }
+        round[waiting] = session;
         return true;
     }
 
