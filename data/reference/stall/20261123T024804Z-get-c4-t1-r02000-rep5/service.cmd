@@ -1,0 +1,14 @@
+/usr/lib/jvm/temurin-25-jdk-amd64/bin/java
+--enable-native-access=ALL-UNNAMED
+--sun-misc-unsafe-memory-access=allow
+-XX:+PerfDisableSharedMem
+-Xmx128m
+-Xlog:disable
+-Xlog:all=warning:stderr
+-Xlog:gc*,safepoint:file=/work/main/data/raw/stall/20261123T024804Z-get-c4-t1-r02000-rep5.partial/gc.log:utctime,uptime,level,tags:filecount=0
+-XX:StartFlightRecording:filename=/work/main/data/raw/stall/20261123T024804Z-get-c4-t1-r02000-rep5.partial/service.jfr,settings=/work/main/kvstudy/measure/recording.jfc,dumponexit=true,maxsize=128m
+-cp
+/work/main/service/target/kv-service.jar
+kv.bench.EmptyServer
+--port
+0
