@@ -85,12 +85,10 @@ final class Connections implements AutoCloseable {
         return refused.get();
     }
 
-    /// Closes connections on which nothing is under way; true when none are left open at all.
-    boolean closeQuiet() {
+    /// Closes connections on which nothing is under way, see [KvSession#closeIfQuiet]; true when none are left open at all.
+    boolean closeQuiet(int quietMillis) {
         for (KvSession session : open) {
-            if (session.isQuiet()) {
-                session.close();
-            }
+            session.closeIfQuiet(quietMillis);
         }
         return open.isEmpty();
     }

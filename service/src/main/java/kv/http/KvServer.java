@@ -143,7 +143,7 @@ public final class KvServer extends Server {
             while (connections.size() > 0 && System.currentTimeMillis() - start < QUIET_MILLIS) {
                 Thread.sleep(5);
             }
-            while (!connections.closeQuiet() && System.currentTimeMillis() - start < STOP_MILLIS_MAX) {
+            while (!connections.closeQuiet(QUIET_MILLIS) && System.currentTimeMillis() - start < STOP_MILLIS_MAX) {
                 Thread.sleep(5);
             }
         } catch (InterruptedException e) {

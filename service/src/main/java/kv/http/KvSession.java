@@ -195,20 +195,27 @@ final class KvSession extends WritingSession {
     /// Runs on a worker, without the lock until the answer is there.
     private void serveElsewhere() {
         Output out = new Output(512);
+        closeIfStopping(reader.request());
         server.router().answer(reader.request(), out);
         synchronized (this) {
             giveAnswer(out);
-            lastAccessTime = System.currentTimeMillis();
         }
     }
 
     /// Runs on the selector's thread at the end of a round.
     synchronized void serveInRound(Output out) {
-        server.router().answer(reader.request(), out);
+        try {
+            closeIfStopping(reader.request());
+            server.router().answer(reader.request(), out);
+        } catch (Throwable e) { // not even an answer that it failed: the others of the round get theirs
+            out.backTo(0);
+            handleException(e);
+        }
         giveAnswer(out);
     }
 
     private void giveAnswer(Output out) {
+        lastAccessTime = System.currentTimeMillis();
         busy = false;
         endOfService();
         if (closed) {
@@ -310,13 +317,33 @@ final class KvSession extends WritingSession {
         if (busy) { // a racy read: at worst decided one sweep later
             return;
         }
-        boolean silent = lastAccessTime < nowMillis - options.idleTimeoutMillis();
         long started = requestStartedMillis;
-        if (lingering ? nowMillis - lingerStartedMillis > LINGER_MILLIS : silent) {
-            close();
-        } else if (started != 0 && nowMillis - started > options.requestTimeoutMillis()) {
+        if (isOverdue(nowMillis, options)) {
+            closeIfOverdue(nowMillis, options);
+        } else if (started != 0 && millisOf(started, nowMillis) > options.requestTimeoutMillis()) {
             giveUpRequest(started);
         }
+    }
+
+    private boolean isOverdue(long nowMillis, HttpOptions options) {
+        return lingering
+                ? millisOf(lingerStartedMillis, nowMillis) > LINGER_MILLIS
+                : millisOf(lastAccessTime, nowMillis) > options.idleTimeoutMillis();
+    }
+
+    private synchronized void closeIfOverdue(long nowMillis, HttpOptions options) {
+        if (!busy && isOverdue(nowMillis, options)) { // or a request came meanwhile
+            close();
+        }
+    }
+
+    /// How long the client has had since `sinceMillis`, without the time in which its selector could not read what it sent.
+    private long millisOf(long sinceMillis, long nowMillis) {
+        return nowMillis - Math.max(sinceMillis, readsAtOnceSinceMillis(nowMillis));
+    }
+
+    private long readsAtOnceSinceMillis(long nowMillis) {
+        return selector instanceof RoundSelector rounds ? rounds.readsAtOnceSinceMillis(nowMillis) : 0;
     }
 
     private synchronized void giveUpRequest(long started) {
@@ -341,9 +368,12 @@ final class KvSession extends WritingSession {
         }
     }
 
-    /// True when nothing of a request or an answer is under way.
-    synchronized boolean isQuiet() {
-        return !busy && isWritten() && unread.length() == 0 && reader.isIdle();
+    /// Closes when nothing of a request or an answer is under way, and what the client sent up to `quietMillis` ago was read.
+    synchronized void closeIfQuiet(int quietMillis) {
+        long now = System.currentTimeMillis();
+        if (!busy && isWritten() && unread.length() == 0 && reader.isIdle() && now - readsAtOnceSinceMillis(now) >= quietMillis) {
+            close();
+        }
     }
 
     @Override

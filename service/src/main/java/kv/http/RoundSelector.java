@@ -37,6 +37,8 @@ final class RoundSelector extends Selector implements Iterator<Session> {
     /// About as many loads as one core has under way at a time.
     static final int ROUND_MAX = 16;
 
+    private static final long HELD_UP_NANOS = 100_000_000;
+
     private static final Logger log = LoggerFactory.getLogger(RoundSelector.class);
 
     private final KvServer server;
@@ -49,7 +51,9 @@ final class RoundSelector extends Selector implements Iterator<Session> {
     private KvSession[] ready = new KvSession[64];
     private int readyCount;
     private int next;
-    private volatile long lastWakeupNanos;
+    private volatile boolean selecting;
+    private volatile long lastWakeupNanos = System.nanoTime();
+    private volatile long heldUpUntilMillis;
     private int gets;
     private int writes;
 
@@ -112,6 +116,10 @@ final class RoundSelector extends Selector implements Iterator<Session> {
     public Iterator<Session> select() {
         readyCount = 0;
         next = 0;
+        if (System.nanoTime() - lastWakeupNanos > HELD_UP_NANOS) {
+            heldUpUntilMillis = System.currentTimeMillis();
+        }
+        selecting = true;
         try {
             do {
                 registerWaiting();
@@ -122,7 +130,15 @@ final class RoundSelector extends Selector implements Iterator<Session> {
             log.warn("select failed", e);
         }
         lastWakeupNanos = System.nanoTime();
+        selecting = false;
         return this;
+    }
+
+    /// Since when its connections have been read as soon as something came: what a client sent before may have lain unread for as long as a
+    /// request held the thread up, and must not be taken for silence. `nowMillis` while one does; 0 when none did. May be called by any thread.
+    long readsAtOnceSinceMillis(long nowMillis) {
+        boolean heldUp = !selecting && System.nanoTime() - lastWakeupNanos > HELD_UP_NANOS;
+        return heldUp ? nowMillis : heldUpUntilMillis;
     }
 
     private void isReady(SelectionKey key) {

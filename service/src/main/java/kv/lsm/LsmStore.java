@@ -23,6 +23,8 @@ import kv.lsm.table.SSTable;
 /// ```
 public final class LsmStore implements Store {
     private static final System.Logger LOGGER = System.getLogger(LsmStore.class.getName());
+    /// what all loads of a prefetch may give, and next to never do
+    private static final long PREFETCHED_RARE = 0x9e37_79b9_7f4a_7c15L;
 
     private final StoreFiles files;
     private final LogSupply logs;
@@ -38,7 +40,8 @@ public final class LsmStore implements Store {
     private final Compactor compactor;
     private final Flusher flusher;
     private boolean closed;
-    /// Of all that was prefetched, written so that no load is left out because nobody uses what it brings.
+    /// Made of what was prefetched. Set so rarely that the selectors do not take each other's copy of this object from the cache, and set
+    /// at all so that no load is left out because nobody uses what it brings.
     private long prefetched;
 
     /// Opens the store in the options' directory, which is made when it is absent.
@@ -166,7 +169,10 @@ public final class LsmStore implements Store {
         try {
             ReadView view = views.current();
             if (view != null) {
-                prefetched = fetch.applyAsLong(view);
+                long loaded = fetch.applyAsLong(view);
+                if (loaded == PREFETCHED_RARE) {
+                    prefetched = loaded;
+                }
             }
         } catch (InternalError e) { // a page of a mapped file could not be read: the call that needs it tells
             LOGGER.log(System.Logger.Level.DEBUG, "nothing prefetched", e);

@@ -13,7 +13,6 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Semaphore;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
@@ -26,7 +25,7 @@ class RoundSelectorTest {
 
     /// Holds the selector in a GET of `gate`, and takes down what is fetched before what.
     private static final class WatchedStore extends MemoryStore {
-        final CountDownLatch atGate = new CountDownLatch(1);
+        final Semaphore atGate = new Semaphore(0);
         final Semaphore gate = new Semaphore(0);
         final List<Integer> fetchedAtOnce = new ArrayList<>();
         final Set<String> fetched = ConcurrentHashMap.newKeySet();
@@ -37,7 +36,7 @@ class RoundSelectorTest {
         public byte[] get(byte[] key) {
             asked(key);
             if (name(key).equals("gate")) {
-                atGate.countDown();
+                atGate.release();
                 gate.acquireUninterruptibly();
             }
             return super.get(key);
@@ -84,7 +83,7 @@ class RoundSelectorTest {
         }
     }
 
-    private final WatchedStore store = new WatchedStore();
+    private WatchedStore store = new WatchedStore();
     private TestServer server;
     private final List<RawClient> clients = new ArrayList<>();
     private RawClient gatekeeper;
@@ -92,15 +91,26 @@ class RoundSelectorTest {
     @BeforeEach
     void connectAndCloseTheGate() throws IOException {
         assumeFalse(one.nio.net.Socket.USE_NATIVE_SOCKET, "one-nio's native library is loaded: there are no rounds");
-        server = new TestServer(store, HttpOptions.onFreePort().withSelectors(1));
+        connect(HttpOptions.onFreePort());
+        closeGate();
+        store.askedFirst.clear();
+    }
+
+    private void connect(HttpOptions options) throws IOException {
+        server = new TestServer(store, options.withSelectors(1));
         gatekeeper = server.connect();
         for (int i = 0; i < CLIENTS; i++) {
             clients.add(server.connect());
             assertThat(clients.get(i).ask(put("/v0/entity?id=old" + i, "old" + i)).status()).isEqualTo(201);
         }
-        gatekeeper.send(get("/v0/entity?id=gate"));
-        awaitGate();
-        store.askedFirst.clear();
+    }
+
+    private void connectAnewWithTimeouts(int idleMillis, int requestMillis) throws IOException {
+        openGate();
+        disconnect();
+        store = new WatchedStore();
+        clients.clear();
+        connect(HttpOptions.onFreePort().withTimeouts(idleMillis, requestMillis));
     }
 
     @AfterEach
@@ -115,12 +125,9 @@ class RoundSelectorTest {
         }
     }
 
-    private void awaitGate() {
-        try {
-            store.atGate.await();
-        } catch (InterruptedException e) {
-            throw new AssertionError(e);
-        }
+    private void closeGate() throws IOException {
+        gatekeeper.send(get("/v0/entity?id=gate"));
+        store.atGate.acquireUninterruptibly();
     }
 
     private void openGate() throws IOException {
@@ -233,6 +240,51 @@ class RoundSelectorTest {
             assertThat(answer(i)).isEqualTo("200 old" + i);
         }
         assertThat(store.fetchedAtOnce).isNotEmpty();
+    }
+
+    @Test
+    void aClientWhoseRequestCannotBeReadForLongerThanTheIdleTimeoutIsNotTakenForSilent() throws IOException {
+        connectAnewWithTimeouts(1_000, 60_000);
+        closeGate();
+        for (int i = 0; i < CLIENTS; i++) {
+            clients.get(i).send(get("/v0/entity?id=old" + i));
+        }
+        ConnectionTest.sleep(2_500);
+        openGate();
+        for (int i = 0; i < CLIENTS; i++) {
+            assertThat(answer(i)).isEqualTo("200 old" + i);
+        }
+    }
+
+    @Test
+    void aRequestWhoseRestCannotBeReadForLongerThanTheRequestTimeoutIsNotGivenUp() throws IOException {
+        connectAnewWithTimeouts(60_000, 1_000);
+        String whole = put("/v0/entity?id=half", "body");
+        clients.get(0).send(whole.substring(0, 20));
+        assertThat(clients.get(1).ask(get("/v0/entity?id=old1")).status()).isEqualTo(200); // read after the half, or together with it
+        closeGate();
+        clients.get(0).send(whole.substring(20));
+        ConnectionTest.sleep(2_500);
+        openGate();
+        assertThat(answer(0)).isEqualTo("201 ");
+    }
+
+    @Test
+    void aStopThatBeganWhileARoundWasAnsweredIsToldInItsLaterAnswersAndInThoseOfWhatWasSentMeanwhile() throws Exception {
+        clients.get(0).send(get("/v0/entity?id=gate"));
+        clients.get(1).send(get("/v0/entity?id=gate"));
+        openGate();
+        store.atGate.acquireUninterruptibly(); // one of the two, both of which were read
+        Thread stop = Thread.ofPlatform().start(server.server::stopInOrder);
+        Eventually.holds(server.server.router()::isStopping);
+        clients.get(2).send(get("/v0/entity?id=old2"));
+        ConnectionTest.sleep(1_000);
+        store.gate.release(2);
+        assertThat(Stream.of(clients.get(0).read(), clients.get(1).read()).filter(RawClient.Reply::closes)).isNotEmpty();
+        RawClient.Reply meanwhile = clients.get(2).read();
+        assertThat(meanwhile.text()).isEqualTo("old2");
+        assertThat(meanwhile.closes()).isTrue();
+        stop.join();
     }
 
     @Test
