@@ -199,23 +199,22 @@ final class KvSession extends WritingSession {
         server.router().answer(reader.request(), out);
         synchronized (this) {
             giveAnswer(out);
+            lastAccessTime = System.currentTimeMillis();
         }
     }
 
-    /// Runs on the selector's thread at the end of a round.
+    /// Runs on the selector's thread at the end of a round; how long that held the thread up, the selector knows.
     synchronized void serveInRound(Output out) {
         try {
             closeIfStopping(reader.request());
             server.router().answer(reader.request(), out);
         } catch (Throwable e) { // not even an answer that it failed: the others of the round get theirs
-            out.backTo(0);
             handleException(e);
         }
         giveAnswer(out);
     }
 
     private void giveAnswer(Output out) {
-        lastAccessTime = System.currentTimeMillis();
         busy = false;
         endOfService();
         if (closed) {

@@ -244,12 +244,12 @@ class RoundSelectorTest {
 
     @Test
     void aClientWhoseRequestCannotBeReadForLongerThanTheIdleTimeoutIsNotTakenForSilent() throws IOException {
-        connectAnewWithTimeouts(1_000, 60_000);
+        connectAnewWithTimeouts(2_000, 60_000);
         closeGate();
         for (int i = 0; i < CLIENTS; i++) {
             clients.get(i).send(get("/v0/entity?id=old" + i));
         }
-        ConnectionTest.sleep(2_500);
+        ConnectionTest.sleep(4_500);
         openGate();
         for (int i = 0; i < CLIENTS; i++) {
             assertThat(answer(i)).isEqualTo("200 old" + i);
@@ -258,13 +258,13 @@ class RoundSelectorTest {
 
     @Test
     void aRequestWhoseRestCannotBeReadForLongerThanTheRequestTimeoutIsNotGivenUp() throws IOException {
-        connectAnewWithTimeouts(60_000, 1_000);
+        connectAnewWithTimeouts(60_000, 2_000);
         String whole = put("/v0/entity?id=half", "body");
         clients.get(0).send(whole.substring(0, 20));
         assertThat(clients.get(1).ask(get("/v0/entity?id=old1")).status()).isEqualTo(200); // read after the half, or together with it
         closeGate();
         clients.get(0).send(whole.substring(20));
-        ConnectionTest.sleep(2_500);
+        ConnectionTest.sleep(4_500);
         openGate();
         assertThat(answer(0)).isEqualTo("201 ");
     }
