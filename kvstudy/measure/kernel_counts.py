@@ -5,8 +5,10 @@ Reading a file of /proc takes some 20 µs; a breath after each, or after a few, 
 
 import os
 import re
+import sys
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 
 COMPILERS = (b"C1 CompilerThre", b"C2 CompilerThre")  # the JVM's compiler threads, as the kernel cuts their names
 BREATH_S = 0.001
@@ -15,8 +17,8 @@ PROCESSES_PER_BREATH = 2
 FILE_MAX_BYTES = 8 << 10
 STATUS_TAIL_BYTES = 120  # the switches stand at the end
 _SWITCHES = tuple(re.compile(rb"^%sctxt_switches:\s*(\d+)" % kind, re.MULTILINE) for kind in (b"voluntary_", b"nonvoluntary_"))
-# Fields of a stat file behind the name: user and system time, and the same of children that were waited for.
-_OWN, _WITH_CHILDREN = (11, 12), (11, 12, 13, 14)
+# Fields of a stat file behind the name: user and system time, the same of children that were waited for, the parent, the time of start.
+_OWN, _OF_CHILDREN, _PARENT, _STARTED = (11, 12), (13, 14), 1, 19
 _KERNELS_FIRST_THREAD = (2, b"(kthreadd)")
 
 
@@ -90,17 +92,55 @@ class CpuTexts:
     """What the kernel tells of the CPU time of each process; not yet worked out."""
 
     stats: list[bytes]
+    ours: frozenset[bytes]  # process numbers of those that were left out
 
-    def cpu_s(self) -> float:
-        """CPU seconds of these processes and of their children that have ended: what one used stays when it ends, with who waited for it."""
-        return sum(_cpu_s(text, _WITH_CHILDREN) for text in self.stats)
+    def of_processes(self) -> dict[tuple[bytes, bytes], "_Used"]:
+        """By number and time of start: a number is given anew when its process has ended."""
+        processes = {}
+        for text in self.stats:
+            number, fields = text.partition(b" ")[0], _fields(text)
+            processes[number, fields[_STARTED]] = _Used(_cpu_s(text, _OWN), _cpu_s(text, _OF_CHILDREN), fields[_PARENT] in self.ours)
+        return processes
+
+
+@dataclass(frozen=True)
+class _Used:
+    own_s: float
+    of_children_s: float  # of those that have ended and were waited for
+    is_child_of_ours: bool
+
+
+def cpu_between(readings: list[CpuTexts]) -> list[float]:
+    """CPU seconds that all processes together used from each reading to the next, those among them that ended in between.
+
+    Each process is compared with itself: the time of one that has ended vanishes with it, and a difference of two sums would be short by
+    all that it ever used. What it used last is found with who waited for it, above what was known of it. That can be one reading late,
+    where a parent was read before its child ended and the child was looked for afterwards; and it never comes from a parent that ignores its
+    children's ends, which is why no more than one reading is waited for it.
+    """
+    used, owed_s = [], 0.0
+    processes = [reading.of_processes() for reading in readings]
+    for before, now in pairwise(processes):
+        nothing = _Used(0.0, 0.0, False)
+        own_s = sum(use.own_s - before.get(process, nothing).own_s for process, use in now.items())
+        of_ended_s = sum(use.of_children_s - before.get(process, nothing).of_children_s for process, use in now.items())
+        known_s = sum(use.own_s + use.of_children_s for process, use in before.items() if process not in now and not use.is_child_of_ours)
+        last_s = of_ended_s - known_s - owed_s
+        used.append(own_s + max(0.0, last_s))
+        owed_s = min(known_s, max(0.0, -last_s))
+    return used
 
 
 class Others:
-    """Reads the CPU time of all processes but ``ours``, a few at a time and with a breath after them. Threads of the kernel count too."""
+    """Reads the CPU time of all processes but ``ours``, a few at a time and with a breath after them. Threads of the kernel count too.
+
+    They are read in the order of their start, a parent before its child: one that ends while they are read is then counted late, where in
+    the other order it would be counted as living and as an ended child at once. Numbers do not tell the order, they begin anew.
+    """
 
     def __init__(self, ours: set[int]):
-        self._ours = {str(pid) for pid in ours}
+        self._ours = frozenset(str(pid).encode() for pid in ours)
+        self._started: dict[str, int] = {}
         number, name = _KERNELS_FIRST_THREAD
         self._all_are_seen = name in _read_file(f"/proc/{number}/stat")
 
@@ -108,17 +148,24 @@ class Others:
         """None where not all processes of the machine can be seen: in a container, or with a /proc that hides them."""
         if not self._all_are_seen:
             return None
-        stats = []
-        for place, name in enumerate(_names_in("/proc")):
-            if name[0].isdigit() and name not in self._ours:
-                stats.append(_read_file(f"/proc/{name}/stat"))
+        names = [name for name in _names_in("/proc") if name[0].isdigit() and name.encode() not in self._ours]
+        stats = {}
+        for place, name in enumerate(sorted(names, key=lambda name: self._started.get(name, sys.maxsize))):
+            if text := _read_file(f"/proc/{name}/stat"):
+                stats[name] = text
             if place % PROCESSES_PER_BREATH == 0:
                 breathe()
-        return CpuTexts([text for text in stats if text])
+        self._started = {name: int(_fields(text)[_STARTED]) for name, text in stats.items()}
+        return CpuTexts(list(stats.values()), self._ours)
+
+
+def _fields(stat: bytes) -> list[bytes]:
+    """Those behind the name, which may hold spaces and parentheses of its own."""
+    return stat.rpartition(b")")[2].split()
 
 
 def _cpu_s(stat: bytes, fields: tuple[int, ...]) -> float:
-    values = stat.rpartition(b")")[2].split()
+    values = _fields(stat)
     return sum(int(values[field]) for field in fields) / os.sysconf("SC_CLK_TCK")
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import psutil
 
-from kvstudy.measure.kernel_counts import Breath, CpuTexts, Others, Threads, ThreadTexts
+from kvstudy.measure.kernel_counts import Breath, CpuTexts, Others, Threads, ThreadTexts, cpu_between
 
 PROCESS_COLUMNS = (
     "second", "interval_s", "service_cpu_s", "generator_cpu_s", "harness_cpu_s", "service_rss_bytes", "generator_rss_bytes",
@@ -79,7 +79,10 @@ class Sampler:
         self._over.set()
         self._thread.join()
         self._threads.close()
-        rows = [self._row(second - 1, before, now) for (_, before), (second, now) in pairwise(self._readings) if now.at - before.at > 0.2]
+        others = [reading.others for _, reading in self._readings]
+        others_s = [None] * (len(others) - 1) if None in others else cpu_between(others)
+        rows = [self._row(second - 1, before, now, used_s)
+                for ((_, before), (second, now)), used_s in zip(pairwise(self._readings), others_s, strict=True) if now.at - before.at > 0.2]
         write_series(self._process_csv, PROCESS_COLUMNS, rows)
         return rows
 
@@ -93,15 +96,15 @@ class Sampler:
             if self._over.wait(max(0.0, self._start_of_window + second - time.monotonic())):
                 return
 
-    def _row(self, second: int, before: _Reading, now: _Reading) -> dict:
+    def _row(self, second: int, before: _Reading, now: _Reading, others_s: float | None) -> dict:
         interval_s = now.at - before.at
         capacity_s = interval_s * (psutil.cpu_count() or 1)
         ours_s = sum(getattr(now, name) - getattr(before, name) for name in ("service_cpu_s", "generator_cpu_s", "harness_cpu_s"))
-        if before.others is None or now.others is None:
+        if others_s is None:
             busy_s = now.busy_s - before.busy_s
             foreign_s = max(0.0, busy_s - ours_s)
         else:
-            foreign_s = max(0.0, now.others.cpu_s() - before.others.cpu_s())
+            foreign_s = others_s
             busy_s = ours_s + foreign_s
         switches_before, switches = before.threads.switches(), now.threads.switches()
         values = (

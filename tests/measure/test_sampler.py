@@ -12,7 +12,7 @@ import pytest
 
 from kvstudy.measure import kernel_counts
 from kvstudy.measure import sampler as sampler_module
-from kvstudy.measure.kernel_counts import Breath, Others, Threads
+from kvstudy.measure.kernel_counts import Breath, CpuTexts, Others, Threads, cpu_between
 from kvstudy.measure.machine import load_during, load_now
 from kvstudy.measure.sampler import PROCESS_COLUMNS, Sampler, machine_times
 
@@ -24,8 +24,8 @@ def children():
     """Starts processes and ends them."""
     started = []
 
-    def start(argv):
-        started.append(subprocess.Popen(argv))
+    def start(argv, **options):
+        started.append(subprocess.Popen(argv, **options))
         return started[-1]
     yield start
     for process in started:
@@ -33,10 +33,13 @@ def children():
         process.wait()
 
 
-def sampled(tmp_path, service, generator, length_s=3.3, window_s=1.0) -> list[dict]:
+def sampled(tmp_path, service, generator, window_s=1.0) -> list[dict]:
+    """Of what goes before the window and its first two seconds."""
     sampler = Sampler(service.pid, generator.pid, time.monotonic() + window_s, tmp_path / "process.csv")
     sampler.start()
-    time.sleep(length_s)
+    until = time.monotonic() + 30
+    while time.monotonic() < until and not (sampler._readings and sampler._readings[-1][0] >= 2):
+        time.sleep(0.02)
     return sampler.stop()
 
 
@@ -76,7 +79,7 @@ time.sleep(60)
 
 
 def test_switches_are_those_of_all_threads_in_that_second_and_threads_that_end_are_no_error(tmp_path, children):
-    rows = sampled(tmp_path, children([sys.executable, "-c", SWITCHING]), children(["sleep", "60"]), length_s=2.5, window_s=0.4)
+    rows = sampled(tmp_path, children([sys.executable, "-c", SWITCHING]), children(["sleep", "60"]), window_s=0.4)
     whole = [row for row in rows if row["second"] >= 0]
     assert len(whole) == 2 and all(300 < row["service_switches_voluntary"] <= 1_100 and row["service_threads"] == 2 for row in whole)
 
@@ -125,19 +128,100 @@ def test_where_not_all_processes_are_seen_the_kernels_own_count_is_taken(tmp_pat
     assert [row["foreign_cpu_share"] for row in rows] == pytest.approx([0.5] * len(rows), abs=0.1)
 
 
+def of_family(readings: list[CpuTexts], first: subprocess.Popen) -> list[CpuTexts]:
+    """Of a process and its descendants alone: what else begins on this machine meanwhile is not the test's."""
+    family = {str(first.pid).encode()}
+    for text in (text for reading in readings for text in sorted(reading.stats, key=lambda text: int(kernel_counts._fields(text)[19]))):
+        if kernel_counts._fields(text)[1] in family:
+            family.add(text.partition(b" ")[0])
+    return [CpuTexts([text for text in reading.stats if text.partition(b" ")[0] in family], reading.ours) for reading in readings]
+
+
 def test_what_a_process_used_is_counted_once_also_when_it_has_ended(children):
     waiting = children([sys.executable, "-c", f"import subprocess, time; subprocess.run({['timeout', '1', *BUSY]!r}); time.sleep(60)"])
-    ours = {int(pid) for pid in os.listdir("/proc") if pid.isdigit()} - {waiting.pid}
-    others = Others(ours)
+    others = Others(set())
+    readings = [others.read(Breath())]
     time.sleep(0.7)
-    while_it_runs = others.read(Breath()).cpu_s()
+    readings.append(others.read(Breath()))
     time.sleep(1.5)
-    after = others.read(Breath()).cpu_s()
-    assert 0.05 < while_it_runs <= after < 1.3
+    readings.append(others.read(Breath()))
+    while_it_ran_s, afterwards_s = cpu_between(of_family(readings, waiting))
+    assert 0.05 < while_it_ran_s <= while_it_ran_s + afterwards_s < 1.3
+
+
+IGNORING = f"""
+import signal, subprocess, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+print(subprocess.Popen({BUSY!r}).pid, flush=True)
+time.sleep(60)
+"""
+
+
+def used_more(process: psutil.Process, seconds: float) -> None:
+    """Returns when it has used them."""
+    until = process.cpu_times().user + seconds
+    while process.cpu_times().user < until:
+        time.sleep(0.01)
+
+
+def test_one_that_ends_and_that_nobody_waits_for_takes_nothing_away_from_what_the_others_use(children):
+    parent = children([sys.executable, "-c", IGNORING], stdout=subprocess.PIPE)
+    ending, hog = psutil.Process(int(parent.stdout.readline())), children(BUSY)
+    used_more(ending, 1.0)
+    others = Others(set())
+    before = others.read(Breath())
+    ending.kill()
+    while psutil.pid_exists(ending.pid):
+        time.sleep(0.01)
+    used_more(psutil.Process(hog.pid), 0.2)
+    assert cpu_between([before, others.read(Breath())])[0] > 0.19
+
+
+def stat(pid: int, parent: int, own_s: float, of_children_s: float = 0.0) -> bytes:
+    """As the kernel writes it; the name has what names may have. Started when its number was given."""
+    ticks, of_children = (int(seconds * os.sysconf("SC_CLK_TCK")) for seconds in (own_s, of_children_s))
+    return b"%d (a ) S 9) S %d 0 0 0 0 0 0 0 0 0 %d 0 %d 0 20 0 1 0 %d 0" % (pid, parent, ticks, of_children, pid)
+
+
+def test_one_that_ends_while_they_are_read_is_counted_one_reading_late_and_once():
+    readings = [CpuTexts(stats, frozenset()) for stats in (
+        [stat(1, 0, 4.0, 2.0), stat(7, 1, 10.0), stat(8, 1, 1.0)],
+        [stat(1, 0, 4.0, 2.0), stat(8, 1, 1.5)],  # its parent was read before it ended
+        [stat(1, 0, 4.0, 12.25), stat(8, 1, 2.0)],
+        [stat(1, 0, 4.0, 12.25), stat(8, 1, 2.5)],
+    )]
+    assert cpu_between(readings) == pytest.approx([0.5, 0.75, 0.5])
+
+
+def test_what_nobody_waited_for_is_awaited_for_one_reading_and_no_longer():
+    readings = [CpuTexts(stats, frozenset()) for stats in (
+        [stat(1, 0, 0.0), stat(7, 1, 10.0)], [stat(1, 0, 0.0)], [stat(1, 0, 0.0)], [stat(1, 0, 0.0, 0.5)],
+    )]
+    assert cpu_between(readings) == pytest.approx([0.0, 0.0, 0.5])
+
+
+def test_child_of_ours_that_ends_is_not_awaited_with_the_others_and_one_that_begins_counts_whole():
+    readings = [CpuTexts(stats, frozenset({b"5"})) for stats in (
+        [stat(1, 0, 0.0), stat(7, 5, 10.0)], [stat(1, 0, 0.0, 0.5)], [stat(1, 0, 0.0, 0.5), stat(9, 1, 0.25)],
+    )]
+    assert cpu_between(readings) == pytest.approx([0.5, 0.25])
+
+
+def test_parent_is_read_before_its_child_also_when_numbers_have_begun_anew(monkeypatch):
+    read = []
+    texts = {"1": stat(1, 0, 0.0), "7": stat(7, 9, 0.0).replace(b" 7 0", b" 99 0"), "9": stat(9, 1, 0.0)}
+    monkeypatch.setattr(kernel_counts, "_names_in", lambda _: list(texts))
+    monkeypatch.setattr(kernel_counts, "_read_file", lambda path: read.append(path.split("/")[2]) or texts.get(read[-1], b""))
+    others = Others(set())
+    monkeypatch.setattr(others, "_all_are_seen", True)
+    others.read(Breath())
+    read.clear()
+    others.read(Breath())
+    assert read == ["1", "9", "7"]
 
 
 def test_file_has_the_columns_and_rows_that_were_sampled(tmp_path, children):
-    rows = sampled(tmp_path, children(["sleep", "60"]), children(["sleep", "60"]), length_s=2.3)
+    rows = sampled(tmp_path, children(["sleep", "60"]), children(["sleep", "60"]))
     with (tmp_path / "process.csv").open() as file:
         read = list(csv.DictReader(file))
     assert tuple(read[0]) == PROCESS_COLUMNS and len(read) == len(rows)
