@@ -4,6 +4,7 @@ import com.github.benmanes.caffeine.cache.Cache;
 import com.github.benmanes.caffeine.cache.Caffeine;
 import com.github.benmanes.caffeine.cache.stats.CacheStats;
 import java.util.Arrays;
+import kv.lsm.PendingWrite;
 import kv.lsm.RangeCursor;
 import kv.lsm.Store;
 import kv.lsm.StoreMetrics;
@@ -85,6 +86,18 @@ public final class CachedStore implements Store {
     @Override
     public void delete(byte[] key) {
         change(key, null, () -> store.delete(key));
+    }
+
+    @Override
+    public boolean writesWaitForDisk() {
+        return store.writesWaitForDisk();
+    }
+
+    /// An entry that is there is removed at the end of the write: which of several that were begun is the last, only the store knows.
+    @Override
+    public PendingWrite begin(byte[] key, byte[] valueOrNull) {
+        PendingWrite begun = store.begin(key, valueOrNull);
+        return () -> change(key, null, begun::await);
     }
 
     private void change(byte[] key, byte[] newValue, Runnable write) {

@@ -124,7 +124,6 @@ final class KvSession extends WritingSession {
             } else if (event == RequestReader.Event.REQUEST) {
                 serve(request, out, at == length && out.isEmpty() ? roundsOrNull : null);
             } else if (event == RequestReader.Event.REJECTED) {
-                closeIfStopping(request);
                 if (request.rejection != null) {
                     server.router().refuse(request.rejection, request, out);
                 }
@@ -162,7 +161,6 @@ final class KvSession extends WritingSession {
     }
 
     private void serve(Request request, Output out, RoundSelector roundsOrNull) throws IOException {
-        closeIfStopping(request);
         Handler handler = server.handlerOf(request);
         if (handler.isInline()) {
             if (roundsOrNull != null && roundsOrNull.add(this, request)) {
@@ -195,7 +193,6 @@ final class KvSession extends WritingSession {
     /// Runs on a worker, without the lock until the answer is there.
     private void serveElsewhere() {
         Output out = new Output(512);
-        closeIfStopping(reader.request());
         server.router().answer(reader.request(), out);
         synchronized (this) {
             giveAnswer(out);
@@ -206,7 +203,6 @@ final class KvSession extends WritingSession {
     /// Runs on the selector's thread at the end of a round; how long that held the thread up, the selector knows.
     synchronized void serveInRound(Output out) {
         try {
-            closeIfStopping(reader.request());
             server.router().answer(reader.request(), out);
         } catch (Throwable e) { // not even an answer that it failed: the others of the round get theirs
             handleException(e);
@@ -281,12 +277,6 @@ final class KvSession extends WritingSession {
         if (!unread.set(b, from, to)) {
             log.debug("connection closed, the memory for unfinished requests is full: {}", getRemoteHost());
             close();
-        }
-    }
-
-    private void closeIfStopping(Request request) {
-        if (server.router().isStopping()) {
-            request.keepAlive = false;
         }
     }
 

@@ -1,5 +1,7 @@
 package kv.http;
 
+import kv.lsm.PendingWrite;
+
 /// The request a connection is working on. One per connection, filled again and again: a connection reads its next
 /// request only when this one is answered, so nothing is allocated but the key and the value.
 final class Request {
@@ -23,6 +25,8 @@ final class Request {
     byte[] end;
     /// the body of a PUT
     byte[] value;
+    /// the write that it asks for, when that was begun before it is answered, or null
+    PendingWrite begun;
     /// why the request is refused, or null when it is to be served
     Answer rejection;
     /// the head could not be read to its end, so where the next request starts is unknown
@@ -39,6 +43,7 @@ final class Request {
         key = null;
         end = null;
         value = NO_BYTES;
+        begun = null;
         rejection = null;
         rejectedForGood = false;
     }

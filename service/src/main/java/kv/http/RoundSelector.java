@@ -22,11 +22,11 @@ import org.slf4j.LoggerFactory;
 
 /// Takes the place of one-nio's Java selector: finds out which connections are ready, and answers those whose whole input was one GET,
 /// PUT or DELETE together, when all ready ones were read or [#ROUND_MAX] of them wait. Before it answers, the store fetches from memory what
-/// all of these requests will look at, so that they do not wait for it one after the other.
+/// all of these requests will look at, so that they do not wait for it one after the other; and writes that wait for the disk wait together.
 ///
 /// ```
-/// select ─► connection ─► connection ─► … ─► prefetch ─► answer ─► answer ─► …  ─► select
-///           read, parse   read, parse        all keys
+/// select ─► connection ─► connection ─► … ─► prefetch ─► begin  ─► answer ─► answer ─► …  ─► select
+///           read, parse   read, parse        all keys    writes    GETs, then writes
 /// ```
 ///
 /// 1. Connections, rounds and the iterator belong to the selector's thread, but for those methods that register a connection or
@@ -45,17 +45,40 @@ final class RoundSelector extends Selector implements Iterator<Session> {
     private final java.nio.channels.Selector selector;
     private final Queue<KvSession> registered = new ConcurrentLinkedQueue<>();
     private final Consumer<SelectionKey> whenReady = this::isReady;
-    private final KvSession[] round = new KvSession[ROUND_MAX];
-    private final byte[][] keysToGet = new byte[ROUND_MAX][];
-    private final byte[][] keysToWrite = new byte[ROUND_MAX][];
+    private final Waiting gets = new Waiting();
+    private final Waiting writes = new Waiting();
     private KvSession[] ready = new KvSession[64];
     private int readyCount;
     private int next;
     private volatile boolean selecting;
     private volatile long lastWakeupNanos = System.nanoTime();
     private volatile long heldUpUntilMillis;
-    private int gets;
-    private int writes;
+
+    /// Requests of one kind that wait for the end of the round, each with its connection and its key.
+    private static final class Waiting {
+        final KvSession[] sessions = new KvSession[ROUND_MAX];
+        final Request[] requests = new Request[ROUND_MAX];
+        final byte[][] keys = new byte[ROUND_MAX][];
+        int count;
+
+        void add(KvSession session, Request request) {
+            sessions[count] = session;
+            requests[count] = request;
+            keys[count++] = request.key;
+        }
+
+        void answer(Output out) {
+            int waiting = count;
+            count = 0;
+            Arrays.fill(requests, 0, waiting, null);
+            Arrays.fill(keys, 0, waiting, null);
+            for (int i = 0; i < waiting; i++) {
+                KvSession session = sessions[i];
+                sessions[i] = null;
+                session.serveInRound(out);
+            }
+        }
+    }
 
     private RoundSelector(KvServer server) throws IOException {
         this.server = server;
@@ -86,30 +109,22 @@ final class RoundSelector extends Selector implements Iterator<Session> {
         if (request.target != Request.Target.ENTITY) {
             return false;
         }
-        int waiting = gets + writes;
         switch (request.method) {
-            case GET -> keysToGet[gets++] = request.key;
-            case PUT, DELETE -> keysToWrite[writes++] = request.key;
+            case GET -> gets.add(session, request);
+            case PUT, DELETE -> writes.add(session, request);
             case HEAD, OTHER -> {
                 return false;
             }
         }
-        round[waiting] = session;
         return true;
     }
 
     private void answerRound() {
-        int waiting = gets + writes;
-        server.router().prefetch(keysToGet, gets, keysToWrite, writes);
-        Arrays.fill(keysToGet, 0, gets, null);
-        Arrays.fill(keysToWrite, 0, writes, null);
-        gets = 0;
-        writes = 0;
-        for (int i = 0; i < waiting; i++) {
-            KvSession session = round[i];
-            round[i] = null;
-            session.serveInRound(server.output());
-        }
+        Router router = server.router();
+        router.prefetch(gets.keys, gets.count, writes.keys, writes.count);
+        router.begin(writes.requests, writes.count);
+        gets.answer(server.output());
+        writes.answer(server.output());
     }
 
     @Override
@@ -166,7 +181,7 @@ final class RoundSelector extends Selector implements Iterator<Session> {
     @Override
     public boolean hasNext() {
         boolean more = next < readyCount;
-        if (!more || gets + writes == ROUND_MAX) {
+        if (!more || gets.count + writes.count == ROUND_MAX) {
             answerRound();
         }
         return more;

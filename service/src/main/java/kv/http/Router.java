@@ -1,5 +1,6 @@
 package kv.http;
 
+import kv.lsm.PendingWrite;
 import kv.lsm.RangeCursor;
 import kv.lsm.Store;
 import kv.lsm.StoreClosedException;
@@ -44,6 +45,7 @@ final class Router {
     }
 
     void answer(Request request, Output out) {
+        closeIfStopping(request);
         int mark = out.mark();
         long span = Span.start();
         try {
@@ -84,10 +86,39 @@ final class Router {
         }
     }
 
+    /// Begins the first `count` of these PUTs and DELETEs, which are answered next, where they would wait for the disk one after the other.
+    void begin(Request[] writes, int count) {
+        Store opened = store;
+        if (opened == null || count < 2 || !opened.writesWaitForDisk()) {
+            return;
+        }
+        for (int i = 0; i < count; i++) {
+            writes[i].begun = begin(opened, writes[i]);
+        }
+    }
+
+    /// What it throws is thrown to the request that it belongs to.
+    private static PendingWrite begin(Store store, Request write) {
+        try {
+            return store.begin(write.key, write.method == Request.Method.DELETE ? null : write.value);
+        } catch (RuntimeException | Error e) {
+            return () -> {
+                throw e;
+            };
+        }
+    }
+
     /// Answers without a call of the store.
     void refuse(Answer answer, Request request, Output out) {
+        closeIfStopping(request);
         out.answer(answer, request);
         metrics.count(request, answer.status());
+    }
+
+    private void closeIfStopping(Request request) {
+        if (stopping) {
+            request.keepAlive = false;
+        }
     }
 
     private void route(Request request, Output out) {
@@ -125,11 +156,19 @@ final class Router {
                 }
             }
             case PUT -> {
-                store.put(request.key, request.value);
+                if (request.begun != null) {
+                    request.begun.await();
+                } else {
+                    store.put(request.key, request.value);
+                }
                 out.answer(Answer.CREATED, request);
             }
             case DELETE -> {
-                store.delete(request.key);
+                if (request.begun != null) {
+                    request.begun.await();
+                } else {
+                    store.delete(request.key);
+                }
                 out.answer(Answer.ACCEPTED, request);
             }
             case HEAD, OTHER -> out.answer(Answer.ENTITY_METHOD, request);

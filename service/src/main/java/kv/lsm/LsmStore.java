@@ -184,20 +184,34 @@ public final class LsmStore implements Store {
     @Override
     public void put(byte[] key, byte[] value) {
         requireKey(key);
-        Objects.requireNonNull(value, "value");
-        if (value.length > StoreOptions.VALUE_BYTES_MAX) {
-            throw new IllegalArgumentException(
-                    "value too long: bytes=" + value.length + ", max=" + StoreOptions.VALUE_BYTES_MAX);
-        }
-        writePath.write(key, value);
+        requireValue(value);
+        writePath.begin(key, value).await();
         counters.puts.increment();
     }
 
     @Override
     public void delete(byte[] key) {
         requireKey(key);
-        writePath.write(key, null);
+        writePath.begin(key, null).await();
         counters.deletes.increment();
+    }
+
+    @Override
+    public boolean writesWaitForDisk() {
+        return files.options().wal() == WalMode.ALWAYS;
+    }
+
+    @Override
+    public PendingWrite begin(byte[] key, byte[] valueOrNull) {
+        requireKey(key);
+        if (valueOrNull != null) {
+            requireValue(valueOrNull);
+        }
+        PendingWrite begun = writePath.begin(key, valueOrNull);
+        return () -> {
+            begun.await();
+            (valueOrNull == null ? counters.deletes : counters.puts).increment();
+        };
     }
 
     @Override
@@ -221,6 +235,14 @@ public final class LsmStore implements Store {
         if (key.length == 0 || key.length > StoreOptions.KEY_BYTES_MAX) {
             throw new IllegalArgumentException(
                     "key length out of range: bytes=" + key.length + ", min=1, max=" + StoreOptions.KEY_BYTES_MAX);
+        }
+    }
+
+    private static void requireValue(byte[] value) {
+        Objects.requireNonNull(value, "value");
+        if (value.length > StoreOptions.VALUE_BYTES_MAX) {
+            throw new IllegalArgumentException(
+                    "value too long: bytes=" + value.length + ", max=" + StoreOptions.VALUE_BYTES_MAX);
         }
     }
 

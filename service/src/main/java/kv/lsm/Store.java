@@ -35,6 +35,24 @@ public interface Store extends AutoCloseable {
     /// Removes `key`; removing an absent key is not an error. Throws what [#put] throws.
     void delete(byte[] key);
 
+    /// True when a write waits for the disk before it returns, so that a caller who has several had better [#begin] them all.
+    default boolean writesWaitForDisk() {
+        return false;
+    }
+
+    /// Begins to set the value of `key`, or to remove it when that is null: the write has its place in the order of all writes, and is
+    /// neither durable nor, as a rule, visible before [PendingWrite#await] returns. Several that were begun wait for the disk together.
+    ///
+    /// Throws what [#put] throws, and then nothing was begun. A write that is begun and never awaited may or may not happen.
+    default PendingWrite begin(byte[] key, byte[] valueOrNull) {
+        if (valueOrNull == null) {
+            delete(key);
+        } else {
+            put(key, valueOrNull);
+        }
+        return () -> {};
+    }
+
     /// The entries with `start <= key < end` in key order as they are now, whatever is written later.
     ///
     /// The cursor holds files open until it is closed, so close it soon.

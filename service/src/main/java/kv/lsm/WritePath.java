@@ -10,6 +10,8 @@ import kv.lsm.log.WriteAheadLogFormat;
 /// A write and the choice of its memtable happen under one lock, and so does freezing a memtable: no write can go into a
 /// memtable that is being flushed.
 final class WritePath {
+    private static final PendingWrite DONE = () -> {};
+
     private final StoreOptions options;
     private final Views views;
     private final LogSupply logs;
@@ -45,34 +47,36 @@ final class WritePath {
         groupCommitOrNull = options.wal() == WalMode.ALWAYS ? new GroupCommit(walSync, failure) : null;
     }
 
-    /// Writes a value, or a tombstone when it is null.
-    void write(byte[] key, byte[] valueOrNull) {
+    /// Writes a value, or a tombstone when it is null, but does not wait until it is durable where that is to be waited for.
+    PendingWrite begin(byte[] key, byte[] valueOrNull) {
         int valueLength = valueOrNull == null ? 0 : valueOrNull.length;
         long recordBytes = WriteAheadLogFormat.recordBytes(key.length, valueLength);
         slowDown(recordBytes);
-        Memtable memtable;
-        long end;
+        PendingWrite begun = append(key, valueOrNull, recordBytes);
+        counters.userBytes.add(key.length + (long) valueLength);
+        if (options.wal() != WalMode.NONE) {
+            counters.walBytes.add(recordBytes);
+        }
+        return begun;
+    }
+
+    private PendingWrite append(byte[] key, byte[] valueOrNull, long recordBytes) {
         lock.lock();
         try {
-            memtable = memtableFor(recordBytes);
+            Memtable memtable = memtableFor(recordBytes);
             long record = memtable.writer().append(key, valueOrNull);
-            end = memtable.writer().end();
             if (groupCommitOrNull == null) {
                 memtable.index(record);
+                return DONE;
             }
+            long end = memtable.writer().end();
+            return () -> groupCommitOrNull.await(memtable, end);
         } catch (InternalError e) { // what Java makes of a mapped page that the disk could not give
             failure.set("a page of a write-ahead log could not be reached", e);
             failure.check();
             throw e;
         } finally {
             lock.unlock();
-        }
-        if (groupCommitOrNull != null) {
-            groupCommitOrNull.await(memtable, end);
-        }
-        counters.userBytes.add(key.length + (long) valueLength);
-        if (options.wal() != WalMode.NONE) {
-            counters.walBytes.add(recordBytes);
         }
     }
 

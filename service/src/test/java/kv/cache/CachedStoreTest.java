@@ -4,13 +4,16 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.nio.ByteBuffer;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Queue;
 import java.util.Random;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReference;
 import kv.http.MemoryStore;
+import kv.lsm.PendingWrite;
 import kv.lsm.Store;
 import org.junit.jupiter.api.Test;
 
@@ -76,6 +79,41 @@ class CachedStoreTest {
         assertThat(gets).containsExactly(key(2));
         assertThat(writes).containsExactly(keys);
         assertThat(cache.cacheStats().requestCount()).as("asking for it is no use of the cache").isEqualTo(1);
+    }
+
+    @Test
+    void anEntryIsRemovedAtTheEndOfAWriteThatWasBegun() {
+        CachedStore cache = new CachedStore(new PatientStore(), 10);
+        cache.put(key(1), value(1));
+        assertThat(cache.get(key(1))).isEqualTo(value(1));
+        PendingWrite second = cache.begin(key(1), value(2));
+        PendingWrite third = cache.begin(key(1), value(3));
+        assertThat(cache.get(key(1))).isEqualTo(value(1));
+        third.await();
+        assertThat(cache.get(key(1))).isEqualTo(value(3));
+        second.await();
+        assertThat(cache.get(key(1))).as("it was begun before the third").isEqualTo(value(3));
+        cache.begin(key(1), null).await();
+        assertThat(cache.get(key(1))).isNull();
+        assertThat(cache.writesWaitForDisk()).isTrue();
+    }
+
+    @Test
+    void concurrentReadersNeverSeeAValueOlderThanAnAcknowledgedWriteThatWasBegun() throws InterruptedException {
+        for (int round = 0; round < 5; round++) {
+            CachedStore cache = new CachedStore(new PatientStore(), 8);
+            assertThat(staleRead(new MemoryStore() {
+                @Override
+                public byte[] get(byte[] key) {
+                    return cache.get(key);
+                }
+
+                @Override
+                public void put(byte[] key, byte[] value) {
+                    cache.begin(key, value).await();
+                }
+            })).isNull();
+        }
     }
 
     @Test
@@ -190,6 +228,30 @@ class CachedStoreTest {
         public void put(byte[] key, byte[] value) {
             super.put(key, value);
             cache.remove(ByteBuffer.wrap(key).getInt());
+        }
+    }
+
+    /// As the real one with every write synced: those that were begun become visible, in their order, when one of them is awaited.
+    private static final class PatientStore extends MemoryStore {
+        private final Queue<Runnable> begun = new ArrayDeque<>();
+
+        @Override
+        public boolean writesWaitForDisk() {
+            return true;
+        }
+
+        @Override
+        public PendingWrite begin(byte[] key, byte[] valueOrNull) {
+            synchronized (begun) {
+                begun.add(valueOrNull == null ? () -> delete(key) : () -> put(key, valueOrNull));
+            }
+            return () -> {
+                synchronized (begun) {
+                    for (Runnable write = begun.poll(); write != null; write = begun.poll()) {
+                        write.run();
+                    }
+                }
+            };
         }
     }
 

@@ -40,11 +40,15 @@ class HttpHistoryTest {
     @ParameterizedTest
     @EnumSource(HttpOptions.HandlerKind.class)
     void historiesOfTheServiceAreLinearizable(HttpOptions.HandlerKind kind) throws Exception {
-        // memtables so small that reads cross flushes and compactions all the time
-        StoreOptions options = StoreOptions.at(directory).toBuilder().wal(WalMode.OS).memtableBytes(16 << 10).build();
-        for (boolean cached : new boolean[] {false, true}) {
-            Store store = LsmStore.open(options);
-            assertThat(faults(cached ? new CachedStore(store, 8) : store, kind)).as("cached: " + cached).isEmpty();
+        for (WalMode wal : List.of(WalMode.OS, WalMode.ALWAYS)) {
+            // memtables so small that reads cross flushes and compactions all the time
+            StoreOptions options = StoreOptions.at(directory).toBuilder().wal(wal).memtableBytes(16 << 10).build();
+            for (boolean cached : new boolean[] {false, true}) {
+                Store store = LsmStore.open(options);
+                assertThat(faults(cached ? new CachedStore(store, 8) : store, kind))
+                        .as("cached: " + cached + ", wal: " + wal)
+                        .isEmpty();
+            }
         }
     }
 

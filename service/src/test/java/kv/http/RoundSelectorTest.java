@@ -8,6 +8,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
 import java.io.IOException;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -15,6 +16,9 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Semaphore;
 import java.util.stream.Stream;
+import kv.lsm.PendingWrite;
+import kv.lsm.StallCause;
+import kv.lsm.WriteStalledException;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -30,11 +34,14 @@ class RoundSelectorTest {
         final List<Integer> fetchedAtOnce = new ArrayList<>();
         final Set<String> fetched = ConcurrentHashMap.newKeySet();
         final Set<String> askedFirst = ConcurrentHashMap.newKeySet();
+        final StringBuffer steps = new StringBuffer();
         volatile Error fetchError;
+        volatile boolean writesWait;
 
         @Override
         public byte[] get(byte[] key) {
             asked(key);
+            steps.append('g');
             if (name(key).equals("gate")) {
                 atGate.release();
                 gate.acquireUninterruptibly();
@@ -45,7 +52,33 @@ class RoundSelectorTest {
         @Override
         public void put(byte[] key, byte[] value) {
             asked(key);
+            steps.append('w');
             super.put(key, value);
+        }
+
+        @Override
+        public boolean writesWaitForDisk() {
+            return writesWait;
+        }
+
+        @Override
+        public PendingWrite begin(byte[] key, byte[] valueOrNull) {
+            asked(key);
+            steps.append('b');
+            if (name(key).startsWith("stalled")) {
+                throw new WriteStalledException(StallCause.FROZEN_MEMTABLES, Duration.ZERO);
+            }
+            return () -> {
+                steps.append('a');
+                if (name(key).startsWith("failing")) {
+                    throw new IllegalStateException("planted");
+                }
+                if (valueOrNull == null) {
+                    super.delete(key);
+                } else {
+                    super.put(key, valueOrNull);
+                }
+            };
         }
 
         @Override
@@ -168,6 +201,40 @@ class RoundSelectorTest {
         }
         for (int i = 0; i < CLIENTS; i++) {
             assertThat(answer(i)).isEqualTo(i % 3 == 0 ? "200 new" + i : "404 ");
+        }
+    }
+
+    @Test
+    void writesOfARoundThatWaitForTheDiskWaitTogetherAndGetsDoNotWaitForThem() throws IOException {
+        store.writesWait = true;
+        store.steps.setLength(0);
+        for (int i = 0; i < CLIENTS; i++) {
+            String id = "/v0/entity?id=" + (i % 2 == 0 ? "new" : "old") + i;
+            clients.get(i).send(i % 2 == 1 ? get(id) : i % 6 == 0 ? delete(id) : put(id, "new" + i));
+        }
+        openGate();
+        for (int i = 0; i < CLIENTS; i++) {
+            assertThat(answer(i)).isEqualTo(i % 2 == 1 ? "200 old" + i : i % 6 == 0 ? "202 " : "201 ");
+        }
+        assertThat(store.steps.toString())
+                .as("b begins, g is a get, a awaits, w writes alone")
+                .matches("(b{2,16}g*a{2,16}|g|w)+")
+                .contains("bbbbbb", "bg", "ga");
+    }
+
+    @Test
+    void ofWritesOfARoundThoseThatCannotBeginOrFailInTheEndAreRefusedAndNoOthers() throws IOException {
+        store.writesWait = true;
+        for (int i = 0; i < CLIENTS; i++) {
+            String name = i % 3 == 0 ? "stalled" : i % 3 == 1 ? "failing" : "new";
+            clients.get(i).send(put("/v0/entity?id=" + name + i, "new" + i));
+        }
+        openGate();
+        for (int i = 0; i < CLIENTS; i++) {
+            assertThat(clients.get(i).read().status()).isEqualTo(i % 3 == 0 ? 503 : i % 3 == 1 ? 500 : 201);
+        }
+        for (int i = 0; i < CLIENTS; i++) {
+            assertThat(clients.get(i).ask(get("/v0/entity?id=new" + i)).status()).isEqualTo(i % 3 == 2 ? 200 : 404);
         }
     }
 

@@ -26,6 +26,8 @@ final class CrashHistory {
     private LsmStore store;
     /// Writes that must survive whatever happens.
     private int promised;
+    /// The last writes of the history that were begun and not awaited.
+    private int begunLast;
 
     /// @param syncLies plants a fault: syncs do nothing
     CrashHistory(long seed, boolean syncLies) {
@@ -38,6 +40,7 @@ final class CrashHistory {
     void play(int cycles, WalMode walOrNull) {
         for (int i = 0; i < cycles; i++) {
             open(walOrNull);
+            begunLast = 0;
             write(random.nextInt(600));
             crash();
         }
@@ -60,20 +63,40 @@ final class CrashHistory {
 
     private void write(int count) {
         for (int i = 0; i < count; i++) {
-            byte[] key = keys.next();
-            byte[] value = random.nextInt(4) == 0 ? null : keys.value();
-            if (value == null) {
-                store.delete(key);
+            if (random.nextInt(20) == 0) {
+                writeTogether(random.nextInt(20), random.nextInt(10) != 0);
             } else {
-                store.put(key, value);
+                byte[] key = keys.next();
+                byte[] value = random.nextInt(4) == 0 ? null : keys.value();
+                if (value == null) {
+                    store.delete(key);
+                } else {
+                    store.put(key, value);
+                }
+                history.add(new Write(key, value));
+                begunLast = 0; // a write makes all before it durable with it
             }
-            history.add(new Write(key, value));
             if (options.wal() == WalMode.ALWAYS) {
-                promised = history.size();
+                promised = history.size() - begunLast;
             } else if (options.wal() == WalMode.INTERVAL && random.nextInt(200) == 0) {
                 waitForSync();
             }
         }
+    }
+
+    /// Begins several writes and awaits them, or does not.
+    private void writeTogether(int count, boolean isAwaited) {
+        List<PendingWrite> begun = new ArrayList<>();
+        for (int i = 0; i < count; i++) {
+            byte[] key = keys.next();
+            byte[] value = random.nextInt(4) == 0 ? null : keys.value();
+            begun.add(store.begin(key, value));
+            history.add(new Write(key, value));
+        }
+        if (isAwaited) {
+            begun.forEach(PendingWrite::await);
+        }
+        begunLast = isAwaited ? 0 : count;
     }
 
     /// What was written before a sync that began later is promised.
@@ -95,7 +118,7 @@ final class CrashHistory {
         FaultyDisk crashed = disk;
         if (random.nextBoolean()) {
             if (options.wal() != WalMode.NONE) {
-                promised = history.size();
+                promised = history.size() - (options.wal() == WalMode.ALWAYS ? begunLast : 0);
             }
             disk = crashed.killProcess();
         } else {

@@ -23,6 +23,8 @@ class EveryFailureTest {
     private static final Path DIRECTORY = Path.of("/faulty");
     private static final int WRITES = 300;
     private static final int KEYS = 60;
+    /// so many writes are begun before the first of them is awaited, and as many before them are not
+    private static final int TOGETHER = 4;
 
     private static StoreOptions options(WalMode wal, ReadMode read) {
         return StoreOptions.at(DIRECTORY).toBuilder()
@@ -70,6 +72,7 @@ class EveryFailureTest {
         private final StoreOptions options;
         /// What the value of a key may be: those since, and with, the last acknowledged one; null for absent.
         private final TreeMap<Integer, List<byte[]>> possible = new TreeMap<>();
+        private final List<PendingWrite> begun = new ArrayList<>();
 
         Scenario(StoreOptions options) {
             this.options = options;
@@ -88,9 +91,13 @@ class EveryFailureTest {
             boolean failed = false;
             try {
                 for (int i = 0; i < WRITES; i++) {
-                    failed |= write(store, i);
+                    failed |= i / TOGETHER % 2 == 0 ? write(store, i) : begin(store, i);
                     read(store, i % KEYS);
+                    if (begun.size() == TOGETHER) {
+                        failed |= awaitBegun();
+                    }
                 }
+                failed |= awaitBegun();
             } finally {
                 failed |= close(store);
             }
@@ -100,7 +107,7 @@ class EveryFailureTest {
 
         private boolean write(Store store, int i) {
             int key = i * 7 % KEYS;
-            byte[] value = i % 5 == 0 ? null : value(i);
+            byte[] value = valueOrNull(i);
             try {
                 if (value == null) {
                     store.delete(key(key));
@@ -111,11 +118,43 @@ class EveryFailureTest {
                 return false;
             } catch (StoreFailedException e) {
                 assertThat(store.isWritable()).isFalse();
-                List<byte[]> either = new ArrayList<>(possible.getOrDefault(key, ABSENT));
-                either.add(value);
-                possible.put(key, either);
+                isAlsoPossible(key, value);
                 return true;
             }
+        }
+
+        private boolean begin(Store store, int i) {
+            int key = i * 7 % KEYS;
+            isAlsoPossible(key, valueOrNull(i));
+            try {
+                PendingWrite write = store.begin(key(key), valueOrNull(i));
+                begun.add(() -> {
+                    write.await();
+                    possible.put(key, Arrays.asList((byte[]) valueOrNull(i)));
+                });
+                return false;
+            } catch (StoreFailedException e) {
+                return true;
+            }
+        }
+
+        private boolean awaitBegun() {
+            boolean failed = false;
+            for (PendingWrite write : begun) {
+                try {
+                    write.await();
+                } catch (StoreFailedException e) {
+                    failed = true;
+                }
+            }
+            begun.clear();
+            return failed;
+        }
+
+        private void isAlsoPossible(int key, byte[] value) {
+            List<byte[]> either = new ArrayList<>(possible.getOrDefault(key, ABSENT));
+            either.add(value);
+            possible.put(key, either);
         }
 
         /// A failed store answers as before, and a failed read says so; neither gives a wrong value.
@@ -153,6 +192,10 @@ class EveryFailureTest {
 
         private static byte[] key(int i) {
             return ByteBuffer.allocate(4).putInt(i).array();
+        }
+
+        private static byte[] valueOrNull(int i) {
+            return i % 5 == 0 ? null : value(i);
         }
 
         private static byte[] value(int i) {

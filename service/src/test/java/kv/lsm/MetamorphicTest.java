@@ -74,11 +74,13 @@ class MetamorphicTest {
 
         private void step() {
             int choice = random.nextInt(1_000);
-            if (choice < 550) {
+            if (choice < 530) {
                 byte[] key = keys.next();
                 byte[] value = keys.value();
                 store.put(key, value);
                 model.put(key, value);
+            } else if (choice < 550) {
+                writeTogether();
             } else if (choice < 700) {
                 byte[] key = keys.next();
                 store.delete(key);
@@ -98,6 +100,22 @@ class MetamorphicTest {
             } else {
                 model.checkAll(store);
             }
+        }
+
+        /// What was begun later wins, in whatever order they are awaited.
+        private void writeTogether() {
+            List<PendingWrite> begun = new ArrayList<>();
+            for (int i = random.nextInt(20); i >= 0; i--) {
+                byte[] key = keys.next();
+                byte[] value = random.nextInt(4) == 0 ? null : keys.value();
+                begun.add(random.nextInt(begun.size() + 1), store.begin(key, value));
+                if (value == null) {
+                    model.delete(key);
+                } else {
+                    model.put(key, value);
+                }
+            }
+            begun.forEach(PendingWrite::await);
         }
 
         /// Changes nothing.

@@ -73,6 +73,43 @@ class WalModeTest {
     }
 
     @Test
+    void writesThatAreBegunAreUnseenUntilOneSyncForAllOfThem() {
+        try (Store store = LsmStore.open(options().wal(WalMode.ALWAYS).build())) {
+            assertThat(store.writesWaitForDisk()).isTrue();
+            store.put(bytes("c"), bytes("3"));
+            long syncs = store.metrics().walSyncs();
+            PendingWrite first = store.begin(bytes("a"), bytes("1"));
+            PendingWrite second = store.begin(bytes("b"), bytes("2"));
+            PendingWrite third = store.begin(bytes("c"), null);
+            assertThat(store.get(bytes("a"))).isNull();
+            assertThat(store.get(bytes("c"))).isEqualTo(bytes("3"));
+            second.await();
+            assertThat(store.get(bytes("a"))).isEqualTo(bytes("1"));
+            assertThat(store.get(bytes("c"))).isNull();
+            assertThat(store.metrics().puts()).isEqualTo(2);
+            third.await();
+            first.await();
+            assertThat(store.metrics().walSyncs()).isEqualTo(syncs + 1);
+            assertThat(store.metrics().puts()).isEqualTo(3);
+            assertThat(store.metrics().deletes()).isEqualTo(1);
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void aWriteThatIsBegunAndNeverAwaitedHoldsNothingUp(WalMode wal) {
+        try (Store store = LsmStore.open(options().wal(wal).build())) {
+            byte[] value = new byte[1 << 10];
+            for (int i = 0; i < 200; i++) { // memtables of 64 KiB: some are flushed meanwhile
+                store.begin(bytes("k" + i), value);
+            }
+            store.put(bytes("last"), value);
+            assertThat(store.get(bytes("k0"))).isEqualTo(value);
+            assertThat(store.get(bytes("k199"))).isEqualTo(value);
+        }
+    }
+
+    @Test
     void waitingWritersShareASync() throws Exception {
         int threads = 8;
         int each = 50;
