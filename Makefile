@@ -141,8 +141,8 @@ bench-loadgen: build ## the load generator: accuracy, speed and cost beside a ba
 bench-service: build ## PUT and GET beside one-nio with an empty handler, closed loop, alternating rounds (about 5 min); BESIDE=JAR: another build takes turns too
 	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_service.py $(if $(BESIDE),--beside $(BESIDE))
 
-bench-redis: build ## PUT and GET beside SET and GET of Redis (needs redis-server), closed loop, alternating rounds (about 4 min)
-	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_redis.py
+bench-redis: build ## PUT and GET beside SET and GET of Redis (needs redis-server), closed loop, alternating rounds (about 4 min); SYNC=always: every write is synced before its answer
+	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_redis.py $(if $(SYNC),--sync $(SYNC))
 
 bench-tail: build ## p99.9 at half the saturation rate while flush and compaction run, beside the same without them (about 4 min); BESIDE=JAR: another build takes turns too
 	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_tail.py $(if $(BESIDE),--beside $(BESIDE))

@@ -5,8 +5,9 @@
 
 Needs redis-server and redis-benchmark on PATH, the built jar, a built loadgen and JAVA_HOME with a JDK 25. Each has the generator that was made for
 it: loadgen speaks HTTP to the service, redis-benchmark its own shorter protocol to Redis; both have one thread. Both write a log that is synced once a
-second or more often (Redis: appendonly, everysec; ours: --wal interval), and hold the same number of records of 16 + 100 bytes. What is printed
-is as in bench_service.py: medians over the rounds, the smallest and the largest, and the ratio within each round.
+second or more often (Redis: appendonly, everysec; ours: --wal interval) or, with --sync always, before a write is answered (Redis: appendfsync always; ours:
+--wal always), and hold the same number of records of 16 + 100 bytes. What is printed is as in bench_service.py: medians over the rounds, the smallest and the
+largest, and the ratio within each round.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from functools import partial
 import bench_service as bench
 
 COMMANDS = {"put": "set", "get": "get"}
+WAL_OF_SYNC = {"everysec": "interval", "always": "always"}
 
 
 def main() -> None:
@@ -33,6 +35,7 @@ def main() -> None:
     parser.add_argument("--connections", type=int, nargs="+", default=[16, 64])
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--heap", default="128m")
+    parser.add_argument("--sync", choices=WAL_OF_SYNC, default="everysec", help="when both sync their log, as Redis calls it")
     options = parser.parse_args()
     missing = [name for name in ("redis-server", "redis-benchmark") if shutil.which(name) is None]
     if missing:
@@ -40,12 +43,12 @@ def main() -> None:
     work = pathlib.Path(tempfile.mkdtemp(prefix="kv-bench-"))
     servers = []
     try:
-        command = [bench.java_program(), *bench.JVM, f"-Xmx{options.heap}", "-jar", str(bench.JAR), "--port", "0", "--dir", str(work / "store"), "--wal", "interval"]
+        command = [bench.java_program(), *bench.JVM, f"-Xmx{options.heap}", "-jar", str(bench.JAR), "--port", "0", "--dir", str(work / "store"), "--wal", WAL_OF_SYNC[options.sync]]
         service = bench.start(command, work / "service.log")
         servers.append(service[0])
         bench.fill(options, service[1])
         bench.come_to_rest(*service)
-        redis, port = redis_server(work)
+        redis, port = redis_server(work, options.sync)
         servers.append(redis)
         redis_answered(port, options, "set", 64, 2 * options.records)  # of random keys: nearly all of them are there then
         print_table(options, measured(options, service, port))
@@ -56,11 +59,11 @@ def main() -> None:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def redis_server(work: pathlib.Path) -> tuple[subprocess.Popen, str]:
+def redis_server(work: pathlib.Path, sync: str) -> tuple[subprocess.Popen, str]:
     """The process, answering, and its port on 127.0.0.1."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    words = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--dir", str(work), "--appendonly", "yes", "--appendfsync", "everysec", "--save", ""]
+    words = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--dir", str(work), "--appendonly", "yes", "--appendfsync", sync, "--save", ""]
     process = subprocess.Popen(words, stdout=(work / "redis.log").open("w"), stderr=subprocess.STDOUT)
     for _ in range(100):
         if b"PONG" in subprocess.run(["redis-cli", "-p", str(port), "ping"], capture_output=True).stdout:
@@ -95,7 +98,7 @@ def measured(options, service: tuple[subprocess.Popen, str], port: str) -> list[
 
 
 def print_table(options, rates: list[dict]) -> None:
-    print(f"\n{options.records} records of 16 + 100 bytes, {options.rounds} rounds of about {options.seconds:g} s; medians (smallest–largest) of the rounds that the host left alone\n")
+    print(f"\n{options.records} records of 16 + 100 bytes, synced {options.sync}, {options.rounds} rounds of about {options.seconds:g} s; medians (smallest–largest) of the rounds that the host left alone\n")
     print("| request | connections | Redis, 1/s | service, 1/s | ratio |\n|---|---|---|---|---|")
     for kind, connections in itertools.product(COMMANDS, options.connections):
         kept, disturbed = bench.of_quiet_rounds(rates, kind, connections)

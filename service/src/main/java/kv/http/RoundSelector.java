@@ -21,7 +21,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /// Takes the place of one-nio's Java selector: finds out which connections are ready, and answers those whose whole input was one GET,
-/// PUT or DELETE together, when all ready ones were read or [#ROUND_MAX] of them wait. Before it answers, the store fetches from memory what
+/// PUT or DELETE together, when all ready ones were read or [#ROUND_MAX] of them wait ([#ROUND_TO_DISK_MAX] with the log mode ALWAYS). Before it answers, the store fetches from memory what
 /// all of these requests will look at, so that they do not wait for it one after the other; and writes that wait for the disk wait together.
 ///
 /// ```
@@ -37,6 +37,9 @@ final class RoundSelector extends Selector implements Iterator<Session> {
     /// About as many loads as one core has under way at a time.
     static final int ROUND_MAX = 16;
 
+    /// Where writes wait for the disk, which takes far longer than loads do: the more wait together, the less each one costs.
+    static final int ROUND_TO_DISK_MAX = 64;
+
     private static final long HELD_UP_NANOS = 100_000_000;
 
     private static final Logger log = LoggerFactory.getLogger(RoundSelector.class);
@@ -50,15 +53,16 @@ final class RoundSelector extends Selector implements Iterator<Session> {
     private KvSession[] ready = new KvSession[64];
     private int readyCount;
     private int next;
+    private int roundMax = ROUND_MAX;
     private volatile boolean selecting;
     private volatile long lastWakeupNanos = System.nanoTime();
     private volatile long heldUpUntilMillis;
 
     /// Requests of one kind that wait for the end of the round, each with its connection and its key.
     private static final class Waiting {
-        final KvSession[] sessions = new KvSession[ROUND_MAX];
-        final Request[] requests = new Request[ROUND_MAX];
-        final byte[][] keys = new byte[ROUND_MAX][];
+        final KvSession[] sessions = new KvSession[ROUND_TO_DISK_MAX];
+        final Request[] requests = new Request[ROUND_TO_DISK_MAX];
+        final byte[][] keys = new byte[ROUND_TO_DISK_MAX][];
         int count;
 
         void add(KvSession session, Request request) {
@@ -146,6 +150,7 @@ final class RoundSelector extends Selector implements Iterator<Session> {
         }
         lastWakeupNanos = System.nanoTime();
         selecting = false;
+        roundMax = server.router().writesWaitForDisk() ? ROUND_TO_DISK_MAX : ROUND_MAX;
         return this;
     }
 
@@ -181,7 +186,7 @@ final class RoundSelector extends Selector implements Iterator<Session> {
     @Override
     public boolean hasNext() {
         boolean more = next < readyCount;
-        if (!more || gets.count + writes.count == ROUND_MAX) {
+        if (!more || gets.count + writes.count == roundMax) {
             answerRound();
         }
         return more;

@@ -88,13 +88,18 @@ final class Router {
 
     /// Begins the first `count` of these PUTs and DELETEs, which are answered next, where they would wait for the disk one after the other.
     void begin(Request[] writes, int count) {
-        Store opened = store;
-        if (opened == null || count < 2 || !opened.writesWaitForDisk()) {
+        if (count < 2 || !writesWaitForDisk()) {
             return;
         }
+        Store opened = store;
         for (int i = 0; i < count; i++) {
             writes[i].begun = begin(opened, writes[i]);
         }
+    }
+
+    boolean writesWaitForDisk() {
+        Store opened = store;
+        return opened != null && opened.writesWaitForDisk();
     }
 
     /// What it throws is thrown to the request that it belongs to.

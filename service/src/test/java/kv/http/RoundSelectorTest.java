@@ -218,7 +218,7 @@ class RoundSelectorTest {
         }
         assertThat(store.steps.toString())
                 .as("b begins, g is a get, a awaits, w writes alone")
-                .matches("(b{2,16}g*a{2,16}|g|w)+")
+                .matches("(b{2,64}g*a{2,64}|g|w)+")
                 .contains("bbbbbb", "bg", "ga");
     }
 
