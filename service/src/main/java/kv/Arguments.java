@@ -49,7 +49,7 @@ final class Arguments {
 
         @Option(names = "--wal", paramLabel = "MODE", defaultValue = "interval", description = {
             "How durable an acknowledged write is. Default: ${DEFAULT-VALUE}.",
-            "none: lost with the process until its memtable is flushed; os: survives the process; interval: that, and at most --wal-interval-ms are lost with the machine; always: survives a power cut, each write waits for a shared fdatasync (with it use --handler workers or virtual, or connections wait for each other)."
+            "none: lost with the process until its memtable is flushed; os: survives the process; interval: that, and at most --wal-interval-ms are lost with the machine; always: survives a power cut, each write waits for a sync that it shares with those that wait at that time."
         })
         WalMode wal;
 
