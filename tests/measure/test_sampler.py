@@ -2,10 +2,13 @@
 
 import csv
 import os
+import re
 import subprocess
 import sys
 import threading
 import time
+from itertools import count
+from pathlib import Path
 
 import psutil
 import pytest
@@ -78,10 +81,21 @@ time.sleep(60)
 """
 
 
+def voluntary_switches(pid: int) -> int:
+    """Of all its threads."""
+    statuses = [Path(f"/proc/{pid}/task/{thread}/status").read_text() for thread in os.listdir(f"/proc/{pid}/task")]
+    return sum(int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", status, re.MULTILINE)[1]) for status in statuses)
+
+
 def test_switches_are_those_of_all_threads_in_that_second_and_threads_that_end_are_no_error(tmp_path, children):
-    rows = sampled(tmp_path, children([sys.executable, "-c", SWITCHING]), children(["sleep", "60"]), window_s=0.4)
-    whole = [row for row in rows if row["second"] >= 0]
-    assert len(whole) == 2 and all(300 < row["service_switches_voluntary"] <= 1_100 and row["service_threads"] == 2 for row in whole)
+    napping = children([sys.executable, "-c", SWITCHING])
+    while psutil.Process(napping.pid).num_threads() < 2:
+        time.sleep(0.01)
+    before = voluntary_switches(napping.pid)
+    rows = sampled(tmp_path, napping, children(["sleep", "60"]), window_s=0.4)
+    in_all = voluntary_switches(napping.pid) - before
+    assert 0.5 * in_all < sum(row["service_switches_voluntary"] for row in rows) <= in_all
+    assert all(row["service_switches_voluntary"] > 0 and row["service_threads"] == 2 for row in rows)
 
 
 def test_threads_that_have_ended_are_left_out_and_their_files_closed(children):
@@ -123,9 +137,12 @@ def test_reading_stops_to_breathe_where_every_breath_is_long(monkeypatch):
 
 def test_where_not_all_processes_are_seen_the_kernels_own_count_is_taken(tmp_path, children, monkeypatch):
     monkeypatch.setattr(kernel_counts, "_KERNELS_FIRST_THREAD", (2, b"(hidden)"))
-    monkeypatch.setattr(sampler_module, "machine_times", lambda: (0.5 * (psutil.cpu_count() or 1) * time.monotonic(), 0.0))
+    readings = count()
+    monkeypatch.setattr(sampler_module, "machine_times", lambda: (100.0 * next(readings), 0.0))
     rows = sampled(tmp_path, children(["sleep", "60"]), children(["sleep", "60"]))
-    assert [row["foreign_cpu_share"] for row in rows] == pytest.approx([0.5] * len(rows), abs=0.1)
+    ours_s = [row["service_cpu_s"] + row["generator_cpu_s"] + row["harness_cpu_s"] for row in rows]
+    foreign_s = [row["foreign_cpu_share"] * row["interval_s"] * psutil.cpu_count() for row in rows]
+    assert [ours + foreign for ours, foreign in zip(ours_s, foreign_s, strict=True)] == pytest.approx([100.0] * len(rows), rel=1e-4)
 
 
 def of_family(readings: list[CpuTexts], first: subprocess.Popen) -> list[CpuTexts]:
