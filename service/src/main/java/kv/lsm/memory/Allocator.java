@@ -10,7 +10,13 @@ import java.util.concurrent.atomic.AtomicLong;
 ///
 /// C's allocator and not an `Arena`: a buffer may be freed by another thread than the one that took it (a cursor that moved
 /// between threads), and closing a shared arena would stop every thread of the process.
+///
+/// What is larger than [#KEPT_BYTES_MAX] goes back to the system as soon as it is freed. Glibc would raise that limit to 32 MiB by and by, and keep
+/// for each thread as much as it ever had at one time.
 public final class Allocator {
+    private static final int KEPT_BYTES_MAX = 128 << 10;
+    private static final int M_MMAP_THRESHOLD = -3;
+
     /// Alignment of [#allocateAligned]: a page, as direct I/O needs.
     public static final int PAGE_BYTES = 4096;
 
@@ -63,6 +69,18 @@ public final class Allocator {
         }
         allocatedBytes.addAndGet(bytes);
         return address;
+    }
+
+    static {
+        // where there is no mallopt, C's allocator is not glibc's
+        Linker.nativeLinker().defaultLookup().find("mallopt").ifPresent(address -> {
+            FunctionDescriptor mallopt = FunctionDescriptor.of(ValueLayout.JAVA_INT, ValueLayout.JAVA_INT, ValueLayout.JAVA_INT);
+            try {
+                int unused = (int) Linker.nativeLinker().downcallHandle(address, mallopt).invokeExact(M_MMAP_THRESHOLD, KEPT_BYTES_MAX);
+            } catch (Throwable e) {
+                throw rethrow(e);
+            }
+        });
     }
 
     private static MethodHandle c(String name, FunctionDescriptor descriptor) {
