@@ -13,7 +13,7 @@ SHELL := /bin/bash
 
 # The benchmarks and the longer tests stand at the end.
 .PHONY: help setup build test test-python test-rust test-java smoke reproduce reference lab html figure verify clean lock doctor \
-        bench-engine engine-costs tail-causes violations bench-analysis bench-service bench-awake bench-loadgen bench-redis bench-tail kill-service soak-service soak-engine
+        bench-engine engine-costs soundness tail-causes violations bench-analysis bench-service bench-awake bench-loadgen bench-redis bench-tail kill-service soak-service soak-engine
 
 help: ## this list
 	@printf 'kvstudy: a performance study that anyone can run again\n\n'
@@ -122,6 +122,9 @@ bench-engine: build ## the store beside RocksDB in process, alternating rounds (
 
 engine-costs: build ## amplification, heap per entry and recovery of the store, with a heap of 128 MB
 	$(JDK25) $(AWAKE) service/bench/bench_engine.sh costs
+
+soundness: setup ## simulations of every rule: how often does it say something false? (under 10 min) WRITE=METHODOLOGY.md renews the table there, ONLY=tail one rule
+	$(BIN)/python tests/soundness/run.py $(if $(ONLY),--only $(ONLY)) $(if $(WRITE),--write $(WRITE))
 
 tail-causes: build ## plant three causes of slow answers in real runs: is each one named? (about 5 min, on a quiet machine)
 	$(BIN)/python -m pytest -q -s tests/planted/tail_causes.py

@@ -1,0 +1,30 @@
+"""The short form of every simulation; their full length is `make soundness`."""
+
+import pytest
+from simulation import Outcome, Simulation, simulations
+
+
+@pytest.mark.parametrize("one", [pytest.param(one, id=f"{name}-{place}") for name, place, one in simulations()])
+def test_a_rule_is_not_refuted_by_a_few_trials(one: Simulation):
+    outcome = one.run(short=True)
+    print(outcome)
+    assert not outcome.refuted, str(outcome)
+
+
+def of(hits: int, trials: int, **goal) -> Outcome:
+    return Outcome(Simulation("rule", "counted", lambda *_: hits, trials, trials, **goal), hits, trials, 0.0)
+
+
+def test_a_goal_is_missed_on_its_own_side():
+    assert of(5, 100, at_most=0.05).holds and not of(6, 100, at_most=0.05).holds
+    assert of(90, 100, at_least=0.9).holds and not of(89, 100, at_least=0.9).holds
+
+
+def test_few_trials_refute_only_what_chance_would_hardly_do():
+    assert not of(8, 100, at_most=0.05).refuted and of(20, 100, at_most=0.05).refuted
+    assert not of(85, 100, at_least=0.9).refuted and of(70, 100, at_least=0.9).refuted
+
+
+def test_the_same_seed_counts_the_same():
+    one = Simulation("rule", "coin", lambda generator, trials: int((generator.random(trials) < 0.3).sum()), 500, 50, at_most=0.4)
+    assert one.run().hits == one.run().hits
