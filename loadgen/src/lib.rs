@@ -1,7 +1,7 @@
 //! loadgen: a constant-throughput HTTP load generator with wrk2's command line, Lua API and text.
 //!
 //! ```text
-//! args (typed) → plan (to be done) → run: workers (schedule, connections, recorder) → result → report: text, JSON, hlog, slowest
+//! args (typed) → plan (to be done) → run: workers (schedule, connections, measurement) → result → report: text, JSON, hlog, slowest
 //! ```
 
 mod agenda;
@@ -13,6 +13,7 @@ pub mod error;
 pub mod http;
 mod long_double;
 pub mod machine;
+pub mod measurement;
 pub mod plan;
 pub mod recorder;
 pub mod report;
@@ -25,6 +26,8 @@ pub mod socket;
 pub mod statistics;
 pub mod tally;
 pub mod target;
+pub mod thread_use;
 pub mod units;
 pub mod verdict;
+pub mod waiting;
 mod worker;

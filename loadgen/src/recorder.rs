@@ -123,7 +123,14 @@ pub fn microseconds(ns: u64) -> u64 {
     (ns + 500) / 1000
 }
 
-fn counts(histogram: &Histogram<u32>) -> Counts {
+pub fn add_counts(histogram: &mut Histogram<u64>, counts: &Counts) {
+    for &(value, count) in counts {
+        histogram.record_n(value, u64::from(count)).expect("values were recorded within the same bounds");
+    }
+}
+
+/// What a histogram of one thread holds.
+pub fn counts(histogram: &Histogram<u32>) -> Counts {
     histogram.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value())).collect()
 }
 

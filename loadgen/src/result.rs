@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use jiff::Timestamp;
 
-use crate::recorder::{Counts, Interval, Latencies, Phase, histogram};
+use crate::recorder::{Interval, Latencies, Phase, add_counts, histogram};
 use crate::slowest::SlowAnswer;
 use crate::tally::Tally;
+use crate::thread_use::ThreadUse;
 use crate::verdict::Verdict;
-use crate::worker::Habits;
 
 /// One second of a phase, over all threads.
 #[derive(Debug)]
@@ -19,25 +19,6 @@ pub struct Second {
     pub start_ns: u64,
     pub end_ns: u64,
     pub latencies: Latencies<Histogram<u64>>,
-}
-
-#[derive(Debug)]
-pub struct ThreadUse {
-    pub connections: usize,
-    /// Requests: with a script the first so many that this thread's `request()` made, unless a write failed.
-    pub sent: u64,
-    pub wall_ns: u64,
-    pub cpu_ns: u64,
-    pub spun_ns: u64,
-    pub habits: Habits,
-    pub waited_for_cpu_ns: Option<u64>,
-}
-
-impl ThreadUse {
-    /// Of one CPU, 0 to 1.
-    pub fn cpu_share(&self) -> f64 {
-        self.cpu_ns as f64 / self.wall_ns.max(1) as f64
-    }
 }
 
 #[derive(Debug)]
@@ -81,12 +62,6 @@ pub fn rate_histogram(samples: &BTreeMap<u64, u64>) -> Histogram<u64> {
         let _ = rates.record_n(rate.min(1_000_000_000), count);
     }
     rates
-}
-
-pub fn add_counts(histogram: &mut Histogram<u64>, counts: &Counts) {
-    for &(value, count) in counts {
-        histogram.record_n(value, u64::from(count)).expect("values were recorded within the same bounds");
-    }
 }
 
 /// Intervals of all threads, merged second by second.

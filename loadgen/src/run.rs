@@ -13,13 +13,14 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::machine;
 use crate::plan::Plan;
-use crate::recorder::histogram;
+use crate::recorder::{add_counts, histogram};
 use crate::report::{text, whole_file};
-use crate::result::{Intervals, RunResult, ThreadUse, add_counts, rate_histogram};
+use crate::result::{Intervals, RunResult, rate_histogram};
 use crate::script::{self, MainState, ThreadLink};
 use crate::slowest;
 use crate::statistics;
 use crate::tally::Tally;
+use crate::thread_use::ThreadUse;
 use crate::verdict::{Facts, judge};
 use crate::worker::Order;
 use crew::{Crew, Gathered};
@@ -71,15 +72,16 @@ fn merge(plan: &Plan, gathered: Gathered) -> ((RunResult, Intervals), Option<Err
     let (mut threads, mut slowest, mut failure) = (Vec::new(), Vec::new(), None);
     let mut duration_ns = 0;
     for outcome in gathered.outcomes {
-        tally.add(&outcome.tally);
-        outcome.rates_rps.iter().for_each(|(&rate, count)| *rates.entry(rate).or_default() += count);
-        add_counts(&mut own_lateness, &outcome.own_lateness);
+        let measured = outcome.measured;
+        tally.add(&measured.tally);
+        measured.rates_rps.iter().for_each(|(&rate, count)| *rates.entry(rate).or_default() += count);
+        add_counts(&mut own_lateness, &measured.own_lateness);
         duration_ns = duration_ns.max(outcome.sent_for_ns);
         failure = failure.or(outcome.failure);
-        slowest.push(outcome.slowest);
+        slowest.push(measured.slowest);
         threads.push(ThreadUse {
             connections: outcome.connections,
-            sent: outcome.tally.sent,
+            sent: measured.tally.sent,
             wall_ns: outcome.wall_ns,
             cpu_ns: outcome.cpu_ns,
             spun_ns: outcome.spun_ns,

@@ -8,7 +8,7 @@
 //! - *late by itself*: requests whose connection was idle when they became due left late all the same, by more than the
 //!   measurement can bear.
 
-use crate::result::ThreadUse;
+use crate::thread_use::ThreadUse;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
@@ -91,7 +91,7 @@ fn share(part_ns: u64, thread: &ThreadUse) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::worker::Habits;
+    use crate::waiting::Habits;
 
     /// A thread that for each of 1000 ms worked, spun, and waited for a CPU this long, and slept the rest.
     fn thread(work_ms: u64, spun_ms: u64, waited_ms: u64) -> ThreadUse {

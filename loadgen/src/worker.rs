@@ -13,18 +13,14 @@ mod opening;
 mod receiving;
 mod sending;
 mod timing;
-mod waiting;
 
 pub use messages::{Order, Outcome, Report};
-pub use waiting::Habits;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
-
-use hdrhistogram::Histogram;
 
 use crate::agenda::Agenda;
 use crate::args::Arrivals;
@@ -35,12 +31,11 @@ use crate::error::Error;
 use crate::http::HttpError;
 use crate::http::request::Batch;
 use crate::machine::Busily;
+use crate::measurement::{Measurement, Window};
 use crate::plan::{Pacing, Plan};
-use crate::recorder::{Interval, Phase, Recorder, histogram};
 use crate::schedule::{Poisson, Uniform};
 use crate::script::WorkerState;
-use crate::tally::Tally;
-use timing::Sampler;
+use crate::waiting::Habits;
 
 /// Sends in a row before answers get their turn.
 const SENDS_IN_A_ROW: usize = 32;
@@ -63,15 +58,8 @@ pub struct Worker<'a> {
     room: Vec<u8>,
     /// (time, place, generation): connections to open again, or to give up opening.
     timers: BinaryHeap<Reverse<(u64, usize, u32)>>,
-    recorder: Recorder,
-    /// What was recorded in seconds that are over, kept until the end: telling anybody would wake them.
-    intervals: Vec<Interval>,
-    tally: Tally,
-    statuses: Box<[u64; 1000]>,
-    own_lateness: Histogram<u32>,
-    warm_up_responses: Histogram<u64>,
-    rates_rps: BTreeMap<u64, u64>,
-    sampler: Option<Sampler>,
+    /// What this thread found; all else here is what it finds it with.
+    measurement: Measurement,
     /// When something of `timing` is to be done next.
     housekeeping_ns: u64,
     start_ns: u64,
@@ -127,14 +115,7 @@ impl<'a> Worker<'a> {
             fixed: fixed.map(|(batch, bytes)| (bytes, batch)),
             room: vec![0; RECEIVE_BYTES],
             timers: BinaryHeap::new(),
-            recorder: Recorder::new(Phase::WarmUp, 0, 0),
-            intervals: Vec::new(),
-            tally: Tally::default(),
-            statuses: Box::new([0; 1000]),
-            own_lateness: histogram(),
-            warm_up_responses: histogram(),
-            rates_rps: BTreeMap::new(),
-            sampler: None,
+            measurement: Measurement::default(),
             housekeeping_ns: 0,
             start_ns: u64::MAX / 2,
             busy: 0,
@@ -151,8 +132,8 @@ impl<'a> Worker<'a> {
     pub fn run(mut self, start_ns: u64, orders: &Receiver<Order>) -> (Outcome, Option<WorkerState>) {
         let (cpu_before, waited_before) = (clock::thread_cpu_ns(), clock::thread_waited_for_cpu_ns());
         self.start_ns = start_ns;
-        let phase = if self.plan.warm_up_ns > 0 { Phase::WarmUp } else { Phase::Measured };
-        self.recorder = Recorder::new(phase, start_ns, self.plan.slowest_count);
+        let (warm_up_ns, timeout_ns) = (self.plan.warm_up_ns, self.plan.timeout_ns);
+        self.measurement.start(Window { start_ns, warm_up_ns, timeout_ns }, self.plan.slowest_count);
         self.start();
 
         let sending_ended_ns = loop {
@@ -173,21 +154,10 @@ impl<'a> Worker<'a> {
         let waited_for_cpu_ns = clock::thread_waited_for_cpu_ns().zip(waited_before).map(|(after, before)| after - before);
         self.finish(sending_ended_ns);
 
-        let mut tally = self.tally;
-        tally.answers =
-            (0u16..).zip(self.statuses.iter()).filter(|&(_, &count)| count > 0).map(|(s, &count)| (s, count)).collect();
         let outcome = Outcome {
             thread: self.thread,
             connections: self.connections.len(),
-            tally,
-            intervals: self.intervals,
-            slowest: self.recorder.into_slowest(),
-            rates_rps: self.rates_rps,
-            own_lateness: self
-                .own_lateness
-                .iter_recorded()
-                .map(|step| (step.value_iterated_to(), step.count_at_value()))
-                .collect(),
+            measured: self.measurement.finish(),
             sent_for_ns: sending_ended_ns - start_ns.min(sending_ended_ns),
             wall_ns,
             cpu_ns,
@@ -218,7 +188,7 @@ impl<'a> Worker<'a> {
         }
         self.ending = true;
         let sent_for_ns = sending_ended_ns.saturating_sub(self.start_ns);
-        self.tally.unsent = self.connections.iter_mut().map(|connection| connection.unsent(sent_for_ns)).sum();
+        self.measurement.tally.unsent = self.connections.iter_mut().map(|connection| connection.unsent(sent_for_ns)).sum();
 
         let deadline_ns = now_ns() + self.plan.timeout_ns;
         while self.busy > 0 {
@@ -236,12 +206,12 @@ impl<'a> Worker<'a> {
         let now = now_ns();
         for connection in self.connections.iter().filter(|connection| connection.is_busy()) {
             let outstanding = u64::from(connection.outstanding());
-            self.tally.in_flight_at_end += outstanding;
+            self.measurement.tally.in_flight_at_end += outstanding;
             if now.saturating_sub(connection.sent_ns) > self.plan.timeout_ns {
-                self.tally.errors.timeout += outstanding;
+                self.measurement.tally.errors.timeout += outstanding;
             }
         }
-        self.close_interval(now);
+        self.measurement.close_interval(now);
     }
 
     /// From here on no answer is followed by another request.

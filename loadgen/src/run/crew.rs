@@ -68,9 +68,9 @@ impl Crew<'_> {
         let mut gathered = Gathered { start_ns, epoch, intervals: Intervals::default(), outcomes: Vec::new() };
         while gathered.outcomes.len() < plan.threads {
             match self.hear().1 {
-                Report::Calibrated { mean_us, sample_every_ms } => print(&text::calibration(mean_us, sample_every_ms)),
+                Report::Calibrated(found) => print(&text::calibration(found.mean_us, found.sample_every_ms)),
                 Report::Finished(mut outcome) => {
-                    outcome.intervals.drain(..).for_each(|interval| gathered.intervals.add(interval));
+                    outcome.measured.intervals.drain(..).for_each(|interval| gathered.intervals.add(interval));
                     if outcome.failure.is_some() {
                         self.stop.store(true, Ordering::Relaxed);
                     }

@@ -1,14 +1,11 @@
 //! What the main thread and a worker tell each other.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use crate::error::Error;
-use crate::recorder::{Counts, Interval};
+use crate::measurement::{Calibration, Measured};
 use crate::script::Value;
-use crate::slowest::Slowest;
-use crate::tally::Tally;
-use crate::worker::Habits;
+use crate::waiting::Habits;
 
 /// What a worker is told.
 pub enum Order {
@@ -30,10 +27,7 @@ pub enum Report {
         problem: Option<String>,
     },
     /// The warm-up is over: mean response time in it, and how often Req/Sec is sampled.
-    Calibrated {
-        mean_us: f64,
-        sample_every_ms: u64,
-    },
+    Calibrated(Calibration),
     Finished(Box<Outcome>),
     /// The script failed before the run.
     Failed(Error),
@@ -43,13 +37,7 @@ pub enum Report {
 pub struct Outcome {
     pub thread: usize,
     pub connections: usize,
-    pub tally: Tally,
-    pub intervals: Vec<Interval>,
-    pub slowest: Slowest,
-    /// Sampled rates in requests per second, and how often each was seen.
-    pub rates_rps: BTreeMap<u64, u64>,
-    /// Lateness of sends for which nobody waited but this thread: the connection was idle when they became due.
-    pub own_lateness: Counts,
+    pub measured: Measured,
     /// How long requests were sent.
     pub sent_for_ns: u64,
     pub wall_ns: u64,

@@ -68,7 +68,7 @@ impl Worker<'_> {
     }
 
     pub(super) fn connect_failed(&mut self, place: usize, problem: &IoError) {
-        self.tally.errors.connect += 1;
+        self.measurement.tally.errors.connect += 1;
         self.problem.get_or_insert_with(|| problem.to_string());
         self.reopen_later(place);
     }

@@ -5,7 +5,7 @@ use crate::clock::now_ns;
 use crate::connection::State;
 use crate::epoll::{Event, ONCE, READABLE};
 use crate::http::{Answer, HttpError};
-use crate::recorder::Phase;
+use crate::measurement::Answered;
 
 impl Worker<'_> {
     pub(super) fn on_event(&mut self, event: Event) {
@@ -47,7 +47,7 @@ impl Worker<'_> {
             Ok(None) => return false,
             Ok(Some(0)) => self.end_of_stream(place, now),
             Ok(Some(count)) => {
-                self.tally.bytes_read += count as u64;
+                self.measurement.tally.bytes_read += count as u64;
                 self.take(place, &room[..count], now);
                 return count == room.len() || ended;
             }
@@ -91,18 +91,19 @@ impl Worker<'_> {
         connection.answered += 1;
         connection.failures = 0;
         let last = connection.answered == connection.batch.requests;
-        self.tally.completed += 1;
-        self.statuses[usize::from(answer.status).min(999)] += 1;
-        if last || !self.plan.batch_latency {
-            self.recorder.answered(connection.batch_due_ns, connection.sent_ns, now, connection.number);
-        }
-        if self.recorder.phase() == Phase::Measured {
-            self.tally.measured += 1;
-        }
-        if now - connection.sent_ns > self.plan.timeout_ns {
-            self.tally.errors.timeout += 1;
-        }
-        if let (Some(script), Some(captured)) = (&self.script, connection.reader.captured())
+        let recorded = last || !self.plan.batch_latency;
+        let (due_ns, sent_ns) = (connection.batch_due_ns, connection.sent_ns);
+        let sender = connection.number;
+        self.measurement.answered(&Answered {
+            due_ns,
+            sent_ns,
+            now_ns: now,
+            connection: sender,
+            status: answer.status,
+            recorded,
+        });
+        let captured = self.connections[place].reader.captured();
+        if let (Some(script), Some(captured)) = (&self.script, captured)
             && self.failure.is_none()
             && let Err(problem) = script.response(answer.status, captured)
         {
@@ -133,14 +134,14 @@ impl Worker<'_> {
 
     /// The connection closed or spoke no HTTP where an answer, or nothing, was to come.
     pub(super) fn broken(&mut self, place: usize) {
-        self.tally.errors.read += 1;
+        self.measurement.tally.errors.read += 1;
         self.lose(place);
     }
 
     pub(super) fn lose(&mut self, place: usize) {
         let connection = &self.connections[place];
         if connection.is_busy() {
-            self.tally.lost += u64::from(connection.outstanding());
+            self.measurement.tally.lost += u64::from(connection.outstanding());
             self.busy -= 1;
         }
         self.reopen_later(place);

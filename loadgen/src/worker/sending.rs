@@ -10,7 +10,6 @@ use crate::error::Error;
 use crate::http::HttpError;
 use crate::http::request::Batch;
 use crate::plan::Pacing;
-use crate::recorder::{HIGHEST_US, Phase};
 use crate::script::WorkerState;
 
 impl Worker<'_> {
@@ -76,17 +75,13 @@ impl Worker<'_> {
                 let _ = self.epoll.modify(fd, READABLE | WRITABLE | ONCE, token(place, connection.generation));
             }
             Err(_) => {
-                self.tally.errors.write += 1;
+                self.measurement.tally.errors.write += 1;
                 self.reopen_later(place);
                 return;
             }
         }
         self.last_sent_ns = sent_ns;
-        self.tally.sent += u64::from(batch.requests);
-        self.recorder.sent(due_ns, sent_ns, batch.requests);
-        if own && self.recorder.phase() == Phase::Measured {
-            self.own_lateness.saturating_record(((sent_ns.saturating_sub(due_ns) + 500) / 1000).min(HIGHEST_US));
-        }
+        self.measurement.sent(due_ns, sent_ns, batch.requests, own);
         connection.become_busy();
         connection.sent(batch, due_ns, sent_ns);
         self.busy += 1;
@@ -107,7 +102,7 @@ impl Worker<'_> {
                 true
             }
             Err(_) => {
-                self.tally.errors.write += 1;
+                self.measurement.tally.errors.write += 1;
                 self.lose(place);
                 false
             }

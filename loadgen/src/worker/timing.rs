@@ -1,23 +1,14 @@
-//! What is done at certain times: waiting for the next due time, intervals, the end of the warm-up, Req/Sec samples.
+//! What is done at certain times: waiting for the next due time, intervals and samples, timers of connections.
 
 use std::cmp::Reverse;
 
 use super::{Report, Worker};
 use crate::clock::now_ns;
 use crate::error::Error;
-use crate::recorder::Phase;
-use crate::result::add_counts;
-use crate::statistics;
+use crate::waiting::{Wait, busily};
 
 /// The flag that ends a run early is looked at this often at least.
 const LOOK_UP_NS: u64 = 100_000_000;
-
-/// Samples this thread's rate, for the Req/Sec line of wrk2's table.
-pub struct Sampler {
-    pub every_ns: u64,
-    pub since_ns: u64,
-    pub completed: u64,
-}
 
 impl Worker<'_> {
     pub(super) fn wait_and_handle(&mut self, now: u64) {
@@ -35,22 +26,25 @@ impl Worker<'_> {
         }
     }
 
+    /// Waits for events until the next request is due or something else is to be done, or less long; returns how many there are.
+    fn wait(&mut self, now: u64, due_ns: u64, housekeeping_ns: u64) -> std::io::Result<usize> {
+        let answer_sent_ns = (self.busy > 0).then_some(self.last_sent_ns);
+        let until_ns = match self.habits.wait(now, due_ns, housekeeping_ns, answer_sent_ns) {
+            Wait::NotAtAll => return self.epoll.look(),
+            Wait::Asleep(until_ns) => return self.epoll.wait_until(until_ns),
+            Wait::Busily(until_ns) => until_ns,
+        };
+        let (epoll, answers_may_come) = (&mut self.epoll, answer_sent_ns.is_some());
+        let (count, spare_ns) = busily(until_ns, now_ns, || if answers_may_come { epoll.look() } else { Ok(0) })?;
+        self.spun_ns += spare_ns;
+        Ok(count)
+    }
+
     /// What is to be done at certain times, and when the next of them is.
     pub(super) fn keep_house(&mut self, now: u64) {
-        let measure_ns = self.start_ns + self.plan.warm_up_ns;
-        if self.recorder.phase() == Phase::WarmUp {
-            if now >= measure_ns {
-                self.close_interval(measure_ns);
-                self.recorder.start_measuring();
-                self.calibrate(now);
-            } else if now >= self.recorder.interval_end_ns() {
-                self.close_interval(self.recorder.interval_end_ns());
-            }
+        if let Some(calibration) = self.measurement.keep(now, self.ending) {
+            let _ = self.reports.send((self.thread, Report::Calibrated(calibration)));
         }
-        while self.recorder.phase() == Phase::Measured && now >= self.recorder.interval_end_ns() && !self.ending {
-            self.close_interval(self.recorder.interval_end_ns());
-        }
-        self.sample(now);
         while let Some(&Reverse((time, place, generation))) = self.timers.peek() {
             if time > now {
                 break;
@@ -58,46 +52,7 @@ impl Worker<'_> {
             self.timers.pop();
             self.on_timer(place, generation);
         }
-        let mut next = now + LOOK_UP_NS;
-        if !self.ending {
-            next = next.min(self.recorder.interval_end_ns());
-        }
-        if self.recorder.phase() == Phase::WarmUp {
-            next = next.min(measure_ns);
-        }
-        if let Some(sampler) = self.sampler.as_ref().filter(|_| !self.ending) {
-            next = next.min(sampler.since_ns + sampler.every_ns);
-        }
-        if let Some(Reverse((time, ..))) = self.timers.peek() {
-            next = next.min(*time);
-        }
-        self.housekeeping_ns = next;
-    }
-
-    pub(super) fn close_interval(&mut self, end_ns: u64) {
-        let interval = self.recorder.close_interval(end_ns);
-        if interval.phase == Phase::WarmUp {
-            add_counts(&mut self.warm_up_responses, &interval.counts.response);
-        }
-        self.intervals.push(interval);
-    }
-
-    /// wrk2 samples Req/Sec twice in the 90th percentile of the response times seen so far, and not more often than each 10 ms.
-    pub(super) fn calibrate(&mut self, now: u64) {
-        let p90_us = statistics::percentile(&self.warm_up_responses, 90.0);
-        let sample_every_ms = (p90_us as f64 / 1000.0 * 2.0).max(10.0) as u64;
-        let mean_us = statistics::mean(&self.warm_up_responses);
-        let _ = self.reports.send((self.thread, Report::Calibrated { mean_us, sample_every_ms }));
-        self.sampler = Some(Sampler { every_ns: sample_every_ms * 1_000_000, since_ns: now, completed: self.tally.completed });
-    }
-
-    pub(super) fn sample(&mut self, now: u64) {
-        let Some(sampler) = &mut self.sampler else { return };
-        let elapsed_ns = now.saturating_sub(sampler.since_ns);
-        if elapsed_ns >= sampler.every_ns && !self.ending {
-            let rate = (self.tally.completed - sampler.completed) as f64 / elapsed_ns as f64 * 1e9;
-            *self.rates_rps.entry(rate as u64).or_default() += 1;
-            (sampler.since_ns, sampler.completed) = (now, self.tally.completed);
-        }
+        let next_timer_ns = self.timers.peek().map_or(u64::MAX, |Reverse((time, ..))| *time);
+        self.housekeeping_ns = (now + LOOK_UP_NS).min(self.measurement.next_ns(self.ending)).min(next_timer_ns);
     }
 }

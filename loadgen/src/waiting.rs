@@ -6,7 +6,6 @@
 //! busily. A wait that is no longer than both together is busy from its start: it costs more CPU than the sleep, by at most the
 //! usual lateness, and ends in time.
 
-use super::Worker;
 use crate::clock::{now_ns, thread_cpu_ns};
 use crate::epoll::Epoll;
 use crate::machine::Busily;
@@ -58,7 +57,7 @@ impl Habits {
     }
 
     /// `answer_sent_ns`: when the last request left, if an answer is awaited.
-    fn wait(&self, now_ns: u64, due_ns: u64, housekeeping_ns: u64, answer_sent_ns: Option<u64>) -> Wait {
+    pub fn wait(&self, now_ns: u64, due_ns: u64, housekeeping_ns: u64, answer_sent_ns: Option<u64>) -> Wait {
         let until_ns = due_ns.min(housekeeping_ns);
         let wake_ns = due_ns.saturating_sub(self.spin_ns.max(self.wakes_late_ns)).min(housekeeping_ns);
         let answer_by_ns = answer_sent_ns.map_or(0, |sent_ns| sent_ns + self.spin_ns);
@@ -76,32 +75,16 @@ impl Habits {
 
 /// Until when, and how; answers end each of them.
 #[derive(Debug, PartialEq)]
-enum Wait {
+pub enum Wait {
     NotAtAll,
     Busily(u64),
     Asleep(u64),
 }
 
-impl Worker<'_> {
-    /// Waits for events until the next request is due or something else is to be done, or less long; returns how many there are.
-    pub(super) fn wait(&mut self, now: u64, due_ns: u64, housekeeping_ns: u64) -> std::io::Result<usize> {
-        let answer_sent_ns = (self.busy > 0).then_some(self.last_sent_ns);
-        let until_ns = match self.habits.wait(now, due_ns, housekeeping_ns, answer_sent_ns) {
-            Wait::NotAtAll => return self.epoll.look(),
-            Wait::Asleep(until_ns) => return self.epoll.wait_until(until_ns),
-            Wait::Busily(until_ns) => until_ns,
-        };
-        let (epoll, answers_may_come) = (&mut self.epoll, answer_sent_ns.is_some());
-        let (count, spare_ns) = busily(until_ns, now_ns, || if answers_may_come { epoll.look() } else { Ok(0) })?;
-        self.spun_ns += spare_ns;
-        Ok(count)
-    }
-}
-
 /// Looks for events until one comes or the time has come; how many came, and how long there was nothing to do.
 ///
 /// Only looks that found nothing were time to spare: a thread that always finds an answer has none.
-fn busily<E>(
+pub fn busily<E>(
     until_ns: u64,
     mut clock_ns: impl FnMut() -> u64,
     mut look: impl FnMut() -> Result<usize, E>,

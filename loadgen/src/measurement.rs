@@ -1,0 +1,294 @@
+//! What one thread finds out: counts, latencies in intervals of a second, samples of its rate. Pure: it is told what happened and
+//! when, and touches no clock and no socket.
+//!
+//! Times are monotonic nanoseconds.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+
+use crate::recorder::{Counts, HIGHEST_US, Interval, Phase, Recorder, add_counts, counts, histogram, microseconds};
+use crate::slowest::Slowest;
+use crate::statistics;
+use crate::tally::Tally;
+
+/// Highest status that is counted by itself, and one more.
+const STATUSES: usize = 1000;
+
+/// When is measured, and what is too slow.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Window {
+    pub start_ns: u64,
+    /// What is answered earlier than this after the start is the warm-up's.
+    pub warm_up_ns: u64,
+    pub timeout_ns: u64,
+}
+
+impl Window {
+    fn measure_ns(&self) -> u64 {
+        self.start_ns + self.warm_up_ns
+    }
+}
+
+/// One answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Answered {
+    pub due_ns: u64,
+    pub sent_ns: u64,
+    pub now_ns: u64,
+    /// Its number among all of the run.
+    pub connection: usize,
+    pub status: u16,
+    /// Its latency is; all but the last of a batch may be counted only.
+    pub recorded: bool,
+}
+
+/// What the end of the warm-up tells: the mean response time in it, and how often the rate is sampled from now on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Calibration {
+    pub mean_us: f64,
+    pub sample_every_ms: u64,
+}
+
+/// Samples this thread's rate, for the Req/Sec line of wrk2's table.
+#[derive(Debug)]
+struct Sampler {
+    every_ns: u64,
+    since_ns: u64,
+    completed: u64,
+}
+
+#[derive(Debug)]
+pub struct Measurement {
+    window: Window,
+    pub tally: Tally,
+    statuses: Box<[u64; STATUSES]>,
+    recorder: Recorder,
+    /// What was recorded in seconds that are over, kept until the end: telling anybody would wake them.
+    intervals: Vec<Interval>,
+    own_lateness: Histogram<u32>,
+    warm_up_responses: Histogram<u64>,
+    rates_rps: BTreeMap<u64, u64>,
+    sampler: Option<Sampler>,
+}
+
+/// What a thread found in all.
+#[derive(Debug)]
+pub struct Measured {
+    pub tally: Tally,
+    pub intervals: Vec<Interval>,
+    pub slowest: Slowest,
+    /// Sampled rates in requests per second, and how often each was seen.
+    pub rates_rps: BTreeMap<u64, u64>,
+    /// Lateness of sends for which nobody waited but this thread: the connection was idle when they became due.
+    pub own_lateness: Counts,
+}
+
+impl Default for Measurement {
+    fn default() -> Self {
+        Self {
+            window: Window::default(),
+            tally: Tally::default(),
+            statuses: Box::new([0; STATUSES]),
+            recorder: Recorder::new(Phase::WarmUp, 0, 0),
+            intervals: Vec::new(),
+            own_lateness: histogram(),
+            warm_up_responses: histogram(),
+            rates_rps: BTreeMap::new(),
+            sampler: None,
+        }
+    }
+}
+
+impl Measurement {
+    /// The schedule starts; what was counted before (connections that could not be opened) stays counted.
+    pub fn start(&mut self, window: Window, slowest: usize) {
+        let phase = if window.warm_up_ns > 0 { Phase::WarmUp } else { Phase::Measured };
+        self.window = window;
+        self.recorder = Recorder::new(phase, window.start_ns, slowest);
+    }
+
+    /// `own`: nobody kept the connection from sending when it was due.
+    #[inline]
+    pub fn sent(&mut self, due_ns: u64, sent_ns: u64, requests: u32, own: bool) {
+        self.tally.sent += u64::from(requests);
+        self.recorder.sent(due_ns, sent_ns, requests);
+        if own && self.recorder.phase() == Phase::Measured {
+            self.own_lateness.saturating_record(microseconds(sent_ns.saturating_sub(due_ns)).min(HIGHEST_US));
+        }
+    }
+
+    #[inline]
+    pub fn answered(&mut self, answer: &Answered) {
+        let Answered { due_ns, sent_ns, now_ns, connection, status, recorded } = *answer;
+        self.tally.completed += 1;
+        self.statuses[usize::from(status).min(STATUSES - 1)] += 1;
+        if recorded {
+            self.recorder.answered(due_ns, sent_ns, now_ns, connection);
+        }
+        if self.recorder.phase() == Phase::Measured {
+            self.tally.measured += 1;
+        }
+        if now_ns.saturating_sub(sent_ns) > self.window.timeout_ns {
+            self.tally.errors.timeout += 1;
+        }
+    }
+
+    /// Ends intervals and the warm-up when their time has come, and samples the rate. `ending`: nothing more is sent.
+    pub fn keep(&mut self, now: u64, ending: bool) -> Option<Calibration> {
+        let mut calibration = None;
+        if self.recorder.phase() == Phase::WarmUp {
+            if now >= self.window.measure_ns() {
+                self.close_interval(self.window.measure_ns());
+                self.recorder.start_measuring();
+                calibration = Some(self.calibrate(now));
+            } else if now >= self.recorder.interval_end_ns() {
+                self.close_interval(self.recorder.interval_end_ns());
+            }
+        }
+        while self.recorder.phase() == Phase::Measured && now >= self.recorder.interval_end_ns() && !ending {
+            self.close_interval(self.recorder.interval_end_ns());
+        }
+        if !ending {
+            self.sample(now);
+        }
+        calibration
+    }
+
+    /// When [`Measurement::keep`] has something to do next.
+    pub fn next_ns(&self, ending: bool) -> u64 {
+        let mut next = u64::MAX;
+        if !ending {
+            next = next.min(self.recorder.interval_end_ns());
+        }
+        if self.recorder.phase() == Phase::WarmUp {
+            next = next.min(self.window.measure_ns());
+        }
+        if let Some(sampler) = self.sampler.as_ref().filter(|_| !ending) {
+            next = next.min(sampler.since_ns + sampler.every_ns);
+        }
+        next
+    }
+
+    pub fn close_interval(&mut self, end_ns: u64) {
+        let interval = self.recorder.close_interval(end_ns);
+        if interval.phase == Phase::WarmUp {
+            add_counts(&mut self.warm_up_responses, &interval.counts.response);
+        }
+        self.intervals.push(interval);
+    }
+
+    /// wrk2 samples Req/Sec twice in the 90th percentile of the response times seen so far, and not more often than each 10 ms.
+    fn calibrate(&mut self, now: u64) -> Calibration {
+        let p90_us = statistics::percentile(&self.warm_up_responses, 90.0);
+        let sample_every_ms = (p90_us as f64 / 1000.0 * 2.0).max(10.0) as u64;
+        self.sampler = Some(Sampler { every_ns: sample_every_ms * 1_000_000, since_ns: now, completed: self.tally.completed });
+        Calibration { mean_us: statistics::mean(&self.warm_up_responses), sample_every_ms }
+    }
+
+    fn sample(&mut self, now: u64) {
+        let Some(sampler) = &mut self.sampler else { return };
+        let elapsed_ns = now.saturating_sub(sampler.since_ns);
+        if elapsed_ns >= sampler.every_ns {
+            let rate = (self.tally.completed - sampler.completed) as f64 / elapsed_ns as f64 * 1e9;
+            *self.rates_rps.entry(rate as u64).or_default() += 1;
+            (sampler.since_ns, sampler.completed) = (now, self.tally.completed);
+        }
+    }
+
+    pub fn finish(mut self) -> Measured {
+        let seen = (0u16..).zip(self.statuses.iter()).filter(|&(_, &count)| count > 0);
+        self.tally.answers = seen.map(|(status, &count)| (status, count)).collect();
+        Measured {
+            tally: self.tally,
+            intervals: self.intervals,
+            slowest: self.recorder.into_slowest(),
+            rates_rps: self.rates_rps,
+            own_lateness: counts(&self.own_lateness),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn started(warm_up_ns: u64) -> Measurement {
+        let mut measurement = Measurement::default();
+        measurement.start(Window { start_ns: 0, warm_up_ns, timeout_ns: 100 * MS }, 8);
+        measurement
+    }
+
+    fn answer(due_ns: u64, now_ns: u64) -> Answered {
+        Answered { due_ns, sent_ns: due_ns, now_ns, connection: 0, status: 200, recorded: true }
+    }
+
+    #[test]
+    fn what_was_counted_before_the_start_stays_counted() {
+        let mut measurement = Measurement::default();
+        measurement.tally.errors.connect = 2;
+        measurement.start(Window::default(), 0);
+        assert_eq!(measurement.finish().tally.errors.connect, 2);
+    }
+
+    #[test]
+    fn an_answer_over_the_timeout_is_counted_once_and_recorded() {
+        let mut measurement = started(0);
+        measurement.answered(&answer(0, 100 * MS));
+        measurement.answered(&answer(0, 101 * MS));
+        measurement.close_interval(1000 * MS);
+        let measured = measurement.finish();
+        assert_eq!((measured.tally.errors.timeout, measured.tally.completed), (1, 2));
+        assert_eq!(measured.intervals[0].counts.response.len(), 2);
+    }
+
+    #[test]
+    fn statuses_are_counted_one_by_one_and_those_of_no_standard_as_999() {
+        let mut measurement = started(0);
+        for status in [200, 404, 200, 5000] {
+            measurement.answered(&Answered { status, ..answer(0, MS) });
+        }
+        assert_eq!(measurement.finish().tally.answers, BTreeMap::from([(200, 2), (404, 1), (999, 1)]));
+    }
+
+    #[test]
+    fn an_answer_of_a_batch_may_be_counted_and_not_recorded() {
+        let mut measurement = started(0);
+        measurement.answered(&Answered { recorded: false, ..answer(0, MS) });
+        measurement.close_interval(1000 * MS);
+        let measured = measurement.finish();
+        assert_eq!((measured.tally.completed, measured.tally.measured), (1, 1));
+        assert!(measured.intervals[0].counts.response.is_empty());
+    }
+
+    #[test]
+    fn a_late_look_closes_every_second_that_is_over() {
+        let mut measurement = started(0);
+        assert_eq!(measurement.next_ns(false), 1000 * MS);
+        measurement.keep(3500 * MS, false);
+        assert_eq!(measurement.next_ns(false), 4000 * MS);
+        assert_eq!(measurement.finish().intervals.len(), 3);
+    }
+
+    #[test]
+    fn the_end_of_the_warm_up_tells_its_mean_and_starts_the_samples_of_the_rate() {
+        let mut measurement = started(500 * MS);
+        measurement.answered(&answer(0, 20 * MS));
+        let calibration = measurement.keep(500 * MS, false).expect("the warm-up is over");
+        assert_eq!(calibration.sample_every_ms, 40);
+        assert!((calibration.mean_us - 20_000.0).abs() < 20.0, "{calibration:?}");
+        (0..30).for_each(|_| measurement.answered(&answer(510 * MS, 511 * MS)));
+        measurement.keep(560 * MS, false);
+        assert_eq!(measurement.finish().rates_rps, BTreeMap::from([(500, 1)]));
+    }
+
+    #[test]
+    fn nothing_is_sampled_and_no_second_closed_once_nothing_more_is_sent() {
+        let mut measurement = started(0);
+        assert_eq!(measurement.keep(5000 * MS, true), None);
+        assert_eq!(measurement.next_ns(true), u64::MAX);
+        assert!(measurement.finish().intervals.is_empty());
+    }
+}
