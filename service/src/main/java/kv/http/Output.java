@@ -5,10 +5,13 @@ import java.util.Arrays;
 
 /// The answers that one pass over a connection's bytes produces, in order, before they go to the socket in one write.
 ///
-/// Small answers are copied into one buffer, which belongs to the thread; a large value and a streamed range follow behind
-/// it without being copied. After one of those the output is full and must be flushed.
+/// Answers are copied into one buffer, head and value behind each other, as long as the buffer of the thread has room for that;
+/// a larger value and a streamed range follow behind it without being copied. After one of those the output is full and must be
+/// flushed.
 final class Output {
-    private static final int LARGE_BYTES = 16 << 10;
+    /// Values up to this are copied by an output of any size.
+    private static final int COPIED_BYTES_MIN = 16 << 10;
+    private static final int HEAD_BYTES_MAX = 1 << 10;
     private static final int FULL_BYTES = 32 << 10;
     private static final byte[] OK_HTTP11 = ascii("HTTP/1.1 200 OK\r\nContent-Length: ");
     private static final byte[] OK_KEPT_HTTP10 = ascii("HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: ");
@@ -17,6 +20,7 @@ final class Output {
     private static final byte[] END_OF_HEAD = ascii("\r\n\r\n");
     private static final byte[] CONTINUE = ascii("HTTP/1.1 100 Continue\r\n\r\n");
 
+    private final int copiedBytesMax;
     private byte[] bytes;
     private int length;
     private byte[] large;
@@ -24,6 +28,7 @@ final class Output {
     private int status;
 
     Output(int initialBytes) {
+        copiedBytesMax = Math.max(COPIED_BYTES_MIN, initialBytes - HEAD_BYTES_MAX);
         bytes = new byte[initialBytes];
     }
 
@@ -36,7 +41,7 @@ final class Output {
     void value(byte[] value, Request request) {
         head(value.length, request);
         append(END_OF_HEAD, 0, END_OF_HEAD.length);
-        if (value.length <= LARGE_BYTES) {
+        if (value.length <= copiedBytesMax) {
             append(value, 0, value.length);
         } else {
             large = value;

@@ -31,6 +31,7 @@ final class SocketCalls {
     static final int NOTHING_YET = -1;
 
     private static final int MSG_DONTWAIT = 0x40;
+    private static final int MSG_MORE = 0x8000;
     private static final int MSG_NOSIGNAL = 0x4000;
     private static final int EAGAIN = 11;
     private static final SocketCalls CALLS_OR_NULL = linked();
@@ -86,11 +87,15 @@ final class SocketCalls {
         }
     }
 
-    /// How many of the first `length` bytes the socket took; negative when it took none, be it full or broken.
-    static int send(int descriptor, byte[] bytes, int length) {
+    /// How many of `[from, from + count)` the socket took; negative when it took none, be it full or broken.
+    ///
+    /// @param more true when another call follows at once: the bytes may then wait for those to fill a packet
+    static int send(int descriptor, byte[] bytes, int from, int count, boolean more) {
+        MemorySegment all = MemorySegment.ofArray(bytes);
+        MemorySegment part = from == 0 ? all : all.asSlice(from, count);
+        int flags = more ? MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE : MSG_DONTWAIT | MSG_NOSIGNAL;
         try {
-            return (int) (long)
-                    CALLS_OR_NULL.send.invokeExact(descriptor, MemorySegment.ofArray(bytes), (long) length, MSG_DONTWAIT | MSG_NOSIGNAL);
+            return (int) (long) CALLS_OR_NULL.send.invokeExact(descriptor, part, (long) count, flags);
         } catch (Throwable e) {
             throw new AssertionError("send threw", e);
         }

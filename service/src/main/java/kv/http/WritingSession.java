@@ -7,13 +7,19 @@ import one.nio.net.Socket;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// How a connection reads and writes. What is read, and answers but for large values, streams and what a socket does not take at once, goes
-/// through [SocketCalls] where that is possible. Answers go to the socket at once as far as it takes them, the rest waits in one-nio's queue,
-/// and no more of it than the memory budget allows.
+/// How a connection reads and writes. What is read, and answers but for streams and what a socket does not take at once, goes through
+/// [SocketCalls] where that is possible. Answers go to the socket at once as far as it takes them, the rest waits in one-nio's
+/// queue, and no more of it than the memory budget allows.
 ///
-/// Guarded by the session's lock, as the queue is.
+/// 1. Guarded by the session's lock, as the queue is.
+/// 2. A packet never waits for the acknowledgement of the one before (TCP_NODELAY): a head and the value behind it may be two calls, and a
+///    client that expects more before it acknowledges makes the second wait 40 ms.
+/// 3. One turn writes at most [#TURN_BYTES_MAX] of a large value, in calls of at most [#CALL_BYTES_MAX]: other connections have their turn in
+///    between, and a Java channel keeps a native buffer as large as the largest call for each thread.
 abstract class WritingSession extends Session {
     private static final Logger log = LoggerFactory.getLogger(WritingSession.class);
+    private static final int CALL_BYTES_MAX = 64 << 10;
+    private static final int TURN_BYTES_MAX = 1 << 20;
 
     /// of the answers that the client does not take
     private final MemoryBudget.Share unwrittenMemory;
@@ -23,6 +29,41 @@ abstract class WritingSession extends Session {
         super(socket);
         unwrittenMemory = budget.share();
         descriptor = SocketCalls.descriptorOf(socket);
+        socket.setNoDelay(true); // one-nio's Java server socket does not pass the option on to what it accepts
+    }
+
+    /// Bytes of an answer from an offset on, which go to the socket as it takes them.
+    private final class RestOfAnswer extends QueueItem {
+        private final byte[] bytes;
+        private int at;
+
+        RestOfAnswer(byte[] bytes, int from) {
+            this.bytes = bytes;
+            this.at = from;
+        }
+
+        @Override
+        public int remaining() {
+            return bytes.length - at;
+        }
+
+        @Override
+        public int write(Socket to) throws IOException {
+            int turnEnd = (int) Math.min(bytes.length, (long) at + TURN_BYTES_MAX);
+            int start = at;
+            while (at < turnEnd) {
+                int count = Math.min(CALL_BYTES_MAX, turnEnd - at);
+                int written = send(bytes, at, count, false);
+                if (written <= 0) {
+                    written = to.write(bytes, at, count, 0); // which tells whether the socket is full or broken
+                }
+                if (written <= 0) {
+                    break;
+                }
+                at += written;
+            }
+            return at - start;
+        }
     }
 
     /// True when the socket has taken every answer that was given.
@@ -43,13 +84,13 @@ abstract class WritingSession extends Session {
         }
         int length = out.length();
         if (length > 0) {
-            int written = isWritten() ? send(out.bytes(), length) : 0;
+            int written = isWritten() ? send(out.bytes(), 0, length, out.large() != null) : 0;
             if (written < length) {
-                write(Arrays.copyOfRange(out.bytes(), written, length), 0, length - written);
+                write(new RestOfAnswer(Arrays.copyOfRange(out.bytes(), written, length), 0));
             }
         }
         if (out.large() != null) {
-            write(out.large(), 0, out.large().length);
+            write(new RestOfAnswer(out.large(), 0));
         }
         if (out.stream() != null) {
             write(out.stream());
@@ -61,8 +102,14 @@ abstract class WritingSession extends Session {
     }
 
     /// How many bytes the socket took; what is wrong with one that took none, the next try tells.
-    private int send(byte[] bytes, int length) throws IOException {
-        return Math.max(0, hasDescriptor() ? SocketCalls.send(descriptor, bytes, length) : socket.write(bytes, 0, length, 0));
+    ///
+    /// @param more true when the next call follows at once
+    private int send(byte[] bytes, int from, int count, boolean more) throws IOException {
+        return Math.max(
+                0,
+                hasDescriptor()
+                        ? SocketCalls.send(descriptor, bytes, from, count, more)
+                        : socket.write(bytes, from, count, 0));
     }
 
     @Override

@@ -62,10 +62,18 @@ class SocketCallsTest {
     @Test
     void whatIsSentArrives() throws Exception {
         byte[] bytes = "answer and more".getBytes(StandardCharsets.US_ASCII);
-        assertThat(SocketCalls.send(descriptor, bytes, 6)).isEqualTo(6);
+        assertThat(SocketCalls.send(descriptor, bytes, 0, 6, false)).isEqualTo(6);
         InputStream in = client.getInputStream();
         assertThat(in.readNBytes(6)).asString(StandardCharsets.US_ASCII).isEqualTo("answer");
         assertThat(in.available()).isZero();
+    }
+
+    @Test
+    void aPartIsSentAndMayWaitForTheNext() throws Exception {
+        byte[] bytes = "answer and more".getBytes(StandardCharsets.US_ASCII);
+        assertThat(SocketCalls.send(descriptor, bytes, 7, 4, true)).isEqualTo(4);
+        assertThat(SocketCalls.send(descriptor, bytes, 11, 4, false)).isEqualTo(4);
+        assertThat(client.getInputStream().readNBytes(8)).asString(StandardCharsets.US_ASCII).isEqualTo("and more");
     }
 
     @Test
@@ -89,12 +97,12 @@ class SocketCallsTest {
     void aFullSocketTakesAPartAndThenNone() {
         byte[] bytes = new byte[32 << 20];
         int sent = 0;
-        int last = SocketCalls.send(descriptor, bytes, bytes.length);
+        int last = SocketCalls.send(descriptor, bytes, 0, bytes.length, false);
         assertThat(last).isBetween(1, bytes.length - 1);
         while (last >= 0) {
             sent += last;
             assertThat(sent).isLessThan(1 << 28);
-            last = SocketCalls.send(descriptor, bytes, bytes.length);
+            last = SocketCalls.send(descriptor, bytes, 0, bytes.length, false);
         }
     }
 
@@ -103,10 +111,10 @@ class SocketCallsTest {
         client.setSoLinger(true, 0);
         client.close();
         byte[] bytes = new byte[10];
-        for (int tries = 0; tries < 1_000 && SocketCalls.send(descriptor, bytes, 10) >= 0; tries++) {
+        for (int tries = 0; tries < 1_000 && SocketCalls.send(descriptor, bytes, 0, 10, false) >= 0; tries++) {
             Thread.sleep(1);
         }
-        assertThat(SocketCalls.send(descriptor, bytes, 10)).isNegative();
+        assertThat(SocketCalls.send(descriptor, bytes, 0, 10, false)).isNegative();
     }
 
     @Test

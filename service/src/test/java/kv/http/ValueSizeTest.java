@@ -1,0 +1,50 @@
+package kv.http;
+
+import static kv.http.RawClient.get;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.Random;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// Values of every size that takes another way through the service come back whole, and no size waits for the client's delayed
+/// acknowledgement, which Linux sends after 40 ms.
+class ValueSizeTest {
+    private static final int KIB = 1 << 10;
+    /// around what is copied behind the head (16 and 63 KiB), one read (64 000 bytes), one call and one turn of writing
+    private static final int[] SIZES = {
+        0, 1, 15 * KIB, 16 * KIB, 16 * KIB + 1, 17 * KIB, 60_000, 62 * KIB, 63 * KIB, 63 * KIB + 1, 63_900, 64 * KIB, 65 * KIB, 256 * KIB,
+        1024 * KIB - 1, 1024 * KIB
+    };
+    private static final int ANSWERS = 40;
+    /// The first answers of a connection are acknowledged at once: only the last ones tell.
+    private static final int LAST_ANSWERS = 10;
+    private static final long DELAYED_ACKNOWLEDGEMENT_NANOS = 38_000_000;
+
+    @ParameterizedTest
+    @EnumSource(HttpOptions.HandlerKind.class)
+    void everySizeComesBackWholeAndAtOnce(HttpOptions.HandlerKind handler) throws Exception {
+        HttpOptions options = HttpOptions.onFreePort().withHandler(handler, 2, 16);
+        try (TestServer server = new TestServer(new MemoryStore(), options)) {
+            for (int size : SIZES) {
+                byte[] value = new byte[size];
+                new Random(size).nextBytes(value);
+                try (RawClient client = server.connect()) {
+                    client.send("PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length: " + size + "\r\n\r\n").send(value);
+                    assertThat(client.read().status()).as("PUT of %d bytes", size).isEqualTo(201);
+                    long fastest = Long.MAX_VALUE;
+                    for (int i = 0; i < ANSWERS; i++) {
+                        long start = System.nanoTime();
+                        RawClient.Reply reply = client.ask(get("/v0/entity?id=a"));
+                        long took = System.nanoTime() - start;
+                        assertThat(reply.body()).as("GET of %d bytes", size).isEqualTo(value);
+                        fastest = i < ANSWERS - LAST_ANSWERS ? fastest : Math.min(fastest, took);
+                    }
+                    assertThat(fastest)
+                            .as("nanoseconds of the fastest of the last GETs of %d bytes", size)
+                            .isLessThan(DELAYED_ACKNOWLEDGEMENT_NANOS);
+                }
+            }
+        }
+    }
+}
