@@ -16,6 +16,7 @@ import picocli.CommandLine.Option;
 @Command(
         name = "kv-service",
         sortOptions = false,
+        versionProvider = BuildInfo.Provider.class,
         usageHelpWidth = 110,
         usageHelpAutoWidth = false,
         customSynopsis = "java -jar kv-service.jar --dir PATH [options]",
@@ -28,13 +29,19 @@ final class Arguments {
     @Option(names = "--help", usageHelp = true, description = "Show this and exit.")
     boolean help;
 
+    @Option(names = "--version", versionHelp = true, description = "Show version, revision and Java, and exit.")
+    boolean version;
+
     @ArgGroup(validate = false, order = 1, heading = "%nBehaviour%n")
     Behaviour behaviour = new Behaviour();
 
     @ArgGroup(validate = false, order = 2, heading = "%nPerformance%n")
     Performance performance = new Performance();
 
-    @ArgGroup(validate = false, order = 3, heading = "%nLimits%n")
+    @ArgGroup(validate = false, order = 3, heading = "%nShape of the store (may change with every start)%n")
+    ShapeArguments shape = new ShapeArguments();
+
+    @ArgGroup(validate = false, order = 4, heading = "%nLimits%n")
     Limits limits = new Limits();
 
     static final class Behaviour {
@@ -139,7 +146,7 @@ final class Arguments {
             throw new IllegalArgumentException("missing option: --dir=PATH, the directory of the store");
         }
         between("--cache-entries", performance.cacheEntries, 0, Integer.MAX_VALUE);
-        return StoreOptions.at(behaviour.dir).toBuilder()
+        StoreOptions.Builder options = StoreOptions.at(behaviour.dir).toBuilder()
                 .wal(behaviour.wal)
                 .walInterval(Duration.ofMillis(between("--wal-interval-ms", behaviour.walIntervalMillis, 1, 3_600_000)))
                 .stallLimit(Duration.ofMillis(between("--stall-limit-ms", limits.stallLimitMillis, 0, 3_600_000)))
@@ -148,19 +155,19 @@ final class Arguments {
                 .bloomBitsPerKey(between("--bloom-bits", performance.bloomBits, 0, 32))
                 .compaction(performance.compaction)
                 .read(performance.read)
-                .compression(performance.compression)
-                .build();
+                .compression(performance.compression);
+        return shape.applyTo(options).build();
     }
 
     long cacheEntries() {
         return performance.cacheEntries;
     }
 
-    private static int between(String option, int value, int min, int max) {
+    static int between(String option, int value, int min, int max) {
         return (int) between(option, (long) value, min, max);
     }
 
-    private static long between(String option, long value, long min, long max) {
+    static long between(String option, long value, long min, long max) {
         if (value < min || value > max) {
             throw new IllegalArgumentException("option out of range: " + option + "=" + value + ", min=" + min + ", max=" + max);
         }

@@ -59,6 +59,10 @@ public final class Main {
                 commandLine.usage(out);
                 return EXIT_IN_ORDER;
             }
+            if (arguments.version) {
+                commandLine.printVersionHelp(out);
+                return EXIT_IN_ORDER;
+            }
             http = arguments.http();
             options = arguments.store();
         } catch (ParameterException | IllegalArgumentException e) {

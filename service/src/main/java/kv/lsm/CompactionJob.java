@@ -17,14 +17,17 @@ final class CompactionJob {
     private final ReadView view;
     private final CompactionChoice choice;
     private final Turns turns;
+    private final CompactionRate rate;
 
     /// @param view  has the input tables open and is retained by the caller
     /// @param turns of the thread that runs it
-    CompactionJob(StoreFiles files, ReadView view, CompactionChoice choice, Turns turns) {
+    /// @param rate  of all compactions
+    CompactionJob(StoreFiles files, ReadView view, CompactionChoice choice, Turns turns, CompactionRate rate) {
         this.files = files;
         this.view = view;
         this.choice = choice;
         this.turns = turns;
+        this.rate = rate;
     }
 
     /// The new tables, which the caller releases, or null when told to stop.
@@ -39,6 +42,7 @@ final class CompactionJob {
                     }
                     untilCheck = ENTRIES_BETWEEN_CHECKS;
                 }
+                rate.spend(entries.keyLength() + Math.max(entries.valueLength(), 0L), stop);
                 boolean dead = entries.valueLength() == EntryIterator.TOMBSTONE
                         && tombstones.isUseless(entries.keyAddress(), entries.keyLength());
                 if (dead) {

@@ -14,6 +14,7 @@ final class Compactor {
     private final Counters counters;
     private final Runnable versionChanged;
     private final Turns turns = new Turns(this::isBehind);
+    private final CompactionRate rate;
     private final Thread thread;
     private final Work work = new Work(true);
 
@@ -32,6 +33,7 @@ final class Compactor {
         this.counters = counters;
         this.versionChanged = versionChanged;
         policy = CompactionPolicy.of(files.options());
+        rate = new CompactionRate(files.options().compactionBytesPerSecond(), this::isBehind);
         thread = Threads.start("kv-compact", this::run);
     }
 
@@ -80,7 +82,7 @@ final class Compactor {
         StoreEvents.Compaction event = new StoreEvents.Compaction();
         event.begin();
         long start = System.nanoTime();
-        List<NewTable> outputs = new CompactionJob(files, view, choice, turns).run(work::isEnding);
+        List<NewTable> outputs = new CompactionJob(files, view, choice, turns, rate).run(work::isEnding);
         if (outputs == null) {
             return false;
         }

@@ -34,6 +34,8 @@ import java.util.Objects;
 /// @param level0Stop         sorted runs in level 0 that stop writers
 /// @param slowdownBytesPerSecond the rate writers are slowed down to
 /// @param level1Bytes        target size of level 1; each further level is `levelMultiplier` times as large
+/// @param compactionBytesPerSecond bytes of entries that compaction merges per second while it is not behind; 0 for no limit.
+///                           Lower leaves disk and processor to requests, and tables pile up until it is behind
 public record StoreOptions(
         Path directory,
         WalMode wal,
@@ -52,7 +54,8 @@ public record StoreOptions(
         int level0Stop,
         long slowdownBytesPerSecond,
         long level1Bytes,
-        int levelMultiplier) {
+        int levelMultiplier,
+        long compactionBytesPerSecond) {
 
     /// Longest key, bytes: log and tables store the length in two, and leave one bit of them free.
     public static final int KEY_BYTES_MAX = (1 << 15) - 1;
@@ -80,6 +83,7 @@ public record StoreOptions(
         between("slowdownBytesPerSecond", slowdownBytesPerSecond, 1 << 10, 1L << 40);
         between("level1Bytes", level1Bytes, 1 << 10, 1L << 40);
         between("levelMultiplier", levelMultiplier, 2, 100);
+        between("compactionBytesPerSecond", compactionBytesPerSecond, 0, 1L << 40);
     }
 
     /// The defaults for a store in `directory`.
@@ -118,6 +122,7 @@ public record StoreOptions(
         private long slowdownBytesPerSecond = 16 << 20;
         private long level1Bytes = 256 << 20;
         private int levelMultiplier = 10;
+        private long compactionBytesPerSecond;
 
         private Builder(Path directory) {
             this.directory = directory;
@@ -142,6 +147,7 @@ public record StoreOptions(
             slowdownBytesPerSecond = o.slowdownBytesPerSecond;
             level1Bytes = o.level1Bytes;
             levelMultiplier = o.levelMultiplier;
+            compactionBytesPerSecond = o.compactionBytesPerSecond;
         }
 
         public Builder wal(WalMode value) {
@@ -221,6 +227,11 @@ public record StoreOptions(
             return this;
         }
 
+        public Builder compactionBytesPerSecond(long value) {
+            compactionBytesPerSecond = value;
+            return this;
+        }
+
         public StoreOptions build() {
             return new StoreOptions(
                     directory,
@@ -240,7 +251,8 @@ public record StoreOptions(
                     level0Stop,
                     slowdownBytesPerSecond,
                     level1Bytes,
-                    levelMultiplier);
+                    levelMultiplier,
+                    compactionBytesPerSecond);
         }
     }
 }

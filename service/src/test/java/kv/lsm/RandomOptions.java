@@ -26,6 +26,7 @@ final class RandomOptions {
                 .slowdownBytesPerSecond(1 << 24)
                 .level1Bytes(random.nextInt(1 << 13, 1 << 17))
                 .levelMultiplier(random.nextInt(2, 6))
+                .compactionBytesPerSecond(random.nextInt(3) == 0 ? 1 << 20 : 0)
                 .build();
     }
 

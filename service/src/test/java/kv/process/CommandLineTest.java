@@ -87,13 +87,39 @@ class CommandLineTest {
                 "--dir", "--port", "--host", "--wal", "--wal-interval-ms", "--handler", "--selectors", "--workers", "--queue",
                 "--memtable-bytes", "--block-bytes", "--bloom-bits", "--compaction", "--read", "--compression",
                 "--cache-entries", "--max-value-bytes", "--stall-limit-ms", "--max-connections", "--idle-timeout-ms",
-                "--request-timeout-ms");
+                "--request-timeout-ms", "--table-bytes", "--frozen-memtables", "--level0-compaction", "--level0-slowdown",
+                "--level0-stop", "--slowdown-bytes-per-second", "--level1-bytes", "--level-multiplier",
+                "--compaction-bytes-per-second");
+    }
+
+    @Test
+    void versionIsOneLineWithTheRevisionAndExitsWithZero() throws Exception {
+        try (ServiceProcess service = ServiceProcess.start(List.of("--version"))) {
+            assertThat(service.awaitExit()).isZero();
+            assertThat(service.outLines()).hasSize(1);
+            assertThat(service.outLines().getFirst()).matches("kv-service \\d+\\.\\d+\\.\\d+, revision .+, Java 25.*");
+        }
+    }
+
+    @Test
+    void theStoreOpensWithWhatTheCommandLineSays() throws Exception {
+        try (ServiceProcess service = start(
+                "--table-bytes=32m", "--frozen-memtables=3", "--level0-compaction=5", "--level0-slowdown=17", "--level0-stop=33",
+                "--slowdown-bytes-per-second=17m", "--level1-bytes=128m", "--level-multiplier=8",
+                "--compaction-bytes-per-second=9m")) {
+            service.awaitReady();
+            assertThat(service.err()).contains(
+                    "tableBytes=" + (32 << 20), "frozenMemtablesMax=3", "level0Compaction=5", "level0Slowdown=17", "level0Stop=33",
+                    "slowdownBytesPerSecond=" + (17 << 20), "level1Bytes=" + (128 << 20), "levelMultiplier=8",
+                    "compactionBytesPerSecond=" + (9 << 20));
+        }
     }
 
     @ParameterizedTest
     @ValueSource(strings = {
         "--nonsense", "--port=x", "--port=70000", "--wal=sometimes", "--handler=none", "--memtable-bytes=12q",
-        "--memtable-bytes=1", "--selectors=0", "--queue=0", "--bloom-bits=99", "--cache-entries=-1", "stray"
+        "--memtable-bytes=1", "--selectors=0", "--queue=0", "--bloom-bits=99", "--cache-entries=-1", "--table-bytes=1", "--frozen-memtables=0", "--level0-compaction=1",
+        "--level0-compaction=17", "--level0-stop=15", "--level-multiplier=1", "--compaction-bytes-per-second=-1", "stray"
     })
     void aBadArgumentIsOneLineThatNamesItAndExitCode2(String argument) throws Exception {
         try (ServiceProcess service = start(argument)) {
