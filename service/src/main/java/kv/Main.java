@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.io.PrintStream;
 import java.net.BindException;
 import java.net.UnknownHostException;
+import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import kv.cache.CachedStore;
 import kv.http.HttpOptions;
@@ -70,7 +71,7 @@ public final class Main {
             return EXIT_BAD_ARGUMENTS;
         }
         try {
-            serve(http, options, arguments.cacheEntries(), out);
+            serve(http, options, arguments.cacheEntries(), EffectiveOptions.labels(commandLine, http), out);
             return EXIT_IN_ORDER;
         } catch (BindException e) {
             err.println("kv-service: cannot bind, the port is in use or the address is not ours: host=" + http.host() + ", port="
@@ -87,7 +88,8 @@ public final class Main {
         return EXIT_FAILED;
     }
 
-    private static void serve(HttpOptions http, StoreOptions options, long cacheEntries, PrintStream out)
+    private static void serve(HttpOptions http, StoreOptions options, long cacheEntries, Map<String, String> build,
+            PrintStream out)
             throws IOException {
         CountDownLatch stop = new CountDownLatch(1);
         // Not a shutdown hook: after one the JVM exits with 143, and hooks run beside each other, so that a recording could
@@ -99,6 +101,7 @@ public final class Main {
             });
         }
         KvServer server = KvServer.bind(http);
+        server.describe(build);
         try (Store store = open(options, cacheEntries);
                 CounterEvents counters = new CounterEvents(store)) {
             server.serve(store);

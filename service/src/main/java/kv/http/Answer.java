@@ -1,6 +1,7 @@
 package kv.http;
 
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 
 /// The answers whose bytes never change, built once: status line, headers and a line of text that says what is wrong.
 ///
@@ -69,6 +70,11 @@ enum Answer {
 
     int status() {
         return status;
+    }
+
+    /// Every status that there is an answer of.
+    static int[] statuses() {
+        return Arrays.stream(values()).mapToInt(Answer::status).distinct().toArray();
     }
 
     void writeTo(Output out, Request request) {

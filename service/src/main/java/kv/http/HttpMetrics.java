@@ -8,20 +8,16 @@ import io.prometheus.metrics.model.snapshots.MetricSnapshots;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
-import java.util.Locale;
-import java.util.concurrent.atomic.LongAdder;
+import java.util.Map;
 import kv.lsm.Store;
 
 /// Counts requests and writes `/metrics`: the HTTP side, the store, the cache, the JVM.
 final class HttpMetrics {
     private static final String CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
-    private static final int STATUS_MIN = 200;
-    private static final int STATUS_MAX = 505;
-
     private final KvServer server;
     private final PrometheusRegistry registry = new PrometheusRegistry();
-    private final LongAdder[][][] requests =
-            new LongAdder[Request.Target.values().length][Request.Method.values().length][STATUS_MAX - STATUS_MIN + 1];
+    private final RequestMetrics requests = new RequestMetrics();
+    private volatile Map<String, String> build = Map.of();
     private volatile Store store;
 
     HttpMetrics(KvServer server) {
@@ -30,22 +26,13 @@ final class HttpMetrics {
         registry.register((MultiCollector) this::collect);
     }
 
-    void count(Request request, int status) {
-        LongAdder[] byStatus = requests[request.target.ordinal()][request.method.ordinal()];
-        LongAdder counter = byStatus[status - STATUS_MIN];
-        if (counter == null) {
-            counter = firstOf(byStatus, status - STATUS_MIN);
-        }
-        counter.increment();
+    /// @param labels of `kv_build_info`
+    void describe(Map<String, String> labels) {
+        build = labels;
     }
 
-    private static LongAdder firstOf(LongAdder[] byStatus, int index) {
-        synchronized (byStatus) {
-            if (byStatus[index] == null) {
-                byStatus[index] = new LongAdder();
-            }
-            return byStatus[index];
-        }
+    void answered(Request request, int status, long endNanos) {
+        requests.answered(request, status, endNanos);
     }
 
     void write(Store openOrNull, Request request, Output out) {
@@ -68,22 +55,10 @@ final class HttpMetrics {
     }
 
     private void http(Snapshots to) {
-        Snapshots.Labelled byRequest = to.counter("kv_http_requests", "Requests answered.");
-        for (Request.Target target : Request.Target.values()) {
-            for (Request.Method method : Request.Method.values()) {
-                LongAdder[] byStatus = requests[target.ordinal()][method.ordinal()];
-                for (int i = 0; i < byStatus.length; i++) {
-                    if (byStatus[i] != null) {
-                        byRequest.add(
-                                byStatus[i].sum(),
-                                "endpoint", target.name().toLowerCase(Locale.ROOT),
-                                "method", method.name().toLowerCase(Locale.ROOT),
-                                "status", Integer.toString(STATUS_MIN + i));
-                    }
-                }
-            }
+        if (!build.isEmpty()) {
+            to.info("kv_build", "What runs: version, git revision, Java, and every option.", build);
         }
-        byRequest.end();
+        requests.add(to);
         Connections connections = server.connections();
         Snapshots.Labelled open = to.gauge("kv_http_connections", "Open connections by the selector that holds them.");
         for (int i = 0; i < server.options().selectors(); i++) {

@@ -6,6 +6,7 @@ import java.lang.management.ManagementFactory;
 import java.net.BindException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.util.Map;
 import kv.lsm.Store;
 import one.nio.net.Session;
 import one.nio.net.Socket;
@@ -109,6 +110,11 @@ public final class KvServer extends Server {
 
     public int port() {
         return port;
+    }
+
+    /// What `kv_build_info` in `/metrics` is to say, by label.
+    public void describe(Map<String, String> labels) {
+        metrics.describe(labels);
     }
 
     public void serve(Store store) {

@@ -121,7 +121,9 @@ final class KvSession extends WritingSession {
             Request request = reader.request();
             if (event == RequestReader.Event.MORE) {
                 break;
-            } else if (event == RequestReader.Event.REQUEST) {
+            }
+            request.startNanos = roundsOrNull != null ? roundsOrNull.roundStartNanos() : System.nanoTime();
+            if (event == RequestReader.Event.REQUEST) {
                 serve(request, out, at == length && out.isEmpty() ? roundsOrNull : null);
             } else if (event == RequestReader.Event.REJECTED) {
                 if (request.rejection != null) {
@@ -343,6 +345,7 @@ final class KvSession extends WritingSession {
             Request request = reader.request();
             request.clear();
             request.rejectForGood(Answer.REQUEST_TIMEOUT);
+            request.startNanos = System.nanoTime();
             Output out = new Output(512);
             server.router().refuse(Answer.REQUEST_TIMEOUT, request, out);
             flush(out);

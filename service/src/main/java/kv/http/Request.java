@@ -27,6 +27,8 @@ final class Request {
     byte[] value;
     /// the write that it asks for, when that was begun before it is answered, or null
     PendingWrite begun;
+    /// when its connection was found ready to be read, by [System#nanoTime]
+    long startNanos;
     /// why the request is refused, or null when it is to be served
     Answer rejection;
     /// the head could not be read to its end, so where the next request starts is unknown

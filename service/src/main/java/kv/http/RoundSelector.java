@@ -123,6 +123,11 @@ final class RoundSelector extends Selector implements Iterator<Session> {
         return true;
     }
 
+    /// When the connections that are being read now were found ready, by [System#nanoTime]. For the selector's thread.
+    long roundStartNanos() {
+        return lastWakeupNanos;
+    }
+
     private void answerRound() {
         Router router = server.router();
         router.prefetch(gets.keys, gets.count, writes.keys, writes.count);

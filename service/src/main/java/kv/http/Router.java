@@ -64,7 +64,7 @@ final class Router {
         if (span != 0) {
             Span.endIfProfiled(span, spanName(request));
         }
-        metrics.count(request, out.status());
+        metrics.answered(request, out.status(), System.nanoTime());
     }
 
     /// Gets the store ready for GETs of the first `gets` keys and PUTs and DELETEs of the first `writes`, which follow. Where one waits for
@@ -117,7 +117,7 @@ final class Router {
     void refuse(Answer answer, Request request, Output out) {
         closeIfStopping(request);
         out.answer(answer, request);
-        metrics.count(request, answer.status());
+        metrics.answered(request, answer.status(), System.nanoTime());
     }
 
     private void closeIfStopping(Request request) {

@@ -107,7 +107,10 @@ class CommandLineTest {
                 "--table-bytes=32m", "--frozen-memtables=3", "--level0-compaction=5", "--level0-slowdown=17", "--level0-stop=33",
                 "--slowdown-bytes-per-second=17m", "--level1-bytes=128m", "--level-multiplier=8",
                 "--compaction-bytes-per-second=9m")) {
-            service.awaitReady();
+            int port = service.awaitReady();
+            assertThat(ask(port, HttpRequest.newBuilder().GET(), "/metrics?prefix=kv_build"))
+                    .contains("kv_build_info{", "version=", "revision=", "table_bytes=\"" + (32 << 20) + "\"", "wal=\"interval\"")
+                    .contains("selectors=").doesNotContain("selectors=\"null\"", "workers=\"null\"");
             assertThat(service.err()).contains(
                     "tableBytes=" + (32 << 20), "frozenMemtablesMax=3", "level0Compaction=5", "level0Slowdown=17", "level0Stop=33",
                     "slowdownBytesPerSecond=" + (17 << 20), "level1Bytes=" + (128 << 20), "levelMultiplier=8",
