@@ -51,6 +51,7 @@ pub struct Args {
     pub hlog: Option<PathBuf>,
     pub slowest: Option<PathBuf>,
     pub slowest_count: u64,
+    pub sample: u64,
     pub seed: u64,
     pub expect: Vec<u16>,
     pub max_lateness: Option<Duration>,
@@ -87,6 +88,7 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
         hlog: None,
         slowest: None,
         slowest_count: 1000,
+        sample: 0,
         seed: 1,
         expect: Vec::new(),
         max_lateness: None,
@@ -117,6 +119,7 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
             Long("hlog") => args.hlog = Some(PathBuf::from(parser.value().map_err(usage)?)),
             Long("slowest") => args.slowest = Some(PathBuf::from(parser.value().map_err(usage)?)),
             Long("slowest-count") => args.slowest_count = count(&mut parser, "--slowest-count")?,
+            Long("sample") => args.sample = count(&mut parser, "--sample")?,
             Long("closed") => args.closed = true,
             Long("seed") => args.seed = seed(&text(&mut parser)?)?,
             Long("expect") => args.expect.extend(statuses(&text(&mut parser)?)?),
@@ -168,6 +171,12 @@ fn check(args: &Args) -> Result<(), Error> {
     }
     if !(1..=1_000_000).contains(&args.slowest_count) {
         return rule(format!("from 1 to 1000000 of the slowest answers can be kept: --slowest-count {}", args.slowest_count));
+    }
+    if args.sample > 1_000_000 {
+        return rule(format!("at most 1000000 answered requests can be sampled: --sample {}", args.sample));
+    }
+    if args.sample > 0 && args.json.is_none() {
+        return rule(format!("the sample is written into the JSON result: --sample {} asks for --json FILE", args.sample));
     }
     if args.duration.is_zero() || args.timeout.is_zero() {
         return rule(format!("duration and timeout must be over 0: duration={:?}, timeout={:?}", args.duration, args.timeout));
@@ -311,6 +320,8 @@ mod tests {
             (&["-R1", "--closed", "http://h/"], "--closed"),
             (&["-R1", "--slowest-count", "0", "http://h/"], "--slowest-count 0"),
             (&["-R1", "--slowest-count", "2M", "http://h/"], "--slowest-count 2000000"),
+            (&["-R1", "--sample", "2M", "http://h/"], "--sample 2000000"),
+            (&["-R1", "--sample", "5", "http://h/"], "--sample 5 asks for --json"),
             (&["-R1", "--warmup", "10s", "http://h/"], "warm-up must be shorter"),
             (&["-R1", "-c0", "-t0", "http://h/"], "at least 1"),
             (&["-R1"], "no URL"),

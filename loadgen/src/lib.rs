@@ -19,6 +19,7 @@ pub mod recorder;
 pub mod report;
 pub mod result;
 pub mod run;
+pub mod sample;
 pub mod schedule;
 mod script;
 pub mod slowest;

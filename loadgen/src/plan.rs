@@ -58,6 +58,8 @@ pub struct Plan {
     pub slowest: Option<PathBuf>,
     /// Zero if nobody asked for them.
     pub slowest_count: usize,
+    /// How many answered requests go into the result one by one.
+    pub sample: usize,
     pub typed: Vec<String>,
 }
 
@@ -95,6 +97,7 @@ impl Plan {
             hlog: args.hlog,
             slowest_count: args.slowest.as_ref().map_or(0, |_| args.slowest_count as usize),
             slowest: args.slowest,
+            sample: args.sample as usize,
             typed: args.typed,
         })
     }

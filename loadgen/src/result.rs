@@ -6,6 +6,7 @@ use hdrhistogram::Histogram;
 use jiff::Timestamp;
 
 use crate::recorder::{Interval, Latencies, Phase, add_counts, histogram};
+use crate::sample::SampledRequest;
 use crate::slowest::SlowAnswer;
 use crate::tally::Tally;
 use crate::thread_use::ThreadUse;
@@ -30,6 +31,8 @@ pub struct RunResult {
     pub own_lateness: Histogram<u64>,
     /// In the order in which they were due.
     pub slowest: Vec<SlowAnswer>,
+    /// None unless asked for.
+    pub sample: Option<Vec<SampledRequest>>,
     pub threads: Vec<ThreadUse>,
     pub unexpected: u64,
     /// How long requests were sent.

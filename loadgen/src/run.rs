@@ -16,6 +16,7 @@ use crate::plan::Plan;
 use crate::recorder::{add_counts, histogram};
 use crate::report::{text, whole_file};
 use crate::result::{Intervals, RunResult, rate_histogram};
+use crate::sample;
 use crate::script::{self, MainState, ThreadLink};
 use crate::slowest;
 use crate::statistics;
@@ -69,7 +70,7 @@ fn merge(plan: &Plan, gathered: Gathered) -> ((RunResult, Intervals), Option<Err
     let mut tally = Tally::default();
     let mut rates = BTreeMap::<u64, u64>::new();
     let mut own_lateness = histogram();
-    let (mut threads, mut slowest, mut failure) = (Vec::new(), Vec::new(), None);
+    let (mut threads, mut slowest, mut samples, mut failure) = (Vec::new(), Vec::new(), Vec::new(), None);
     let mut duration_ns = 0;
     for outcome in gathered.outcomes {
         let measured = outcome.measured;
@@ -79,6 +80,7 @@ fn merge(plan: &Plan, gathered: Gathered) -> ((RunResult, Intervals), Option<Err
         duration_ns = duration_ns.max(outcome.sent_for_ns);
         failure = failure.or(outcome.failure);
         slowest.push(measured.slowest);
+        samples.extend(outcome.sample);
         threads.push(ThreadUse {
             connections: outcome.connections,
             sent: measured.tally.sent,
@@ -109,6 +111,7 @@ fn merge(plan: &Plan, gathered: Gathered) -> ((RunResult, Intervals), Option<Err
         rates_rps: rate_histogram(&rates),
         own_lateness,
         slowest: slowest::merged(slowest, plan.slowest_count),
+        sample: (plan.sample > 0).then(|| sample::merged(samples, plan.sample)),
         threads,
         duration_ns,
         warm_up_ns,

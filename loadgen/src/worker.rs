@@ -33,6 +33,7 @@ use crate::http::request::Batch;
 use crate::machine::Busily;
 use crate::measurement::{Measurement, Window};
 use crate::plan::{Pacing, Plan};
+use crate::sample::Sample;
 use crate::schedule::{Poisson, Uniform};
 use crate::script::WorkerState;
 use crate::waiting::Habits;
@@ -60,6 +61,8 @@ pub struct Worker<'a> {
     timers: BinaryHeap<Reverse<(u64, usize, u32)>>,
     /// What this thread found; all else here is what it finds it with.
     measurement: Measurement,
+    /// None unless asked for.
+    sample: Option<Sample>,
     /// When something of `timing` is to be done next.
     housekeeping_ns: u64,
     start_ns: u64,
@@ -110,6 +113,7 @@ impl<'a> Worker<'a> {
             habits,
             epoll,
             agenda: Agenda::with_room(connections.len()),
+            sample: (plan.sample > 0).then(|| Sample::new(thread, plan.sample, plan.seed, connections.len())),
             connections,
             script,
             fixed: fixed.map(|(batch, bytes)| (bytes, batch)),
@@ -158,6 +162,7 @@ impl<'a> Worker<'a> {
             thread: self.thread,
             connections: self.connections.len(),
             measured: self.measurement.finish(),
+            sample: self.sample,
             sent_for_ns: sending_ended_ns - start_ns.min(sending_ended_ns),
             wall_ns,
             cpu_ns,

@@ -3,21 +3,12 @@
 mod common;
 
 use base64::Engine;
-use common::{Act, OK, Run, Server, loadgen};
+use common::{Act, OK, Server, assert_follows_schema, loadgen};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use loadgen::recorder::histogram;
 use loadgen::report::text;
-
-fn assert_follows_schema(run: &Run) {
-    let path = format!("{}/schema/loadgen-result-1.schema.json", env!("CARGO_MANIFEST_DIR"));
-    let mut schemas = boon::Schemas::new();
-    let schema = boon::Compiler::new().compile(&path, &mut schemas).unwrap();
-    if let Err(problem) = schemas.validate(&run.json, schema) {
-        panic!("{problem:#}");
-    }
-}
 
 fn decode(base64: &str) -> Histogram<u64> {
     let bytes = base64::engine::general_purpose::STANDARD.decode(base64).unwrap();

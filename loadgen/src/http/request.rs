@@ -18,7 +18,7 @@ impl Batch {
         let mut batch = Self::default();
         let mut rest = bytes;
         while !rest.is_empty() {
-            let length = request_length(rest)?;
+            let length = request_lengths(rest)?.whole;
             if rest.starts_with(b"HEAD ") {
                 batch.mark_head_only();
             }
@@ -49,8 +49,36 @@ impl Batch {
     }
 }
 
-/// Length of the request at the start of `bytes`, its body included.
-fn request_length(bytes: &[u8]) -> Result<usize, HttpError> {
+/// What a request asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Parts<'a> {
+    pub method: &'a [u8],
+    /// As in the request line.
+    pub target: &'a [u8],
+    /// Empty without one.
+    pub body: &'a [u8],
+}
+
+/// Request `index` of a batch that [`Batch::parse`] has taken.
+pub fn nth(bytes: &[u8], index: u32) -> Option<Parts<'_>> {
+    let mut rest = bytes;
+    for _ in 0..index {
+        rest = rest.get(request_lengths(rest).ok()?.whole..)?;
+    }
+    let lengths = request_lengths(rest).ok()?;
+    let line = &rest[..memchr::memchr(b'\n', rest)?];
+    let mut words = line.split(|&byte| byte == b' ' || byte == b'\r');
+    Some(Parts { method: words.next()?, target: words.next()?, body: &rest[lengths.head..lengths.whole] })
+}
+
+struct Lengths {
+    /// Up to the body.
+    head: usize,
+    whole: usize,
+}
+
+/// Lengths of the request at the start of `bytes`.
+fn request_lengths(bytes: &[u8]) -> Result<Lengths, HttpError> {
     let mut body = 0usize;
     let mut line_start = 0;
     for line_end in memchr::memchr_iter(b'\n', bytes) {
@@ -66,7 +94,7 @@ fn request_length(bytes: &[u8]) -> Result<usize, HttpError> {
                     bytes.len() - line_start
                 )));
             }
-            return Ok(length);
+            return Ok(Lengths { head: line_start, whole: length });
         }
         // `Content-Length: 0` is the shortest that matters; compare the name only where the colon fits.
         if line.len() > 15 && line[14] == b':' && line[..14].eq_ignore_ascii_case(b"content-length") {
@@ -89,6 +117,14 @@ mod tests {
         let put = "PUT / HTTP/1.1\r\ncontent-length: 5\r\n\r\nab\n\nc";
         assert_eq!(Batch::parse(get.as_bytes()).unwrap().requests, 1);
         assert_eq!(Batch::parse([get, put, get].concat().as_bytes()).unwrap().requests, 3);
+    }
+
+    #[test]
+    fn each_request_of_a_string_can_be_had_by_its_number() {
+        let batch = b"PUT /a?id=1 HTTP/1.1\r\ncontent-length: 5\r\n\r\nab\n\ncGET * HTTP/1.1\r\n\r\n";
+        assert_eq!(nth(batch, 0), Some(Parts { method: b"PUT", target: b"/a?id=1", body: b"ab\n\nc" }));
+        assert_eq!(nth(batch, 1), Some(Parts { method: b"GET", target: b"*", body: b"" }));
+        assert_eq!(nth(batch, 2), None);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::whole_file;
 use crate::error::Error;
 use crate::plan::Plan;
 use crate::result::RunResult;
+use crate::sample::SampledRequest;
 use crate::statistics;
 
 pub const SCHEMA_VERSION: u32 = 1;
@@ -48,6 +49,8 @@ struct Document<'a> {
     own_lateness: Latency,
     threads: Vec<Thread>,
     verdict: Verdict<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sample: Option<Vec<Sampled<'a>>>,
 }
 
 #[derive(Serialize)]
@@ -98,6 +101,18 @@ struct Thread {
 struct Verdict<'a> {
     generator_saturated: bool,
     reason: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Sampled<'a> {
+    thread: usize,
+    connection: usize,
+    method: &'a str,
+    target: &'a str,
+    status: u16,
+    body_bytes: usize,
+    /// In hexadecimal digits; none without a body.
+    body_sha256: Option<String>,
 }
 
 pub fn write(path: &Path, plan: &Plan, result: &RunResult) -> Result<(), Error> {
@@ -157,7 +172,20 @@ fn document<'a>(plan: &'a Plan, result: &'a RunResult) -> Result<Document<'a>, E
             })
             .collect(),
         verdict: Verdict { generator_saturated: result.verdict.generator_saturated, reason: result.verdict.reason.as_deref() },
+        sample: result.sample.as_deref().map(|sample| sample.iter().map(sampled).collect()),
     })
+}
+
+fn sampled(request: &SampledRequest) -> Sampled<'_> {
+    Sampled {
+        thread: request.thread,
+        connection: request.connection,
+        method: &request.method,
+        target: &request.target,
+        status: request.status,
+        body_bytes: request.body_bytes,
+        body_sha256: request.body_sha256.map(|digest| digest.iter().map(|byte| format!("{byte:02x}")).collect()),
+    }
 }
 
 fn latency(histogram: &Histogram<u64>) -> Result<Latency, Error> {

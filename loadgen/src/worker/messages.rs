@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use crate::error::Error;
 use crate::measurement::{Calibration, Measured};
+use crate::sample::Sample;
 use crate::script::Value;
 use crate::waiting::Habits;
 
@@ -38,6 +39,7 @@ pub struct Outcome {
     pub thread: usize,
     pub connections: usize,
     pub measured: Measured,
+    pub sample: Option<Sample>,
     /// How long requests were sent.
     pub sent_for_ns: u64,
     pub wall_ns: u64,

@@ -88,6 +88,9 @@ impl Worker<'_> {
 
     pub(super) fn answered(&mut self, place: usize, answer: Answer, now: u64) {
         let connection = &mut self.connections[place];
+        if let Some(sample) = &mut self.sample {
+            sample.answered(place, connection.answered, connection.number, answer.status);
+        }
         connection.answered += 1;
         connection.failures = 0;
         let last = connection.answered == connection.batch.requests;

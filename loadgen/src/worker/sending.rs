@@ -82,6 +82,9 @@ impl Worker<'_> {
         }
         self.last_sent_ns = sent_ns;
         self.measurement.sent(due_ns, sent_ns, batch.requests, own);
+        if let Some(sample) = &mut self.sample {
+            sample.sent(place, bytes);
+        }
         connection.become_busy();
         connection.sent(batch, due_ns, sent_ns);
         self.busy += 1;

@@ -164,6 +164,16 @@ fn with_options_first(command: &Command, json: &Path, hlog: &Path) -> Command {
     own
 }
 
+/// The JSON result is as its published schema says.
+pub fn assert_follows_schema(run: &Run) {
+    let path = format!("{}/schema/loadgen-result-1.schema.json", env!("CARGO_MANIFEST_DIR"));
+    let mut schemas = boon::Schemas::new();
+    let schema = boon::Compiler::new().compile(&path, &mut schemas).unwrap();
+    if let Err(problem) = schemas.validate(&run.json, schema) {
+        panic!("{problem:#}");
+    }
+}
+
 /// A script in a folder of its own; the folder goes away with the first value.
 pub fn script(source: &str) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
