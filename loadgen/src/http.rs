@@ -7,6 +7,8 @@ mod chunked;
 mod head;
 pub mod request;
 
+use std::fmt;
+
 use chunked::Chunked;
 use head::{Body, Head};
 
@@ -27,8 +29,40 @@ pub struct Answer {
     pub keep_alive: bool,
 }
 
+/// Why a request is none.
 #[derive(Debug, PartialEq, Eq)]
 pub struct HttpError(pub String);
+
+/// Why bytes are no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnswerError {
+    /// The rule that they break; few of them, so that errors can be counted by it.
+    pub rule: &'static str,
+    /// What broke it, shortened; may be empty.
+    pub seen: String,
+}
+
+/// Of what was received this much is shown.
+const SEEN_BYTES_MAX: usize = 60;
+
+impl AnswerError {
+    pub fn new(rule: &'static str) -> Self {
+        Self { rule, seen: String::new() }
+    }
+
+    fn seen(rule: &'static str, bytes: &[u8]) -> Self {
+        let shown = &bytes[..bytes.len().min(SEEN_BYTES_MAX)];
+        let more = if shown.len() < bytes.len() { "…" } else { "" };
+        Self { rule, seen: format!("\"{}{more}\"", shown.escape_ascii()) }
+    }
+}
+
+impl fmt::Display for AnswerError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.rule)?;
+        if self.seen.is_empty() { Ok(()) } else { write!(formatter, ": {}", self.seen) }
+    }
+}
 
 #[derive(Debug)]
 enum State {
@@ -78,7 +112,7 @@ impl AnswerReader {
     /// Uses bytes of `input` up to the end of one answer, which is to a request for a head only if `head_only`.
     ///
     /// Returns how many bytes were used, and the answer if it is whole. Unless an answer ended, all of `input` was used.
-    pub fn feed(&mut self, input: &[u8], head_only: bool) -> Result<(usize, Option<Answer>), HttpError> {
+    pub fn feed(&mut self, input: &[u8], head_only: bool) -> Result<(usize, Option<Answer>), AnswerError> {
         let mut used = 0;
         loop {
             let rest = &input[used..];
@@ -133,17 +167,21 @@ impl AnswerReader {
         self.answer
     }
 
-    fn take_head(&mut self, input: &[u8]) -> Result<(usize, Option<Head>), HttpError> {
+    /// Blank lines before a head are passed over, as HTTP asks of servers and browsers do.
+    fn take_head(&mut self, input: &[u8]) -> Result<(usize, Option<Head>), AnswerError> {
         if let Some(captured) = &mut self.captured {
             captured.headers.clear();
             captured.body.clear();
         }
         if self.partial.is_empty() {
-            if let Some((length, head)) = Head::parse(input, self.captured.as_mut())? {
-                return Ok((length, Some(head)));
+            let blank = blank_bytes(input);
+            let rest = &input[blank..];
+            if let Some((length, head)) = Head::parse(rest, self.captured.as_mut())? {
+                check_head_size(length)?;
+                return Ok((blank + length, Some(head)));
             }
-            self.check_room(input.len())?;
-            self.partial.extend_from_slice(input);
+            check_head_size(rest.len())?;
+            self.partial.extend_from_slice(rest);
             return Ok((input.len(), None));
         }
         // The end of the head may be cut anywhere: search again from three bytes before the new ones.
@@ -151,21 +189,25 @@ impl AnswerReader {
         let room = (HEAD_BYTES_MAX + 1).saturating_sub(before).min(input.len());
         self.partial.extend_from_slice(&input[..room]);
         let Some(length) = head::end(&self.partial, before.saturating_sub(3)) else {
-            self.check_room(0)?;
+            check_head_size(self.partial.len())?;
+            head::check_start(&self.partial)?;
             return Ok((input.len(), None));
         };
+        check_head_size(length)?;
         let parsed = Head::parse(&self.partial[..length], self.captured.as_mut())?;
-        let Some((_, head)) = parsed else { return Err(HttpError("a blank line inside a head".to_owned())) };
+        let Some((_, head)) = parsed else { return Err(AnswerError::new("a blank line inside a head")) };
         self.partial.clear();
         Ok((length - before, Some(head)))
     }
+}
 
-    fn check_room(&self, more: usize) -> Result<(), HttpError> {
-        if self.partial.len() + more > HEAD_BYTES_MAX {
-            return Err(HttpError(format!("head larger than {HEAD_BYTES_MAX} bytes")));
-        }
-        Ok(())
-    }
+/// How many bytes of blank lines `input` begins with.
+pub fn blank_bytes(input: &[u8]) -> usize {
+    input.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count()
+}
+
+fn check_head_size(bytes: usize) -> Result<(), AnswerError> {
+    if bytes > HEAD_BYTES_MAX { Err(AnswerError::new("head larger than 65 KiB")) } else { Ok(()) }
 }
 
 fn keep(captured: &mut Option<Captured>, data: &[u8]) {

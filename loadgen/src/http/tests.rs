@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// All answers in `bytes`, fed in pieces that end at `cuts`; the stream ends behind them.
-fn read(bytes: &[u8], cuts: &[usize], head_only: bool) -> Result<Vec<(u16, bool, Vec<u8>)>, HttpError> {
+fn read(bytes: &[u8], cuts: &[usize], head_only: bool) -> Result<Vec<(u16, bool, Vec<u8>)>, AnswerError> {
     let mut reader = AnswerReader::new(true);
     let mut answers = Vec::new();
     let mut ends: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
@@ -88,6 +88,61 @@ fn repeated_lengths_must_agree() {
     }
 }
 
+/// What a script sees of the headers of one answer.
+fn headers(text: &str) -> Vec<(String, String)> {
+    let mut reader = AnswerReader::new(true);
+    reader.feed(text.as_bytes(), false).unwrap().1.expect("a whole answer");
+    let captured = reader.captured().unwrap();
+    captured.headers.iter().map(|(name, value)| (name.clone(), String::from_utf8(value.clone()).unwrap())).collect()
+}
+
+#[test]
+fn folded_headers_are_read_as_one_line_and_a_blank_before_a_colon_is_not_part_of_the_name() {
+    let text = "HTTP/1.1  200 OK\r\nX-Folded: one\r\n two\r\n\t three\r\nX-Empty:\r\n \r\nContent-Length :\r\n 2\r\n\r\nok";
+    assert_eq!(one(text), (200, true, "ok".to_owned()));
+    let names_and_values =
+        [("X-Folded", "one two three"), ("X-Empty", ""), ("Content-Length", "2")].map(|(n, v)| (n.to_owned(), v.to_owned()));
+    assert_eq!(headers(text), names_and_values);
+}
+
+#[test]
+fn a_coding_that_is_none_leaves_the_length_in_force() {
+    assert_eq!(one("HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 2\r\n\r\nok").2, "ok");
+}
+
+#[test]
+fn blank_lines_before_a_head_are_passed_over_wherever_they_are_cut() {
+    let text = b"\r\n\r\n\nHTTP/1.1 204 X\r\n\r\n\r\nHTTP/1.1 204 Y\r\n\r\n";
+    for cut in 0..text.len() {
+        assert_eq!(read(text, &[cut], false).unwrap().len(), 2, "cut={cut}");
+    }
+}
+
+#[test]
+fn errors_name_the_rule_and_show_what_broke_it() {
+    for (text, told) in [
+        ("SSH-2.0-OpenSSH_9.2\r\n", "no status line: \"SSH-2.0-OpenSSH_9.2\""),
+        ("\x15\x03\x01", "no status line: \"\\x15\\x03\\x01\""),
+        ("HTTP/2.0 200 OK\r\n\r\n", "HTTP version other than 1.0 and 1.1: \"HTTP/2.0 200 OK\""),
+        ("HTTP/1.1 2x0 OK\r\n\r\n", "bad status line: \"HTTP/1.1 2x0 OK\""),
+        ("HTTP/1.1 200 OK\r\nX: 1\r\nX Y: 2\r\n\r\n", "bad header name: \"X Y: 2\""),
+        ("HTTP/1.1 200 OK\r\nX: 1\r\nY: a\0b\r\nZ: 3\r\n\r\n", "bad header value: \"Y: a\\x00b\""),
+        ("HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n", "bad Content-Length: \"-5\""),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 2, 3\r\n\r\n", "two different Content-Lengths: 2, 3"),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nokay", "chunk longer than its size"),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2 2", "bad chunk size: \"2\""),
+    ] {
+        assert_eq!(read(text.as_bytes(), &[], false).unwrap_err().to_string(), told, "{text:?}");
+    }
+}
+
+#[test]
+fn what_cannot_become_a_status_line_is_refused_from_its_first_bytes_on() {
+    let mut reader = AnswerReader::new(false);
+    assert_eq!(reader.feed(b"HT", false).unwrap(), (2, None));
+    assert_eq!(reader.feed(b"ML>", false).unwrap_err().rule, "no status line");
+}
+
 #[test]
 fn chunks_win_over_a_length() {
     let text = "HTTP/1.1 200 OK\r\nContent-Length: 999\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";
@@ -96,7 +151,7 @@ fn chunks_win_over_a_length() {
 
 #[test]
 fn bad_chunks_are_errors() {
-    for chunks in ["x\r\n", "\r\n", "fffffffffffffffff\r\n", "2\r\nokay\r\n", "-1\r\n"] {
+    for chunks in ["x\r\n", "\r\n", "fffffffffffffffff\r\n", "2\r\nokay\r\n", "-1\r\n", "2 2\r\nok\r\n", "0x2\r\nok\r\n"] {
         let text = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}");
         assert!(read(text.as_bytes(), &[], false).is_err(), "{chunks:?}");
     }
@@ -115,6 +170,8 @@ fn heads_up_to_64_kib_are_read_and_larger_ones_refused() {
     let endless = "HTTP/1.1 200 OK\r\nX: ".to_owned() + &"y".repeat(200_000);
     assert!(read(endless.as_bytes(), &every_hundred, false).is_err());
     assert!(read(endless.as_bytes(), &[], false).is_err());
+    let too_large = head(HEAD_BYTES_MAX + 1);
+    assert!(read(too_large.as_bytes(), &[], false).is_err(), "also if all of it came at once");
 }
 
 #[test]
@@ -125,8 +182,8 @@ fn many_headers_are_read() {
 
 #[test]
 fn extensions_and_trailers_without_end_are_refused() {
-    for open in ["1;", "0\r\nT: "] {
-        let text = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{open}{}", "x".repeat(100_000));
+    for (open, more) in [("1;", "x"), ("0\r\nT: ", "x"), ("1", " "), ("", "0"), ("0\r\n", "\r")] {
+        let text = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{open}{}", more.repeat(100_000));
         assert!(read(text.as_bytes(), &[], false).is_err(), "{open:?}");
     }
 }
@@ -153,8 +210,9 @@ fn answer() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
         let mut bytes = if interim { b"HTTP/1.1 100 Continue\r\n\r\n".to_vec() } else { Vec::new() };
         bytes.extend(format!("HTTP/1.1 {status} Some Reason\r\n").bytes());
         let own = ["content-length", "transfer-encoding", "connection"];
-        for (name, value) in headers.iter().filter(|(name, _)| !own.contains(&name.to_ascii_lowercase().as_str())) {
-            bytes.extend(format!("{name}: {value}\r\n").bytes());
+        let others = headers.iter().filter(|(name, _)| !own.contains(&name.to_ascii_lowercase().as_str()));
+        for ((name, value), written) in others.zip(["{}: {}", "{} :{}", "{}:\r\n {}", "{}: {}\r\n\t more"].iter().cycle()) {
+            bytes.extend(format!("{}\r\n", written.replacen("{}", name, 1).replacen("{}", value, 1)).bytes());
         }
         match chunks {
             None => {
@@ -211,6 +269,25 @@ proptest! {
             bytes[at] = byte;
         }
         let _ = read(&bytes, &cuts, false);
+    }
+
+    /// Cut or not, the same answers; and what is refused whole is refused in pieces, or still waited for.
+    #[test]
+    fn where_damaged_answers_are_cut_does_not_matter_either(
+        answers in prop::collection::vec(answer(), 1..4),
+        damage in prop::collection::vec((any::<usize>(), prop::sample::select(b"\r\n :;0aH\0\xff".to_vec())), 1..4),
+        cuts in prop::collection::vec(any::<usize>(), 1..10),
+    ) {
+        let mut bytes: Vec<u8> = answers.iter().flat_map(|(bytes, _)| bytes.clone()).collect();
+        for (at, byte) in damage {
+            let at = at % bytes.len();
+            bytes[at] = byte;
+        }
+        match (read(&bytes, &[], false), read(&bytes, &cuts, false)) {
+            (Ok(whole), Ok(cut)) => prop_assert_eq!(whole, cut),
+            (Err(_), _) => {}
+            (Ok(whole), Err(problem)) => prop_assert!(false, "refused in pieces only: {} {:?}", problem, whole),
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::{Worker, token};
 use crate::clock::now_ns;
 use crate::connection::State;
 use crate::epoll::{Event, ONCE, READABLE};
-use crate::http::{Answer, HttpError};
+use crate::http::Answer;
 use crate::measurement::Answered;
 
 impl Worker<'_> {
@@ -73,8 +73,8 @@ impl Worker<'_> {
                         self.answered(place, answer, now);
                     }
                 }
-                Err(HttpError(problem)) => {
-                    self.problem.get_or_insert(problem);
+                Err(problem) => {
+                    self.problem.get_or_insert(problem.to_string());
                     return self.broken(place);
                 }
             }
