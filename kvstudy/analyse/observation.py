@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kvstudy.analyse import evidence, machine_events, percentile_grid, schema, validity
+from kvstudy.analyse import conditions, evidence, machine_events, percentile_grid, schema, validity
 from kvstudy.errors import FormatError, KvstudyError
 from kvstudy.plan.objective import Objective
 from kvstudy.record import generator_result, hdr, interval_log, jfr, process_series, slowest, stacks
@@ -165,7 +165,7 @@ def _run_row(run: SealedRun, result: GeneratorResult | None, measured_s: float, 
         **_counts(result), **_latencies(result),
         **{name: shares.get(name, math.nan) for name in ("service_cpu_share", "generator_cpu_share", "service_cpu_us_per_answer", "service_rss_max_bytes")},
         "service_options": json.dumps(facts["service"], sort_keys=True), "workload_args": json.dumps(facts["workload_args"], sort_keys=True),
-        **_trial(run),
+        **conditions.of_run(run), **_trial(run),
     }
 
 

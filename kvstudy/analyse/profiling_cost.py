@@ -8,11 +8,11 @@ and what the machine did meanwhile would count as their cost.
 
 import pandas as pd
 
-from kvstudy.analyse.configuration import CPU, RATE, SERIES, configured
+from kvstudy.analyse.configuration import CONFIGURATION, CPU, RATE, configured
 from kvstudy.analyse.statistics import compare
 from kvstudy.analyse.tables import Tables
 
-_SAME = [name for name in SERIES if name != "profiled"] + ["connections", "threads", "offered_rate_rps"]
+_SAME = [name for name in CONFIGURATION if name != "profiled"]
 COLUMNS = ["experiment", "workload", "connections", "threads", "measure", "without", "with_profiler", "ratio", "low", "high", "word", "runs_without", "runs_with"]
 
 

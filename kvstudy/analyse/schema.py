@@ -20,7 +20,7 @@ import pyarrow as pa
 from kvstudy.errors import FormatError
 
 # Raised whenever a column is added, removed or changes meaning: tables of another version are rebuilt, never mixed.
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 LATENCY_KINDS = ("response", "service", "lateness", "own_lateness")
 VERDICTS = ("PASS", "WARN", "FAIL")
@@ -87,6 +87,17 @@ RUNS = _columns(
     ("service_rss_max_bytes", REAL, ""),
     ("service_options", TEXT, "JSON object"),
     ("workload_args", TEXT, "JSON object"),
+    ("arrivals", TEXT, 'uniform or poisson; of this and the following columns "not recorded" where the run did not note it (analyse/conditions.py)'),
+    ("spin", TEXT, "how the generator waits: auto, off or a time"),
+    ("timeout_s", TEXT, ""),
+    ("jvm", TEXT, "JSON list of JVM options"),
+    ("pause", TEXT, "JSON object: when and how long the service was stopped; null"),
+    ("fill", TEXT, "JSON object: the records in the store before the run; null"),
+    ("awake", TEXT, "whether processors were asked to stay awake: auto, true or false"),
+    ("pinning", TEXT, "on which cores service and generator ran"),
+    ("service_program", TEXT, "JSON object: digest of the jar, version of the JDK"),
+    ("generator_program", TEXT, "digest of the generator"),
+    ("machine", TEXT, "JSON object: what makes it this machine and no other"),
     ("search", TEXT, 'JSON object of the search that this run is a trial of: method, objective, confirmations, purpose (search or confirm), …; "" when it is none'),
     ("answer", TEXT, 'what a trial says of its rate by the objective of its search: held, missed or unknown; "" when it is none'),
 )

@@ -13,7 +13,7 @@ import pandas as pd
 from IPython.display import Markdown
 
 from kvstudy.analyse import rates
-from kvstudy.analyse.configuration import comparisons, configured
+from kvstudy.analyse.configuration import SERIES, comparisons, configured
 from kvstudy.analyse.statistics import CANNOT_TELL, MIN_RUNS
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import words
@@ -22,7 +22,7 @@ from kvstudy.present.spreads import spread
 
 # Experiments about the ruler, not about the service.
 RULER = ("instrument", "generators", "stall", "noise", "profile-cost", "workloads")
-_GROUP = ["experiment", "label", "variant", "workload", "data", "connections", "threads"]
+_GROUP = [*SERIES, "connections", "threads"]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ COLUMN = "series"
 CONNECTIONS = "connections"
 _FIRST = ["workload", "experiment", "variant", "label", "data", "connections", "threads"]
 _REST = [column for column in CONFIGURATION if column not in (*_FIRST, "offered_rate_rps")]
-_MANY_IN_ONE = ("variant", "data", "service_options")  # columns of several names and values
+_MANY_IN_ONE = ("variant", "data", "service_options", "service_program", "machine")  # columns of several names and values
 _A_THREAD_EACH = 0
 
 

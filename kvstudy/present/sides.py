@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from IPython.display import Markdown
 
-from kvstudy.analyse.configuration import COMPARISON_COLUMNS, comparisons
+from kvstudy.analyse.configuration import COMPARISON_COLUMNS, comparisons, not_alike
 from kvstudy.analyse.profiling_cost import cost
 from kvstudy.analyse.tables import Tables
 from kvstudy.errors import ExperimentError
@@ -51,17 +51,20 @@ class Sides:
         return Markdown(f"{source} Compared by {factor}: {after} against {before}{rest}.")
 
     def doubts(self) -> str:
-        """Of the sides half of whose latency runs are invalid: how many, and the check that they failed most often; empty where there is none."""
+        """In what the sides differ besides, where that leaves nothing to compare; and of the sides half of whose latency runs are invalid: how many,
+        and the check that they failed most often. Empty where there is no doubt."""
         runs = notebook.for_latency(self.tables).runs
         failed = self.tables.validity[self.tables.validity["verdict"] == "FAIL"]
-        told = []
+        unlike = not_alike(self.tables, self.factor, self.before, self.after)
+        told = [f"no two configurations differ in the {words.factor(self.factor)} alone, but also in {words.several([words.factor(name) for name in unlike])}"] if unlike else []
         for name, value in dict(zip(self.names, (self.before, self.after), strict=True)).items():
             mine = runs[runs[self.factor] == value]
             invalid = mine.loc[mine["verdict"] == "FAIL", "run_id"]
             checks = failed.loc[failed["run_id"].isin(invalid), "check"].value_counts()
             often = "" if checks.empty else f", most often by {checks.index[0]} ({checks.iloc[0]})"
             told += [f"{len(invalid)} of {words.count(len(mine))} runs of {name} are invalid{often}"] if len(invalid) and 2 * len(invalid) >= len(mine) else []
-        return f"{'; '.join(told)}. What each check saw stands under Doubts." if told else ""
+        text = "; ".join(told)
+        return f"{text[0].upper()}{text[1:]}. What each check saw stands under Doubts." if told else ""
 
     def compared(self, percentiles: tuple[float, ...] = (50.0, 99.0, 99.9)) -> pd.DataFrame:
         """One row per measure and configuration that both sides have: ``analyse.configuration.comparisons``."""
@@ -119,7 +122,7 @@ def profiled_against_not(tables: Tables, experiment: str = "profile-cost") -> pd
     """``analyse.profiling_cost.cost`` in the columns of ``comparisons``: before is without the profiler."""
     rows = cost(tables.select(experiment=experiment))
     named = {"without": "before", "with_profiler": "after", "runs_without": "runs_before", "runs_with": "runs_after"}
-    return rows.rename(columns=named).assign(offered_rate_rps=np.nan)[COMPARISON_COLUMNS]
+    return rows.rename(columns=named).assign(offered_rate_rps=np.nan, differs="")[COMPARISON_COLUMNS]
 
 
 def _varied_experiment() -> str | None:

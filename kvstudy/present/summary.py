@@ -10,7 +10,7 @@ from IPython.display import Markdown
 
 from kvstudy.analyse import frames, rates, tail
 from kvstudy.analyse import published as published_numbers
-from kvstudy.analyse.configuration import RATE, comparisons, configured
+from kvstudy.analyse.configuration import RATE, comparisons, configured, differing
 from kvstudy.analyse.published import Published
 from kvstudy.analyse.statistics import CANNOT_TELL, WORDS
 from kvstudy.analyse.tables import Tables
@@ -28,9 +28,11 @@ def by_configuration(tables: Tables, percentiles: tuple[float, ...] = (50.0, 99.
     """One row per configuration, as text: what was asked, achieved rate, latencies as ``median [low, high]`` over valid runs."""
     runs = configured(tables.runs)
     who = [name for name in WHO if name != "generator" or runs[name].nunique() > 1]
+    # Two lines that look the same are two configurations: what tells them apart is a column too.
+    who += [name for name in differing(runs, ["experiment", *who]) if name not in ("service_options", "method")]
     points, speaking = tables.percentiles[tables.percentiles["latency_kind"] == latency_kind], rates.speaking(tables)
     rows = []
-    for _, group in runs.sort_values([*WHO, "repeat"]).groupby("configuration", sort=False):
+    for _, group in runs.sort_values([*WHO, "start_utc", "repeat"]).groupby("configuration", sort=False):
         first, valid = group.iloc[0], group[group["verdict"] != "FAIL"]
         row = {words.factor(name): first[name] if name in ("connections", "threads") else words.value(name, first[name]) for name in who}
         row["valid runs"] = f"{len(valid)} of {len(group)}"
@@ -164,6 +166,7 @@ def compared(rows: pd.DataFrame) -> pd.DataFrame:
                 "word": row.word, "measure": row.measure, "ratio": words.times(row.ratio) + words.interval(row.low, row.high, words.times), "runs": f"{row.runs_before} and {row.runs_after}",
                 "before": _measured(row.measure, row.before), "after": _measured(row.measure, row.after),
                 "workload": row.workload, "connections": row.connections, "offered rate": words.value("offered_rate_rps", row.offered_rate_rps),
+                **({"differs": row.differs} if (rows["differs"] != "").any() else {}),
             }
             for row in rows.itertuples()
         ]

@@ -1,36 +1,99 @@
+"""What may share a median: repeats alone. Real run folders that differ in one thing, read into tables and compared."""
+
 import json
 
 import pytest
 
-from kvstudy.analyse.configuration import comparisons, configured
+from kvstudy.analyse.configuration import comparisons, configured, differing, not_alike
 from kvstudy.analyse.tables import load, rebuild
+
+SECONDS = [range(100, 2100)] * 3
+MACHINE = {"cpu_model": "a", "cores": 2, "kernel": "6.1", "memory_bytes": 25276510208, "processors_awake": True, "pinning": "not pinned", "disk_free_bytes": 5}
+ASKED = {"arrivals": "uniform", "spin": "auto", "awake": "auto", "pause": None, "tool_digests": {"service": "jar-1", "loadgen": "gen-1"},
+         "tool_versions": {"jdk": "25"}}
+PLANTED = {
+    "arrivals": {"arrivals": "poisson"},
+    "spin": {"spin": "off"},
+    "timeout": {"timeout_s": 5},
+    "duration": {"duration_s": 10},
+    "warm-up": {"warm_up_s": 3},
+    "JVM options": {"jvm": ["-Xmx256m"]},
+    "pause": {"pause": {"at": 1, "length": 1}},
+    "fill": {"fill": {"records": 10}},
+    "a rebuilt service": {"tool_digests": {"service": "jar-2", "loadgen": "gen-1"}},
+    "a rebuilt generator": {"tool_digests": {"service": "jar-1", "loadgen": "gen-2"}},
+    "the JDK": {"tool_versions": {"jdk": "26"}},
+    "awake": {"awake": True},
+    "the machine": {"machine": {"kernel": "6.2"}},
+    "its cores": {"machine": {"pinning": "service on 0, generator on 1"}},
+    "asleep": {"machine": {"processors_awake": False}},
+}
 
 
 @pytest.fixture
-def compared(tmp_path, make_run):
-    """Comparisons of the label before with after, whose processors were kept awake or not."""
+def made(tmp_path, make_run):
+    """``made({"label": "before"}, {…})``: the tables of one run for each set of changed facts."""
 
-    def of(before_awake, after_awake):
-        for label, awake in (("before", before_awake), ("after", after_awake)):
-            machine = {} if awake is None else {"processors_awake": awake}
-            make_run(f"{label}-rep1", label=label, more={"machine.json": json.dumps(machine)})
+    def of(*changes: dict):
+        for number, change in enumerate(changes):
+            changed = {**ASKED, **change}
+            machine = MACHINE | changed.pop("machine", {})
+            make_run(f"run-{number}", seconds=SECONDS, more={"machine.json": json.dumps(machine)}, **changed)
         rebuild([make_run.root], tmp_path / "tidy", progress=False)
-        tables = load(tmp_path / "tidy")
-        return tables, comparisons(tables, "label", "before", "after")
+        return load(tmp_path / "tidy")
 
     return of
 
 
-def test_runs_whose_processors_were_kept_awake_are_compared(compared):
-    assert len(compared(True, True)[1]) == 3  # p50, p99, p99.9
+def test_runs_that_differ_in_chance_alone_are_repeats(made):
+    tables = made({"repeat": 1, "seed": 1}, {"repeat": 2, "seed": 2, "machine": {"disk_free_bytes": 4, "memory_bytes": 25276510208 - 2**20}})
+    assert configured(tables.runs)["configuration"].nunique() == 1
 
 
-@pytest.mark.parametrize("asleep", [False, None], ids=["asked to sleep", "of before it was noted"])
-def test_a_run_whose_processors_were_kept_awake_is_not_compared_with_one_whose_were_not(compared, asleep):
-    tables, rows = compared(asleep, True)
-    assert rows.empty
-    assert configured(tables.runs)["configuration"].nunique() == 2
+@pytest.mark.parametrize("planted", PLANTED.values(), ids=PLANTED)
+def test_a_planted_difference_makes_another_configuration_and_is_named(made, planted):
+    runs = configured(made({}, {}, planted).runs)
+    assert runs.groupby("configuration").size().tolist() in ([1, 2], [2, 1])
+    assert differing(runs, ["workload", "label"])
 
 
-def test_runs_of_before_it_was_noted_are_compared_with_those_that_slept(compared):
-    assert len(compared(None, False)[1]) == 3
+@pytest.mark.parametrize("planted", [change for name, change in PLANTED.items() if name not in ("a rebuilt service", "the JDK")],
+                         ids=[name for name in PLANTED if name not in ("a rebuilt service", "the JDK")])
+def test_labels_that_differ_in_more_than_the_service_are_not_compared_and_it_is_said_in_what(made, planted):
+    tables = made({"label": "before"}, {"label": "after", **planted})
+    assert comparisons(tables, "label", "before", "after").empty
+    assert not_alike(tables, "label", "before", "after")
+
+
+def test_the_service_may_differ_between_two_labels(made):
+    tables = made({"label": "before"}, {"label": "after", **PLANTED["a rebuilt service"]})
+    assert comparisons(tables, "label", "before", "after")["measure"].tolist() == ["p50", "p99"]
+
+
+def test_two_builds_under_one_label_are_two_comparisons_that_say_so(made):
+    rows = comparisons(made({"label": "before"}, {"label": "before", **PLANTED["a rebuilt service"]}, {"label": "after"}), "label", "before", "after", (50.0,))
+    assert rows["runs_before"].tolist() == [1, 1]
+    assert sorted(rows["differs"]) == ["service_program digest=jar-1", "service_program digest=jar-2"]
+
+
+def test_the_quick_and_the_reference_windows_of_one_experiment_are_not_pooled(made):
+    quick, reference = {"duration_s": 5, "warm_up_s": 2}, {"duration_s": 11, "warm_up_s": 6}
+    rows = comparisons(made(*[{"label": label, **asked} for label in ("before", "after") for asked in (quick, reference)]), "label", "before", "after", (50.0,))
+    assert len(rows) == 2 and set(rows["runs_before"]) == {1}
+    assert all("duration_s" in text for text in rows["differs"])
+
+
+def test_a_fact_that_was_not_recorded_is_equal_to_none_that_was(make_run, tmp_path):
+    make_run("old-1"), make_run("old-2")
+    make_run("new", **ASKED)
+    rebuild([make_run.root], tmp_path / "tidy", progress=False)
+    runs = configured(load(tmp_path / "tidy").runs)
+    assert runs.groupby("configuration").size().tolist() in ([1, 2], [2, 1])
+    assert runs.set_index("run_id").loc["old-1", "arrivals"] == "not recorded"
+
+
+def test_runs_of_before_it_was_noted_are_compared_with_those_that_slept(make_run, tmp_path):
+    for label, machine in (("before", {}), ("after", {"processors_awake": False})):
+        make_run(label, label=label, more={"machine.json": json.dumps(machine)})
+    rebuild([make_run.root], tmp_path / "tidy", progress=False)
+    assert len(comparisons(load(tmp_path / "tidy"), "label", "before", "after")) == 3

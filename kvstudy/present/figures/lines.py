@@ -90,8 +90,8 @@ def _texts(runs: pd.DataFrame, names: list[str]) -> list[str]:
 def _named(name: str, values: pd.Series) -> dict:
     """Every value of a column → its text; of a workload's sizes only those that differ."""
     known = list(values.unique())
-    if name in ("data", "service_options"):
-        parts = [json.loads(text or "{}") for text in known]
+    if name in ("data", "service_options", "service_program", "machine"):
+        parts = [json.loads(text) if text.startswith("{") else {} for text in known]
         differ = [key for key in dict.fromkeys(key for part in parts for key in part) if len({str(part.get(key)) for part in parts}) > 1]
         return {text: " ".join(f"{key}={part[key]}" for key in differ if key in part) or "default" for text, part in zip(known, parts, strict=True)}
     if name in _YES_NO:

@@ -100,7 +100,7 @@ def _decided(row) -> str:
 
 def _name(row, varied: list[str]) -> str:
     told = [words.value(column, getattr(row, column)) for column in (*varied, "offered_rate_rps")]
-    return f"{', '.join(told)}: {row.measure}"
+    return f"{', '.join([*told, *filter(None, [getattr(row, 'differs', '')])])}: {row.measure}"
 
 
 def _told(row, before: str, after: str) -> str:

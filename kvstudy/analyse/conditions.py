@@ -1,0 +1,58 @@
+"""Under which conditions a run was made: what was asked for, with which programs, on which machine, as columns of ``runs``.
+
+    of_run(sealed)      {"arrivals": "uniform", "jvm": '["-Xmx128m"]', …, "machine": '{"cores": 2, …}'}
+
+Two runs are repeats only when all of these are equal (configuration.py). Everything is read from run.json and machine.json, so runs of
+before these columns existed have them too. A fact that a run did not note is NOT_RECORDED: equal to another that is not recorded, and
+to no value, since what was not noted may have been anything.
+
+Left out on purpose: the seed and the number of the repeat (chance is what repeats are for), times, loads and free space, which no two
+runs share, and limits that touch profiling alone.
+"""
+
+import json
+
+from kvstudy.record.run_folder import SealedRun
+
+NOT_RECORDED = "not recorded"
+_ASKED = ("arrivals", "spin", "timeout_s", "jvm", "pause", "fill", "awake")
+# Facts of machine.json that make it another machine when they differ; processors_awake and pinning are columns of their own.
+_MACHINE = ("cpu_model", "cores", "cores_usable", "threads_per_core", "governor", "memory_bytes", "swap_bytes", "kernel", "system", "virtualisation",
+            "transparent_hugepage", "clock_source", "cgroup_cpu_max", "disk_device", "file_system", "mount_options")
+_GIB = 2**30  # two starts of one virtual machine differ by some megabytes of memory
+COLUMNS = (*_ASKED, "pinning", "service_program", "generator_program", "machine")
+
+
+def of_run(run: SealedRun) -> dict[str, str]:
+    """COLUMNS → text; what is not a text already is JSON."""
+    facts, machine = run.facts, run.machine
+    return {
+        **{name: _text(facts, name) for name in _ASKED},
+        "pinning": _text(machine, "pinning"),
+        "service_program": _program(facts, "service"),
+        "generator_program": _program(facts, facts["generator"]),
+        "machine": _machine(machine),
+    }
+
+
+def _text(facts: dict, name: str) -> str:
+    if name not in facts:
+        return NOT_RECORDED
+    value = facts[name]
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
+def _program(facts: dict, tool: str) -> str:
+    """The digest of what ran, and for the service the JDK that ran it."""
+    digest = (facts.get("tool_digests") or {}).get(tool, NOT_RECORDED)
+    if tool != "service":
+        return digest
+    return json.dumps({"digest": digest, "jdk": (facts.get("tool_versions") or {}).get("jdk", NOT_RECORDED)}, sort_keys=True)
+
+
+def _machine(machine: dict) -> str:
+    known = {name: machine[name] for name in _MACHINE if name in machine}
+    for name in ("memory_bytes", "swap_bytes"):
+        if isinstance(known.get(name), int):
+            known[name] = round(known[name] / _GIB) * _GIB
+    return json.dumps(known, sort_keys=True) if known else NOT_RECORDED
