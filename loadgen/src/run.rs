@@ -34,12 +34,14 @@ pub fn run(plan: &Plan) -> Result<i32, Error> {
     machine::check_cpus(&plan.pin)?;
     [&plan.json, &plan.hlog, &plan.slowest].into_iter().flatten().try_for_each(|path| whole_file::check(path))?;
     let interruption = Interruption::watch()?;
-    let mut main_state = plan.script.is_some().then(|| MainState::new(plan)).transpose()?;
+    let main_state = plan.script.is_some().then(|| MainState::new(plan)).transpose()?;
     let address = plan.target.reachable_address(Duration::from_nanos(plan.timeout_ns))?;
     let (reports, heard) = channel();
     let stop = &*interruption.stop;
 
     scope(|scope| {
+        // Belongs to this block: threads serve it until it is gone, also when the run is given up.
+        let mut main_state = main_state;
         let mut crew = Crew { orders: Vec::new(), heard, stop };
         for number in 0..plan.threads {
             let (orders, taken) = channel();

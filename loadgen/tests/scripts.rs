@@ -243,3 +243,38 @@ fn the_golden_script_prints_what_it_printed_under_wrk2() {
     );
     assert!(run.stdout.contains("requests=20 duration=500000 bytes="), "{}", run.stdout);
 }
+
+#[test]
+fn setup_may_set_and_get_globals_of_threads_that_were_set_up_before() {
+    let source = "local threads = {}\n\
+        function setup(thread) table.insert(threads, thread); thread:set('number', #threads)\n\
+        for _, t in ipairs(threads) do t:set('count', #threads) end\n\
+        if #threads == 2 then print('first is ' .. threads[1]:get('number') .. ', said in init ' .. threads[1]:get('said')) end end\n\
+        function init() said = number * 10 end\n\
+        function request() return wrk.format(nil, '/' .. number .. 'of' .. count) end";
+    let (run, heads) = run(source, &[]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stdout.starts_with("first is 1, said in init 10\n"), "{}", run.stdout);
+    let paths = paths(&heads);
+    assert!(paths.contains(&"/1of2") && paths.contains(&"/2of2"), "{paths:?}");
+    assert!(paths.iter().all(|path| path.ends_with("of2")), "{paths:?}");
+}
+
+#[test]
+fn an_error_in_the_setup_or_init_of_a_later_thread_ends_the_run_for_all() {
+    for (source, part) in [
+        (
+            "function setup(t) n = (n or 0) + 1; t:set('n', n) end\nfunction init() if n == 2 then error('no second') end end",
+            "no second",
+        ),
+        ("function setup() n = (n or 0) + 1; if n == 2 then error('no more') end end", "no more"),
+        (
+            "function setup(t) first = first or t; if t ~= first then first:get('print') end end",
+            "a function cannot go to another thread",
+        ),
+    ] {
+        let (run, heads) = run(source, &[]);
+        assert_eq!((run.code, heads.len()), (1, 0), "{}", run.stderr);
+        assert!(run.stderr.contains(part) && run.stderr.lines().count() == 1, "{}", run.stderr);
+    }
+}

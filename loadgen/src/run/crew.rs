@@ -29,6 +29,13 @@ pub(super) struct Gathered {
     pub(super) outcomes: Vec<Outcome>,
 }
 
+impl Drop for Crew<'_> {
+    /// A run that is given up early ends for all its threads.
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
 impl Crew<'_> {
     pub(super) fn tell(&self, number: usize, order: Order) {
         // A worker that is gone has reported why.

@@ -1,6 +1,6 @@
 //! What a worker's thread does from its first order to its last.
 
-use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender};
 
@@ -18,9 +18,20 @@ pub(super) fn worker_thread(
     orders: &Receiver<Order>,
     answers: &Sender<Result<Value, String>>,
 ) {
-    if let Err(problem) = work(plan, number, reports, stop, orders, answers) {
-        let _ = reports.send((number, Report::Failed(problem)));
-    }
+    reported(number, reports, || work(plan, number, reports, stop, orders, answers));
+}
+
+/// Whatever ends a thread before its last report is reported, so that nobody waits for it in vain.
+fn reported(number: usize, reports: &Sender<(usize, Report)>, work: impl FnOnce() -> Result<(), Error>) {
+    let problem = match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(())) => return,
+        Ok(Err(problem)) => problem,
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+            Error::Failed(format!("thread {number} failed, which is a fault of loadgen: {}", text.unwrap_or("no reason given")))
+        }
+    };
+    let _ = reports.send((number, Report::Failed(problem)));
 }
 
 fn work(
@@ -36,9 +47,12 @@ fn work(
         machine::pin_thread(*cpu)?;
     }
     let mut script = plan.script.is_some().then(|| WorkerState::new(plan, number)).transpose()?;
-    let Some(address) = prepare(plan, orders, answers, script.as_mut())? else { return Ok(()) };
+    let Some(Order::Init(address)) = serve(orders, answers, script.as_ref()) else { return Ok(()) };
+    if let Some(script) = &mut script {
+        script.init(plan, address)?;
+    }
     let _ = reports.send((number, Report::Initialized));
-    let Ok(Order::Connect) = orders.recv() else { return Ok(()) };
+    let Some(Order::Connect) = serve(orders, answers, script.as_ref()) else { return Ok(()) };
     let busily = machine::busily(plan, &address);
     let mut worker = Worker::new(plan, number, address, reports, stop, busily, script)?;
     let problem = worker.open_all();
@@ -46,38 +60,59 @@ fn work(
     let Ok(Order::Go(start_ns)) = orders.recv() else { return Ok(()) };
     let (outcome, script) = worker.run(start_ns, orders);
     let _ = reports.send((number, Report::Finished(Box::new(outcome))));
-    if let Some(script) = script {
-        answer_questions(orders, answers, &script);
-    }
+    // `done` may ask for globals and set them, until the main state is gone.
+    let _ = serve(orders, answers, script.as_ref());
     Ok(())
 }
 
-/// Everything up to `init`; none if the run was called off.
-fn prepare(
-    plan: &Plan,
-    orders: &Receiver<Order>,
-    answers: &Sender<Result<Value, String>>,
-    mut script: Option<&mut WorkerState>,
-) -> Result<Option<SocketAddr>, Error> {
-    loop {
-        match (orders.recv(), script.as_deref_mut()) {
-            (Ok(Order::Set(name, value)), Some(script)) => script.set(&name, &value)?,
-            (Ok(Order::Get(name)), Some(script)) => drop(answers.send(script.get(&name))),
-            (Ok(Order::Init(address)), Some(script)) => return script.init(plan, address).map(|()| Some(address)),
-            (Ok(Order::Init(address)), None) => return Ok(Some(address)),
-            (Ok(_), _) => {}
-            (Err(_), _) => return Ok(None),
+/// Gets and sets globals for the main state until there is another order; none if the run was called off.
+fn serve(orders: &Receiver<Order>, answers: &Sender<Result<Value, String>>, script: Option<&WorkerState>) -> Option<Order> {
+    for order in orders {
+        match (order, script) {
+            (Order::Set(name, value), Some(script)) => drop(answers.send(script.set(&name, &value).map(|()| Value::Nil))),
+            (Order::Get(name), Some(script)) => drop(answers.send(script.get(&name))),
+            // As in wrk2, only a thread that runs can be stopped.
+            (Order::Stop, _) => {}
+            (other, _) => return Some(other),
         }
     }
+    None
 }
 
-/// `done` may ask for globals and set them, until the main state is gone.
-fn answer_questions(orders: &Receiver<Order>, answers: &Sender<Result<Value, String>>, script: &WorkerState) {
-    for order in orders {
-        match order {
-            Order::Get(name) => drop(answers.send(script.get(&name))),
-            Order::Set(name, value) => drop(script.set(&name, &value)),
-            _ => {}
-        }
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+    use std::sync::mpsc::channel;
+    use std::thread::scope;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::plan::tests::plan;
+    use crate::run::crew::Crew;
+
+    #[test]
+    fn a_thread_that_panics_is_reported_and_the_others_are_called_off() {
+        let plan = plan("-t2 -c2 -R1 http://h/");
+        let (reports, heard) = channel();
+        let stop = AtomicBool::new(false);
+        let problem = scope(|scope| {
+            let (orders, taken): (Vec<_>, Vec<_>) = (0..2).map(|_| channel::<Order>()).unzip();
+            let crew = Crew { orders, heard, stop: &stop };
+            for (number, taken) in taken.into_iter().enumerate() {
+                let (reports, stop) = (reports.clone(), &stop);
+                scope.spawn(move || {
+                    reported(number, &reports, || {
+                        let Ok(Order::Go(_)) = taken.recv() else { unreachable!("nothing else is ordered") };
+                        assert!(number == 0, "planted");
+                        while !stop.load(Ordering::Relaxed) {
+                            std::thread::sleep(Duration::from_millis(1));
+                        }
+                        Ok(())
+                    })
+                });
+            }
+            crew.go(&plan).map(drop).unwrap_err()
+        });
+        assert_eq!(problem.to_string(), "thread 1 failed, which is a fault of loadgen: planted");
     }
 }

@@ -26,6 +26,14 @@ struct Thread {
     address: Rc<Cell<SocketAddr>>,
 }
 
+impl Thread {
+    /// Has the worker get or set a global, and waits until it has.
+    fn ask(&self, order: Order) -> mlua::Result<Value> {
+        self.link.orders.send(order).map_err(|_| gone())?;
+        self.link.replies.recv().map_err(|_| gone())?.map_err(mlua::Error::runtime)
+    }
+}
+
 impl UserData for Thread {
     fn add_fields<F: UserDataFields<Self>>(fields: &mut F) {
         fields.add_field_method_get("addr", |_, thread| Ok(Address(thread.address.get())));
@@ -38,16 +46,9 @@ impl UserData for Thread {
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
         methods.add_method("set", |_, thread, (name, value): (String, mlua::Value)| {
             let value = Value::from_lua(&value)?;
-            thread.link.orders.send(Order::Set(name, value)).map_err(|_| gone())
+            thread.ask(Order::Set(name, value)).map(drop)
         });
-        methods.add_method("get", |lua, thread, name: String| {
-            thread.link.orders.send(Order::Get(name)).map_err(|_| gone())?;
-            match thread.link.replies.recv() {
-                Ok(Ok(value)) => value.to_lua(lua),
-                Ok(Err(problem)) => Err(mlua::Error::runtime(problem)),
-                Err(_) => Err(gone()),
-            }
-        });
+        methods.add_method("get", |lua, thread, name: String| thread.ask(Order::Get(name))?.to_lua(lua));
         methods.add_method("stop", |_, thread, ()| thread.link.orders.send(Order::Stop).map_err(|_| gone()));
     }
 }

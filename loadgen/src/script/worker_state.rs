@@ -61,9 +61,10 @@ impl WorkerState {
         randomseed.call::<()>((mix(seed, thread as u64) >> 11) as f64)
     }
 
-    pub fn set(&self, name: &str, value: &Value) -> Result<(), Error> {
+    /// Sets a global, or says why it cannot be set.
+    pub fn set(&self, name: &str, value: &Value) -> Result<(), String> {
         let set = || self.lua.globals().set(name, value.to_lua(&self.lua)?);
-        set().map_err(|problem| Error::Failed(message(&problem)))
+        set().map_err(|problem| message(&problem))
     }
 
     /// A global's value, or why it cannot be had.

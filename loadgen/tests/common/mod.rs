@@ -157,10 +157,11 @@ pub fn run_command(command: &mut Command) -> Run {
     }
 }
 
-/// The same command with two more options in front, so that `--` and what follows keep their place.
+/// The same command with two more options in front, so that `--` and what follows keep their place; a run that hangs is ended
+/// with code 124.
 fn with_options_first(command: &Command, json: &Path, hlog: &Path) -> Command {
-    let mut own = Command::new(command.get_program());
-    own.arg("--json").arg(json).arg("--hlog").arg(hlog).args(command.get_args());
+    let mut own = Command::new("timeout");
+    own.args(["-k1", "60"]).arg(command.get_program()).arg("--json").arg(json).arg("--hlog").arg(hlog).args(command.get_args());
     own
 }
 
