@@ -126,7 +126,7 @@ engine-costs: build ## amplification, heap per entry and recovery of the store, 
 soundness: setup ## simulations of every rule: how often does it say something false? (under 10 min) WRITE=METHODOLOGY.md renews the table there, ONLY=tail one rule
 	$(BIN)/python tests/soundness/run.py $(if $(ONLY),--only $(ONLY)) $(if $(WRITE),--write $(WRITE))
 
-tail-causes: build ## plant three causes of slow answers in real runs: is each one named? (about 5 min, on a quiet machine)
+tail-causes: build ## plant three causes of slow answers in real runs: is each one named? (about 13 min, on a quiet machine)
 	$(BIN)/python -m pytest -q -s tests/planted/tail_causes.py
 
 violations: build ## real runs made to break each rule of validity: does each check notice? (about 1 min)

@@ -65,7 +65,11 @@ class SlowAnswers:
 
     def touched(self, kinds: set[str]) -> np.ndarray:
         """Of each group, whether an event of these kinds was felt while it waited."""
-        before = np.concatenate([[0], np.cumsum(self.felt(kinds))])
+        return self.touched_by(self.felt(kinds))
+
+    def touched_by(self, felt: np.ndarray) -> np.ndarray:
+        """Of each group, whether something felt in the bins of ``felt``, which may be more or fewer than this run's, was so while it waited."""
+        before = np.concatenate([[0], np.cumsum(np.pad(felt, (0, max(0, self.bins - len(felt)))))])
         return before[self.last + 1] > before[self.first]
 
     def touched_by_chance(self, kind: str) -> float:

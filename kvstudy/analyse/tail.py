@@ -2,19 +2,18 @@
 
     limit_us = threshold_us(tables, 99)            what counts as slow: here the slowest percent of all answers
     slow_seconds(tables, limit_us)                 how many answers of each second were slower
-    causes(tables, limit_us)                       per kind of event: share of the slow answers it overlaps, chance, verdict
+    causes(tables, limit_us)                       per kind of event: share of the slow answers it overlaps, chance, word, why
     alignment(tables, limit_us)                    every slow second with the events in it
-    by_workload(tables, 99)                        causes again, workload by workload, each against a threshold of its own
+    of_page(tables, 99)                            causes of all runs and of each workload, judged together
 
-How a link is judged: an event is felt from its start until as long again after its end, while what had queued up is worked off. Time
-is cut into bins of 10 ms (of a second where no single answers are known: slow_answers). The statistic is the sum, over the bins, of
-the milliseconds of the event felt in it, each weighted by the root of the number of slow answers that waited in it, so that one terrible
-moment does not outvote all others. By chance it is what it would be had the events come at another time of the same run: each run's
-bins are shifted around a circle, at random, which keeps bursts and rhythms of both sides as they are. p is the share of shifts that align as well;
-over all kinds it is corrected by Holm's method. A link is not yet a cause: kinds that come together (a compaction after a flush) are linked together, and
-``share_alone`` says how much is left where no other linked kind is near.
+An event is felt from its start until as long again after its end, while what had queued up is worked off. Time is cut into bins of 10 ms (of a
+second where no single answers are known: slow_answers). *By chance* is what the events of the other repeats of the same configuration would
+touch, at the same moment of their runs. The word is by permutation (linked, exchange). A link is not a cause: kinds that come together (a compaction
+after a flush) are linked together, and ``share_alone`` says how much is left where no other linked kind is near. What causes the tail is
+said by an experiment that holds it off: intervention.
 """
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -22,19 +21,19 @@ import numpy as np
 import pandas as pd
 
 from kvstudy.analyse import slow_answers
+from kvstudy.analyse.configuration import configured
+from kvstudy.analyse.exchange import Repeats
+from kvstudy.analyse.linked import CANNOT_TELL, DRAWS, LINKED, Judgement, Question, judged
 from kvstudy.analyse.slow_answers import SlowAnswers
 from kvstudy.analyse.tables import Tables
 from kvstudy.record import hdr
 
-LINKED, CANNOT_TELL = "linked", "cannot tell"
 NO_EVENT = "no recorded event"
-SIGNIFICANCE = 0.05
-DRAWS = 4000
 # An event shorter than this share of the threshold cannot have made a request that slow.
 SHORTEST_SHARE = 0.1
 # What is felt nearly always is no explanation of a slow answer by its presence; only if it is linked, by how long it takes.
 _ALWAYS_SHARE = 0.95
-CAUSE_COLUMNS = ["cause", "events", "longest_ms", "time_share", "slow_requests", "share", "chance", "lift", "p_value", "share_alone", "word"]
+CAUSE_COLUMNS = ["cause", "events", "longest_ms", "time_share", "slow_requests", "share", "chance", "lift", "p_value", "share_alone", "word", "why"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +46,15 @@ class OfWorkload:
     limit_us: float
     runs: int
     found: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class OfPage:
+    """``found``: the causes of all runs together, of answers over ``limit_us``; ``groups``: workload by workload. The words of both hold together."""
+
+    limit_us: float
+    found: pd.DataFrame
+    groups: list[OfWorkload]
 
 
 def threshold_us(tables: Tables, percentile: float = 99.0, latency_kind: str = "response") -> float:
@@ -109,69 +117,94 @@ def causes(tables: Tables, threshold_us: float, draws: int = DRAWS, seed: int = 
     answers that no event touches, but for kinds that are felt nearly always.
 
     ``time_share``: of the time in which the kind is felt; ``share``: of the slow answers that waited while it was; ``chance``: the same
-    had it come at other times; ``lift``: their ratio; ``share_alone``: of the slow answers that it touches and no other linked kind does;
-    ``word``: LINKED or CANNOT_TELL.
+    with the events of the other repeats; ``lift``: their ratio; ``share_alone``: of the slow answers that it touches and no other linked kind does;
+    ``word``: LINKED, or CANNOT_TELL for the reason in ``why``.
     """
-    events = tables.once(_considered, threshold_us)
-    runs = slow_by_run(tables, threshold_us)
-    slow_total = sum(run.total for run in runs)
-    generator = np.random.default_rng(seed)
-    kinds = sorted({kind for run in runs for kind in run.felt_ms})
-    p_values = {kind: p_value([run.waiting for run in runs], [run.felt_ms.get(kind, np.zeros(run.bins)) for run in runs], draws, generator)
-                for kind in kinds if slow_total}
-    corrected = dict.fromkeys(kinds, 1.0) | _holm(p_values)
-    linked = {kind for kind, p in corrected.items() if p <= SIGNIFICANCE}
-    rows = []
-    for kind in kinds:
-        of_kind = events[events["kind"] == kind]
-        share, chance = _share(runs, {kind}), sum(run.touched_by_chance(kind) for run in runs) / slow_total if slow_total else 0.0
-        rows.append({
-            "cause": kind, "events": len(of_kind), "longest_ms": float(of_kind["duration_ms"].max()), "time_share": _time_share(runs, {kind}),
-            "slow_requests": round(share * slow_total), "share": share, "chance": chance, "lift": share / chance if chance else np.nan,
-            "p_value": corrected[kind], "share_alone": share - _share(runs, {kind}, also=linked - {kind}),
-            "word": LINKED if kind in linked else CANNOT_TELL,
-        })
-    rows.sort(key=lambda row: (row["word"] != LINKED, -row["share_alone"] if row["word"] == LINKED else row["p_value"], -np.nan_to_num(row["lift"]), row["cause"]))
-    telling = {kind for kind in kinds if kind in linked or _time_share(runs, {kind}) < _ALWAYS_SHARE}
-    untouched = 1.0 - _share(runs, telling) if slow_total else 0.0
-    rows.append({"cause": NO_EVENT, "events": 0, "longest_ms": np.nan, "time_share": 1 - _time_share(runs, telling),
-                 "slow_requests": round(untouched * slow_total), "share": untouched, "chance": np.nan, "lift": np.nan, "p_value": np.nan,
-                 "share_alone": untouched, "word": ""})
-    return pd.DataFrame(rows, columns=CAUSE_COLUMNS)
+    return _rows(tables, threshold_us, judged(_questions(tables, threshold_us), draws, seed))
 
 
-def by_workload(tables: Tables, percentile: float = 99.0, most: int = 6) -> list[OfWorkload]:
-    """The causes of each workload's own slow answers, at the highest rate of its runs; pooled, the slowest workload alone would set what is
-    slow. First the workload with most answers over the common threshold; ``most``: so many workloads."""
+def of_page(tables: Tables, percentile: float = 99.0, most: int = 6, draws: int = DRAWS, seed: int = 1) -> OfPage:
+    """The causes of all runs together, and of each workload's own slow answers at the highest rate of its runs; pooled, the slowest workload alone
+    would set what is slow. Without answers the limit is infinite. First the workload with most answers over the common threshold; ``most``: so many workloads."""
+    answered = (tables.intervals["latency_kind"] == "response").any()
+    limit_us = threshold_us(tables, percentile) if answered else math.inf
+    parts: list[tuple[Tables, float]] = [(tables, limit_us)]
+    for own in _workloads(tables, limit_us)[:most]:
+        parts.append((own, threshold_us(own, percentile)))
+    questions = {(place, kind): question for place, part in enumerate(parts) for kind, question in _questions(*part).items()}
+    words = judged(questions, draws, seed)
+    found = [_rows(*part, {kind: word for (at, kind), word in words.items() if at == place}) for place, part in enumerate(parts)]
+    groups = [OfWorkload(own.runs["workload"].iloc[0], own.runs["method"].iloc[0], float(own.runs["offered_rate_rps"].iloc[0]), limit, len(own.runs), rows)
+              for (own, limit), rows in zip(parts[1:], found[1:], strict=True)]
+    return OfPage(limit_us, found[0], groups)
+
+
+def _workloads(tables: Tables, limit_us: float) -> list[Tables]:
+    """The runs of each workload at its highest rate."""
     logged = set(logged_seconds(tables)["run_id"])
     runs = tables.runs[tables.runs["run_id"].isin(logged) & ~tables.runs["closed_loop"]]
     if runs.empty:
         return []
-    slow = slow_seconds(tables, threshold_us(tables, percentile)).groupby("run_id")["slow"].sum()
+    slow = slow_seconds(tables, limit_us).groupby("run_id")["slow"].sum()
     totals = runs["run_id"].map(slow).groupby(runs["workload"]).sum().sort_values(ascending=False, kind="stable")
-    groups = []
-    for workload in totals.index[:most]:
-        mine = runs[runs["workload"] == workload]
-        mine = mine[mine["offered_rate_rps"] == mine["offered_rate_rps"].max()]
-        own = tables.only(mine["run_id"])
-        limit_us = threshold_us(own, percentile)
-        first = mine.iloc[0]
-        groups.append(OfWorkload(workload, first["method"], float(first["offered_rate_rps"]), limit_us, len(mine), causes(own, limit_us)))
-    return groups
+    mine = [runs[runs["workload"] == workload] for workload in totals.index]
+    return [tables.only(own.loc[own["offered_rate_rps"] == own["offered_rate_rps"].max(), "run_id"]) for own in mine]
 
 
-def p_value(slow: list[np.ndarray], weights: list[np.ndarray], draws: int, generator: np.random.Generator) -> float:
-    """Share of random shifts, one per run, that align slow answers and events at least as well as they are; never 0. ``slow``,
-    ``weights``: of each run, bin by bin."""
-    observed, shifted = 0.0, np.zeros(draws)
-    for counts, weight in zip(slow, weights, strict=True):
-        if not counts.any() or not weight.any():
-            continue
-        # Every circular shift of the weights against the counts at once: their correlation, by Fourier's transform.
-        aligned = np.fft.irfft(np.fft.rfft(np.sqrt(counts)) * np.conj(np.fft.rfft(weight)), len(counts))
-        observed += aligned[0]
-        shifted += generator.choice(aligned, draws)
-    return float((1 + np.sum(shifted >= observed * (1 - 1e-9))) / (1 + draws))
+def _questions(tables: Tables, threshold_us: float) -> dict[str, Question]:
+    """For each kind of event that could have made an answer slow: is it linked?"""
+    repeats = tables.once(_repeats, threshold_us)
+    events = tables.once(_considered, threshold_us)
+    found = {}
+    for kind in sorted({kind for group in repeats for run in group for kind in run.felt_ms}):
+        groups = tuple(Repeats(tuple(run.waiting for run in group), tuple(run.felt_ms.get(kind, np.zeros(run.bins)) for run in group)) for group in repeats)
+        telling = {run.run_id for group, own in zip(repeats, groups, strict=True) if own.tells for run in group}
+        found[kind] = Question(groups, int(((events["kind"] == kind) & events["run_id"].isin(telling)).sum()))
+    return found
+
+
+def _repeats(tables: Tables, threshold_us: float) -> list[list[SlowAnswers]]:
+    """The runs of each configuration whose slow answers are known as finely."""
+    of = dict(zip(tables.runs["run_id"], configured(tables.runs)["configuration"], strict=True)) if len(tables.runs) else {}
+    groups: dict[tuple, list[SlowAnswers]] = {}
+    for run in slow_by_run(tables, threshold_us):
+        groups.setdefault((of.get(run.run_id, ""), run.step_s), []).append(run)
+    return list(groups.values())
+
+
+def _rows(tables: Tables, threshold_us: float, words: dict[str, Judgement]) -> pd.DataFrame:
+    events = tables.once(_considered, threshold_us)
+    runs = slow_by_run(tables, threshold_us)
+    slow_total = sum(run.total for run in runs)
+    linked = {kind for kind, judgement in words.items() if judgement.word == LINKED}
+    rows = []
+    for kind, judgement in words.items():
+        of_kind = events[events["kind"] == kind]
+        share, chance = _share(runs, {kind}), _chance(tables.once(_repeats, threshold_us), kind)
+        rows.append({
+            "cause": kind, "events": len(of_kind), "longest_ms": float(of_kind["duration_ms"].max()), "time_share": _time_share(runs, {kind}),
+            "slow_requests": round(share * slow_total), "share": share, "chance": chance, "lift": share / chance if chance else np.nan,
+            "p_value": judgement.p_value, "share_alone": share - _share(runs, {kind}, also=linked - {kind}), "word": judgement.word, "why": judgement.why,
+        })
+    rows.sort(key=lambda row: (row["word"] != LINKED, -row["share_alone"] if row["word"] == LINKED else -row["share"], -np.nan_to_num(row["lift"]), row["cause"]))
+    telling = {kind for kind in words if kind in linked or _time_share(runs, {kind}) < _ALWAYS_SHARE}
+    untouched = 1.0 - _share(runs, telling) if slow_total else 0.0
+    rows.append({"cause": NO_EVENT, "events": 0, "longest_ms": np.nan, "time_share": 1 - _time_share(runs, telling),
+                 "slow_requests": round(untouched * slow_total), "share": untouched, "chance": np.nan, "lift": np.nan, "p_value": np.nan,
+                 "share_alone": untouched, "word": "", "why": ""})
+    return pd.DataFrame(rows, columns=CAUSE_COLUMNS)
+
+
+def _chance(repeats: list[list[SlowAnswers]], kind: str) -> float:
+    """Share of the slow answers that the events of the other repeats touch, at the same moment; of a run without repeats, its own at other times."""
+    touched = 0.0
+    for group in repeats:
+        felt = [run.felt({kind}) for run in group]
+        for place, run in enumerate(group):
+            others = felt[:place] + felt[place + 1 :]
+            touched += float(np.mean([run.count[run.touched_by(other)].sum() for other in others])) if others else run.touched_by_chance(kind)
+    total = sum(run.total for group in repeats for run in group)
+    return touched / total if total else 0.0
 
 
 def _by_run(tables: Tables, threshold_us: float) -> list[SlowAnswers]:
@@ -207,12 +240,3 @@ def _share(runs: list[SlowAnswers], kinds: set[str], also: set[str] | None = Non
 def _time_share(runs: list[SlowAnswers], kinds: set[str]) -> float:
     bins = sum(run.bins * run.step_s for run in runs)
     return float(sum(run.felt(kinds).sum() * run.step_s for run in runs) / bins) if bins else 0.0
-
-
-def _holm(p_values: dict[str, float]) -> dict[str, float]:
-    """Holm's step-down correction: p values that hold for all kinds together."""
-    corrected, least = {}, 0.0
-    for place, kind in enumerate(sorted(p_values, key=lambda kind: p_values[kind])):
-        least = max(least, min(1.0, p_values[kind] * (len(p_values) - place)))
-        corrected[kind] = least
-    return corrected

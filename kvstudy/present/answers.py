@@ -11,7 +11,8 @@ from IPython.display import Markdown
 from kvstudy.analyse import rates, tail
 from kvstudy.analyse.statistics import CANNOT_TELL
 from kvstudy.analyse.tables import Tables
-from kvstudy.present import claim_rules, claims, findings, sides, words
+from kvstudy.present import claim_rules, claims, findings, sides, tails, words
+from kvstudy.present.figures.tail import linked_to, untouched
 from kvstudy.present.findings import Finding, Rule, cannot_tell
 from kvstudy.present.notebook import published_reports, slow_limit_us
 from kvstudy.present.options import SAME_THING, at_the_highest, compared_options, instead, runs_behind, sides_in
@@ -139,22 +140,19 @@ def _undecided(tables: Tables, compared: pd.DataFrame) -> Finding | None:
 
 
 def _tail(tables: Tables) -> Finding | None:
-    """The slowest percent of unique PUTs at the highest rate that was held."""
-    put = tables.select(experiment="reproduce", workload="unique_put", closed_loop=False).believed()
-    put = put.select(offered_rate_rps=put.runs["offered_rate_rps"].max()) if len(put.runs) else put
-    limit_us = slow_limit_us(put, 99.0)
-    if np.isinf(limit_us):
+    """The slowest percent of unique PUTs at the highest rate that was held, with the words that 07-tail has for them."""
+    measured = tables.select(experiment="reproduce", profiled=False).believed()
+    if np.isinf(slow_limit_us(measured, 99.0)):
         return None
-    found = tail.causes(put, limit_us)
-    linked = found[found["word"] == tail.LINKED]
-    parts = [f"{words.factor(row.cause)} ({words.share(row.share)} of them, {words.share(row.chance)} by chance)" for row in linked.itertuples()]
-    untouched = found.loc[found["cause"] == tail.NO_EVENT, "share"].iloc[0]
-    told = f"is linked to {words.several(parts)}" if parts else "is linked to no kind of event beyond chance"
+    group = next((group for group in tail.of_page(measured).groups if group.workload == "unique_put"), None)
+    if group is None:
+        return None
+    told = f"is linked to {linked_to(group.found)}" if linked_to(group.found) else f"cannot be explained from these runs{tails.nearest(group.found)}"
     sentence = (
-        f"**The slowest percent** of unique PUT at {words.rate(put.runs['offered_rate_rps'].iloc[0])} (over {words.latency(limit_us)}) {told}; "
-        f"{words.share(untouched)} waited while no telling event was felt."
+        f"**The slowest percent** of unique PUT at {words.rate(group.offered_rate_rps)} (over {words.latency(group.limit_us)}) {told}; "
+        f"{words.share(untouched(group.found))} waited while no telling event was felt."
     )
-    return Finding(sentence, "07-tail", len(put.runs))
+    return Finding(sentence, "07-tail", group.runs)
 
 
 def _published(tables: Tables) -> Finding | None:

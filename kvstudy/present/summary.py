@@ -253,7 +253,7 @@ def causes(found: pd.DataFrame) -> pd.DataFrame:
             {
                 "event": words.factor(row.cause), "word": row.word, "events": words.count(row.events), "longest": words.latency(row.longest_ms * 1e3),
                 "slow answers": words.count(row.slow_requests), "share": words.share(row.share), "by chance": words.share(row.chance),
-                "p": words.MISSING if np.isnan(row.p_value) else f"{row.p_value:.2g}", "alone": words.share(row.share_alone),
+                "p": words.MISSING if np.isnan(row.p_value) else f"{row.p_value:.2g}", "alone": words.share(row.share_alone), "why": row.why,
             }
             for row in found.itertuples()
         ]

@@ -3,22 +3,32 @@
 import pandas as pd
 from IPython.display import Markdown
 
-from kvstudy.analyse.tail import LINKED, OfWorkload
+from kvstudy.analyse.tail import LINKED, NO_EVENT, OfWorkload
 from kvstudy.present import summary, words
-from kvstudy.present.figures.tail import linked_to, untouched
+from kvstudy.present.figures.tail import NOTHING_LINKED, linked_to, untouched
 
 # What 07-tail expects the tails of each method to follow.
 EXPECTED = {"PUT": ("flush", "wal_sync"), "GET": ("cpu_foreign", "cpu_steal")}
 
 
 def told(groups: list[OfWorkload]) -> Markdown:
-    """A line for each of ``analyse.tail.by_workload``: what its slow answers are linked to, and whether that was expected."""
+    """A line for each workload of ``analyse.tail.of_page``: what its slow answers are linked to, or why that cannot be told, and whether it was
+    expected."""
     lines = []
     for group in groups:
-        link = f"linked to {linked_to(group.found)}" if linked_to(group.found) else "linked to no kind of event beyond chance"
+        link = f"linked to {linked_to(group.found)}" if linked_to(group.found) else f"{NOTHING_LINKED}{nearest(group.found)}"
         place = f"**{group.workload} at {words.rate(group.offered_rate_rps)}** ({words.counted(group.runs, 'run')}), answers over {words.latency(group.limit_us)}"
         lines.append(f"- {place}: {link}; {words.share(untouched(group.found))} have no recorded event.{_expected(group)}")
     return Markdown("\n".join(lines) or "No workload has answers at a rate to look at.")
+
+
+def nearest(found: pd.DataFrame) -> str:
+    """Of ``analyse.tail.causes`` without a linked kind: the one that most slow answers waited with, what chance gives, and why it is not linked."""
+    events = found[found["cause"] != NO_EVENT]
+    if events.empty:
+        return ""
+    row = events.iloc[0]
+    return f" ({words.factor(row['cause'])} overlaps {words.share(row['share'])}, by chance {words.share(row['chance'])}: {row['why']})"
 
 
 def table(groups: list[OfWorkload]) -> pd.DataFrame:
@@ -43,5 +53,5 @@ def _expected(group: OfWorkload) -> str:
         return ""
     linked = set(group.found.loc[group.found["word"] == LINKED, "cause"])
     held = [words.factor(kind) for kind in kinds if kind in linked]
-    verdict = f"{words.several(held)} {'is' if len(held) == 1 else 'are'} linked" if held else "neither is linked"
+    verdict = f"{words.several(held)} {'is' if len(held) == 1 else 'are'} linked" if held else "neither can be called linked"
     return f" Expected: {words.several([words.factor(kind) for kind in kinds])}; {verdict}."

@@ -1,4 +1,4 @@
-"""Is a cause that was planted in real runs the one that the tail page names? `make tail-causes`, about 4 minutes, longer when the machine's
+"""Is a cause that was planted in real runs the one that the tail page names? `make tail-causes`, about 12 minutes, longer when the machine's
 host disturbs: disturbed runs are measured again.
 
 Planted, every few seconds: a full garbage collection, a stop of the process (SIGSTOP), a write-ahead log whose sync takes long (strace
@@ -14,7 +14,7 @@ from hooks import WHEN_MEASURING
 from kvstudy.analyse import tail
 
 RUNS = {"server": "kv-service", "workload": {"script": "put", "key_count": 200_000}, "connections": 8, "threads": 1, "rate": 1000, "duration": "36s",
-        "warm_up": "6s", "repeats": 2, "timeout": "5s", "seed": 3}
+        "warm_up": "6s", "repeats": 6, "timeout": "5s", "seed": 3}
 
 STOPPED = WHEN_MEASURING + """
 import os, random, signal, threading, time

@@ -5,6 +5,7 @@
     simulations()               all of rules/*.py, by module and in their order
 """
 
+import gc
 import importlib
 import sys
 import time
@@ -44,6 +45,7 @@ class Simulation:
 
     def run(self, short: bool = False) -> "Outcome":
         trials, start = self.trials_short if short else self.trials, time.perf_counter()
+        gc.freeze()  # statsmodels collects at every correction; what was imported need not be looked at again each time
         # Its own stream for each: the result of one does not depend on which others ran before it.
         generator = np.random.default_rng([self.seed, zlib.crc32(f"{self.rule}: {self.counted}".encode())])
         return Outcome(self, int(self.count(generator, trials)), trials, time.perf_counter() - start)

@@ -11,7 +11,8 @@ from kvstudy.present.figures.panels import nothing, panel_grid, titled
 
 ROW_PX = 34
 ROWS_MAX, PANEL_PX = 4, 220  # kinds of event in a panel of one workload, and how high it is
-_JUDGED = "Linked: overlap beyond chance at 5 % after Holm's correction, by shifting each run's events around its clock."
+_JUDGED = "By chance: with the events of other repeats at the same moment. Linked: beyond that, and beyond other times of the run, at 5 % over the whole page (Holm)."
+NOTHING_LINKED = "no kind of event can be called linked"
 _HUES = {tail.LINKED: theme.VERMILION, tail.CANNOT_TELL: theme.BLUE, "": theme.QUIET_TEXT}
 
 
@@ -28,13 +29,13 @@ def causes(found: pd.DataFrame, limit_us: float) -> go.Figure:
     told = linked_to(found)
     finding = (
         f"Answers slower than {words.latency(limit_us)} are linked to {told}" if told
-        else f"Answers slower than {words.latency(limit_us)}: no kind of event overlaps them more than chance would"
+        else f"Answers slower than {words.latency(limit_us)}: {NOTHING_LINKED}"
     )  # fmt: skip
     return titled(figure, f"{finding}; {words.share(untouched(found))} have no recorded event", _JUDGED)
 
 
 def causes_by_workload(groups: list[tail.OfWorkload]) -> go.Figure:
-    """A panel for each of ``analyse.tail.by_workload``: bars as in ``causes``, of the linked kinds, or where none is linked of those nearest to it."""
+    """A panel for each workload of ``analyse.tail.of_page``: bars as in ``causes``, of the linked kinds, or where none is linked of those nearest to it."""
     groups = [group for group in groups if group.found["slow_requests"].sum()]
     if not groups:
         return nothing("no slow answer to explain", "Lower the percentile in the parameters.")
@@ -46,8 +47,8 @@ def causes_by_workload(groups: list[tail.OfWorkload]) -> go.Figure:
     figure.update_xaxes(tickformat=".0%", range=[0, 1.02])
     figure.update_layout(barmode="overlay", legend_y=-60 / (len(groups) * PANEL_PX))
     told = linked_to(groups[0].found)
-    link = f"linked to {told}" if told else "linked to no kind of event beyond chance"
-    finding = f"{groups[0].workload} at {words.rate(groups[0].offered_rate_rps)}: answers slower than {words.latency(groups[0].limit_us)} are {link}; {words.share(untouched(groups[0].found))} have no recorded event"
+    link = f"linked to {told}" if told else NOTHING_LINKED
+    finding = f"{groups[0].workload} at {words.rate(groups[0].offered_rate_rps)}: answers slower than {words.latency(groups[0].limit_us)}: {link}; {words.share(untouched(groups[0].found))} have no recorded event"
     return titled(figure, finding, f"Each workload at the highest rate of its runs, against a threshold of its own. At most {ROWS_MAX} kinds of event each: the table has all. {_JUDGED}")
 
 
@@ -154,7 +155,7 @@ def _told(row) -> str:
     lines = [f"<b>{words.factor(row.cause)}</b>{': ' + row.word if row.word else ''}", f"{words.count(row.slow_requests)} slow answers, {words.share(row.share)} of all"]
     if row.cause != tail.NO_EVENT:
         lines += [
-            f"by chance {words.share(row.chance)}, {words.times(row.lift)} as many; p {row.p_value:.2g}",
+            f"by chance {words.share(row.chance)}, {words.times(row.lift)} as many" + (f"; {row.why}" if row.why else f"; p {row.p_value:.2g}"),
             f"{words.count(row.events)} events, the longest {words.latency(row.longest_ms * 1e3)}, felt in {words.share(row.time_share)} of the time",
             f"without any other linked kind near: {words.share(row.share_alone)}",
         ]

@@ -1,0 +1,77 @@
+"""The permutation behind *linked*: exact where it can be counted, and blind to what every repeat does at the same moment."""
+
+import math
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kvstudy.analyse import exchange, linked, tables, tail
+from kvstudy.analyse.exchange import Repeats
+
+REFERENCE = Path(__file__).parents[2] / "data" / "reference" / "reproduce"
+
+
+def bins(*places, length: int = 60) -> np.ndarray:
+    found = np.zeros(length)
+    found[list(places)] = 10.0
+    return found
+
+
+def test_a_p_value_is_the_share_of_all_orders_that_align_as_well():
+    """Three repeats, each with its events where it is slow: of six orders only the observed one aligns as well."""
+    group = Repeats(tuple(bins(place) for place in (3, 20, 41)), tuple(bins(place) for place in (3, 20, 41)))
+    assert exchange.exchanged_p([group.aligned()], 60_000, np.random.default_rng(1)) == pytest.approx(1 / 6, abs=0.01)
+    assert exchange.smallest_p([group]) == pytest.approx(1 / 6)
+    assert exchange.smallest_p([group, group]) == pytest.approx(1 / 36)
+
+
+def test_p_is_never_zero():
+    group = Repeats(tuple(bins(4 * run) for run in range(12)), tuple(bins(4 * run) for run in range(12)))
+    assert exchange.exchanged_p([group.aligned()], 99, np.random.default_rng(1)) == 0.01
+
+
+def test_repeats_in_step_can_be_told_from_repeats_that_are_not():
+    same = Repeats((bins(5),) * 4, (bins(5, 25, 50),) * 4)
+    apart = Repeats((bins(5),) * 4, tuple(bins(5 + run, 25 + run, 50 + run) for run in range(4)))
+    assert exchange.in_step([same]) == 1 and exchange.in_step([apart]) == 0
+
+
+def test_repeats_that_lasted_differently_are_compared_where_both_have_something():
+    group = Repeats((bins(5), bins(5, length=61)), (bins(5), bins(60, length=61)))
+    assert group.aligned().tolist() == [[math.sqrt(10) * 10, 0], [math.sqrt(10) * 10, 0]]
+
+
+def test_a_run_that_was_bad_from_end_to_end_links_nothing():
+    """One repeat of six has long events and slow answers all the time, at moments that have nothing to do with each other."""
+    generator = np.random.default_rng(8)
+    wrong = 0
+    for _ in range(100):
+        slow, felt = ([np.where(generator.random(500) < (0.4 if run == 0 else 0.02), 10.0, 0.0) for run in range(6)] for _ in range(2))
+        question = linked.Question((Repeats(tuple(slow), tuple(felt)),), 600)
+        assert exchange.exchanged_p([question.groups[0].aligned()], 199, generator) < 0.3  # what comes together is the run, not the moment
+        wrong += linked.judged({"flush": question}, 199, int(generator.integers(1000)))["flush"].word == linked.LINKED
+    assert wrong <= 10
+
+
+@pytest.fixture(scope="module")
+def unique_put(tmp_path_factory):
+    """The committed runs of unique PUT at 20 000/s: every repeat begins alike."""
+    root = tmp_path_factory.mktemp("runs")
+    for run in sorted(REFERENCE.glob("*-unique-put-*-r20000-rep?")):
+        shutil.copytree(run, root / "raw" / "reproduce" / run.name)
+    tables.rebuild([root / "raw"], root / "tidy", progress=False)
+    return tables.load(root / "tidy").believed()
+
+
+def test_compaction_and_flush_of_runs_in_step_are_not_told_apart_from_the_start_of_the_run(unique_put):
+    """Shifted around each run's clock they look certain; with the events of other repeats at the same moment the slow answers align as well."""
+    questions, generator = tail._questions(unique_put, tail.threshold_us(unique_put)), np.random.default_rng(1)
+    for kind in ("compaction", "flush"):
+        groups = [group for group in questions[kind].groups if group.tells]
+        slow, felt = ([run for group in groups for run in getattr(group, side)] for side in ("slow", "felt_ms"))
+        assert exchange.shifted_p(slow, felt, 999, generator) == 0.001
+        assert exchange.exchanged_p([group.aligned() for group in groups], 9999, generator) == pytest.approx(0.37, abs=0.03)
+        assert exchange.in_step(groups) > linked.IN_STEP
+    assert set(tail.causes(unique_put, tail.threshold_us(unique_put))["word"]) == {tail.CANNOT_TELL, ""}
