@@ -3,6 +3,7 @@ package kv;
 import java.nio.file.Path;
 import java.time.Duration;
 import kv.http.HttpOptions;
+import kv.http.Operations;
 import kv.lsm.CompactionPolicyKind;
 import kv.lsm.Compression;
 import kv.lsm.ReadMode;
@@ -62,6 +63,18 @@ final class Arguments {
 
         @Option(names = "--wal-interval-ms", paramLabel = "MS", defaultValue = "1000", description = "--wal interval: milliseconds between two syncs. Default: ${DEFAULT-VALUE}. Longer loses more with the machine, shorter keeps the disk busier.")
         int walIntervalMillis;
+
+        @Option(names = "--admin", description = {
+            "Answer POST /v0/admin/flush, compact, checkpoint?dir=PATH and idle; without it they get 403.",
+            "The service has no access control: whoever reaches its port can then fill its disk."
+        })
+        boolean admin;
+
+        @Option(names = "--drain-ms", paramLabel = "MS", defaultValue = "10000", description = {
+            "Longest time in milliseconds that a stop waits for requests under way. Default: ${DEFAULT-VALUE}.",
+            "Longer loses fewer answers to slow clients and keeps the next start waiting."
+        })
+        int drainMillis;
     }
 
     static final class Performance {
@@ -132,7 +145,8 @@ final class Arguments {
                 (int) between("--max-value-bytes", limits.maxValueBytes, 0, StoreOptions.VALUE_BYTES_MAX),
                 between("--max-connections", limits.maxConnections, 1, 1_000_000),
                 between("--idle-timeout-ms", limits.idleTimeoutMillis, 1, 86_400_000),
-                between("--request-timeout-ms", limits.requestTimeoutMillis, 1, 86_400_000));
+                between("--request-timeout-ms", limits.requestTimeoutMillis, 1, 86_400_000),
+                new Operations(behaviour.admin, between("--drain-ms", behaviour.drainMillis, 0, 3_600_000)));
     }
 
     /// Leaves a processor to flush and compaction; the README says what that gains.

@@ -4,6 +4,7 @@ import com.github.benmanes.caffeine.cache.Cache;
 import com.github.benmanes.caffeine.cache.Caffeine;
 import com.github.benmanes.caffeine.cache.stats.CacheStats;
 import java.util.Arrays;
+import kv.lsm.Administration;
 import kv.lsm.PendingWrite;
 import kv.lsm.RangeCursor;
 import kv.lsm.Store;
@@ -120,6 +121,11 @@ public final class CachedStore implements Store {
     @Override
     public RangeCursor range(byte[] start, byte[] endOrNull) {
         return store.range(start, endOrNull);
+    }
+
+    @Override
+    public Administration administration() {
+        return store.administration(); // which changes no value
     }
 
     @Override

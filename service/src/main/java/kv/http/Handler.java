@@ -47,6 +47,11 @@ sealed interface Handler extends AutoCloseable {
         return new Workers("metrics-", 1, 64);
     }
 
+    /// For `/v0/admin/…`, which waits for flush and compaction: so that two who wait do not keep out a third.
+    static Handler ofAdmin() {
+        return new Workers("admin-", 4, 16);
+    }
+
     /// No thread of its own: the shortest way, and the best one while the store answers from memory.
     record Selector() implements Handler {
         @Override

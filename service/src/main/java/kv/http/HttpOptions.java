@@ -12,6 +12,7 @@ package kv.http;
 /// @param connectionsMax       further connections are closed at once
 /// @param idleTimeoutMillis    a connection that says nothing, or takes nothing of its answer, for so long is closed
 /// @param requestTimeoutMillis time from the first to the last byte of a request
+/// @param operations           what those who run the service ask of it
 public record HttpOptions(
         String host,
         int port,
@@ -22,7 +23,25 @@ public record HttpOptions(
         int valueBytesMax,
         int connectionsMax,
         int idleTimeoutMillis,
-        int requestTimeoutMillis) {
+        int requestTimeoutMillis,
+        Operations operations) {
+
+    /// With [Operations#DEFAULTS].
+    public HttpOptions(
+            String host,
+            int port,
+            HandlerKind handler,
+            int selectors,
+            int workers,
+            int queue,
+            int valueBytesMax,
+            int connectionsMax,
+            int idleTimeoutMillis,
+            int requestTimeoutMillis) {
+        this(
+                host, port, handler, selectors, workers, queue, valueBytesMax, connectionsMax, idleTimeoutMillis,
+                requestTimeoutMillis, Operations.DEFAULTS);
+    }
 
     public enum HandlerKind { SELECTOR, WORKERS, VIRTUAL }
 
@@ -36,30 +55,36 @@ public record HttpOptions(
     public HttpOptions withSelectors(int newSelectors) {
         return new HttpOptions(
                 host, port, handler, newSelectors, workers, queue, valueBytesMax, connectionsMax, idleTimeoutMillis,
-                requestTimeoutMillis);
+                requestTimeoutMillis, operations);
     }
 
     public HttpOptions withPort(int newPort) {
         return new HttpOptions(
                 host, newPort, handler, selectors, workers, queue, valueBytesMax, connectionsMax, idleTimeoutMillis,
-                requestTimeoutMillis);
+                requestTimeoutMillis, operations);
     }
 
     public HttpOptions withHandler(HandlerKind newHandler, int newWorkers, int newQueue) {
         return new HttpOptions(
                 host, port, newHandler, selectors, newWorkers, newQueue, valueBytesMax, connectionsMax, idleTimeoutMillis,
-                requestTimeoutMillis);
+                requestTimeoutMillis, operations);
     }
 
     public HttpOptions withTimeouts(int newIdleTimeoutMillis, int newRequestTimeoutMillis) {
         return new HttpOptions(
                 host, port, handler, selectors, workers, queue, valueBytesMax, connectionsMax, newIdleTimeoutMillis,
-                newRequestTimeoutMillis);
+                newRequestTimeoutMillis, operations);
     }
 
     public HttpOptions withLimits(int newValueBytesMax, int newConnectionsMax) {
         return new HttpOptions(
                 host, port, handler, selectors, workers, queue, newValueBytesMax, newConnectionsMax, idleTimeoutMillis,
-                requestTimeoutMillis);
+                requestTimeoutMillis, operations);
+    }
+
+    public HttpOptions withOperations(Operations newOperations) {
+        return new HttpOptions(
+                host, port, handler, selectors, workers, queue, valueBytesMax, connectionsMax, idleTimeoutMillis,
+                requestTimeoutMillis, newOperations);
     }
 }

@@ -35,13 +35,13 @@ public final class KvServer extends Server {
     /// descriptors left to the store's files, the JVM and the selectors
     private static final int DESCRIPTORS_RESERVED = 1_000;
     private static final int QUIET_MILLIS = 200;
-    private static final int STOP_MILLIS_MAX = 10_000;
 
     private final HttpOptions options;
     private final MemoryBudget budget = MemoryBudget.ofHeap();
     private final Connections connections;
     private final Handler handler;
     private final Handler metricsHandler = Handler.ofMetrics();
+    private final Handler adminHandlerOrNull;
     private final HttpMetrics metrics;
     private final Router router;
     private final ThreadLocal<Output> outputs = ThreadLocal.withInitial(() -> new Output(OUTPUT_BYTES));
@@ -53,7 +53,8 @@ public final class KvServer extends Server {
         this.connections = new Connections(options, connectionsMax(options.connectionsMax()));
         this.handler = Handler.of(options);
         this.metrics = new HttpMetrics(this);
-        this.router = new Router(budget, metrics);
+        this.router = new Router(budget, metrics, options.operations());
+        this.adminHandlerOrNull = options.operations().admin() ? Handler.ofAdmin() : null;
         for (SelectorThread thread : selectors) {
             RoundSelector.replaceSelectorOf(thread, this);
         }
@@ -149,7 +150,7 @@ public final class KvServer extends Server {
             while (connections.size() > 0 && System.currentTimeMillis() - start < QUIET_MILLIS) {
                 Thread.sleep(5);
             }
-            while (!connections.closeQuiet(QUIET_MILLIS) && System.currentTimeMillis() - start < STOP_MILLIS_MAX) {
+            while (!connections.closeQuiet(QUIET_MILLIS) && System.currentTimeMillis() - start < options.operations().drainMillis()) {
                 Thread.sleep(5);
             }
         } catch (InterruptedException e) {
@@ -157,6 +158,9 @@ public final class KvServer extends Server {
         }
         handler.close();
         metricsHandler.close();
+        if (adminHandlerOrNull != null) {
+            adminHandlerOrNull.close();
+        }
         connections.close();
         stop();
     }
@@ -187,7 +191,10 @@ public final class KvServer extends Server {
 
     /// Metrics are asked for so rarely that they are never compiled and take milliseconds: not on a thread that others wait for.
     Handler handlerOf(Request request) {
-        return request.target == Request.Target.METRICS ? metricsHandler : handler;
+        if (request.target == Target.METRICS) {
+            return metricsHandler;
+        }
+        return request.target.isAdmin() && adminHandlerOrNull != null ? adminHandlerOrNull : handler;
     }
 
     Router router() {

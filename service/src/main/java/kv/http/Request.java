@@ -5,9 +5,7 @@ import kv.lsm.PendingWrite;
 /// The request a connection is working on. One per connection, filled again and again: a connection reads its next
 /// request only when this one is answered, so nothing is allocated but the key and the value.
 final class Request {
-    enum Method { GET, PUT, DELETE, HEAD, OTHER }
-
-    enum Target { ENTITY, ENTITIES, STATUS, METRICS, OTHER }
+    enum Method { GET, PUT, DELETE, POST, HEAD, OTHER }
 
     static final byte[] NO_BYTES = {};
 
@@ -19,10 +17,12 @@ final class Request {
     boolean chunked;
     /// bytes of the body, or -1 when the head names none
     long contentLength;
-    /// `id`, `start` or `prefix`, percent-decoded
+    /// `id`, `start`, `prefix` or `dir`, percent-decoded
     byte[] key;
     /// `end`, percent-decoded, or null
     byte[] end;
+    /// how long it may wait
+    int timeoutMillis;
     /// the body of a PUT
     byte[] value;
     /// the write that it asks for, when that was begun before it is answered, or null

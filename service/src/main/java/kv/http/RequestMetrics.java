@@ -14,7 +14,7 @@ final class RequestMetrics {
     private static final int[] STATUSES =
             IntStream.concat(IntStream.of(STATUS_MIN), IntStream.of(Answer.statuses())).sorted().distinct().toArray();
     private static final int[] PLACES = new int[STATUSES[STATUSES.length - 1] - STATUS_MIN + 1];
-    private static final Request.Target[] TARGETS = Request.Target.values();
+    private static final Target[] TARGETS = Target.values();
     private static final Request.Method[] METHODS = Request.Method.values();
 
     static {
@@ -31,7 +31,7 @@ final class RequestMetrics {
         histograms.record(series, endNanos - request.startNanos);
     }
 
-    private static int series(Request.Target target, Request.Method method, int statusPlace) {
+    private static int series(Target target, Request.Method method, int statusPlace) {
         return (target.ordinal() * METHODS.length + method.ordinal()) * STATUSES.length + statusPlace;
     }
 
@@ -40,7 +40,7 @@ final class RequestMetrics {
         Snapshots.Histogram latencies = to.histogram(
                 "kv_http_request_seconds",
                 "From when the selector found the connection ready to when the answer was there; of a range its first entries.");
-        for (Request.Target target : TARGETS) {
+        for (Target target : TARGETS) {
             for (Request.Method method : METHODS) {
                 for (int place = 0; place < STATUSES.length; place++) {
                     LatencyHistograms.Snapshot snapshot = histograms.snapshot(series(target, method, place));

@@ -2,7 +2,6 @@ package kv.http;
 
 import java.util.Arrays;
 import kv.http.Request.Method;
-import kv.http.Request.Target;
 
 /// Reads the head of a request, from its first byte to the empty line, out of a buffer. Bytes in, a filled [Request] out;
 /// no I/O, no state of its own.
@@ -22,20 +21,12 @@ final class RequestParser {
     private static final int REFUSED = 0;
     private static final int HEADERS_MAX = 100;
 
-    private static final byte[] ENTITY = Ascii.bytes("/v0/entity");
-    private static final byte[] ENTITIES = Ascii.bytes("/v0/entities");
-    private static final byte[] STATUS = Ascii.bytes("/v0/status");
-    private static final byte[] METRICS = Ascii.bytes("/metrics");
-    private static final byte[] ID = Ascii.bytes("id");
-    private static final byte[] START = Ascii.bytes("start");
-    private static final byte[] END = Ascii.bytes("end");
-    private static final byte[] PREFIX = Ascii.bytes("prefix");
     private static final byte[] GET = Ascii.bytes("GET");
     private static final byte[] PUT = Ascii.bytes("PUT");
+    private static final byte[] POST = Ascii.bytes("POST");
     private static final byte[] DELETE = Ascii.bytes("DELETE");
     private static final byte[] HEAD = Ascii.bytes("HEAD");
     private static final byte[] HTTP_1 = Ascii.bytes("HTTP/1.");
-    private static final byte[] SCHEME = Ascii.bytes("http://");
 
     private RequestParser() {}
 
@@ -118,7 +109,7 @@ final class RequestParser {
         if (b[at] != '\n') {
             return malformed(request);
         }
-        route(b, target, query == 0 ? targetEnd : query - 1, query == 0 ? targetEnd : query, targetEnd, request);
+        TargetParser.parse(b, target, query == 0 ? targetEnd : query - 1, query == 0 ? targetEnd : query, targetEnd, request);
         return at + 1;
     }
 
@@ -132,57 +123,10 @@ final class RequestParser {
         if (Ascii.equal(b, from, to, DELETE)) {
             return Method.DELETE;
         }
+        if (Ascii.equal(b, from, to, POST)) {
+            return Method.POST;
+        }
         return Ascii.equal(b, from, to, HEAD) ? Method.HEAD : Method.OTHER;
-    }
-
-    private static void route(byte[] b, int from, int pathEnd, int query, int to, Request request) {
-        int path = from;
-        if (b[from] != '/' && pathEnd - from > SCHEME.length && Ascii.equal(b, from, from + SCHEME.length, SCHEME)) {
-            path = from + SCHEME.length; // absolute form, as sent to proxies: the host does not matter
-            while (path < pathEnd && b[path] != '/') {
-                path++;
-            }
-        }
-        if (Ascii.equal(b, path, pathEnd, ENTITY)) {
-            request.target = Target.ENTITY;
-            if (request.method == Method.HEAD || request.method == Method.OTHER) {
-                request.reject(Answer.ENTITY_METHOD);
-                return;
-            }
-            request.key = key(ID, b, query, to, Answer.ID_MISSING, request);
-            return;
-        }
-        request.target = Ascii.equal(b, path, pathEnd, ENTITIES)
-                ? Target.ENTITIES
-                : Ascii.equal(b, path, pathEnd, STATUS)
-                        ? Target.STATUS
-                        : Ascii.equal(b, path, pathEnd, METRICS) ? Target.METRICS : Target.OTHER;
-        if (request.target == Target.OTHER) {
-            request.reject(Answer.UNKNOWN_PATH);
-        } else if (request.method != Method.GET) {
-            request.reject(Answer.READ_ONLY);
-        } else if (request.target == Target.ENTITIES) {
-            request.key = key(START, b, query, to, Answer.START_MISSING, request);
-            if (RequestKey.find(END, b, query, to) >= 0) {
-                request.end = key(END, b, query, to, Answer.END_EMPTY, request);
-            }
-        } else if (request.target == Target.METRICS) {
-            long prefix = RequestKey.find(PREFIX, b, query, to);
-            if (prefix >= 0) {
-                request.key = RequestKey.decode(b, (int) (prefix >>> 32), (int) prefix, request);
-            }
-        }
-    }
-
-    private static byte[] key(byte[] name, byte[] b, int query, int to, Answer missing, Request request) {
-        long found = RequestKey.find(name, b, query, to);
-        int from = (int) (found >>> 32);
-        int end = (int) found;
-        if (found < 0 || from == end) {
-            request.reject(missing);
-            return null;
-        }
-        return RequestKey.decode(b, from, end, request);
     }
 
     /// As [#requestLine].

@@ -84,7 +84,7 @@ final class RequestReader {
         if (request.rejectedForGood) {
             return Event.REJECTED;
         }
-        boolean put = request.method == Request.Method.PUT && request.target == Request.Target.ENTITY;
+        boolean put = request.method == Request.Method.PUT && request.target == Target.ENTITY;
         if (request.contentLength > (put ? valueBytesMax : DISCARD_BYTES_MAX)) {
             request.reject(Answer.VALUE_TOO_LARGE);
         }
@@ -153,7 +153,7 @@ final class RequestReader {
     }
 
     private boolean isPut() {
-        return request.method == Request.Method.PUT && request.target == Request.Target.ENTITY;
+        return request.method == Request.Method.PUT && request.target == Target.ENTITY;
     }
 
     /// Answers now and drops the rest of the body as it comes.

@@ -110,13 +110,13 @@ final class RoundSelector extends Selector implements Iterator<Session> {
     /// Has `request` of `session`, which is being processed and has read nothing else, answered at the end of the round; false when it
     /// is none that waits.
     boolean add(KvSession session, Request request) {
-        if (request.target != Request.Target.ENTITY) {
+        if (request.target != Target.ENTITY) {
             return false;
         }
         switch (request.method) {
             case GET -> gets.add(session, request);
             case PUT, DELETE -> writes.add(session, request);
-            case HEAD, OTHER -> {
+            case POST, HEAD, OTHER -> {
                 return false;
             }
         }

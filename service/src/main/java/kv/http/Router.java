@@ -21,13 +21,15 @@ final class Router {
 
     private final MemoryBudget budget;
     private final HttpMetrics metrics;
+    private final AdminEndpoint adminOrNull;
     private volatile Store store;
     private volatile boolean stopping;
     private volatile long loggedNanos = System.nanoTime() - LOG_INTERVAL_NANOS;
 
-    Router(MemoryBudget budget, HttpMetrics metrics) {
+    Router(MemoryBudget budget, HttpMetrics metrics, Operations operations) {
         this.budget = budget;
         this.metrics = metrics;
+        adminOrNull = operations.admin() ? new AdminEndpoint(this::isStopping) : null;
     }
 
     /// From now on requests are served from `openStore`; before, they are answered 503.
@@ -144,10 +146,30 @@ final class Router {
                     entities(opened, request, out);
                 }
             }
-            case STATUS -> out.answer(stopping ? Answer.STOPPING : store == null ? Answer.STARTING : Answer.READY, request);
+            case STATUS, READY -> out.answer(readiness(), request);
             case METRICS -> metrics.write(store, request, out);
+            case LIVE -> out.answer(Answer.LIVE, request);
+            case ADMIN_FLUSH, ADMIN_COMPACT, ADMIN_CHECKPOINT, ADMIN_IDLE, ADMIN_OTHER -> {
+                Store opened = store;
+                if (adminOrNull == null) {
+                    out.answer(Answer.ADMIN_OFF, request);
+                } else if (opened == null) {
+                    out.answer(Answer.STARTING, request);
+                } else {
+                    adminOrNull.answer(opened, request, out);
+                }
+            }
             case OTHER -> out.answer(Answer.UNKNOWN_PATH, request);
         }
+    }
+
+    /// Whether this process is the right one to send requests to.
+    private Answer readiness() {
+        Store opened = store;
+        if (stopping || opened == null) {
+            return stopping ? Answer.STOPPING : Answer.STARTING;
+        }
+        return opened.isWritable() ? Answer.READY : Answer.NOT_WRITABLE;
     }
 
     private static void entity(Store store, Request request, Output out) {
@@ -176,7 +198,7 @@ final class Router {
                 }
                 out.answer(Answer.ACCEPTED, request);
             }
-            case HEAD, OTHER -> out.answer(Answer.ENTITY_METHOD, request);
+            case POST, HEAD, OTHER -> out.answer(Answer.ENTITY_METHOD, request);
         }
     }
 
@@ -226,10 +248,10 @@ final class Router {
                 case GET -> "GET /v0/entity";
                 case PUT -> "PUT /v0/entity";
                 case DELETE -> "DELETE /v0/entity";
-                case HEAD, OTHER -> "other";
+                case POST, HEAD, OTHER -> "other";
             };
             case ENTITIES -> "GET /v0/entities";
-            case STATUS, METRICS, OTHER -> "other";
+            default -> "other";
         };
     }
 }

@@ -26,6 +26,12 @@ final class Catalog {
         return version;
     }
 
+    /// Links the tables of the present version, of which none is deleted meanwhile; that version.
+    synchronized Version link(Checkpoint checkpoint) throws IOException {
+        checkpoint.link(version);
+        return version;
+    }
+
     /// Publishes the tables of the oldest frozen memtable and deletes its log.
     synchronized void flushed(Memtable memtable, List<NewTable> tables) throws IOException {
         Memtable next = views.current().memtablesOldestFirst().get(1);

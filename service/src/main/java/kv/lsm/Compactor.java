@@ -3,6 +3,7 @@ package kv.lsm;
 import java.io.IOException;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.atomic.AtomicLong;
 
 /// The thread that keeps the version as the [CompactionPolicy] wants it.
 final class Compactor {
@@ -17,6 +18,9 @@ final class Compactor {
     private final CompactionRate rate;
     private final Thread thread;
     private final Work work = new Work(true);
+    /// Requests to merge everything, counted; and which of them is done.
+    private final AtomicLong fullRequested = new AtomicLong();
+    private volatile long fullDone;
 
     /// @param versionChanged called after each compaction and when writing has failed
     Compactor(
@@ -62,10 +66,40 @@ final class Compactor {
         work.wake();
     }
 
+    /// True while the version is as the policy wants it and nobody has asked for more.
+    boolean isResting() {
+        return work.isResting();
+    }
+
+    /// Asks for all tables to be merged; a number for [#hasDoneFull].
+    long requestFull() {
+        long request = fullRequested.incrementAndGet();
+        work.wake();
+        return request;
+    }
+
+    boolean hasDoneFull(long request) {
+        return fullDone >= request;
+    }
+
+    /// As [#compactOnce], of all tables.
+    private boolean compactFully(ReadView view, long request) throws IOException {
+        Optional<CompactionChoice> choice = FullCompaction.choose(view.version(), files.options());
+        if (choice.isPresent() && !carryOut(choice.get(), view)) {
+            return false;
+        }
+        fullDone = request;
+        return true;
+    }
+
     /// False when there was nothing to do or the thread is to stop.
     private boolean compactOnce() throws IOException {
         ReadView view = views.retain();
         try {
+            long request = fullRequested.get();
+            if (request > fullDone) {
+                return compactFully(view, request);
+            }
             // only this thread removes tables, so the choice stays right while flushes add newer ones
             Optional<CompactionChoice> choice = policy.choose(view.version());
             return choice.isPresent() && carryOut(choice.get(), view);
@@ -75,7 +109,9 @@ final class Compactor {
     }
 
     private boolean carryOut(CompactionChoice choice, ReadView view) throws IOException {
-        if (choice.isMove()) {
+        boolean dropsTombstones = choice.cause().equals(FullCompaction.CAUSE)
+                && choice.tables().stream().anyMatch(table -> table.tombstones() > 0);
+        if (choice.isMove() && !dropsTombstones) {
             catalog.moved(choice.tables().getFirst(), choice.outputLevel());
             return true;
         }

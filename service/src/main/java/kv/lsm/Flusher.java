@@ -65,6 +65,11 @@ final class Flusher {
         work.wake();
     }
 
+    /// True while there is nothing to flush or to get ready.
+    boolean isResting() {
+        return work.isResting();
+    }
+
     /// False when no memtable is frozen.
     private boolean flushOldest() throws IOException {
         ReadView view = views.retain();

@@ -230,6 +230,11 @@ public final class LsmStore implements Store {
         }
     }
 
+    @Override
+    public Administration administration() {
+        return new StoreAdministration(files, views, catalog, writePath, flusher, compactor, failure);
+    }
+
     private static void requireKey(byte[] key) {
         Objects.requireNonNull(key, "key");
         if (key.length == 0 || key.length > StoreOptions.KEY_BYTES_MAX) {

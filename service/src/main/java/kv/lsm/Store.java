@@ -60,6 +60,13 @@ public interface Store extends AutoCloseable {
     /// @param endOrNull the first key not wanted, or null for "to the last key"
     RangeCursor range(byte[] start, byte[] endOrNull);
 
+    /// What an operator may ask of the store.
+    ///
+    /// @throws UnsupportedOperationException when the store has nothing of the kind
+    default Administration administration() {
+        throw new UnsupportedOperationException("this store is not administered: " + getClass().getName());
+    }
+
     /// A snapshot of the counters.
     StoreMetrics metrics();
 

@@ -3,6 +3,7 @@ package kv.lsm;
 /// What a background thread of the store waits for: that there is something to do, or that it is to end.
 final class Work {
     private boolean pending;
+    private boolean resting;
     private volatile boolean ending;
 
     /// @param pending true when the thread is to look for work as soon as it starts
@@ -13,12 +14,14 @@ final class Work {
     /// Waits for one of the two. False when the thread is to end and nothing came up since the last call.
     synchronized boolean await() {
         while (!pending && !ending) {
+            resting = true;
             try {
                 wait();
             } catch (InterruptedException e) {
                 throw new AssertionError("nobody interrupts the store's threads", e);
             }
         }
+        resting = false;
         boolean came = pending;
         pending = false;
         return came;
@@ -34,6 +37,11 @@ final class Work {
     synchronized void end() {
         ending = true;
         notifyAll();
+    }
+
+    /// True while the thread has nothing to do and nothing came up.
+    synchronized boolean isResting() {
+        return resting && !pending;
     }
 
     boolean isEnding() {

@@ -137,6 +137,33 @@ final class WritePath {
         wakeFlusher.run();
     }
 
+    /// Freezes the active memtable if it holds anything; the number of the log that is then the active one's: what was acknowledged
+    /// before the call is in memtables of lower numbers.
+    ///
+    /// @throws WriteStalledException when too many memtables wait for their flush for too long
+    long freeze() {
+        lock.lock();
+        try {
+            requireOpen();
+            if (holdsRecords(views.current().active())) {
+                stall.await(() -> {
+                    requireOpen();
+                    return stall.stopCause(views.current());
+                }, changed);
+                if (holdsRecords(views.current().active())) { // or another writer was woken first
+                    rotate(0);
+                }
+            }
+            return views.current().active().logNumber();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private static boolean holdsRecords(Memtable active) {
+        return active.writer().end() > WriteAheadLogFormat.HEADER_BYTES;
+    }
+
     /// Wakes writers that wait: a flush or compaction is done, or the store has failed.
     void wake() {
         lock.lock();

@@ -19,6 +19,21 @@ import org.junit.jupiter.params.provider.EnumSource;
 /// An orderly stop answers what was accepted, says that it is the last answer, and loses nothing.
 class ShutdownTest {
 
+    /// A client that never ends its request would hold a stop up for as long as it may drain.
+    @Test
+    void aStopWaitsNoLongerForRequestsUnderWayThanItMayDrain() throws IOException {
+        MemoryStore store = new MemoryStore();
+        TestServer server = new TestServer(store, HttpOptions.onFreePort().withOperations(new Operations(false, 300)));
+        try (RawClient client = server.connect()) {
+            client.ask(get("/v0/status"));
+            client.send("PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length: 5\r\n\r\nhel");
+            long start = System.nanoTime();
+            server.server.stopInOrder();
+            assertThat((System.nanoTime() - start) / 1e9).isBetween(0.25, 8.0); // 10 by default
+        }
+        store.close();
+    }
+
     @ParameterizedTest
     @EnumSource(HttpOptions.HandlerKind.class)
     void whatWasAcknowledgedUnderLoadIsInTheStoreAndNoAnswerIsCut(HttpOptions.HandlerKind kind) throws Exception {

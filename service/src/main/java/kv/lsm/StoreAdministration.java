@@ -1,0 +1,102 @@
+package kv.lsm;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+
+/// Carries out what an operator asks, with the store's own threads. Waits by looking again: that is rare, and a store's threads have
+/// nothing more to tell for it.
+final class StoreAdministration implements Administration {
+    private static final long LOOK_AGAIN_NANOS = 1_000_000;
+
+    private final StoreFiles files;
+    private final Views views;
+    private final Catalog catalog;
+    private final WritePath writePath;
+    private final Flusher flusher;
+    private final Compactor compactor;
+    private final Failure failure;
+
+    StoreAdministration(
+            StoreFiles files,
+            Views views,
+            Catalog catalog,
+            WritePath writePath,
+            Flusher flusher,
+            Compactor compactor,
+            Failure failure) {
+        this.files = files;
+        this.views = views;
+        this.catalog = catalog;
+        this.writePath = writePath;
+        this.flusher = flusher;
+        this.compactor = compactor;
+        this.failure = failure;
+    }
+
+    @Override
+    public void flush(BooleanSupplier giveUp) {
+        long firstUnflushed = writePath.freeze();
+        await(() -> view().memtablesOldestFirst().getFirst().logNumber() >= firstUnflushed, Long.MAX_VALUE, giveUp);
+    }
+
+    @Override
+    public void compact(BooleanSupplier giveUp) {
+        flush(giveUp);
+        long request = compactor.requestFull();
+        await(() -> compactor.hasDoneFull(request), Long.MAX_VALUE, giveUp);
+    }
+
+    @Override
+    public void checkpoint(Path directory, BooleanSupplier giveUp) {
+        Checkpoint checkpoint = new Checkpoint(files, directory);
+        try {
+            checkpoint.create();
+            try {
+                flush(giveUp);
+                checkpoint.finish(catalog.link(checkpoint));
+            } catch (IOException | RuntimeException e) {
+                checkpoint.remove(e);
+                throw e;
+            }
+        } catch (IOException e) {
+            throw new StoreException("the checkpoint could not be written: directory=" + directory, e);
+        }
+    }
+
+    @Override
+    public boolean awaitIdle(Duration limit, BooleanSupplier giveUp) {
+        return await(this::isIdle, limit.toNanos(), giveUp);
+    }
+
+    /// The flusher wakes the compactor before it rests, and the compactor wakes no flusher: asked in this order, both at rest is rest.
+    private boolean isIdle() {
+        return flusher.isResting() && view().frozenCount() == 0 && compactor.isResting();
+    }
+
+    private boolean await(BooleanSupplier condition, long limitNanos, BooleanSupplier giveUp) {
+        long start = System.nanoTime();
+        while (!condition.getAsBoolean()) {
+            failure.check();
+            if (giveUp.getAsBoolean() || Thread.currentThread().isInterrupted()) {
+                throw new StoreClosedException();
+            }
+            if (System.nanoTime() - start > limitNanos) {
+                return false;
+            }
+            LockSupport.parkNanos(LOOK_AGAIN_NANOS);
+        }
+        return true;
+    }
+
+    /// Its own fields only are looked at, not what it owns.
+    private ReadView view() {
+        ReadView view = views.current();
+        if (view == null) {
+            throw new StoreClosedException();
+        }
+        return view;
+    }
+}

@@ -1,0 +1,232 @@
+package kv.lsm;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.SplittableRandom;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.BooleanSupplier;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+class AdministrationTest {
+    private static final BooleanSupplier PATIENT = () -> false;
+    private static final Duration LONG = Duration.ofSeconds(60);
+
+    @TempDir
+    private Path directory;
+
+    private final Model model = new Model();
+
+    private StoreOptions.Builder options() {
+        return StoreOptions.at(directory.resolve("store")).toBuilder()
+                .memtableBytes(64 << 10)
+                .tableBytes(32 << 10)
+                .level1Bytes(64 << 10)
+                .levelMultiplier(2);
+    }
+
+    private static byte[] key(int i) {
+        return Records.bytes("key-%06d".formatted(i));
+    }
+
+    private void write(Store store, int count, long seed) {
+        SplittableRandom random = new SplittableRandom(seed);
+        for (int i = 0; i < count; i++) {
+            byte[] key = key(random.nextInt(2_000));
+            if (random.nextInt(4) == 0) {
+                store.delete(key);
+                model.delete(key);
+            } else {
+                byte[] value = new byte[random.nextInt(200)];
+                random.nextBytes(value);
+                store.put(key, value);
+                model.put(key, value);
+            }
+        }
+    }
+
+    private static long tables(Store store) {
+        return store.metrics().levels().stream().mapToLong(StoreMetrics.Level::tables).sum();
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void aFlushBringsEveryWriteIntoTables(WalMode wal) {
+        try (Store store = LsmStore.open(options().wal(wal).compaction(CompactionPolicyKind.NONE).build())) {
+            store.administration().flush(PATIENT);
+            assertThat(tables(store)).as("an empty store needs no table").isZero();
+            store.put(key(1), key(2));
+            store.administration().flush(PATIENT);
+            assertThat(store.metrics().frozenMemtables()).isZero();
+            assertThat(tables(store)).isEqualTo(1);
+            store.administration().flush(PATIENT);
+            assertThat(tables(store)).as("a second flush has nothing to do").isEqualTo(1);
+            assertThat(store.get(key(1))).isEqualTo(key(2));
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void aCompactionLeavesOneRunWithoutTombstonesThatThePolicyLeavesAlone(CompactionPolicyKind policy) {
+        try (LsmStore store = (LsmStore) LsmStore.open(options().wal(WalMode.OS).compaction(policy).build())) {
+            write(store, 6_000, 1);
+            store.administration().compact(PATIENT);
+            assertThat(store.metrics().levels()).hasSize(1);
+            assertThat(store.metrics().levels().getFirst().runs()).isEqualTo(1);
+            long compactions = store.metrics().compactions();
+            assertThat(store.administration().awaitIdle(LONG, PATIENT)).isTrue();
+            assertThat(store.metrics().compactions()).isEqualTo(compactions);
+            model.checkAll(store);
+            store.administration().compact(PATIENT);
+            assertThat(store.metrics().compactions()).as("nothing is left to merge").isEqualTo(compactions);
+            model.entries().keySet().forEach(store::delete);
+            model.entries().clear();
+            store.administration().compact(PATIENT);
+            assertThat(tables(store)).as("tombstones are dropped, the last too").isZero();
+            model.checkAll(store);
+        }
+    }
+
+    @Test
+    void idleMeansThatNothingHappensAnyMore() {
+        try (Store store = LsmStore.open(options().wal(WalMode.OS).level0(2, 8, 16).build())) {
+            for (int round = 0; round < 5; round++) {
+                write(store, 3_000, round);
+                assertThat(store.administration().awaitIdle(LONG, PATIENT)).isTrue();
+                StoreMetrics idle = store.metrics();
+                assertThat(idle.frozenMemtables()).isZero();
+                model.checkGet(store, key(round));
+                StoreMetrics later = store.metrics();
+                assertThat(later.flushes()).isEqualTo(idle.flushes());
+                assertThat(later.compactions()).isEqualTo(idle.compactions());
+                assertThat(later.levels()).isEqualTo(idle.levels());
+            }
+        }
+    }
+
+    @Test
+    void whatTakesTooLongSaysSoAndAStopEndsTheWait() {
+        StoreOptions slow = options().wal(WalMode.OS).level0(2, 100, 200).compactionBytesPerSecond(1 << 10).build();
+        try (Store store = LsmStore.open(slow)) {
+            write(store, 6_000, 3);
+            store.administration().flush(PATIENT);
+            assertThat(store.administration().awaitIdle(Duration.ofMillis(20), PATIENT)).isFalse();
+            AtomicInteger asked = new AtomicInteger();
+            assertThatThrownBy(() -> store.administration().compact(() -> asked.incrementAndGet() > 10))
+                    .isInstanceOf(StoreClosedException.class);
+        }
+    }
+
+    @Test
+    void aCheckpointOpensAsAStoreWithWhatWasWrittenBeforeIt() throws IOException {
+        Path checkpoint = directory.resolve("checkpoint");
+        try (Store store = LsmStore.open(options().build())) {
+            write(store, 5_000, 4);
+            store.administration().checkpoint(checkpoint, PATIENT);
+            store.put(key(1), key(99));
+            try (Store copy = LsmStore.open(StoreOptions.at(checkpoint))) {
+                model.checkAll(copy);
+                copy.put(key(2), key(98)); // each goes its own way
+                copy.administration().compact(PATIENT);
+            }
+            model.put(key(1), key(99));
+            store.administration().compact(PATIENT);
+            model.checkAll(store);
+        }
+        try (Store again = LsmStore.open(options().build())) {
+            model.checkAll(again);
+        }
+        try (Store copy = LsmStore.open(StoreOptions.at(checkpoint))) {
+            assertThat(copy.get(key(2))).isEqualTo(key(98));
+        }
+    }
+
+    /// One writer counts up, so that what a checkpoint holds is right when it is a first part of what was written, and no less than
+    /// what was acknowledged before the checkpoint was asked for.
+    @Test
+    void checkpointsAreConsistentWhileWritesFlushesAndCompactionsGoOn() throws Exception {
+        try (Store store = LsmStore.open(options().wal(WalMode.OS).memtableBytes(16 << 10).level0(2, 20, 40).build())) {
+            AtomicInteger acknowledged = new AtomicInteger();
+            AtomicBoolean stop = new AtomicBoolean();
+            Thread writer = Thread.ofPlatform().start(() -> {
+                for (int i = 1; !stop.get(); i++) {
+                    store.put(key(i % 500), Records.bytes(Integer.toString(i)));
+                    acknowledged.set(i);
+                }
+            });
+            for (int c = 0; c < 8; c++) {
+                Path checkpoint = directory.resolve("checkpoint" + c);
+                int before = acknowledged.get();
+                store.administration().checkpoint(checkpoint, PATIENT);
+                int last = 0;
+                try (Store copy = LsmStore.open(StoreOptions.at(checkpoint))) {
+                    for (int i = 0; i < 500; i++) {
+                        last = Math.max(last, number(copy.get(key(i))));
+                    }
+                    assertThat(last).isGreaterThanOrEqualTo(before);
+                    for (int i = Math.max(1, last - 499); i <= last; i++) {
+                        assertThat(number(copy.get(key(i % 500)))).as("checkpoint %d, write %d of %d", c, i, last).isEqualTo(i);
+                    }
+                }
+            }
+            stop.set(true);
+            writer.join();
+        }
+    }
+
+    private static int number(byte[] valueOrNull) {
+        return valueOrNull == null ? 0 : Integer.parseInt(new String(valueOrNull));
+    }
+
+    @Test
+    void aCheckpointThatCannotBeSaysWhyAndLeavesNothing() throws IOException {
+        Path there = Files.createDirectory(directory.resolve("there"));
+        Path file = Files.writeString(directory.resolve("file"), "x");
+        try (Store store = LsmStore.open(options().build())) {
+            store.put(key(1), key(1));
+            assertRefused(store, there, CheckpointException.Reason.EXISTS);
+            assertRefused(store, file, CheckpointException.Reason.EXISTS);
+            assertRefused(store, directory.resolve("no/such"), CheckpointException.Reason.PARENT_MISSING);
+            assertRefused(store, directory.resolve("store/inside"), CheckpointException.Reason.INSIDE_STORE);
+            Path otherFileSystem = Path.of("/dev/shm/kv-checkpoint-" + ProcessHandle.current().pid());
+            if (Files.isWritable(otherFileSystem.getParent())
+                    && !Files.getFileStore(otherFileSystem.getParent()).equals(Files.getFileStore(directory))) {
+                assertRefused(store, otherFileSystem, CheckpointException.Reason.OTHER_FILE_SYSTEM);
+                assertThat(otherFileSystem).doesNotExist();
+            }
+            assertThat(there).isEmptyDirectory();
+            assertThat(store.isWritable()).isTrue();
+        }
+    }
+
+    private static void assertRefused(Store store, Path directory, CheckpointException.Reason reason) {
+        assertThatThrownBy(() -> store.administration().checkpoint(directory, PATIENT))
+                .isInstanceOfSatisfying(CheckpointException.class, e -> assertThat(e.reason()).isEqualTo(reason))
+                .hasMessageContaining(directory.toString());
+    }
+
+    @Test
+    void aStoreThatHasFailedSaysSoInsteadOfLettingWait() {
+        kv.lsm.disk.FaultyDisk disk = new kv.lsm.disk.FaultyDisk();
+        Store store = LsmStore.open(
+                StoreOptions.at(Path.of("/faulty")).toBuilder().wal(WalMode.OS).memtableBytes(8 << 10).build(),
+                disk, new kv.lsm.memory.Allocator());
+        store.put(key(1), key(1));
+        disk.setFaults((count, what) -> true);
+        assertThatThrownBy(() -> store.administration().flush(PATIENT)).isInstanceOf(StoreFailedException.class);
+        assertThatThrownBy(() -> store.administration().awaitIdle(LONG, PATIENT)).isInstanceOf(StoreFailedException.class);
+        try {
+            store.close();
+        } catch (StoreFailedException e) {
+            assertThat(e).hasMessageContaining("takes no more writes");
+        }
+    }
+}
