@@ -119,7 +119,7 @@ final class Arguments {
         @Option(names = "--max-value-bytes", paramLabel = "BYTES", converter = ByteCount.class, defaultValue = "1m", description = "Larger values get 413. Default: ${DEFAULT-VALUE}. Unfinished requests together hold at most a quarter of the heap.")
         long maxValueBytes;
 
-        @Option(names = "--stall-limit-ms", paramLabel = "MS", defaultValue = "1000", description = "Milliseconds a write may wait for flush or compaction before it gets 503; 0 waits for ever. Default: ${DEFAULT-VALUE}. With --handler selector its whole selector waits.")
+        @Option(names = "--stall-limit-ms", paramLabel = "MS", defaultValue = "1000", description = "Milliseconds a write may wait for flush or compaction before it gets 503; 0 waits for ever. Default: ${DEFAULT-VALUE}. Only its own connection waits.")
         int stallLimitMillis;
 
         @Option(names = "--max-connections", paramLabel = "N", defaultValue = "10000", description = "Further connections are closed at once. Default: ${DEFAULT-VALUE}. Each costs about 1 kB of heap and a file descriptor.")
@@ -130,6 +130,9 @@ final class Arguments {
 
         @Option(names = "--request-timeout-ms", paramLabel = "MS", defaultValue = "30000", description = "Milliseconds a client may take to send one request before it gets 408. Default: ${DEFAULT-VALUE}.")
         int requestTimeoutMillis;
+
+        @Option(names = "--answer-timeout-ms", paramLabel = "MS", defaultValue = "60000", description = "Milliseconds a client may take to receive one answer before it is cut off. Default: ${DEFAULT-VALUE}. An answer that is not taken holds memory; a range also holds the tables that it began with. Who needs longer ranges asks for them in parts.")
+        int answerTimeoutMillis;
     }
 
     /// @throws IllegalArgumentException with a line for the user when an option is out of its range
@@ -146,6 +149,7 @@ final class Arguments {
                 between("--max-connections", limits.maxConnections, 1, 1_000_000),
                 between("--idle-timeout-ms", limits.idleTimeoutMillis, 1, 86_400_000),
                 between("--request-timeout-ms", limits.requestTimeoutMillis, 1, 86_400_000),
+                between("--answer-timeout-ms", limits.answerTimeoutMillis, 1, 86_400_000),
                 new Operations(behaviour.admin, between("--drain-ms", behaviour.drainMillis, 0, 3_600_000)));
     }
 

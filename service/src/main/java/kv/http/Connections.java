@@ -105,7 +105,7 @@ final class Connections implements AutoCloseable {
             }
             long now = System.currentTimeMillis();
             for (KvSession session : open) {
-                session.sweep(now, options);
+                session.sweep(now);
             }
             logPlacement();
         }

@@ -52,6 +52,12 @@ sealed interface Handler extends AutoCloseable {
         return new Workers("admin-", 4, 16);
     }
 
+    /// For writes that wait until flush or compaction have caught up: a virtual thread each. They share nothing with the threads that run
+    /// requests, which would all be waiting soon.
+    static Handler ofStalledWrites(int connectionsMax) {
+        return new Virtual(connectionsMax, 0);
+    }
+
     /// No thread of its own: the shortest way, and the best one while the store answers from memory.
     record Selector() implements Handler {
         @Override

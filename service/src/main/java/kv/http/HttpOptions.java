@@ -12,6 +12,7 @@ package kv.http;
 /// @param connectionsMax       further connections are closed at once
 /// @param idleTimeoutMillis    a connection that says nothing, or takes nothing of its answer, for so long is closed
 /// @param requestTimeoutMillis time from the first to the last byte of a request
+/// @param answerTimeoutMillis  time in which a client takes the whole of an answer, of a range too
 /// @param operations           what those who run the service ask of it
 public record HttpOptions(
         String host,
@@ -24,6 +25,7 @@ public record HttpOptions(
         int connectionsMax,
         int idleTimeoutMillis,
         int requestTimeoutMillis,
+        int answerTimeoutMillis,
         Operations operations) {
 
     /// With [Operations#DEFAULTS].
@@ -37,10 +39,11 @@ public record HttpOptions(
             int valueBytesMax,
             int connectionsMax,
             int idleTimeoutMillis,
-            int requestTimeoutMillis) {
+            int requestTimeoutMillis,
+            int answerTimeoutMillis) {
         this(
                 host, port, handler, selectors, workers, queue, valueBytesMax, connectionsMax, idleTimeoutMillis,
-                requestTimeoutMillis, Operations.DEFAULTS);
+                requestTimeoutMillis, answerTimeoutMillis, Operations.DEFAULTS);
     }
 
     public enum HandlerKind { SELECTOR, WORKERS, VIRTUAL }
@@ -49,42 +52,48 @@ public record HttpOptions(
     public static HttpOptions onFreePort() {
         int processors = Runtime.getRuntime().availableProcessors();
         return new HttpOptions(
-                "127.0.0.1", 0, HandlerKind.SELECTOR, processors, 2 * processors, 1024, 1 << 20, 10_000, 60_000, 30_000);
+                "127.0.0.1", 0, HandlerKind.SELECTOR, processors, 2 * processors, 1024, 1 << 20, 10_000, 60_000, 30_000, 60_000);
     }
 
     public HttpOptions withSelectors(int newSelectors) {
         return new HttpOptions(
                 host, port, handler, newSelectors, workers, queue, valueBytesMax, connectionsMax, idleTimeoutMillis,
-                requestTimeoutMillis, operations);
+                requestTimeoutMillis, answerTimeoutMillis, operations);
     }
 
     public HttpOptions withPort(int newPort) {
         return new HttpOptions(
                 host, newPort, handler, selectors, workers, queue, valueBytesMax, connectionsMax, idleTimeoutMillis,
-                requestTimeoutMillis, operations);
+                requestTimeoutMillis, answerTimeoutMillis, operations);
     }
 
     public HttpOptions withHandler(HandlerKind newHandler, int newWorkers, int newQueue) {
         return new HttpOptions(
                 host, port, newHandler, selectors, newWorkers, newQueue, valueBytesMax, connectionsMax, idleTimeoutMillis,
-                requestTimeoutMillis, operations);
+                requestTimeoutMillis, answerTimeoutMillis, operations);
     }
 
     public HttpOptions withTimeouts(int newIdleTimeoutMillis, int newRequestTimeoutMillis) {
         return new HttpOptions(
                 host, port, handler, selectors, workers, queue, valueBytesMax, connectionsMax, newIdleTimeoutMillis,
-                newRequestTimeoutMillis, operations);
+                newRequestTimeoutMillis, answerTimeoutMillis, operations);
     }
 
     public HttpOptions withLimits(int newValueBytesMax, int newConnectionsMax) {
         return new HttpOptions(
                 host, port, handler, selectors, workers, queue, newValueBytesMax, newConnectionsMax, idleTimeoutMillis,
-                requestTimeoutMillis, operations);
+                requestTimeoutMillis, answerTimeoutMillis, operations);
+    }
+
+    public HttpOptions withAnswerTimeout(int newAnswerTimeoutMillis) {
+        return new HttpOptions(
+                host, port, handler, selectors, workers, queue, valueBytesMax, connectionsMax, idleTimeoutMillis,
+                requestTimeoutMillis, newAnswerTimeoutMillis, operations);
     }
 
     public HttpOptions withOperations(Operations newOperations) {
         return new HttpOptions(
                 host, port, handler, selectors, workers, queue, valueBytesMax, connectionsMax, idleTimeoutMillis,
-                requestTimeoutMillis, newOperations);
+                requestTimeoutMillis, answerTimeoutMillis, newOperations);
     }
 }

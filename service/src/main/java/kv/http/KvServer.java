@@ -42,6 +42,7 @@ public final class KvServer extends Server {
     private final Handler handler;
     private final Handler metricsHandler = Handler.ofMetrics();
     private final Handler adminHandlerOrNull;
+    private final Handler stalledWrites;
     private final HttpMetrics metrics;
     private final Router router;
     private final ThreadLocal<Output> outputs = ThreadLocal.withInitial(() -> new Output(OUTPUT_BYTES));
@@ -52,6 +53,7 @@ public final class KvServer extends Server {
         this.options = options;
         this.connections = new Connections(options, connectionsMax(options.connectionsMax()));
         this.handler = Handler.of(options);
+        this.stalledWrites = Handler.ofStalledWrites(options.connectionsMax());
         this.metrics = new HttpMetrics(this);
         this.router = new Router(budget, metrics, options.operations());
         this.adminHandlerOrNull = options.operations().admin() ? Handler.ofAdmin() : null;
@@ -157,6 +159,7 @@ public final class KvServer extends Server {
             Thread.currentThread().interrupt();
         }
         handler.close();
+        stalledWrites.close();
         metricsHandler.close();
         if (adminHandlerOrNull != null) {
             adminHandlerOrNull.close();
@@ -187,6 +190,11 @@ public final class KvServer extends Server {
 
     Handler handler() {
         return handler;
+    }
+
+    /// Where writes wait for flush and compaction, at most one of each connection.
+    Handler stalledWrites() {
+        return stalledWrites;
     }
 
     /// Metrics are asked for so rarely that they are never compiled and take milliseconds: not on a thread that others wait for.

@@ -2,8 +2,6 @@ package kv.http;
 
 import java.io.IOException;
 import java.nio.channels.CancelledKeyException;
-import java.nio.channels.SocketChannel;
-import one.nio.net.SelectableJavaSocket;
 import one.nio.net.Selector;
 import one.nio.net.Socket;
 import one.nio.net.SocketClosedException;
@@ -16,20 +14,23 @@ import org.slf4j.LoggerFactory;
 ///          READING ◄──────────────────────┐
 ///  request │      │ error or close        │ answered, all written, unread bytes worked off
 ///          ▼      ▼                       │
-///   BUSY or BLOCKED ─────────────────────►┘
+///   BUSY, BLOCKED or PAUSED ─────────────►┘
 ///                 └──► LINGERING ──► closed
 /// ```
 ///
-/// 1. At most one request of a connection is being served, or waits for the end of its selector's round to be (BUSY); while it does, at
-///    most [#UNREAD_BYTES_MAX] and one read more of what follows are kept, then the socket is not read any more. The same holds while an
-///    answer waits for the client to take it (BLOCKED). So a connection costs a bounded amount of memory.
-/// 2. All fields are guarded by this session's lock, except where a comment says otherwise.
-/// 3. A connection that we end is first half-closed and then read until the client closes it (LINGERING): a socket that is
-///    closed with unread bytes is reset, and the reset can overtake the last answer.
+/// 1. At most one request of a connection is being served, or waits for the end of its selector's round or of a write stall to be (BUSY);
+///    while it does, at most [#UNREAD_BYTES_MAX] and one read more of what follows are kept, then the socket is not read any more. The
+///    same holds while an answer waits for the client to take it (BLOCKED). So a connection costs a bounded amount of memory.
+/// 2. A client that sends requests without waiting for answers gets [#TURN_REQUESTS_MAX] answers or [#TURN_BYTES_MAX] in one turn; then it
+///    is PAUSED until its selector has had a look at the other connections.
+/// 3. All fields are guarded by this session's lock, except where a comment says otherwise.
+/// 4. A connection that we end is first half-closed and then read until the client closes it (LINGERING): a socket that is
+///    closed with unread bytes is reset, and the reset can overtake the last answer. [Timeouts] says how long each state may last.
 final class KvSession extends WritingSession {
     private static final Logger log = LoggerFactory.getLogger(KvSession.class);
     private static final int UNREAD_BYTES_MAX = 8 << 10;
-    private static final int LINGER_MILLIS = 2_000;
+    private static final int TURN_REQUESTS_MAX = 128;
+    private static final int TURN_BYTES_MAX = 1 << 20;
 
     private final KvServer server;
     private final RequestReader reader;
@@ -37,14 +38,11 @@ final class KvSession extends WritingSession {
     /// of the value that waits for a worker
     private final MemoryBudget.Share waitingMemory;
     private boolean busy;
+    private boolean paused;
     private boolean lastAnswerGiven;
     private boolean inputEnded;
     private boolean lingering;
     private boolean closed;
-    /// written under the lock, read by the sweeper without it; 0 when no request is half received
-    private volatile long requestStartedMillis;
-
-    private volatile long lingerStartedMillis;
     private volatile int place = -1;
 
     KvSession(Socket socket, KvServer server, RequestReader reader) {
@@ -80,7 +78,7 @@ final class KvSession extends WritingSession {
 
     @Override
     protected void processRead(byte[] buffer) throws IOException {
-        if (!isWritten()) {
+        if (!isWritten() || paused) {
             return; // selected before a worker's answer filled the socket; reading would stop the wait for room in it
         }
         int length = unread.length();
@@ -115,7 +113,13 @@ final class KvSession extends WritingSession {
     /// @param roundsOrNull where a request may wait that is alone in `b`
     private void work(byte[] b, int length, Output out, RoundSelector roundsOrNull) throws IOException {
         int at = 0;
+        int requestsLeft = TURN_REQUESTS_MAX;
+        long bytesAtEnd = bytesGiven() + TURN_BYTES_MAX;
         while (at < length && !busy && isWritten() && !lastAnswerGiven && !closed) {
+            if (requestsLeft-- == 0 || bytesGiven() >= bytesAtEnd) {
+                paused = true;
+                break;
+            }
             RequestReader.Event event = reader.read(b, at, length);
             at = reader.position();
             Request request = reader.request();
@@ -144,43 +148,57 @@ final class KvSession extends WritingSession {
         }
         if (lastAnswerGiven) {
             unread.drop();
-            requestStartedMillis = 0;
+            timeouts.requestIsComplete();
             if (isWritten()) {
                 linger();
             }
             return;
         }
         keep(b, at, length);
-        boolean waiting = !busy && isWritten() && (unread.length() > 0 || !reader.isIdle());
-        if (!waiting) {
-            requestStartedMillis = 0;
-        } else if (requestStartedMillis == 0) {
-            requestStartedMillis = System.currentTimeMillis();
+        if (closed) {
+            return;
         }
-        if (inputEnded && !busy && isWritten()) {
+        if (!isIdle() || unread.length() == 0 && reader.isIdle()) {
+            timeouts.requestIsComplete();
+        } else {
+            timeouts.requestIsIncomplete();
+        }
+        if (paused) {
+            listen(WRITEABLE); // the socket has room, so the next look at all connections finds this one ready
+        } else if (inputEnded && isIdle()) {
             scheduleClose();
         }
     }
 
+    /// True when nothing is being served, waits to be written or waits for its turn.
+    private boolean isIdle() {
+        return !busy && isWritten() && !paused;
+    }
+
     private void serve(Request request, Output out, RoundSelector roundsOrNull) throws IOException {
         Handler handler = server.handlerOf(request);
-        if (handler.isInline()) {
-            if (roundsOrNull != null && roundsOrNull.add(this, request)) {
-                busy = true;
-                return;
-            }
-            server.router().answer(request, out);
+        if (!handler.isInline()) {
+            flush(out);
+            serveBy(handler, this::serveElsewhere, request, out);
+        } else if (roundsOrNull != null && roundsOrNull.add(this, request)) {
+            busy = true;
+        } else if (server.router().tryAnswer(request, out)) {
             lastAnswerGiven = !request.keepAlive;
             reader.release();
-            return;
+        } else {
+            flush(out);
+            serveBy(server.stalledWrites(), this::serveStalled, request, out);
         }
-        flush(out);
+    }
+
+    /// Has `service` of the request run by `handler`, or refuses the request.
+    private void serveBy(Handler handler, Runnable service, Request request, Output out) {
         Answer refusal = null;
         if (!waitingMemory.growTo(request.value.length)) {
             refusal = Answer.MEMORY_FULL;
         } else {
             busy = true;
-            if (!handler.tryRun(this::serveElsewhere)) {
+            if (!handler.tryRun(service)) {
                 busy = false;
                 refusal = Answer.QUEUE_FULL;
             }
@@ -195,17 +213,35 @@ final class KvSession extends WritingSession {
     /// Runs on a worker, without the lock until the answer is there.
     private void serveElsewhere() {
         Output out = new Output(512);
-        server.router().answer(reader.request(), out);
-        synchronized (this) {
-            giveAnswer(out);
-            lastAccessTime = System.currentTimeMillis();
+        if (server.router().tryAnswer(reader.request(), out)) {
+            giveAnswerFromElsewhere(out);
+        } else if (!server.stalledWrites().tryRun(this::serveStalled)) {
+            serveStalled();
         }
+    }
+
+    /// As [#serveElsewhere], on a thread that may wait for flush or compaction: it serves no other connection.
+    private void serveStalled() {
+        Output out = new Output(512);
+        server.router().answer(reader.request(), out);
+        giveAnswerFromElsewhere(out);
+    }
+
+    private synchronized void giveAnswerFromElsewhere(Output out) {
+        giveAnswer(out);
+        lastAccessTime = System.currentTimeMillis();
     }
 
     /// Runs on the selector's thread at the end of a round; how long that held the thread up, the selector knows.
     synchronized void serveInRound(Output out) {
         try {
-            server.router().answer(reader.request(), out);
+            Request request = reader.request();
+            if (!server.router().tryAnswer(request, out)) {
+                serveBy(server.stalledWrites(), this::serveStalled, request, out);
+                if (busy) {
+                    return;
+                }
+            }
         } catch (Throwable e) { // not even an answer that it failed: the others of the round get theirs
             handleException(e);
         }
@@ -241,7 +277,7 @@ final class KvSession extends WritingSession {
         }
         int length = unread.length();
         work(unread.take(), length, out, null);
-        if (!closed && !busy && isWritten()) {
+        if (!closed && isIdle()) {
             listen(READABLE);
         }
     }
@@ -270,6 +306,7 @@ final class KvSession extends WritingSession {
     private void writeMore() throws Exception {
         super.processWrite();
         if (!closed && isWritten()) {
+            paused = false;
             giveMemoryBack();
             workOffUnread(new Output(512));
         }
@@ -285,7 +322,7 @@ final class KvSession extends WritingSession {
     /// The client sends no more, but may still wait for answers.
     private void endOfInput() {
         inputEnded = true;
-        if (busy || !isWritten()) {
+        if (!isIdle()) {
             listen(isWritten() ? 0 : WRITEABLE);
         } else {
             scheduleClose();
@@ -294,51 +331,45 @@ final class KvSession extends WritingSession {
 
     private void linger() throws IOException {
         lingering = true;
-        lingerStartedMillis = System.currentTimeMillis();
-        if (inputEnded || !(socket instanceof SelectableJavaSocket java)) {
+        timeouts.lingeringBegins();
+        if (inputEnded || !halfClose()) {
             close();
             return;
         }
-        ((SocketChannel) java.getSelectableChannel()).shutdownOutput();
         listen(READABLE);
     }
 
     /// Closes what is overdue; called about once a second by one thread.
-    void sweep(long nowMillis, HttpOptions options) {
+    void sweep(long nowMillis) {
         if (busy) { // a racy read: at worst decided one sweep later
             return;
         }
-        long started = requestStartedMillis;
-        if (isOverdue(nowMillis, options)) {
-            closeIfOverdue(nowMillis, options);
-        } else if (started != 0 && millisOf(started, nowMillis) > options.requestTimeoutMillis()) {
-            giveUpRequest(started);
+        if (overdue(nowMillis) != Timeouts.Overdue.NOTHING) {
+            endIfOverdue(nowMillis);
         }
     }
 
-    private boolean isOverdue(long nowMillis, HttpOptions options) {
-        return lingering
-                ? millisOf(lingerStartedMillis, nowMillis) > LINGER_MILLIS
-                : millisOf(lastAccessTime, nowMillis) > options.idleTimeoutMillis();
+    private Timeouts.Overdue overdue(long nowMillis) {
+        return timeouts.overdue(nowMillis, lastAccessTime, readsAtOnceSinceMillis(nowMillis), server.options());
     }
 
-    private synchronized void closeIfOverdue(long nowMillis, HttpOptions options) {
-        if (!busy && isOverdue(nowMillis, options)) { // or a request came meanwhile
-            close();
+    private synchronized void endIfOverdue(long nowMillis) {
+        if (busy || closed) { // a request came meanwhile
+            return;
         }
-    }
-
-    /// How long the client has had since `sinceMillis`, without the time in which its selector could not read what it sent.
-    private long millisOf(long sinceMillis, long nowMillis) {
-        return nowMillis - Math.max(sinceMillis, readsAtOnceSinceMillis(nowMillis));
+        switch (overdue(nowMillis)) {
+            case NOTHING -> {}
+            case CONNECTION -> close();
+            case REQUEST -> giveUpRequest();
+        }
     }
 
     private long readsAtOnceSinceMillis(long nowMillis) {
         return selector instanceof RoundSelector rounds ? rounds.readsAtOnceSinceMillis(nowMillis) : 0;
     }
 
-    private synchronized void giveUpRequest(long started) {
-        if (closed || busy || !isWritten() || requestStartedMillis != started) {
+    private void giveUpRequest() {
+        if (!isIdle()) {
             return;
         }
         try {
@@ -350,7 +381,7 @@ final class KvSession extends WritingSession {
             server.router().refuse(Answer.REQUEST_TIMEOUT, request, out);
             flush(out);
             lastAnswerGiven = true;
-            requestStartedMillis = 0;
+            timeouts.requestIsComplete();
             unread.drop();
             if (isWritten()) {
                 linger();
@@ -363,7 +394,7 @@ final class KvSession extends WritingSession {
     /// Closes when nothing of a request or an answer is under way, and what the client sent up to `quietMillis` ago was read.
     synchronized void closeIfQuiet(int quietMillis) {
         long now = System.currentTimeMillis();
-        if (!busy && isWritten() && unread.length() == 0 && reader.isIdle() && now - readsAtOnceSinceMillis(now) >= quietMillis) {
+        if (isIdle() && unread.length() == 0 && reader.isIdle() && now - readsAtOnceSinceMillis(now) >= quietMillis) {
             close();
         }
     }

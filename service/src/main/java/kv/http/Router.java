@@ -47,11 +47,23 @@ final class Router {
     }
 
     void answer(Request request, Output out) {
+        boolean answered = answer(request, out, true);
+        assert answered : "a request that may wait was not answered: " + request.method;
+    }
+
+    /// As [#answer], but false, and nothing is written, when that would wait for flush or compaction.
+    boolean tryAnswer(Request request, Output out) {
+        return answer(request, out, false);
+    }
+
+    private boolean answer(Request request, Output out, boolean mayWait) {
         closeIfStopping(request);
         int mark = out.mark();
         long span = Span.start();
         try {
-            route(request, out);
+            if (!route(request, out, mayWait)) {
+                return false;
+            }
         } catch (WriteStalledException e) {
             replace(out, mark, Answer.STALLED, request);
         } catch (StoreClosedException e) {
@@ -67,6 +79,7 @@ final class Router {
             Span.endIfProfiled(span, spanName(request));
         }
         metrics.answered(request, out.status(), System.nanoTime());
+        return true;
     }
 
     /// Gets the store ready for GETs of the first `gets` keys and PUTs and DELETEs of the first `writes`, which follow. Where one waits for
@@ -104,10 +117,10 @@ final class Router {
         return opened != null && opened.writesWaitForDisk();
     }
 
-    /// What it throws is thrown to the request that it belongs to.
+    /// Null when it would wait for flush or compaction. What it throws is thrown to the request that it belongs to.
     private static PendingWrite begin(Store store, Request write) {
         try {
-            return store.begin(write.key, write.method == Request.Method.DELETE ? null : write.value);
+            return store.tryBegin(write.key, write.method == Request.Method.DELETE ? null : write.value);
         } catch (RuntimeException | Error e) {
             return () -> {
                 throw e;
@@ -128,14 +141,15 @@ final class Router {
         }
     }
 
-    private void route(Request request, Output out) {
+    /// False when the request would have to wait and may not.
+    private boolean route(Request request, Output out, boolean mayWait) {
         switch (request.target) {
             case ENTITY -> {
                 Store opened = store;
                 if (opened == null) {
                     out.answer(Answer.STARTING, request);
                 } else {
-                    entity(opened, request, out);
+                    return entity(opened, request, out, mayWait);
                 }
             }
             case ENTITIES -> {
@@ -161,6 +175,7 @@ final class Router {
             }
             case OTHER -> out.answer(Answer.UNKNOWN_PATH, request);
         }
+        return true;
     }
 
     /// Whether this process is the right one to send requests to.
@@ -172,7 +187,7 @@ final class Router {
         return opened.isWritable() ? Answer.READY : Answer.NOT_WRITABLE;
     }
 
-    private static void entity(Store store, Request request, Output out) {
+    private static boolean entity(Store store, Request request, Output out, boolean mayWait) {
         switch (request.method) {
             case GET -> {
                 byte[] value = store.get(request.key);
@@ -183,23 +198,31 @@ final class Router {
                 }
             }
             case PUT -> {
-                if (request.begun != null) {
-                    request.begun.await();
-                } else {
-                    store.put(request.key, request.value);
-                }
-                out.answer(Answer.CREATED, request);
+                return write(store, request, request.value, mayWait) && given(Answer.CREATED, request, out);
             }
             case DELETE -> {
-                if (request.begun != null) {
-                    request.begun.await();
-                } else {
-                    store.delete(request.key);
-                }
-                out.answer(Answer.ACCEPTED, request);
+                return write(store, request, null, mayWait) && given(Answer.ACCEPTED, request, out);
             }
             case POST, HEAD, OTHER -> out.answer(Answer.ENTITY_METHOD, request);
         }
+        return true;
+    }
+
+    private static boolean write(Store store, Request request, byte[] valueOrNull, boolean mayWait) {
+        PendingWrite begun = request.begun;
+        if (begun == null) {
+            begun = mayWait ? store.begin(request.key, valueOrNull) : store.tryBegin(request.key, valueOrNull);
+        }
+        if (begun == null) {
+            return false;
+        }
+        begun.await();
+        return true;
+    }
+
+    private static boolean given(Answer answer, Request request, Output out) {
+        out.answer(answer, request);
+        return true;
     }
 
     private void entities(Store store, Request request, Output out) {

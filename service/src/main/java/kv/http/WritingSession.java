@@ -1,7 +1,9 @@
 package kv.http;
 
 import java.io.IOException;
+import java.nio.channels.SocketChannel;
 import java.util.Arrays;
+import one.nio.net.SelectableJavaSocket;
 import one.nio.net.Session;
 import one.nio.net.Socket;
 import org.slf4j.Logger;
@@ -24,6 +26,8 @@ abstract class WritingSession extends Session {
     /// of the answers that the client does not take
     private final MemoryBudget.Share unwrittenMemory;
     private final int descriptor;
+    final Timeouts timeouts = new Timeouts();
+    private long bytesGiven;
 
     WritingSession(Socket socket, MemoryBudget budget) {
         super(socket);
@@ -71,6 +75,11 @@ abstract class WritingSession extends Session {
         return queueHead == null;
     }
 
+    /// Bytes of all answers that were given so far; what is streamed does not count, because it waits after each slice.
+    final long bytesGiven() {
+        return bytesGiven;
+    }
+
     /// True when the next bytes to write are read from the store first.
     final boolean writesFromStore() {
         return queueHead instanceof RangeStream stream && stream.needsStore();
@@ -83,6 +92,7 @@ abstract class WritingSession extends Session {
             return;
         }
         int length = out.length();
+        bytesGiven += length;
         if (length > 0) {
             int written = isWritten() ? send(out.bytes(), 0, length, out.large() != null) : 0;
             if (written < length) {
@@ -90,6 +100,7 @@ abstract class WritingSession extends Session {
             }
         }
         if (out.large() != null) {
+            bytesGiven += out.large().length;
             write(new RestOfAnswer(out.large(), 0));
         }
         if (out.stream() != null) {
@@ -97,6 +108,7 @@ abstract class WritingSession extends Session {
         }
         out.clear();
         if (!isWritten()) {
+            timeouts.answerIsIncomplete();
             takeMemory();
         }
     }
@@ -131,6 +143,15 @@ abstract class WritingSession extends Session {
         return descriptor != SocketCalls.NO_DESCRIPTOR && socket.isOpen();
     }
 
+    /// Tells the client that no more comes; false where this socket cannot.
+    final boolean halfClose() throws IOException {
+        if (!(socket instanceof SelectableJavaSocket java)) {
+            return false;
+        }
+        ((SocketChannel) java.getSelectableChannel()).shutdownOutput();
+        return true;
+    }
+
     private void takeMemory() {
         long bytes = 0;
         for (QueueItem item = queueHead; item != null; item = item.next()) {
@@ -144,6 +165,7 @@ abstract class WritingSession extends Session {
 
     /// To be called when nothing waits any more, or never will be written.
     final void giveMemoryBack() {
+        timeouts.answerIsComplete();
         unwrittenMemory.giveBack();
     }
 }

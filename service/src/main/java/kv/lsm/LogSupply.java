@@ -15,7 +15,7 @@ final class LogSupply {
     private final StoreFiles files;
     private final WalMode mode;
     private final long standardBytes;
-    private Prepared prepared;
+    private volatile Prepared prepared;
     private volatile boolean wanted;
 
     LogSupply(StoreFiles files) {
@@ -49,6 +49,11 @@ final class LogSupply {
         } finally {
             wanted = false;
         }
+    }
+
+    /// True when [#memtable] need not make a file of zeros first. A hint: the answer may be another soon.
+    boolean isReady(long recordBytes) {
+        return mode == WalMode.NONE || prepared != null && recordBytes <= files.options().memtableBytes();
     }
 
     /// True while somebody waits for a memtable: only one at a time does, under the lock of writers or before there are any.

@@ -7,6 +7,7 @@ import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.NoSuchFileException;
 import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.atomic.LongAdder;
 import java.util.function.ToLongFunction;
 import kv.lsm.disk.Disk;
 import kv.lsm.disk.RealDisk;
@@ -183,17 +184,13 @@ public final class LsmStore implements Store {
 
     @Override
     public void put(byte[] key, byte[] value) {
-        requireKey(key);
         requireValue(value);
-        writePath.begin(key, value).await();
-        counters.puts.increment();
+        begin(key, value).await();
     }
 
     @Override
     public void delete(byte[] key) {
-        requireKey(key);
-        writePath.begin(key, null).await();
-        counters.deletes.increment();
+        begin(key, null).await();
     }
 
     @Override
@@ -203,14 +200,30 @@ public final class LsmStore implements Store {
 
     @Override
     public PendingWrite begin(byte[] key, byte[] valueOrNull) {
+        return begin(key, valueOrNull, true);
+    }
+
+    @Override
+    public PendingWrite tryBegin(byte[] key, byte[] valueOrNull) {
+        return begin(key, valueOrNull, false);
+    }
+
+    private PendingWrite begin(byte[] key, byte[] valueOrNull, boolean mayWait) {
         requireKey(key);
         if (valueOrNull != null) {
             requireValue(valueOrNull);
         }
-        PendingWrite begun = writePath.begin(key, valueOrNull);
+        PendingWrite begun = writePath.begin(key, valueOrNull, mayWait);
+        LongAdder counter = valueOrNull == null ? counters.deletes : counters.puts;
+        if (begun == null) {
+            return null;
+        } else if (begun == PendingWrite.DONE) {
+            counter.increment();
+            return begun;
+        }
         return () -> {
             begun.await();
-            (valueOrNull == null ? counters.deletes : counters.puts).increment();
+            counter.increment();
         };
     }
 

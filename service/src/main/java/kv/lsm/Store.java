@@ -53,6 +53,12 @@ public interface Store extends AutoCloseable {
         return () -> {};
     }
 
+    /// As [#begin], but null instead of waiting until flush or compaction have caught up; nothing was begun then. For threads that others
+    /// wait for: who gets null calls [#begin] on a thread that may wait.
+    default PendingWrite tryBegin(byte[] key, byte[] valueOrNull) {
+        return begin(key, valueOrNull);
+    }
+
     /// The entries with `start <= key < end` in key order as they are now, whatever is written later.
     ///
     /// The cursor holds files open until it is closed, so close it soon.

@@ -10,8 +10,6 @@ import kv.lsm.log.WriteAheadLogFormat;
 /// A write and the choice of its memtable happen under one lock, and so does freezing a memtable: no write can go into a
 /// memtable that is being flushed.
 final class WritePath {
-    private static final PendingWrite DONE = () -> {};
-
     private final StoreOptions options;
     private final Views views;
     private final LogSupply logs;
@@ -24,6 +22,8 @@ final class WritePath {
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition changed = lock.newCondition();
     private boolean closed;
+    /// True while a writer gets a new memtable, which may take its time, under the lock.
+    private volatile boolean rotating;
     /// True when the flusher was told that the active memtable is half full, to get the next log ready.
     private boolean rotationAnnounced;
 
@@ -48,11 +48,18 @@ final class WritePath {
     }
 
     /// Writes a value, or a tombstone when it is null, but does not wait until it is durable where that is to be waited for.
-    PendingWrite begin(byte[] key, byte[] valueOrNull) {
+    ///
+    /// @param mayWait false to get null, and write nothing, where writers have to wait for flush or compaction or for a new log
+    PendingWrite begin(byte[] key, byte[] valueOrNull, boolean mayWait) {
         int valueLength = valueOrNull == null ? 0 : valueOrNull.length;
         long recordBytes = WriteAheadLogFormat.recordBytes(key.length, valueLength);
-        slowDown(recordBytes);
-        PendingWrite begun = append(key, valueOrNull, recordBytes);
+        if (!mayWait && rotating || !slowDown(recordBytes, mayWait)) {
+            return null;
+        }
+        PendingWrite begun = append(key, valueOrNull, recordBytes, mayWait);
+        if (begun == null) {
+            return null;
+        }
         counters.userBytes.add(key.length + (long) valueLength);
         if (options.wal() != WalMode.NONE) {
             counters.walBytes.add(recordBytes);
@@ -60,14 +67,17 @@ final class WritePath {
         return begun;
     }
 
-    private PendingWrite append(byte[] key, byte[] valueOrNull, long recordBytes) {
+    private PendingWrite append(byte[] key, byte[] valueOrNull, long recordBytes, boolean mayWait) {
         lock.lock();
         try {
-            Memtable memtable = memtableFor(recordBytes);
+            Memtable memtable = memtableFor(recordBytes, mayWait);
+            if (memtable == null) {
+                return null;
+            }
             long record = memtable.writer().append(key, valueOrNull);
             if (groupCommitOrNull == null) {
                 memtable.index(record);
-                return DONE;
+                return PendingWrite.DONE;
             }
             long end = memtable.writer().end();
             return () -> groupCommitOrNull.await(memtable, end);
@@ -80,16 +90,22 @@ final class WritePath {
         }
     }
 
-    private void slowDown(long recordBytes) {
+    /// False when the writer would have to sleep and may not.
+    private boolean slowDown(long recordBytes, boolean mayWait) {
         // no need to be counted as a reader: only the view's own fields are looked at, not what it owns
         ReadView view = views.current();
-        if (view != null && stall.isSlow(view)) {
-            stall.slowDown(recordBytes);
+        if (view == null || !stall.isSlow(view)) {
+            return true;
         }
+        if (mayWait) {
+            stall.slowDown(recordBytes);
+            return true;
+        }
+        return stall.isPaid(recordBytes);
     }
 
-    /// The active memtable, with room for the record. Under the lock, which keeps the active memtable in use.
-    private Memtable memtableFor(long recordBytes) {
+    /// The active memtable, with room for the record; null when that is to be waited for and may not be. Under the lock, which keeps the active memtable in use.
+    private Memtable memtableFor(long recordBytes, boolean mayWait) {
         requireOpen();
         Memtable active = views.current().active();
         if (hasRoom(active, recordBytes)) {
@@ -99,10 +115,15 @@ final class WritePath {
             }
             return active;
         }
-        stall.await(() -> {
-            requireOpen();
-            return hasRoom(views.current().active(), recordBytes) ? null : stall.stopCause(views.current());
-        }, changed);
+        if (!mayWait && (stall.stopCause(views.current()) != null || !logs.isReady(recordBytes))) {
+            return null;
+        }
+        if (mayWait) {
+            stall.await(() -> {
+                requireOpen();
+                return hasRoom(views.current().active(), recordBytes) ? null : stall.stopCause(views.current());
+            }, changed);
+        }
         if (!hasRoom(views.current().active(), recordBytes)) { // or another writer was woken first
             rotate(recordBytes);
         }
@@ -123,6 +144,15 @@ final class WritePath {
     }
 
     private void rotate(long recordBytes) {
+        rotating = true;
+        try {
+            rotateSlowly(recordBytes);
+        } finally {
+            rotating = false;
+        }
+    }
+
+    private void rotateSlowly(long recordBytes) {
         Memtable full = views.current().active();
         if (groupCommitOrNull != null) {
             groupCommitOrNull.await(full, full.writer().end());

@@ -34,7 +34,7 @@ final class WriteStall {
     /// Sleeps as long as a write of `bytes` has to while writers are slowed down.
     void slowDown(long bytes) {
         long now = System.nanoTime();
-        long cost = Math.max(1, (long) (bytes * 1e9 / options.slowdownBytesPerSecond()));
+        long cost = costNanos(bytes);
         long paid = paidUntilNanos.updateAndGet(until -> Math.max(until, now) + cost);
         long sleep = Math.min(paid - now, limitNanos());
         if (sleep >= SLEEP_NANOS_MIN) {
@@ -47,6 +47,18 @@ final class WriteStall {
             }
             end(event, StallCause.LEVEL0_SLOWDOWN, now);
         }
+    }
+
+    /// True, and the write is charged for, when [#slowDown] would not sleep.
+    boolean isPaid(long bytes) {
+        long now = System.nanoTime();
+        long until = paidUntilNanos.get();
+        long paid = Math.max(until, now) + costNanos(bytes);
+        return paid - now < SLEEP_NANOS_MIN && paidUntilNanos.compareAndSet(until, paid);
+    }
+
+    private long costNanos(long bytes) {
+        return Math.max(1, (long) (bytes * 1e9 / options.slowdownBytesPerSecond()));
     }
 
     /// Why no new memtable may be started, or null when one may.

@@ -104,7 +104,7 @@ class SlowClientTest {
     @Test
     void clientsThatDoNotReadDoNotHoldUpOthers() throws IOException {
         HttpOptions oneSelector = new HttpOptions(
-                "127.0.0.1", 0, HttpOptions.HandlerKind.SELECTOR, 1, 1, 16, 1 << 20, 1_000, LONG_MILLIS, LONG_MILLIS);
+                "127.0.0.1", 0, HttpOptions.HandlerKind.SELECTOR, 1, 1, 16, 1 << 20, 1_000, LONG_MILLIS, LONG_MILLIS, LONG_MILLIS);
         server = new TestServer(store, oneSelector);
         store.put(new byte[] {'a'}, new byte[1 << 20]);
         for (int i = 0; i < 20; i++) {
@@ -163,7 +163,7 @@ class SlowClientTest {
     @Test
     void connectionsAreSpreadEvenlyOverSelectors() throws IOException {
         HttpOptions threeSelectors = new HttpOptions(
-                "127.0.0.1", 0, HttpOptions.HandlerKind.SELECTOR, 3, 1, 16, 1 << 20, 1_000, LONG_MILLIS, LONG_MILLIS);
+                "127.0.0.1", 0, HttpOptions.HandlerKind.SELECTOR, 3, 1, 16, 1 << 20, 1_000, LONG_MILLIS, LONG_MILLIS, LONG_MILLIS);
         server = new TestServer(store, threeSelectors);
         for (int i = 0; i < 12; i++) {
             connect().ask(get("/v0/status"));

@@ -40,6 +40,39 @@ class WriteStallTest {
     }
 
     @Test
+    void whoMayNotWaitIsToldAtOnceThatWritersAreStopped() throws Exception {
+        try (LsmStore store = open(Duration.ZERO)) {
+            disk.hold(GatedDisk.FLUSH);
+            while (tryPut(store)) {} // or the test does not end
+            assertThat(store.get(ByteBuffer.allocate(4).putInt(written).array())).as("nothing was begun").isNull();
+            Thread waiting = Thread.startVirtualThread(() -> store.begin(ByteBuffer.allocate(4).putInt(written).array(), new byte[500]).await());
+            while (waiting.getState() == Thread.State.NEW || waiting.getState() == Thread.State.RUNNABLE) {
+                Thread.sleep(1);
+            }
+            assertThat(tryPut(store)).as("while another writer waits").isFalse();
+            disk.letGo(GatedDisk.FLUSH);
+            waiting.join();
+            written++;
+            waitForFlush(store);
+            while (!tryPut(store)) {
+                Thread.sleep(1);
+            }
+            checkAll(store);
+            assertThat(store.metrics().puts()).isEqualTo(written);
+        }
+    }
+
+    private boolean tryPut(Store store) {
+        PendingWrite begun = store.tryBegin(ByteBuffer.allocate(4).putInt(written).array(), new byte[500]);
+        if (begun == null) {
+            return false;
+        }
+        begun.await();
+        written++;
+        return true;
+    }
+
+    @Test
     void aWriteOverTheLimitFailsWithoutBeingAppliedAndLaterOnesSucceed() throws Exception {
         try (LsmStore store = open(Duration.ofMillis(50))) {
             disk.hold(GatedDisk.FLUSH);
