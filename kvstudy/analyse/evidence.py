@@ -22,7 +22,8 @@ def of_generator(result: GeneratorResult, *, generator: str, closed_loop: bool, 
         "generator": generator, "closed_loop": closed_loop, "connections": connections, "threads": threads, "method": method,
         "offered_rate_rps": offered_rate_rps, "achieved_rate_rps": result.achieved_rate_rps,
         "unexpected_answers": result.unexpected_answers, "errors": result.errors, "requests_due": _due(result), "unsent": result.unsent,
-        "samples": None if main is None else main.total, "saturated": result.saturated, "saturated_reason": result.saturated_reason,
+        "samples": None if main is None else main.total, "saturated": result.saturated,
+        "saturated_reason": result.saturated_reason, "distorted_percentiles": result.distorted_percentiles,
         "percentile_pairs": _pairs(result), "lateness_is_own": result.own_lateness is not None,
     }
 

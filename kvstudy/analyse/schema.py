@@ -103,7 +103,7 @@ RUNS = _columns(
 )
 PERCENTILES = _columns(
     ("run_id", TEXT, ""),
-    ("latency_kind", TEXT, "response (from the intended start), service (from the send), lateness (of the send), or own_lateness: of the sends whose connection was free when they were due, where the generator tells that apart"),
+    ("latency_kind", TEXT, "response (from the intended start), service (from the send), lateness (of the send), or own_lateness: the generator's own part of the lateness, where it tells that apart"),
     ("percentile", REAL, "0 – 100"),
     ("latency_us", REAL, "NaN where fewer than 10 samples lie beyond (not to be printed); the maximum, 100, is always given"),
     ("sample_count", WHOLE, "samples of the whole distribution"),

@@ -66,6 +66,7 @@ class Evidence:
     samples: int | None = None
     saturated: bool | None = None
     saturated_reason: str = ""
+    distorted_percentiles: tuple[str, ...] = ()
     percentile_pairs: tuple[tuple[float, float, float], ...] = ()
     lateness_is_own: bool = True
     third_medians_us: tuple[float, float] | None = None
@@ -145,8 +146,14 @@ def generator_not_saturated(run: Evidence) -> Check:
     required = "the generator was not the limit"
     if run.saturated is None:
         return _unknown("generator_not_saturated", required)
-    return _verdict("generator_not_saturated", not run.saturated, run.saturated_reason or ("saturated" if run.saturated else "not saturated"),
-                    required)
+    if run.saturated:
+        return Check("generator_not_saturated", FAIL, run.saturated_reason or "saturated", required)
+    if run.saturated_reason:  # "connections: …": they were all taken, by too few of them or by an overloaded service
+        return Check("generator_not_saturated", WARN, run.saturated_reason, required)
+    if run.distorted_percentiles:
+        names = ", ".join(f"p{percentile}" for percentile in run.distorted_percentiles)
+        return Check("generator_not_saturated", WARN, f"the generator made over a tenth of {names}", required)
+    return Check("generator_not_saturated", PASS, "not saturated", required)
 
 
 def send_lateness(run: Evidence) -> Check | None:

@@ -33,8 +33,14 @@ class Latency:
 
 @dataclass(frozen=True)
 class GeneratorResult:
-    """``latencies``: by kind (response, service, lateness), only those measured. ``own_lateness``: of the sends whose connection was
-    free when they were due, so the generator's alone. ``start_epoch_s``: start of the measured window. None: the generator does not say."""
+    """``latencies``: by kind (response, service, lateness), only those measured. ``start_epoch_s``: start of the measured window.
+
+    ``own_lateness``: the generator's own part of the lateness; results of schema version 1 hold only the sends whose connection was
+    free when they were due. ``achieved_rate_rps``: of the measured window; in version 1 all answers by the time of sending.
+    ``unanswered``: measured requests that were due and got no answer. ``distorted_percentiles``: those of the response time of which
+    the generator made too much. ``saturated_reason`` may name the connections without the generator being the limit.
+    None: the generator does not say.
+    """
 
     achieved_rate_rps: float
     requests_sent: int
@@ -48,6 +54,8 @@ class GeneratorResult:
     unsent: int | None = None
     saturated: bool | None = None
     saturated_reason: str = ""
+    distorted_percentiles: tuple[str, ...] = ()
+    unanswered: int | None = None
 
     @property
     def errors_total(self) -> int:
@@ -103,13 +111,26 @@ def read_json(text: str, file: str) -> GeneratorResult:
             start_epoch_s=epoch_s(facts["measure_start_utc"]),
             measured_s=float(facts["measured_s"]),
             unsent=int(counts["unsent"]),
-            saturated=bool(verdict["generator_saturated"]),
+            saturated=_true_false_or_none(verdict["generator_saturated"]),
             saturated_reason=verdict.get("reason") or "",
+            distorted_percentiles=tuple(map(str, verdict.get("distorted_percentiles", ()))),
+            unanswered=_unanswered(facts.get("response_time_at_least")),
         )
     except KeyError as missing:
         raise FormatError(file, None, f"key is missing: {missing.args[0]}") from None
     except (TypeError, ValueError) as reason:
         raise FormatError(file, None, f"not what loadgen writes: {reason}") from None
+
+
+def _true_false_or_none(value: object) -> bool | None:
+    if value is None or isinstance(value, bool):
+        return value
+    raise ValueError(f"generator_saturated is neither true, false nor null: {value!r}")
+
+
+def _unanswered(at_least: dict | None) -> int | None:
+    """None in results of schema version 1, which do not say."""
+    return None if at_least is None else int(at_least["unanswered"])
 
 
 def _recorded(facts: dict | None, key: str) -> Latency | None:

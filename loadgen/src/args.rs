@@ -55,6 +55,8 @@ pub struct Args {
     pub seed: u64,
     pub expect: Vec<u16>,
     pub max_lateness: Option<Duration>,
+    /// Of the requests due, 0 to 1.
+    pub max_unanswered: Option<f64>,
     pub spin: Spin,
     pub pin: Vec<usize>,
     pub url: String,
@@ -92,6 +94,7 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
         seed: 1,
         expect: Vec::new(),
         max_lateness: None,
+        max_unanswered: None,
         spin: Spin::Auto,
         pin: Vec::new(),
         url: String::new(),
@@ -124,6 +127,7 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
             Long("seed") => args.seed = seed(&text(&mut parser)?)?,
             Long("expect") => args.expect.extend(statuses(&text(&mut parser)?)?),
             Long("max-lateness") => args.max_lateness = Some(duration(&mut parser, "--max-lateness")?),
+            Long("max-unanswered") => args.max_unanswered = Some(share(&text(&mut parser)?)?),
             Long("arrivals") => args.arrivals = arrivals(&text(&mut parser)?)?,
             Long("spin") => args.spin = spin(&text(&mut parser)?)?,
             Long("pin") => args.pin.extend(cpus(&text(&mut parser)?)?),
@@ -238,6 +242,13 @@ fn statuses(text: &str) -> Result<Vec<u16>, Error> {
     all.ok_or_else(|| Error::Failed(format!("not a list of statuses: --expect {text:?}; example: --expect 200,404")))
 }
 
+/// `0.01` or `1%`.
+fn share(text: &str) -> Result<f64, Error> {
+    let (number, hundredth) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 0.01));
+    let share = number.parse::<f64>().ok().map(|number| number * hundredth).filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| Error::Failed(format!("not a share from 0 to 1: --max-unanswered {text:?}; examples: 0.01, 1%")))
+}
+
 fn arrivals(text: &str) -> Result<Arrivals, Error> {
     match text {
         "uniform" => Ok(Arrivals::Uniform),
@@ -314,6 +325,7 @@ mod tests {
             (&["-R1", "-d", "soon", "http://h/"], "--duration \"soon\""),
             (&["-R1", "-H", "no colon", "http://h/"], "not a header"),
             (&["-R1", "--expect", "ok", "http://h/"], "--expect \"ok\""),
+            (&["-R1", "--max-unanswered", "2", "http://h/"], "--max-unanswered \"2\""),
             (&["-R1", "--pin", "3-1", "http://h/"], "--pin \"3-1\""),
             (&["-R1", "--spin", "hard", "http://h/"], "--spin"),
             (&["-R0", "http://h/"], "rate must be over 0"),
@@ -331,6 +343,11 @@ mod tests {
             let message = run(words).unwrap_err();
             assert!(message.contains(part), "{words:?}: {message}");
         }
+    }
+
+    #[test]
+    fn a_share_may_be_in_percent() {
+        assert_eq!(["0.05", "5%", "0", "100%"].map(|text| share(text).unwrap()), [0.05, 0.05, 0.0, 1.0]);
     }
 
     #[test]

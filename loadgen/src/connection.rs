@@ -6,6 +6,9 @@ use crate::http::request::Batch;
 use crate::schedule::{NEVER, Poisson, Uniform};
 use crate::socket::Socket;
 
+/// Of one connection; at a billion requests per second there is more to do than to tell of each.
+const UNSENT_TOLD_MAX: u64 = 10_000;
+
 #[derive(Debug)]
 pub enum State {
     Closed,
@@ -44,6 +47,8 @@ pub struct Connection {
     pub batch_due_ns: u64,
     pub sent_ns: u64,
     pub answered: u32,
+    /// How much of the last send's lateness was the generator's own.
+    pub own_late_ns: u64,
     pub reader: AnswerReader,
     /// What the kernel had no room for yet.
     pub unwritten: Vec<u8>,
@@ -65,6 +70,7 @@ impl Connection {
             batch_due_ns: 0,
             sent_ns: 0,
             answered: 0,
+            own_late_ns: 0,
             reader: AnswerReader::new(capture),
             unwritten: Vec::new(),
             failures: 0,
@@ -103,13 +109,26 @@ impl Connection {
         (self.batch, self.batch_due_ns, self.sent_ns, self.answered) = (batch, batch_due_ns, sent_ns, 0);
     }
 
-    /// Requests due before `end_ns` that were never sent.
-    pub fn unsent(&mut self, end_ns: u64) -> u64 {
+    /// Requests due before `end_ns` that were never sent: how many, and `each` is told of (due time, how many of about then).
+    ///
+    /// Of very many in a row several are told of at once, at the due time of the last.
+    pub fn unsent(&mut self, end_ns: u64, mut each: impl FnMut(u64, u64)) -> u64 {
         match &mut self.due {
-            Due::Uniform(uniform) => uniform.due_before(self.number, end_ns).saturating_sub(self.requests),
+            Due::Uniform(uniform) => {
+                let due = uniform.due_before(self.number, end_ns);
+                let step = due.saturating_sub(self.requests).div_ceil(UNSENT_TOLD_MAX).max(1);
+                let mut first = self.requests;
+                while first < due {
+                    let behind = (first + step).min(due);
+                    each(uniform.due_ns(self.number, behind - 1), behind - first);
+                    first = behind;
+                }
+                due.saturating_sub(self.requests)
+            }
             Due::Poisson(poisson) => {
                 let mut count = 0;
                 while poisson.due_ns() < end_ns {
+                    each(poisson.due_ns(), 1);
                     poisson.advance();
                     count += 1;
                 }
@@ -191,7 +210,7 @@ mod tests {
                 busy_until[place] = Some(now + service_ns);
             }
         }
-        (sent, all.iter_mut().map(|connection| connection.unsent(end_ns)).sum())
+        (sent, all.iter_mut().map(|connection| connection.unsent(end_ns, |_, _| {})).sum())
     }
 
     proptest! {
@@ -209,6 +228,21 @@ mod tests {
             let due = (0u64..).take_while(|&place| (place as f64 * (1e9 / rate_rps)).round() < end_ns as f64).count() as u64;
             prop_assert_eq!(sent.len() as u64 + unsent, due);
             prop_assert!(sent.iter().all(|&due_ns| due_ns < end_ns));
+        }
+    }
+
+    #[test]
+    fn each_request_that_was_never_sent_is_told_of_or_several_at_the_due_time_of_the_last() {
+        let second = 1_000_000_000;
+        for (rate_rps, told_max) in [(100.0, 100), (1e9, 10_000)] {
+            let mut connection = Connection::new(0, Due::Uniform(Uniform::new(rate_rps, 1, second)), false);
+            let (mut last, mut told, mut count) = (None, 0, 0);
+            let unsent = connection.unsent(second, |due_ns, requests| {
+                assert!(last < Some(due_ns) && due_ns < second);
+                (last, told, count) = (Some(due_ns), told + 1, count + requests);
+            });
+            assert_eq!((unsent, count), (rate_rps as u64, rate_rps as u64));
+            assert!(told <= told_max, "{told}");
         }
     }
 

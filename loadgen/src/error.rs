@@ -10,6 +10,8 @@ pub mod exit {
     pub const UNEXPECTED_ANSWER: i32 = 3;
     /// Send lateness p99 was over `--max-lateness`.
     pub const TOO_LATE: i32 = 4;
+    /// More requests than `--max-unanswered` allows got no answer.
+    pub const UNANSWERED: i32 = 5;
     /// Added to the number of the signal that stopped the run.
     pub const SIGNAL_BASE: i32 = 128;
 }

@@ -11,6 +11,7 @@ use crate::recorder::{Counts, HIGHEST_US, Interval, Phase, Recorder, add_counts,
 use crate::slowest::Slowest;
 use crate::statistics;
 use crate::tally::Tally;
+use crate::unanswered::Unanswered;
 
 /// Highest status that is counted by itself, and one more.
 const STATUSES: usize = 1000;
@@ -19,8 +20,10 @@ const STATUSES: usize = 1000;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Window {
     pub start_ns: u64,
-    /// What is answered earlier than this after the start is the warm-up's.
+    /// What is due earlier than this after the start is the warm-up's.
     pub warm_up_ns: u64,
+    /// How long requests are sent.
+    pub duration_ns: u64,
     pub timeout_ns: u64,
 }
 
@@ -28,6 +31,20 @@ impl Window {
     fn measure_ns(&self) -> u64 {
         self.start_ns + self.warm_up_ns
     }
+
+    fn end_ns(&self) -> u64 {
+        self.start_ns + self.duration_ns
+    }
+}
+
+/// Requests that have left.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    pub due_ns: u64,
+    pub sent_ns: u64,
+    pub requests: u32,
+    /// How much of its lateness is the generator's own; none in a closed loop, where nothing is late.
+    pub own_late_ns: Option<u64>,
 }
 
 /// One answer.
@@ -67,6 +84,9 @@ pub struct Measurement {
     /// What was recorded in seconds that are over, kept until the end: telling anybody would wake them.
     intervals: Vec<Interval>,
     own_lateness: Histogram<u32>,
+    unanswered: Unanswered,
+    /// Time that all connections together waited for answers in the measured window.
+    busy_ns: u64,
     warm_up_responses: Histogram<u64>,
     rates_rps: BTreeMap<u64, u64>,
     sampler: Option<Sampler>,
@@ -80,8 +100,12 @@ pub struct Measured {
     pub slowest: Slowest,
     /// Sampled rates in requests per second, and how often each was seen.
     pub rates_rps: BTreeMap<u64, u64>,
-    /// Lateness of sends for which nobody waited but this thread: the connection was idle when they became due.
+    /// What this thread itself made sends late by.
     pub own_lateness: Counts,
+    /// Lower bounds of the response times of measured requests that got no answer.
+    pub unanswered: Histogram<u64>,
+    /// Time that all connections together waited for answers in the measured window.
+    pub busy_ns: u64,
 }
 
 impl Default for Measurement {
@@ -90,9 +114,11 @@ impl Default for Measurement {
             window: Window::default(),
             tally: Tally::default(),
             statuses: Box::new([0; STATUSES]),
-            recorder: Recorder::new(Phase::WarmUp, 0, 0),
+            recorder: Recorder::new(0, 1, 0),
             intervals: Vec::new(),
             own_lateness: histogram(),
+            unanswered: Unanswered::default(),
+            busy_ns: 0,
             warm_up_responses: histogram(),
             rates_rps: BTreeMap::new(),
             sampler: None,
@@ -103,18 +129,16 @@ impl Default for Measurement {
 impl Measurement {
     /// The schedule starts; what was counted before (connections that could not be opened) stays counted.
     pub fn start(&mut self, window: Window, slowest: usize) {
-        let phase = if window.warm_up_ns > 0 { Phase::WarmUp } else { Phase::Measured };
         self.window = window;
-        self.recorder = Recorder::new(phase, window.start_ns, slowest);
+        self.recorder = Recorder::new(window.start_ns, window.measure_ns(), slowest);
     }
 
-    /// `own`: nobody kept the connection from sending when it was due.
     #[inline]
-    pub fn sent(&mut self, due_ns: u64, sent_ns: u64, requests: u32, own: bool) {
-        self.tally.sent += u64::from(requests);
-        self.recorder.sent(due_ns, sent_ns, requests);
-        if own && self.recorder.phase() == Phase::Measured {
-            self.own_lateness.saturating_record(microseconds(sent_ns.saturating_sub(due_ns)).min(HIGHEST_US));
+    pub fn sent(&mut self, sent: &Sent) {
+        self.tally.sent += u64::from(sent.requests);
+        self.recorder.sent(sent.due_ns, sent.sent_ns, sent.requests);
+        if let Some(own_ns) = sent.own_late_ns.filter(|_| self.recorder.is_measured(sent.due_ns)) {
+            let _ = self.own_lateness.record_n(microseconds(own_ns).min(HIGHEST_US), sent.requests);
         }
     }
 
@@ -126,12 +150,34 @@ impl Measurement {
         if recorded {
             self.recorder.answered(due_ns, sent_ns, now_ns, connection);
         }
-        if self.recorder.phase() == Phase::Measured {
+        if self.recorder.is_measured(due_ns) {
             self.tally.measured += 1;
+        }
+        if (self.window.measure_ns()..self.window.end_ns()).contains(&now_ns) {
+            self.tally.completed_in_window += 1;
         }
         if now_ns.saturating_sub(sent_ns) > self.window.timeout_ns {
             self.tally.errors.timeout += 1;
         }
+    }
+
+    /// A connection waited for answers from then to then.
+    #[inline]
+    pub fn connection_was_busy(&mut self, from_ns: u64, until_ns: u64) {
+        let (from_ns, until_ns) = (from_ns.max(self.window.measure_ns()), until_ns.min(self.window.end_ns()));
+        self.busy_ns += until_ns.saturating_sub(from_ns);
+    }
+
+    /// Requests that were due then will get no answer.
+    pub fn unanswered(&mut self, due_ns: u64, requests: u64) {
+        if self.recorder.is_measured(due_ns) {
+            self.unanswered.add(due_ns, requests);
+        }
+    }
+
+    /// Sending ended then: at its time, or earlier if the run was called off.
+    pub fn sending_ended(&mut self, at_ns: u64) {
+        self.window.duration_ns = at_ns.saturating_sub(self.window.start_ns);
     }
 
     /// Ends intervals and the warm-up when their time has come, and samples the rate. `ending`: nothing more is sent.
@@ -173,7 +219,7 @@ impl Measurement {
     pub fn close_interval(&mut self, end_ns: u64) {
         let interval = self.recorder.close_interval(end_ns);
         if interval.phase == Phase::WarmUp {
-            add_counts(&mut self.warm_up_responses, &interval.counts.response);
+            add_counts(&mut self.warm_up_responses, &interval.warm_up);
         }
         self.intervals.push(interval);
     }
@@ -196,7 +242,9 @@ impl Measurement {
         }
     }
 
-    pub fn finish(mut self) -> Measured {
+    /// `given_up_ns`: until when answers were awaited.
+    pub fn finish(mut self, given_up_ns: u64) -> Measured {
+        self.close_interval(given_up_ns);
         let seen = (0u16..).zip(self.statuses.iter()).filter(|&(_, &count)| count > 0);
         self.tally.answers = seen.map(|(status, &count)| (status, count)).collect();
         Measured {
@@ -205,6 +253,8 @@ impl Measurement {
             slowest: self.recorder.into_slowest(),
             rates_rps: self.rates_rps,
             own_lateness: counts(&self.own_lateness),
+            unanswered: self.unanswered.at_least(given_up_ns),
+            busy_ns: self.busy_ns,
         }
     }
 }
@@ -217,7 +267,7 @@ mod tests {
 
     fn started(warm_up_ns: u64) -> Measurement {
         let mut measurement = Measurement::default();
-        measurement.start(Window { start_ns: 0, warm_up_ns, timeout_ns: 100 * MS }, 8);
+        measurement.start(Window { start_ns: 0, warm_up_ns, duration_ns: 2000 * MS, timeout_ns: 100 * MS }, 8);
         measurement
     }
 
@@ -230,7 +280,7 @@ mod tests {
         let mut measurement = Measurement::default();
         measurement.tally.errors.connect = 2;
         measurement.start(Window::default(), 0);
-        assert_eq!(measurement.finish().tally.errors.connect, 2);
+        assert_eq!(measurement.finish(0).tally.errors.connect, 2);
     }
 
     #[test]
@@ -238,8 +288,7 @@ mod tests {
         let mut measurement = started(0);
         measurement.answered(&answer(0, 100 * MS));
         measurement.answered(&answer(0, 101 * MS));
-        measurement.close_interval(1000 * MS);
-        let measured = measurement.finish();
+        let measured = measurement.finish(1000 * MS);
         assert_eq!((measured.tally.errors.timeout, measured.tally.completed), (1, 2));
         assert_eq!(measured.intervals[0].counts.response.len(), 2);
     }
@@ -250,15 +299,14 @@ mod tests {
         for status in [200, 404, 200, 5000] {
             measurement.answered(&Answered { status, ..answer(0, MS) });
         }
-        assert_eq!(measurement.finish().tally.answers, BTreeMap::from([(200, 2), (404, 1), (999, 1)]));
+        assert_eq!(measurement.finish(0).tally.answers, BTreeMap::from([(200, 2), (404, 1), (999, 1)]));
     }
 
     #[test]
     fn an_answer_of_a_batch_may_be_counted_and_not_recorded() {
         let mut measurement = started(0);
         measurement.answered(&Answered { recorded: false, ..answer(0, MS) });
-        measurement.close_interval(1000 * MS);
-        let measured = measurement.finish();
+        let measured = measurement.finish(1000 * MS);
         assert_eq!((measured.tally.completed, measured.tally.measured), (1, 1));
         assert!(measured.intervals[0].counts.response.is_empty());
     }
@@ -269,7 +317,7 @@ mod tests {
         assert_eq!(measurement.next_ns(false), 1000 * MS);
         measurement.keep(3500 * MS, false);
         assert_eq!(measurement.next_ns(false), 4000 * MS);
-        assert_eq!(measurement.finish().intervals.len(), 3);
+        assert_eq!(measurement.finish(3600 * MS).intervals.len(), 4);
     }
 
     #[test]
@@ -281,7 +329,7 @@ mod tests {
         assert!((calibration.mean_us - 20_000.0).abs() < 20.0, "{calibration:?}");
         (0..30).for_each(|_| measurement.answered(&answer(510 * MS, 511 * MS)));
         measurement.keep(560 * MS, false);
-        assert_eq!(measurement.finish().rates_rps, BTreeMap::from([(500, 1)]));
+        assert_eq!(measurement.finish(0).rates_rps, BTreeMap::from([(500, 1)]));
     }
 
     #[test]
@@ -289,6 +337,33 @@ mod tests {
         let mut measurement = started(0);
         assert_eq!(measurement.keep(5000 * MS, true), None);
         assert_eq!(measurement.next_ns(true), u64::MAX);
-        assert!(measurement.finish().intervals.is_empty());
+        assert_eq!(measurement.finish(5000 * MS).intervals.len(), 1);
+    }
+
+    #[test]
+    fn the_rate_counts_what_was_answered_within_the_window_whenever_it_was_due() {
+        let mut measurement = started(500 * MS);
+        for (due_ms, answered_ms) in [(10, 499), (10, 500), (1000, 1999), (1000, 2000)] {
+            measurement.answered(&answer(due_ms * MS, answered_ms * MS));
+        }
+        let tally = measurement.finish(3000 * MS).tally;
+        assert_eq!((tally.completed, tally.completed_in_window, tally.measured), (4, 2, 2));
+    }
+
+    #[test]
+    fn connections_are_busy_within_the_window_only() {
+        let mut measurement = started(500 * MS);
+        measurement.connection_was_busy(0, 400 * MS);
+        measurement.connection_was_busy(400 * MS, 600 * MS);
+        measurement.connection_was_busy(1900 * MS, 2600 * MS);
+        assert_eq!(measurement.finish(3000 * MS).busy_ns, 200 * MS);
+    }
+
+    #[test]
+    fn what_was_due_in_the_warm_up_and_not_answered_is_no_part_of_what_is_measured() {
+        let mut measurement = started(500 * MS);
+        measurement.unanswered(400 * MS, 5);
+        measurement.unanswered(600 * MS, 7);
+        assert_eq!(measurement.finish(3000 * MS).unanswered.len(), 7);
     }
 }

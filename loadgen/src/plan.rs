@@ -51,6 +51,8 @@ pub struct Plan {
     /// Empty: every status is right.
     pub expect: Vec<u16>,
     pub max_lateness: Option<Duration>,
+    /// Of the measured requests that were due, 0 to 1.
+    pub max_unanswered: Option<f64>,
     pub spin: Spin,
     pub pin: Vec<usize>,
     pub json: Option<PathBuf>,
@@ -91,6 +93,7 @@ impl Plan {
             seed: args.seed,
             expect: args.expect,
             max_lateness: args.max_lateness,
+            max_unanswered: args.max_unanswered,
             spin: args.spin,
             pin: args.pin,
             json: args.json,

@@ -2,6 +2,8 @@
 //!
 //! Response time: answer − due time. Service time: answer − send. Send lateness: send − due time. All in microseconds, rounded
 //! to the nearest, in HdrHistograms of 1 µs to 24 h with 3 significant digits.
+//!
+//! What is measured is told by when a request was due: one that was due in the warm-up is the warm-up's, however late its answer.
 
 use hdrhistogram::Histogram;
 
@@ -50,13 +52,19 @@ pub struct Interval {
     /// Monotonic.
     pub start_ns: u64,
     pub end_ns: u64,
+    /// Response times of requests that were due in the warm-up; some of their answers come after it.
+    pub warm_up: Counts,
+    /// Of requests that were due later.
     pub counts: Latencies<Counts>,
 }
 
 #[derive(Debug)]
 pub struct Recorder {
+    warm_up: Histogram<u32>,
     histograms: Latencies<Histogram<u32>>,
     slowest: Slowest,
+    /// What is due from here on is measured.
+    measure_ns: u64,
     phase: Phase,
     index: u64,
     start_ns: u64,
@@ -64,27 +72,40 @@ pub struct Recorder {
 
 impl Recorder {
     /// `slowest`: how many of the slowest measured answers are kept one by one.
-    pub fn new(phase: Phase, start_ns: u64, slowest: usize) -> Self {
+    pub fn new(start_ns: u64, measure_ns: u64, slowest: usize) -> Self {
         let mut histograms = Latencies { response: histogram(), service: histogram(), lateness: histogram() };
         // Written to once before the run, so that no first use of a page delays a request.
         for histogram in [&mut histograms.response, &mut histograms.service, &mut histograms.lateness] {
             histogram.reset();
         }
-        Self { histograms, slowest: Slowest::with_room(slowest), phase, index: 0, start_ns }
+        let phase = if measure_ns > start_ns { Phase::WarmUp } else { Phase::Measured };
+        let (warm_up, slowest) = (histogram(), Slowest::with_room(slowest));
+        Self { warm_up, histograms, slowest, measure_ns, phase, index: 0, start_ns }
+    }
+
+    #[inline]
+    pub fn is_measured(&self, due_ns: u64) -> bool {
+        due_ns >= self.measure_ns
     }
 
     #[inline]
     pub fn answered(&mut self, due_ns: u64, sent_ns: u64, now_ns: u64, connection: usize) {
-        self.histograms.response.saturating_record(microseconds(now_ns.saturating_sub(due_ns)));
-        self.histograms.service.saturating_record(microseconds(now_ns.saturating_sub(sent_ns)));
-        if self.phase == Phase::Measured {
-            self.slowest.offer(SlowAnswer { due_ns, sent_ns, answered_ns: now_ns, connection });
+        let response_us = microseconds(now_ns.saturating_sub(due_ns));
+        if !self.is_measured(due_ns) {
+            self.warm_up.saturating_record(response_us);
+            return;
         }
+        self.histograms.response.saturating_record(response_us);
+        self.histograms.service.saturating_record(microseconds(now_ns.saturating_sub(sent_ns)));
+        self.slowest.offer(SlowAnswer { due_ns, sent_ns, answered_ns: now_ns, connection });
     }
 
     #[inline]
     pub fn sent(&mut self, due_ns: u64, now_ns: u64, requests: u32) {
-        let _ = self.histograms.lateness.record_n(microseconds(now_ns.saturating_sub(due_ns)).min(HIGHEST_US), requests);
+        if self.is_measured(due_ns) {
+            let late_us = microseconds(now_ns.saturating_sub(due_ns)).min(HIGHEST_US);
+            let _ = self.histograms.lateness.record_n(late_us, requests);
+        }
     }
 
     pub fn phase(&self) -> Phase {
@@ -96,18 +117,25 @@ impl Recorder {
     }
 
     /// Hands over what was recorded and starts the next interval at `end_ns`.
+    ///
+    /// What is due after the warm-up may be answered before its last interval is closed; it is handed over with the next.
     pub fn close_interval(&mut self, end_ns: u64) -> Interval {
-        let counts = self.histograms.map(counts);
-        self.histograms.response.reset();
-        self.histograms.service.reset();
-        self.histograms.lateness.reset();
-        let interval = Interval { phase: self.phase, index: self.index, start_ns: self.start_ns, end_ns, counts };
+        let warm_up = taken(&mut self.warm_up);
+        let counts = match self.phase {
+            Phase::WarmUp => Latencies::default(),
+            Phase::Measured => Latencies {
+                response: taken(&mut self.histograms.response),
+                service: taken(&mut self.histograms.service),
+                lateness: taken(&mut self.histograms.lateness),
+            },
+        };
+        let interval = Interval { phase: self.phase, index: self.index, start_ns: self.start_ns, end_ns, warm_up, counts };
         self.index += 1;
         self.start_ns = end_ns;
         interval
     }
 
-    /// From here on everything is reported.
+    /// The intervals of the warm-up are over.
     pub fn start_measuring(&mut self) {
         self.phase = Phase::Measured;
         self.index = 0;
@@ -129,6 +157,14 @@ pub fn add_counts(histogram: &mut Histogram<u64>, counts: &Counts) {
     }
 }
 
+fn taken(histogram: &mut Histogram<u32>) -> Counts {
+    let counts = counts(histogram);
+    if !counts.is_empty() {
+        histogram.reset();
+    }
+    counts
+}
+
 /// What a histogram of one thread holds.
 pub fn counts(histogram: &Histogram<u32>) -> Counts {
     histogram.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value())).collect()
@@ -138,12 +174,14 @@ pub fn counts(histogram: &Histogram<u32>) -> Counts {
 mod tests {
     use super::*;
 
+    const MS: u64 = 1_000_000;
+
     #[test]
     fn response_time_counts_from_the_due_time_and_service_time_from_the_send() {
-        let mut recorder = Recorder::new(Phase::Measured, 0, 8);
-        recorder.sent(1_000_000, 3_000_000, 1);
-        recorder.answered(1_000_000, 3_000_000, 10_000_000, 0);
-        let interval = recorder.close_interval(1_000_000_000);
+        let mut recorder = Recorder::new(0, 0, 8);
+        recorder.sent(MS, 3 * MS, 1);
+        recorder.answered(MS, 3 * MS, 10 * MS, 0);
+        let interval = recorder.close_interval(INTERVAL_NS);
         assert_eq!(interval.counts.response, [(9007, 1)]); // 9000 to 9007 count as equal
         assert_eq!(interval.counts.service, [(7003, 1)]);
         assert_eq!(interval.counts.lateness, [(2000, 1)]);
@@ -151,22 +189,44 @@ mod tests {
 
     #[test]
     fn an_interval_holds_only_what_came_in_it() {
-        let mut recorder = Recorder::new(Phase::WarmUp, 0, 8);
+        let mut recorder = Recorder::new(0, INTERVAL_NS, 8);
         recorder.answered(0, 0, 5_000, 0);
         let first = recorder.close_interval(INTERVAL_NS);
         recorder.start_measuring();
-        recorder.answered(0, 0, 7_000, 0);
+        recorder.answered(INTERVAL_NS, INTERVAL_NS, INTERVAL_NS + 7_000, 0);
         let second = recorder.close_interval(2 * INTERVAL_NS);
-        assert_eq!((first.phase, first.index, first.counts.response), (Phase::WarmUp, 0, vec![(5, 1)]));
+        assert_eq!((first.phase, first.index, first.warm_up), (Phase::WarmUp, 0, vec![(5, 1)]));
         assert_eq!((second.phase, second.index, second.counts.response), (Phase::Measured, 0, vec![(7, 1)]));
         assert_eq!((second.start_ns, second.end_ns), (INTERVAL_NS, 2 * INTERVAL_NS));
+        assert!(second.warm_up.is_empty());
+    }
+
+    #[test]
+    fn what_was_due_in_the_warm_up_is_the_warm_ups_however_late_it_was_sent_and_answered() {
+        let mut recorder = Recorder::new(0, 100 * MS, 8);
+        recorder.close_interval(100 * MS);
+        recorder.start_measuring();
+        recorder.sent(99 * MS, 150 * MS, 1);
+        recorder.answered(99 * MS, 150 * MS, 199 * MS, 0);
+        let interval = recorder.close_interval(INTERVAL_NS);
+        assert_eq!(interval.warm_up.len(), 1);
+        assert!(interval.counts.response.is_empty() && interval.counts.service.is_empty());
+        assert!(interval.counts.lateness.is_empty());
+    }
+
+    #[test]
+    fn what_was_due_after_the_warm_up_is_measured_even_if_nobody_has_ended_the_warm_up_yet() {
+        let mut recorder = Recorder::new(0, 100 * MS, 8);
+        recorder.answered(100 * MS, 100 * MS, 101 * MS, 0);
+        assert!(recorder.close_interval(100 * MS).counts.response.is_empty());
+        recorder.start_measuring();
+        assert_eq!(recorder.close_interval(INTERVAL_NS).counts.response, [(1000, 1)]);
     }
 
     #[test]
     fn the_slowest_are_those_of_the_measured_answers() {
-        let mut recorder = Recorder::new(Phase::WarmUp, 0, 8);
-        recorder.answered(0, 0, 9_000_000, 3);
-        recorder.start_measuring();
+        let mut recorder = Recorder::new(0, 1, 8);
+        recorder.answered(0, 0, 9 * MS, 3);
         recorder.answered(1, 2, 5, 4);
         let kept: Vec<SlowAnswer> = recorder.into_slowest().into_answers().collect();
         assert_eq!(kept, [SlowAnswer { due_ns: 1, sent_ns: 2, answered_ns: 5, connection: 4 }]);
@@ -174,7 +234,7 @@ mod tests {
 
     #[test]
     fn values_over_a_day_are_kept_as_a_day() {
-        let mut recorder = Recorder::new(Phase::Measured, 0, 8);
+        let mut recorder = Recorder::new(0, 0, 8);
         recorder.answered(0, 0, u64::MAX / 2, 0);
         recorder.sent(0, u64::MAX / 2, 1);
         let interval = recorder.close_interval(1);

@@ -10,6 +10,7 @@ use crate::sample::SampledRequest;
 use crate::slowest::SlowAnswer;
 use crate::tally::Tally;
 use crate::thread_use::ThreadUse;
+use crate::unanswered::AtLeast;
 use crate::verdict::Verdict;
 
 /// One second of a phase, over all threads.
@@ -19,6 +20,8 @@ pub struct Second {
     /// Nanoseconds after the start of the run.
     pub start_ns: u64,
     pub end_ns: u64,
+    /// Response times of requests that were due in the warm-up.
+    pub warm_up: Histogram<u64>,
     pub latencies: Latencies<Histogram<u64>>,
 }
 
@@ -29,6 +32,8 @@ pub struct RunResult {
     /// Sampled requests per second of single threads.
     pub rates_rps: Histogram<u64>,
     pub own_lateness: Histogram<u64>,
+    /// Response times, those without an answer among them.
+    pub at_least: AtLeast,
     /// In the order in which they were due.
     pub slowest: Vec<SlowAnswer>,
     /// None unless asked for.
@@ -48,14 +53,18 @@ pub struct RunResult {
 }
 
 impl RunResult {
-    /// Answers per second of sending.
+    /// Answers per second of the measured window, whenever they were due; 0 if there was none.
     pub fn achieved_rate_rps(&self) -> f64 {
-        self.tally.completed as f64 / (self.duration_ns.max(1) as f64 / 1e9)
+        achieved_rate_rps(&self.tally, self.measured_ns())
     }
 
     pub fn measured_ns(&self) -> u64 {
         self.duration_ns.saturating_sub(self.warm_up_ns)
     }
+}
+
+pub fn achieved_rate_rps(tally: &Tally, measured_ns: u64) -> f64 {
+    if measured_ns == 0 { 0.0 } else { tally.completed_in_window as f64 / (measured_ns as f64 / 1e9) }
 }
 
 /// A histogram of requests per second: 4 digits, so that what is printed is exact.
@@ -84,14 +93,16 @@ impl Intervals {
     pub fn seconds(&self, start_ns: u64) -> impl Iterator<Item = Second> {
         self.kept.iter().map(move |(&(phase, _), parts)| {
             let mut latencies = Latencies { response: histogram(), service: histogram(), lateness: histogram() };
+            let mut warm_up = histogram();
             for part in parts {
+                add_counts(&mut warm_up, &part.warm_up);
                 add_counts(&mut latencies.response, &part.counts.response);
                 add_counts(&mut latencies.service, &part.counts.service);
                 add_counts(&mut latencies.lateness, &part.counts.lateness);
             }
             let start = parts.iter().map(|part| part.start_ns).min().unwrap_or(start_ns);
             let end = parts.iter().map(|part| part.end_ns).max().unwrap_or(start_ns);
-            Second { phase, start_ns: start.saturating_sub(start_ns), end_ns: end.saturating_sub(start_ns), latencies }
+            Second { phase, start_ns: start.saturating_sub(start_ns), end_ns: end.saturating_sub(start_ns), warm_up, latencies }
         })
     }
 

@@ -15,13 +15,13 @@ use crate::machine;
 use crate::plan::Plan;
 use crate::recorder::{add_counts, histogram};
 use crate::report::{text, whole_file};
-use crate::result::{Intervals, RunResult, rate_histogram};
+use crate::result::{Intervals, RunResult, achieved_rate_rps, rate_histogram};
 use crate::sample;
 use crate::script::{self, MainState, ThreadLink};
 use crate::slowest;
-use crate::statistics;
 use crate::tally::Tally;
 use crate::thread_use::ThreadUse;
+use crate::unanswered::AtLeast;
 use crate::verdict::{Facts, judge};
 use crate::worker::Order;
 use crew::{Crew, Gathered};
@@ -71,7 +71,7 @@ pub fn run(plan: &Plan) -> Result<i32, Error> {
 fn merge(plan: &Plan, gathered: Gathered) -> ((RunResult, Intervals), Option<Error>) {
     let mut tally = Tally::default();
     let mut rates = BTreeMap::<u64, u64>::new();
-    let mut own_lateness = histogram();
+    let (mut own_lateness, mut unanswered, mut busy_ns) = (histogram(), histogram(), 0);
     let (mut threads, mut slowest, mut samples, mut failure) = (Vec::new(), Vec::new(), Vec::new(), None);
     let mut duration_ns = 0;
     for outcome in gathered.outcomes {
@@ -79,6 +79,8 @@ fn merge(plan: &Plan, gathered: Gathered) -> ((RunResult, Intervals), Option<Err
         tally.add(&measured.tally);
         measured.rates_rps.iter().for_each(|(&rate, count)| *rates.entry(rate).or_default() += count);
         add_counts(&mut own_lateness, &measured.own_lateness);
+        unanswered.add(&measured.unanswered).expect("both have the project's one shape");
+        busy_ns += measured.busy_ns;
         duration_ns = duration_ns.max(outcome.sent_for_ns);
         failure = failure.or(outcome.failure);
         slowest.push(measured.slowest);
@@ -95,20 +97,23 @@ fn merge(plan: &Plan, gathered: Gathered) -> ((RunResult, Intervals), Option<Err
     }
     let latencies = gathered.intervals.measured();
     let offered_rate_rps = plan.pacing.offered_rate_rps();
-    let p99 = |histogram| statistics::percentile(histogram, 99.0);
+    let warm_up_ns = plan.warm_up_ns.min(duration_ns);
+    let measured_ns = duration_ns - warm_up_ns;
     let verdict = judge(&Facts {
         threads: &threads,
         offered_rate_rps,
-        achieved_rate_rps: tally.completed as f64 / (duration_ns.max(1) as f64 / 1e9),
-        own_lateness_p99_us: p99(&own_lateness),
-        lateness_p99_us: p99(&latencies.lateness),
-        response_p99_us: p99(&latencies.response),
+        achieved_rate_rps: achieved_rate_rps(&tally, measured_ns),
+        own_lateness: &own_lateness,
+        lateness: &latencies.lateness,
+        response: &latencies.response,
+        connections: plan.connections,
+        connections_busy_share: busy_ns as f64 / (plan.connections as f64 * measured_ns.max(1) as f64),
     });
     let utc = |ns: u64| gathered.epoch.utc(gathered.start_ns + ns);
-    let warm_up_ns = plan.warm_up_ns.min(duration_ns);
     let result = RunResult {
         unexpected: tally.unexpected(&plan.expect),
         tally,
+        at_least: AtLeast::of(&latencies.response, &unanswered),
         latencies,
         rates_rps: rate_histogram(&rates),
         own_lateness,

@@ -19,8 +19,10 @@ pub struct Tally {
     pub sent: u64,
     /// Answers, the warm-up included.
     pub completed: u64,
-    /// Answers after the warm-up.
+    /// Answers to requests that were due after the warm-up.
     pub measured: u64,
+    /// Answers that came after the warm-up and before the end of sending, whenever they were due: what the rate counts.
+    pub completed_in_window: u64,
     /// Requests that were due before the end and never sent, because their connection was waiting or closed.
     pub unsent: u64,
     /// Requests still without an answer when the run was given up, one timeout after its end.
@@ -38,6 +40,7 @@ impl Tally {
         self.sent += other.sent;
         self.completed += other.completed;
         self.measured += other.measured;
+        self.completed_in_window += other.completed_in_window;
         self.unsent += other.unsent;
         self.in_flight_at_end += other.in_flight_at_end;
         self.lost += other.lost;

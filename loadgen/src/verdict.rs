@@ -4,76 +4,134 @@
 //! Only the second is held against the generator:
 //! - *out of time*: a thread had less than a twentieth of its time to spare. Time to spare is time asleep or waiting busily; it
 //!   is what remains of the wall clock after work and after waiting for a CPU that somebody else had. If the offered rate was
-//!   not reached, or requests left late, then a thread without time to spare is the limit, whatever the service did.
-//! - *late by itself*: requests whose connection was idle when they became due left late all the same, by more than the
-//!   measurement can bear.
+//!   not reached, or requests left late, then a thread without time to spare is the limit, whatever the service did. A closed
+//!   loop asks for as much as there is, so there a thread without time to spare, or one that waited for a
+//!   CPU for over a quarter of it, is the limit always.
+//! - *late by itself*: requests left late by the generator's own fault (see `lateness`), by more than the measurement can bear.
+//!
+//! Neither, and still late: the connections were taken all the time. Then the service was slow, or they were too few.
 
+use hdrhistogram::Histogram;
+
+use crate::statistics::{self, TEXT_PERCENTILES};
 use crate::thread_use::ThreadUse;
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Verdict {
-    pub generator_saturated: bool,
-    /// None if it was not.
+    /// None if nobody can tell.
+    pub generator_saturated: Option<bool>,
+    /// What kept requests from leaving in time; begins with `busy:`, `starved:` (the generator) or `connections:`.
     pub reason: Option<String>,
+    /// Printed percentiles of the response time of which the generator itself made too much to be bearable.
+    pub distorted_percentiles: Vec<f64>,
 }
 
 /// What is judged.
 #[derive(Debug)]
 pub struct Facts<'a> {
     pub threads: &'a [ThreadUse],
+    /// None in a closed loop.
     pub offered_rate_rps: Option<f64>,
     pub achieved_rate_rps: f64,
-    /// Of sends whose connection was idle when they were due.
-    pub own_lateness_p99_us: u64,
-    pub lateness_p99_us: u64,
-    pub response_p99_us: u64,
+    /// The generator's own part of the lateness of sends, microseconds as all of them.
+    pub own_lateness: &'a Histogram<u64>,
+    pub lateness: &'a Histogram<u64>,
+    pub response: &'a Histogram<u64>,
+    pub connections: usize,
+    /// How much of the time they waited for answers, 0 to 1.
+    pub connections_busy_share: f64,
 }
 
 /// Less time to spare than this share of the wall clock is none.
 const SPARE_SHARE_MIN: f64 = 0.05;
+/// Who waited longer than this share of it for a CPU was starved.
+const WAITED_SHARE_MAX: f64 = 0.25;
 /// Below this share of the offered rate it was not reached.
 const ACHIEVED_SHARE_MIN: f64 = 0.999;
 /// Own lateness up to this never matters …
 const OWN_LATENESS_US_MAX: u64 = 1000;
 /// … nor does it where it is less than this share of the response time that is reported.
 const OWN_LATENESS_SHARE_MAX: f64 = 0.1;
+/// A percentile with fewer samples beyond it is that of single requests: it says nothing about the generator.
+const SAMPLES_BEYOND_MIN: f64 = 10.0;
+/// Own lateness at a percentile up to this is held against the whole run; beyond it only that percentile is.
+const JUDGED_PERCENTILE_MAX: f64 = 99.0;
+/// Connections that waited for answers for this share of the time left no room for what fell due.
+const CONNECTIONS_BUSY_SHARE_MIN: f64 = 0.9;
 
 pub fn judge(facts: &Facts) -> Verdict {
-    let reason = out_of_time(facts).or_else(|| late_by_itself(facts));
-    Verdict { generator_saturated: reason.is_some(), reason }
+    let distorted_percentiles: Vec<f64> =
+        TEXT_PERCENTILES.into_iter().filter(|&percentile| distorted(facts, percentile)).collect();
+    if let Some(reason) = out_of_time(facts).or_else(|| late_by_itself(facts, &distorted_percentiles)) {
+        return Verdict { generator_saturated: Some(true), reason: Some(reason), distorted_percentiles };
+    }
+    let unknown = facts.offered_rate_rps.is_none() && facts.threads.iter().any(|thread| thread.waited_for_cpu_ns.is_none());
+    Verdict { generator_saturated: (!unknown).then_some(false), reason: too_few_connections(facts), distorted_percentiles }
 }
 
 fn out_of_time(facts: &Facts) -> Option<String> {
-    let offered = facts.offered_rate_rps?;
-    let behind = facts.achieved_rate_rps < offered * ACHIEVED_SHARE_MIN || facts.lateness_p99_us > OWN_LATENESS_US_MAX;
-    if !behind {
+    if !fell_behind(facts) {
         return None;
     }
     let (index, thread) = facts.threads.iter().enumerate().min_by(|(_, a), (_, b)| spare_share(a).total_cmp(&spare_share(b)))?;
-    let spare = spare_share(thread);
-    if spare >= SPARE_SHARE_MIN {
+    let (work, waited) = (thread.cpu_share() - share(thread.spun_ns, thread), waited_share(thread));
+    let starved = waited > WAITED_SHARE_MAX;
+    let lost_requests_by_it = starved && facts.offered_rate_rps.is_none();
+    if spare_share(thread) >= SPARE_SHARE_MIN && !lost_requests_by_it {
         return None;
     }
-    let (work, waited) = (thread.cpu_share() - share(thread.spun_ns, thread), waited_share(thread));
     let told = format!("it worked {:.1} % of the time and waited {:.1} % for a CPU", work * 100.0, waited * 100.0);
-    Some(if waited > 0.25 {
+    Some(if starved {
         format!("starved: thread {index} did not get the CPU it needed: {told}")
     } else {
         format!("busy: thread {index} had no time to spare: {told}")
     })
 }
 
-fn late_by_itself(facts: &Facts) -> Option<String> {
-    let own = facts.own_lateness_p99_us;
-    let matters = own > OWN_LATENESS_US_MAX && own as f64 > facts.response_p99_us as f64 * OWN_LATENESS_SHARE_MAX;
-    if !matters {
-        return None;
-    }
+/// The rate was missed or sends were late; a closed loop, which always wants more, is behind always.
+fn fell_behind(facts: &Facts) -> bool {
+    let Some(offered) = facts.offered_rate_rps else { return true };
+    facts.achieved_rate_rps < offered * ACHIEVED_SHARE_MIN
+        || statistics::percentile(facts.lateness, JUDGED_PERCENTILE_MAX) > OWN_LATENESS_US_MAX
+}
+
+fn late_by_itself(facts: &Facts, distorted_percentiles: &[f64]) -> Option<String> {
+    let percentile = distorted_percentiles.iter().rev().find(|&&percentile| percentile <= JUDGED_PERCENTILE_MAX)?;
+    let own_us = statistics::percentile(facts.own_lateness, *percentile);
     let waited = facts.threads.iter().map(waited_share).fold(0.0, f64::max);
     Some(format!(
-        "starved: requests left late on idle connections: own lateness p99 = {own} us; a thread waited {:.1} % of the time for a CPU",
+        "starved: requests left late by the generator's own fault: own lateness p{percentile} = {own_us} us; a thread waited {:.1} % of the time for a CPU",
         waited * 100.0
     ))
+}
+
+/// The generator's own lateness is too large a part of this percentile, and there are samples enough to say so.
+fn distorted(facts: &Facts, percentile: f64) -> bool {
+    let samples_beyond = facts.own_lateness.len() as f64 * (1.0 - percentile / 100.0);
+    let own_us = statistics::percentile(facts.own_lateness, percentile);
+    let response_us = statistics::percentile(facts.response, percentile);
+    samples_beyond + 1e-6 >= SAMPLES_BEYOND_MIN
+        && own_us > OWN_LATENESS_US_MAX
+        && own_us as f64 > response_us as f64 * OWN_LATENESS_SHARE_MAX
+}
+
+fn too_few_connections(facts: &Facts) -> Option<String> {
+    let offered = facts.offered_rate_rps?;
+    if !fell_behind(facts) || facts.connections_busy_share < CONNECTIONS_BUSY_SHARE_MIN {
+        return None;
+    }
+    let needed = needed_connections(facts, offered);
+    Some(format!(
+        "connections: requests waited for a free connection: {} of them were busy {:.0} % of the time; {needed} or more are needed for {offered}/s at this service time, unless it is the service that is overloaded",
+        facts.connections,
+        facts.connections_busy_share * 100.0,
+    ))
+}
+
+/// As many as are busy at once at the offered rate (Little's law), and half as many again for what is not even.
+fn needed_connections(facts: &Facts, offered_rate_rps: f64) -> u64 {
+    let busy = facts.connections as f64 * facts.connections_busy_share;
+    (busy * offered_rate_rps / facts.achieved_rate_rps.max(1e-9) * 1.5).ceil().min(1e6) as u64
 }
 
 fn spare_share(thread: &ThreadUse) -> f64 {
@@ -91,6 +149,7 @@ fn share(part_ns: u64, thread: &ThreadUse) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recorder::histogram;
     use crate::waiting::Habits;
 
     /// A thread that for each of 1000 ms worked, spun, and waited for a CPU this long, and slept the rest.
@@ -107,62 +166,160 @@ mod tests {
         }
     }
 
-    fn facts(threads: &[ThreadUse]) -> Facts<'_> {
-        Facts {
-            threads,
-            offered_rate_rps: Some(1000.0),
-            achieved_rate_rps: 1000.0,
-            own_lateness_p99_us: 50,
-            lateness_p99_us: 50,
-            response_p99_us: 400,
+    /// (microseconds, how often).
+    type Values<'a> = &'a [(u64, u64)];
+
+    struct Run<'a> {
+        threads: &'a [ThreadUse],
+        offered: Option<f64>,
+        achieved: f64,
+        own: Values<'a>,
+        lateness: Values<'a>,
+        response: Values<'a>,
+        busy_share: f64,
+    }
+
+    impl Default for Run<'_> {
+        fn default() -> Self {
+            let quick: Values = &[(50, 10_000)];
+            let (offered, response): (_, Values) = (Some(1000.0), &[(400, 10_000)]);
+            Self { threads: &[], offered, achieved: 1000.0, own: quick, lateness: quick, response, busy_share: 0.3 }
         }
     }
 
+    impl Run<'_> {
+        fn judged(&self) -> Verdict {
+            let filled = |values: Values| {
+                let mut filled: Histogram<u64> = histogram();
+                values.iter().for_each(|&(us, count)| filled.record_n(us, count).unwrap());
+                filled
+            };
+            judge(&Facts {
+                threads: self.threads,
+                offered_rate_rps: self.offered,
+                achieved_rate_rps: self.achieved,
+                own_lateness: &filled(self.own),
+                lateness: &filled(self.lateness),
+                response: &filled(self.response),
+                connections: 4,
+                connections_busy_share: self.busy_share,
+            })
+        }
+    }
+
+    const SECONDS: Values = &[(5_000_000, 1000)];
+
     #[test]
     fn a_slow_service_is_not_the_generators_fault() {
-        let threads = [thread(100, 0, 5)];
-        let slow = Facts { achieved_rate_rps: 300.0, lateness_p99_us: 5_000_000, response_p99_us: 5_000_000, ..facts(&threads) };
-        assert_eq!(judge(&slow), Verdict { generator_saturated: false, reason: None });
+        let slow = Run { threads: &[thread(100, 0, 5)], achieved: 300.0, lateness: SECONDS, response: SECONDS, ..Run::default() };
+        assert_eq!(slow.judged(), Verdict { generator_saturated: Some(false), ..Verdict::default() });
+    }
+
+    #[test]
+    fn connections_that_are_busy_all_the_time_are_named_with_how_many_it_needs() {
+        let slow = Run {
+            threads: &[thread(100, 0, 5)],
+            achieved: 200.0,
+            lateness: SECONDS,
+            response: SECONDS,
+            busy_share: 1.0,
+            ..Run::default()
+        };
+        let verdict = slow.judged();
+        assert_eq!(verdict.generator_saturated, Some(false));
+        let reason = verdict.reason.unwrap();
+        assert!(reason.starts_with("connections: ") && reason.contains("30 or more are needed for 1000/s"), "{reason}");
+    }
+
+    #[test]
+    fn busy_connections_of_a_run_that_keeps_up_are_nobodys_fault() {
+        assert_eq!(Run { threads: &[thread(100, 0, 5)], busy_share: 0.95, ..Run::default() }.judged().reason, None);
     }
 
     #[test]
     fn spinning_is_time_to_spare() {
-        let threads = [thread(300, 700, 0)];
-        let slow = Facts { achieved_rate_rps: 300.0, lateness_p99_us: 5_000_000, response_p99_us: 5_000_000, ..facts(&threads) };
-        assert!(!judge(&slow).generator_saturated);
+        let slow =
+            Run { threads: &[thread(300, 700, 0)], achieved: 300.0, lateness: SECONDS, response: SECONDS, ..Run::default() };
+        assert_eq!(slow.judged().generator_saturated, Some(false));
     }
 
     #[test]
     fn a_thread_without_time_to_spare_is_busy() {
-        let threads = [thread(100, 0, 0), thread(985, 5, 5)];
-        let verdict = judge(&Facts { achieved_rate_rps: 800.0, ..facts(&threads) });
+        let verdict = Run { threads: &[thread(100, 0, 0), thread(985, 5, 5)], achieved: 800.0, ..Run::default() }.judged();
         assert!(verdict.reason.unwrap().starts_with("busy: thread 1"));
     }
 
     #[test]
     fn a_thread_that_waits_for_its_cpu_is_starved() {
-        let threads = [thread(300, 0, 690)];
-        let verdict = judge(&Facts { achieved_rate_rps: 800.0, ..facts(&threads) });
+        let verdict = Run { threads: &[thread(300, 0, 690)], achieved: 800.0, ..Run::default() }.judged();
         assert!(verdict.reason.unwrap().starts_with("starved: thread 0"));
     }
 
     #[test]
-    fn late_sends_on_idle_connections_are_the_generators_even_if_the_rate_was_held() {
-        let threads = [thread(100, 0, 300)];
+    fn a_closed_loop_is_judged_by_the_time_its_threads_had_to_spare() {
+        let closed = |threads: &[ThreadUse]| Run { threads, offered: None, own: &[], ..Run::default() }.judged();
+        assert!(closed(&[thread(300, 0, 0), thread(990, 0, 0)]).reason.unwrap().starts_with("busy: thread 1"));
+        assert!(closed(&[thread(200, 0, 790)]).reason.unwrap().starts_with("starved: thread 0"));
+        assert!(
+            closed(&[thread(30, 0, 890)]).reason.unwrap().starts_with("starved: "),
+            "it sleeps while its few requests are served"
+        );
+        assert_eq!(closed(&[thread(700, 0, 100)]), Verdict { generator_saturated: Some(false), ..Verdict::default() });
+    }
+
+    #[test]
+    fn of_a_closed_loop_whose_time_to_spare_is_not_known_nothing_is_said() {
+        let blind = |work_ms| ThreadUse { waited_for_cpu_ns: None, ..thread(work_ms, 0, 0) };
+        let closed = |thread| Run { threads: &[thread], offered: None, own: &[], ..Run::default() }.judged();
+        assert_eq!(closed(blind(300)).generator_saturated, None);
+        assert_eq!(closed(blind(990)).generator_saturated, Some(true), "it worked all the time, whatever the kernel tells");
+    }
+
+    #[test]
+    fn sends_late_by_its_own_fault_are_the_generators_even_if_the_rate_was_held() {
+        let late: Values = &[(50, 9800), (3000, 200)];
+        let verdict = Run {
+            threads: &[thread(100, 0, 300)],
+            own: late,
+            lateness: late,
+            response: &[(400, 9800), (3500, 200)],
+            ..Run::default()
+        }
+        .judged();
+        assert!(verdict.reason.unwrap().contains("own lateness p99 = 3"));
+        assert_eq!(verdict.distorted_percentiles, [99.0, 99.9]);
+    }
+
+    #[test]
+    fn fifteen_requests_have_no_p99_that_could_be_held_against_the_generator() {
+        let few = Run {
+            threads: &[thread(100, 0, 0)],
+            own: &[(50, 14), (9000, 1)],
+            response: &[(400, 14), (9400, 1)],
+            ..Run::default()
+        };
+        assert_eq!(few.judged(), Verdict { generator_saturated: Some(false), ..Verdict::default() });
+    }
+
+    #[test]
+    fn a_percentile_beyond_p99_that_the_generator_made_is_named_and_the_run_is_not_condemned_for_it() {
+        let late: Values = &[(50, 9970), (3000, 30)];
         let verdict =
-            judge(&Facts { own_lateness_p99_us: 3000, lateness_p99_us: 3000, response_p99_us: 3500, ..facts(&threads) });
-        assert!(verdict.reason.unwrap().contains("own lateness p99 = 3000 us"));
+            Run { threads: &[thread(100, 0, 0)], own: late, response: &[(400, 9970), (3400, 30)], ..Run::default() }.judged();
+        assert_eq!((verdict.generator_saturated, verdict.reason), (Some(false), None));
+        assert_eq!(verdict.distorted_percentiles, [99.9]);
     }
 
     #[test]
     fn lateness_far_below_what_is_measured_does_not_matter() {
-        let threads = [thread(100, 0, 10)];
-        assert!(!judge(&Facts { own_lateness_p99_us: 3000, response_p99_us: 2_000_000, ..facts(&threads) }).generator_saturated);
+        let late: Values = &[(3000, 10_000)];
+        let verdict =
+            Run { threads: &[thread(100, 0, 10)], own: late, response: &[(2_000_000, 10_000)], ..Run::default() }.judged();
+        assert_eq!(verdict.generator_saturated, Some(false));
     }
 
     #[test]
     fn a_busy_thread_that_keeps_up_is_not_saturated() {
-        let threads = [thread(970, 0, 0)];
-        assert!(!judge(&facts(&threads)).generator_saturated);
+        assert_eq!(Run { threads: &[thread(970, 0, 0)], ..Run::default() }.judged().generator_saturated, Some(false));
     }
 }

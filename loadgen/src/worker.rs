@@ -71,6 +71,8 @@ pub struct Worker<'a> {
     /// Connections that are being opened.
     connecting: usize,
     last_sent_ns: u64,
+    /// When events were last asked for and came: an answer among them had come by then.
+    looked_ns: u64,
     /// Nothing new is sent, and nothing opened again.
     ending: bool,
     spun_ns: u64,
@@ -125,6 +127,7 @@ impl<'a> Worker<'a> {
             busy: 0,
             connecting: 0,
             last_sent_ns: 0,
+            looked_ns: u64::MAX,
             ending: false,
             spun_ns: 0,
             problem: None,
@@ -136,8 +139,8 @@ impl<'a> Worker<'a> {
     pub fn run(mut self, start_ns: u64, orders: &Receiver<Order>) -> (Outcome, Option<WorkerState>) {
         let (cpu_before, waited_before) = (clock::thread_cpu_ns(), clock::thread_waited_for_cpu_ns());
         self.start_ns = start_ns;
-        let (warm_up_ns, timeout_ns) = (self.plan.warm_up_ns, self.plan.timeout_ns);
-        self.measurement.start(Window { start_ns, warm_up_ns, timeout_ns }, self.plan.slowest_count);
+        let Plan { warm_up_ns, duration_ns, timeout_ns, slowest_count, .. } = *self.plan;
+        self.measurement.start(Window { start_ns, warm_up_ns, duration_ns, timeout_ns }, slowest_count);
         self.start();
 
         let sending_ended_ns = loop {
@@ -156,12 +159,12 @@ impl<'a> Worker<'a> {
         let wall_ns = now_ns().saturating_sub(start_ns);
         let cpu_ns = clock::thread_cpu_ns() - cpu_before;
         let waited_for_cpu_ns = clock::thread_waited_for_cpu_ns().zip(waited_before).map(|(after, before)| after - before);
-        self.finish(sending_ended_ns);
+        let given_up_ns = self.finish(sending_ended_ns);
 
         let outcome = Outcome {
             thread: self.thread,
             connections: self.connections.len(),
-            measured: self.measurement.finish(),
+            measured: self.measurement.finish(given_up_ns),
             sample: self.sample,
             sent_for_ns: sending_ended_ns - start_ns.min(sending_ended_ns),
             wall_ns,
@@ -181,19 +184,21 @@ impl<'a> Worker<'a> {
             std::thread::sleep(std::time::Duration::from_nanos(self.start_ns.saturating_sub(now_ns())));
             now = now_ns().max(self.start_ns);
         }
+        self.looked_ns = now;
         (0..self.connections.len()).for_each(|place| self.next_request(place, now));
     }
 
     /// Sends what is due on connections that were free at the end, then awaits answers up to the timeout.
     ///
     /// So whether a request is sent depends on the service and on the end, not on how late this thread came to it.
-    fn finish(&mut self, sending_ended_ns: u64) {
+    /// Returns until when.
+    fn finish(&mut self, sending_ended_ns: u64) -> u64 {
         if sending_ended_ns == self.end_ns() {
             self.send_due(usize::MAX, now_ns());
         }
         self.ending = true;
         let sent_for_ns = sending_ended_ns.saturating_sub(self.start_ns);
-        self.measurement.tally.unsent = self.connections.iter_mut().map(|connection| connection.unsent(sent_for_ns)).sum();
+        self.measurement.sending_ended(sending_ended_ns);
 
         let deadline_ns = now_ns() + self.plan.timeout_ns;
         while self.busy > 0 {
@@ -212,11 +217,18 @@ impl<'a> Worker<'a> {
         for connection in self.connections.iter().filter(|connection| connection.is_busy()) {
             let outstanding = u64::from(connection.outstanding());
             self.measurement.tally.in_flight_at_end += outstanding;
+            self.measurement.unanswered(connection.batch_due_ns, outstanding);
+            self.measurement.connection_was_busy(connection.sent_ns, now);
             if now.saturating_sub(connection.sent_ns) > self.plan.timeout_ns {
                 self.measurement.tally.errors.timeout += outstanding;
             }
         }
-        self.measurement.close_interval(now);
+        for connection in &mut self.connections {
+            let told = |due_ns, requests| self.measurement.unanswered(self.start_ns + due_ns, requests);
+            let unsent = connection.unsent(sent_for_ns, told);
+            self.measurement.tally.unsent += unsent;
+        }
+        now
     }
 
     /// From here on no answer is followed by another request.

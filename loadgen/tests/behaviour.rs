@@ -252,6 +252,73 @@ fn warm_up_answers_are_recorded_apart() {
 }
 
 #[test]
+fn what_was_due_in_the_warm_up_is_not_measured_however_late_it_is_answered() {
+    // The first answer takes until long after the warm-up, and what was due in it waits behind that.
+    let server =
+        Server::start(|number, _| if number == 0 { Act::After(Duration::from_millis(1200), OK.to_owned()) } else { answer() });
+    let run = loadgen(&["-R20", "-c1", "-t1", "-d2s", "--warmup", "1s", &server.url()]);
+    assert_eq!((run.count("completed"), run.count("measured")), (40, 20));
+    assert_eq!(run.json["response_time"]["count"], 20);
+    assert_eq!(run.json["send_lateness"]["count"], 20);
+    // Those due from 1.0 s on waited 200 ms at most; the first one of all waited 1200 ms.
+    assert!(run.percentile("response_time", "100") < 1_000_000, "{}", run.json["response_time"]["max_us"]);
+    assert!(run.hlog.contains("Tag=warmup_response,1.000,1.000,"), "late answers of the warm-up: {}", run.hlog);
+}
+
+#[test]
+fn the_rate_counts_what_was_answered_before_the_end_and_the_text_stays_wrk2s() {
+    // Ten connections, each answered at 0.7 s and, too late, at 1.4 s.
+    let server = Server::start(|_, _| Act::After(Duration::from_millis(700), OK.to_owned()));
+    let run = loadgen(&["--closed", "-c10", "-t1", "-d1s", &server.url()]);
+    assert_eq!((run.count("completed"), run.count("completed_in_window")), (20, 10));
+    let rate = run.json["achieved_rate_rps"].as_f64().unwrap();
+    assert!((9.5..=10.0).contains(&rate), "rate={rate}");
+    assert!(run.stdout.contains("Requests/sec:     20.0") || run.stdout.contains("Requests/sec:     19."), "{}", run.stdout);
+}
+
+#[test]
+fn requests_without_an_answer_stand_in_the_percentiles_with_how_long_they_were_waited_for() {
+    let server = Server::start(|number, _| if number >= 200 { Act::Silence } else { answer() });
+    let args = ["-R1000", "-c4", "-t1", "-d1s", "-T", "300ms"];
+    let run = loadgen(&[&args[..], &["--max-unanswered", "80%", &server.url()]].concat());
+    let at_least = &run.json["response_time_at_least"];
+    assert_eq!((&at_least["count"], &at_least["unanswered"]), (&1000.into(), &800.into()));
+    // The last was due at 999 ms and waited for until 1300 ms; half of all were due before 0.6 s.
+    let bounds: Vec<&str> = at_least["lower_bounds"].as_array().unwrap().iter().map(|bound| bound.as_str().unwrap()).collect();
+    assert!(bounds.contains(&"50") && bounds.contains(&"99") && bounds.contains(&"100"), "{bounds:?}");
+    assert!(!bounds.contains(&"10"), "a tenth of all were answered long before: {bounds:?}");
+    assert!(run.percentile("response_time_at_least", "50") >= 500_000);
+    assert!(run.percentile("response_time_at_least", "99") >= 1_000_000);
+    assert!(run.stderr.contains("p50 ≥ ") && run.stderr.contains("p99 ≥ 1."), "{}", run.stderr);
+    assert_eq!(run.code, 0, "80 % is allowed: {}", run.stderr);
+
+    let server = Server::start(|number, _| if number >= 200 { Act::Silence } else { answer() });
+    let strict = loadgen(&[&args[..], &["--max-unanswered", "0.5", &server.url()]].concat());
+    assert_eq!(strict.code, 5, "{}", strict.stderr);
+    assert!(strict.stderr.contains("800 = 0.8000 of those due, --max-unanswered 0.5"), "{}", strict.stderr);
+}
+
+#[test]
+fn requests_lost_with_their_connection_are_without_an_answer_too() {
+    let server = Server::start(|number, _| if number % 10 == 9 { Act::Close } else { answer() });
+    let run = loadgen(&["-R100", "-c2", "-t1", "-d1s", "--max-unanswered", "0", &server.url()]);
+    let at_least = &run.json["response_time_at_least"];
+    assert_eq!(at_least["count"], 100);
+    assert_eq!(at_least["unanswered"].as_u64().unwrap(), run.count("lost") + run.count("unsent"));
+    assert_eq!(run.code, 5, "{}", run.stderr);
+}
+
+#[test]
+fn where_everything_was_answered_the_bounds_are_the_response_times() {
+    let server = Server::start(|_, _| answer());
+    let run = loadgen(&["-R100", "-c2", "-t1", "-d1s", "--max-unanswered", "0", &server.url()]);
+    let (exact, at_least) = (&run.json["response_time"], &run.json["response_time_at_least"]);
+    assert_eq!((run.code, &at_least["histogram_v2_base64"]), (0, &exact["histogram_v2_base64"]));
+    assert_eq!(at_least["lower_bounds"].as_array().unwrap().len(), 0);
+    assert!(!run.stderr.contains("without an answer"), "{}", run.stderr);
+}
+
+#[test]
 fn an_interrupted_run_prints_what_was_measured() {
     let server = Server::start(|_, _| answer());
     let folder = tempfile::tempdir().unwrap();

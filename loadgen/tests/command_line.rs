@@ -91,7 +91,7 @@ fn a_result_may_go_to_a_device_which_stays_one() {
     let output = loadgen(&["-R10", "-c1", "-t1", "-d200ms", "--hlog", "/dev/null", "--json", "/dev/stdout", &server.url]);
     assert_eq!(output.status.code(), Some(0), "{}", error(&output));
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text[text.find("Transfer/sec").unwrap()..].contains("\"schema_version\": 1"), "{text}");
+    assert!(text[text.find("Transfer/sec").unwrap()..].contains("\"schema_version\": 2"), "{text}");
     assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
 }
 

@@ -75,7 +75,9 @@ fn a_service_a_thousand_times_too_slow_leaves_the_generator_asleep() {
 
 fn assert_slow_service(run: &Run) {
     assert!(!saturated(run), "{:?} {}", run.json["verdict"], run.json["threads"]);
-    assert!(run.json["verdict"]["reason"].is_null());
+    let reason = run.json["verdict"]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("connections: ") && reason.contains("unless it is the service that is overloaded"), "{reason}");
+    assert!(!run.stderr.contains("the generator was the limit"), "{}", run.stderr);
     assert!(run.json["achieved_rate_rps"].as_f64().unwrap() < run.json["offered_rate_rps"].as_f64().unwrap() / 10.0);
 }
 
@@ -90,4 +92,91 @@ fn a_script_that_takes_all_the_time_is_the_generators_limit_spinning_or_not() {
         let run = loadgen(&["-R20000", "-c64", "-t1", "-d1s", "--spin", spin, "-s", &path, &server.url]);
         assert!(saturated(&run), "spin {spin}: {:?} {}", run.json["verdict"], run.json["threads"]);
     }
+}
+
+#[test]
+fn too_few_connections_are_named_and_enough_are_not() {
+    // 5 ms each: one connection carries 200 a second at most, 16 of them 3200.
+    let server = Server::start(|_, _| Act::After(Duration::from_millis(5), OK.to_owned()));
+    let few = loadgen(&["-R400", "-c1", "-t1", "-d1s", &server.url()]);
+    let reason = few.json["verdict"]["reason"].as_str().unwrap_or_else(|| panic!("{}", few.json["verdict"]));
+    assert!(reason.starts_with("connections: ") && reason.contains("1 of them were busy"), "{reason}");
+    assert!(few.stderr.contains(&format!("note: {reason}")), "{}", few.stderr);
+    let enough = loadgen(&["-R400", "-c16", "-t1", "-d1s", &server.url()]);
+    let reason = enough.json["verdict"]["reason"].as_str().unwrap_or("");
+    assert!(!reason.starts_with("connections: "), "{reason}");
+}
+
+#[test]
+fn a_closed_loop_that_takes_a_whole_core_or_gets_none_is_the_generators_limit() {
+    let server = NullServer::start();
+    let (_folder, path) = common::script(
+        "function request() local x = 0; for i = 1, 200000 do x = x + math.sin(i) end; return wrk.format(nil, '/' .. x) end",
+    );
+    let busy = loadgen(&["--closed", "-c4", "-t1", "-d1s", "-s", &path, &server.url]);
+    assert!(saturated(&busy), "{:?} {}", busy.json["verdict"], busy.json["threads"]);
+    let cpu = loadgen::machine::allowed_cpus()[0];
+    let _hogs = Hogs::on(cpu, 3);
+    let pinned = cpu.to_string();
+    let nice = ["-n", "10", "taskset", "-c", &pinned, env!("CARGO_BIN_EXE_loadgen")];
+    let starved = run_command_behind(&nice, &["--closed", "-c64", "-t1", "-d1s", &server.url]);
+    assert!(saturated(&starved), "{:?} {}", starved.json["verdict"], starved.json["threads"]);
+}
+
+#[test]
+fn a_closed_loop_that_waits_for_the_service_is_not_saturated() {
+    let server = Server::start(|_, _| Act::After(Duration::from_millis(50), OK.to_owned()));
+    let run = loadgen(&["--closed", "-c2", "-t1", "-d1s", &server.url()]);
+    assert!(!saturated(&run), "{:?} {}", run.json["verdict"], run.json["threads"]);
+}
+
+/// 1 000 requests a second for 2 s, while the generator is stopped for 60 ms four times.
+fn stopped_now_and_then(connections: &str) -> Run {
+    let server = Server::start(|_, _| Act::Answer(OK.to_owned()));
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("r.json");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+        .args(["-R1000", "-c", connections, "-t1", "-d2s", "--json", json.to_str().unwrap(), &server.url()])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    while server.requests() < 50 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    for _ in 0..4 {
+        // SAFETY: the child is ours and has not been waited for.
+        unsafe { libc::kill(child.id() as i32, libc::SIGSTOP) };
+        std::thread::sleep(Duration::from_millis(60));
+        unsafe { libc::kill(child.id() as i32, libc::SIGCONT) };
+        std::thread::sleep(Duration::from_millis(250));
+    }
+    assert!(child.wait().unwrap().success());
+    let json = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    Run { code: 0, stdout: String::new(), stderr: String::new(), json, hlog: String::new() }
+}
+
+#[test]
+fn a_generator_that_was_stopped_takes_the_blame_however_few_its_connections() {
+    for connections in ["1", "4", "64"] {
+        let run = stopped_now_and_then(connections);
+        // A tenth of the requests fell due while it was stopped, half of those over 30 ms before it went on.
+        let (own, response) = (run.percentile("own_lateness", "99"), run.percentile("response_time", "99"));
+        assert!(own >= 20_000, "connections={connections} own={own} response={response}");
+        assert!(saturated(&run), "connections={connections}: {}", run.json["verdict"]);
+        assert!(run.json["verdict"]["reason"].as_str().unwrap().starts_with("starved: "));
+        assert_eq!(run.json["own_lateness"]["count"], run.json["send_lateness"]["count"]);
+    }
+}
+
+#[test]
+fn waiting_for_a_service_that_stalls_is_not_the_generators_lateness() {
+    // Every hundredth answer takes 100 ms: most requests wait behind one of them, on the one connection there is.
+    let server = Server::start(|number, _| {
+        if number % 100 == 99 { Act::After(Duration::from_millis(100), OK.to_owned()) } else { Act::Answer(OK.to_owned()) }
+    });
+    let run = loadgen(&["-R500", "-c1", "-t1", "-d2s", &server.url()]);
+    let (own, late) = (run.percentile("own_lateness", "90"), run.percentile("send_lateness", "90"));
+    assert!(late >= 50_000, "late={late}");
+    assert!(own < late / 2, "own={own} late={late}");
 }

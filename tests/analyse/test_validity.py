@@ -40,6 +40,8 @@ BAD = [
     ("connections_opened", "FAIL", {"generator": "wrk2", "connections": 10, "threads": 4}),
     ("generator_not_saturated", "FAIL", {"saturated": True, "saturated_reason": "its thread used 99 % of a core"}),
     ("generator_not_saturated", "WARN", {"saturated": None}),
+    ("generator_not_saturated", "WARN", {"saturated": False, "saturated_reason": "connections: 1 of them busy 100 %"}),
+    ("generator_not_saturated", "WARN", {"saturated": False, "distorted_percentiles": ("99.9",)}),
     ("send_lateness", "WARN", {"percentile_pairs": ((50, 2, 110), (99, 100, 400))}),
     ("send_lateness", "FAIL", {"percentile_pairs": ((50, 110, 130), (99, 120, 4000))}),
     ("send_lateness", "WARN", {"percentile_pairs": ()}),

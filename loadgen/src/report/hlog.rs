@@ -2,7 +2,7 @@
 //!
 //! Tags are `response`, `service` and `lateness`, whose histograms add up to those of the JSON result; and, for what came before
 //! measuring began, `warmup_response` alone: a server that still warms up is slow in every way, and three such histograms a second
-//! made half of a short run's log.
+//! made half of a short run's log. An answer stands in the second in which it came.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -24,12 +24,15 @@ pub fn write(path: &Path, start_utc: jiff::Timestamp, seconds: impl Iterator<Ite
         let mut log = builder.with_start_time(start).with_base_time(start).begin_log_with(out, &mut serializer)?;
         for second in seconds {
             let all = &second.latencies;
-            let tagged: &[_] = match second.phase {
-                Phase::WarmUp => &[("warmup_response", &all.response)],
-                Phase::Measured => &[("response", &all.response), ("service", &all.service), ("lateness", &all.lateness)],
+            let warm_up = ("warmup_response", &second.warm_up);
+            let measured = [("response", &all.response), ("service", &all.service), ("lateness", &all.lateness)];
+            let tagged: Vec<_> = match second.phase {
+                Phase::WarmUp => vec![warm_up],
+                Phase::Measured if second.warm_up.is_empty() => measured.into(),
+                Phase::Measured => [&[warm_up][..], &measured].concat(),
             };
             let (start, length) = (Duration::from_nanos(second.start_ns), Duration::from_nanos(second.end_ns - second.start_ns));
-            for &(tag, histogram) in tagged {
+            for (tag, histogram) in tagged {
                 let written = log.write_histogram(histogram, start, length, Tag::new(tag));
                 written.map_err(|problem| std::io::Error::other(format!("{problem:?}")))?;
             }

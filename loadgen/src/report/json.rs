@@ -1,4 +1,4 @@
-//! The result as JSON: `schema/loadgen-result-1.schema.json`.
+//! The result as JSON: `schema/loadgen-result-2.schema.json`.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -15,8 +15,9 @@ use crate::plan::Plan;
 use crate::result::RunResult;
 use crate::sample::SampledRequest;
 use crate::statistics;
+use crate::unanswered;
 
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 const PERCENTILES: [&str; 14] =
     ["0", "10", "25", "50", "75", "90", "95", "99", "99.5", "99.9", "99.95", "99.99", "99.999", "100"];
@@ -43,9 +44,10 @@ struct Document<'a> {
     errors: Errors,
     bytes_read: u64,
     response_time: Latency,
+    response_time_at_least: AtLeast,
     service_time: Latency,
     send_lateness: Latency,
-    /// Of the sends whose connection was idle when they were due: the generator's alone.
+    /// The generator's own part of it.
     own_lateness: Latency,
     threads: Vec<Thread>,
     verdict: Verdict<'a>,
@@ -58,6 +60,7 @@ struct Counts {
     sent: u64,
     completed: u64,
     measured: u64,
+    completed_in_window: u64,
     unsent: u64,
     in_flight_at_end: u64,
     lost: u64,
@@ -85,6 +88,16 @@ struct Latency {
 }
 
 #[derive(Serialize)]
+struct AtLeast {
+    #[serde(flatten)]
+    latency: Latency,
+    unanswered: u64,
+    unanswered_share: f64,
+    /// Names of the percentiles that are lower bounds.
+    lower_bounds: Vec<&'static str>,
+}
+
+#[derive(Serialize)]
 struct Thread {
     cpu_s: f64,
     cpu_share: f64,
@@ -99,8 +112,10 @@ struct Thread {
 
 #[derive(Serialize)]
 struct Verdict<'a> {
-    generator_saturated: bool,
+    /// None if nobody can tell.
+    generator_saturated: Option<bool>,
     reason: Option<&'a str>,
+    distorted_percentiles: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -144,6 +159,7 @@ fn document<'a>(plan: &'a Plan, result: &'a RunResult) -> Result<Document<'a>, E
             sent: tally.sent,
             completed: tally.completed,
             measured: tally.measured,
+            completed_in_window: tally.completed_in_window,
             unsent: tally.unsent,
             in_flight_at_end: tally.in_flight_at_end,
             lost: tally.lost,
@@ -153,6 +169,7 @@ fn document<'a>(plan: &'a Plan, result: &'a RunResult) -> Result<Document<'a>, E
         errors: Errors { connect: errors.connect, read: errors.read, write: errors.write, timeout: errors.timeout },
         bytes_read: tally.bytes_read,
         response_time: latency(&result.latencies.response)?,
+        response_time_at_least: at_least(&result.at_least)?,
         service_time: latency(&result.latencies.service)?,
         send_lateness: latency(&result.latencies.lateness)?,
         own_lateness: latency(&result.own_lateness)?,
@@ -171,8 +188,22 @@ fn document<'a>(plan: &'a Plan, result: &'a RunResult) -> Result<Document<'a>, E
                 waited_for_cpu_s: thread.waited_for_cpu_ns.map(seconds),
             })
             .collect(),
-        verdict: Verdict { generator_saturated: result.verdict.generator_saturated, reason: result.verdict.reason.as_deref() },
+        verdict: Verdict {
+            generator_saturated: result.verdict.generator_saturated,
+            reason: result.verdict.reason.as_deref(),
+            distorted_percentiles: result.verdict.distorted_percentiles.iter().map(f64::to_string).collect(),
+        },
         sample: result.sample.as_deref().map(|sample| sample.iter().map(sampled).collect()),
+    })
+}
+
+fn at_least(found: &unanswered::AtLeast) -> Result<AtLeast, Error> {
+    let is_bound = |text: &&&str| found.percentile(text.parse().expect("percentiles are numbers")).1;
+    Ok(AtLeast {
+        latency: latency(&found.all)?,
+        unanswered: found.unanswered,
+        unanswered_share: found.unanswered_share(),
+        lower_bounds: PERCENTILES.iter().filter(is_bound).copied().collect(),
     })
 }
 

@@ -11,6 +11,10 @@ use crate::report::{hlog, json, slowest, text};
 use crate::result::{Intervals, RunResult};
 use crate::script::{self, MainState, Statistics, Summary};
 use crate::statistics;
+use crate::units::time_us;
+
+/// Percentiles that the note on requests without an answer tells.
+const NOTED_PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
 
 pub(super) fn report(
     plan: &Plan,
@@ -53,8 +57,14 @@ fn notes(result: &RunResult, signal: Option<i32>) {
     if signal.is_some() {
         eprintln!("note: interrupted after {:.2} s; the figures are those of this time", result.duration_ns as f64 / 1e9);
     }
-    if let Some(reason) = &result.verdict.reason {
-        eprintln!("note: the generator was the limit, not the service: {reason}");
+    match (&result.verdict.reason, result.verdict.generator_saturated) {
+        (Some(reason), Some(true)) => eprintln!("note: the generator was the limit, not the service: {reason}"),
+        (Some(reason), _) => eprintln!("note: {reason}"),
+        (None, _) => {}
+    }
+    let distorted: Vec<String> = result.verdict.distorted_percentiles.iter().map(|percentile| format!("p{percentile}")).collect();
+    if !distorted.is_empty() {
+        eprintln!("note: the generator itself was late, by over a tenth of the response time, at {}", distorted.join(", "));
     }
     let tally = &result.tally;
     if tally.unsent + tally.in_flight_at_end + tally.lost > 0 {
@@ -62,7 +72,15 @@ fn notes(result: &RunResult, signal: Option<i32>) {
             "note: requests without an answer, of which no latency is known: never sent {}, lost with their connection {}, still under way {}",
             tally.unsent, tally.lost, tally.in_flight_at_end
         );
+        let percentiles: Vec<String> = NOTED_PERCENTILES.iter().map(|&noted| at_least(result, noted)).collect();
+        eprintln!("note: response time with those that were due and not answered: {}", percentiles.join(", "));
     }
+}
+
+/// `p99 ≥ 1.20s`, or `p99 = 812us` where no request without an answer can change it.
+fn at_least(result: &RunResult, percentile: f64) -> String {
+    let (value_us, may_be_larger) = result.at_least.percentile(percentile);
+    format!("p{percentile} {} {}", if may_be_larger { '≥' } else { '=' }, time_us(value_us as f64).trim())
 }
 
 fn exit_code(
@@ -99,6 +117,16 @@ fn exit_code(
     {
         eprintln!("sent too late: send lateness p99 = {lateness_us} us, --max-lateness {} us", most.as_micros());
         return exit::TOO_LATE;
+    }
+    let share = result.at_least.unanswered_share();
+    if plan.max_unanswered.is_some_and(|most| share > most) {
+        eprintln!(
+            "too many requests without an answer: {} = {:.4} of those due, --max-unanswered {}",
+            result.at_least.unanswered,
+            share,
+            plan.max_unanswered.unwrap_or_default()
+        );
+        return exit::UNANSWERED;
     }
     0
 }

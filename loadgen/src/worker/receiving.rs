@@ -117,6 +117,7 @@ impl Worker<'_> {
     pub(super) fn batch_done(&mut self, place: usize, keep_alive: bool, now: u64) {
         self.busy -= 1;
         let connection = &mut self.connections[place];
+        self.measurement.connection_was_busy(connection.sent_ns, now);
         connection.become_idle();
         if keep_alive && connection.unwritten.is_empty() {
             self.next_request(place, now);
@@ -144,7 +145,10 @@ impl Worker<'_> {
     pub(super) fn lose(&mut self, place: usize) {
         let connection = &self.connections[place];
         if connection.is_busy() {
-            self.measurement.tally.lost += u64::from(connection.outstanding());
+            let outstanding = u64::from(connection.outstanding());
+            self.measurement.tally.lost += outstanding;
+            self.measurement.unanswered(connection.batch_due_ns, outstanding);
+            self.measurement.connection_was_busy(connection.sent_ns, now_ns());
             self.busy -= 1;
         }
         self.reopen_later(place);

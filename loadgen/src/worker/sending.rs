@@ -9,6 +9,8 @@ use crate::epoll::{ONCE, READABLE, WRITABLE};
 use crate::error::Error;
 use crate::http::HttpError;
 use crate::http::request::Batch;
+use crate::lateness::own_late_ns;
+use crate::measurement::Sent;
 use crate::plan::Pacing;
 use crate::script::WorkerState;
 
@@ -22,7 +24,7 @@ impl Worker<'_> {
             connection.turn_has_come();
             // A connection that was lost meanwhile sends when it is open again, and may have done so already.
             if connection.is_idle() && connection.due_ns <= since_start && self.failure.is_none() {
-                self.send(place, true, now);
+                self.send(place, None, now);
             } else if connection.is_idle() {
                 connection.await_turn(&mut self.agenda, place);
             }
@@ -39,14 +41,14 @@ impl Worker<'_> {
             return;
         }
         if self.start_ns.saturating_add(connection.due_ns) <= now {
-            self.send(place, false, now_ns());
+            self.send(place, Some(now.min(self.looked_ns)), now_ns());
         } else {
             connection.await_turn(&mut self.agenda, place);
         }
     }
 
-    /// `own`: nobody kept the connection from sending when it was due.
-    pub(super) fn send(&mut self, place: usize, own: bool, now: u64) {
+    /// `free_ns`: when the connection became free, if that was behind the due time.
+    pub(super) fn send(&mut self, place: usize, free_ns: Option<u64>, now: u64) {
         let made;
         let (bytes, batch, sent_ns): (&[u8], Batch, u64) = match (&self.fixed, &self.script) {
             (Some((bytes, batch)), _) => (bytes, batch.clone(), now),
@@ -81,7 +83,9 @@ impl Worker<'_> {
             }
         }
         self.last_sent_ns = sent_ns;
-        self.measurement.sent(due_ns, sent_ns, batch.requests, own);
+        connection.own_late_ns = own_late_ns(due_ns, sent_ns, free_ns, connection.own_late_ns);
+        let own_late_ns = (!closed_loop).then_some(connection.own_late_ns);
+        self.measurement.sent(&Sent { due_ns, sent_ns, requests: batch.requests, own_late_ns });
         if let Some(sample) = &mut self.sample {
             sample.sent(place, bytes);
         }

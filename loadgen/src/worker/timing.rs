@@ -20,6 +20,9 @@ impl Worker<'_> {
                 return;
             }
         };
+        if count > 0 {
+            self.looked_ns = now_ns();
+        }
         for index in 0..count {
             self.on_event(self.epoll.event(index));
             self.send_due(1, now_ns());

@@ -167,7 +167,7 @@ fn with_options_first(command: &Command, json: &Path, hlog: &Path) -> Command {
 
 /// The JSON result is as its published schema says.
 pub fn assert_follows_schema(run: &Run) {
-    let path = format!("{}/schema/loadgen-result-1.schema.json", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/schema/loadgen-result-2.schema.json", env!("CARGO_MANIFEST_DIR"));
     let mut schemas = boon::Schemas::new();
     let schema = boon::Compiler::new().compile(&path, &mut schemas).unwrap();
     if let Err(problem) = schemas.validate(&run.json, schema) {
