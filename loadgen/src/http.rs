@@ -51,9 +51,7 @@ impl AnswerError {
     }
 
     fn seen(rule: &'static str, bytes: &[u8]) -> Self {
-        let shown = &bytes[..bytes.len().min(SEEN_BYTES_MAX)];
-        let more = if shown.len() < bytes.len() { "…" } else { "" };
-        Self { rule, seen: format!("\"{}{more}\"", shown.escape_ascii()) }
+        Self { rule, seen: shown(bytes) }
     }
 }
 
@@ -199,6 +197,12 @@ impl AnswerReader {
         self.partial.clear();
         Ok((length - before, Some(head)))
     }
+}
+
+/// Bytes as text in quotes, shortened.
+pub fn shown(bytes: &[u8]) -> String {
+    let first = &bytes[..bytes.len().min(SEEN_BYTES_MAX)];
+    format!("\"{}{}\"", first.escape_ascii(), if first.len() < bytes.len() { "…" } else { "" })
 }
 
 /// How many bytes of blank lines `input` begins with.

@@ -10,6 +10,7 @@ pub mod clock;
 mod connection;
 pub mod epoll;
 pub mod error;
+pub mod errors;
 pub mod http;
 mod lateness;
 mod long_double;

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 
+use crate::errors::ErrorKind;
 use crate::recorder::{Counts, HIGHEST_US, Interval, Phase, Recorder, add_counts, counts, histogram, microseconds};
 use crate::slowest::Slowest;
 use crate::statistics;
@@ -157,7 +158,7 @@ impl Measurement {
             self.tally.completed_in_window += 1;
         }
         if now_ns.saturating_sub(sent_ns) > self.window.timeout_ns {
-            self.tally.errors.timeout += 1;
+            self.tally.errors.count(ErrorKind::Timeout, "answered after the timeout", "", 1);
         }
     }
 
@@ -278,7 +279,7 @@ mod tests {
     #[test]
     fn what_was_counted_before_the_start_stays_counted() {
         let mut measurement = Measurement::default();
-        measurement.tally.errors.connect = 2;
+        measurement.tally.errors.count(ErrorKind::Connect, "refused", "", 2);
         measurement.start(Window::default(), 0);
         assert_eq!(measurement.finish(0).tally.errors.connect, 2);
     }

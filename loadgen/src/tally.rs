@@ -2,16 +2,7 @@
 
 use std::collections::BTreeMap;
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Errors {
-    /// Connections that could not be opened.
-    pub connect: u64,
-    /// Connections that closed or broke where an answer, or nothing, was to come.
-    pub read: u64,
-    pub write: u64,
-    /// Requests whose answer took longer than the timeout, or never came; each once.
-    pub timeout: u64,
-}
+use crate::errors::Errors;
 
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
@@ -45,10 +36,7 @@ impl Tally {
         self.in_flight_at_end += other.in_flight_at_end;
         self.lost += other.lost;
         self.bytes_read += other.bytes_read;
-        self.errors.connect += other.errors.connect;
-        self.errors.read += other.errors.read;
-        self.errors.write += other.errors.write;
-        self.errors.timeout += other.errors.timeout;
+        self.errors.add(&other.errors);
         for (&status, count) in &other.answers {
             *self.answers.entry(status).or_default() += count;
         }

@@ -28,6 +28,7 @@ use crate::clock::{self, now_ns};
 use crate::connection::{Connection, Due};
 use crate::epoll::Epoll;
 use crate::error::Error;
+use crate::errors::ErrorKind;
 use crate::http::HttpError;
 use crate::http::request::Batch;
 use crate::machine::Busily;
@@ -220,7 +221,7 @@ impl<'a> Worker<'a> {
             self.measurement.unanswered(connection.batch_due_ns, outstanding);
             self.measurement.connection_was_busy(connection.sent_ns, now);
             if now.saturating_sub(connection.sent_ns) > self.plan.timeout_ns {
-                self.measurement.tally.errors.timeout += outstanding;
+                self.measurement.tally.errors.count(ErrorKind::Timeout, "no answer", "", outstanding);
             }
         }
         for connection in &mut self.connections {

@@ -42,6 +42,7 @@ struct Document<'a> {
     counts: Counts,
     answers: BTreeMap<String, u64>,
     errors: Errors,
+    error_reasons: Vec<Reason<'a>>,
     bytes_read: u64,
     response_time: Latency,
     response_time_at_least: AtLeast,
@@ -73,6 +74,14 @@ struct Errors {
     read: u64,
     write: u64,
     timeout: u64,
+}
+
+#[derive(Serialize)]
+struct Reason<'a> {
+    kind: &'static str,
+    reason: &'a str,
+    count: u64,
+    first_seen: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -167,6 +176,7 @@ fn document<'a>(plan: &'a Plan, result: &'a RunResult) -> Result<Document<'a>, E
         },
         answers: tally.answers.iter().map(|(status, &count)| (status.to_string(), count)).collect(),
         errors: Errors { connect: errors.connect, read: errors.read, write: errors.write, timeout: errors.timeout },
+        error_reasons: errors.reasons().into_iter().map(reason).collect(),
         bytes_read: tally.bytes_read,
         response_time: latency(&result.latencies.response)?,
         response_time_at_least: at_least(&result.at_least)?,
@@ -217,6 +227,11 @@ fn sampled(request: &SampledRequest) -> Sampled<'_> {
         body_bytes: request.body_bytes,
         body_sha256: request.body_sha256.map(|digest| digest.iter().map(|byte| format!("{byte:02x}")).collect()),
     }
+}
+
+fn reason(reason: &crate::errors::Reason) -> Reason<'_> {
+    let first_seen = Some(reason.first_seen.as_str()).filter(|seen| !seen.is_empty());
+    Reason { kind: reason.kind.name(), reason: &reason.why, count: reason.count, first_seen }
 }
 
 fn latency(histogram: &Histogram<u64>) -> Result<Latency, Error> {

@@ -67,6 +67,7 @@ fn notes(result: &RunResult, signal: Option<i32>) {
         eprintln!("note: the generator itself was late, by over a tenth of the response time, at {}", distorted.join(", "));
     }
     let tally = &result.tally;
+    tally.errors.lines().iter().for_each(|line| eprintln!("note: {line}"));
     if tally.unsent + tally.in_flight_at_end + tally.lost > 0 {
         eprintln!(
             "note: requests without an answer, of which no latency is known: never sent {}, lost with their connection {}, still under way {}",

@@ -1,13 +1,14 @@
 //! Opening connections, and opening them again: at once the first time, then after growing pauses, until an answer has come.
 
 use std::cmp::Reverse;
-use std::io::{Error as IoError, ErrorKind};
+use std::io::Error as IoError;
 use std::sync::atomic::Ordering;
 
 use super::{Worker, token};
 use crate::clock::now_ns;
 use crate::connection::State;
 use crate::epoll::WRITABLE;
+use crate::errors::ErrorKind;
 use crate::socket::Socket;
 
 /// Connections that all threads together open in a turn, and how far turns are apart, so that listen queues (128 long in many
@@ -68,7 +69,7 @@ impl Worker<'_> {
     }
 
     pub(super) fn connect_failed(&mut self, place: usize, problem: &IoError) {
-        self.measurement.tally.errors.connect += 1;
+        self.measurement.tally.errors.count_system(ErrorKind::Connect, problem);
         self.problem.get_or_insert_with(|| problem.to_string());
         self.reopen_later(place);
     }
@@ -105,7 +106,7 @@ impl Worker<'_> {
         }
         match connection.state {
             State::Closed => self.open(place),
-            State::Connecting(_) => self.connect_failed(place, &IoError::from(ErrorKind::TimedOut)),
+            State::Connecting(_) => self.connect_failed(place, &IoError::other("no connection within the timeout")),
             State::Idle(_) | State::Busy(_) => {}
         }
     }

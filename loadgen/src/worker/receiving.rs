@@ -3,9 +3,13 @@
 use super::{Worker, token};
 use crate::clock::now_ns;
 use crate::connection::State;
-use crate::epoll::{Event, ONCE, READABLE};
-use crate::http::Answer;
+use crate::epoll::{Event, ONCE, READABLE, WRITABLE};
+use crate::errors::ErrorKind;
+use crate::http::{Answer, blank_bytes, shown};
 use crate::measurement::Answered;
+
+/// Of a server that sends faster than it is read, so many rooms full are taken at a time.
+const RECEIVES_IN_A_ROW: usize = 8;
 
 impl Worker<'_> {
     pub(super) fn on_event(&mut self, event: Event) {
@@ -28,13 +32,38 @@ impl Worker<'_> {
             }
             return;
         }
-        if event.writable && !self.write_on(place) {
-            return;
-        }
+        // First what has come: a server may answer, and close, before all of a request has been written.
         if event.readable {
-            let mut room = std::mem::take(&mut self.room);
-            while self.receive(place, &mut room, event.ended) && self.connections[place].generation == generation {}
-            self.room = room;
+            self.receive_all(place, event.ended);
+        }
+        if event.writable && self.connections[place].generation == generation {
+            self.write_on(place);
+        }
+    }
+
+    /// What has come, or as much of it as one connection may take of the thread's time before others get their turn.
+    pub(super) fn receive_all(&mut self, place: usize, ended: bool) {
+        let generation = self.connections[place].generation;
+        let mut room = std::mem::take(&mut self.room);
+        let mut more = true;
+        for _ in 0..RECEIVES_IN_A_ROW {
+            more = self.receive(place, &mut room, ended) && self.connections[place].generation == generation;
+            if !more {
+                break;
+            }
+        }
+        self.room = room;
+        if more {
+            self.look_again(place);
+        }
+    }
+
+    /// Arrivals are told once: asked for anew, what is still there is told again.
+    fn look_again(&self, place: usize) {
+        let connection = &self.connections[place];
+        let interest = if connection.unwritten.is_empty() { READABLE } else { READABLE | WRITABLE };
+        if let Some(socket) = connection.socket() {
+            let _ = self.epoll.modify(socket.fd(), interest | ONCE, token(place, connection.generation));
         }
     }
 
@@ -51,7 +80,10 @@ impl Worker<'_> {
                 self.take(place, &room[..count], now);
                 return count == room.len() || ended;
             }
-            Err(_) => self.broken(place),
+            Err(problem) => {
+                self.measurement.tally.errors.count_system(ErrorKind::Read, &problem);
+                self.lose(place);
+            }
         }
         false
     }
@@ -62,7 +94,11 @@ impl Worker<'_> {
         while used < bytes.len() {
             let connection = &mut self.connections[place];
             if connection.outstanding() == 0 || !keep_alive {
-                return self.broken(place); // more than was asked for
+                let rest = &bytes[used..];
+                if keep_alive && blank_bytes(rest) == rest.len() {
+                    break; // some servers end a body with a blank line
+                }
+                return self.broken(place, "more than was asked for", &shown(rest));
             }
             let head_only = connection.batch.head_only(connection.answered);
             match connection.reader.feed(&bytes[used..], head_only) {
@@ -74,15 +110,14 @@ impl Worker<'_> {
                     }
                 }
                 Err(problem) => {
-                    self.problem.get_or_insert(problem.to_string());
-                    return self.broken(place);
+                    return self.broken(place, problem.rule, &problem.seen);
                 }
             }
         }
         if self.connections[place].is_busy() && self.connections[place].outstanding() == 0 {
             self.batch_done(place, keep_alive, now);
         } else if !keep_alive {
-            self.broken(place);
+            self.broken(place, "answer that closes before the last of a batch", "");
         }
     }
 
@@ -126,19 +161,27 @@ impl Worker<'_> {
         }
     }
 
-    pub(super) fn end_of_stream(&mut self, place: usize, now: u64) {
-        match self.connections[place].reader.end_of_stream() {
-            Some(answer) => {
-                self.answered(place, answer, now);
-                if self.connections[place].outstanding() == 0 { self.batch_done(place, false, now) } else { self.broken(place) }
-            }
-            None => self.broken(place),
+    fn end_of_stream(&mut self, place: usize, now: u64) {
+        let connection = &mut self.connections[place];
+        let Some(answer) = connection.reader.end_of_stream() else {
+            let why = match (connection.is_busy(), connection.reader.in_answer()) {
+                (_, true) => "closed in the middle of an answer",
+                (true, false) => "closed before an answer",
+                (false, false) => "closed while nothing was asked for",
+            };
+            return self.broken(place, why, "");
+        };
+        self.answered(place, answer, now);
+        if self.connections[place].outstanding() == 0 {
+            self.batch_done(place, false, now);
+        } else {
+            self.broken(place, "closed before an answer", "");
         }
     }
 
     /// The connection closed or spoke no HTTP where an answer, or nothing, was to come.
-    pub(super) fn broken(&mut self, place: usize) {
-        self.measurement.tally.errors.read += 1;
+    fn broken(&mut self, place: usize, why: &str, seen: &str) {
+        self.measurement.tally.errors.count(ErrorKind::Read, why, seen, 1);
         self.lose(place);
     }
 

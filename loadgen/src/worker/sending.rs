@@ -7,6 +7,7 @@ use crate::clock::now_ns;
 use crate::connection::State;
 use crate::epoll::{ONCE, READABLE, WRITABLE};
 use crate::error::Error;
+use crate::errors::ErrorKind;
 use crate::http::HttpError;
 use crate::http::request::Batch;
 use crate::lateness::own_late_ns;
@@ -76,8 +77,8 @@ impl Worker<'_> {
                 connection.unwritten.extend_from_slice(&bytes[count..]);
                 let _ = self.epoll.modify(fd, READABLE | WRITABLE | ONCE, token(place, connection.generation));
             }
-            Err(_) => {
-                self.measurement.tally.errors.write += 1;
+            Err(problem) => {
+                self.measurement.tally.errors.count_system(ErrorKind::Write, &problem);
                 self.reopen_later(place);
                 return;
             }
@@ -94,11 +95,11 @@ impl Worker<'_> {
         self.busy += 1;
     }
 
-    /// False if the connection broke.
-    pub(super) fn write_on(&mut self, place: usize) -> bool {
+    /// What the kernel had no room for goes on its way.
+    pub(super) fn write_on(&mut self, place: usize) {
         let connection = &mut self.connections[place];
         let generation = connection.generation;
-        let Some(socket) = connection.socket() else { return false };
+        let Some(socket) = connection.socket() else { return };
         let fd = socket.fd();
         match socket.send(&connection.unwritten) {
             Ok(count) => {
@@ -106,12 +107,14 @@ impl Worker<'_> {
                 if connection.unwritten.is_empty() {
                     let _ = self.epoll.modify(fd, READABLE | ONCE, token(place, generation));
                 }
-                true
             }
-            Err(_) => {
-                self.measurement.tally.errors.write += 1;
-                self.lose(place);
-                false
+            Err(problem) => {
+                // The server has gone, but may have answered before.
+                self.receive_all(place, true);
+                if self.connections[place].generation == generation {
+                    self.measurement.tally.errors.count_system(ErrorKind::Write, &problem);
+                    self.lose(place);
+                }
             }
         }
     }

@@ -1,0 +1,246 @@
+//! Nasty servers that are no matter of a single answer.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use super::common::script;
+use super::server::{Nasty, OK, Server, Step, serve};
+use super::{check_invariants, facts, reasons_of, timed};
+
+type Special = (&'static str, fn());
+
+pub fn all() -> Vec<Special> {
+    vec![
+        ("refuses", refuses),
+        ("refuses, then accepts", refuses_then_accepts),
+        ("goes away for good", goes_away_for_good),
+        ("accepts, and closes at once", closes_at_once),
+        ("accepts, and resets at once", resets_at_once),
+        ("accepts none, its queue is full", accepts_none),
+        ("accepts, and never reads", never_reads),
+        ("speaks first", speaks_first),
+        ("answers before it is asked", answers_before_it_is_asked),
+        ("sends bodies to HEAD", sends_bodies_to_head),
+        ("answers two of three", answers_two_of_three),
+        ("closes behind the first of three", closes_behind_the_first_of_three),
+        ("answers three at once, in one piece", answers_three_at_once),
+        ("refuses a body before it has come", refuses_a_body_before_it_has_come),
+        ("answers after the timeout", answers_after_the_timeout),
+        ("closes after five answers", closes_after_five),
+    ]
+}
+
+fn url(port: u16) -> String {
+    format!("http://127.0.0.1:{port}/")
+}
+
+fn refuses() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let run = timed(&["-R20", "-c2", "-t1", "-d500ms", &url(port)], 0.0);
+    assert_eq!((run.code, run.json.is_null()), (1, true), "{}", run.stderr);
+    assert!(run.stderr.starts_with("unable to connect to 127.0.0.1:"), "{}", run.stderr);
+}
+
+/// Closes its listener behind the first look and comes back half a second later.
+fn refuses_then_accepts() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        drop(listener.accept().unwrap());
+        drop(listener);
+        thread::sleep(Duration::from_millis(500));
+        serve(&TcpListener::bind(address).unwrap(), Nasty::Once(u64::MAX), &Arc::new(Vec::new()), &Arc::new(Vec::new()));
+    });
+    let run = timed(&["-R20", "-c4", "-t2", "-d1500ms", "-T", "1s", &url(address.port())], 3.5);
+    check_invariants(&run, 30);
+    assert_eq!((run.code, run.count("lost"), run.error("read")), (0, 0, 0), "{}", facts(&run));
+    assert!(run.count("completed") >= 15, "all return long before the end: {}", facts(&run));
+    assert_eq!(reasons_of(&run).into_keys().collect::<Vec<_>>(), [("connect".to_owned(), "Connection refused".to_owned())]);
+}
+
+/// Ten answers on one connection, and nobody listens any more.
+fn goes_away_for_good() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        drop(listener.accept().unwrap());
+        let (mut stream, _) = listener.accept().unwrap();
+        drop(listener);
+        for _ in 0..10 {
+            let _ = stream.read(&mut [0; 4096]).unwrap();
+            stream.write_all(OK).unwrap();
+        }
+    });
+    let run = timed(&["-R50", "-c1", "-t1", "-d500ms", "-T", "1s", &url(port)], 1.5);
+    check_invariants(&run, 25);
+    assert_eq!((run.code, run.count("completed")), (0, 10), "{}", facts(&run));
+    assert!(run.error("connect") >= 2, "{}", facts(&run));
+}
+
+fn closes_at_once() {
+    at_once(Step::Close, "closed ");
+}
+
+fn resets_at_once() {
+    at_once(Step::Reset, "Connection reset by peer");
+}
+
+/// Some requests may leave before it is seen; they are lost, the others were never sent.
+fn at_once(step: Step, why: &str) {
+    let server = Server::start(Nasty::Always, Vec::new(), vec![step]);
+    let run = timed(&["-R20", "-c2", "-t1", "-d500ms", "-T", "1s", &url(server.port)], 1.5);
+    check_invariants(&run, 10);
+    assert_eq!((run.code, run.count("completed"), run.count("in_flight_at_end")), (1, 0, 0), "{}", facts(&run));
+    let reasons = reasons_of(&run);
+    assert!(reasons.keys().any(|(kind, reason)| kind == "read" && reason.starts_with(why)), "{}", facts(&run));
+    let failed: u64 = reasons.values().sum();
+    assert!((4..=200).contains(&failed), "tried again, but with pauses: {}", facts(&run));
+}
+
+/// Room for one connection that waits to be accepted, which the first look takes.
+fn accepts_none() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    // SAFETY: no pointers.
+    unsafe { libc::listen(listener.as_raw_fd(), 0) };
+    let run = timed(&["-R20", "-c4", "-t1", "-d500ms", "-T", "600ms", &url(listener.local_addr().unwrap().port())], 1.7);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    check_invariants(&run, 10);
+    assert_eq!(run.count("completed"), 0, "{}", facts(&run));
+    assert!(run.error("connect") >= 3, "{}", facts(&run));
+    assert!(run.stderr.contains("no connection within the timeout"), "{}", facts(&run));
+    drop(listener);
+}
+
+/// Two requests of 20 MB: one for each connection is under way and fills what the kernel keeps.
+fn never_reads() {
+    let (_folder, path) = script("wrk.method = 'PUT'; wrk.body = string.rep('x', 20000000)");
+    let server = Server::start(Nasty::Always, Vec::new(), vec![Step::Deaf]);
+    let run = timed(&["-R20", "-c2", "-t1", "-d500ms", "-T", "500ms", "-s", &path, &url(server.port)], 1.0);
+    check_invariants(&run, 10);
+    assert_eq!((run.code, run.count("sent"), run.count("in_flight_at_end")), (1, 2, 2), "{}", facts(&run));
+    assert_eq!((run.error("timeout"), run.error("write"), run.count("unsent")), (2, 0, 8), "{}", facts(&run));
+}
+
+/// As mail and file servers do.
+fn speaks_first() {
+    let server = Server::start(Nasty::Always, Vec::new(), vec![Step::Send(b"220 mail.example ESMTP\r\n".to_vec())]);
+    let run = timed(&["-R20", "-c2", "-t1", "-d500ms", "-T", "1s", &url(server.port)], 1.5);
+    check_invariants(&run, 10);
+    assert_eq!((run.code, run.count("completed")), (1, 0), "{}", facts(&run));
+    assert!(run.stderr.contains("220 mail.example ESMTP"), "{}", facts(&run));
+}
+
+/// An answer to nothing must not be taken for that of the first request.
+fn answers_before_it_is_asked() {
+    let busy = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".to_vec();
+    let server = Server::start(Nasty::Once(u64::MAX), Vec::new(), vec![Step::Send(busy), Step::Pause(Duration::from_millis(5))]);
+    let run = timed(&["-R20", "-c2", "-t1", "-d500ms", "-T", "1s", &url(server.port)], 1.5);
+    check_invariants(&run, 10);
+    assert!(run.error("read") >= 2, "{}", facts(&run));
+}
+
+fn sends_bodies_to_head() {
+    let (_folder, path) = script("wrk.method = 'HEAD'");
+    let server = Server::start(Nasty::Once(3), vec![Step::Send(OK.to_vec())], Vec::new());
+    // All others have a body too: every answer is one, with more than was asked for behind it.
+    let run = timed(&["-R20", "-c1", "-t1", "-d500ms", "-T", "4s", "-s", &path, &url(server.port)], 4.5);
+    check_invariants(&run, 10);
+    assert_eq!((run.code, run.count("lost")), (0, 0), "{}", facts(&run));
+    assert_eq!(run.error("read"), run.count("completed"), "{}", facts(&run));
+}
+
+const THREE: &str = "function init() r = wrk.format() end function request() return r .. r .. r end";
+
+/// Requests come by threes; every third is not answered, and the connection closed.
+fn answers_two_of_three() {
+    let (_folder, path) = script(THREE);
+    let server = Server::start(Nasty::Once(5), vec![Step::Close], Vec::new());
+    let run = timed(&["-R20", "-c1", "-t1", "-d450ms", "-T", "4s", "-s", &path, &url(server.port)], 4.5);
+    check_batches(&run);
+    assert_eq!((run.count("completed") + run.count("unsent"), run.count("lost")), (8, 1), "{}", facts(&run));
+    assert_eq!(reasons_of(&run).into_keys().collect::<Vec<_>>(), [("read".to_owned(), "closed before an answer".to_owned())]);
+}
+
+/// The answer to the first of three says that it is the last on this connection.
+fn closes_behind_the_first_of_three() {
+    let (_folder, path) = script(THREE);
+    let close = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok".to_vec();
+    let server = Server::start(Nasty::Once(3), vec![Step::Send(close), Step::Close], Vec::new());
+    let run = timed(&["-R20", "-c1", "-t1", "-d450ms", "-T", "4s", "-s", &path, &url(server.port)], 4.5);
+    check_batches(&run);
+    assert_eq!((run.count("completed") + run.count("unsent"), run.count("lost")), (7, 2), "{}", facts(&run));
+    let why = "answer that closes before the last of a batch";
+    assert_eq!(reasons_of(&run).into_keys().collect::<Vec<_>>(), [("read".to_owned(), why.to_owned())]);
+}
+
+fn answers_three_at_once() {
+    let (_folder, path) = script(THREE);
+    let server = Server::start(Nasty::Once(2), vec![Step::Send(OK.to_vec())], Vec::new());
+    let run = timed(&["-R20", "-c1", "-t1", "-d450ms", "-T", "4s", "-s", &path, &url(server.port)], 4.5);
+    check_batches(&run);
+    assert_eq!((run.count("completed") + run.count("unsent"), run.count("lost")), (9, 0), "{}", facts(&run));
+    assert!(reasons_of(&run).is_empty(), "{}", facts(&run));
+}
+
+/// Nine requests are due in 450 ms, three batches.
+fn check_batches(run: &super::common::Run) {
+    check_invariants(run, 9);
+    assert_eq!((run.code, run.count("in_flight_at_end")), (0, 0), "{}", facts(run));
+}
+
+/// Answers 413 from the head alone and closes with unread bytes, so that the kernel sends a reset behind the answer.
+fn refuses_a_body_before_it_has_come() {
+    let (_folder, path) = script("wrk.method = 'PUT'; wrk.body = string.rep('x', 20000000)");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                if stream.read(&mut [0; 1000]).is_ok_and(|count| count > 0) {
+                    let _ = stream.write_all(b"HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+                    thread::sleep(Duration::from_millis(20));
+                }
+            });
+        }
+    });
+    let run = timed(&["-R20", "-c1", "-t1", "-d500ms", "-T", "4s", "-s", &path, &url(port)], 4.5);
+    check_invariants(&run, 10);
+    assert_eq!((run.code, run.count("lost"), run.error("write")), (0, 0, 0), "the answer is there to be read: {}", facts(&run));
+    assert_eq!(run.json["answers"]["413"], run.count("sent"), "{}", facts(&run));
+}
+
+fn answers_after_the_timeout() {
+    let late = vec![Step::Pause(Duration::from_millis(700)), Step::Send(OK.to_vec())];
+    let server = Server::start(Nasty::Once(2), late, Vec::new());
+    let run = timed(&["-R10", "-c10", "-t1", "-d1s", "-T", "500ms", &url(server.port)], 1.5);
+    check_invariants(&run, 10);
+    assert_eq!((run.code, run.count("completed")), (0, 10), "{}", facts(&run));
+    assert!(reasons_of(&run).contains_key(&("timeout".to_owned(), "answered after the timeout".to_owned())), "{}", facts(&run));
+}
+
+/// As servers with a limit of requests for each connection do, without a word.
+fn closes_after_five() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                for _ in 0..5 {
+                    if !stream.read(&mut [0; 4096]).is_ok_and(|count| count > 0) || stream.write_all(OK).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    let run = timed(&["-R40", "-c1", "-t1", "-d500ms", "-T", "4s", &url(port)], 4.5);
+    check_invariants(&run, 20);
+    assert_eq!(run.code, 0, "{}", facts(&run));
+    // Four connections: three are seen to close for certain, and where a request left meanwhile it is lost.
+    let closed = run.error("read") + run.error("write");
+    assert!((2..=5).contains(&closed) && run.count("lost") <= closed, "{}", facts(&run));
+}
