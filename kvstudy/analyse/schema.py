@@ -98,7 +98,7 @@ RUNS = _columns(
     ("service_program", TEXT, "JSON object: digest of the jar, version of the JDK"),
     ("generator_program", TEXT, "digest of the generator"),
     ("machine", TEXT, "JSON object: what makes it this machine and no other"),
-    ("search", TEXT, 'JSON object of the search that this run is a trial of: method, objective, confirmations, purpose (search or confirm), …; "" when it is none'),
+    ("search", TEXT, 'JSON object of the search that this run is a trial of: method, objective, precision, purpose (search, sweep or confirm), …; "" when it is none'),
     ("answer", TEXT, 'what a trial says of its rate by the objective of its search: held, missed or unknown; "" when it is none'),
 )
 PERCENTILES = _columns(

@@ -27,7 +27,7 @@ def search_facts(experiment: Experiment) -> dict:
     if search is None:
         return {}
     return {"method": search.method, "objective": search.objective.model_dump(exclude_none=True), "precision": search.precision,
-            "lowest_rate_rps": search.lowest_rate, "highest_rate_rps": search.highest_rate, "confirmations": search.confirmations}
+            "lowest_rate_rps": search.lowest_rate, "highest_rate_rps": search.highest_rate, "sweeps": search.sweeps, "trials_max": search.trials_max}
 
 
 def asked_for_by(plan: Plan) -> Callable[[SealedRun], bool]:
@@ -66,9 +66,9 @@ class _Trials:
         self._asked[rate_rps, purpose] += 1
         configuration: Configuration = replace(self._line.configuration, offered_rate_rps=rate_rps)
         attempt = self._asked[rate_rps, purpose]
-        planned = PlannedRun(configuration, attempt, max(attempt, self._search.confirmations if purpose == "confirm" else 1),
+        planned = PlannedRun(configuration, attempt, attempt,
                              self._line.seed + attempt - 1, plan_index=sum(self._asked.values()) - 1,
-                             plan_size=self._search.trials_max + self._search.confirmations, purpose=purpose)
+                             plan_size=self._search.trials_max, purpose=purpose)
         run = self._sealed_before.get(planned.identity())
         if run is not None and self._answer(run)[0] is not Answer.UNKNOWN:
             self._result.kept.append(run)

@@ -80,14 +80,15 @@ class Objective(Part):
 
 
 class Search(Part):
-    """``bisect`` halves the interval as report 1 does; ``mlr`` (MLRsearch) repeats trials near the edge and tolerates bad ones."""
+    """``method``: how the search comes near the knee: ``bisect`` halves the interval as report 1 does, ``mlr`` is MLRsearch. Then at least
+    ``sweeps`` sweeps measure it, until it is known to ``precision`` (0.05: its interval is 5 % wide) or ``trials_max`` trials were made."""
 
     method: Literal["bisect", "mlr"]
     objective: Objective
     lowest_rate: PlainRateRps
     highest_rate: PlainRateRps
     precision: Annotated[float, Field(gt=0, lt=1, strict=False)] = 0.05
-    confirmations: Positive = 3
+    sweeps: Positive = 3
     trials_max: Positive = 40
 
     @model_validator(mode="after")

@@ -94,7 +94,7 @@ class PlannedRun:
     profile: tuple[str, ...] | None = None
     plan_index: int = 0
     plan_size: int = 0
-    purpose: str = "measure"  # or "search" or "confirm": a trial of a search for the stable rate
+    purpose: str = "measure"  # or "search" or "sweep": a trial of a search for the stable rate
 
     @property
     def estimated_s(self) -> float:

@@ -1,34 +1,46 @@
-"""The highest rate that keeps an objective: which rate to try next, and what the answers prove. Starts nothing itself.
+"""The highest rate that keeps an objective: which rate to try next, and what the answers say. Starts nothing itself.
 
-    bisect   halves [held, missed] as report 1 does, until it is narrower than ``precision``
-    mlr      MLRsearch (RFC draft of the IETF's benchmarking group, library of FD.io): short trials first, repeats near the edge, a
-             rate counts as held while at most half of its trials miss, so that one disturbed trial does not decide
+A search has two parts. The first comes near the knee:
+
+    bisect   halves [held, missed] as report 1 does it
+    mlr      MLRsearch (RFC draft of the IETF's benchmarking group, library of FD.io), which repeats trials near the edge
+
+The second measures the knee: sweeps that start below it and raise the rate trial by trial until one misses. The low trials at a
+sweep's start let the service get over the overload before. Sweeps go on until the knee is known to ``precision``, or the trials are used up.
 
 A trial has one of three answers. ``HELD`` and ``MISSED`` speak about the service. ``UNKNOWN`` says that the trial itself failed (the
-generator was saturated or late, a foreign process took the cores): it proves nothing, is repeated, and never counts as missed.
+generator was saturated or late, a foreign process took the cores): it says nothing, is repeated, and never counts as missed.
 
-What a search returns is confirmed: the rate it found is measured again ``confirmations`` times on a fresh service, and all of them
-have to hold; else the next lower candidate is confirmed. The result is [highest confirmed, lowest refused]: rates are refused by
-trials, not by extrapolation.
+The answer is an interval that holds the knee in 95 of 100 searches (``plan/knee.py``), by the same rule here and on the pages.
 """
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kvstudy.errors import KvstudyError
+from kvstudy.plan.knee import KneePosterior
 from kvstudy.plan.objective import Answer, Search
 
 # A trial that says nothing is repeated so often; then the machine is not fit for the question.
 UNKNOWN_IN_A_ROW_MAX = 3
+# The first part ends when held and missed are so near to each other.
+NEAR = 0.25
+# A sweep starts so many steps below the interval, and crosses it in about so many.
+STEPS_BELOW = 2
+STEPS_ACROSS = 3
 # MLRsearch: a rate is decided by so many trials near the edge; an odd number, so that half of them is never a tie.
 MLR_TRIALS_PER_RATE = 3
 MLR_EXCEED_RATIO = 0.5
+# A rate at an end of what is allowed is beyond the knee, or below it, with so much certainty.
+SURE = 0.975
+
+Measure = Callable[[float, str], tuple[Answer, str]]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """``purpose``: search or confirm; ``note``: what was observed, for the table of trials."""
+    """``purpose``: "search" while coming near, then "sweep" ("confirm" in runs of before); ``note``: what was observed."""
 
     rate_rps: float
     answer: Answer
@@ -36,102 +48,128 @@ class Trial:
     note: str = ""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Found:
-    """``highest_confirmed_rps``: None when no rate was confirmed; ``lowest_refused_rps``: None when the highest rate allowed was held.
+    """What a search knows. ``held_rps``: surely held more often than not; ``missed_rps``: surely missed more often than not; between them lies
+    the knee, ``knee_rps`` its median. None: no such rate among those that were allowed. ``precise``: the interval is as narrow as was wanted."""
 
-    ``complete``: False when the budget of trials ended the search before its precision was reached.
-    """
-
-    highest_confirmed_rps: float | None = None
-    lowest_refused_rps: float | None = None
-    complete: bool = True
-    trials: list[Trial] = field(default_factory=list)
+    held_rps: float | None
+    knee_rps: float | None
+    missed_rps: float | None
+    precise: bool
+    trials: list[Trial]
 
     def interval(self) -> str:
-        low = "nothing confirmed" if self.highest_confirmed_rps is None else f"{self.highest_confirmed_rps:.0f}/s confirmed"
-        high = "no rate refused" if self.lowest_refused_rps is None else f"{self.lowest_refused_rps:.0f}/s refused"
-        return f"[{low}, {high}]" + ("" if self.complete else ", not narrowed down: out of trials")
+        """In words, for the terminal."""
+        if self.knee_rps is None:
+            return "cannot tell: no trial said anything"
+        if self.held_rps is None and self.missed_rps is None:
+            return "cannot tell: too few trials"
+        low = "no rate surely held" if self.held_rps is None else f"{self.held_rps:.0f}/s held"
+        high = "no rate missed" if self.missed_rps is None else f"{self.missed_rps:.0f}/s missed"
+        return f"[{low}, {high}] (95 %)" + ("" if self.precise else ", not narrowed down: out of trials")
 
 
-def found_in(trials: list[Trial], confirmations: int) -> Found:
-    """The same interval, from the sealed trials of a search, in any order: what a page shows needs no file of its own."""
-    found = Found(trials=trials)
-    missed = {trial.rate_rps for trial in trials if trial.answer is Answer.MISSED and trial.purpose == "confirm"}
-    confirmed = [rate for rate in {trial.rate_rps for trial in trials} - missed
-                 if sum(t.rate_rps == rate and t.purpose == "confirm" and t.answer is Answer.HELD for t in trials) >= confirmations]
-    found.highest_confirmed_rps = max(confirmed, default=None)
-    floor = found.highest_confirmed_rps or 0.0
-    found.lowest_refused_rps = min((t.rate_rps for t in trials if t.answer is Answer.MISSED and t.rate_rps > floor), default=None)
-    found.complete = found.highest_confirmed_rps is not None
-    return found
+def found_in(trials: list[Trial], lowest_rps: float, highest_rps: float, precision: float) -> Found:
+    """What ``trials`` of one search, in the order in which they were made, say about the knee."""
+    spoke = _spoke(trials)
+    if not spoke:
+        return Found(None, None, None, False, trials)
+    knee = _posterior(spoke, lowest_rps, highest_rps)
+    low, middle, high = knee.quantiles(1 - SURE, 0.5, SURE)
+    held = None if low < lowest_rps else min(low, highest_rps)
+    missed = None if high > highest_rps else max(high, lowest_rps)
+    return Found(held, min(max(middle, lowest_rps), highest_rps), missed, _is_precise(knee, lowest_rps, highest_rps, precision), trials)
 
 
 def expected_trials(search: Search) -> int:
-    """About as many trials as one search takes: the halvings of its interval, both ends, the confirmations."""
-    halvings = math.ceil(math.log2((search.highest_rate - search.lowest_rate) / (search.lowest_rate * search.precision)))
+    """About as many trials as one search takes: both ends, the halvings until it is near, the sweeps."""
+    halvings = math.ceil(math.log2(math.log(search.highest_rate / search.lowest_rate) / math.log1p(_near(search))))
     near_the_edge = MLR_TRIALS_PER_RATE if search.method == "mlr" else 1
-    return min(search.trials_max, halvings * near_the_edge + 2) + search.confirmations
+    return min(search.trials_max, 2 + max(0, halvings) * near_the_edge + search.sweeps * (STEPS_BELOW + STEPS_ACROSS))
 
 
-Measure = Callable[[float, str], tuple[Answer, str]]
+def search_stable_rate(search: Search, measure: Measure) -> Found:
+    """``measure(rate_rps, purpose)`` makes one trial and says its answer and a note. KvstudyError after too many unknown ones."""
+    return _Searcher(search, measure).run()
+
+
+def _spoke(trials: list[Trial]) -> list[Trial]:
+    return [trial for trial in trials if trial.answer is not Answer.UNKNOWN]
+
+
+def _posterior(trials: list[Trial], lowest_rps: float, highest_rps: float) -> KneePosterior:
+    """The grid is laid around the rates between which the answers change, so that it is fine where the knee may be."""
+    held = [trial.rate_rps for trial in trials if trial.answer is Answer.HELD]
+    missed = [trial.rate_rps for trial in trials if trial.answer is Answer.MISSED]
+    between = (min(max(held, default=lowest_rps), min(missed, default=highest_rps)), max(max(held, default=lowest_rps), min(missed, default=highest_rps)))
+    knee = KneePosterior(max(lowest_rps, between[0] / 2), min(highest_rps, between[1] * 2))
+    for trial in trials:
+        knee.add(trial.rate_rps, trial.answer is Answer.HELD)
+    return knee
+
+
+def _is_precise(knee: KneePosterior, lowest_rps: float, highest_rps: float, precision: float) -> bool:
+    low, high = knee.interval()
+    return high <= low * (1 + precision) or knee.probability_above(highest_rps) > SURE or knee.probability_above(lowest_rps) < 1 - SURE
+
+
+def _near(search: Search) -> float:
+    return max(NEAR, search.precision)
 
 
 class _OutOfTrials(Exception):
     pass
 
 
-def search_stable_rate(search: Search, measure: Measure) -> Found:
-    """``measure(rate_rps, purpose)`` runs one trial and says its answer and a note. KvstudyError after too many unknown ones."""
-    return _Searcher(search, measure).run()
-
-
 class _Searcher:
     def __init__(self, search: Search, measure: Measure):
         self._search = search
         self._measure = measure
-        self._found = Found()
+        self._trials: list[Trial] = []
+        self._knee: KneePosterior | None = None
 
     def run(self) -> Found:
         try:
-            candidate = self._bisect() if self._search.method == "bisect" else self._mlr()
-            self._confirm(candidate)
+            self._come_near()
+            self._sweep_until_precise()
         except _OutOfTrials:
-            self._found.complete = False
-        return self._found
+            pass
+        search = self._search
+        return found_in(self._trials, search.lowest_rate, search.highest_rate, search.precision)
 
     def _try(self, rate_rps: float, purpose: str = "search") -> bool:
         """True when held. Unknown trials are repeated and count against the budget like any other."""
         for _ in range(UNKNOWN_IN_A_ROW_MAX):
-            if len(self._found.trials) >= self._search.trials_max + (self._search.confirmations if purpose == "confirm" else 0):
+            if len(self._trials) >= self._search.trials_max:
                 raise _OutOfTrials
             answer, note = self._measure(rate_rps, purpose)
-            self._found.trials.append(Trial(rate_rps, answer, purpose, note))
+            self._trials.append(Trial(rate_rps, answer, purpose, note))
             if answer is not Answer.UNKNOWN:
+                if self._knee is not None:
+                    self._knee.add(rate_rps, answer is Answer.HELD)
                 return answer is Answer.HELD
         raise KvstudyError(f"search cannot go on: {UNKNOWN_IN_A_ROW_MAX} trials in a row say nothing: rate={rate_rps:.0f}/s: {note}",
                            "the generator or the machine is the limit here: quieten the machine, or lower highest_rate")
 
-    def _bisect(self) -> float | None:
-        """The highest rate that was held once; None when the lowest was not."""
+    def _come_near(self) -> None:
+        if self._search.method == "bisect":
+            self._bisect()
+        else:
+            self._mlr()
+
+    def _bisect(self) -> None:
         held, missed = self._search.lowest_rate, self._search.highest_rate
-        if self._try(missed):
-            return missed
-        self._refused(missed)
-        if not self._try(held):
-            self._refused(held)
-            return None
-        while (missed - held) / held > self._search.precision:
+        if self._try(missed) or not self._try(held):
+            return
+        while missed / held > 1 + _near(self._search):
             middle = (held + missed) / 2
             if self._try(middle):
                 held = middle
             else:
                 missed = middle
-                self._refused(middle)
-        return held
 
-    def _mlr(self) -> float | None:
-        """The lower bound that MLRsearch finds relevant; None when the lowest rate is not held."""
+    def _mlr(self) -> None:
         from MLRsearch import Config, MultipleLossRatioSearch, SearchGoal
         from MLRsearch.trial_measurement import AbstractMeasurer, MeasurementResult
         search, attempt = self._search, self._try
@@ -142,26 +180,23 @@ class _Searcher:
                 # Held or not is what is asked, not how much is lost: the objective is a latency. A tenth lost pulls its first guess down.
                 return MeasurementResult(intended_duration, intended_load, offered_count=10, loss_count=0 if held else 1)
 
-        goal = SearchGoal(loss_ratio=0.0, exceed_ratio=MLR_EXCEED_RATIO, relative_width=search.precision, initial_trial_duration=1.0,
+        goal = SearchGoal(loss_ratio=0.0, exceed_ratio=MLR_EXCEED_RATIO, relative_width=_near(search), initial_trial_duration=1.0,
                           final_trial_duration=1.0, duration_sum=float(MLR_TRIALS_PER_RATE), preceding_targets=1, fail_fast=False)
         # Time is counted in trials here, each of "duration" 1: their real length and the budget are ours.
         config = Config(goals=[goal], min_load=search.lowest_rate, max_load=search.highest_rate, search_duration_max=7 * 86400.0,
                         warmup_duration=0.0)
-        result = MultipleLossRatioSearch(config=config).search(Measurer())[goal]
-        if result.relevant_upper_bound is not None:
-            self._refused(float(result.relevant_upper_bound))
-        return None if result.relevant_lower_bound is None else float(result.relevant_lower_bound)
+        MultipleLossRatioSearch(config=config).search(Measurer())
 
-    def _confirm(self, candidate: float | None) -> None:
-        """Measures the candidate again; one miss refuses it, and a rate lower by the precision becomes the candidate."""
-        while candidate is not None and self._found.highest_confirmed_rps is None:
-            if all(self._try(candidate, "confirm") for _ in range(self._search.confirmations)):
-                self._found.highest_confirmed_rps = candidate
-                return
-            self._refused(candidate)
-            lower = candidate * (1 - self._search.precision)
-            candidate = lower if lower >= self._search.lowest_rate else None
-
-    def _refused(self, rate_rps: float) -> None:
-        lowest = self._found.lowest_refused_rps
-        self._found.lowest_refused_rps = rate_rps if lowest is None else min(lowest, rate_rps)
+    def _sweep_until_precise(self) -> None:
+        search, sweeps, in_vain = self._search, 0, 0
+        self._knee = knee = _posterior(_spoke(self._trials), search.lowest_rate, search.highest_rate)
+        # A service that misses the lowest rate each time is asked no further: nothing below may be tried.
+        while in_vain < search.sweeps and (sweeps < search.sweeps or not _is_precise(knee, search.lowest_rate, search.highest_rate, search.precision)):
+            low, high = knee.interval()
+            step = max((high / low) ** (1 / STEPS_ACROSS), 1 + search.precision / 2)
+            rate = min(max(search.lowest_rate, low / step**STEPS_BELOW), search.highest_rate)
+            first = rate
+            while self._try(rate, "sweep") and rate < search.highest_rate:
+                rate = min(search.highest_rate, rate * step)
+            in_vain = in_vain + 1 if rate == first == search.lowest_rate else 0
+            sweeps += 1

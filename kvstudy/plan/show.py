@@ -22,8 +22,8 @@ def plan_lines(plan: Plan) -> list[str]:
              f"{len(plan.runs)} {what} ({latency_runs} for latency, {len(plan.runs) - latency_runs} profiled), about "
              f"{format_duration(plan.estimated_s)}, up to {format_bytes(plan.disk_bytes)} on disk; order from seed {experiment.seed}"]
     if experiment.search:
-        lines.append(f"search ({experiment.search.method}): at most {experiment.search.trials_max} trials and "
-                     f"{experiment.search.confirmations} confirmations for each line below")
+        lines.append(f"search ({experiment.search.method}): at most {experiment.search.trials_max} trials for each line below, "
+                     f"until the knee is known to {experiment.search.precision:.0%}")
     lines += [f"  fill {fill['records']} records, key {fill['key_bytes']} B, value {fill['value_bytes']} B" for fill in plan.fills]
     width = len(str(len(plan.runs)))
     for run in plan.runs:

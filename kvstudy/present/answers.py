@@ -88,8 +88,10 @@ def _searches(tables: Tables) -> Finding | None:
     parts, runs = [], 0
     for method in ("put", "get"):
         if (found := claim_rules.found_rate(method)(tables)) is not None:
-            above = "no rate above it refused" if np.isnan(found.high) else f"{words.rate(found.high)} refused"
-            parts.append(f"{method} {words.rate(found.value)} confirmed, {above}")
+            if np.isnan(found.high):
+                parts.append(f"{method} at least {words.rate(found.low)}, no higher rate missed")
+            else:
+                parts.append(f"{method} {words.rate(found.value)}{words.interval(found.low, found.high, words.rate)}")
             runs += found.runs
     if not parts:
         return cannot_tell("Highest rate with a mean of at most 1 ms", "04-capacity", tables.select(experiment="report-1"))

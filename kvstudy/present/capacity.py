@@ -1,4 +1,4 @@
-"""How much load is too much, in sentences: what searches confirmed and refused, which rates chosen beforehand were held, and whether
+"""How much load is too much, in sentences: where searches found the knee, which rates chosen beforehand were held, and whether
 latency gave a warning.
 
     capacity.found(tables, trials)                       the answer, and a line for each search
@@ -21,7 +21,7 @@ from kvstudy.analyse.configuration import configured
 from kvstudy.analyse.statistics import CANNOT_TELL, MIN_RUNS, compare
 from kvstudy.analyse.tables import Tables
 from kvstudy.plan.objective import Answer
-from kvstudy.plan.search import Trial, found_in
+from kvstudy.plan.search import Found
 from kvstudy.present import series, words
 from kvstudy.present.figures.rate import ACHIEVED_SHARE_MIN, saturation_points
 
@@ -32,39 +32,30 @@ _COMBINATIONS = "of workload, connections and options"
 
 @dataclass(frozen=True)
 class Searched:
-    """One search. ``name``: what tells it from the others; ``objective``: in words; ``top_rps``: the highest rate that it might try;
-    ``trials``: its runs; ``confirmed_rps``, ``refused_rps``: as plan.search.Found has them. NaN for a rate that there is not."""
+    """One search. ``name``: what tells it from the others; ``objective``: in words; ``trials``: its runs; ``knee``: what they say."""
 
     name: str
     objective: str
-    top_rps: float
     trials: pd.DataFrame
-    confirmed_rps: float
-    refused_rps: float
-
-    def answers(self, rate_rps: float, wanted: Answer) -> str:
-        """ "3 of 4 runs": how many trials of a rate gave this answer, of those that gave one."""
-        given = self.trials.loc[np.isclose(self.trials["offered_rate_rps"], rate_rps) & (self.trials["answer"] != Answer.UNKNOWN.value), "answer"]
-        return f"{(given == wanted.value).sum()} of {words.counted(len(given), 'run')}"
+    knee: Found
 
     def told(self) -> str:
-        kept = f"{self.objective} kept by {self.answers(self.confirmed_rps, Answer.HELD)}"
-        missed = f"missed by {self.answers(self.refused_rps, Answer.MISSED)}"
-        if math.isnan(self.confirmed_rps):
-            if math.isnan(self.refused_rps):
-                return f"cannot tell: {words.counted(len(self.trials), 'trial')} confirmed no rate and refused none"
-            return f"{words.rate(self.refused_rps)} is too much ({self.objective} {missed}); no lower rate was confirmed"
-        if not math.isnan(self.refused_rps):
-            return f"{words.rate(self.confirmed_rps)} is not too much ({kept}), {words.rate(self.refused_rps)} is ({missed})"
-        if np.isclose(self.confirmed_rps, self.top_rps):
-            return f"{words.rate(self.confirmed_rps)}, the highest rate that it might try, is not too much ({kept})"
-        return f"{words.rate(self.confirmed_rps)} is not too much ({kept}); no higher rate was refused"
+        held, missed = self.knee.held_rps, self.knee.missed_rps
+        basis = f"{self.objective}; {words.counted((self.trials['answer'] != Answer.UNKNOWN.value).sum(), 'run')}"
+        if held is not None and missed is not None:
+            return f"{words.rate(held)} is held more often than not, {words.rate(missed)} is missed more often than not ({basis})"
+        if held is not None:
+            return f"{words.rate(held)} is held more often than not ({basis}); no rate that it tried is surely too much"
+        if missed is not None:
+            return f"{words.rate(missed)} is missed more often than not ({basis}); no rate that it tried is surely held"
+        return f"cannot tell: {words.counted(len(self.trials), 'trial')} are too few to say of any rate that it is held or missed"
 
     def warning(self) -> str:
-        """Whether the trials that missed the lowest rate refused had achieved it, without an error: then latency alone broke the objective."""
-        if math.isnan(self.refused_rps):
-            return UNSURE if math.isnan(self.confirmed_rps) else NEITHER
-        missed = self.trials[np.isclose(self.trials["offered_rate_rps"], self.refused_rps) & (self.trials["answer"] == Answer.MISSED.value)]
+        """Whether the trials that missed near the knee had achieved their rate, without an error: then latency alone broke the objective."""
+        if self.knee.missed_rps is None:
+            return UNSURE if self.knee.held_rps is None else NEITHER
+        trials = self.trials[self.trials["answer"] == Answer.MISSED.value]
+        missed = trials[trials["offered_rate_rps"] <= max(self.knee.missed_rps, trials["offered_rate_rps"].min())]
         achieved = missed["achieved_rate_rps"] >= ACHIEVED_SHARE_MIN * missed["offered_rate_rps"]
         if not achieved.any():
             return LATE
@@ -102,9 +93,9 @@ def expectation(tables: Tables, trials: Tables, percentile: float = 99.0) -> Mar
     else:
         verdict = "it held in part" if both[WARNED] else "it did not hold"
     told = {
-        WARNED: "refused a rate that was achieved: latency broke the objective first",
-        LATE: "refused a rate that was not achieved either",
-        NEITHER: "met no rate to refuse",
+        WARNED: "missed a rate that was achieved: latency broke the objective first",
+        LATE: "missed a rate that was not achieved either",
+        NEITHER: "met no rate that was too much",
         UNSURE: "decided nothing",
     }
     sentences = [_counts(of_searches, told, "search", "searches")]
@@ -130,11 +121,7 @@ def _counts(counted: Counter, told: dict[str, str], one: str, several: str, of_w
 
 
 def _searched(name: str, goal: dict, runs: pd.DataFrame) -> Searched:
-    trials = [Trial(rate, Answer(answer), search["purpose"]) for rate, answer, search in zip(runs["offered_rate_rps"], runs["answer"], runs["asked"], strict=True)]
-    result = found_in(trials, max(search["confirmations"] for search in runs["asked"]))
-    confirmed, refused = (math.nan if rate is None else rate for rate in (result.highest_confirmed_rps, result.lowest_refused_rps))
-    top = max(search.get("highest_rate_rps", math.nan) for search in runs["asked"])
-    return Searched(name, _objective(goal), top, runs, confirmed, refused)
+    return Searched(name, _objective(goal), runs, rates.knee_of(runs))
 
 
 def _objective(goal: dict) -> str:
@@ -149,11 +136,11 @@ def _of_searches(searched: list[Searched]) -> str:
         return ""
     if len(searched) == 1:
         return "one search for the highest rate that keeps an objective answers below"
-    ends = Counter((not math.isnan(one.confirmed_rps), not math.isnan(one.refused_rps)) for one in searched)
+    ends = Counter((one.knee.held_rps is not None, one.knee.missed_rps is not None) for one in searched)
     told = {
-        (True, True): "ended between a rate that was confirmed and a higher one that was refused",
-        (True, False): "met no rate that is too much",
-        (False, True): "refused rates and confirmed none",
+        (True, True): "found the knee between two rates",
+        (True, False): "met no rate that is surely too much",
+        (False, True): "found every rate too much",
         (False, False): "decided nothing",
     }
     parts = [f"{ends[kind]} {text}" for kind, text in told.items() if ends[kind]]

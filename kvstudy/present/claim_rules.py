@@ -17,7 +17,6 @@ from kvstudy.analyse.configuration import comparisons
 from kvstudy.analyse.statistics import CANNOT_TELL, median_interval
 from kvstudy.analyse.tables import Tables
 from kvstudy.plan.objective import Answer
-from kvstudy.plan.search import Trial, found_in
 from kvstudy.present import words
 
 HELD_SHARE = 0.99
@@ -78,7 +77,7 @@ def _column(column: str, *where, scale: float = 1.0, **equal) -> Callable[[Table
 
 
 def found_rate(workload: str, experiment: str = "report-1", key_bytes: int | None = None) -> Callable[[Tables], Measured | None]:
-    """A search's answer from its sealed trials, by the search's own rule: the highest rate confirmed, up to the lowest refused above it."""
+    """A search's answer from its sealed trials, by the search's own rule: the knee, from the rate surely held to the one surely missed."""
 
     def measure(tables: Tables) -> Measured | None:
         runs = _runs(tables, experiment, workload).runs
@@ -87,15 +86,11 @@ def found_rate(workload: str, experiment: str = "report-1", key_bytes: int | Non
             runs = runs[runs["workload_args"].str.contains(f'"key_bytes": {key_bytes}')]
         if runs.empty:
             return None
-        searches = runs["search"].map(json.loads)
-        trials = [Trial(rate, Answer(answer), search["purpose"])
-                  for rate, answer, search in zip(runs["offered_rate_rps"], runs["answer"], searches, strict=True)]
-        found = found_in(trials, max(search["confirmations"] for search in searches))
-        if found.highest_confirmed_rps is None:
+        found = rates.knee_of(runs)
+        if found.held_rps is None:
             return None
-        high = math.nan if found.lowest_refused_rps is None else found.lowest_refused_rps
-        spoke = sum(trial.answer is not Answer.UNKNOWN for trial in trials)
-        return Measured(found.highest_confirmed_rps, found.highest_confirmed_rps, high, spoke)
+        high = math.nan if found.missed_rps is None else found.missed_rps
+        return Measured(found.knee_rps, found.held_rps, high, int((runs["answer"] != Answer.UNKNOWN.value).sum()))
 
     return measure
 
@@ -162,11 +157,14 @@ def _profile_share_around(event: str, subsystems: tuple[str, ...], report: int, 
 
 
 def _at_found_rate(percentile: float, workload: str) -> Callable[[Tables], Measured | None]:
-    """A percentile of the runs at the rate that report-1's search found."""
+    """A percentile of the runs at the highest rate that report-1's search tried below the knee."""
 
     def measure(tables: Tables) -> Measured | None:
         found = found_rate(workload)(tables)
-        return None if found is None else _percentile(percentile, "report-1", workload, offered_rate_rps=found.value)(tables)
+        if found is None:
+            return None
+        tried = _runs(tables, "report-1", workload).runs["offered_rate_rps"]
+        return _percentile(percentile, "report-1", workload, offered_rate_rps=tried[tried <= found.value].max())(tables)
 
     return measure
 
@@ -256,8 +254,8 @@ RULES: dict[str, Rule] = {
     "r1-put-stable-second": Rule(found_rate("put")),
     "r1-put-stable-third": Rule(found_rate("put")),
     "r1-get-stable": Rule(found_rate("get"), note=_R1),
-    "r1-put-p90": Rule(_at_found_rate(90.0, "put"), note="ours at the rate that our search confirmed"),
-    "r1-get-p90": Rule(_at_found_rate(90.0, "get"), note="ours at the rate that our search confirmed"),
+    "r1-put-p90": Rule(_at_found_rate(90.0, "put"), note="ours at the highest rate tried below our knee"),
+    "r1-get-p90": Rule(_at_found_rate(90.0, "get"), note="ours at the highest rate tried below our knee"),
     "r1-put-network": Rule(_profile_share_around("cpu", ("store",), 1, "PUT", 11250.0), note=f"store share {_R2_PROFILES}"),
     "r1-get-alloc": Rule(_profile_share_around("alloc", ("store",), 1, "GET", 8906.0), note=f"store share {_R2_PROFILES}; our lookup copies the value once and keeps no iterator"),
     "r1-heat-gaps": Rule(_column("service_cpu_share", "report-2", "put", scale=100.0, offered_rate_rps=2000.0), note="ours: CPU of the service at 2 000/s, of one core"),
@@ -288,7 +286,7 @@ RULES: dict[str, Rule] = {
     "r3-get-locks": Rule(_lock_waiting("report-3", "get", _POOL), "hardly any", "their samples and our waiting time have no common unit; hardly any is under 1 % of the time"),
     "r4-stable": Rule(found_rate("put", "report-4", 8), note="ours by search for a mean of at most 1 ms, PUT, one connection"),
     "r4-stable-doubled": Rule(found_rate("put", "report-4", 16), note="ours by search for a mean of at most 1 ms, PUT, one connection"),
-    "r4-doubling": Rule(lambda tables: _ratio_of(found_rate("put", "report-4", 16)(tables), found_rate("put", "report-4", 8)(tables)), note="ours: the confirmed rates of the two searches, lowest and highest that they leave open"),
+    "r4-doubling": Rule(lambda tables: _ratio_of(found_rate("put", "report-4", 16)(tables), found_rate("put", "report-4", 8)(tables)), note="ours: the knees of the two searches, lowest and highest that they leave open"),
     "r4-syscalls": Rule(_profile_share("cpu", ("socket read", "response", "idle"), "report-2", "put"), "at least", "ours: reading the socket, answering and waiting for events, from report 2's question"),
     "r4-flush-size": Rule(_flushed_bytes("report-4", "put"), "differs", "ours: bytes of a table against a threshold of 1 MiB that counts the memtable with its objects: no bug, another unit"),
     "r5-repeated-get-c1": Rule(_cache_ratio("repeated_get", 1), "ratio"),

@@ -68,7 +68,7 @@ def trials(published: Published, tables: Tables) -> pd.DataFrame:
         found = RULES[f"r1-{trial.method.lower()}-stable"].measure(tables)
         held = trial.called_held == "yes"
         rate = trial.offered_rate_rps
-        ours = None if found is None else True if rate <= found.value else False if rate >= found.high else None
+        ours = None if found is None else True if rate <= found.low else False if rate >= found.high else None
         verdict = NOT_MEASURED if found is None else CANNOT_TELL if ours is None else REPRODUCED if ours == held else NOT_REPRODUCED
         rows.append({"verdict": verdict, "method": trial.method, "rate": words.rate(rate), "mean there": words.latency(trial.mean_us),
                      "held there": "yes" if held else "no", "held here": {True: "yes", False: "no", None: words.MISSING}[ours]})  # fmt: skip

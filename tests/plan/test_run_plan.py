@@ -128,11 +128,11 @@ def test_plan_is_shown_with_every_run_its_order_and_duration():
 
 
 def test_search_is_estimated_by_the_trials_that_it_will_take():
-    search = {"method": "bisect", "objective": {"mean": "1ms"}, "lowest_rate": 1000, "highest_rate": 33_000, "precision": 0.1, "confirmations": 3}
+    search = {"method": "bisect", "objective": {"mean": "1ms"}, "lowest_rate": 1000, "highest_rate": 33_000, "precision": 0.1}
     whole = planned(workload="put", rate=None, search=search, connections=1, repeats=1)
     assert len(whole.runs) == 1
-    assert whole.estimated_s == (9 + 2 + 3) * (3 + RUN_OVERHEAD_S)
-    assert any("search (bisect): at most 40 trials and 3 confirmations" in line for line in plan_lines(whole))
+    assert whole.estimated_s == (2 + 4 + 3 * 5) * (3 + RUN_OVERHEAD_S)
+    assert any("search (bisect): at most 40 trials for each line below, until the knee is known to 10%" in line for line in plan_lines(whole))
 
 
 def test_empty_server_needs_no_disk():

@@ -7,7 +7,7 @@ import pytest
 
 from kvstudy.errors import KvstudyError
 from kvstudy.plan.objective import Objective, Search
-from kvstudy.plan.search import Answer, search_stable_rate
+from kvstudy.plan.search import Answer, expected_trials, found_in, search_stable_rate
 
 KNEE_RPS = 11_250.0
 
@@ -41,50 +41,46 @@ METHODS = pytest.mark.parametrize("method", ["bisect", "mlr"])
 
 @METHODS
 def test_known_knee_is_enclosed_within_the_precision(method):
-    found = search_stable_rate(search(method), SimulatedService(1).measure)
-    assert found.complete
-    assert found.highest_confirmed_rps <= KNEE_RPS < found.lowest_refused_rps
-    assert found.lowest_refused_rps / found.highest_confirmed_rps < 1.06
+    found = search_stable_rate(search(method, trials_max=60), SimulatedService(1).measure)
+    assert found.precise
+    assert found.held_rps <= KNEE_RPS <= found.missed_rps
+    assert found.missed_rps / found.held_rps <= 1.05
 
 
 def test_bisection_tries_the_rates_of_report_1():
     rates = []
 
     def measure(rate_rps, purpose):
-        rates.append(rate_rps)
+        rates.append((rate_rps, purpose))
         return (Answer.HELD if rate_rps <= KNEE_RPS else Answer.MISSED), ""
-    search_stable_rate(search("bisect", lowest_rate=10, highest_rate=20_000, precision=0.1), measure)
-    assert rates[0] == 20_000
-    assert [round(rate, -1) for rate in rates[2:6]] == [10_000, 15_000, 12_500, 11_250]
+    search_stable_rate(search("bisect", lowest_rate=10, highest_rate=20_000), measure)
+    near = [rate for rate, purpose in rates if purpose == "search"]
+    assert near[0] == 20_000
+    assert [round(rate, -1) for rate in near[2:]] == [10_000, 15_000, 12_500]
+
+
+def test_a_sweep_rises_from_a_rate_that_is_held_until_one_misses():
+    service = SimulatedService(1)
+    found = search_stable_rate(search("bisect"), service.measure)
+    sweeps = [trial for trial in found.trials if trial.purpose == "sweep"]
+    starts = [0] + [place + 1 for place, trial in enumerate(sweeps[:-1]) if trial.answer is Answer.MISSED]
+    assert len(starts) >= 3
+    for start, end in zip(starts, [*starts[1:], len(sweeps)], strict=True):
+        rising = [trial.rate_rps for trial in sweeps[start:end]]
+        assert rising == sorted(rising) and len(rising) > 1, "an overload is followed by a trial that lets the service get over it"
 
 
 @METHODS
-def test_service_that_holds_the_highest_rate_has_no_refused_one(method):
+def test_service_that_holds_the_highest_rate_has_no_missed_one(method):
     found = search_stable_rate(search(method), SimulatedService(1, knee_rps=1e9).measure)
-    assert (found.highest_confirmed_rps, found.lowest_refused_rps) == (pytest.approx(100_000), None)
-    assert found.interval() == "[100000/s confirmed, no rate refused]"
+    assert found.missed_rps is None and found.held_rps > 90_000 and found.knee_rps == 100_000
+    assert found.precise and found.interval().endswith("/s held, no rate missed] (95 %)")
 
 
 @METHODS
-def test_service_that_does_not_hold_the_lowest_rate_is_confirmed_nowhere(method):
+def test_service_that_does_not_hold_the_lowest_rate_is_held_nowhere(method):
     found = search_stable_rate(search(method), SimulatedService(1, knee_rps=100).measure)
-    assert found.highest_confirmed_rps is None and found.lowest_refused_rps == pytest.approx(500, rel=0.06)
-
-
-@METHODS
-def test_noise_and_hysteresis_do_not_confirm_a_rate_that_is_not_held(method, capsys):
-    """100 searches; the knee moves by 3 % from trial to trial and is 10 % lower after an overload."""
-    seeds = range(100)
-    services = [SimulatedService(seed, noise=0.03, hysteresis=0.10) for seed in seeds]
-    results = [search_stable_rate(search(method, trials_max=60), service.measure) for service in services]
-    confirmed = [result.highest_confirmed_rps for result in results if result.highest_confirmed_rps]
-    right = sum(0.85 * KNEE_RPS <= rate <= 1.03 * KNEE_RPS for rate in confirmed)
-    with capsys.disabled():
-        print(f"\n  {method}: {right} of 100 confirmed rates within [0.85, 1.03] of the knee, median "
-              f"{statistics.median(confirmed) / KNEE_RPS:.3f} of it, median of {statistics.median(s.trials for s in services):.0f} trials, "
-              f"worst {max(s.trials for s in services)} (seeds 0–99)")
-    assert right >= 90
-    assert max(confirmed) < 1.06 * KNEE_RPS
+    assert found.held_rps is None and found.missed_rps < 700 and found.knee_rps == 500 and len(found.trials) < 20
 
 
 @METHODS
@@ -92,8 +88,8 @@ def test_unknown_trials_are_repeated_and_never_count_as_missed(method):
     for seed in range(20):
         service = SimulatedService(seed, unknown=0.10)
         found = search_stable_rate(search(method, trials_max=80), service.measure)
-        assert found.highest_confirmed_rps <= KNEE_RPS < found.lowest_refused_rps, f"seed {seed}"
-        assert found.lowest_refused_rps / found.highest_confirmed_rps < 1.06, f"seed {seed}"
+        assert found.held_rps <= KNEE_RPS <= found.missed_rps, f"seed {seed}"
+        assert found.precise, f"seed {seed}"
         assert len(found.trials) == service.trials
 
 
@@ -107,13 +103,23 @@ def test_machine_on_which_every_trial_says_nothing_stops_the_search(method):
 def test_budget_ends_the_search_and_the_result_says_so(method):
     service = SimulatedService(1)
     found = search_stable_rate(search(method, trials_max=4), service.measure)
-    assert not found.complete and service.trials == 4
+    assert not found.precise and service.trials == 4
     assert "out of trials" in found.interval()
 
 
-def test_candidate_that_is_not_confirmed_is_refused_and_the_next_lower_is_tried():
-    def measure(rate_rps, purpose):
-        limit = KNEE_RPS if purpose == "search" else 0.9 * KNEE_RPS
-        return (Answer.HELD if rate_rps <= limit else Answer.MISSED), ""
-    found = search_stable_rate(search("bisect"), measure)
-    assert 0.84 * KNEE_RPS < found.highest_confirmed_rps <= 0.9 * KNEE_RPS < found.lowest_refused_rps < 0.96 * KNEE_RPS
+@METHODS
+def test_a_search_takes_about_the_trials_that_it_says(method):
+    asked = search(method)
+    made = [len(search_stable_rate(asked, SimulatedService(seed).measure).trials) for seed in range(10)]
+    assert 0.5 * max(made) <= expected_trials(asked) <= 2 * min(made)
+
+
+def test_the_interval_read_back_from_trials_is_the_one_that_the_search_gave():
+    found = search_stable_rate(search("bisect"), SimulatedService(3, noise=0.05, hysteresis=0.1).measure)
+    assert found_in(found.trials, 500, 100_000, 0.05) == found
+
+
+def test_an_overload_that_lowers_the_next_trial_does_not_lower_the_knee():
+    """A knee that moves by a hundredth, and 20 % less right after an overload: without that in the model the estimate sinks."""
+    knees = [search_stable_rate(search("bisect"), SimulatedService(seed, noise=0.01, hysteresis=0.2).measure).knee_rps for seed in range(20)]
+    assert statistics.median(knees) == pytest.approx(KNEE_RPS, rel=0.02)

@@ -29,7 +29,7 @@ SITUATIONS = {
     "closed loops at three sizes": [{"closed_loop": True, "offered_rate_rps": None, "connections": c, "threads": c} for c in (1, 2, 4)],
     "closed loops at four sizes and a search": [
         *({"closed_loop": True, "offered_rate_rps": None, "connections": c, "threads": c} for c in (1, 2, 4, 8)),
-        *({"experiment": "report-1", "offered_rate_rps": rate, "search": {"purpose": purpose, "confirmations": 1, "objective": {"mean": 0.001}}}
+        *({"experiment": "report-1", "offered_rate_rps": rate, "search": {"purpose": purpose, "precision": 0.3, "objective": {"mean": 0.001}}}
           for rate, purpose in ((9000, "search"), (2000, "search"), (2000, "confirm"))),
     ],
 }
