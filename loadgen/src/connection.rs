@@ -95,6 +95,17 @@ impl Connection {
         }
     }
 
+    /// In a closed loop, where a script may have the next request wait; it has not been asked yet.
+    pub fn may_be_delayed(&self) -> bool {
+        matches!(self.due, Due::Always) && self.due_ns == 0
+    }
+
+    /// The next request is due this long after now, or never if the run is over then.
+    pub fn delay(&mut self, now_ns: u64, delay_ns: u64, end_ns: u64) {
+        let due_ns = now_ns.saturating_add(delay_ns);
+        self.due_ns = if due_ns < end_ns { due_ns } else { NEVER };
+    }
+
     pub fn turn_has_come(&mut self) {
         self.listed = false;
     }

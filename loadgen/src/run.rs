@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::machine;
-use crate::plan::Plan;
+use crate::plan::{Pacing, Plan};
 use crate::recorder::{add_counts, histogram};
 use crate::report::{text, whole_file};
 use crate::result::{Intervals, RunResult, achieved_rate_rps, rate_histogram};
@@ -35,7 +35,15 @@ pub fn run(plan: &Plan) -> Result<i32, Error> {
     [&plan.json, &plan.hlog, &plan.slowest].into_iter().flatten().try_for_each(|path| whole_file::check(path))?;
     let interruption = Interruption::watch()?;
     let main_state = plan.script.is_some().then(|| MainState::new(plan)).transpose()?;
-    let address = plan.target.reachable_address(Duration::from_nanos(plan.timeout_ns))?;
+    let address = match &main_state {
+        Some(state) => state.resolve(plan)?,
+        None => plan.target.reachable_address(Duration::from_nanos(plan.timeout_ns))?,
+    };
+    if main_state.as_ref().is_some_and(MainState::has_delay) && plan.pacing != Pacing::ClosedLoop {
+        eprintln!(
+            "note: delay() is not called: at a constant rate the schedule says when a request is due, as in wrk2; --closed calls it"
+        );
+    }
     let (reports, heard) = channel();
     let stop = &*interruption.stop;
 

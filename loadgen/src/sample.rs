@@ -93,7 +93,7 @@ fn sampled(thread: usize, connection: usize, status: u16, parts: &Parts) -> Samp
         target: text(parts.target),
         status,
         body_bytes: parts.body.len(),
-        body_sha256: (!parts.body.is_empty()).then(|| Sha256::digest(parts.body).into()),
+        body_sha256: (!parts.body.is_empty()).then(|| Sha256::digest(&parts.body).into()),
     }
 }
 

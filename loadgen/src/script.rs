@@ -81,9 +81,12 @@ fn prepare(lua: &Lua, plan: &Plan, path: &Path) -> mlua::Result<()> {
 
 /// The Host header of a request that sets none itself.
 pub fn host_header(plan: &Plan) -> String {
-    let target = &plan.target;
-    let host = if target.host.contains(':') { format!("[{}]", target.host) } else { target.host.clone() };
-    target.port.as_ref().map_or(host.clone(), |port| format!("{host}:{port}"))
+    host_and_port(&plan.target.host, plan.target.port.as_deref())
+}
+
+fn host_and_port(host: &str, port: Option<&str>) -> String {
+    let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+    port.map_or(host.clone(), |port| format!("{host}:{port}"))
 }
 
 /// A Lua error on one line: file, line and what is wrong, without the trace.

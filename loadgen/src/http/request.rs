@@ -1,6 +1,9 @@
 //! How many requests a script's string holds, and which of their answers have no body.
 
+use std::borrow::Cow;
+
 use super::HttpError;
+use super::chunked::Chunked;
 
 /// A string of one or more requests, sent at once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -55,8 +58,8 @@ pub struct Parts<'a> {
     pub method: &'a [u8],
     /// As in the request line.
     pub target: &'a [u8],
-    /// Empty without one.
-    pub body: &'a [u8],
+    /// Empty without one; without the sizes of its chunks.
+    pub body: Cow<'a, [u8]>,
 }
 
 /// Request `index` of a batch that [`Batch::parse`] has taken.
@@ -68,18 +71,26 @@ pub fn nth(bytes: &[u8], index: u32) -> Option<Parts<'_>> {
     let lengths = request_lengths(rest).ok()?;
     let line = &rest[..memchr::memchr(b'\n', rest)?];
     let mut words = line.split(|&byte| byte == b' ' || byte == b'\r');
-    Some(Parts { method: words.next()?, target: words.next()?, body: &rest[lengths.head..lengths.whole] })
+    let mut body = Cow::Borrowed(&rest[lengths.head..lengths.whole]);
+    if lengths.chunked {
+        let mut data = Vec::new();
+        Chunked::default().feed(&body, |part| data.extend_from_slice(part)).ok()?;
+        body = Cow::Owned(data);
+    }
+    Some(Parts { method: words.next()?, target: words.next()?, body })
 }
 
 struct Lengths {
     /// Up to the body.
     head: usize,
     whole: usize,
+    /// The body is in chunks.
+    chunked: bool,
 }
 
 /// Lengths of the request at the start of `bytes`.
 fn request_lengths(bytes: &[u8]) -> Result<Lengths, HttpError> {
-    let mut body = 0usize;
+    let (mut body, mut chunked) = (0usize, false);
     let mut line_start = 0;
     for line_end in memchr::memchr_iter(b'\n', bytes) {
         let line = &bytes[line_start..line_end];
@@ -87,6 +98,9 @@ fn request_lengths(bytes: &[u8]) -> Result<Lengths, HttpError> {
         let first = line_start == 0;
         line_start = line_end + 1;
         if line.is_empty() && !first {
+            if chunked {
+                body = chunks_length(&bytes[line_start..])?;
+            }
             let length = line_start.saturating_add(body);
             if length > bytes.len() {
                 return Err(HttpError(format!(
@@ -94,17 +108,28 @@ fn request_lengths(bytes: &[u8]) -> Result<Lengths, HttpError> {
                     bytes.len() - line_start
                 )));
             }
-            return Ok(Lengths { head: line_start, whole: length });
+            return Ok(Lengths { head: line_start, whole: length, chunked });
         }
         // `Content-Length: 0` is the shortest that matters; compare the name only where the colon fits.
         if line.len() > 15 && line[14] == b':' && line[..14].eq_ignore_ascii_case(b"content-length") {
             let value = std::str::from_utf8(line[15..].trim_ascii()).ok().and_then(|text| text.parse().ok());
             body = value.ok_or_else(|| HttpError("bad Content-Length in the request".to_owned()))?;
         } else if line.len() > 18 && line[17] == b':' && line[..17].eq_ignore_ascii_case(b"transfer-encoding") {
-            return Err(HttpError("chunked requests are not supported: give a Content-Length".to_owned()));
+            chunked = line[18..].trim_ascii().eq_ignore_ascii_case(b"chunked");
+            if !chunked {
+                return Err(HttpError("a Transfer-Encoding other than chunked in the request".to_owned()));
+            }
         }
     }
     Err(HttpError("the request has no blank line behind its headers".to_owned()))
+}
+
+fn chunks_length(bytes: &[u8]) -> Result<usize, HttpError> {
+    match Chunked::default().feed(bytes, |_| ()) {
+        Ok((length, true)) => Ok(length),
+        Ok((_, false)) => Err(HttpError("the request's last chunk is not there".to_owned())),
+        Err(problem) => Err(HttpError(format!("chunks of the request: {problem}"))),
+    }
 }
 
 #[cfg(test)]
@@ -122,9 +147,19 @@ mod tests {
     #[test]
     fn each_request_of_a_string_can_be_had_by_its_number() {
         let batch = b"PUT /a?id=1 HTTP/1.1\r\ncontent-length: 5\r\n\r\nab\n\ncGET * HTTP/1.1\r\n\r\n";
-        assert_eq!(nth(batch, 0), Some(Parts { method: b"PUT", target: b"/a?id=1", body: b"ab\n\nc" }));
-        assert_eq!(nth(batch, 1), Some(Parts { method: b"GET", target: b"*", body: b"" }));
+        assert_eq!(nth(batch, 0), Some(Parts { method: b"PUT", target: b"/a?id=1", body: Cow::Borrowed(b"ab\n\nc") }));
+        assert_eq!(nth(batch, 1), Some(Parts { method: b"GET", target: b"*", body: Cow::Borrowed(b"") }));
         assert_eq!(nth(batch, 2), None);
+    }
+
+    #[test]
+    fn bodies_in_chunks_end_with_their_last_chunk() {
+        let put = "PUT /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n";
+        let batch = [put, "GET /b HTTP/1.1\r\n\r\n", put].concat();
+        assert_eq!(Batch::parse(batch.as_bytes()).unwrap().requests, 3);
+        for index in [0, 2] {
+            assert_eq!(*nth(batch.as_bytes(), index).unwrap().body, *b"abc0123456789");
+        }
     }
 
     #[test]
@@ -143,7 +178,9 @@ mod tests {
             ("GET / HTTP/1.1\r\n", "no blank line"),
             ("PUT / HTTP/1.1\r\nContent-Length: 5\r\n\r\nabc", "shorter"),
             ("PUT / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", "bad Content-Length"),
-            ("PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", "chunked requests"),
+            ("PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", "last chunk"),
+            ("PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", "bad chunk size"),
+            ("PUT / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", "other than chunked"),
         ] {
             let HttpError(message) = Batch::parse(bytes.as_bytes()).unwrap_err();
             assert!(message.contains(part), "{bytes:?}: {message}");

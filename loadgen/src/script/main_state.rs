@@ -74,6 +74,34 @@ impl MainState {
         Ok(Self { lua: load(plan, path)?, threads: Vec::new() })
     }
 
+    /// The address that threads connect to unless the script gives them another: the first that `wrk.resolve` finds.
+    pub fn resolve(&self, plan: &Plan) -> Result<SocketAddr, Error> {
+        let resolve = || -> mlua::Result<Option<SocketAddr>> {
+            let wrk: mlua::Table = self.lua.globals().get("wrk")?;
+            let target = &plan.target;
+            wrk.get::<Function>("resolve")?.call::<()>((target.host.as_str(), target.service()))?;
+            let Some(found) = wrk.get::<Option<mlua::Table>>("addrs")? else { return Ok(None) };
+            Ok(found.get::<Option<mlua::UserDataRef<Address>>>(1)?.map(|address| address.0))
+        };
+        match resolve().map_err(|problem| Error::Failed(message(&problem)))? {
+            Some(address) => Ok(address),
+            // Says why none can be reached, if none can.
+            None => plan
+                .target
+                .reachable_address(std::time::Duration::from_nanos(plan.timeout_ns))
+                .and_then(|_| Err(Error::Failed("wrk.resolve left no address in wrk.addrs".to_owned()))),
+        }
+    }
+
+    /// Whether the script says how long connections wait before a request.
+    pub fn has_delay(&self) -> bool {
+        self.defines("delay")
+    }
+
+    fn defines(&self, name: &str) -> bool {
+        matches!(self.lua.globals().get::<mlua::Value>(name), Ok(mlua::Value::Function(_)))
+    }
+
     /// Runs `setup(thread)` for one thread; returns the address that this thread connects to.
     pub fn setup(&mut self, link: ThreadLink, address: SocketAddr) -> Result<SocketAddr, Error> {
         let address = Rc::new(Cell::new(address));
@@ -93,7 +121,7 @@ impl MainState {
     }
 
     pub fn wants_done(&self) -> bool {
-        matches!(self.lua.globals().get::<mlua::Value>("done"), Ok(mlua::Value::Function(_)))
+        self.defines("done")
     }
 
     pub fn done(&self, summary: &Summary, latency: Statistics, requests: Statistics) -> Result<(), Error> {

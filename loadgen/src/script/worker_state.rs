@@ -2,20 +2,25 @@
 
 use std::cell::Cell;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use mlua::{Function, Lua, UserData, UserDataFields, UserDataMethods};
 
-use super::{Address, Value, load, message};
+use super::{Address, Value, host_and_port, host_header, load, message};
 use crate::error::Error;
 use crate::http::Captured;
 use crate::plan::Plan;
 use crate::schedule::mix;
 
+const CALLS: &str = include_str!("calls.lua");
+
 pub struct WorkerState {
     lua: Lua,
+    path: PathBuf,
     request: Option<Function>,
     response: Option<Function>,
+    delay: Option<Function>,
     stopped: Rc<Cell<bool>>,
     /// Owns what a header table is made of between calls.
     address: Rc<Cell<Option<SocketAddr>>>,
@@ -42,12 +47,27 @@ impl UserData for OwnThread {
     }
 }
 
+/// The Host header, as wrk sets it just before `init`: it follows `wrk.host` and `wrk.port` where the script has changed them, and comes
+/// back where it has replaced `wrk.headers`.
+fn set_host(wrk: &mlua::Table, plan: &Plan) -> mlua::Result<()> {
+    let Some(headers) = wrk.get::<Option<mlua::Table>>("headers")? else { return Ok(()) };
+    let typed = plan.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host"));
+    let set = headers.get::<Option<mlua::Value>>("Host")?;
+    let untouched = set.as_ref().and_then(mlua::Value::as_string).is_some_and(|host| host == host_header(plan).as_str());
+    if set.is_none() || (untouched && !typed) {
+        let host: String = wrk.get::<Option<String>>("host")?.unwrap_or_default();
+        let port = wrk.get::<Option<String>>("port")?;
+        headers.set("Host", host_and_port(&host, port.as_deref()))?;
+    }
+    Ok(())
+}
+
 impl WorkerState {
     pub fn new(plan: &Plan, thread: usize) -> Result<Self, Error> {
         let path = plan.script.as_deref().expect("worker states are made for scripts only");
         let lua = load(plan, path)?;
         let (stopped, address) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(None)));
-        let state = Self { lua, request: None, response: None, stopped, address };
+        let state = Self { lua, path: path.to_owned(), request: None, response: None, delay: None, stopped, address };
         state.prepare(plan.seed, thread).map_err(|problem| Error::Failed(message(&problem)))?;
         Ok(state)
     }
@@ -76,8 +96,9 @@ impl WorkerState {
     /// Runs `init(args)`: args[0] is the URL, the script's own arguments follow. Then it is known what the script defines.
     pub fn init(&mut self, plan: &Plan, address: SocketAddr) -> Result<(), Error> {
         self.address.set(Some(address));
-        let run = || -> mlua::Result<(Option<Function>, Option<Function>)> {
+        let run = || -> mlua::Result<[Option<Function>; 3]> {
             let globals = self.lua.globals();
+            set_host(&globals.get("wrk")?, plan)?;
             if let Some(init) = globals.get::<Option<Function>>("init")? {
                 let args = self.lua.create_table()?;
                 args.set(0, plan.target.url.as_str())?;
@@ -86,9 +107,12 @@ impl WorkerState {
                 }
                 init.call::<()>(args)?;
             }
-            Ok((globals.get("request")?, globals.get("response")?))
+            let (request, response, delay) = self.lua.load(CALLS).set_name("=wrk").eval::<(Function, Function, Function)>()?;
+            let defined = |name: &str| globals.get::<mlua::Value>(name).is_ok_and(|value| value.is_function());
+            let calls = [("request", request), ("response", response), ("delay", delay)];
+            Ok(calls.map(|(name, call)| defined(name).then_some(call)))
         };
-        (self.request, self.response) = run().map_err(|problem| Error::Failed(message(&problem)))?;
+        [self.request, self.response, self.delay] = run().map_err(|problem| Error::Failed(message(&problem)))?;
         Ok(())
     }
 
@@ -115,15 +139,30 @@ impl WorkerState {
         Ok(request.as_bytes().to_vec())
     }
 
-    /// The next request, as the script makes it.
+    /// The next request, as the script makes it; none if it has stopped its thread.
     #[inline]
-    pub fn request(&self) -> Result<mlua::LuaString, Error> {
+    pub fn request(&self) -> Result<Option<mlua::LuaString>, Error> {
         let request = self.request.as_ref().expect("asked only if the script makes requests");
         match request.call::<mlua::Value>(()) {
-            Ok(mlua::Value::String(bytes)) => Ok(bytes),
+            Ok(mlua::Value::String(bytes)) => Ok(Some(bytes)),
+            Ok(mlua::Value::Nil) if self.stopped() => Ok(None),
             Ok(other) => Err(Error::Failed(format!("request() must return a string, not a {}", other.type_name()))),
-            Err(problem) => Err(Error::Failed(message(&problem))),
+            Err(problem) => Err(self.failed("request", &problem)),
         }
+    }
+
+    /// With file and line; where Lua has forgotten the line, as behind `return wrk.format(…)`, with the function.
+    fn failed(&self, function: &str, problem: &mlua::Error) -> Error {
+        let text = message(problem);
+        let has_place = text.split_once(": ").is_some_and(|(place, _)| place.contains(".lua:"));
+        if has_place { Error::Failed(text) } else { Error::file(&self.path, format!("{function}(): {text}")) }
+    }
+
+    /// How long the script has a connection wait before its next request; none if it says nothing of that.
+    pub fn delay_ns(&self) -> Result<Option<u64>, Error> {
+        let Some(delay) = &self.delay else { return Ok(None) };
+        let delay_ms: Option<f64> = delay.call(()).map_err(|problem| self.failed("delay", &problem))?;
+        Ok(Some((delay_ms.unwrap_or(0.0) * 1e6) as u64))
     }
 
     pub fn response(&self, status: u16, captured: &Captured) -> Result<(), Error> {
@@ -135,6 +174,6 @@ impl WorkerState {
             }
             response.call::<()>((status, headers, self.lua.create_string(&captured.body)?))
         };
-        call().map_err(|problem| Error::Failed(message(&problem)))
+        call().map_err(|problem| self.failed("response", &problem))
     }
 }

@@ -41,6 +41,16 @@ impl Worker<'_> {
         if over || !connection.is_idle() || self.failure.is_some() {
             return;
         }
+        if let (Some(script), true) = (&self.script, connection.may_be_delayed()) {
+            match script.delay_ns() {
+                Ok(Some(delay_ns)) => connection.delay(now.saturating_sub(self.start_ns), delay_ns, self.plan.duration_ns),
+                Ok(None) => {}
+                Err(problem) => {
+                    self.failure = Some(problem);
+                    return;
+                }
+            }
+        }
         if self.start_ns.saturating_add(connection.due_ns) <= now {
             self.send(place, Some(now.min(self.looked_ns)), now_ns());
         } else {
@@ -54,7 +64,8 @@ impl Worker<'_> {
         let (bytes, batch, sent_ns): (&[u8], Batch, u64) = match (&self.fixed, &self.script) {
             (Some((bytes, batch)), _) => (bytes, batch.clone(), now),
             (None, Some(script)) => match request_of(script) {
-                Ok((string, batch)) => {
+                Ok(None) => return,
+                Ok(Some((string, batch))) => {
                     made = string;
                     (&made, batch, now_ns())
                 }
@@ -120,9 +131,9 @@ impl Worker<'_> {
     }
 }
 
-fn request_of(script: &WorkerState) -> Result<(mlua::BorrowedBytes, Batch), Error> {
-    let string = script.request()?;
+fn request_of(script: &WorkerState) -> Result<Option<(mlua::BorrowedBytes, Batch)>, Error> {
+    let Some(string) = script.request()? else { return Ok(None) };
     let bytes = string.as_bytes();
     let batch = Batch::parse(&bytes).map_err(|HttpError(why)| Error::Failed(format!("request() returned no request: {why}")))?;
-    Ok((bytes, batch))
+    Ok(Some((bytes, batch)))
 }
