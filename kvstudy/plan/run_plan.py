@@ -77,9 +77,9 @@ class Configuration:
         return math.ceil(records * record * DISK_SPACE_FACTOR)
 
     def summary(self) -> str:
-        """``unique_put c=4 t=4 8000/s handler=workers``."""
+        """``unique_put c=4 t=4 8000/s handler=workers``; the generator too where it is another one than loadgen."""
         rate = "closed" if self.closed_loop else f"{self.offered_rate_rps:g}/s"
-        words = [self.workload, f"c={self.connections}", f"t={self.threads}", rate]
+        words = [self.workload, f"c={self.connections}", f"t={self.threads}", rate, *([] if self.generator == "loadgen" else [self.generator])]
         return " ".join(words + [f"{name}={value}" for name, value in self.variant.items()])
 
 

@@ -21,7 +21,7 @@ from kvstudy.present.figures.rate import saturation_points
 from kvstudy.present.spreads import spread
 
 # Experiments about the ruler, not about the service.
-RULER = ("instrument", "generators", "stall", "noise", "profile-cost", "workloads")
+RULER = ("instrument", "generators", "wrk2", "stall", "noise", "profile-cost", "workloads")
 _GROUP = [*SERIES, "connections", "threads"]
 
 

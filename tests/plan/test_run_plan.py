@@ -154,3 +154,8 @@ def test_only_selects_by_value_and_keeps_the_place_in_the_plan():
 def test_only_that_selects_nothing_is_refused(only, words):
     with pytest.raises(ExperimentError, match=words):
         selected(planned(), only)
+
+
+def test_runs_of_another_generator_are_told_apart_in_the_plan():
+    whole = planned(workload="put", rate=1000, generator=["loadgen", "wrk2"], connections=1, repeats=1)
+    assert {run.configuration.summary() for run in whole.runs} == {"put c=1 t=1 1000/s", "put c=1 t=1 1000/s wrk2"}
