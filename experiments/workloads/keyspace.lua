@@ -7,6 +7,8 @@
 --   distribution=D   uniform | zipfian | latest, where a workload draws its keys      (uniform)
 --   read_share=X     0 … 1, workload mixed only                                       (0.5)
 --   threads=T        how many generator threads there are, so that they can share out the keys (1)
+--   first_key=K      workload fill only: its keys are K … K+N-1                        (0)
+--   writes=W         workload fill only: so many, in a cycle over the keys; 0: each once (0)
 --   seed=S           the run's seed; the same seed and threads give the same requests (1)
 --
 -- Key k is "k" and k in decimal, padded with zeros to key_bytes. A value begins with its key and a blank, and goes on with the same
@@ -18,6 +20,7 @@ local keyspace = {}
 
 local defaults = {
   key_count = 100000, key_bytes = 16, value_bytes = 100, distribution = "uniform", read_share = 0.5, threads = 1, seed = 1,
+  first_key = 0, writes = 0,
 }
 
 -- Called in the main state once per thread; numbers the threads from 0.
@@ -46,7 +49,7 @@ function keyspace.options(args)
     end
     options[name] = value
   end
-  local digits = #string.format("%d", options.key_count - 1)
+  local digits = #string.format("%d", options.first_key + options.key_count - 1)
   check(options.key_count >= 1 and options.key_count < 2 ^ 50, "key_count must be 1 … 2^50: key_count=" .. options.key_count)
   check(options.key_bytes > digits and options.key_bytes <= 1024,
     "key_bytes must hold a letter and " .. digits .. " digits: key_bytes=" .. options.key_bytes)

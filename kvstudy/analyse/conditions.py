@@ -15,7 +15,8 @@ import json
 from kvstudy.record.run_folder import SealedRun
 
 NOT_RECORDED = "not recorded"
-_ASKED = ("arrivals", "spin", "timeout_s", "jvm", "pause", "fill", "awake")
+_ASKED = ("arrivals", "spin", "timeout_s", "jvm", "pause", "fill", "awake", "head_start_bytes")
+_NONE_BEFORE = ("head_start_bytes",)  # what no run had before it was noted
 # Facts of machine.json that make it another machine when they differ; processors_awake and pinning are columns of their own.
 _MACHINE = ("cpu_model", "cores", "cores_usable", "threads_per_core", "governor", "memory_bytes", "swap_bytes", "kernel", "system", "virtualisation",
             "transparent_hugepage", "clock_source", "cgroup_cpu_max", "disk_device", "file_system", "mount_options")
@@ -36,9 +37,9 @@ def of_run(run: SealedRun) -> dict[str, str]:
 
 
 def _text(facts: dict, name: str) -> str:
-    if name not in facts:
+    if name not in facts and name not in _NONE_BEFORE:
         return NOT_RECORDED
-    value = facts[name]
+    value = facts.get(name)
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 

@@ -94,6 +94,7 @@ RUNS = _columns(
     ("pause", TEXT, "JSON object: when and how long the service was stopped; null"),
     ("fill", TEXT, "JSON object: the records in the store before the run; null"),
     ("awake", TEXT, "whether processors were asked to stay awake: auto, true or false"),
+    ("head_start_bytes", TEXT, "of how many bytes of records a random part was written before the warm-up, another in each repeat; null"),
     ("pinning", TEXT, "on which cores service and generator ran"),
     ("service_program", TEXT, "JSON object: digest of the jar, version of the JDK"),
     ("generator_program", TEXT, "digest of the generator"),

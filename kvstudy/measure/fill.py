@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kvstudy.errors import RunFailed
 from kvstudy.measure.artifacts import Artifacts
-from kvstudy.measure.generator import check_exit, script_arguments
+from kvstudy.measure.generator import check_exit
 from kvstudy.measure.metrics import count_records, wait_for_rest
 from kvstudy.measure.process import OwnedProcess
 from kvstudy.measure.service import Service, service_command
@@ -82,26 +82,35 @@ class Fills:
         (folder / "filled.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 
     def _write(self, configuration: Configuration, service: Service, log: Path) -> None:
-        records = configuration.fill["records"]
-        writer = replace(configuration, threads=FILL_THREADS,
-                         workload_args={key: value for key, value in configuration.fill.items() if key != "records"} | {"key_count": records})
-        length_s = 60 + records // RECORDS_PER_S_MIN
-        argv = [str(self._artifacts.loadgen), "--closed", "-c", str(FILL_CONNECTIONS), "-t", str(FILL_THREADS), "-d", f"{length_s}s",
-                "--warmup", "1ms", "--expect", "201,200", "--timeout", "30s", "-s", str(self._workloads / "fill.lua"), service.url, "--",
-                *script_arguments(writer, seed=1)]
-        generator = OwnedProcess(argv, stderr_path=log, registered=self._registered)
-        try:
-            while not generator.wait(0.1):
-                service.check_alive("fill")
-        finally:
-            code = generator.stop(timeout_s=2)
-        check_exit("loadgen", code, log)
+        fill = configuration.fill
+        command = writer_command(self._artifacts.loadgen, self._workloads, service.url, fill["records"], key_count=fill["records"],
+                                 key_bytes=fill["key_bytes"], value_bytes=fill["value_bytes"])
+        written(command, service, "fill", log, self._registered)
 
     def _drop_fills_of_other_builds(self) -> None:
         """They would never be restored again."""
         for marker in self._root.glob("*/filled.json"):
             if json.loads(marker.read_text(encoding="utf-8")).get("service") != self._artifacts.service_digest:
                 shutil.rmtree(marker.parent, ignore_errors=True)
+
+
+def writer_command(loadgen: Path, workloads: Path, url: str, writes: int, **arguments: int) -> list[str]:
+    """loadgen's argv that sends so many writes as fast as they are answered, and then ends. ``arguments``: of workloads/fill.lua."""
+    length_s = 60 + writes // RECORDS_PER_S_MIN
+    words = [f"{name}={value}" for name, value in (arguments | {"writes": writes, "threads": FILL_THREADS}).items()]
+    return [str(loadgen), "--closed", "-c", str(FILL_CONNECTIONS), "-t", str(FILL_THREADS), "-d", f"{length_s}s", "--warmup", "1ms",
+            "--expect", "201,200", "--timeout", "30s", "-s", str(workloads / "fill.lua"), url, "--", *words]
+
+
+def written(command: list[str], service: Service, phase: str, log: Path, registered: Callable[[int, bool], None]) -> None:
+    """Runs ``command`` to its end. RunFailed when it, or the service, fails."""
+    generator = OwnedProcess(command, stderr_path=log, registered=registered)
+    try:
+        while not generator.wait(0.1):
+            service.check_alive(phase)
+    finally:
+        code = generator.stop(timeout_s=2)
+    check_exit("loadgen", code, log)
 
 
 def _copy(source: Path, target: Path) -> None:

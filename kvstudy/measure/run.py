@@ -22,6 +22,7 @@ from kvstudy.measure.events import counters_by_second, read_recording
 from kvstudy.measure.facts import run_facts
 from kvstudy.measure.fill import Fills
 from kvstudy.measure.generator import GeneratorCommand, check_exit, generator_commands
+from kvstudy.measure.head_start import head_start
 from kvstudy.measure.interrupt import shielded
 from kvstudy.measure.metrics import wait_for_rest
 from kvstudy.measure.outcome import Answers, answers_of
@@ -122,7 +123,7 @@ class Run:
         with self._in_phase("launch"):
             service = self._launch(folder, store)
         try:
-            answers = self._load(folder, service)
+            answers = self._load(folder, service, self._head_start(folder, service))
             with self._in_phase("check"):
                 service.check_alive("check")
                 self._check(service, answers)
@@ -154,14 +155,23 @@ class Run:
             raise RunFailed("restored store did not come to rest: flush or compaction still runs after 60 s")
         return service
 
-    def _load(self, folder: RunWriter, service: Service) -> Answers:
+    def _head_start(self, folder: RunWriter, service: Service) -> int:
+        bench = self._bench
+        if not self._planned.head_start_writes:
+            return 0
+        with self._in_phase("head_start"):
+            return head_start(self._planned, service, bench.artifacts.loadgen, workloads_root(bench.root), folder.path("head-start.log"),
+                              bench.session.registered)
+
+    def _load(self, folder: RunWriter, service: Service, before: int) -> Answers:
+        """``before``: records that were written ahead of it."""
         configuration, bench = self._configuration, self._bench
         commands = generator_commands(bench.artifacts.generators[configuration.generator], configuration, service.url,
                                       workloads_root(bench.root) / f"{configuration.workload}.lua", self._planned.seed,
                                       json=folder.path("generator.json"), hlog=folder.path("latency.hlog"),
                                       slowest=folder.path("slowest.csv"), cores=self._pinning.generator)
         folder.write_text("generator.cmd", "\n".join(command_text(command.argv, command.environment) for command in commands))
-        results, before = (folder.path("generator.json"), folder.path("generator.txt")), 0
+        results = (folder.path("generator.json"), folder.path("generator.txt"))
         for command in commands[:-1]:
             with self._in_phase("warm_up"):
                 self._generate(folder, service, command, measured=False)
@@ -244,9 +254,10 @@ class Run:
     def _drop_what_is_not_kept(self, folder: RunWriter) -> None:
         """The recording has become events.json; a generator's log that says nothing says nothing."""
         folder.remove("service.jfr")
-        log = folder.path("generator.log")
-        if log.is_file() and log.stat().st_size == 0:
-            folder.remove("generator.log")
+        for name in ("generator.log", "head-start.log"):
+            log = folder.path(name)
+            if log.is_file() and log.stat().st_size == 0:
+                folder.remove(name)
 
     @contextmanager
     def _in_phase(self, name: str, changes_outcome: bool = True):

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator, m
 
 from kvstudy.errors import ExperimentError, KvstudyError
 from kvstudy.plan.factors import (METHOD_OF_WORKLOAD, DurationS, JvmOptions, OneOrMore, Part, Positive, RateRps, Repeats,
-                                  ServiceOptions, Workloads, listed)
+                                  ServiceOptions, SizeBytes, Workloads, listed)
 from kvstudy.plan.objective import Search
 from kvstudy.plan.refusal import Impossible, Source, read_yaml, refusal, refuse, unknown_key
 from kvstudy.project import project_root, workloads_root
@@ -81,6 +81,13 @@ def _threads(value: Any) -> Any:
     return None if value == "connections" else listed(value)
 
 
+def _parts(value: Any) -> Any:
+    """One set of options, or several beside each other that are not all crossed."""
+    if value == []:
+        raise ValueError("an empty list has no runs: give one set of options or more")
+    return value if isinstance(value, list) else [value]
+
+
 def _fill(value: Any) -> Any:
     return {"records": value} if isinstance(value, int) and not isinstance(value, bool) else value
 
@@ -100,7 +107,7 @@ class Experiment(Part):
     question: Annotated[str, Field(min_length=1)]
     expectation: str
     server: Annotated[list[Literal["kv-service", "empty"]], OneOrMore] = ["kv-service"]
-    service: ServiceOptions = ServiceOptions()
+    service: Annotated[list[ServiceOptions], BeforeValidator(_parts)] = [ServiceOptions()]
     jvm: JvmOptions = JvmOptions()
     generator: Annotated[list[Literal["loadgen", "wrk2", "wrk"]], OneOrMore] = ["loadgen"]
     arrivals: Annotated[list[Literal["uniform", "poisson"]], OneOrMore] = ["uniform"]
@@ -117,6 +124,7 @@ class Experiment(Part):
     repeats: Repeats
     fill: Annotated[Fill | None, BeforeValidator(_fill)] = None
     profile: Annotated[ProfiledRuns | None, BeforeValidator(_profiled_runs)] = None
+    head_start: SizeBytes | None = None  # of records, a random part of which is written before the warm-up
     pause: Pause | None = None
     awake: bool | Literal["auto"] = "auto"
     port: Annotated[int, Field(ge=0, le=65535)] = 0  # 0: a free one
@@ -229,6 +237,8 @@ class Experiment(Part):
                              f"warm_up={profiled.warm_up:g}s duration={profiled.duration:g}s")
         if self.pause and self.pause.at + self.pause.length >= min(self.duration - self.warm_up, profiled.duration - profiled.warm_up):
             raise Impossible("pause", "pause must end inside the measured window")
+        if self.head_start and self.search:
+            raise Impossible("head_start", "a search has no head start: its trials are not compared moment by moment")
         self._generators_can_do_it()
         for workload in self.workload:
             for script in workload.script:

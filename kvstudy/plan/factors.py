@@ -63,9 +63,11 @@ class FactorPart(Part):
         """Every combination of the fields that are set, in the order of the fields."""
         return crossed({name: value for name, value in self if value is not None})
 
-    def varied(self) -> list[str]:
-        """The fields with more than one value."""
-        return [name for name, value in self if value is not None and len(value) > 1]
+
+def varied_in(combinations: list[dict]) -> list[str]:
+    """The names that do not have the same value in all of them, in their order."""
+    names = list(dict.fromkeys(name for one in combinations for name in one))
+    return [name for name in names if len({repr(one.get(name)) for one in combinations}) > 1]
 
 
 class ServiceOptions(FactorPart):

@@ -45,6 +45,10 @@ class Source:
         """``file:line`` of the deepest key on the path that the file has."""
         if path and path[0] in self._moved:
             path = self._moved[path[0]] + path[1:]
+        # A single part that the file has without a list around it: pydantic's path counts it all the same.
+        for place, part in reversed(list(enumerate(path))):
+            if isinstance(part, int) and path[: place + 1] not in self._lines:
+                path = path[:place] + path[place + 1 :]
         while path and path not in self._lines:
             path = path[:-1]
         return f"{self.name}:{self._lines[path]}" if path else self.name

@@ -13,7 +13,7 @@ import random
 from dataclasses import asdict, dataclass, replace
 
 from kvstudy.plan.experiment import Experiment
-from kvstudy.plan.factors import METHOD_OF_WORKLOAD, crossed
+from kvstudy.plan.factors import METHOD_OF_WORKLOAD, crossed, varied_in
 from kvstudy.plan.search import expected_trials
 
 # What a run costs beyond its duration (launch, restore, check, conversions, seal) and how fast a store is filled. Measured on 2 cores of
@@ -22,6 +22,9 @@ RUN_OVERHEAD_S = 2.0
 PROFILED_RUN_OVERHEAD_S = 6.0
 FILL_RATE_RPS = 70_000
 FILL_OVERHEAD_S = 3.0
+HEAD_START_OVERHEAD_S = 0.3
+# What a record takes in a memtable beyond its key and value, nearly: a memtable of 4 MiB held 28 000 records of 116 bytes.
+MEMTABLE_ENTRY_BYTES = 32
 # A store on disk beside its plain keys and values: WAL and SSTable at the same time, tables being compacted, manifest.
 DISK_SPACE_FACTOR = 3
 DEFAULT_KEY_COUNT = 100_000
@@ -55,6 +58,7 @@ class Configuration:
     pause: dict | None
     awake: bool | str
     variant: dict
+    head_start_bytes: int | None = None
 
     @property
     def closed_loop(self) -> bool:
@@ -74,6 +78,7 @@ class Configuration:
         if self.method in ("PUT", "MIXED"):
             written = self.duration_s * (self.offered_rate_rps or FILL_RATE_RPS)
             records += min(written, self.workload_args["key_count"]) if self.workload == "repeated_put" else written
+            records += (self.head_start_bytes or 0) / record
         return math.ceil(records * record * DISK_SPACE_FACTOR)
 
     def summary(self) -> str:
@@ -97,8 +102,22 @@ class PlannedRun:
     purpose: str = "measure"  # or "search" or "sweep": a trial of a search for the stable rate
 
     @property
+    def head_start_writes(self) -> int:
+        """How many records are written before the warm-up: a part of the experiment's ``head_start`` that is another in every repeat, so that
+        flushes and compactions do not come at the same moment in all of them; the same in all variants of one repeat. Drawn, from the seed, so that
+        each of the repeats has a stretch of its own of the whole."""
+        of_bytes = self.configuration.head_start_bytes
+        if of_bytes is None:
+            return 0
+        record = self.configuration.workload_args["key_bytes"] + self.configuration.workload_args["value_bytes"] + MEMTABLE_ENTRY_BYTES
+        order = random.Random(f"head start {self.seed - self.repeat + 1}").sample(range(self.repeats), self.repeats)
+        part = (order[self.repeat - 1] + random.Random(f"head start {self.seed}, repeat").random()) / self.repeats
+        return int(part * of_bytes / record)
+
+    @property
     def estimated_s(self) -> float:
-        return self.configuration.duration_s + (PROFILED_RUN_OVERHEAD_S if self.profile else RUN_OVERHEAD_S)
+        writes = self.head_start_writes
+        return self.configuration.duration_s + (writes / FILL_RATE_RPS + HEAD_START_OVERHEAD_S if writes else 0.0) + (PROFILED_RUN_OVERHEAD_S if self.profile else RUN_OVERHEAD_S)
 
     def name(self, time: str) -> str:
         """The run id: sortable UTC time and a hint for people; the truth is in run.json."""
@@ -110,6 +129,8 @@ class PlannedRun:
     def identity(self) -> str:
         """A digest of what was asked for, the same for every attempt at this run: by it a sealed run is found again."""
         asked = asdict(self.configuration) | {"question": None, "repeat": self.repeat, "seed": self.seed, "profile": self.profile}
+        if asked["head_start_bytes"] is None:  # so that runs of before there were head starts are found again
+            del asked["head_start_bytes"]
         if self.purpose != "measure":
             asked["purpose"] = self.purpose
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
@@ -181,10 +202,11 @@ def _blocks(experiment: Experiment, configurations: list[Configuration], repeats
 def configurations_of(experiment: Experiment) -> list[Configuration]:
     """Every combination of the factors, each once. Under ``search`` the rate is the highest one, in place of the one to be found."""
     rates = experiment.rate or [experiment.search.highest_rate]
-    varied = {*experiment.service.varied(), *experiment.jvm.varied()} | ({"server"} if len(experiment.server) > 1 else set())
+    services = [one for part in experiment.service for one in part.combinations()]
+    varied = {*varied_in(services), *experiment.jvm.varied()} | ({"server"} if len(experiment.server) > 1 else set())
     threads = experiment.threads or [None]
     found = []
-    for service in experiment.service.combinations():
+    for service in services:
         for jvm in experiment.jvm.combinations():
             for workload in [one for part in experiment.workload for one in part.combinations()]:
                 for choice in crossed({"server": experiment.server, "generator": experiment.generator, "arrivals": experiment.arrivals,
@@ -210,7 +232,8 @@ def _configuration(experiment: Experiment, service: dict, jvm: list[str], worklo
         spin=choice["spin"], timeout_s=experiment.timeout, workload=script, workload_args=arguments, method=method,
         connections=choice["connections"], threads=choice["threads"] or choice["connections"], offered_rate_rps=offered_rate_rps,
         duration_s=experiment.duration, warm_up_s=experiment.warm_up, fill=fill,
-        pause=experiment.pause.model_dump() if experiment.pause else None, awake=experiment.awake, variant=variant)
+        pause=experiment.pause.model_dump() if experiment.pause else None, awake=experiment.awake, variant=variant,
+        head_start_bytes=experiment.head_start if method in ("PUT", "MIXED", "DELETE") and choice["server"] == "kv-service" else None)
 
 
 def _key_count(script: str, offered_rate_rps: float | None, duration_s: float, filled_records: int | None) -> int:

@@ -1,6 +1,6 @@
 """A plan as people read it: what will be run, in which order, how long it takes and how much disk it needs."""
 
-from kvstudy.plan.run_plan import Plan
+from kvstudy.plan.run_plan import Plan, PlannedRun
 from kvstudy.plan.search import expected_trials
 from kvstudy.units import format_bytes, format_duration
 
@@ -29,8 +29,12 @@ def plan_lines(plan: Plan) -> list[str]:
     for run in plan.runs:
         kind = f"  profiled: {','.join(run.profile)}" if run.profile else ""
         lines.append(f"  {run.plan_index + 1:{width}}  repeat {run.repeat}/{run.repeats}  {run.configuration.summary()}  "
-                     f"{format_duration(run.configuration.warm_up_s)} + {format_duration(run.configuration.measured_s)}{kind}")
+                     f"{format_duration(run.configuration.warm_up_s)} + {format_duration(run.configuration.measured_s)}{_head_start(run)}{kind}")
     return lines
+
+
+def _head_start(run: PlannedRun) -> str:
+    return f"  after {run.head_start_writes} writes" if run.configuration.head_start_bytes is not None else ""
 
 
 def _expected_runs(plan: Plan) -> int:

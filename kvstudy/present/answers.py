@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 from IPython.display import Markdown
 
-from kvstudy.analyse import rates, tail
+from kvstudy.analyse import intervention, rates, tail
 from kvstudy.analyse.statistics import CANNOT_TELL
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import claim_rules, claims, findings, sides, tails, words
 from kvstudy.present.figures.tail import linked_to, untouched
+from kvstudy.present.figures.tail_intervention import finding
 from kvstudy.present.findings import Finding, Rule, cannot_tell
 from kvstudy.present.notebook import published_reports, slow_limit_us
 from kvstudy.present.options import SAME_THING, at_the_highest, compared_options, instead, runs_behind, sides_in
@@ -141,6 +142,17 @@ def _undecided(tables: Tables, compared: pd.DataFrame) -> Finding | None:
     return Finding(sentence, "06-before-after", runs_behind(tables, rows))
 
 
+def _caused(tables: Tables) -> Finding | None:
+    """What the tail of unique PUTs is caused by, from the experiment that holds things off."""
+    mine = tables.select(experiment=intervention.EXPERIMENT, profiled=False)
+    found = intervention.interventions(mine)
+    if found.empty:
+        return cannot_tell("What makes slow PUTs slow", "07-tail", mine) if len(mine.runs) else None
+    parts = [f"without {words.factor(row.cause)} p99 is {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)} ({row.word}{': ' + row.why if row.why else ''})"
+             for row in found.itertuples()]
+    return Finding(f"**What makes slow PUTs slow:** {finding(found)[0].lower()}{finding(found)[1:]}: {words.several(parts)}.", "07-tail", len(mine.believed().runs))
+
+
 def _tail(tables: Tables) -> Finding | None:
     """The slowest percent of unique PUTs at the highest rate that was held, with the words that 07-tail has for them."""
     measured = tables.select(experiment="reproduce", profiled=False).believed()
@@ -171,7 +183,7 @@ def _published(tables: Tables) -> Finding | None:
 
 
 RULER: tuple[Rule, ...] = (_empty_server, _generators, _stall, _noise, _profiling)
-SERVICE: tuple[Rule, ...] = (_searches, *findings.RULES, _tail, _published)
+SERVICE: tuple[Rule, ...] = (_searches, *findings.RULES, _caused, _tail, _published)
 
 
 def options_told(tables: Tables) -> Markdown:

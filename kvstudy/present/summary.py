@@ -260,6 +260,20 @@ def causes(found: pd.DataFrame) -> pd.DataFrame:
     )  # fmt: skip
 
 
+def interventions(found: pd.DataFrame) -> pd.DataFrame:
+    """``analyse.intervention.interventions`` as text: one row per kind held off."""
+    return pd.DataFrame(
+        [
+            {
+                "held off": f"{words.factor(row.cause)} ({row.held_off})", "word": row.word, "p99 as usual": words.latency(row.usual_us), "p99 without": words.latency(row.without_us),
+                "ratio": words.times(row.ratio), "interval": words.interval(row.low, row.high, words.times).strip() or words.MISSING,
+                "pairs": row.pairs, "p": words.MISSING if np.isnan(row.p_value) else f"{row.p_value:.2g}", "why": row.why,
+            }
+            for row in found.itertuples()
+        ], columns=["held off", "word", "p99 as usual", "p99 without", "ratio", "interval", "pairs", "p", "why"],
+    )  # fmt: skip
+
+
 def slowest_seconds(tables: Tables, limit_us: float, rows: int = 20) -> pd.DataFrame:
     """The seconds with most slow answers, and what ran in each."""
     aligned = tail.alignment(tables, limit_us)

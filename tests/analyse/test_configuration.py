@@ -20,6 +20,7 @@ PLANTED = {
     "JVM options": {"jvm": ["-Xmx256m"]},
     "pause": {"pause": {"at": 1, "length": 1}},
     "fill": {"fill": {"records": 10}},
+    "head start": {"head_start_bytes": 4 << 20},
     "a rebuilt service": {"tool_digests": {"service": "jar-2", "loadgen": "gen-1"}},
     "a rebuilt generator": {"tool_digests": {"service": "jar-1", "loadgen": "gen-2"}},
     "the JDK": {"tool_versions": {"jdk": "26"}},
@@ -48,6 +49,11 @@ def made(tmp_path, make_run):
 def test_runs_that_differ_in_chance_alone_are_repeats(made):
     tables = made({"repeat": 1, "seed": 1}, {"repeat": 2, "seed": 2, "machine": {"disk_free_bytes": 4, "memory_bytes": 25276510208 - 2**20}})
     assert configured(tables.runs)["configuration"].nunique() == 1
+
+
+def test_how_much_of_the_head_start_a_repeat_got_is_chance_and_runs_of_before_had_none(made):
+    tables = made({"head_start_bytes": 4 << 20, "head_start_writes": 10}, {"head_start_bytes": 4 << 20, "head_start_writes": 20}, {"head_start_bytes": None}, {})
+    assert sorted(configured(tables.runs).groupby("configuration").size()) == [2, 2]
 
 
 @pytest.mark.parametrize("planted", PLANTED.values(), ids=PLANTED)

@@ -192,8 +192,9 @@ def test_file_that_cannot_be_read_is_said_without_pythons_words(tmp_path):
 
 
 def test_a_part_that_is_no_mapping_is_answered_with_its_keys(tmp_path):
-    error = refused(tmp_path, {"service": ["selector"]})
-    assert error.message.endswith("service: must be a mapping of keys to values: ['selector']") and "handler" in error.hint
+    for service in ("selector", ["selector"]):
+        error = refused(tmp_path, {"service": service})
+        assert error.message.endswith("service: must be a mapping of keys to values: 'selector'") and "handler" in error.hint
 
 
 def test_missing_file_is_answered_with_the_nearest_name(tmp_path):

@@ -1,6 +1,9 @@
 """The plan: every combination, seeded order, repeats interleaved, profiled runs apart, names and identities."""
 
+import hashlib
+import json
 from collections import Counter
+from dataclasses import asdict
 
 import pytest
 
@@ -159,3 +162,35 @@ def test_only_that_selects_nothing_is_refused(only, words):
 def test_runs_of_another_generator_are_told_apart_in_the_plan():
     whole = planned(workload="put", rate=1000, generator=["loadgen", "wrk2"], connections=1, repeats=1)
     assert {run.configuration.summary() for run in whole.runs} == {"put c=1 t=1 1000/s", "put c=1 t=1 1000/s wrk2"}
+
+
+def test_sets_of_service_options_stand_beside_each_other_and_are_not_crossed():
+    runs = planned(service=[{"wal": "interval", "compaction": "leveled"}, {"wal": "interval", "compaction": ["none", "tiered"]}, {"wal": "os", "compaction": "leveled"}],
+                   workload="unique_put", repeats=1).runs
+    assert sorted({tuple(run.configuration.variant.values()) for run in runs}) == [("interval", "leveled"), ("interval", "none"), ("interval", "tiered"), ("os", "leveled")]
+
+
+def test_each_repeat_has_a_head_start_of_its_own_the_same_in_all_variants():
+    runs = planned(head_start="4m", repeats=8, workload="unique_put", service={"wal": ["interval", "os"]}).runs
+    writes = {run.repeat: run.head_start_writes for run in runs}
+    assert all(run.head_start_writes == writes[run.repeat] for run in runs)
+    whole = (4 << 20) / 148
+    assert sorted(int(count / whole * 8) for count in writes.values()) == list(range(8)), f"one in each eighth: {sorted(writes.values())}"
+    again = {run.repeat: run.head_start_writes for run in planned(head_start="4m", repeats=8, workload="unique_put", seed=2).runs}
+    assert again != writes
+
+
+def test_a_head_start_costs_time_and_reading_workloads_have_none():
+    runs = planned(head_start="400m", workload=["unique_put", "unique_get"]).runs
+    for run in runs:
+        reads = run.configuration.workload == "unique_get"
+        assert (run.head_start_writes == 0) == reads
+        assert (run.estimated_s > run.configuration.duration_s + RUN_OVERHEAD_S) != reads
+
+
+def test_without_a_head_start_a_run_has_the_identity_that_it_had_before_there_were_any():
+    plain, started = (planned(workload="unique_put", **more).runs[0] for more in ({}, {"head_start": "4m"}))
+    assert plain.identity() != started.identity()
+    asked = asdict(plain.configuration) | {"question": None, "repeat": plain.repeat, "seed": plain.seed, "profile": None}
+    del asked["head_start_bytes"]
+    assert plain.identity() == hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]

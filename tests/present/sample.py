@@ -109,7 +109,7 @@ def _row(run_id, label, workload, connections, rate, achieved, repeat, index, se
         "errors_total": 0, "unsent": 0 if held else 500, "response_mean_us": 200.0, "response_stdev_us": 50.0, "response_max_us": 9000.0,
         "service_mean_us": 150.0, "lateness_p99_us": 9.0, "service_cpu_share": 0.7, "generator_cpu_share": 0.3,
         "service_cpu_us_per_answer": 700.0 / rate * 1e3, "service_rss_max_bytes": 3e8, "service_options": "{}", "workload_args": '{"key_count": 1000}',
-        "arrivals": "uniform", "spin": "auto", "timeout_s": "2.0", "jvm": "[]", "pause": "null", "fill": "null", "awake": "auto", "pinning": "not pinned",
+        "arrivals": "uniform", "spin": "auto", "timeout_s": "2.0", "jvm": "[]", "pause": "null", "fill": "null", "awake": "auto", "head_start_bytes": "null", "pinning": "not pinned",
         "service_program": '{"digest": "a"}', "generator_program": "b", "machine": "{}", "search": "", "answer": "",
     }  # fmt: skip
 

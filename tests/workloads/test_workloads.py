@@ -169,3 +169,9 @@ def test_a_wrong_argument_is_refused_in_one_line(server, arguments, complaint):
     assert outcome.returncode == 1
     assert complaint in outcome.stderr
     assert not server.requests
+
+
+def test_a_head_start_goes_round_its_own_keys_as_often_as_it_is_told(server):
+    requests = send(server, "fill", "key_count=100", "first_key=5000", "writes=450", threads=2, duration="30s", closed=True)
+    counts = Counter(int(key[1:]) for _, key, _ in requests)
+    assert sum(counts.values()) == 450 and set(counts) == set(range(5000, 5100)) and set(counts.values()) == {4, 5}

@@ -1,0 +1,134 @@
+"""Does the tail move when one thing is held off? The only evidence from which the study says *caused by*.
+
+    interventions(tables)        one row per kind held off: p99 as usual and without it, ratio, interval, word and why
+
+An experiment measures the same load as usual and with an option changed that holds one kind of event off (HOLDS_OFF), in turn: one run of
+each side per repeat. A pair is the two runs of a repeat. If the option did nothing, the sides of every pair could be exchanged: p is the
+share of all exchanges whose mean log ratio is as far from 0 (a permutation test, exact up to 2^14 of them, the observed one included),
+corrected by Holm's method over all kinds. That the kind was held off is checked in the events, not taken from the option.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+
+from kvstudy.analyse.configuration import alike, configured
+from kvstudy.analyse.linked import CANNOT_TELL, SIGNIFICANCE
+from kvstudy.analyse.tables import Tables
+
+EXPERIMENT = "tail-intervention"
+CAUSED = "caused by"
+PAIRS_MIN = 6  # with five, p cannot fall below 1/16
+_EXACT_PAIRS, _DRAWS = 14, 9999
+COLUMNS = ["cause", "held_off", "workload", "connections", "offered_rate_rps", "pairs", "usual_us", "without_us", "ratio", "low", "high", "p_value", "word", "why", "ratios"]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """``ratio``: median over the pairs of without / usual, with the interval of a sign test; ``p_value``: of this question alone."""
+
+    ratio: float
+    low: float
+    high: float
+    p_value: float
+
+
+def interventions(tables: Tables, percentile: float = 99.0) -> pd.DataFrame:
+    """COLUMNS, of all runs in ``tables`` that were made with something held off and have a partner that was not."""
+    believed = tables.believed()
+    points = believed.percentiles
+    points = points[(points["latency_kind"] == "response") & np.isclose(points["percentile"], percentile) & points["latency_us"].notna()]
+    runs = configured(believed.runs)
+    runs = runs.assign(key=alike(runs, "variant"), latency_us=runs["run_id"].map(points.set_index("run_id")["latency_us"]),
+                       options=[json.loads(options or "{}") for options in runs["service_options"]])
+    runs = runs[runs["latency_us"].notna()]
+    rows = [row for _, group in runs.groupby("key", sort=True) for row in _of_group(tables, group)]
+    tested = [row for row in rows if not row["why"]]
+    if tested:
+        for row, p_value in zip(tested, multipletests([row["p_value"] for row in tested], method="holm")[1], strict=True):
+            row |= {"p_value": float(p_value)} | dict(zip(("word", "why"), word(row["ratio"], float(p_value)), strict=True))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def word(ratio: float, p_value: float) -> tuple[str, str]:
+    """CAUSED, or CANNOT_TELL and why. ``p_value``: corrected."""
+    if p_value > SIGNIFICANCE:
+        return CANNOT_TELL, "the tail does not move more than repeats differ"
+    return (CAUSED, "") if ratio < 1 else (CANNOT_TELL, "the tail is longer without it")
+
+
+def moved(ratios: Sequence[float], seed: int = 1) -> Moved:
+    """Of one positive ratio, without / usual, for each pair."""
+    logs = np.log(np.asarray(ratios, dtype=float))
+    pairs = len(logs)
+    if pairs <= _EXACT_PAIRS:
+        signs = 1 - 2 * ((np.arange(2**pairs)[:, None] >> np.arange(pairs)) & 1)
+    else:
+        signs = np.vstack([np.ones(pairs), np.random.default_rng(seed).choice([-1, 1], (_DRAWS, pairs))])
+    means = np.abs(signs @ logs)
+    low, high = _sign_interval(np.sort(logs))
+    return Moved(float(np.exp(np.median(logs))), low, high, float(np.mean(means >= means[0] * (1 - 1e-9))))
+
+
+def held_off(usual: dict, other: dict) -> str:
+    """The kind of event that these service options hold off, compared with the usual ones; "" when they differ in something else, or in more."""
+    names = [name for name in {**usual, **other} if usual.get(name) != other.get(name)]
+    if len(names) != 1:
+        return ""
+    (name,) = names
+    if name == "compaction" and other.get(name) == "none":
+        return "compaction"
+    if name == "wal" and other.get(name) in ("none", "os"):
+        return "wal_sync"
+    return "flush" if name == "memtable_bytes" and other.get(name, 0) > usual.get(name, np.inf) else ""
+
+
+def _of_group(tables: Tables, group: pd.DataFrame) -> list[dict]:
+    """A row per variant that holds one thing off of another variant of the group."""
+    variants = {variant: mine for variant, mine in group.groupby("variant", sort=True)}
+    rows = []
+    for usual in variants.values():
+        for other in variants.values():
+            cause = held_off(usual["options"].iloc[0], other["options"].iloc[0])
+            if cause:
+                rows.append(_row(tables, cause, usual, other))
+    return rows
+
+
+def _row(tables: Tables, cause: str, usual: pd.DataFrame, other: pd.DataFrame) -> dict:
+    pairs = usual.drop_duplicates("repeat", keep="last").merge(other.drop_duplicates("repeat", keep="last"), on="repeat", suffixes=("", "_without"))
+    first, second = usual.iloc[0], other.iloc[0]
+    changed = next(name for name in {**first["options"], **second["options"]} if first["options"].get(name) != second["options"].get(name))
+    ratios = (pairs["latency_us_without"] / pairs["latency_us"]).tolist()
+    found = moved(ratios) if len(ratios) >= PAIRS_MIN else Moved(float(np.median(ratios)) if ratios else np.nan, np.nan, np.nan, np.nan)
+    return {
+        "cause": cause, "held_off": f"{changed}={second['options'].get(changed)}", "workload": first["workload"], "connections": first["connections"],
+        "offered_rate_rps": first["offered_rate_rps"], "pairs": len(ratios), "usual_us": float(usual["latency_us"].median()),
+        "without_us": float(other["latency_us"].median()), "ratio": found.ratio, "low": found.low, "high": found.high, "p_value": found.p_value,
+        "word": CANNOT_TELL, "why": _unanswerable(tables, cause, set(pairs["run_id"]), set(pairs["run_id_without"])), "ratios": ratios,
+    }
+
+
+def _unanswerable(tables: Tables, cause: str, usual: set[str], other: set[str]) -> str:
+    """Why these runs cannot answer; "" where they can."""
+    if len(usual) < PAIRS_MIN:
+        return f"{len(usual)} pairs of valid runs, {PAIRS_MIN} are needed"
+    events = tables.events[(tables.events["kind"] == cause) & (tables.events["start_s"] >= 0)]
+    if not events["run_id"].isin(usual).any():
+        return "it did not happen in the usual runs either"
+    left = int(events["run_id"].isin(other).sum())
+    return f"it was not held off: {left} in {len(other)} windows" if left else ""
+
+
+def _sign_interval(ordered: np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
+    """Of the median, as a ratio: the inmost pair of order statistics that covers it at least so often; NaN with under six."""
+    pairs = len(ordered)
+    cut = int(stats.binom.ppf((1 - confidence) / 2, pairs, 0.5))
+    while cut > 0 and 2 * stats.binom.cdf(cut - 1, pairs, 0.5) > 1 - confidence:
+        cut -= 1
+    return (float(np.exp(ordered[cut - 1])), float(np.exp(ordered[pairs - cut]))) if cut else (np.nan, np.nan)

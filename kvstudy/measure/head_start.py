@@ -1,0 +1,24 @@
+"""What puts repeats out of step: before the warm-up each writes a part of its own of the experiment's ``head_start``.
+
+Every repeat begins with an empty memtable, or with the same store. Without a head start all of them flush and compact at the same
+moments, and nothing tells a compaction from whatever else comes so long after the start.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from kvstudy.measure.fill import writer_command, written
+from kvstudy.measure.service import Service
+from kvstudy.plan.run_plan import PlannedRun
+
+
+def head_start(planned: PlannedRun, service: Service, loadgen: Path, workloads: Path, log: Path, registered: Callable[[int, bool], None]) -> int:
+    """Writes it, and returns how many records that were. They are of the workload's own keys, with their own values; but where each key is to be
+    written once, of the keys behind them."""
+    writes, arguments = planned.head_start_writes, planned.configuration.workload_args
+    first = arguments["key_count"] if planned.configuration.workload == "unique_put" else 0
+    count = writes if first else arguments["key_count"]
+    command = writer_command(loadgen, workloads, service.url, writes, key_count=count, first_key=first, key_bytes=arguments["key_bytes"],
+                             value_bytes=arguments["value_bytes"])
+    written(command, service, "head start", log, registered)
+    return writes

@@ -1,0 +1,97 @@
+"""Caused by is said only where holding a thing off moves the tail, and only if it was held off."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kvstudy.analyse import intervention, schema
+from kvstudy.analyse.linked import CANNOT_TELL
+from kvstudy.analyse.tables import Tables
+
+USUAL = {"compaction": "leveled", "memtable_bytes": 1 << 20, "wal": "interval"}
+WITHOUT = {"compaction": USUAL | {"compaction": "none"}, "flush": USUAL | {"memtable_bytes": 256 << 20}, "wal_sync": USUAL | {"wal": "os"}}
+
+
+def study(repeats: int = 8, still_there: str = "", **effects: float) -> Tables:
+    """p99 of 4 ms as usual, times ``effects`` of the kind that is held off; repeats differ by 10 %. ``still_there``: a kind that comes all the same."""
+    draw = np.random.default_rng(5)
+    runs, points, events = [], [], []
+    for repeat in range(1, repeats + 1):
+        slow_machine = draw.lognormal(0, 0.3)
+        for cause, options in {"": USUAL, **WITHOUT}.items():
+            run_id = f"{cause or 'usual'}-{repeat}"
+            runs.append({"run_id": run_id, "repeat": repeat, "variant": f"variant {cause}", "service_options": json.dumps(options), "workload": "unique_put", "verdict": "PASS"})
+            points.append({"run_id": run_id, "latency_kind": "response", "percentile": 99.0, "latency_us": 4000 * slow_machine * effects.get(cause, 1.0) * draw.lognormal(0, 0.1),
+                           "sample_count": 1000})
+            events += [{"run_id": run_id, "kind": kind, "start_s": 1.0, "duration_ms": 50.0, "attributes": "{}"}
+                       for kind in WITHOUT if kind in (still_there,) or kind != cause]
+    frames = {name: schema.empty(name) for name in schema.TABLES}
+    for name, rows in (("runs", runs), ("percentiles", points), ("events", events)):
+        frames[name] = schema.conform(name, pd.DataFrame([_blank(name) | row for row in rows]))
+    return Tables(**frames)
+
+
+def _blank(table: str) -> dict:
+    return {column.name: {"str": "", "float64": 1.0, "bool": False}.get(column.dtype, 0) for column in schema.TABLES[table]}
+
+
+def words(tables: Tables) -> dict[str, str]:
+    return intervention.interventions(tables).set_index("cause")["word"].to_dict()
+
+
+def test_what_shortens_the_tail_when_it_is_held_off_is_its_cause_and_nothing_else_is():
+    found = intervention.interventions(study(flush=0.3)).set_index("cause")
+    assert found["word"].to_dict() == {"flush": intervention.CAUSED, "compaction": CANNOT_TELL, "wal_sync": CANNOT_TELL}
+    assert found.loc["flush", "low"] < 0.3 * 1.1 and found.loc["flush", "high"] < 0.5 and found.loc["flush", "pairs"] == 8
+    assert "does not move more than repeats differ" in found.loc["compaction", "why"]
+
+
+def test_what_lengthens_the_tail_when_it_is_held_off_is_no_cause():
+    found = intervention.interventions(study(compaction=3.0)).set_index("cause")
+    assert (found.loc["compaction", "word"], found.loc["compaction", "why"]) == (CANNOT_TELL, "the tail is longer without it")
+
+
+def test_what_came_all_the_same_was_not_held_off():
+    found = intervention.interventions(study(flush=0.3, still_there="flush")).set_index("cause")
+    assert (found.loc["flush", "word"], found.loc["flush", "why"]) == (CANNOT_TELL, "it was not held off: 8 in 8 windows")
+
+
+def test_what_never_happens_as_usual_cannot_be_a_cause():
+    tables = study(flush=0.3)
+    found = intervention.interventions(replace(tables, events=tables.events[tables.events["kind"] != "flush"])).set_index("cause")
+    assert found.loc["flush", "why"] == "it did not happen in the usual runs either"
+
+
+def test_five_pairs_are_too_few_and_a_run_without_its_partner_is_no_pair():
+    assert set(words(study(repeats=5, flush=0.1)).values()) == {CANNOT_TELL}
+    tables = study(repeats=8, flush=0.1)
+    failed = tables.runs["run_id"].isin([f"flush-{repeat}" for repeat in range(1, 4)])
+    found = intervention.interventions(replace(tables, runs=tables.runs.assign(verdict=tables.runs["verdict"].mask(failed, "FAIL")))).set_index("cause")
+    assert (found.loc["flush", "pairs"], found.loc["flush", "why"]) == (5, "5 pairs of valid runs, 6 are needed")
+    assert found.loc["compaction", "pairs"] == 8
+
+
+def test_p_is_the_share_of_all_exchanges_within_pairs():
+    assert intervention.moved([0.5] * 8).p_value == pytest.approx(2 / 256)
+    assert intervention.moved([0.5, 2.0] * 4).p_value == 1
+    assert 0 < intervention.moved([0.5] * 30).p_value < 0.001
+
+
+def test_the_interval_covers_the_median_as_often_as_it_says():
+    draw = np.random.default_rng(3)
+    covered = sum((move := intervention.moved(np.exp(draw.standard_t(3, 8)))).low <= 1 <= move.high for _ in range(1000))
+    assert covered >= 950
+    assert np.isnan(intervention.moved([0.5] * 5).low)
+
+
+def test_a_variant_that_differs_in_more_than_one_option_holds_nothing_off():
+    assert intervention.held_off(USUAL, WITHOUT["flush"]) == "flush" and intervention.held_off(WITHOUT["flush"], USUAL) == ""
+    assert intervention.held_off(WITHOUT["compaction"], WITHOUT["flush"]) == ""
+    assert intervention.held_off(USUAL, USUAL | {"wal": "always"}) == "" and intervention.held_off(USUAL, USUAL) == ""
+
+
+def test_without_runs_there_is_nothing_to_tell():
+    assert intervention.interventions(study().only([])).empty
