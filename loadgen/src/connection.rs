@@ -52,8 +52,12 @@ pub struct Connection {
     pub reader: AnswerReader,
     /// What the kernel had no room for yet.
     pub unwritten: Vec<u8>,
-    /// Attempts since the last answer; each doubles the wait for the next.
+    /// Attempts since the last answer; each makes the pause before the next longer.
     pub failures: u32,
+    /// How long the latest attempt to open it again was put off.
+    pub pause_ns: u64,
+    /// Since when it has been without a socket that is open, if it once had one or was tried (monotonic).
+    pub closed_ns: Option<u64>,
 }
 
 impl Connection {
@@ -74,6 +78,8 @@ impl Connection {
             reader: AnswerReader::new(capture),
             unwritten: Vec::new(),
             failures: 0,
+            pause_ns: 0,
+            closed_ns: None,
         };
         connection.due_ns = connection.next_due_ns();
         connection

@@ -17,6 +17,7 @@ mod long_double;
 pub mod machine;
 pub mod measurement;
 pub mod plan;
+mod reconnecting;
 pub mod recorder;
 pub mod report;
 pub mod result;

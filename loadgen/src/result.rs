@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use jiff::Timestamp;
 
+use crate::reconnecting::Reconnecting;
 use crate::recorder::{Interval, Latencies, Phase, add_counts, histogram};
 use crate::sample::SampledRequest;
 use crate::slowest::SlowAnswer;
@@ -32,6 +33,9 @@ pub struct RunResult {
     /// Sampled requests per second of single threads.
     pub rates_rps: Histogram<u64>,
     pub own_lateness: Histogram<u64>,
+    /// Connections that were open when the schedule began.
+    pub open_at_start: usize,
+    pub reconnecting: Reconnecting,
     /// Response times, those without an answer among them.
     pub at_least: AtLeast,
     /// In the order in which they were due.

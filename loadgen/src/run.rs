@@ -13,6 +13,7 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::machine;
 use crate::plan::{Pacing, Plan};
+use crate::reconnecting::Reconnecting;
 use crate::recorder::{add_counts, histogram};
 use crate::report::{text, whole_file};
 use crate::result::{Intervals, RunResult, achieved_rate_rps, rate_histogram};
@@ -67,21 +68,21 @@ pub fn run(plan: &Plan) -> Result<i32, Error> {
         }
         script::flush_prints();
         print(&text::banner(plan.duration_ns as f64 / 1e9, &plan.target.url, plan.threads, plan.connections));
-        let problem = crew.connect(plan.threads)?;
+        let opened = crew.connect(plan.threads)?;
         let gathered = crew.go(plan)?;
-        let (result, failure) = merge(plan, gathered);
-        let code = ending::report(plan, &result.0, &result.1, main_state.as_ref(), failure, problem, &interruption);
+        let (result, failure) = merge(plan, gathered, opened.missing);
+        let code = ending::report(plan, &result.0, &result.1, main_state.as_ref(), failure, opened.problem, &interruption);
         drop(main_state);
         code
     })
 }
 
-fn merge(plan: &Plan, gathered: Gathered) -> ((RunResult, Intervals), Option<Error>) {
+fn merge(plan: &Plan, gathered: Gathered, missing_at_start: usize) -> ((RunResult, Intervals), Option<Error>) {
     let mut tally = Tally::default();
     let mut rates = BTreeMap::<u64, u64>::new();
     let (mut own_lateness, mut unanswered, mut busy_ns) = (histogram(), histogram(), 0);
     let (mut threads, mut slowest, mut samples, mut failure) = (Vec::new(), Vec::new(), Vec::new(), None);
-    let mut duration_ns = 0;
+    let (mut duration_ns, mut reconnecting) = (0, Reconnecting::default());
     for outcome in gathered.outcomes {
         let measured = outcome.measured;
         tally.add(&measured.tally);
@@ -91,6 +92,7 @@ fn merge(plan: &Plan, gathered: Gathered) -> ((RunResult, Intervals), Option<Err
         busy_ns += measured.busy_ns;
         duration_ns = duration_ns.max(outcome.sent_for_ns);
         failure = failure.or(outcome.failure);
+        reconnecting.add(&outcome.reconnecting);
         slowest.push(measured.slowest);
         samples.extend(outcome.sample);
         threads.push(ThreadUse {
@@ -121,6 +123,8 @@ fn merge(plan: &Plan, gathered: Gathered) -> ((RunResult, Intervals), Option<Err
     let result = RunResult {
         unexpected: tally.unexpected(&plan.expect),
         tally,
+        open_at_start: plan.connections - missing_at_start,
+        reconnecting,
         at_least: AtLeast::of(&latencies.response, &unanswered),
         latencies,
         rates_rps: rate_histogram(&rates),

@@ -15,9 +15,10 @@ mod sending;
 mod timing;
 
 pub use messages::{Order, Outcome, Report};
+pub use opening::Opened;
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
@@ -34,8 +35,9 @@ use crate::http::request::Batch;
 use crate::machine::Busily;
 use crate::measurement::{Measurement, Window};
 use crate::plan::{Pacing, Plan};
+use crate::reconnecting::{Reconnecting, Turn};
 use crate::sample::Sample;
-use crate::schedule::{Poisson, Uniform};
+use crate::schedule::{Poisson, Uniform, mix};
 use crate::script::WorkerState;
 use crate::waiting::Habits;
 
@@ -58,8 +60,14 @@ pub struct Worker<'a> {
     /// The request that is sent every time, unless the script makes each.
     fixed: Option<(Vec<u8>, Batch)>,
     room: Vec<u8>,
-    /// (time, place, generation): connections to open again, or to give up opening.
-    timers: BinaryHeap<Reverse<(u64, usize, u32)>>,
+    /// (time, place, generation): when to give up opening a connection, in the order of time; those that are open stay until
+    /// they are the first.
+    opening: VecDeque<(u64, usize, u32)>,
+    /// (time, place): connections to open again.
+    retries: BinaryHeap<Reverse<(u64, usize)>>,
+    retry_turn: Turn,
+    reconnecting: Reconnecting,
+    random: fastrand::Rng,
     /// What this thread found; all else here is what it finds it with.
     measurement: Measurement,
     /// None unless asked for.
@@ -121,7 +129,11 @@ impl<'a> Worker<'a> {
             script,
             fixed: fixed.map(|(batch, bytes)| (bytes, batch)),
             room: vec![0; RECEIVE_BYTES],
-            timers: BinaryHeap::new(),
+            opening: VecDeque::with_capacity(plan.connections / plan.threads + 1),
+            retries: BinaryHeap::new(),
+            retry_turn: Turn::default(),
+            reconnecting: Reconnecting::default(),
+            random: fastrand::Rng::with_seed(mix(plan.seed, thread as u64)),
             measurement: Measurement::default(),
             housekeeping_ns: 0,
             start_ns: u64::MAX / 2,
@@ -166,6 +178,7 @@ impl<'a> Worker<'a> {
             thread: self.thread,
             connections: self.connections.len(),
             measured: self.measurement.finish(given_up_ns),
+            reconnecting: self.reconnecting,
             sample: self.sample,
             sent_for_ns: sending_ended_ns - start_ns.min(sending_ended_ns),
             wall_ns,
@@ -200,6 +213,9 @@ impl<'a> Worker<'a> {
         self.ending = true;
         let sent_for_ns = sending_ended_ns.saturating_sub(self.start_ns);
         self.measurement.sending_ended(sending_ended_ns);
+        for closed_ns in self.connections.iter().filter_map(|connection| connection.closed_ns) {
+            self.reconnecting.still_closed(closed_ns.max(self.start_ns), sending_ended_ns);
+        }
 
         let deadline_ns = now_ns() + self.plan.timeout_ns;
         while self.busy > 0 {

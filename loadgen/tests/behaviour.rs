@@ -173,8 +173,8 @@ fn a_server_that_closes_every_connection_does_not_make_a_busy_loop() {
     let server = Server::start(|_, _| Act::Close);
     let run = loadgen(&["-R1000", "-c2", "-t1", "-d1s", &server.url()]);
     assert_eq!(run.code, 1);
-    // Pauses double from 10 ms: seven attempts or so in a second for each connection.
-    assert!(server.requests() <= 40, "requests={}", server.requests());
+    // Pauses grow from 10 ms to about 50: some 22 attempts in a second for each connection.
+    assert!(server.requests() <= 100, "requests={}", server.requests());
     assert_eq!(run.count("sent") + run.count("unsent"), 1000);
 }
 

@@ -43,6 +43,8 @@ struct Document<'a> {
     answers: BTreeMap<String, u64>,
     errors: Errors,
     error_reasons: Vec<Reason<'a>>,
+    connections_open_at_start: usize,
+    reconnecting: Reconnecting,
     bytes_read: u64,
     response_time: Latency,
     response_time_at_least: AtLeast,
@@ -74,6 +76,13 @@ struct Errors {
     read: u64,
     write: u64,
     timeout: u64,
+}
+
+#[derive(Serialize)]
+struct Reconnecting {
+    reopened: u64,
+    closed_s: f64,
+    own_pause_s: f64,
 }
 
 #[derive(Serialize)]
@@ -177,6 +186,12 @@ fn document<'a>(plan: &'a Plan, result: &'a RunResult) -> Result<Document<'a>, E
         answers: tally.answers.iter().map(|(status, &count)| (status.to_string(), count)).collect(),
         errors: Errors { connect: errors.connect, read: errors.read, write: errors.write, timeout: errors.timeout },
         error_reasons: errors.reasons().into_iter().map(reason).collect(),
+        connections_open_at_start: result.open_at_start,
+        reconnecting: Reconnecting {
+            reopened: result.reconnecting.reopened,
+            closed_s: seconds(result.reconnecting.closed_ns),
+            own_pause_s: seconds(result.reconnecting.own_pause_ns),
+        },
         bytes_read: tally.bytes_read,
         response_time: latency(&result.latencies.response)?,
         response_time_at_least: at_least(&result.at_least)?,

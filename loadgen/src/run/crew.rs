@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::plan::Plan;
 use crate::report::text;
 use crate::result::Intervals;
-use crate::worker::{Order, Outcome, Report};
+use crate::worker::{Opened, Order, Outcome, Report};
 
 /// From "go" to the start of the schedule, so that every thread has heard it.
 const LEAD_NS: u64 = 5_000_000;
@@ -54,18 +54,20 @@ impl Crew<'_> {
         }
     }
 
-    /// Opens all connections; the first reason why one could not be opened.
-    pub(super) fn connect(&self, threads: usize) -> Result<Option<String>, Error> {
+    /// Opens all connections.
+    pub(super) fn connect(&self, threads: usize) -> Result<Opened, Error> {
         (0..threads).for_each(|number| self.tell(number, Order::Connect));
-        let mut first = None;
+        let mut all = Opened::default();
         for _ in 0..threads {
             match self.hear() {
-                (_, Report::Ready { problem }) => first = first.or(problem),
+                (_, Report::Ready(opened)) => {
+                    all = Opened { missing: all.missing + opened.missing, problem: all.problem.or(opened.problem) };
+                }
                 (_, Report::Failed(problem)) => return Err(problem),
                 _ => unreachable!("workers wait for the start"),
             }
         }
-        Ok(first)
+        Ok(all)
     }
 
     pub(super) fn go(&self, plan: &Plan) -> Result<Gathered, Error> {
@@ -84,7 +86,7 @@ impl Crew<'_> {
                     gathered.outcomes.push(*outcome);
                 }
                 Report::Failed(problem) => return Err(problem),
-                Report::Initialized | Report::Ready { .. } => unreachable!("these come before the start"),
+                Report::Initialized | Report::Ready(_) => unreachable!("these come before the start"),
             }
         }
         gathered.outcomes.sort_by_key(|outcome| outcome.thread);

@@ -48,12 +48,12 @@ pub(super) fn report(
         plan.slowest.as_deref().map(|path| slowest::write(path, result.start_ns + result.warm_up_ns, &result.slowest)),
     ];
     failure = written.into_iter().flatten().fold(failure, |failure, written| failure.or(written.err()));
-    notes(result, interruption.signal());
+    notes(result, interruption.signal(), plan.connections, connect_problem.as_deref());
     Ok(exit_code(plan, result, failure, connect_problem, interruption.signal()))
 }
 
 /// What stdout has no place for.
-fn notes(result: &RunResult, signal: Option<i32>) {
+fn notes(result: &RunResult, signal: Option<i32>, connections: usize, connect_problem: Option<&str>) {
     if signal.is_some() {
         eprintln!("note: interrupted after {:.2} s; the figures are those of this time", result.duration_ns as f64 / 1e9);
     }
@@ -65,6 +65,16 @@ fn notes(result: &RunResult, signal: Option<i32>) {
     let distorted: Vec<String> = result.verdict.distorted_percentiles.iter().map(|percentile| format!("p{percentile}")).collect();
     if !distorted.is_empty() {
         eprintln!("note: the generator itself was late, by over a tenth of the response time, at {}", distorted.join(", "));
+    }
+    if result.open_at_start < connections {
+        eprintln!(
+            "note: {} of {connections} connections were not open when the run began; what is tried first is tried for --timeout{}",
+            connections - result.open_at_start,
+            connect_problem.map_or(String::new(), |problem| format!(": {problem}"))
+        );
+    }
+    if let Some(note) = result.reconnecting.note() {
+        eprintln!("note: {note}");
     }
     let tally = &result.tally;
     tally.errors.lines().iter().for_each(|line| eprintln!("note: {line}"));

@@ -55,8 +55,8 @@ fn work(
     let Some(Order::Connect) = serve(orders, answers, script.as_ref()) else { return Ok(()) };
     let busily = machine::busily(plan, &address);
     let mut worker = Worker::new(plan, number, address, reports, stop, busily, script)?;
-    let problem = worker.open_all();
-    let _ = reports.send((number, Report::Ready { problem }));
+    let opened = worker.open_all();
+    let _ = reports.send((number, Report::Ready(opened)));
     let Ok(Order::Go(start_ns)) = orders.recv() else { return Ok(()) };
     let (outcome, script) = worker.run(start_ns, orders);
     let _ = reports.send((number, Report::Finished(Box::new(outcome))));

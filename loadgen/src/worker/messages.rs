@@ -4,9 +4,11 @@ use std::net::SocketAddr;
 
 use crate::error::Error;
 use crate::measurement::{Calibration, Measured};
+use crate::reconnecting::Reconnecting;
 use crate::sample::Sample;
 use crate::script::Value;
 use crate::waiting::Habits;
+use crate::worker::Opened;
 
 /// What a worker is told.
 pub enum Order {
@@ -23,10 +25,8 @@ pub enum Order {
 /// What a worker tells.
 pub enum Report {
     Initialized,
-    /// All connections are open, or cannot be; the first reason why.
-    Ready {
-        problem: Option<String>,
-    },
+    /// All connections are open, or cannot be.
+    Ready(Opened),
     /// The warm-up is over: mean response time in it, and how often Req/Sec is sampled.
     Calibrated(Calibration),
     Finished(Box<Outcome>),
@@ -39,6 +39,7 @@ pub struct Outcome {
     pub thread: usize,
     pub connections: usize,
     pub measured: Measured,
+    pub reconnecting: Reconnecting,
     pub sample: Option<Sample>,
     /// How long requests were sent.
     pub sent_for_ns: u64,

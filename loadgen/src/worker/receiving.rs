@@ -23,11 +23,7 @@ impl Worker<'_> {
             let fd = socket.fd();
             let opened = socket.connected().and_then(|()| self.epoll.modify(fd, READABLE | ONCE, event.token));
             match opened {
-                Ok(()) => {
-                    connection.become_idle();
-                    self.connecting -= 1;
-                    self.next_request(place, now_ns());
-                }
+                Ok(()) => self.has_opened(place),
                 Err(problem) => self.connect_failed(place, &problem),
             }
             return;

@@ -1,7 +1,5 @@
 //! What is done at certain times: waiting for the next due time, intervals and samples, timers of connections.
 
-use std::cmp::Reverse;
-
 use super::{Report, Worker};
 use crate::clock::now_ns;
 use crate::error::Error;
@@ -48,14 +46,7 @@ impl Worker<'_> {
         if let Some(calibration) = self.measurement.keep(now, self.ending) {
             let _ = self.reports.send((self.thread, Report::Calibrated(calibration)));
         }
-        while let Some(&Reverse((time, place, generation))) = self.timers.peek() {
-            if time > now {
-                break;
-            }
-            self.timers.pop();
-            self.on_timer(place, generation);
-        }
-        let next_timer_ns = self.timers.peek().map_or(u64::MAX, |Reverse((time, ..))| *time);
-        self.housekeeping_ns = (now + LOOK_UP_NS).min(self.measurement.next_ns(self.ending)).min(next_timer_ns);
+        let next_opening_ns = self.keep_opening(now);
+        self.housekeeping_ns = (now + LOOK_UP_NS).min(self.measurement.next_ns(self.ending)).min(next_opening_ns);
     }
 }

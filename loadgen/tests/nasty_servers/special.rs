@@ -60,6 +60,12 @@ fn refuses_then_accepts() {
     assert_eq!((run.code, run.count("lost"), run.error("read")), (0, 0, 0), "{}", facts(&run));
     assert!(run.count("completed") >= 15, "all return long before the end: {}", facts(&run));
     assert_eq!(reasons_of(&run).into_keys().collect::<Vec<_>>(), [("connect".to_owned(), "Connection refused".to_owned())]);
+    assert_eq!(run.json["connections_open_at_start"], 0);
+    let reconnecting = &run.json["reconnecting"];
+    assert_eq!(reconnecting["reopened"], 4, "{reconnecting}");
+    let (closed_s, own_s) = (reconnecting["closed_s"].as_f64().unwrap(), reconnecting["own_pause_s"].as_f64().unwrap());
+    assert!(0.0 < own_s && own_s <= closed_s && own_s <= 4.0 * 0.076, "each waited one pause too long at most: {reconnecting}");
+    assert!(run.stderr.contains("the generator waited before it tried again"), "{}", facts(&run));
 }
 
 /// Ten answers on one connection, and nobody listens any more.
@@ -112,6 +118,8 @@ fn accepts_none() {
     assert_eq!(run.count("completed"), 0, "{}", facts(&run));
     assert!(run.error("connect") >= 3, "{}", facts(&run));
     assert!(run.stderr.contains("no connection within the timeout"), "{}", facts(&run));
+    assert!(run.stderr.contains("of 4 connections were not open when the run began"), "{}", facts(&run));
+    assert!(run.json["connections_open_at_start"].as_u64().unwrap() < 4, "{}", facts(&run));
     drop(listener);
 }
 
