@@ -3,6 +3,7 @@ package kv.lsm;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.nio.file.Path;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -35,19 +36,22 @@ class InterruptionTest {
                 assertThat(Thread.interrupted()).isEqualTo(i % 50 == 0);
             }
             AtomicBoolean done = new AtomicBoolean();
-            Thread victim = Thread.ofPlatform().start(() -> {
-                while (!done.get()) {
+            FutureTask<Integer> reading = new FutureTask<>(() -> {
+                int rounds = 0;
+                for (; !done.get() || rounds == 0; rounds++) {
                     for (int i = 0; i < 500; i++) {
                         assertThat(store.get(bytes("key" + i))).hasSize(200);
                     }
                 }
+                return rounds;
             });
+            Thread victim = Thread.ofPlatform().start(reading);
             for (int i = 0; i < 200; i++) {
                 victim.interrupt();
                 assertThat(store.get(bytes("key" + i))).hasSize(200);
             }
             done.set(true);
-            victim.join();
+            assertThat(reading.get()).as("rounds of the interrupted thread").isPositive(); // or throws what it met
             assertThat(store.isWritable()).isTrue();
         }
     }

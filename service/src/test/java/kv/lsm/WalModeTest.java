@@ -8,6 +8,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
+import java.util.concurrent.FutureTask;
 import kv.lsm.disk.FaultyDisk;
 import kv.lsm.memory.Allocator;
 import org.junit.jupiter.api.Test;
@@ -114,18 +115,21 @@ class WalModeTest {
         int threads = 8;
         int each = 50;
         try (Store store = LsmStore.open(options().memtableBytes(4 << 20).wal(WalMode.ALWAYS).build())) {
-            List<Thread> writers = new ArrayList<>();
+            List<FutureTask<Void>> writers = new ArrayList<>();
             for (int t = 0; t < threads; t++) {
                 String prefix = "t" + t + "-";
-                writers.add(Thread.ofVirtual().start(() -> {
+                FutureTask<Void> writer = new FutureTask<>(() -> {
                     for (int i = 0; i < each; i++) {
                         store.put(bytes(prefix + i), bytes("v"));
                         assertThat(store.get(bytes(prefix + i))).isEqualTo(bytes("v"));
                     }
-                }));
+                    return null;
+                });
+                Thread.ofVirtual().start(writer);
+                writers.add(writer);
             }
-            for (Thread writer : writers) {
-                writer.join();
+            for (FutureTask<Void> writer : writers) {
+                writer.get(); // or throws what it met
             }
             assertThat(store.metrics().puts()).isEqualTo(threads * each);
             assertThat(store.metrics().walSyncs()).isLessThan(threads * each * 3L / 4);
