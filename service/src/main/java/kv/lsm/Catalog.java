@@ -5,19 +5,22 @@ import java.util.List;
 
 /// The one place where the set of tables changes: first in the manifest, then for readers, then old files are deleted.
 ///
-/// Thread-safe; changes are made one after the other, each from the version that the one before left.
+/// Thread-safe; changes are made one after the other, each from the version that the one before left. Once the store has failed there
+/// are no more: a failed disk is left as it is, and nothing may be deleted that an older manifest names.
 final class Catalog {
     /// From this size on the manifest is replaced by one with a single edit.
     private static final long MANIFEST_BYTES_MAX = 4 << 20;
 
     private final StoreFiles files;
     private final Views views;
+    private final Failure failure;
     private Manifest manifest;
     private Version version;
 
-    Catalog(StoreFiles files, Views views, Manifest manifest, Version version) {
+    Catalog(StoreFiles files, Views views, Failure failure, Manifest manifest, Version version) {
         this.files = files;
         this.views = views;
+        this.failure = failure;
         this.manifest = manifest;
         this.version = version;
     }
@@ -70,19 +73,27 @@ final class Catalog {
     }
 
     private void append(List<Long> removed, List<TableMetadata> added, Memtable firstNeeded) throws IOException {
+        failure.checkQuietly();
         long firstLog = firstNeeded.logNumber();
         boolean logged = isLogged(firstNeeded);
         VersionEdit edit = new VersionEdit(firstLog, logged, files.nextNumber(), removed, added);
         Version next = version.apply(edit);
-        manifest.append(edit);
-        version = next;
-        if (manifest.bytes() > MANIFEST_BYTES_MAX) {
-            manifest.close();
-            manifest = Manifest.replace(
-                    files.disk(),
-                    files.directory(),
-                    new VersionEdit(firstLog, logged, files.nextNumber(), List.of(), version.tables()));
+        try {
+            manifest.append(edit);
+            version = next;
+            if (manifest.bytes() > MANIFEST_BYTES_MAX) {
+                replace(new VersionEdit(firstLog, logged, files.nextNumber(), List.of(), version.tables()));
+            }
+        } catch (IOException | RuntimeException | Error e) {
+            failure.set("the manifest could not be written", e); // before this object's lock lets the next change in
+            throw e;
         }
+    }
+
+    private void replace(VersionEdit edit) throws IOException {
+        Manifest old = manifest;
+        manifest = Manifest.replace(files.disk(), files.directory(), edit);
+        old.close();
     }
 
     synchronized void close() throws IOException {

@@ -44,7 +44,7 @@ final class Compactor {
     private void run() {
         while (work.await() && !work.isEnding()) {
             try {
-                while (!work.isEnding() && !failure.isSet() && compactOnce()) {
+                while (!isGivingUp() && compactOnce()) {
                     versionChanged.run();
                 }
             } catch (IOException | RuntimeException | Error e) { // writers would wait for ever
@@ -92,6 +92,10 @@ final class Compactor {
         return true;
     }
 
+    private boolean isGivingUp() {
+        return work.isEnding() || failure.isSet();
+    }
+
     /// False when there was nothing to do or the thread is to stop.
     private boolean compactOnce() throws IOException {
         ReadView view = views.retain();
@@ -118,7 +122,7 @@ final class Compactor {
         StoreEvents.Compaction event = new StoreEvents.Compaction();
         event.begin();
         long start = System.nanoTime();
-        List<NewTable> outputs = new CompactionJob(files, view, choice, turns, rate).run(work::isEnding);
+        List<NewTable> outputs = new CompactionJob(files, view, choice, turns, rate).run(this::isGivingUp);
         if (outputs == null) {
             return false;
         }

@@ -8,9 +8,17 @@ final class Failure {
 
     private final AtomicReference<Cause> first = new AtomicReference<>();
     private volatile boolean told;
+    private volatile Runnable whenSet = () -> {};
+
+    /// @param action run once, by a thread of its own, when the error came: whoever notes it may hold locks that the action needs
+    void whenSet(Runnable action) {
+        whenSet = action;
+    }
 
     void set(String what, Throwable error) {
-        first.compareAndSet(null, new Cause(what, error));
+        if (first.compareAndSet(null, new Cause(what, error))) {
+            Threads.start("kv-failed", whenSet);
+        }
     }
 
     boolean isSet() {
@@ -24,11 +32,22 @@ final class Failure {
         }
     }
 
+    /// To be asked for a caller of the store.
+    ///
     /// @throws StoreFailedException when writing has ended
     void check() {
+        if (isSet()) {
+            told = true;
+            checkQuietly();
+        }
+    }
+
+    /// To be asked by the store's own threads.
+    ///
+    /// @throws StoreFailedException when writing has ended
+    void checkQuietly() {
         Cause cause = first.get();
         if (cause != null) {
-            told = true;
             throw new StoreFailedException(
                     "the store takes no more writes: " + cause.what + ": " + cause.error.getMessage()
                             + "\nfree the disk or replace it, then open the store again",

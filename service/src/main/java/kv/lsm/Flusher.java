@@ -40,9 +40,12 @@ final class Flusher {
     private void run() {
         while (work.await() && !isGivingUp()) {
             try {
-                do {
+                while (!isGivingUp() && !failure.isSet()) {
                     logs.prepare(turns); // first, or writers would wait for it
-                } while (!isGivingUp() && !failure.isSet() && flushOldest());
+                    if (!flushOldest()) {
+                        break;
+                    }
+                }
             } catch (IOException | RuntimeException | Error e) { // writers would wait for ever
                 failure.set("a flush failed", e);
                 flushed.run();

@@ -15,6 +15,7 @@ final class GroupCommit {
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition groupDone = lock.newCondition();
     private boolean leading;
+    private boolean ended;
 
     GroupCommit(WalSync walSync, Failure failure) {
         this.walSync = walSync;
@@ -29,12 +30,30 @@ final class GroupCommit {
         try {
             while (memtable.indexedEnd() < end) {
                 failure.check();
+                if (ended) {
+                    throw new StoreClosedException();
+                }
                 if (leading) {
                     groupDone.awaitUninterruptibly();
                 } else {
                     lead(memtable);
                 }
             }
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Returns when nobody leads a group, and nobody will: afterwards the memtables may be freed. Who still waits is told that the
+    /// store has failed or was closed.
+    void end() {
+        lock.lock();
+        try {
+            ended = true;
+            while (leading) {
+                groupDone.awaitUninterruptibly();
+            }
+            groupDone.signalAll();
         } finally {
             lock.unlock();
         }

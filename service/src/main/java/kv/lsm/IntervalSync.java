@@ -21,7 +21,8 @@ final class IntervalSync {
     }
 
     private void run() {
-        while (waitForInterval() && !failure.isSet()) {
+        // a store that failed for another reason has acknowledged writes, too
+        while (waitForInterval() && !walSync.hasFailed()) {
             syncAll();
         }
     }

@@ -28,8 +28,10 @@ final class LogReplay {
     private final List<Long> worthless = new ArrayList<>();
     /// Numbers of the logs whose file a memtable closes.
     private final Set<Long> owned = new HashSet<>();
+    private final List<Long> withRecords = new ArrayList<>();
     private long records;
     private long droppedBytes;
+    private boolean closedInOrder;
     /// Where the logs broke off, or null.
     private CorruptionException brokenIfSynced;
 
@@ -39,9 +41,17 @@ final class LogReplay {
 
     /// What the logs held.
     ///
-    /// @param memtables    oldest first; the caller releases them
-    /// @param worthless    numbers of logs without a usable record, to be deleted before a new log is started
-    record Result(List<Memtable> memtables, List<Long> worthless, long records, long droppedBytes) {}
+    /// @param memtables     oldest first, the last one not empty; the caller releases them
+    /// @param worthless     numbers of logs without a usable record, to be deleted before a record is written to a new log
+    /// @param withRecords   numbers of logs that hold a record, usable or not
+    /// @param closedInOrder true when the last log says that all of them were made durable
+    record Result(
+            List<Memtable> memtables,
+            List<Long> worthless,
+            List<Long> withRecords,
+            long records,
+            long droppedBytes,
+            boolean closedInOrder) {}
 
     /// Replays the logs with these numbers, ascending.
     ///
@@ -56,13 +66,20 @@ final class LogReplay {
             for (int i = 0; i < replay.logs.size(); i++) {
                 replay.replay(i, firstNeeded);
             }
+            replay.removeEmptyAtEnd();
         } catch (IOException | RuntimeException e) {
             replay.memtables.forEach(Memtable::release);
             replay.closeUnowned();
             throw e;
         }
         replay.closeUnowned();
-        return new Result(replay.memtables, replay.worthless, replay.records, replay.droppedBytes);
+        return new Result(
+                replay.memtables,
+                replay.worthless,
+                replay.withRecords,
+                replay.records,
+                replay.droppedBytes,
+                replay.closedInOrder);
     }
 
     private void open(long number) throws IOException {
@@ -112,11 +129,16 @@ final class LogReplay {
         memtables.add(memtable);
         WriteAheadLogReader.Result result = reader.read(knownEnd, memtable::index);
         records += result.records();
-        noteEnd(log, result, knownEnd);
-        if (memtable.isEmpty()) {
-            memtables.remove(memtable);
-            memtable.release();
-            worthless.add(log.number);
+        closedInOrder = result.closed();
+        note(log, result, knownEnd);
+    }
+
+    /// An empty log in between stays: the next one names it, and would seem to have lost the log before it.
+    private void removeEmptyAtEnd() {
+        while (!memtables.isEmpty() && memtables.getLast().isEmpty()) {
+            Memtable empty = memtables.removeLast();
+            worthless.add(empty.logNumber());
+            empty.release();
         }
     }
 
@@ -126,12 +148,16 @@ final class LogReplay {
         if (brokenIfSynced != null && result.synced()) {
             throw brokenIfSynced;
         }
-        noteEnd(log, result, knownEnd);
+        closedInOrder &= result.headerOrNull() == null;
+        note(log, result, knownEnd);
         droppedBytes += result.headerOrNull() == null ? 0 : result.end();
         worthless.add(log.number);
     }
 
-    private void noteEnd(Log log, WriteAheadLogReader.Result result, long knownEnd) {
+    private void note(Log log, WriteAheadLogReader.Result result, long knownEnd) {
+        if (result.records() > 0) {
+            withRecords.add(log.number);
+        }
         droppedBytes += result.droppedBytes();
         // what lies behind the known end was dropped by an earlier opening already
         boolean broken = knownEnd > 0 ? result.end() < knownEnd : result.droppedBytes() > 0;

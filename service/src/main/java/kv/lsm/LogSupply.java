@@ -1,6 +1,7 @@
 package kv.lsm;
 
 import java.io.IOException;
+import java.util.function.LongFunction;
 import kv.lsm.disk.LogFile;
 import kv.lsm.log.UnloggedFile;
 import kv.lsm.log.WriteAheadLogFormat;
@@ -40,12 +41,11 @@ final class LogSupply {
 
     /// An empty memtable with room for a record of `recordBytes` at least.
     ///
-    /// @param previous number of the log before, or 0
-    /// @param previousEnd bytes of it
-    Memtable memtable(long recordBytes, long previous, long previousEnd) throws IOException {
+    /// @param header of the new log, given its number
+    Memtable memtable(long recordBytes, LongFunction<WriteAheadLogFormat.Header> header) throws IOException {
         wanted = true;
         try {
-            return nextMemtable(recordBytes, previous, previousEnd);
+            return nextMemtable(recordBytes, header);
         } finally {
             wanted = false;
         }
@@ -61,7 +61,8 @@ final class LogSupply {
         return wanted;
     }
 
-    private synchronized Memtable nextMemtable(long recordBytes, long previous, long previousEnd) throws IOException {
+    private synchronized Memtable nextMemtable(long recordBytes, LongFunction<WriteAheadLogFormat.Header> header)
+            throws IOException {
         Prepared log;
         if (recordBytes > files.options().memtableBytes()) {
             discard(); // or a later memtable would have the smaller number
@@ -70,8 +71,8 @@ final class LogSupply {
             log = prepared != null ? prepared : create(standardBytes, Turns.endless());
             prepared = null;
         }
-        WriteAheadLogFormat.Header header = new WriteAheadLogFormat.Header(log.number, previous, previousEnd);
-        WriteAheadLogWriter writer = new WriteAheadLogWriter(log.file, header, mode != WalMode.NONE);
+        WriteAheadLogWriter writer =
+                new WriteAheadLogWriter(log.file, header.apply(log.number), mode != WalMode.NONE);
         return Memtable.active(writer, files.allocator(), files.options().memtableBytes());
     }
 
@@ -81,13 +82,11 @@ final class LogSupply {
             return new Prepared(number, new UnloggedFile(files.allocator(), bytes));
         }
         LogFile file = files.disk().createLog(files.path(FileNames.log(number)), bytes, mode == WalMode.ALWAYS, turns);
-        if (mode != WalMode.OS) {
-            try {
-                files.disk().syncDirectory(files.directory());
-            } catch (IOException e) {
-                file.close();
-                throw e;
-            }
+        try {
+            files.disk().syncDirectory(files.directory()); // the manifest will name it, whatever is promised of its content
+        } catch (IOException e) {
+            file.close();
+            throw e;
         }
         return new Prepared(number, file);
     }

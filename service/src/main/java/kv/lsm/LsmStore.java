@@ -111,7 +111,7 @@ public final class LsmStore implements Store {
         WalSync walSync = new WalSync(counters);
         buffers = new BlockBuffers(files.allocator());
         views = new Views(opened.view());
-        catalog = new Catalog(files, views, opened.manifest(), opened.view().version());
+        catalog = new Catalog(files, views, failure, opened.manifest(), opened.view().version());
         writePath = new WritePath(options, views, logs, walSync, failure, counters, this::memtableFrozen);
         intervalSyncOrNull = options.wal() == WalMode.INTERVAL
                 ? new IntervalSync(views, walSync, failure, options.walInterval())

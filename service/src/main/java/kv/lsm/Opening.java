@@ -9,10 +9,16 @@ import java.util.Map;
 import java.util.OptionalLong;
 import java.util.Set;
 import java.util.stream.Collectors;
+import kv.lsm.log.WriteAheadLogFormat;
 import kv.lsm.memory.Shared;
 import kv.lsm.table.SSTable;
 
 /// Brings a directory back to a working state: manifest, tables, logs, in this order; removes what belongs to nothing.
+///
+/// 1. Nothing is deleted before a new manifest is durable: until then the old one may be what the next opening finds, and every
+///    file that it names must be there. A manifest that was only read proves nothing: its last edit, or the rename that put it
+///    there, may be in the page cache alone.
+/// 2. What no crash can leave behind is refused, not cleaned away.
 final class Opening {
     /// What the store continues with.
     ///
@@ -37,10 +43,14 @@ final class Opening {
     Result run() throws IOException {
         long start = System.nanoTime();
         List<String> names = files.disk().list(files.directory());
-        if (names.contains(FileNames.MANIFEST)) {
+        boolean isNew = !names.contains(FileNames.MANIFEST);
+        if (!isNew) {
             readManifest();
         }
         names.forEach(this::reserveNumber);
+        if (isNew) {
+            requireNoTables(names);
+        }
         requireTables(names);
         List<Long> logNumbers = logNumbers(names);
         List<Shared> owned = new ArrayList<>();
@@ -48,11 +58,21 @@ final class Opening {
             Map<Long, SSTable> tables = openTables(owned);
             LogReplay.Result replayed = LogReplay.run(files, logNumbers, firstLog);
             owned.addAll(replayed.memtables());
-            removeUnreferenced(names, replayed.worthless());
-            syncLogs(replayed.memtables());
+            if (isNew) {
+                requireNoRecords(replayed);
+            }
+            if (!replayed.closedInOrder()) {
+                makeDurable(replayed.memtables());
+            }
             Memtable active = firstMemtable(replayed.memtables());
             owned.add(active);
             Manifest manifest = replaceManifest(replayed.memtables(), active);
+            try {
+                removeUnreferenced(names, replayed.worthless());
+            } catch (IOException | RuntimeException e) {
+                manifest.close();
+                throw e;
+            }
             ReadView view = new ReadView(active, replayed.memtables().reversed(), version, tables);
             StoreMetrics.Recovery recovery = new StoreMetrics.Recovery(
                     replayed.memtables().size(),
@@ -85,6 +105,27 @@ final class Opening {
                 : name;
         FileNames.tableNumber(finalName).ifPresent(number -> files.startNumbersAt(number + 1));
         FileNames.logNumber(finalName).ifPresent(number -> files.startNumbersAt(number + 1));
+    }
+
+    /// A first opening that was interrupted leaves logs without a record and temporary files: the manifest is durable before there
+    /// can be more.
+    private void requireNoTables(List<String> names) {
+        names.stream()
+                .filter(name -> FileNames.tableNumber(name).isPresent())
+                .min(String::compareTo)
+                .ifPresent(this::refuseWithoutManifest);
+    }
+
+    private void requireNoRecords(LogReplay.Result replayed) {
+        replayed.withRecords().stream().map(FileNames::log).findFirst().ifPresent(this::refuseWithoutManifest);
+    }
+
+    private void refuseWithoutManifest(String name) {
+        throw new CorruptionException(
+                files.path(FileNames.MANIFEST),
+                0,
+                "the manifest is missing, but there is data: file=" + name
+                        + "; nothing was changed: put the manifest back, or choose an empty directory");
     }
 
     private void requireTables(List<String> names) {
@@ -142,16 +183,19 @@ final class Opening {
     }
 
     /// A record of the new log that says it is durable implies that the logs before are, too.
-    private void syncLogs(List<Memtable> replayed) throws IOException {
+    private void makeDurable(List<Memtable> replayed) throws IOException {
         for (Memtable memtable : replayed) {
-            files.disk().sync(files.path(FileNames.log(memtable.logNumber())));
+            files.disk().rewrite(files.path(FileNames.log(memtable.logNumber())), memtable.indexedEnd());
         }
     }
 
     private Memtable firstMemtable(List<Memtable> replayed) throws IOException {
-        return replayed.isEmpty()
-                ? logs.memtable(0, 0, 0)
-                : logs.memtable(0, replayed.getLast().logNumber(), replayed.getLast().indexedEnd());
+        if (replayed.isEmpty()) {
+            return logs.memtable(0, number -> new WriteAheadLogFormat.Header(number, 0, 0));
+        }
+        Memtable last = replayed.getLast();
+        return logs.memtable(
+                0, number -> new WriteAheadLogFormat.Header(number, last.logNumber(), last.indexedEnd()));
     }
 
     private Manifest replaceManifest(List<Memtable> replayed, Memtable active) throws IOException {

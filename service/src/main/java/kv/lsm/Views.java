@@ -4,9 +4,6 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.BlockingQueue;
-import java.util.concurrent.LinkedBlockingQueue;
-import java.util.concurrent.locks.LockSupport;
 import java.util.function.UnaryOperator;
 import kv.lsm.table.SSTable;
 
@@ -20,10 +17,10 @@ final class Views {
     private static final long BATCH_NANOS = 20_000_000;
 
     private final Epochs epochs = new Epochs();
-    private final BlockingQueue<ReadView> replaced = new LinkedBlockingQueue<>();
+    /// Guarded by this object's lock.
+    private final List<ReadView> replaced = new ArrayList<>();
     private final Thread reclaimer;
     private volatile ReadView current;
-    private volatile boolean stopping;
 
     /// @param first becomes this object's
     Views(ReadView first) {
@@ -102,27 +99,32 @@ final class Views {
         ReadView before = current;
         current = change.apply(before);
         replaced.add(before);
+        notifyAll();
     }
 
     private void reclaim() {
-        List<ReadView> batch = new ArrayList<>();
-        while (true) {
-            try {
-                batch.add(replaced.take());
-            } catch (InterruptedException e) {
-                throw new AssertionError("nobody interrupts the store's threads", e);
-            }
-            if (!stopping) {
-                LockSupport.parkNanos(BATCH_NANOS);
-            }
-            replaced.drainTo(batch);
+        for (List<ReadView> batch; !(batch = awaitReplaced()).isEmpty(); ) {
             epochs.awaitReaders();
             batch.forEach(Views::release);
-            batch.clear();
-            if (stopping && replaced.isEmpty()) {
-                return;
-            }
         }
+    }
+
+    /// The views that were replaced within a moment; none when there will be no more.
+    private synchronized List<ReadView> awaitReplaced() {
+        try {
+            while (replaced.isEmpty() && current != null) {
+                wait();
+            }
+            long end = System.nanoTime() + BATCH_NANOS;
+            for (long left; current != null && (left = end - System.nanoTime()) > 0; ) {
+                wait(left / 1_000_000, (int) (left % 1_000_000));
+            }
+        } catch (InterruptedException e) {
+            throw new AssertionError("nobody interrupts the store's threads", e);
+        }
+        List<ReadView> batch = List.copyOf(replaced);
+        replaced.clear();
+        return batch;
     }
 
     private static void release(ReadView view) {
@@ -135,12 +137,11 @@ final class Views {
 
     /// Ends all reading: waits for readers under way and releases the last view. Cursors keep theirs until they are closed.
     void close() {
-        stopping = true;
         synchronized (this) {
             replaced.add(current);
             current = null;
+            notifyAll();
         }
-        LockSupport.unpark(reclaimer);
         Threads.join(reclaimer);
     }
 }

@@ -45,6 +45,7 @@ final class WritePath {
         this.wakeFlusher = wakeFlusher;
         stall = new WriteStall(options, counters);
         groupCommitOrNull = options.wal() == WalMode.ALWAYS ? new GroupCommit(walSync, failure) : null;
+        failure.whenSet(this::wake); // stalled writers would wait for a flush that never comes
     }
 
     /// Writes a value, or a tombstone when it is null, but does not wait until it is durable where that is to be waited for.
@@ -158,7 +159,7 @@ final class WritePath {
             groupCommitOrNull.await(full, full.writer().end());
         }
         try {
-            views.rotate(logs.memtable(recordBytes, full.logNumber(), full.writer().end()));
+            views.rotate(logs.memtable(recordBytes, full.writer()::next));
         } catch (IOException e) {
             failure.set("a write-ahead log could not be made", e);
             failure.check();
@@ -205,32 +206,47 @@ final class WritePath {
     }
 
     /// Ends writing: later and waiting writers get [StoreClosedException]. Without a log the active memtable is frozen, to be
-    /// flushed; otherwise the logs are made durable.
+    /// flushed; otherwise the logs are made durable. Afterwards no writer touches a memtable.
     void close() {
         lock.lock();
         try {
             closed = true;
             changed.signalAll();
-            if (failure.isSet()) {
-                return;
+            switch (options.wal()) {
+                case NONE -> freezeLast();
+                case ALWAYS -> awaitLastGroup();
+                case OS, INTERVAL -> {}
             }
-            if (options.wal() == WalMode.NONE) {
-                if (!views.current().active().isEmpty()) {
-                    rotate(0);
-                }
-                return;
+            if (options.wal() != WalMode.NONE) {
+                syncAll();
             }
-            if (groupCommitOrNull != null) {
-                Memtable active = views.current().active();
-                groupCommitOrNull.await(active, active.writer().end());
-            }
-            syncAndMarkClosed();
         } finally {
             lock.unlock();
+            if (groupCommitOrNull != null) {
+                groupCommitOrNull.end();
+            }
         }
     }
 
-    private void syncAndMarkClosed() {
+    private void freezeLast() {
+        if (!failure.isSet() && !views.current().active().isEmpty()) {
+            rotate(0);
+        }
+    }
+
+    private void awaitLastGroup() {
+        if (!failure.isSet()) {
+            Memtable active = views.current().active();
+            groupCommitOrNull.await(active, active.writer().end());
+        }
+    }
+
+    /// Makes the logs durable, also those of a store that has failed for another reason: what was acknowledged is in them. Only a store
+    /// that has not failed says that it was closed in order.
+    private void syncAll() {
+        if (walSync.hasFailed() || groupCommitOrNull != null && failure.isSet()) {
+            return; // each acknowledged write of a group was synced
+        }
         ReadView view = views.retain(); // or a flush that ends meanwhile unmaps the log being synced
         try {
             for (Memtable memtable : view.memtablesOldestFirst()) {
@@ -238,10 +254,11 @@ final class WritePath {
                     walSync.sync(memtable);
                 }
             }
-            Memtable active = view.active();
-            active.writer().appendClosed();
-            active.writer().sync();
-        } catch (IOException e) {
+            if (!failure.isSet()) {
+                view.active().writer().appendClosed();
+                walSync.sync(view.active());
+            }
+        } catch (IOException | InternalError e) { // the latter is a mapped page that the disk could not give
             failure.set("a write-ahead log could not be synced", e);
         } finally {
             view.release();

@@ -11,8 +11,8 @@ import kv.lsm.disk.LogFile;
 import kv.lsm.disk.ReadFile;
 import kv.lsm.disk.WriteFile;
 
-/// Holds chosen threads of the store at the creation of a table until told to let them go on, to make a flush or a compaction
-/// last as long as a test needs.
+/// Holds chosen threads at the creation of a table or the sync of a log until told to let them go on, to make a flush, a compaction or
+/// a sync last as long as a test needs.
 final class GatedDisk implements Disk {
     static final String FLUSH = "kv-flush";
     static final String COMPACTION = "kv-compact";
@@ -35,13 +35,21 @@ final class GatedDisk implements Disk {
     }
 
     /// Returns when a thread stands at its gate.
-    synchronized void awaitHeld() throws InterruptedException {
-        while (waiting == 0) {
+    void awaitHeld() throws InterruptedException {
+        awaitHeld(1);
+    }
+
+    /// Returns when so many threads stand at their gates.
+    synchronized void awaitHeld(int threads) throws InterruptedException {
+        while (waiting < threads) {
             wait();
         }
     }
 
     private synchronized void pass() {
+        if (!held.contains(Thread.currentThread().getName())) {
+            return;
+        }
         waiting++;
         notifyAll();
         try {
@@ -73,7 +81,34 @@ final class GatedDisk implements Disk {
 
     @Override
     public LogFile createLog(Path file, long bytes, boolean direct, Turns turns) throws IOException {
-        return disk.createLog(file, bytes, direct, turns);
+        LogFile log = disk.createLog(file, bytes, direct, turns);
+        return new LogFile() {
+            @Override
+            public long address() {
+                return log.address();
+            }
+
+            @Override
+            public long bytes() {
+                return log.bytes();
+            }
+
+            @Override
+            public boolean isMapped() {
+                return log.isMapped();
+            }
+
+            @Override
+            public void sync(long from, long to) throws IOException {
+                pass();
+                log.sync(from, to);
+            }
+
+            @Override
+            public void close() throws IOException {
+                log.close();
+            }
+        };
     }
 
     @Override
@@ -92,8 +127,8 @@ final class GatedDisk implements Disk {
     }
 
     @Override
-    public void sync(Path file) throws IOException {
-        disk.sync(file);
+    public void rewrite(Path file, long bytes) throws IOException {
+        disk.rewrite(file, bytes);
     }
 
     @Override

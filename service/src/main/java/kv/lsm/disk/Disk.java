@@ -13,6 +13,7 @@ import kv.lsm.Turns;
 /// 3. Calls are not ended by `Thread.interrupt`; the interrupt is kept for the caller.
 public interface Disk {
 
+    /// Makes the directory, and those above it, where absent; durable when it returns.
     void createDirectory(Path directory) throws IOException;
 
     /// Names of the files in `directory`, in no order.
@@ -36,8 +37,9 @@ public interface Disk {
 
     void delete(Path file) throws IOException;
 
-    /// Makes the content of an existing file durable.
-    void sync(Path file) throws IOException;
+    /// Makes the first `bytes` of an existing file durable by writing them again: another process may have tried to sync them
+    /// and failed, and the system, which still shows them, does not write them a second time by itself.
+    void rewrite(Path file, long bytes) throws IOException;
 
     /// Makes creations, renames and deletions in `directory` durable.
     void syncDirectory(Path directory) throws IOException;

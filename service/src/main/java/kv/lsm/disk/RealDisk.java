@@ -1,6 +1,7 @@
 package kv.lsm.disk;
 
 import java.io.Closeable;
+import java.io.EOFException;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
@@ -17,7 +18,7 @@ import kv.lsm.memory.Allocator;
 
 /// The operating system's files.
 public final class RealDisk implements Disk {
-    private static final int ZEROS_BYTES = 256 << 10;
+    private static final int PIECE_BYTES = 256 << 10;
 
     private static final Set<Path> LOCKED = ConcurrentHashMap.newKeySet();
 
@@ -30,7 +31,21 @@ public final class RealDisk implements Disk {
 
     @Override
     public void createDirectory(Path directory) throws IOException {
+        Path first = directory.toAbsolutePath().normalize();
+        Path existing = first.getParent();
+        while (existing != null && !Files.exists(existing)) {
+            existing = existing.getParent();
+        }
         Files.createDirectories(directory);
+        // also what was there already: who made it may have died before it was durable
+        for (Path parent = first.getParent(); parent != null; parent = parent.getParent()) {
+            if (Files.isReadable(parent)) { // who may not read a directory cannot sync it
+                syncDirectory(parent);
+            }
+            if (parent.equals(existing)) {
+                return;
+            }
+        }
     }
 
     @Override
@@ -51,7 +66,7 @@ public final class RealDisk implements Disk {
     private static void fillWithZeros(Path file, long bytes, boolean sync, Turns turns) throws IOException {
         try (UninterruptedChannel channel =
                 new UninterruptedChannel(file, StandardOpenOption.CREATE, StandardOpenOption.WRITE)) {
-            ByteBuffer zeros = ByteBuffer.allocateDirect((int) Math.min(bytes, ZEROS_BYTES));
+            ByteBuffer zeros = ByteBuffer.allocateDirect((int) Math.min(bytes, PIECE_BYTES));
             for (long done = 0; done < bytes; ) {
                 long position = done;
                 done += channel.run(c ->
@@ -92,8 +107,19 @@ public final class RealDisk implements Disk {
     }
 
     @Override
-    public void sync(Path file) throws IOException {
-        try (UninterruptedChannel channel = new UninterruptedChannel(file, StandardOpenOption.WRITE)) {
+    public void rewrite(Path file, long bytes) throws IOException {
+        try (UninterruptedChannel channel =
+                new UninterruptedChannel(file, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+            ByteBuffer piece = ByteBuffer.allocateDirect((int) Math.min(bytes, PIECE_BYTES));
+            for (long done = 0; done < bytes; ) {
+                long position = done;
+                done += channel.run(c -> {
+                    if (c.read(piece.clear().limit((int) Math.min(bytes - position, piece.capacity())), position) < 0) {
+                        throw new EOFException("file ends early: file=" + file + ", offset=" + position);
+                    }
+                    return c.write(piece.flip(), position);
+                });
+            }
             force(channel);
         }
     }
@@ -109,7 +135,7 @@ public final class RealDisk implements Disk {
     /// and closing the second one's channel would end the lock of the first.
     @Override
     public Closeable lock(Path file) throws IOException {
-        Path known = file.toAbsolutePath().normalize();
+        Path known = file.toAbsolutePath().getParent().toRealPath().resolve(file.getFileName());
         if (!LOCKED.add(known)) {
             return null;
         }

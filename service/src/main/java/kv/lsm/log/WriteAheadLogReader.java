@@ -20,8 +20,14 @@ public final class WriteAheadLogReader {
     /// @param records      records given to the consumer
     /// @param droppedBytes bytes after the end that are not zero, up to the last such byte
     /// @param synced       true when a record proves that the log was synced at least once
+    /// @param closed       true when it ends with the mark of an orderly close
     public record Result(
-            WriteAheadLogFormat.Header headerOrNull, long end, long records, long droppedBytes, boolean synced) {}
+            WriteAheadLogFormat.Header headerOrNull,
+            long end,
+            long records,
+            long droppedBytes,
+            boolean synced,
+            boolean closed) {}
 
     private final Path file;
     private final long log;
@@ -48,11 +54,13 @@ public final class WriteAheadLogReader {
         long end = header == null ? 0 : WriteAheadLogFormat.HEADER_BYTES;
         long records = 0;
         boolean synced = false;
+        boolean closed = false;
         if (header != null) {
             for (long size; (size = WriteAheadLogFormat.validRecordBytes(log + end, bytes - end)) > 0; end += size) {
                 synced |= WriteAheadLogFormat.durable(log + end) > 0;
                 if (WriteAheadLogFormat.isClosed(log + end)) {
                     end += size;
+                    closed = true;
                     break;
                 }
                 consumer.accept(log + end);
@@ -64,7 +72,7 @@ public final class WriteAheadLogReader {
         }
         long lastUsed = lastUsedByte(end);
         requireTornTail(end, lastUsed);
-        return new Result(header, end, records, Math.max(lastUsed - end, 0), synced);
+        return new Result(header, end, records, Math.max(lastUsed - end, 0), synced, closed);
     }
 
     private void requireTornTail(long end, long lastUsed) {

@@ -49,6 +49,14 @@ public final class WriteAheadLogWriter {
         return header.number();
     }
 
+    /// What the header of the log after this one says: where the records before it end. An empty log is passed over, because its own
+    /// header may never reach the disk.
+    public WriteAheadLogFormat.Header next(long number) {
+        return end() > WriteAheadLogFormat.HEADER_BYTES
+                ? new WriteAheadLogFormat.Header(number, number(), end())
+                : new WriteAheadLogFormat.Header(number, header.previousNumber(), header.previousEnd());
+    }
+
     public long address() {
         return address;
     }

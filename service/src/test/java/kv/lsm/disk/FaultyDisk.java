@@ -6,19 +6,25 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.SplittableRandom;
+import java.util.function.UnaryOperator;
 import kv.lsm.Turns;
 
-/// A disk in memory that forgets what was not synced and fails when told to.
+/// A disk in memory that forgets what was not synced and fails when told to, as real ones do:
 ///
-/// After [#killProcess] or [#losePower] it is dead: every call fails, so that the threads of a store that uses it come to an end;
-/// the returned disk is what the next process finds.
+/// - a write that fails has written a first part; another call that fails may have been carried out or not;
+/// - after a sync that failed, what it did not bring to the disk is clean in the page cache, which still shows it: a later sync does not
+///   bring it there either (see [FaultyFile]). Names are lost in the same way by a failed sync of the directory;
+/// - power loss, for each file: every 512-byte sector is as it was at the last sync or as it is now, by chance; a file ends anywhere
+///   between its length at the last sync and now. For the directory: of the creations, renames and deletions since the last sync any
+///   part, in order or not, has happened;
+/// - the end of a process leaves the page cache: what was not synced then is still not.
 ///
-/// Power loss, for each file: every 512-byte sector is as it was at the last sync or as it is now, by chance; a file ends anywhere
-/// between its length at the last sync and now. For the directory: of the creations, renames and deletions since the last sync a
-/// first part, by chance, has happened.
+/// After [#killProcess], [#losePower] or a planned crash it is dead: every call fails, so that the threads of a store that uses it come to an
+/// end; the other disk is what the next process finds.
 public final class FaultyDisk implements Disk {
     /// Which calls fail.
     public interface Faults {
@@ -26,12 +32,34 @@ public final class FaultyDisk implements Disk {
         boolean fails(int count, String what);
     }
 
+    /// How a crash comes.
+    public enum Crash {
+        PROCESS,
+        POWER
+    }
+
     public static final Faults NONE = (count, what) -> false;
+
+    /// One name given or, when the file is null, taken.
+    private record Naming(String name, FaultyFile fileOrNull) {
+        void applyTo(Map<String, FaultyFile> names) {
+            if (fileOrNull == null) {
+                names.remove(name);
+            } else {
+                names.put(name, fileOrNull);
+            }
+        }
+    }
 
     private final Map<String, FaultyFile> names = new HashMap<>();
     private final Map<String, FaultyFile> durableNames = new HashMap<>();
-    private final List<Runnable> unsyncedChanges = new ArrayList<>();
+    /// Each element happens as a whole.
+    private final List<List<Naming>> unsynced = new ArrayList<>();
     private Faults faults = NONE;
+    private Faults crashes = NONE;
+    private Crash crash;
+    private FaultyDisk afterCrash;
+    private SplittableRandom random = new SplittableRandom(1);
     private boolean syncLies;
     private boolean dead;
     private boolean locked;
@@ -40,6 +68,27 @@ public final class FaultyDisk implements Disk {
     public synchronized void setFaults(Faults newFaults) {
         faults = newFaults;
         calls = 0;
+    }
+
+    /// Plans a crash in the call that `when` tells.
+    public synchronized void setCrash(Faults when, Crash how) {
+        crashes = when;
+        crash = how;
+        calls = 0;
+    }
+
+    /// What is left after the planned crash, or null when it did not come.
+    public synchronized FaultyDisk afterCrash() {
+        return afterCrash;
+    }
+
+    /// What chance is made of from now on.
+    public synchronized void setSeed(long seed) {
+        random = new SplittableRandom(seed);
+    }
+
+    SplittableRandom random() {
+        return random;
     }
 
     /// Makes every sync return without doing anything: a planted fault that a checker of durability has to find.
@@ -52,21 +101,49 @@ public final class FaultyDisk implements Disk {
         return calls;
     }
 
+    /// Counts calls that were made before the faults were set.
+    public synchronized void addCalls(int before) {
+        calls += before;
+    }
+
+    /// Another disk with the same state, to be used in its place.
+    public synchronized FaultyDisk copy() {
+        FaultyDisk next = new FaultyDisk();
+        Map<FaultyFile, FaultyFile> copies = new IdentityHashMap<>();
+        UnaryOperator<FaultyFile> copy = file -> file == null ? null : copies.computeIfAbsent(file, FaultyFile::afterKill);
+        names.forEach((name, file) -> next.names.put(name, copy.apply(file)));
+        durableNames.forEach((name, file) -> next.durableNames.put(name, copy.apply(file)));
+        unsynced.forEach(change -> next.unsynced.add(change.stream()
+                .map(naming -> new Naming(naming.name, copy.apply(naming.fileOrNull)))
+                .toList()));
+        return next;
+    }
+
     /// What is left when the process ends: everything that the operating system was given.
     public synchronized FaultyDisk killProcess() {
-        FaultyDisk next = new FaultyDisk();
-        names.forEach((name, file) -> next.put(name, file.afterKill()));
+        FaultyDisk next = copy();
         dead = true;
         return next;
     }
 
     /// What is left when the machine stops.
-    public synchronized FaultyDisk losePower(SplittableRandom random) {
-        unsyncedChanges.subList(0, random.nextInt(unsyncedChanges.size() + 1)).forEach(Runnable::run);
+    public synchronized FaultyDisk losePower(SplittableRandom chance) {
+        Map<String, FaultyFile> left = new HashMap<>(durableNames);
+        if (chance.nextBoolean()) { // a journal keeps the order, others do not
+            unsynced.subList(0, chance.nextInt(unsynced.size() + 1)).forEach(change -> apply(change, left));
+        } else {
+            unsynced.stream().filter(change -> chance.nextBoolean()).forEach(change -> apply(change, left));
+        }
         FaultyDisk next = new FaultyDisk();
-        durableNames.forEach((name, file) -> next.put(name, file.afterPowerLoss(random)));
+        Map<FaultyFile, FaultyFile> survivors = new IdentityHashMap<>();
+        left.forEach((name, file) ->
+                next.put(name, survivors.computeIfAbsent(file, survivor -> survivor.afterPowerLoss(chance))));
         dead = true;
         return next;
+    }
+
+    private static void apply(List<Naming> change, Map<String, FaultyFile> names) {
+        change.forEach(naming -> naming.applyTo(names));
     }
 
     private void put(String name, FaultyFile file) {
@@ -94,14 +171,24 @@ public final class FaultyDisk implements Disk {
         durableNames.remove(name);
     }
 
-    void count(String what) throws IOException {
+    /// Counts a call. True when it is to fail: the caller does a part of it, by chance, and ends it.
+    boolean begin(String what) throws IOException {
         calls++;
         if (dead) {
             throw new IOException("the disk is gone: " + what);
         }
-        if (faults.fails(calls, what)) {
-            throw new IOException("planted fault: call=" + calls + ", " + what);
+        return faults.fails(calls, what) || crashes.fails(calls, what);
+    }
+
+    /// Ends a call that was begun.
+    void end(boolean fails, String what) throws IOException {
+        if (!fails) {
+            return;
         }
+        if (crashes.fails(calls, what)) {
+            afterCrash = crash == Crash.PROCESS ? killProcess() : losePower(random);
+        }
+        throw new IOException("planted fault: call=" + calls + ", " + what);
     }
 
     boolean syncLies() {
@@ -120,88 +207,98 @@ public final class FaultyDisk implements Disk {
         return found;
     }
 
-    private void link(String name, FaultyFile file) {
-        names.put(name, file);
-        unsyncedChanges.add(() -> durableNames.put(name, file));
+    private void change(Naming... namings) {
+        List<Naming> change = List.of(namings);
+        apply(change, names);
+        unsynced.add(change);
     }
 
-    private void unlink(String name) {
-        names.remove(name);
-        unsyncedChanges.add(() -> durableNames.remove(name));
+    /// A call that changes names; carried out by chance when it fails.
+    private void change(String what, Naming... namings) throws IOException {
+        boolean fails = begin(what);
+        if (!fails || random.nextBoolean()) {
+            change(namings);
+        }
+        end(fails, what);
+    }
+
+    private void changeNothing(String what) throws IOException {
+        end(begin(what), what);
     }
 
     @Override
     public synchronized void createDirectory(Path directory) throws IOException {
-        count("create directory");
+        changeNothing("create directory");
     }
 
     @Override
     public synchronized List<String> list(Path directory) throws IOException {
-        count("list");
+        changeNothing("list");
         return List.copyOf(names.keySet());
     }
 
     @Override
     public synchronized LogFile createLog(Path file, long bytes, boolean direct, Turns turns) throws IOException {
-        count("create " + name(file));
-        FaultyFile log = new FaultyFile(new byte[0]);
-        link(name(file), log);
-        return log.log(this, (int) bytes, direct);
+        String what = "create " + name(file);
+        boolean fails = begin(what);
+        if (!fails) {
+            FaultyFile log = new FaultyFile(new byte[0]);
+            change(new Naming(name(file), log));
+            return log.log(this, (int) bytes, direct);
+        }
+        if (random.nextBoolean()) {
+            change(new Naming(name(file), FaultyFile.unfinishedLog(random.nextInt((int) bytes + 1))));
+        }
+        end(true, what);
+        throw new AssertionError("a call that fails has ended");
     }
 
     @Override
     public synchronized ReadFile open(Path file) throws IOException {
-        count("open " + name(file));
+        changeNothing("open " + name(file));
         return existing(file).reader(this);
     }
 
     @Override
     public synchronized WriteFile create(Path file) throws IOException {
-        count("create " + name(file));
         FaultyFile created = new FaultyFile(new byte[0]);
-        link(name(file), created);
-        return created.writer(this);
+        change("create " + name(file), new Naming(name(file), created));
+        return created.writer(this, name(file));
     }
 
     @Override
     public synchronized void rename(Path from, Path to) throws IOException {
-        count("rename " + name(to));
         FaultyFile file = existing(from);
-        String oldName = name(from);
-        String newName = name(to);
-        names.remove(oldName);
-        names.put(newName, file);
-        unsyncedChanges.add(() -> {
-            durableNames.remove(oldName);
-            durableNames.put(newName, file);
-        });
+        change("rename " + name(to), new Naming(name(to), file), new Naming(name(from), null));
     }
 
     @Override
     public synchronized void delete(Path file) throws IOException {
-        count("delete " + name(file));
-        unlink(name(file));
+        change("delete " + name(file), new Naming(name(file), null));
     }
 
     @Override
-    public synchronized void sync(Path file) throws IOException {
-        count("sync " + name(file));
-        if (!syncLies) {
-            existing(file).makeDurable();
-        }
+    public synchronized void rewrite(Path file, long bytes) throws IOException {
+        String what = "rewrite " + name(file);
+        FaultyFile found = existing(file);
+        boolean fails = begin(what);
+        found.rewrite((int) bytes, this, fails);
+        end(fails, what);
     }
 
     @Override
     public synchronized void syncDirectory(Path directory) throws IOException {
-        count("sync directory");
+        boolean fails = begin("sync directory");
         if (!syncLies) {
-            unsyncedChanges.forEach(Runnable::run);
-            unsyncedChanges.clear();
+            unsynced.stream().filter(change -> !fails || random.nextBoolean()).forEach(change -> apply(change, durableNames));
+            unsynced.clear();
         }
+        end(fails, "sync directory");
     }
 
     @Override
-    public synchronized Closeable lock(Path file) {
+    public synchronized Closeable lock(Path file) throws IOException {
+        changeNothing("lock");
         if (locked) {
             return null;
         }

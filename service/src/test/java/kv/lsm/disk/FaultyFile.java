@@ -4,11 +4,16 @@ import java.io.EOFException;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.SplittableRandom;
 import kv.lsm.memory.Allocator;
 import kv.lsm.memory.Memory;
 
-/// A file of a [FaultyDisk]: its bytes now, and as they were at the last sync. Used under the disk's lock.
+/// A file of a [FaultyDisk]: its bytes as the page cache has them, and as the disk has them. Used under the disk's lock.
+///
+/// A sector of the cache is dirty when it is not as on the disk, unless a sync of it failed: then it is clean and lost, and stays so
+/// until somebody writes it again or changes it.
 final class FaultyFile {
     private static final int SECTOR_BYTES = 512;
 
@@ -17,6 +22,8 @@ final class FaultyFile {
 
     private byte[] written;
     private byte[] durable;
+    /// By number, what a sector held when its sync failed.
+    private final Map<Integer, byte[]> lost = new HashMap<>();
     /// The memory whose bytes are the file's, or null.
     private Log mappedLog;
 
@@ -33,46 +40,100 @@ final class FaultyFile {
         written[offset] ^= (byte) bits;
     }
 
-    void makeDurable() {
-        durable = content().clone();
+    private static byte[] sector(byte[] content, int number) {
+        int from = Math.min(number * SECTOR_BYTES, content.length);
+        return Arrays.copyOfRange(content, from, Math.min(from + SECTOR_BYTES, content.length));
+    }
+
+    private static int sectors(int bytes) {
+        return (bytes + SECTOR_BYTES - 1) / SECTOR_BYTES;
+    }
+
+    private boolean isDirty(byte[] now, int sector) {
+        byte[] cached = sector(now, sector);
+        return !Arrays.equals(cached, sector(durable, sector)) && !Arrays.equals(cached, lost.get(sector));
+    }
+
+    /// Takes the sector to the disk.
+    private void settle(byte[] now, int sector) {
+        byte[] cached = sector(now, sector);
+        int from = sector * SECTOR_BYTES;
+        durable = Arrays.copyOf(durable, Math.max(durable.length, from + cached.length));
+        System.arraycopy(cached, 0, durable, from, cached.length);
+        lost.remove(sector);
+    }
+
+    /// A sync of `[from, to)`: takes dirty sectors to the disk. When it `fails`, some of them, and the others are lost.
+    private void sync(int from, int to, boolean fails, SplittableRandom random) {
+        byte[] now = content();
+        for (int sector = from / SECTOR_BYTES; sector < sectors(Math.min(to, now.length)); sector++) {
+            if (!isDirty(now, sector)) {
+                continue;
+            }
+            if (fails && random.nextBoolean()) {
+                lost.put(sector, sector(now, sector));
+            } else {
+                settle(now, sector);
+            }
+        }
+        if (!fails && to >= now.length) { // the length, too: what was lost in between reads as zeros
+            durable = Arrays.copyOf(durable, now.length);
+        }
+    }
+
+    /// Writes the first bytes again, some of them when it fails.
+    void rewrite(int bytes, FaultyDisk disk, boolean fails) {
+        int again = fails ? disk.random().nextInt(bytes + 1) : bytes;
+        lost.keySet().removeIf(sector -> sector < sectors(again));
+        if (!disk.syncLies()) {
+            sync(0, content().length, fails, disk.random());
+        }
     }
 
     FaultyFile afterKill() {
-        return new FaultyFile(content());
+        FaultyFile next = new FaultyFile(content());
+        next.durable = durable.clone();
+        next.lost.putAll(lost);
+        return next;
     }
 
     FaultyFile afterPowerLoss(SplittableRandom random) {
         byte[] now = content();
         int bytes = durable.length >= now.length ? now.length : random.nextInt(durable.length, now.length + 1);
         byte[] left = Arrays.copyOf(durable, bytes);
-        for (int sector = 0; sector < bytes; sector += SECTOR_BYTES) {
-            if (random.nextBoolean()) {
-                System.arraycopy(now, sector, left, sector, Math.min(SECTOR_BYTES, bytes - sector));
+        for (int sector = 0; sector < sectors(bytes); sector++) {
+            if (isDirty(now, sector) && random.nextBoolean()) {
+                int from = sector * SECTOR_BYTES;
+                System.arraycopy(now, from, left, from, Math.min(SECTOR_BYTES, bytes - from));
             }
         }
         return new FaultyFile(left);
     }
 
-    WriteFile writer(FaultyDisk disk) {
+    /// @param name of the file when it was made
+    WriteFile writer(FaultyDisk disk, String name) {
         return new WriteFile() {
             @Override
             public void write(ByteBuffer buffer) throws IOException {
                 synchronized (disk) {
-                    disk.count("write");
+                    boolean fails = disk.begin("write " + name);
+                    int bytes = fails ? disk.random().nextInt(buffer.remaining() + 1) : buffer.remaining();
                     int at = written.length;
-                    byte[] longer = Arrays.copyOf(written, at + buffer.remaining());
-                    buffer.get(longer, at, buffer.remaining());
-                    written = longer;
+                    written = Arrays.copyOf(written, at + bytes);
+                    buffer.get(written, at, bytes);
+                    lost.keySet().removeIf(sector -> sector >= at / SECTOR_BYTES);
+                    disk.end(fails, "write " + name);
                 }
             }
 
             @Override
             public void sync() throws IOException {
                 synchronized (disk) {
-                    disk.count("sync");
+                    boolean fails = disk.begin("sync " + name);
                     if (!disk.syncLies()) {
-                        makeDurable();
+                        FaultyFile.this.sync(0, written.length, fails, disk.random());
                     }
+                    disk.end(fails, "sync " + name);
                 }
             }
 
@@ -94,7 +155,7 @@ final class FaultyFile {
             @Override
             public long map() throws IOException {
                 synchronized (disk) {
-                    disk.count("map");
+                    disk.end(disk.begin("map"), "map");
                 }
                 if (content.length > 0) {
                     mapping = allocator.allocate(content.length);
@@ -106,7 +167,7 @@ final class FaultyFile {
             @Override
             public void read(long position, long address, int count) throws IOException {
                 synchronized (disk) {
-                    disk.count("read");
+                    disk.end(disk.begin("read"), "read");
                 }
                 if (position < 0 || position + count > content.length) {
                     throw new EOFException("read beyond the end: position=" + position + ", bytes=" + count);
@@ -121,6 +182,13 @@ final class FaultyFile {
                 }
             }
         };
+    }
+
+    /// A log whose making ended after `bytes` zeros.
+    static FaultyFile unfinishedLog(int bytes) {
+        FaultyFile file = new FaultyFile(new byte[0]);
+        file.written = new byte[bytes];
+        return file;
     }
 
     LogFile log(FaultyDisk disk, int bytes, boolean direct) {
@@ -163,13 +231,26 @@ final class FaultyFile {
         @Override
         public void sync(long from, long to) throws IOException {
             synchronized (disk) {
-                disk.count("sync log");
+                boolean fails = disk.begin("sync log");
                 int start = (int) from & -SECTOR_BYTES;
                 int end = Math.min(bytes, ((int) to + SECTOR_BYTES - 1) & -SECTOR_BYTES);
-                Memory.copy(address + start, written, start, end - start);
-                if (!disk.syncLies()) {
-                    durable = Arrays.copyOf(durable, bytes);
-                    System.arraycopy(written, start, durable, start, end - start);
+                if (direct) {
+                    writeThrough(start, end, fails);
+                } else if (!disk.syncLies()) {
+                    FaultyFile.this.sync(start, end, fails, disk.random());
+                }
+                disk.end(fails, "sync log");
+            }
+        }
+
+        /// Past the page cache: a sector is on the disk or as it was.
+        private void writeThrough(int start, int end, boolean fails) {
+            for (int at = start; at < end; at += SECTOR_BYTES) {
+                if (!fails || disk.random().nextBoolean()) {
+                    Memory.copy(address + at, written, at, Math.min(SECTOR_BYTES, end - at));
+                    if (!disk.syncLies()) {
+                        settle(written, at / SECTOR_BYTES);
+                    }
                 }
             }
         }

@@ -1,0 +1,204 @@
+package kv.lsm;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.SplittableRandom;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.Stream;
+import kv.lsm.disk.FaultyDisk;
+import kv.lsm.memory.Allocator;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.DynamicTest;
+import org.junit.jupiter.api.TestFactory;
+
+/// Opens a store in each of many states, writes, closes it, and lets the disk fail or crash in each of its calls in turn. Then the store
+/// is opened twice more, with another crash in between: it must open, and hold what was promised.
+///
+/// Each call meets one [Trouble] of many; `-Dkv.failures=all` lets it meet all of them, `-Dkv.seed=N` repeats one run.
+class EveryOpeningTest {
+    /// What happens in call number n.
+    private enum Trouble {
+        THE_CALL_FAILS,
+        ALL_CALLS_FAIL_FROM_THERE,
+        /// what needs room fails from there on, until the store is opened again
+        THE_DISK_IS_FULL,
+        /// … and it has room again before the store is closed
+        THE_DISK_IS_FULL_FOR_A_WHILE,
+        SYNCS_FAIL_FROM_THERE,
+        THE_PROCESS_IS_KILLED,
+        THE_POWER_FAILS
+    }
+
+    private static final boolean ALL = "all".equals(System.getProperty("kv.failures"));
+    private static final int WRITES = 16;
+    private static final AtomicLong CASES = new AtomicLong();
+
+    @AfterAll
+    static void tellCases() {
+        System.out.printf("openings and closings with a fault in one call: cases=%d%n", CASES.get());
+    }
+
+    @TestFactory
+    Stream<DynamicTest> whateverFailsInAnOpeningOrAClosingTheStoreOpensAndHoldsWhatWasPromised() {
+        long seed = Seeds.of(1).findFirst().orElseThrow();
+        return Stream.of(StoreState.values())
+                .flatMap(state -> Stream.of(WalMode.values())
+                        .map(wal -> DynamicTest.dynamicTest(
+                                state + " " + wal + " -Dkv.seed=" + seed, () -> everyCall(state, wal, seed))));
+    }
+
+    private static void everyCall(StoreState state, WalMode wal, long seed) {
+        StoreState.Made made = state.make(wal, seed);
+        Trouble[] troubles = Trouble.values();
+        for (int call = 1; ; call++) {
+            boolean reached = false;
+            for (int i = 0; i < (ALL ? troubles.length : 1); i++) {
+                Trouble trouble = troubles[(int) Math.floorMod(seed + call + i, (long) troubles.length)];
+                CASES.incrementAndGet();
+                reached |= new Case(made, wal, trouble, call, seed).play();
+            }
+            if (!reached) {
+                assertThat(call).as("calls of an opening and a closing").isGreaterThan(10);
+                return;
+            }
+        }
+    }
+
+    private static final class Case {
+        private final Trouble trouble;
+        private final int call;
+        private final StoreOptions options;
+        private final String where;
+        private final SplittableRandom random;
+        private final FaultyDisk disk;
+        private final WriteHistory history;
+        private boolean failed;
+
+        Case(StoreState.Made made, WalMode wal, Trouble trouble, int call, long seed) {
+            this.trouble = trouble;
+            this.call = call;
+            options = StoreState.options(wal);
+            where = "wal=" + wal + ", " + trouble + ", call=" + call + ", seed=" + seed;
+            random = new SplittableRandom(seed + call);
+            disk = made.disk().copy();
+            disk.setSeed(random.nextLong());
+            history = made.history().copy();
+        }
+
+        /// False when there were fewer calls.
+        boolean play() {
+            plan();
+            Allocator allocator = new Allocator();
+            try {
+                openWriteAndClose(allocator);
+            } catch (CorruptionException e) {
+                throw new AssertionError("an opening that fails must not take its own disk for damaged, " + where, e);
+            } catch (StoreException e) {
+                failed = true;
+            }
+            assertThat(allocator.allocatedBytes()).as("native memory after a closing, %s", where).isZero();
+            boolean reached = disk.calls() >= call;
+            if (disk.afterCrash() != null && trouble == Trouble.THE_POWER_FAILS) {
+                history.powerLost();
+            }
+            FaultyDisk next = disk.afterCrash() != null ? disk.afterCrash() : crash(disk);
+            next.setFaults(FaultyDisk.NONE);
+            next = crash(openAgain(next, "the first opening after it, "));
+            openAgain(next, "the second opening after it, ");
+            return reached;
+        }
+
+        private void plan() {
+            switch (trouble) {
+                case THE_CALL_FAILS -> disk.setFaults((count, what) -> count == call);
+                case ALL_CALLS_FAIL_FROM_THERE -> disk.setFaults((count, what) -> count >= call);
+                case THE_DISK_IS_FULL, THE_DISK_IS_FULL_FOR_A_WHILE -> disk.setFaults((count, what) ->
+                        count >= call && (what.startsWith("create") || what.startsWith("write")));
+                case SYNCS_FAIL_FROM_THERE -> disk.setFaults((count, what) ->
+                        count >= call && (what.startsWith("sync") || what.startsWith("rewrite")));
+                case THE_PROCESS_IS_KILLED ->
+                    disk.setCrash((count, what) -> count == call, FaultyDisk.Crash.PROCESS);
+                case THE_POWER_FAILS -> disk.setCrash((count, what) -> count == call, FaultyDisk.Crash.POWER);
+            }
+        }
+
+        private void openWriteAndClose(Allocator allocator) {
+            LsmStore store = LsmStore.open(options, disk, allocator);
+            try {
+                check(store);
+                for (int i = 0; i < WRITES; i++) {
+                    int number = history.size();
+                    history.add(StoreState.key(number), StoreState.valueOrNull(number));
+                    store.begin(StoreState.key(number), StoreState.valueOrNull(number)).await();
+                    StoreState.acknowledged(history, options.wal(), disk);
+                }
+            } catch (StoreException e) {
+                failed = true;
+            } finally {
+                if (trouble == Trouble.THE_DISK_IS_FULL_FOR_A_WHILE) {
+                    int calls = disk.calls();
+                    disk.setFaults((count, what) -> false);
+                    disk.addCalls(calls);
+                }
+                boolean intact = !failed;
+                store.close();
+                if (intact) {
+                    history.promiseAll();
+                }
+            }
+        }
+
+        /// What an opening shows was made durable by it; a read that fails says so.
+        private void check(Store store) {
+            try {
+                history.checkRecovered(store, "during " + where);
+                history.promiseAll();
+            } catch (CorruptionException e) {
+                throw e;
+            } catch (StoreException e) {
+                assertThat(e).hasMessageContaining("read");
+            }
+        }
+
+        private FaultyDisk crash(FaultyDisk crashed) {
+            if (random.nextBoolean()) {
+                return crashed.killProcess();
+            }
+            history.powerLost();
+            return crashed.losePower(random);
+        }
+
+        private FaultyDisk openAgain(FaultyDisk next, String when) {
+            LsmStore store;
+            try {
+                store = LsmStore.open(options, next, new Allocator());
+            } catch (StoreException e) {
+                throw new AssertionError("the store does not open: " + when + where, e);
+            }
+            try {
+                history.checkRecovered(store, when + where);
+                history.promiseAll();
+                if (random.nextBoolean()) {
+                    byte[] key = StoreState.key(history.size());
+                    history.add(key, new byte[] {1});
+                    store.put(key, new byte[] {1});
+                    StoreState.acknowledged(history, options.wal(), next);
+                }
+            } finally {
+                if (random.nextBoolean()) {
+                    store.close();
+                    history.promiseAll();
+                } else {
+                    FaultyDisk left = crash(next);
+                    try {
+                        store.close();
+                    } catch (StoreException e) { // the disk is gone
+                        failed = true;
+                    }
+                    return left;
+                }
+            }
+            return next;
+        }
+    }
+}

@@ -1,0 +1,138 @@
+package kv.lsm;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.util.List;
+import kv.lsm.disk.FaultyDisk;
+import kv.lsm.memory.Allocator;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// What an opening takes for the remainder of a store's life, what it refuses, and what it deletes when. All crashes of all calls are
+/// [EveryOpeningTest]'s.
+class OpeningTest {
+    private static List<String> sortedNames(FaultyDisk disk) throws Exception {
+        return disk.list(StoreState.DIRECTORY).stream().sorted().toList();
+    }
+
+    private static void refusesToOpenAndKeepsEveryFile(FaultyDisk disk, WalMode wal) throws Exception {
+        List<String> before = sortedNames(disk);
+        Allocator allocator = new Allocator();
+        assertThatThrownBy(() -> LsmStore.open(StoreState.options(wal), disk, allocator))
+                .isInstanceOf(CorruptionException.class)
+                .hasMessageContaining("MANIFEST")
+                .hasMessageContaining("the manifest is missing, but there is data");
+        assertThat(allocator.allocatedBytes()).isZero();
+        assertThat(sortedNames(disk)).isEqualTo(before);
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void tablesWithoutAManifestAreRefusedAndKept(WalMode wal) throws Exception {
+        FaultyDisk disk = StoreState.TABLES.make(wal, 1).disk();
+        disk.remove(FileNames.MANIFEST);
+        refusesToOpenAndKeepsEveryFile(disk, wal);
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void logsWithRecordsWithoutAManifestAreRefusedAndKept(WalMode wal) throws Exception {
+        FaultyDisk disk = StoreState.UNCLOSED_LOG.make(WalMode.OS, 1).disk();
+        disk.remove(FileNames.MANIFEST);
+        refusesToOpenAndKeepsEveryFile(disk, wal);
+    }
+
+    /// A first opening makes its log before the manifest.
+    @ParameterizedTest
+    @EnumSource
+    void anEmptyLogWithoutAManifestIsWhatAnInterruptedFirstOpeningLeaves(WalMode wal) throws Exception {
+        FaultyDisk disk = StoreState.FIRST_OPENING_INTERRUPTED.make(wal, 1).disk();
+        disk.remove(FileNames.MANIFEST);
+        assertThat(sortedNames(disk)).noneMatch(name -> name.equals(FileNames.MANIFEST));
+        try (Store store = LsmStore.open(StoreState.options(wal), disk, new Allocator())) {
+            store.put(new byte[] {1}, new byte[] {2});
+            assertThat(store.get(new byte[] {1})).containsExactly(2);
+        }
+    }
+
+    /// Until the new manifest is in place the old one may be what the next opening finds.
+    @ParameterizedTest
+    @EnumSource
+    void anOpeningDeletesNothingBeforeItsManifestIsDurable(StoreState state) throws Exception {
+        for (WalMode wal : WalMode.values()) {
+            FaultyDisk disk = state.make(wal, 1).disk();
+            List<String> before = sortedNames(disk);
+            disk.setCrash((count, what) -> what.equals("rename MANIFEST"), FaultyDisk.Crash.PROCESS);
+            assertThatThrownBy(() -> LsmStore.open(StoreState.options(wal), disk, new Allocator()))
+                    .isInstanceOf(StoreException.class);
+            assertThat(disk.afterCrash().list(StoreState.DIRECTORY)).containsAll(
+                    before.stream().filter(name -> !name.endsWith(FileNames.TEMPORARY)).toList());
+        }
+    }
+
+    /// An empty log may be deleted; the log after it must not seem to have lost the one before.
+    @ParameterizedTest
+    @EnumSource(names = "NONE", mode = EnumSource.Mode.EXCLUDE)
+    void aLogAfterAnEmptyOneIsReplayedHoweverOftenTheProcessIsKilled(WalMode wal) {
+        StoreState.Made made = StoreState.EMPTY_LOG_IN_BETWEEN.make(wal, 1);
+        FaultyDisk disk = made.disk();
+        for (int opening = 0; opening < 4; opening++) {
+            GatedDisk gate = new GatedDisk(disk);
+            gate.hold(GatedDisk.FLUSH);
+            LsmStore store = LsmStore.open(StoreState.options(wal), gate, new Allocator());
+            made.history().checkRecovered(store, "opening " + opening);
+            assertThat(made.history().size()).isEqualTo(5);
+            disk = disk.killProcess();
+            gate.letGo(GatedDisk.FLUSH);
+            assertThatThrownBy(store::close).isInstanceOf(StoreFailedException.class);
+        }
+    }
+
+    /// The reader of an edit that was never synced must not make the next power loss fatal.
+    @Test
+    void aManifestIsNotAppendedToAfterAnAppendThatFailed() throws Exception {
+        FaultyDisk disk = new FaultyDisk();
+        VersionEdit edit = new VersionEdit(1, false, 2, List.of(), List.of());
+        try (Manifest manifest = Manifest.replace(disk, StoreState.DIRECTORY, edit)) {
+            disk.setFaults((count, what) -> what.startsWith("write") && count == 1);
+            assertThatThrownBy(() -> manifest.append(edit)).hasMessageContaining("planted");
+            byte[] torn = disk.content(FileNames.MANIFEST);
+            assertThatThrownBy(() -> manifest.append(edit)).hasMessageContaining("after an append that failed");
+            assertThat(disk.calls()).isEqualTo(1);
+            assertThat(disk.content(FileNames.MANIFEST)).isEqualTo(torn);
+        }
+        assertThat(Manifest.read(disk, StoreState.DIRECTORY, new Allocator()).edits()).isEqualTo(List.of(edit));
+    }
+
+    /// A flush's edit tears while a compaction is under way: the compaction's edit must not follow it.
+    @Test
+    void aCompactionChangesNothingAfterAFlushHasTornTheManifest() throws Exception {
+        FaultyDisk real = StoreState.LEVEL_0_FULL.make(WalMode.OS, 3).disk();
+        WriteHistory history = StoreState.LEVEL_0_FULL.make(WalMode.OS, 3).history();
+        GatedDisk disk = new GatedDisk(real);
+        disk.hold("kv-compact");
+        LsmStore store = LsmStore.open(StoreState.options(WalMode.OS), disk, new Allocator());
+        disk.awaitHeld();
+        history.checkRecovered(store, "before the fault");
+        real.setFaults((count, what) ->
+                Thread.currentThread().getName().equals("kv-flush") && what.equals("write MANIFEST.tmp"));
+        assertThatThrownBy(() -> {
+                    for (int i = 0; ; i++) {
+                        history.add(StoreState.key(i), StoreState.valueOrNull(i));
+                        store.begin(StoreState.key(i), StoreState.valueOrNull(i)).await();
+                        history.keepAll();
+                    }
+                })
+                .isInstanceOf(StoreFailedException.class)
+                .hasMessageContaining("the manifest could not be written");
+        byte[] torn = real.content(FileNames.MANIFEST);
+        disk.letGo("kv-compact");
+        store.close();
+        assertThat(real.content(FileNames.MANIFEST)).as("nothing is appended after a torn edit").isEqualTo(torn);
+        try (LsmStore again = LsmStore.open(StoreState.options(WalMode.OS), real.killProcess(), new Allocator())) {
+            history.checkRecovered(again, "after the fault");
+        }
+    }
+}
