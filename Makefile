@@ -150,7 +150,7 @@ bench-redis: build ## PUT and GET beside SET and GET of Redis (needs redis-serve
 bench-tail: build ## p99.9 at half the saturation rate while flush and compaction run, beside the same without them (about 4 min); BESIDE=JAR: another build takes turns too
 	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_tail.py $(if $(BESIDE),--beside $(BESIDE))
 
-kill-service: setup ## SIGKILL under load ROUNDS=100 times, random options, every acknowledged write checked (about 5 min)
+kill-service: setup ## SIGKILL under load, in openings and in closings, ROUNDS=100 times, random options, every acknowledged write checked (about 5 min)
 	$(JDK25) mvn -q -B -f service/pom.xml test -Dtest=KillTest -Dkv.kill.rounds=$(ROUNDS)
 
 soak-service: build ## MINUTES=20 of mixed load on 10 million records with a heap of 128 MB

@@ -109,6 +109,7 @@ public final class Main {
             out.flush();
             stop.await();
             server.stopInOrder();
+            log.info("closing the store");
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         } finally {

@@ -12,22 +12,35 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The real service is killed with SIGKILL under load, again and again on one directory, with other options each time.
-/// After each restart every key must hold what was acknowledged last, or what was on its way when the service died.
+/// The real service is killed with SIGKILL under load, while it opens its store and while it closes it, again and again on one directory,
+/// with other options each time. After each restart every key must hold what was acknowledged last, or what was on its way when the
+/// service died.
 ///
 /// `-Dkv.kill.rounds=N` for more rounds, `-Dkv.kill.seed=S` to repeat one.
 class KillTest {
-    private static final int ROUNDS = Integer.getInteger("kv.kill.rounds", 4);
+    private static final int ROUNDS = Integer.getInteger("kv.kill.rounds", 6);
     private static final int WRITERS = 6;
+    private static final String OPENING = "opening the store:";
+    private static final String OPENED = "store opened:";
+    private static final String CLOSING = "closing the store";
+    private static final String CLOSED = "stopped";
 
     @TempDir
     private Path directory;
 
+    private final long seed = Long.getLong("kv.kill.seed", System.nanoTime());
+    private final Random random = new Random(seed);
+    private final List<KilledWriter> writers = new ArrayList<>();
+    /// A kill comes by chance within a little more than these, which follow how long an opening and a closing take.
+    private long openingNanos = 50_000_000;
+    private long closingNanos = 20_000_000;
+    private int killedUnderLoad;
+    private int killedInOpenings;
+    private int killedInClosings;
+    private int killedElsewhere;
+
     @Test
     void everyAcknowledgedWriteSurvivesSigkill() throws Exception {
-        long seed = Long.getLong("kv.kill.seed", System.nanoTime());
-        Random random = new Random(seed);
-        List<KilledWriter> writers = new ArrayList<>();
         for (int w = 0; w < WRITERS; w++) {
             writers.add(new KilledWriter("writer" + w + "-", new Random(seed + w)));
         }
@@ -35,30 +48,81 @@ class KillTest {
             List<String> options = options(random);
             String where = "seed " + seed + ", round " + round + ", " + options;
             try (ServiceProcess service = ServiceProcess.start(options)) {
-                if (random.nextInt(5) == 0) {
-                    Thread.sleep(random.nextInt(600)); // in the middle of its start and recovery
-                    service.kill();
-                    continue;
+                switch (round % 3) {
+                    case 0 -> killInOpening(service);
+                    case 1 -> killInClosing(service, where);
+                    default -> {
+                        killUnderLoad(service, where);
+                        killedUnderLoad++;
+                    }
                 }
-                int port = service.awaitReady();
-                for (KilledWriter writer : writers) {
-                    writer.check(port, where);
-                }
-                writeUntilKilled(service, port, writers, random.nextInt(1_000));
             } catch (IOException | AssertionError e) {
                 throw new AssertionError(where + ": " + e.getMessage(), e);
             }
         }
-        long acknowledged = acknowledged(writers);
         try (ServiceProcess service = ServiceProcess.start(options(random))) {
             int port = service.awaitReady();
-            for (KilledWriter writer : writers) {
-                writer.check(port, "seed " + seed + ", after the last round");
-            }
+            check(port, "seed " + seed + ", after the last round");
             service.signal("TERM");
             assertThat(service.awaitExit()).isZero();
         }
-        System.out.printf("killed %d times, %d acknowledged writes checked, seed %d%n", ROUNDS, acknowledged, seed);
+        System.out.printf(
+                "killed %d times: under load %d, in an opening %d, in a closing %d, just before or after one %d; "
+                        + "%d acknowledged writes checked, seed %d%n",
+                ROUNDS,
+                killedUnderLoad,
+                killedInOpenings,
+                killedInClosings,
+                killedElsewhere,
+                acknowledged(writers),
+                seed);
+    }
+
+    private void check(int port, String where) throws IOException {
+        for (KilledWriter writer : writers) {
+            writer.check(port, where);
+        }
+    }
+
+    private void killInOpening(ServiceProcess service) throws InterruptedException {
+        service.awaitLogged(OPENING);
+        sleep((long) (random.nextDouble() * 1.2 * openingNanos));
+        service.kill();
+        if (service.hasLogged(OPENED)) {
+            killedElsewhere++;
+            openingNanos = Math.max(1_000_000, openingNanos * 9 / 10);
+        } else {
+            killedInOpenings++;
+            openingNanos = openingNanos * 11 / 10;
+        }
+    }
+
+    private void killInClosing(ServiceProcess service, String where) throws Exception {
+        int port = service.awaitReady();
+        check(port, where);
+        writeUntil(service, port, writers, random.nextInt(200), () -> {
+            service.signal("TERM");
+            service.awaitLogged(CLOSING);
+            sleep((long) (random.nextDouble() * 1.2 * closingNanos));
+            service.kill();
+        });
+        if (service.hasLogged(CLOSED)) {
+            killedElsewhere++;
+            closingNanos = Math.max(1_000_000, closingNanos * 9 / 10);
+        } else {
+            killedInClosings++;
+            closingNanos = closingNanos * 11 / 10;
+        }
+    }
+
+    private void killUnderLoad(ServiceProcess service, String where) throws Exception {
+        int port = service.awaitReady();
+        check(port, where);
+        writeUntilKilled(service, port, writers, random.nextInt(1_000));
+    }
+
+    private static void sleep(long nanos) throws InterruptedException {
+        Thread.sleep(nanos / 1_000_000, (int) (nanos % 1_000_000));
     }
 
     @Test
@@ -75,8 +139,18 @@ class KillTest {
         }
     }
 
+    private interface End {
+        void come() throws Exception;
+    }
+
     private static void writeUntilKilled(ServiceProcess service, int port, List<KilledWriter> writers, int millis)
-            throws InterruptedException {
+            throws Exception {
+        writeUntil(service, port, writers, millis, service::kill);
+    }
+
+    /// @param millis from the first acknowledged write on
+    private static void writeUntil(ServiceProcess service, int port, List<KilledWriter> writers, int millis, End end)
+            throws Exception {
         List<Throwable> faults = new CopyOnWriteArrayList<>();
         List<Thread> threads = new ArrayList<>();
         for (KilledWriter writer : writers) {
@@ -95,7 +169,7 @@ class KillTest {
         }
         Thread.sleep(millis);
         boolean alive = service.isAlive();
-        service.kill();
+        end.come();
         for (Thread thread : threads) {
             thread.join();
         }

@@ -91,6 +91,21 @@ final class ServiceProcess implements AutoCloseable {
         return Integer.parseInt(line.substring(READY.length()));
     }
 
+    /// Returns as soon as the log holds `text`.
+    void awaitLogged(String text) throws InterruptedException {
+        long deadline = System.nanoTime() + WAIT_SECONDS * 1_000_000_000L;
+        while (!hasLogged(text)) {
+            if (!isAlive() && !hasLogged(text) || System.nanoTime() > deadline) {
+                throw new AssertionError("not logged: " + text + "\n" + err());
+            }
+            Thread.sleep(0, 300_000);
+        }
+    }
+
+    boolean hasLogged(String text) {
+        return err().contains(text);
+    }
+
     /// SIGKILL, and waits for the end.
     void kill() {
         process.destroyForcibly().onExit().join();
