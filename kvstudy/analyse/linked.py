@@ -16,7 +16,8 @@ from kvstudy.analyse import exchange
 from kvstudy.analyse.exchange import Repeats
 
 LINKED, CANNOT_TELL = "linked", "cannot tell"
-SIGNIFICANCE = 0.05
+# Two families of words stand on a page, this one and that of intervention.py: each has half of the 5 % at which the page may be wrong anywhere.
+SIGNIFICANCE = 0.05 / 2
 DRAWS = 9999
 EVENTS_MIN = 5  # of a kind in a window, in the mean: with fewer, one coincidence is most of what a run has to say
 IN_STEP = 0.5

@@ -46,7 +46,7 @@ def test_what_shortens_the_tail_when_it_is_held_off_is_its_cause_and_nothing_els
     found = intervention.interventions(study(flush=0.3)).set_index("cause")
     assert found["word"].to_dict() == {"flush": intervention.CAUSED, "compaction": CANNOT_TELL, "wal_sync": CANNOT_TELL}
     assert found.loc["flush", "low"] < 0.3 * 1.1 and found.loc["flush", "high"] < 0.5 and found.loc["flush", "pairs"] == 8
-    assert "does not move more than repeats differ" in found.loc["compaction", "why"]
+    assert "by more than repeats differ" in found.loc["compaction", "why"]
 
 
 def test_what_lengthens_the_tail_when_it_is_held_off_is_no_cause():
@@ -56,7 +56,7 @@ def test_what_lengthens_the_tail_when_it_is_held_off_is_no_cause():
 
 def test_what_came_all_the_same_was_not_held_off():
     found = intervention.interventions(study(flush=0.3, still_there="flush")).set_index("cause")
-    assert (found.loc["flush", "word"], found.loc["flush", "why"]) == (CANNOT_TELL, "it was not held off: 8 in 8 windows")
+    assert (found.loc["flush", "word"], found.loc["flush", "why"]) == (CANNOT_TELL, "it was not held off: 8 in 8 windows, usually 8")
 
 
 def test_what_never_happens_as_usual_cannot_be_a_cause():
@@ -65,18 +65,18 @@ def test_what_never_happens_as_usual_cannot_be_a_cause():
     assert found.loc["flush", "why"] == "it did not happen in the usual runs either"
 
 
-def test_five_pairs_are_too_few_and_a_run_without_its_partner_is_no_pair():
-    assert set(words(study(repeats=5, flush=0.1)).values()) == {CANNOT_TELL}
+def test_six_pairs_are_too_few_and_a_run_without_its_partner_is_no_pair():
+    assert set(words(study(repeats=6, flush=0.1)).values()) == {CANNOT_TELL}
     tables = study(repeats=8, flush=0.1)
-    failed = tables.runs["run_id"].isin([f"flush-{repeat}" for repeat in range(1, 4)])
+    failed = tables.runs["run_id"].isin([f"flush-{repeat}" for repeat in range(1, 3)])
     found = intervention.interventions(replace(tables, runs=tables.runs.assign(verdict=tables.runs["verdict"].mask(failed, "FAIL")))).set_index("cause")
-    assert (found.loc["flush", "pairs"], found.loc["flush", "why"]) == (5, "5 pairs of valid runs, 6 are needed")
+    assert (found.loc["flush", "pairs"], found.loc["flush", "why"]) == (6, "6 pairs of valid runs, 7 are needed")
     assert found.loc["compaction", "pairs"] == 8
 
 
 def test_p_is_the_share_of_all_exchanges_within_pairs():
-    assert intervention.moved([0.5] * 8).p_value == pytest.approx(2 / 256)
-    assert intervention.moved([0.5, 2.0] * 4).p_value == 1
+    assert intervention.moved([0.5] * 8).p_value == pytest.approx(1 / 256)
+    assert intervention.moved([2.0] * 8).p_value == 1 and intervention.moved([0.5, 2.0] * 4).p_value > 0.5
     assert 0 < intervention.moved([0.5] * 30).p_value < 0.001
 
 

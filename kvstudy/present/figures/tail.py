@@ -11,7 +11,7 @@ from kvstudy.present.figures.panels import nothing, panel_grid, titled
 
 ROW_PX = 34
 ROWS_MAX, PANEL_PX = 4, 220  # kinds of event in a panel of one workload, and how high it is
-_JUDGED = "By chance: with the events of other repeats at the same moment. Linked: beyond that, and beyond other times of the run, at 5 % over the whole page (Holm)."
+_JUDGED = "By chance: with the events of other repeats at the same moment. Linked: beyond that, and beyond other times of the run, with at most 5 % error over the whole page (Holm)."
 NOTHING_LINKED = "no kind of event can be called linked"
 _HUES = {tail.LINKED: theme.VERMILION, tail.CANNOT_TELL: theme.BLUE, "": theme.QUIET_TEXT}
 
