@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use lexopt::prelude::*;
 
+use crate::alternation::TurnOrder;
 use crate::error::Error;
 use crate::units;
 
@@ -61,6 +62,11 @@ pub struct Args {
     pub pin: Vec<usize>,
     pub url: String,
     pub script_args: Vec<String>,
+    /// The second of two servers in turn.
+    pub alternate: Option<String>,
+    pub slice: Duration,
+    pub gap: Duration,
+    pub order: TurnOrder,
     /// Everything after the program's name, for the JSON result.
     pub typed: Vec<String>,
 }
@@ -99,6 +105,10 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
         pin: Vec::new(),
         url: String::new(),
         script_args: Vec::new(),
+        alternate: None,
+        slice: Duration::from_millis(500),
+        gap: Duration::from_millis(20),
+        order: TurnOrder::Abba,
         typed: typed.clone(),
     };
     let options_end = typed.iter().position(|word| word == "--").unwrap_or(typed.len());
@@ -125,6 +135,13 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
             Long("sample") => args.sample = count(&mut parser, "--sample")?,
             Long("closed") => args.closed = true,
             Long("seed") => args.seed = seed(&text(&mut parser)?)?,
+            Long("alternate") => {
+                url = Some(text(&mut parser)?);
+                args.alternate = Some(text(&mut parser)?);
+            }
+            Long("slice") => args.slice = duration(&mut parser, "--slice")?,
+            Long("gap") => args.gap = duration(&mut parser, "--gap")?,
+            Long("order") => args.order = order(&text(&mut parser)?)?,
             Long("expect") => args.expect.extend(statuses(&text(&mut parser)?)?),
             Long("max-lateness") => args.max_lateness = Some(duration(&mut parser, "--max-lateness")?),
             Long("max-unanswered") => args.max_unanswered = Some(share(&text(&mut parser)?)?),
@@ -195,6 +212,14 @@ fn check(args: &Args) -> Result<(), Error> {
     if args.closed && (args.arrivals == Arrivals::Poisson || args.max_lateness.is_some()) {
         return rule("--closed has no schedule: it excludes --arrivals and --max-lateness".to_owned());
     }
+    if args.alternate.is_some() && (args.closed || args.arrivals == Arrivals::Poisson) {
+        return rule(
+            "--alternate needs a rate and sends at even distances: it excludes --closed and --arrivals poisson".to_owned(),
+        );
+    }
+    if args.slice.is_zero() {
+        return rule("a slice must be over 0: --slice 0".to_owned());
+    }
     Ok(())
 }
 
@@ -254,6 +279,14 @@ fn arrivals(text: &str) -> Result<Arrivals, Error> {
         "uniform" => Ok(Arrivals::Uniform),
         "poisson" => Ok(Arrivals::Poisson),
         _ => Err(Error::Failed(format!("--arrivals is uniform or poisson, not {text:?}"))),
+    }
+}
+
+fn order(text: &str) -> Result<TurnOrder, Error> {
+    match text {
+        "abba" => Ok(TurnOrder::Abba),
+        "random" => Ok(TurnOrder::Random),
+        _ => Err(Error::Failed(format!("--order is abba or random, not {text:?}"))),
     }
 }
 
@@ -326,6 +359,11 @@ mod tests {
             (&["-R1", "-H", "no colon", "http://h/"], "not a header"),
             (&["-R1", "--expect", "ok", "http://h/"], "--expect \"ok\""),
             (&["-R1", "--max-unanswered", "2", "http://h/"], "--max-unanswered \"2\""),
+            (&["-R1", "--order", "ab", "--alternate", "http://h/", "http://i/"], "--order"),
+            (&["--closed", "--alternate", "http://h/", "http://i/"], "--alternate needs a rate"),
+            (&["-R1", "--alternate", "http://h/"], "--alternate"),
+            (&["-R1", "--slice", "0s", "--alternate", "http://h/", "http://i/"], "--slice 0"),
+            (&["-R1", "--alternate", "http://h/", "http://i/", "http://j/"], "one URL only"),
             (&["-R1", "--pin", "3-1", "http://h/"], "--pin \"3-1\""),
             (&["-R1", "--spin", "hard", "http://h/"], "--spin"),
             (&["-R0", "http://h/"], "rate must be over 0"),

@@ -1,6 +1,7 @@
 //! One serial connection: what it is doing, and which request is its next.
 
 use crate::agenda::Agenda;
+use crate::alternation::{AlternatingDue, Server};
 use crate::http::AnswerReader;
 use crate::http::request::Batch;
 use crate::schedule::{NEVER, Poisson, Uniform};
@@ -21,26 +22,30 @@ pub enum State {
 
 /// When the requests of one connection are due.
 #[derive(Debug)]
-pub enum Due {
+pub enum Due<'a> {
     Uniform(Uniform),
+    /// Only in the slices of its server, of which this is the connection of that number.
+    Alternating(AlternatingDue<'a>, usize),
     Poisson(Poisson),
     /// Closed loop: at once.
     Always,
 }
 
 #[derive(Debug)]
-pub struct Connection {
+pub struct Connection<'a> {
     /// Its number k among all connections of the run.
     pub number: usize,
+    /// 1 for those to the second of two servers in turn.
+    pub server: Server,
     pub state: State,
     /// Counts sockets, so that a late event of an old one is known for what it is.
     pub generation: u32,
-    due: Due,
+    due: Due<'a>,
     /// When the next request is due, after the start of the run; [`NEVER`] if none is left before its end.
     pub due_ns: u64,
     /// Stands on the agenda.
     listed: bool,
-    /// Requests sent so far.
+    /// Requests sent so far, with two servers in turn those skipped among them.
     requests: u64,
     /// Under way: due time (after the start) and send time (monotonic) of the batch, and how many of its answers have come.
     pub batch: Batch,
@@ -60,10 +65,11 @@ pub struct Connection {
     pub closed_ns: Option<u64>,
 }
 
-impl Connection {
-    pub fn new(number: usize, due: Due, capture: bool) -> Self {
+impl<'a> Connection<'a> {
+    pub fn new(number: usize, server: Server, due: Due<'a>, capture: bool) -> Self {
         let mut connection = Self {
             number,
+            server,
             state: State::Closed,
             generation: 0,
             due,
@@ -81,16 +87,22 @@ impl Connection {
             pause_ns: 0,
             closed_ns: None,
         };
-        connection.due_ns = connection.next_due_ns();
+        connection.find_next();
         connection
     }
 
-    fn next_due_ns(&self) -> u64 {
-        match &self.due {
+    /// Finds the next request and when it is due.
+    fn find_next(&mut self) {
+        self.due_ns = match &self.due {
             Due::Uniform(uniform) => uniform.due_ns(self.number, self.requests),
+            Due::Alternating(alternating, place) => {
+                let (request, due_ns) = alternating.next(*place, self.requests);
+                self.requests = request;
+                due_ns
+            }
             Due::Poisson(poisson) => poisson.due_ns(),
             Due::Always => 0,
-        }
+        };
     }
 
     /// Stands on the agenda from now on, at `place`, until [`Connection::turn_has_come`].
@@ -122,7 +134,7 @@ impl Connection {
         if let Due::Poisson(poisson) = &mut self.due {
             (0..batch.requests).for_each(|_| poisson.advance());
         }
-        self.due_ns = self.next_due_ns();
+        self.find_next();
         (self.batch, self.batch_due_ns, self.sent_ns, self.answered) = (batch, batch_due_ns, sent_ns, 0);
     }
 
@@ -141,6 +153,16 @@ impl Connection {
                     first = behind;
                 }
                 due.saturating_sub(self.requests)
+            }
+            Due::Alternating(alternating, place) => {
+                let mut count = 0;
+                let (mut request, mut due_ns) = alternating.next(*place, self.requests);
+                while due_ns < end_ns {
+                    each(due_ns, 1);
+                    count += 1;
+                    (request, due_ns) = alternating.next(*place, request + 1);
+                }
+                count
             }
             Due::Poisson(poisson) => {
                 let mut count = 0;
@@ -207,7 +229,7 @@ mod tests {
     /// answer is there after `service_ns`. Returns the due times of what it sent, and how many requests were never sent.
     fn walk(rate_rps: f64, connections: usize, end_ns: u64, service_ns: u64, looks: &[u64]) -> (Vec<u64>, u64) {
         let due = || Due::Uniform(Uniform::new(rate_rps, connections, end_ns));
-        let mut all: Vec<Connection> = (0..connections).map(|number| Connection::new(number, due(), false)).collect();
+        let mut all: Vec<Connection> = (0..connections).map(|number| Connection::new(number, 0, due(), false)).collect();
         let one = Batch::parse(b"GET / HTTP/1.1\r\n\r\n").unwrap();
         let (mut agenda, mut busy_until, mut sent) = (Agenda::default(), vec![None; connections], Vec::new());
         all.iter_mut().enumerate().for_each(|(place, connection)| connection.await_turn(&mut agenda, place));
@@ -252,7 +274,7 @@ mod tests {
     fn each_request_that_was_never_sent_is_told_of_or_several_at_the_due_time_of_the_last() {
         let second = 1_000_000_000;
         for (rate_rps, told_max) in [(100.0, 100), (1e9, 10_000)] {
-            let mut connection = Connection::new(0, Due::Uniform(Uniform::new(rate_rps, 1, second)), false);
+            let mut connection = Connection::new(0, 0, Due::Uniform(Uniform::new(rate_rps, 1, second)), false);
             let (mut last, mut told, mut count) = (None, 0, 0);
             let unsent = connection.unsent(second, |due_ns, requests| {
                 assert!(last < Some(due_ns) && due_ns < second);

@@ -5,6 +5,7 @@
 //! ```
 
 mod agenda;
+pub mod alternation;
 pub mod args;
 pub mod clock;
 mod connection;
@@ -25,6 +26,7 @@ pub mod run;
 pub mod sample;
 pub mod schedule;
 mod script;
+pub mod slices;
 pub mod slowest;
 pub mod socket;
 pub mod statistics;

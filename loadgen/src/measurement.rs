@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 
+use crate::alternation::Alternation;
 use crate::errors::ErrorKind;
 use crate::recorder::{Counts, HIGHEST_US, Interval, Phase, Recorder, add_counts, counts, histogram, microseconds};
+use crate::slices::{SliceCounts, SliceRecorder};
 use crate::slowest::Slowest;
 use crate::statistics;
 use crate::tally::Tally;
@@ -84,6 +86,8 @@ pub struct Measurement {
     recorder: Recorder,
     /// What was recorded in seconds that are over, kept until the end: telling anybody would wake them.
     intervals: Vec<Interval>,
+    /// None without two servers in turn.
+    slices: Option<SliceRecorder>,
     own_lateness: Histogram<u32>,
     unanswered: Unanswered,
     /// Time that all connections together waited for answers in the measured window.
@@ -98,6 +102,8 @@ pub struct Measurement {
 pub struct Measured {
     pub tally: Tally,
     pub intervals: Vec<Interval>,
+    /// Empty without two servers in turn.
+    pub slices: Vec<SliceCounts>,
     pub slowest: Slowest,
     /// Sampled rates in requests per second, and how often each was seen.
     pub rates_rps: BTreeMap<u64, u64>,
@@ -117,6 +123,7 @@ impl Default for Measurement {
             statuses: Box::new([0; STATUSES]),
             recorder: Recorder::new(0, 1, 0),
             intervals: Vec::new(),
+            slices: None,
             own_lateness: histogram(),
             unanswered: Unanswered::default(),
             busy_ns: 0,
@@ -134,10 +141,19 @@ impl Measurement {
         self.recorder = Recorder::new(window.start_ns, window.measure_ns(), slowest);
     }
 
+    /// What is found in each slice is told apart from here on.
+    pub fn tell_slices(&mut self, alternation: &Alternation) {
+        let Window { start_ns, .. } = self.window;
+        self.slices = Some(SliceRecorder::new(alternation.clone(), start_ns, self.window.measure_ns()));
+    }
+
     #[inline]
     pub fn sent(&mut self, sent: &Sent) {
         self.tally.sent += u64::from(sent.requests);
         self.recorder.sent(sent.due_ns, sent.sent_ns, sent.requests);
+        if let Some(slices) = &mut self.slices {
+            slices.sent(sent.due_ns, sent.requests);
+        }
         if let Some(own_ns) = sent.own_late_ns.filter(|_| self.recorder.is_measured(sent.due_ns)) {
             let _ = self.own_lateness.record_n(microseconds(own_ns).min(HIGHEST_US), sent.requests);
         }
@@ -150,6 +166,9 @@ impl Measurement {
         self.statuses[usize::from(status).min(STATUSES - 1)] += 1;
         if recorded {
             self.recorder.answered(due_ns, sent_ns, now_ns, connection);
+        }
+        if let Some(slices) = &mut self.slices {
+            slices.answered(due_ns, sent_ns, now_ns, recorded);
         }
         if self.recorder.is_measured(due_ns) {
             self.tally.measured += 1;
@@ -173,6 +192,9 @@ impl Measurement {
     pub fn unanswered(&mut self, due_ns: u64, requests: u64) {
         if self.recorder.is_measured(due_ns) {
             self.unanswered.add(due_ns, requests);
+        }
+        if let Some(slices) = &mut self.slices {
+            slices.unanswered(due_ns, requests);
         }
     }
 
@@ -199,12 +221,15 @@ impl Measurement {
         if !ending {
             self.sample(now);
         }
+        if let Some(slices) = &mut self.slices {
+            slices.keep(now);
+        }
         calibration
     }
 
     /// When [`Measurement::keep`] has something to do next.
     pub fn next_ns(&self, ending: bool) -> u64 {
-        let mut next = u64::MAX;
+        let mut next = self.slices.as_ref().filter(|_| !ending).map_or(u64::MAX, SliceRecorder::next_ns);
         if !ending {
             next = next.min(self.recorder.interval_end_ns());
         }
@@ -251,6 +276,7 @@ impl Measurement {
         Measured {
             tally: self.tally,
             intervals: self.intervals,
+            slices: self.slices.map_or_else(Vec::new, SliceRecorder::finish),
             slowest: self.recorder.into_slowest(),
             rates_rps: self.rates_rps,
             own_lateness: counts(&self.own_lateness),

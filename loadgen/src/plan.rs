@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::alternation::Alternation;
 use crate::args::{Args, Arrivals, Spin};
 use crate::error::Error;
 use crate::target::Target;
@@ -31,9 +32,18 @@ impl Pacing {
     }
 }
 
+/// Two servers in turn: the second of them, and whose turn it is.
+#[derive(Debug)]
+pub struct Alternate {
+    pub target: Target,
+    pub alternation: Alternation,
+}
+
 #[derive(Debug)]
 pub struct Plan {
     pub target: Target,
+    pub alternate: Option<Alternate>,
+    /// To each server.
     pub connections: usize,
     pub threads: usize,
     pub pacing: Pacing,
@@ -76,13 +86,20 @@ impl Plan {
             let default = WARM_UP + WARM_UP_PER_CONNECTION * (args.connections / args.threads) as u32;
             if args.duration > default { default } else { Duration::ZERO }
         });
+        let (mut duration_ns, mut warm_up_ns) = (nanoseconds(args.duration), nanoseconds(warm_up));
+        let alternate = args.alternate.as_ref().map(|url| alternate(&args, url, duration_ns)).transpose()?;
+        if let Some(Alternate { alternation, .. }) = &alternate {
+            duration_ns = alternation.duration_ns();
+            warm_up_ns = alternation.next_pair_ns(warm_up_ns).ok_or_else(|| too_short(&args))?;
+        }
         Ok(Self {
             target,
+            alternate,
             connections: args.connections as usize,
             threads: args.threads as usize,
             pacing,
-            duration_ns: nanoseconds(args.duration),
-            warm_up_ns: nanoseconds(warm_up),
+            duration_ns,
+            warm_up_ns,
             timeout_ns: nanoseconds(args.timeout),
             headers: args.headers,
             script: args.script,
@@ -105,11 +122,41 @@ impl Plan {
         })
     }
 
-    /// Connections of one thread, as numbers k of all `connections`: k goes to thread k modulo threads, so that the requests of
+    /// The URLs under test, as the banner prints them.
+    pub fn urls(&self) -> String {
+        let second = self.alternate.as_ref().map_or(String::new(), |second| format!(",{}", second.target.url));
+        format!("{}{second}", self.target.url)
+    }
+
+    /// Connections to all servers.
+    pub fn connections_total(&self) -> usize {
+        if self.alternate.is_some() { self.connections * 2 } else { self.connections }
+    }
+
+    /// The share of a time from a pair's start to the end of the run in which requests are due.
+    pub fn sending_share(&self, from_ns: u64, duration_ns: u64) -> f64 {
+        self.alternate.as_ref().map_or(1.0, |alternate| {
+            alternate.alternation.sending_ns(from_ns) as f64 / duration_ns.saturating_sub(from_ns).max(1) as f64
+        })
+    }
+
+    /// Connections of one thread, as numbers k of all connections: k goes to thread k modulo threads, so that the requests of
     /// each thread are spread evenly too and no connection is left out.
     pub fn connections_of(&self, thread: usize) -> impl Iterator<Item = usize> + use<> {
-        (thread..self.connections).step_by(self.threads)
+        (thread..self.connections_total()).step_by(self.threads)
     }
+}
+
+fn alternate(args: &Args, url: &str, duration_ns: u64) -> Result<Alternate, Error> {
+    let alternation = Alternation::new(nanoseconds(args.slice), nanoseconds(args.gap), args.order, args.seed, duration_ns);
+    Ok(Alternate { target: Target::parse(url)?, alternation: alternation.ok_or_else(|| too_short(args))? })
+}
+
+fn too_short(args: &Args) -> Error {
+    Error::Failed(format!(
+        "no room for a slice of each server behind the warm-up: duration={:?}, slice={:?}, gap={:?}",
+        args.duration, args.slice, args.gap
+    ))
 }
 
 fn nanoseconds(duration: Duration) -> u64 {

@@ -157,7 +157,8 @@ pub fn add_counts(histogram: &mut Histogram<u64>, counts: &Counts) {
     }
 }
 
-fn taken(histogram: &mut Histogram<u32>) -> Counts {
+/// What a histogram held, and nothing in it any more.
+pub fn taken(histogram: &mut Histogram<u32>) -> Counts {
     let counts = counts(histogram);
     if !counts.is_empty() {
         histogram.reset();

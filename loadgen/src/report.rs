@@ -2,6 +2,7 @@
 
 pub mod hlog;
 pub mod json;
+mod json_slices;
 pub mod slowest;
 pub mod text;
 pub mod whole_file;

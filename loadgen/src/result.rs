@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use crate::reconnecting::Reconnecting;
 use crate::recorder::{Interval, Latencies, Phase, add_counts, histogram};
 use crate::sample::SampledRequest;
+use crate::slices::SliceCounts;
 use crate::slowest::SlowAnswer;
 use crate::tally::Tally;
 use crate::thread_use::ThreadUse;
@@ -42,6 +43,8 @@ pub struct RunResult {
     pub slowest: Vec<SlowAnswer>,
     /// None unless asked for.
     pub sample: Option<Vec<SampledRequest>>,
+    /// Empty without two servers in turn.
+    pub slices: Vec<SliceCounts>,
     pub threads: Vec<ThreadUse>,
     pub unexpected: u64,
     /// How long requests were sent.

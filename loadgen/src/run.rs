@@ -19,6 +19,7 @@ use crate::report::{text, whole_file};
 use crate::result::{Intervals, RunResult, achieved_rate_rps, rate_histogram};
 use crate::sample;
 use crate::script::{self, MainState, ThreadLink};
+use crate::slices::SliceCounts;
 use crate::slowest;
 use crate::tally::Tally;
 use crate::thread_use::ThreadUse;
@@ -31,20 +32,22 @@ use interruption::Interruption;
 
 /// Runs the plan, prints wrk2's text on stdout and notes on stderr, and returns the exit code.
 pub fn run(plan: &Plan) -> Result<i32, Error> {
-    machine::raise_file_limit(plan.connections)?;
+    machine::raise_file_limit(plan.connections_total())?;
     machine::check_cpus(&plan.pin)?;
     [&plan.json, &plan.hlog, &plan.slowest].into_iter().flatten().try_for_each(|path| whole_file::check(path))?;
     let interruption = Interruption::watch()?;
     let main_state = plan.script.is_some().then(|| MainState::new(plan)).transpose()?;
+    let timeout = Duration::from_nanos(plan.timeout_ns);
     let address = match &main_state {
         Some(state) => state.resolve(plan)?,
-        None => plan.target.reachable_address(Duration::from_nanos(plan.timeout_ns))?,
+        None => plan.target.reachable_address(timeout)?,
     };
     if main_state.as_ref().is_some_and(MainState::has_delay) && plan.pacing != Pacing::ClosedLoop {
         eprintln!(
             "note: delay() is not called: at a constant rate the schedule says when a request is due, as in wrk2; --closed calls it"
         );
     }
+    let second = plan.alternate.as_ref().map(|second| second.target.reachable_address(timeout)).transpose()?;
     let (reports, heard) = channel();
     let stop = &*interruption.stop;
 
@@ -56,7 +59,7 @@ pub fn run(plan: &Plan) -> Result<i32, Error> {
             let (orders, taken) = channel();
             let (answers, replies) = channel();
             let reports = reports.clone();
-            scope.spawn(move || thread::worker_thread(plan, number, &reports, stop, &taken, &answers));
+            scope.spawn(move || thread::worker_thread(plan, number, second, &reports, stop, &taken, &answers));
             crew.orders.push(orders.clone());
             let link = ThreadLink { orders: orders.clone(), replies };
             let address = match &mut main_state {
@@ -67,7 +70,7 @@ pub fn run(plan: &Plan) -> Result<i32, Error> {
             crew.await_initialized(number)?;
         }
         script::flush_prints();
-        print(&text::banner(plan.duration_ns as f64 / 1e9, &plan.target.url, plan.threads, plan.connections));
+        print(&text::banner(plan.duration_ns as f64 / 1e9, &plan.urls(), plan.threads, plan.connections));
         let opened = crew.connect(plan.threads)?;
         let gathered = crew.go(plan)?;
         let (result, failure) = merge(plan, gathered, opened.missing);
@@ -83,6 +86,7 @@ fn merge(plan: &Plan, gathered: Gathered, missing_at_start: usize) -> ((RunResul
     let (mut own_lateness, mut unanswered, mut busy_ns) = (histogram(), histogram(), 0);
     let (mut threads, mut slowest, mut samples, mut failure) = (Vec::new(), Vec::new(), Vec::new(), None);
     let (mut duration_ns, mut reconnecting) = (0, Reconnecting::default());
+    let mut slices = Vec::<SliceCounts>::new();
     for outcome in gathered.outcomes {
         let measured = outcome.measured;
         tally.add(&measured.tally);
@@ -90,6 +94,8 @@ fn merge(plan: &Plan, gathered: Gathered, missing_at_start: usize) -> ((RunResul
         add_counts(&mut own_lateness, &measured.own_lateness);
         unanswered.add(&measured.unanswered).expect("both have the project's one shape");
         busy_ns += measured.busy_ns;
+        slices.resize_with(measured.slices.len(), SliceCounts::default);
+        slices.iter_mut().zip(&measured.slices).for_each(|(all, own)| all.add(own));
         duration_ns = duration_ns.max(outcome.sent_for_ns);
         failure = failure.or(outcome.failure);
         reconnecting.add(&outcome.reconnecting);
@@ -106,9 +112,10 @@ fn merge(plan: &Plan, gathered: Gathered, missing_at_start: usize) -> ((RunResul
         });
     }
     let latencies = gathered.intervals.measured();
-    let offered_rate_rps = plan.pacing.offered_rate_rps();
     let warm_up_ns = plan.warm_up_ns.min(duration_ns);
     let measured_ns = duration_ns - warm_up_ns;
+    let sending_share = plan.sending_share(warm_up_ns, duration_ns);
+    let offered_rate_rps = plan.pacing.offered_rate_rps().map(|rate_rps| rate_rps * sending_share);
     let verdict = judge(&Facts {
         threads: &threads,
         offered_rate_rps,
@@ -117,13 +124,13 @@ fn merge(plan: &Plan, gathered: Gathered, missing_at_start: usize) -> ((RunResul
         lateness: &latencies.lateness,
         response: &latencies.response,
         connections: plan.connections,
-        connections_busy_share: busy_ns as f64 / (plan.connections as f64 * measured_ns.max(1) as f64),
+        connections_busy_share: busy_ns as f64 / (plan.connections as f64 * measured_ns.max(1) as f64 * sending_share),
     });
     let utc = |ns: u64| gathered.epoch.utc(gathered.start_ns + ns);
     let result = RunResult {
         unexpected: tally.unexpected(&plan.expect),
         tally,
-        open_at_start: plan.connections - missing_at_start,
+        open_at_start: plan.connections_total() - missing_at_start,
         reconnecting,
         at_least: AtLeast::of(&latencies.response, &unanswered),
         latencies,
@@ -131,6 +138,7 @@ fn merge(plan: &Plan, gathered: Gathered, missing_at_start: usize) -> ((RunResul
         own_lateness,
         slowest: slowest::merged(slowest, plan.slowest_count),
         sample: (plan.sample > 0).then(|| sample::merged(samples, plan.sample)),
+        slices,
         threads,
         duration_ns,
         warm_up_ns,

@@ -21,6 +21,7 @@ use mlua::{Lua, UserData, UserDataMethods};
 use crate::error::Error;
 use crate::plan::Plan;
 use crate::target;
+use crate::target::Target;
 
 const PRELUDE: &str = include_str!("script/prelude.lua");
 
@@ -53,7 +54,7 @@ fn prepare(lua: &Lua, plan: &Plan, path: &Path) -> mlua::Result<()> {
     wrk.set("port", plan.target.port.as_deref())?;
     wrk.set("path", plan.target.path.as_str())?;
     let headers: mlua::Table = wrk.get("headers")?;
-    headers.set("Host", host_header(plan))?;
+    headers.set("Host", host_header(&plan.target))?;
     for (name, value) in &plan.headers {
         headers.set(if name.eq_ignore_ascii_case("host") { "Host" } else { name.as_str() }, value.as_str())?;
     }
@@ -80,8 +81,8 @@ fn prepare(lua: &Lua, plan: &Plan, path: &Path) -> mlua::Result<()> {
 }
 
 /// The Host header of a request that sets none itself.
-pub fn host_header(plan: &Plan) -> String {
-    host_and_port(&plan.target.host, plan.target.port.as_deref())
+pub fn host_header(target: &Target) -> String {
+    host_and_port(&target.host, target.port.as_deref())
 }
 
 fn host_and_port(host: &str, port: Option<&str>) -> String {
@@ -113,11 +114,11 @@ pub fn flush_prints() {
 }
 
 /// The request of a run without a script.
-pub fn plain_request(plan: &Plan) -> Vec<u8> {
+pub fn plain_request(plan: &Plan, target: &Target) -> Vec<u8> {
     let own_host = plan.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host"));
-    let mut request = format!("GET {} HTTP/1.1\r\n", plan.target.path);
+    let mut request = format!("GET {} HTTP/1.1\r\n", target.path);
     if !own_host {
-        request += &format!("Host: {}\r\n", host_header(plan));
+        request += &format!("Host: {}\r\n", host_header(target));
     }
     for (name, value) in &plan.headers {
         request += &format!("{name}: {value}\r\n");

@@ -24,6 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
 use crate::agenda::Agenda;
+use crate::alternation::{AlternatingDue, Server};
 use crate::args::Arrivals;
 use crate::clock::{self, now_ns};
 use crate::connection::{Connection, Due};
@@ -34,7 +35,7 @@ use crate::http::HttpError;
 use crate::http::request::Batch;
 use crate::machine::Busily;
 use crate::measurement::{Measurement, Window};
-use crate::plan::{Pacing, Plan};
+use crate::plan::{Alternate, Pacing, Plan};
 use crate::reconnecting::{Reconnecting, Turn};
 use crate::sample::Sample;
 use crate::schedule::{Poisson, Uniform, mix};
@@ -48,17 +49,18 @@ const RECEIVE_BYTES: usize = 128 * 1024;
 pub struct Worker<'a> {
     plan: &'a Plan,
     thread: usize,
-    address: SocketAddr,
+    /// Of the servers in turn; of one alone twice the same.
+    addresses: [SocketAddr; 2],
     reports: &'a Sender<(usize, Report)>,
     stop: &'a AtomicBool,
     habits: Habits,
     epoll: Epoll,
-    connections: Vec<Connection>,
+    connections: Vec<Connection<'a>>,
     /// Free connections whose next request is to come; in a closed loop there are none.
     agenda: Agenda,
     script: Option<WorkerState>,
-    /// The request that is sent every time, unless the script makes each.
-    fixed: Option<(Vec<u8>, Batch)>,
+    /// The request that is sent every time to each server, unless the script makes each.
+    fixed: Option<[(Vec<u8>, Batch); 2]>,
     room: Vec<u8>,
     /// (time, place, generation): when to give up opening a connection, in the order of time; those that are open stay until
     /// they are the first.
@@ -93,7 +95,7 @@ impl<'a> Worker<'a> {
     pub fn new(
         plan: &'a Plan,
         thread: usize,
-        address: SocketAddr,
+        addresses: [SocketAddr; 2],
         reports: &'a Sender<(usize, Report)>,
         stop: &'a AtomicBool,
         busily: Busily,
@@ -101,13 +103,18 @@ impl<'a> Worker<'a> {
     ) -> Result<Self, Error> {
         let fixed = match &script {
             Some(script) if script.makes_requests() => None,
-            Some(script) => Some(script.default_request()?),
-            None => Some(crate::script::plain_request(plan)),
+            Some(script) => Some([script.default_request()?, script.default_request()?]),
+            None => {
+                let second = plan.alternate.as_ref().map_or(&plan.target, |second| &second.target);
+                Some([&plan.target, second].map(|target| crate::script::plain_request(plan, target)))
+            }
+        };
+        let batch = |bytes: Vec<u8>| match Batch::parse(&bytes) {
+            Ok(batch) => Ok((bytes, batch)),
+            Err(HttpError(why)) => Err(Error::Failed(format!("bad request: {why}"))),
         };
         let fixed = match fixed {
-            Some(bytes) => {
-                Some((Batch::parse(&bytes).map_err(|HttpError(why)| Error::Failed(format!("bad request: {why}")))?, bytes))
-            }
+            Some([first, second]) => Some([batch(first)?, batch(second)?]),
             None => None,
         };
         let capture = script.as_ref().is_some_and(WorkerState::wants_responses);
@@ -118,7 +125,7 @@ impl<'a> Worker<'a> {
         Ok(Self {
             plan,
             thread,
-            address,
+            addresses,
             reports,
             stop,
             habits,
@@ -127,9 +134,9 @@ impl<'a> Worker<'a> {
             sample: (plan.sample > 0).then(|| Sample::new(thread, plan.sample, plan.seed, connections.len())),
             connections,
             script,
-            fixed: fixed.map(|(batch, bytes)| (bytes, batch)),
+            fixed,
             room: vec![0; RECEIVE_BYTES],
-            opening: VecDeque::with_capacity(plan.connections / plan.threads + 1),
+            opening: VecDeque::with_capacity(plan.connections_total() / plan.threads + 1),
             retries: BinaryHeap::new(),
             retry_turn: Turn::default(),
             reconnecting: Reconnecting::default(),
@@ -154,6 +161,9 @@ impl<'a> Worker<'a> {
         self.start_ns = start_ns;
         let Plan { warm_up_ns, duration_ns, timeout_ns, slowest_count, .. } = *self.plan;
         self.measurement.start(Window { start_ns, warm_up_ns, duration_ns, timeout_ns }, slowest_count);
+        if let Some(Alternate { alternation, .. }) = &self.plan.alternate {
+            self.measurement.tell_slices(alternation);
+        }
         self.start();
 
         let sending_ended_ns = loop {
@@ -254,17 +264,25 @@ impl<'a> Worker<'a> {
     }
 }
 
-fn connections(plan: &Plan, thread: usize, capture: bool) -> Vec<Connection> {
-    let due = |number: usize| match plan.pacing {
+fn connections(plan: &Plan, thread: usize, capture: bool) -> Vec<Connection<'_>> {
+    let due = |number: usize, server: Server| match plan.pacing {
         Pacing::ClosedLoop => Due::Always,
-        Pacing::ConstantThroughput { rate_rps, arrivals: Arrivals::Uniform } => {
-            Due::Uniform(Uniform::new(rate_rps, plan.connections, plan.duration_ns))
-        }
+        Pacing::ConstantThroughput { rate_rps, arrivals: Arrivals::Uniform } => match &plan.alternate {
+            Some(Alternate { alternation, .. }) => {
+                let due = AlternatingDue::new(alternation, server, rate_rps, plan.connections);
+                Due::Alternating(due, number % plan.connections)
+            }
+            None => Due::Uniform(Uniform::new(rate_rps, plan.connections, plan.duration_ns)),
+        },
         Pacing::ConstantThroughput { rate_rps, arrivals: Arrivals::Poisson } => {
             Due::Poisson(Poisson::new(rate_rps, plan.connections, number, plan.seed, plan.duration_ns))
         }
     };
-    plan.connections_of(thread).map(|number| Connection::new(number, due(number), capture)).collect()
+    let connection = |number: usize| {
+        let server = number / plan.connections;
+        Connection::new(number, server, due(number, server), capture)
+    };
+    plan.connections_of(thread).map(connection).collect()
 }
 
 fn token(place: usize, generation: u32) -> u64 {

@@ -5,10 +5,11 @@
 //! laid so that mean and standard deviation are those of the footer.
 
 use hdrhistogram::Histogram;
+use loadgen::errors::Errors;
 use loadgen::recorder::histogram;
 use loadgen::report::text::{self, TableLine};
 use loadgen::statistics;
-use loadgen::tally::{Errors, Tally};
+use loadgen::tally::Tally;
 use loadgen::units::{banner_duration, time_us};
 
 fn golden(name: &str) -> String {
@@ -304,7 +305,8 @@ fn a_saturated_service_with_seconds_of_latency() {
 #[test]
 fn errors_and_empty_histograms() {
     let output = golden("g11-errors.txt");
-    let errors = Errors { timeout: 8, ..Errors::default() };
+    let mut errors = Errors::default();
+    errors.timeout = 8;
     let tally = Tally { errors, answers: [(200, 3080), (503, 908)].into(), ..counted(3988, 170_630) };
     let numbers = Numbers {
         url: "http://127.0.0.1:8097/",

@@ -2,22 +2,29 @@
 //!
 //! Tags are `response`, `service` and `lateness`, whose histograms add up to those of the JSON result; and, for what came before
 //! measuring began, `warmup_response` alone: a server that still warms up is slow in every way, and three such histograms a second
-//! made half of a short run's log. An answer stands in the second in which it came.
+//! made half of a short run's log. An answer stands in the second in which it came. With
+//! two servers in turn there is a line for each slice and kind besides, of what was due in it.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 
+use super::json_slices::measured_slices;
 use super::whole_file;
 use crate::error::Error;
-use crate::recorder::Phase;
-use crate::result::Second;
+use crate::plan::{Alternate, Plan};
+use crate::recorder::{Counts, HIGHEST_US, Phase, histogram, microseconds};
+use crate::result::{RunResult, Second};
 
-pub fn write(path: &Path, start_utc: jiff::Timestamp, seconds: impl Iterator<Item = Second>) -> Result<(), Error> {
+/// Of a slice of two servers in turn: its tag begins with this and ends in `_response` or `_service`.
+const SLICE_TAGS: [[&str; 2]; 2] = [["slice_A_response", "slice_A_service"], ["slice_B_response", "slice_B_service"]];
+
+pub fn write(path: &Path, plan: &Plan, result: &RunResult, seconds: impl Iterator<Item = Second>) -> Result<(), Error> {
     whole_file::write(path, |out| {
-        let start = SystemTime::from(start_utc);
+        let start = SystemTime::from(result.start_utc);
         let mut serializer = V2DeflateSerializer::new();
         let mut builder = IntervalLogWriterBuilder::new();
         builder.add_comment("values in microseconds, 1 to 86400000000, 3 significant digits");
@@ -37,6 +44,25 @@ pub fn write(path: &Path, start_utc: jiff::Timestamp, seconds: impl Iterator<Ite
                 written.map_err(|problem| std::io::Error::other(format!("{problem:?}")))?;
             }
         }
+        let Some(Alternate { alternation, .. }) = &plan.alternate else { return Ok(()) };
+        for slice in measured_slices(alternation, result) {
+            let counts = &result.slices[slice];
+            let tags = SLICE_TAGS[alternation.server(slice)];
+            for (tag, counts) in tags.into_iter().zip([&counts.response_ns, &counts.service_ns]) {
+                let (start, length) =
+                    (Duration::from_nanos(alternation.start_ns(slice)), Duration::from_nanos(alternation.slice_ns));
+                let written = log.write_histogram(&in_microseconds(counts), start, length, Tag::new(tag));
+                written.map_err(|problem| std::io::Error::other(format!("{problem:?}")))?;
+            }
+        }
         Ok(())
     })
+}
+
+fn in_microseconds(counts_ns: &Counts) -> Histogram<u64> {
+    let mut all = histogram();
+    for &(ns, count) in counts_ns {
+        all.record_n(microseconds(ns).min(HIGHEST_US), u64::from(count)).expect("it is at most the highest");
+    }
+    all
 }

@@ -9,6 +9,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use serde::Serialize;
 
+use super::json_slices::{Alternating, alternating};
 use super::whole_file;
 use crate::error::Error;
 use crate::plan::Plan;
@@ -19,7 +20,7 @@ use crate::unanswered;
 
 pub const SCHEMA_VERSION: u32 = 2;
 
-const PERCENTILES: [&str; 14] =
+pub(super) const PERCENTILES: [&str; 14] =
     ["0", "10", "25", "50", "75", "90", "95", "99", "99.5", "99.9", "99.95", "99.99", "99.999", "100"];
 
 #[derive(Serialize)]
@@ -54,6 +55,9 @@ struct Document<'a> {
     own_lateness: Latency,
     threads: Vec<Thread>,
     verdict: Verdict<'a>,
+    /// Only with two servers in turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    alternate: Option<Alternating<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sample: Option<Vec<Sampled<'a>>>,
 }
@@ -218,6 +222,7 @@ fn document<'a>(plan: &'a Plan, result: &'a RunResult) -> Result<Document<'a>, E
             reason: result.verdict.reason.as_deref(),
             distorted_percentiles: result.verdict.distorted_percentiles.iter().map(f64::to_string).collect(),
         },
+        alternate: alternating(plan, result)?,
         sample: result.sample.as_deref().map(|sample| sample.iter().map(sampled).collect()),
     })
 }
@@ -249,10 +254,14 @@ fn reason(reason: &crate::errors::Reason) -> Reason<'_> {
     Reason { kind: reason.kind.name(), reason: &reason.why, count: reason.count, first_seen }
 }
 
-fn latency(histogram: &Histogram<u64>) -> Result<Latency, Error> {
+pub(super) fn encoded(histogram: &Histogram<u64>) -> Result<String, Error> {
     let mut encoded = Vec::new();
     let written = V2DeflateSerializer::new().serialize(histogram, &mut encoded);
     written.map_err(|problem| Error::Failed(format!("cannot encode a histogram: {problem:?}")))?;
+    Ok(base64::engine::general_purpose::STANDARD.encode(encoded))
+}
+
+fn latency(histogram: &Histogram<u64>) -> Result<Latency, Error> {
     let percentile = |text: &&str| {
         let percentile: f64 = text.parse().expect("percentiles are numbers");
         ((*text).to_owned(), statistics::percentile(histogram, percentile).into())
@@ -265,11 +274,11 @@ fn latency(histogram: &Histogram<u64>) -> Result<Latency, Error> {
         min_us: statistics::min(histogram),
         max_us: statistics::max(histogram),
         percentiles: PERCENTILES.iter().map(percentile).collect(),
-        histogram_v2_base64: base64::engine::general_purpose::STANDARD.encode(encoded),
+        histogram_v2_base64: encoded(histogram)?,
     })
 }
 
-fn seconds(ns: u64) -> f64 {
+pub(super) fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 

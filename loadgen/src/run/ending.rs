@@ -44,11 +44,11 @@ pub(super) fn report(
     }
     let written = [
         plan.json.as_deref().map(|path| json::write(path, plan, result)),
-        plan.hlog.as_deref().map(|path| hlog::write(path, result.start_utc, intervals.seconds(result.start_ns))),
+        plan.hlog.as_deref().map(|path| hlog::write(path, plan, result, intervals.seconds(result.start_ns))),
         plan.slowest.as_deref().map(|path| slowest::write(path, result.start_ns + result.warm_up_ns, &result.slowest)),
     ];
     failure = written.into_iter().flatten().fold(failure, |failure, written| failure.or(written.err()));
-    notes(result, interruption.signal(), plan.connections, connect_problem.as_deref());
+    notes(result, interruption.signal(), plan.connections_total(), connect_problem.as_deref());
     Ok(exit_code(plan, result, failure, connect_problem, interruption.signal()))
 }
 

@@ -1,5 +1,6 @@
 //! What a worker's thread does from its first order to its last.
 
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender};
@@ -13,12 +14,13 @@ use crate::worker::{Order, Report, Worker};
 pub(super) fn worker_thread(
     plan: &Plan,
     number: usize,
+    second: Option<SocketAddr>,
     reports: &Sender<(usize, Report)>,
     stop: &AtomicBool,
     orders: &Receiver<Order>,
     answers: &Sender<Result<Value, String>>,
 ) {
-    reported(number, reports, || work(plan, number, reports, stop, orders, answers));
+    reported(number, reports, || work(plan, number, second, reports, stop, orders, answers));
 }
 
 /// Whatever ends a thread before its last report is reported, so that nobody waits for it in vain.
@@ -37,6 +39,7 @@ fn reported(number: usize, reports: &Sender<(usize, Report)>, work: impl FnOnce(
 fn work(
     plan: &Plan,
     number: usize,
+    second: Option<SocketAddr>,
     reports: &Sender<(usize, Report)>,
     stop: &AtomicBool,
     orders: &Receiver<Order>,
@@ -54,7 +57,7 @@ fn work(
     let _ = reports.send((number, Report::Initialized));
     let Some(Order::Connect) = serve(orders, answers, script.as_ref()) else { return Ok(()) };
     let busily = machine::busily(plan, &address);
-    let mut worker = Worker::new(plan, number, address, reports, stop, busily, script)?;
+    let mut worker = Worker::new(plan, number, [address, second.unwrap_or(address)], reports, stop, busily, script)?;
     let opened = worker.open_all();
     let _ = reports.send((number, Report::Ready(opened)));
     let Ok(Order::Go(start_ns)) = orders.recv() else { return Ok(()) };

@@ -53,7 +53,7 @@ fn set_host(wrk: &mlua::Table, plan: &Plan) -> mlua::Result<()> {
     let Some(headers) = wrk.get::<Option<mlua::Table>>("headers")? else { return Ok(()) };
     let typed = plan.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host"));
     let set = headers.get::<Option<mlua::Value>>("Host")?;
-    let untouched = set.as_ref().and_then(mlua::Value::as_string).is_some_and(|host| host == host_header(plan).as_str());
+    let untouched = set.as_ref().and_then(mlua::Value::as_string).is_some_and(|host| host == host_header(&plan.target).as_str());
     if set.is_none() || (untouched && !typed) {
         let host: String = wrk.get::<Option<String>>("host")?.unwrap_or_default();
         let port = wrk.get::<Option<String>>("port")?;

@@ -70,7 +70,7 @@ impl Worker<'_> {
     pub(super) fn open(&mut self, place: usize) {
         let connection = &mut self.connections[place];
         let token = token(place, connection.generation);
-        let opened = Socket::connect(&self.address).and_then(|socket| {
+        let opened = Socket::connect(&self.addresses[connection.server]).and_then(|socket| {
             self.epoll.add(socket.fd(), WRITABLE, token)?;
             Ok(socket)
         });

@@ -62,7 +62,10 @@ impl Worker<'_> {
     pub(super) fn send(&mut self, place: usize, free_ns: Option<u64>, now: u64) {
         let made;
         let (bytes, batch, sent_ns): (&[u8], Batch, u64) = match (&self.fixed, &self.script) {
-            (Some((bytes, batch)), _) => (bytes, batch.clone(), now),
+            (Some(requests), _) => {
+                let (bytes, batch) = &requests[self.connections[place].server];
+                (bytes, batch.clone(), now)
+            }
             (None, Some(script)) => match request_of(script) {
                 Ok(None) => return,
                 Ok(Some((string, batch))) => {

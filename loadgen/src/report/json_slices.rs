@@ -1,0 +1,137 @@
+//! Two servers in turn, as JSON: what was found of each server, and in each slice.
+
+use std::ops::Range;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use super::json::{PERCENTILES, encoded, seconds};
+use crate::alternation::{Alternation, SERVERS, Server, TurnOrder};
+use crate::error::Error;
+use crate::plan::{Alternate, Plan};
+use crate::recorder::{Counts, add_counts};
+use crate::result::RunResult;
+use crate::slices::{SliceCounts, histogram_ns};
+use crate::statistics;
+
+#[derive(Serialize)]
+pub struct Alternating<'a> {
+    slice_s: f64,
+    gap_s: f64,
+    order: &'static str,
+    servers: Vec<OfServer<'a>>,
+    slices: Vec<OfSlice>,
+}
+
+#[derive(Serialize)]
+struct OfServer<'a> {
+    server: &'static str,
+    url: &'a str,
+    slices: usize,
+    #[serde(flatten)]
+    found: Found,
+}
+
+#[derive(Serialize)]
+struct OfSlice {
+    slice: usize,
+    server: &'static str,
+    start_s: f64,
+    end_s: f64,
+    #[serde(flatten)]
+    found: Found,
+}
+
+#[derive(Serialize)]
+struct Found {
+    sent: u64,
+    completed: u64,
+    late: u64,
+    unanswered: u64,
+    achieved_rate_rps: f64,
+    response_time_ns: LatencyNs,
+    service_time_ns: LatencyNs,
+}
+
+#[derive(Serialize)]
+struct LatencyNs {
+    count: u64,
+    mean: Option<f64>,
+    stdev: Option<f64>,
+    min: u64,
+    max: u64,
+    percentiles: serde_json::Map<String, serde_json::Value>,
+    histogram_v2_base64: String,
+}
+
+/// The slices that were measured: those from the end of the warm-up to where sending ended.
+pub fn measured_slices(alternation: &Alternation, result: &RunResult) -> Range<usize> {
+    let slices = 0..alternation.slices();
+    let first = slices.clone().find(|&slice| alternation.start_ns(slice) >= result.warm_up_ns).unwrap_or(slices.end);
+    let last = slices.rev().find(|&slice| alternation.end_ns(slice) <= result.duration_ns).map_or(0, |slice| slice + 1);
+    first..last.max(first)
+}
+
+pub fn alternating<'a>(plan: &'a Plan, result: &RunResult) -> Result<Option<Alternating<'a>>, Error> {
+    let Some(Alternate { target, alternation }) = &plan.alternate else { return Ok(None) };
+    let measured = measured_slices(alternation, result);
+    let urls: [&str; 2] = [&plan.target.url, &target.url];
+    let of_server = |server: Server| {
+        let own: Vec<usize> = measured.clone().filter(|&slice| alternation.server(slice) == server).collect();
+        let mut all = SliceCounts::default();
+        own.iter().for_each(|&slice| all.add(&result.slices[slice]));
+        let found = found(&all, own.len() as u64 * alternation.slice_ns)?;
+        Ok(OfServer { server: SERVERS[server], url: urls[server], slices: own.len(), found })
+    };
+    let of_slice = |slice: usize| {
+        Ok(OfSlice {
+            slice,
+            server: SERVERS[alternation.server(slice)],
+            start_s: seconds(alternation.start_ns(slice)),
+            end_s: seconds(alternation.end_ns(slice)),
+            found: found(&result.slices[slice], alternation.slice_ns)?,
+        })
+    };
+    Ok(Some(Alternating {
+        slice_s: seconds(alternation.slice_ns),
+        gap_s: seconds(alternation.gap_ns),
+        order: match alternation.order {
+            TurnOrder::Abba => "abba",
+            TurnOrder::Random => "random",
+        },
+        servers: [0, 1].into_iter().map(of_server).collect::<Result<_, Error>>()?,
+        slices: measured.clone().map(of_slice).collect::<Result<_, Error>>()?,
+    }))
+}
+
+fn found(counts: &SliceCounts, sending_ns: u64) -> Result<Found, Error> {
+    let in_time = counts.completed - counts.late;
+    Ok(Found {
+        sent: counts.sent,
+        completed: counts.completed,
+        late: counts.late,
+        unanswered: counts.unanswered,
+        achieved_rate_rps: in_time as f64 / seconds(sending_ns.max(1)),
+        response_time_ns: latency(&counts.response_ns)?,
+        service_time_ns: latency(&counts.service_ns)?,
+    })
+}
+
+fn latency(counts: &Counts) -> Result<LatencyNs, Error> {
+    let mut histogram: Histogram<u64> = histogram_ns();
+    add_counts(&mut histogram, counts);
+    let number = |value: f64| (!value.is_nan()).then_some(value);
+    let percentile = |text: &&str| {
+        let percentile: f64 = text.parse().expect("percentiles are numbers");
+        ((*text).to_owned(), statistics::percentile(&histogram, percentile).into())
+    };
+    Ok(LatencyNs {
+        count: histogram.len(),
+        mean: number(statistics::mean(&histogram)),
+        stdev: number(statistics::stdev(&histogram)),
+        min: statistics::min(&histogram),
+        max: statistics::max(&histogram),
+        percentiles: PERCENTILES.iter().map(percentile).collect(),
+        histogram_v2_base64: encoded(&histogram)?,
+    })
+}

@@ -1,0 +1,222 @@
+//! Two servers in turn, over real sockets.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use base64::Engine;
+use common::{Act, NullServer, OK, Run, Server, assert_follows_schema, loadgen};
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use serde_json::Value;
+
+fn answer() -> Act {
+    Act::Answer(OK.to_owned())
+}
+
+fn alternate(options: &[&str], first: &str, second: &str) -> Run {
+    let run = loadgen(&[options, &["--alternate", first, second]].concat());
+    if !run.json.is_null() {
+        assert_follows_schema(&run);
+    }
+    run
+}
+
+fn slices(run: &Run) -> &Vec<Value> {
+    run.json["alternate"]["slices"].as_array().unwrap_or_else(|| panic!("no slices: {}", run.stderr))
+}
+
+fn of_server<'a>(run: &'a Run, name: &str) -> &'a Value {
+    let servers = run.json["alternate"]["servers"].as_array().unwrap();
+    servers.iter().find(|server| server["server"] == name).unwrap()
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("no number: {value}"))
+}
+
+fn order(run: &Run) -> String {
+    slices(run).iter().map(|slice| slice["server"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn each_slice_sends_its_requests_to_its_own_server_and_the_turns_are_abba() {
+    let arrivals = Arc::new(Mutex::new(String::new()));
+    let (to_a, to_b) = (arrivals.clone(), arrivals.clone());
+    let first = Server::start(move |_, _| {
+        to_a.lock().unwrap().push('A');
+        answer()
+    });
+    let second = Server::start(move |_, head| {
+        assert!(head.starts_with("GET /b?x HTTP/1.1\r\n"), "{head}");
+        to_b.lock().unwrap().push('B');
+        answer()
+    });
+    // 8 slices of 100 ms with 20 requests each, 200 ms apart, so that a late thread does not reach into the next.
+    let options = ["-R200", "-c3", "-t2", "-d2400ms", "--slice", "100ms", "--gap", "200ms"];
+    let second_url = format!("{}b?x", second.url());
+    let run = alternate(&options, &first.url(), &second_url);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_eq!(order(&run), "ABBAABBA");
+    let mut turns: Vec<char> = arrivals.lock().unwrap().chars().collect();
+    assert_eq!(turns.len(), 160);
+    turns.dedup();
+    assert_eq!(turns.iter().collect::<String>(), "ABABA", "ABBAABBA, with neighbours taken together");
+    for slice in slices(&run) {
+        assert_eq!((number(&slice["sent"]), number(&slice["completed"])), (20, 20), "{slice}");
+        assert_eq!(number(&slice["response_time_ns"]["count"]), 20);
+    }
+    assert_eq!((first.requests(), second.requests()), (80, 80));
+    assert_eq!(of_server(&run, "B")["url"], second_url.as_str());
+    // 20 in each of 8 slices, of which 100 of every 300 ms are slices.
+    assert_eq!((run.count("sent"), run.count("unsent")), (160, 0));
+    let offered = run.json["offered_rate_rps"].as_f64().unwrap();
+    assert!((offered - 160.0 / 2.4).abs() < 1e-6, "offered={offered}");
+    assert!(run.stdout.contains(&format!("@ {},{second_url}\n", first.url())), "{}", run.stdout);
+}
+
+#[test]
+fn latencies_are_those_of_the_server_that_was_asked() {
+    let quick = Server::start(|_, _| answer());
+    let slow = Server::start(|_, _| Act::After(Duration::from_millis(15), OK.to_owned()));
+    let options = ["-R200", "-c8", "-t1", "-d2s", "--slice", "200ms", "--gap", "50ms", "--warmup", "400ms"];
+    let run = alternate(&options, &quick.url(), &slow.url());
+    let p50 = |name: &str| number(&of_server(&run, name)["response_time_ns"]["percentiles"]["50"]);
+    assert!(p50("B") >= 15_000_000, "{}", p50("B"));
+    assert!(p50("A") < p50("B") / 2, "A={} B={}", p50("A"), p50("B"));
+    // Two slices are warm-up, since measuring begins with a pair; what is measured is the same in all places.
+    assert_eq!(run.json["measure_start_utc"].as_str().unwrap().len(), 30);
+    assert_eq!(run.json["warm_up_s"], 0.5);
+    assert_eq!(slices(&run).iter().map(|slice| number(&slice["slice"])).collect::<Vec<_>>(), [2, 3, 4, 5, 6, 7]);
+    let by_slice: u64 = slices(&run).iter().map(|slice| number(&slice["completed"])).sum();
+    let by_server = number(&of_server(&run, "A")["completed"]) + number(&of_server(&run, "B")["completed"]);
+    assert_eq!((by_slice, by_server), (run.count("measured"), run.count("measured")));
+}
+
+#[test]
+fn late_answers_belong_to_the_slice_in_which_they_were_due_and_are_counted() {
+    let quick = Server::start(|_, _| answer());
+    let slow = Server::start(|_, _| Act::After(Duration::from_millis(150), OK.to_owned()));
+    // Each request to B is answered 150 ms later, so that those of a slice's last half come behind it, in A's.
+    let options = ["-R100", "-c40", "-t2", "-d1860ms", "--slice", "300ms", "--gap", "10ms"];
+    let run = alternate(&options, &quick.url(), &slow.url());
+    for slice in slices(&run) {
+        assert_eq!(number(&slice["completed"]) + number(&slice["unanswered"]), 30, "{slice}");
+        assert_eq!(slice["response_time_ns"]["count"], slice["completed"]);
+        if slice["server"] == "B" {
+            assert!(number(&slice["late"]) >= 14, "{slice}");
+            assert!(number(&slice["response_time_ns"]["min"]) >= 149_000_000, "{slice}");
+            assert!(slice["achieved_rate_rps"].as_f64().unwrap() <= 16.0 / 0.3 + 1e-6, "{slice}");
+        } else {
+            assert!(number(&slice["response_time_ns"]["percentiles"]["50"]) < 149_000_000, "{slice}");
+        }
+    }
+}
+
+#[test]
+fn requests_without_an_answer_are_their_own_servers() {
+    let good = Server::start(|_, _| answer());
+    let silent = Server::start(|_, _| Act::Silence);
+    let options = ["-R100", "-c2", "-t1", "-d1s", "-T", "300ms", "--slice", "200ms", "--gap", "20ms"];
+    let run = alternate(&options, &good.url(), &silent.url());
+    assert_eq!(number(&of_server(&run, "A")["unanswered"]), 0);
+    assert_eq!((number(&of_server(&run, "B")["unanswered"]), number(&of_server(&run, "B")["completed"])), (40, 0));
+    assert_eq!(run.json["response_time_at_least"]["unanswered"], 40);
+    assert!(of_server(&run, "B")["response_time_ns"]["mean"].is_null());
+}
+
+#[test]
+fn connections_to_both_are_open_before_the_first_request() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let second_url = format!("http://{}/", listener.local_addr().unwrap());
+    let opened = Arc::new(AtomicU64::new(0));
+    let counter = opened.clone();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            counter.fetch_add(1, Ordering::SeqCst);
+            std::thread::spawn(move || {
+                while stream.read(&mut [0; 4096]).is_ok_and(|count| count > 0) {
+                    let _ = stream.write_all(OK.as_bytes());
+                }
+            });
+        }
+    });
+    let (seen, at_first_request) = (opened.clone(), Arc::new(AtomicU64::new(0)));
+    let noted = at_first_request.clone();
+    let first = Server::start(move |number, _| {
+        if number == 0 {
+            // The server may accept later than they were opened; B's own turn is a second away.
+            for _ in 0..80 {
+                if seen.load(Ordering::SeqCst) < 7 {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+            }
+            noted.store(seen.load(Ordering::SeqCst), Ordering::SeqCst);
+        }
+        answer()
+    });
+    let run = alternate(&["-R50", "-c6", "-t2", "-d2100ms", "--slice", "1s"], &first.url(), &second_url);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    // Six, and the look whether anybody listens.
+    assert_eq!(at_first_request.load(Ordering::SeqCst), 7);
+    assert_eq!(opened.load(Ordering::SeqCst), 7, "none was opened anew for its slice");
+}
+
+#[test]
+fn a_drawn_order_is_that_of_the_seed() {
+    let (first, second) = (NullServer::start(), NullServer::start());
+    let options = ["-R100", "-c1", "-t1", "-d640ms", "--slice", "20ms", "--gap", "0s", "--order", "random", "--seed"];
+    let drawn = |seed: &str| order(&alternate(&[&options[..], &[seed]].concat(), &first.url, &second.url));
+    let seven = drawn("7");
+    assert_eq!(seven.len(), 32);
+    assert_eq!(seven, drawn("7"));
+    assert_ne!(seven, drawn("8"));
+}
+
+#[test]
+fn the_interval_log_has_each_slice_with_what_the_json_has() {
+    let (first, second) = (NullServer::start(), NullServer::start());
+    let run = alternate(&["-R500", "-c4", "-t2", "-d1s", "--slice", "100ms", "--gap", "20ms"], &first.url, &second.url);
+    for (name, tag) in [("A", "slice_A_response"), ("B", "slice_B_response"), ("B", "slice_B_service")] {
+        let lengths: Vec<u64> = IntervalLogIterator::new(run.hlog.as_bytes())
+            .filter_map(|entry| match entry {
+                Ok(LogEntry::Interval(interval)) if interval.tag().is_some_and(|found| found.as_str() == tag) => {
+                    let bytes = base64::engine::general_purpose::STANDARD.decode(interval.encoded_histogram()).unwrap();
+                    let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
+                    Some(histogram.len())
+                }
+                _ => None,
+            })
+            .collect();
+        assert_eq!(lengths.len() as u64, number(&of_server(&run, name)["slices"]), "{tag}");
+        assert_eq!(lengths.iter().sum::<u64>(), number(&of_server(&run, name)["response_time_ns"]["count"]), "{tag}");
+    }
+}
+
+#[test]
+fn a_run_without_room_for_a_slice_of_each_is_refused() {
+    let server = NullServer::start();
+    for options in [&["-R10", "-c1", "-t1", "-d1039ms"][..], &["-R10", "-c1", "-t1", "-d1100ms", "--warmup", "1ms"]] {
+        let run = alternate(options, &server.url, &server.url);
+        assert_eq!(run.code, 1);
+        assert!(run.stderr.contains("no room for a slice of each server"), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn a_script_makes_the_requests_of_both() {
+    let (first, second) = (Server::start(|_, _| answer()), Server::start(|_, _| answer()));
+    let (_folder, path) = common::script("function request() return wrk.format('GET', '/made') end");
+    let options = ["-R100", "-c2", "-t1", "-d1s", "--slice", "200ms", "--gap", "20ms", "-s", &path];
+    let run = alternate(&options, &first.url(), &second.url());
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    for (name, server) in [("A", &first), ("B", &second)] {
+        assert_eq!(server.requests(), number(&of_server(&run, name)["sent"]));
+        assert_eq!(number(&of_server(&run, name)["sent"]) + number(&of_server(&run, name)["unanswered"]), 40);
+    }
+}
