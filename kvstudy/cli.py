@@ -78,6 +78,8 @@ def run(files: tuple[Path, ...], profile_name: str | None, only: tuple[str, ...]
     from kvstudy.plan.show import total_line
     plans = _plans(files, profile_name, only)
     click.echo(total_line(plans), err=True)
+    for told in filter(None, (_measured_apart(one.experiment.name, label) for one in plans)):
+        click.echo(told, err=True)
     stopped: list[str] = []
     waiting = Patience(patience)
     for one in plans:
@@ -96,6 +98,17 @@ def run(files: tuple[Path, ...], profile_name: str | None, only: tuple[str, ...]
             stopped.append(one.experiment.name)
     if stopped:
         raise KvstudyError(f"not measured in full: {', '.join(stopped)}", "the reason stands above; the same command with --resume runs what is missing")
+
+
+def _measured_apart(experiment: str, label: str) -> str | None:
+    """A warning where runs of another label are there already: these come all after them."""
+    from kvstudy.record.run_folder import sealed_runs
+    folder = raw_root(project_root()) / experiment
+    others = sorted({run.facts["label"] for run in sealed_runs(folder)} - {label, ""}) if label and folder.is_dir() else []
+    if not others:
+        return None
+    return (f"{experiment}: label {label} is measured apart from {', '.join(others)}: a machine that drifts meanwhile looks like a change. With a drift of 5 % "
+            "such a comparison says a false word in about one of five")
 
 
 def _plans(files: tuple[Path, ...], profile_name: str | None, only: tuple[str, ...]) -> list:
@@ -193,9 +206,15 @@ def build(test_java: bool) -> None:
 
 
 @commands.command()
-def doctor() -> None:
+@click.option("--warm-up", is_flag=True, help="Measure instead how long the service needs to warm up here, and recommend it (about 6 minutes).")
+def doctor(warm_up: bool) -> None:
     """What is missing on this machine, and the command that installs it."""
     from kvstudy.measure.doctor import MISSING, OK, examine
+    if warm_up:
+        from kvstudy.measure import warm_up as settling
+        for line in settling.advice(settling.measure(project_root())):
+            click.echo(line)
+        return
     checks = examine(project_root())
     width = max(len(check.name) for check in checks)
     for check in checks:

@@ -14,8 +14,10 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from kvstudy.analyse import conditions
-from kvstudy.analyse.statistics import compare
+from kvstudy.analyse import conditions, validity
+from kvstudy.analyse.comparison import families, outcomes, power
+from kvstudy.analyse.comparison.pairs import pair
+from kvstudy.analyse.comparison.words import ALPHA
 from kvstudy.analyse.tables import Tables
 
 # One series of runs over connections, threads and rates …
@@ -36,12 +38,15 @@ _FOLLOWS = {
     "experiment": {"label"},
     "generator": {"closed_loop", "offered_rate_rps", "generator_program", "arrivals", "spin"},
 }
-RATE, CPU = "achieved rate", "CPU per request"  # measures beside the percentiles
-_BETTER = {RATE: "higher", CPU: "less"}
+RATE, CPU, INVALID = "achieved rate", "CPU per request", "invalid runs"  # measures beside the percentiles
+BETTER = {RATE: "higher", CPU: "less", INVALID: "fewer"}
 COMPARISON_COLUMNS = [
     "workload", "connections", "threads", "offered_rate_rps", "measure", "before", "after", "ratio", "low", "high", "word", "runs_before", "runs_after",
-    "differs",
-]  # fmt: skip
+    "differs", "apart", "invalid_before", "of_before", "invalid_after", "of_after", "p", "p_same", "same_within", "noise", "found", "family",
+]
+_PLACE = COMPARISON_COLUMNS[:4]
+_NUMBERS = ("before", "after", "ratio", "low", "high", "p", "p_same", "same_within", "noise", "found")
+_WHOLE_NUMBERS = ("connections", "threads", "runs_before", "runs_after", "invalid_before", "of_before", "invalid_after", "of_after", "family")
 
 
 def configured(runs: pd.DataFrame) -> pd.DataFrame:
@@ -78,36 +83,88 @@ def not_alike(tables: Tables, factor: str, before, after) -> list[str]:
     return min(unlike, key=len, default=[])
 
 
-def comparisons(tables: Tables, factor: str, before, after, percentiles: Sequence[float] = (50.0, 99.0, 99.9), cpu: bool = False) -> pd.DataFrame:
-    """One row per measure and pair of configurations that have believed runs, one on either side of ``factor`` (a column of runs).
+def comparisons(tables: Tables, factor: str, before, after, percentiles: Sequence[float] = (50.0, 99.0, 99.9), cpu: bool = False,
+                share: float | None = families.WHOLE) -> pd.DataFrame:
+    """One row per measure and pair of configurations that have runs on either side of ``factor`` (a column of runs).
 
-    Measures: response time at ``percentiles`` (microseconds, lower is better), achieved rate in a closed loop (higher is better);
-    with ``cpu`` CPU per request, microseconds of the service without the JVM's compilers (a cost, less is better).
-    Columns COMPARISON_COLUMNS: medians before and after, their ratio after / before with its interval, and the word; ``differs``: what tells
-    rows of one workload, connections and rate apart, such as two builds under one label, "" where nothing has to be told apart.
+    Measures: response time at ``percentiles`` (microseconds, lower is better), achieved rate in a closed loop (higher is better); with ``cpu``
+    CPU per request, microseconds of the service without the JVM's compilers (a cost, less is better), of believed runs; and, where the service
+    made runs invalid, INVALID: the share of its runs on each side.
+
+    Columns COMPARISON_COLUMNS: medians before and after, their ratio after / before with its interval; the word, corrected for all rows at
+    ``share`` of a page's error (``worded``; None: no word yet, for rows that join a larger family). ``differs``: what tells rows of one place apart, such as two builds under one label. ``apart``: all
+    runs of one side were made before all of the other. ``invalid_before`` of ``of_before`` runs were made invalid by the service, those left out for
+    reasons from outside not counted; ``found``: the ratio that these runs could have found.
     """
-    believed = tables.believed()
-    runs = configured(believed.runs)
-    runs["key"] = alike(runs, factor)
-    told = _told_apart(runs[runs[factor].isin([before, after])], factor)
-    measured = _measures(believed, runs, percentiles, cpu)
+    runs = configured(tables.runs[~tables.runs["profiled"] & (tables.runs["excluded"] != validity.OUTSIDE)])
+    runs = runs[runs[factor].isin([before, after])]
+    told, keys = _told_apart(runs, factor), alike(runs, factor)
+    measured = _measures(tables, runs[runs["verdict"] != validity.FAIL], percentiles, cpu)
+    values = {key: group.set_index("run_id")["value"] for key, group in measured.groupby(["configuration", "measure"], sort=True)}
+    names = sorted(measured["measure"].unique())
     rows = []
-    for (_, measure), group in measured.groupby(["key", "measure"], sort=True):
+    for _, group in runs.groupby(keys, sort=True):
         sides = [[mine for _, mine in group[group[factor] == side].groupby("configuration", sort=True)] for side in (before, after)]
         for first, second in product(*sides):
-            result = compare(first["value"], second["value"], _BETTER.get(measure, "lower"))
-            differs = dict.fromkeys(filter(None, (told[first["configuration"].iloc[0]], told[second["configuration"].iloc[0]])))
-            rows.append([*(first[column].iloc[0] for column in COMPARISON_COLUMNS[:4]), measure, float(np.median(first["value"])), float(np.median(second["value"])),
-                         result.ratio, result.low, result.high, result.word, result.runs_before, result.runs_after, " against ".join(differs)])  # fmt: skip
+            ends = first["configuration"].iloc[0], second["configuration"].iloc[0]
+            differs = " against ".join(dict.fromkeys(filter(None, (told[end] for end in ends))))
+            outcome = _outcome(first, second)
+            common = {**{name: first[name].iloc[0] for name in _PLACE}, "differs": differs, **outcome, "same_within": float(first["same_within"].min())}
+            for measure in names:
+                if (ends[0], measure) in values and (ends[1], measure) in values:
+                    rows.append({**common, **compared(*(values[end, measure] for end in ends), common["same_within"]), "measure": measure,
+                                 "apart": _apart(first, second)})
+            if outcome["invalid_before"] or outcome["invalid_after"]:
+                rows.append({**common, **_compared_outcomes(outcome), "measure": INVALID, "apart": _apart(first, second)})
     # Said for every column, since a table without rows has no types of its own, and lends that to the tables that it is joined to.
-    numbers = dict.fromkeys(("before", "after", "ratio", "low", "high"), "float64")
-    frame = pd.DataFrame(rows, columns=COMPARISON_COLUMNS).astype(numbers | dict.fromkeys(("connections", "threads", "runs_before", "runs_after"), "int64"))
-    return frame.sort_values(["workload", "connections", "threads", "offered_rate_rps"], kind="stable", ignore_index=True)
+    frame = pd.DataFrame(rows, columns=COMPARISON_COLUMNS).astype(dict.fromkeys(_NUMBERS, "float64"))
+    frame = frame.sort_values(_PLACE, kind="stable", ignore_index=True)
+    return worded(frame, share) if share is not None else frame
+
+
+def worded(rows: pd.DataFrame, share: float = families.WHOLE) -> pd.DataFrame:
+    """``rows`` of one or several ``comparisons`` as one family: ``word``, ``found`` and ``family`` anew."""
+    outcomes_of = [(0, 1, 0, 1) if row.measure == INVALID else (row.invalid_before, row.of_before, row.invalid_after, row.of_after) for row in rows.itertuples()]
+    if rows.empty:
+        return rows.assign(word=pd.Series([], dtype=object)).astype(dict.fromkeys(_WHOLE_NUMBERS, "int64"))
+    said = families.words(list(rows.itertuples()), [BETTER.get(measure, "lower") for measure in rows["measure"]], outcomes_of, share)
+    alpha = ALPHA * share / max(1, len(rows))
+    found = [np.nan if row.measure == INVALID else power.detectable(row.noise, row.runs_before, row.runs_after, alpha) for row in rows.itertuples()]
+    return rows.assign(word=pd.Series(said, index=rows.index, dtype=object), found=np.array(found, dtype=float), family=len(rows)).astype(
+        dict.fromkeys(_WHOLE_NUMBERS, "int64"))  # fmt: skip
+
+
+def compared(before: pd.Series, after: pd.Series, same_within: float) -> dict:
+    """What one row of ``comparisons`` says of two sides' values, a number per run."""
+    found = pair(before, after, same_within)
+    return {"before": float(np.median(before)), "after": float(np.median(after)), "ratio": found.ratio, "low": found.low, "high": found.high, "p": found.p,
+            "p_same": found.p_same, "noise": found.noise, "runs_before": found.runs_before, "runs_after": found.runs_after}
+
+
+def _outcome(first: pd.DataFrame, second: pd.DataFrame) -> dict:
+    counts = [(int((side["excluded"] == validity.SERVICE).sum()), len(side)) for side in (first, second)]
+    return {"invalid_before": counts[0][0], "of_before": counts[0][1], "invalid_after": counts[1][0], "of_after": counts[1][1]}
+
+
+def _compared_outcomes(outcome: dict) -> dict:
+    """The share of invalid runs on each side; of all runs, since every one of them is an observation of it."""
+    before, after = outcome["invalid_before"] / outcome["of_before"], outcome["invalid_after"] / outcome["of_after"]
+    ratio = after / before if before else np.inf
+    return {"before": before, "after": after, "ratio": ratio, "low": ratio, "high": ratio, "p": outcomes.outcome_p(*outcome.values()), "p_same": 1.0,
+            "noise": np.nan, "runs_before": outcome["of_before"], "runs_after": outcome["of_after"]}  # fmt: skip
+
+
+def _apart(first: pd.DataFrame, second: pd.DataFrame) -> bool:
+    """Several runs a side, and all of one side first: a machine that drifts meanwhile looks like a change."""
+    if min(len(first), len(second)) < 2:
+        return False
+    one, other = first["start_utc"], second["start_utc"]
+    return bool(one.max() < other.min() or other.max() < one.min())
 
 
 def _told_apart(runs: pd.DataFrame, factor: str) -> dict[str, str]:
     """Configuration → what tells it from others of the same side and place."""
-    place, told = [factor, *(name for name in COMPARISON_COLUMNS[:4] if name != factor)], {}
+    place, told = [factor, *(name for name in _PLACE if name != factor)], {}
     for _, one in runs.drop_duplicates("configuration").groupby(place, dropna=False):
         parts = [[f"{name} {text}" for text in _different_parts(one[name])] for name in differing(one, place)]
         told |= {name: ", ".join(texts) for name, *texts in zip(one["configuration"], *parts, strict=True)}
@@ -137,7 +194,8 @@ def _measures(tables: Tables, runs: pd.DataFrame, percentiles: Sequence[float], 
         values = points.loc[np.isclose(points["percentile"], percentile), ["run_id", "latency_us"]]
         part = runs[~runs["closed_loop"]].merge(values.rename(columns={"latency_us": "value"}), on="run_id")
         parts.append(part.assign(measure=f"p{percentile:g}"))
-    parts.append(runs[runs["closed_loop"]].assign(measure=RATE, value=runs["achieved_rate_rps"]))
+    loops = runs[runs["closed_loop"]]
+    parts.append(loops.assign(measure=RATE, value=loops["achieved_rate_rps"]))
     if cpu:
         parts.append(runs.assign(measure=CPU, value=runs["service_cpu_us_per_answer"]))
     measured = pd.concat(parts, ignore_index=True)

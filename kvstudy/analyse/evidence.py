@@ -43,17 +43,28 @@ def log_errors(log: str) -> tuple[str, ...]:
     return tuple(line.strip() for line in log.splitlines() if _LOG_ERROR.search(line))
 
 
-def third_medians_us(seconds: list[tuple[int, hdr.Histogram]], measured_s: float) -> tuple[float, float] | None:
-    """Median of the first and of the last third of the window; None for a window under three seconds or without answers in a third."""
-    length = math.floor(measured_s + 1e-6) // 3
-    if length < 1:
-        return None
+def thirds(seconds: list[tuple[int, hdr.Histogram]], process: dict[str, np.ndarray] | None, measured_s: float) -> dict:
+    """Of the first and the last third of the window: keyword arguments of Evidence; none for a window under three seconds or without answers
+    in a third."""
     last = math.floor(measured_s + 1e-6)
-    first_third = [histogram for second, histogram in seconds if 0 <= second < length]
-    last_third = [histogram for second, histogram in seconds if last - length <= second < last]
-    if not first_third or not last_third:
-        return None
-    return hdr.merge(first_third).percentile_us(50), hdr.merge(last_third).percentile_us(50)
+    length = last // 3
+    spans = [range(length), range(last - length, last)]
+    parts = [[histogram for second, histogram in seconds if second in span] for span in spans]
+    if length < 1 or not all(parts):
+        return {}
+    merged = [hdr.merge(part) for part in parts]
+    medians, p99s = (tuple(part.percentile_us(percentile) for part in merged) for percentile in (50, 99))
+    found = {"third_medians_us": medians, "third_answers": min(part.total for part in merged)}
+    if all(part.total >= 1000 for part in merged):  # ten samples beyond
+        found["third_p99s_us"] = p99s
+    if process is not None and "service_jit_cpu_s" in process:
+        found["third_cpus_us"] = tuple(_cpu_us(process, span, part.total) for span, part in zip(spans, merged, strict=True))
+    return found
+
+
+def _cpu_us(process: dict[str, np.ndarray], span: range, answers: int) -> float:
+    rows = np.isin(process["second"], span)
+    return float((process["service_cpu_s"][rows].sum() - process["service_jit_cpu_s"][rows].sum()) / answers * 1e6) if rows.sum() == len(span) else math.nan
 
 
 def shares(process: dict[str, np.ndarray], measured_s: float) -> dict[str, float]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kvstudy.analyse import conditions, evidence, machine_events, percentile_grid, schema, validity
+from kvstudy.analyse.comparison.words import SAME_WITHIN
 from kvstudy.errors import FormatError, KvstudyError
 from kvstudy.plan.objective import Objective
 from kvstudy.record import generator_result, hdr, interval_log, jfr, process_series, slowest, stacks
@@ -76,9 +77,9 @@ def observe(run: SealedRun) -> dict[str, list[dict] | dict]:
     }
     answered = _answered(seconds)
     shares["service_cpu_us_per_answer"] = math.nan if process is None else evidence.cpu_us_per_answer(process, answered, measured_s)
-    checks = validity.check(_evidence(read, result, answered, measured_s, shares))
+    checks = validity.check(_evidence(read, result, answered, evidence.thirds(answered, process, measured_s), shares))
     rows["validity"] = [{"run_id": run.run_id, **vars(check)} for check in checks]
-    rows["runs"] = [_run_row(run, result, measured_s, shares, validity.worst(checks))]
+    rows["runs"] = [_run_row(run, result, measured_s, shares, checks)]
     return rows
 
 
@@ -137,7 +138,7 @@ def _answered(seconds: list[_Second]) -> list[tuple[int, hdr.Histogram]]:
     return [(second.second, second.histogram) for second in seconds if second.kind == kind]
 
 
-def _evidence(read: _Read, result: GeneratorResult | None, answered: list[tuple[int, hdr.Histogram]], measured_s: float, shares: dict) -> validity.Evidence:
+def _evidence(read: _Read, result: GeneratorResult | None, answered: list[tuple[int, hdr.Histogram]], thirds: dict, shares: dict) -> validity.Evidence:
     run, facts = read.run, read.run.facts
     common = {name: facts[name] for name in ("generator", "closed_loop", "connections", "threads", "offered_rate_rps", "method")}
     known = evidence.of_generator(result, **common) if result is not None else common
@@ -145,7 +146,7 @@ def _evidence(read: _Read, result: GeneratorResult | None, answered: list[tuple[
     return validity.Evidence(
         **known,
         outcome=facts["outcome"],
-        third_medians_us=evidence.third_medians_us(answered, measured_s),
+        **thirds,
         logged_samples=sum(histogram.total for _, histogram in answered) if answered else None,
         log_errors=evidence.log_errors(run.text("service.log")) if run.has("service.log") else None,
         data_check=facts["data_check"],
@@ -153,7 +154,7 @@ def _evidence(read: _Read, result: GeneratorResult | None, answered: list[tuple[
     )
 
 
-def _run_row(run: SealedRun, result: GeneratorResult | None, measured_s: float, shares: dict, verdict: str) -> dict:
+def _run_row(run: SealedRun, result: GeneratorResult | None, measured_s: float, shares: dict, checks: list[validity.Check]) -> dict:
     facts = run.facts
     same = {name: facts[name] for name in ("experiment", "label", "workload", "method", "generator", "closed_loop", "connections", "threads",
                                            "duration_s", "warm_up_s", "repeat", "plan_index", "seed", "outcome", "revision", "dirty")}
@@ -161,7 +162,8 @@ def _run_row(run: SealedRun, result: GeneratorResult | None, measured_s: float, 
     offered = facts["offered_rate_rps"]
     return {
         "run_id": run.run_id, **same, "server": facts.get("server") or "kv-service", "variant": variant(facts["variant"]), "offered_rate_rps": math.nan if offered is None else offered,
-        "measured_s": measured_s, "profiled": bool(facts["profile"]), "processors_awake": bool(run.machine.get("processors_awake")), "verdict": verdict, "start_utc": phase.get("start_utc") or "",
+        "measured_s": measured_s, "profiled": bool(facts["profile"]), "processors_awake": bool(run.machine.get("processors_awake")), "verdict": validity.worst(checks), "excluded": validity.excluded(checks),
+        "same_within": facts.get("same_within_percent", 100 * SAME_WITHIN) / 100, "start_utc": phase.get("start_utc") or "",
         **_counts(result), **_latencies(result),
         **{name: shares.get(name, math.nan) for name in ("service_cpu_share", "generator_cpu_share", "service_cpu_us_per_answer", "service_rss_max_bytes")},
         "service_options": json.dumps(facts["service"], sort_keys=True), "workload_args": json.dumps(facts["workload_args"], sort_keys=True),

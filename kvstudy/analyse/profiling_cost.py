@@ -8,16 +8,16 @@ and what the machine did meanwhile would count as their cost.
 
 import pandas as pd
 
-from kvstudy.analyse.configuration import CONFIGURATION, CPU, RATE, configured
-from kvstudy.analyse.statistics import compare
+from kvstudy.analyse.comparison import families
+from kvstudy.analyse.comparison.words import SAME_WITHIN
+from kvstudy.analyse.configuration import COMPARISON_COLUMNS, CONFIGURATION, CPU, RATE, compared, configured, worded
 from kvstudy.analyse.tables import Tables
 
 _SAME = [name for name in CONFIGURATION if name != "profiled"]
-COLUMNS = ["experiment", "workload", "connections", "threads", "measure", "without", "with_profiler", "ratio", "low", "high", "word", "runs_without", "runs_with"]
 
 
 def cost(tables: Tables) -> pd.DataFrame:
-    """Columns COLUMNS: medians of the measure without and with the profiler, their ratio with its interval, and ``compare``'s word.
+    """``comparisons`` of without the profiler (before) with it (after), in the same columns.
 
     Measures: ``achieved rate`` (requests per second) in a closed loop, where a cost shows as fewer answers; everywhere ``CPU per request``
     (microseconds of the service's CPU time, as ``comparisons`` has it). Runs that FAILed a check do not count.
@@ -28,11 +28,10 @@ def cost(tables: Tables) -> pd.DataFrame:
         plain, profiled = group[~group["profiled"]], group[group["profiled"]]
         if plain.empty or profiled.empty:
             continue
-        for measure, better, column in ((RATE, "higher", "achieved_rate_rps"), (CPU, "less", "service_cpu_us_per_answer")):
+        for measure, column in ((RATE, "achieved_rate_rps"), (CPU, "service_cpu_us_per_answer")):
             before, after = plain[column].dropna(), profiled[column].dropna()
             if (measure == RATE and not group["closed_loop"].all()) or before.empty or after.empty:
                 continue
-            found = compare(before, after, better)
-            rows.append([*group[["experiment", "workload", "connections", "threads"]].iloc[0], measure, before.median(), after.median(), found.ratio,
-                         found.low, found.high, found.word, found.runs_before, found.runs_after])
-    return pd.DataFrame(rows, columns=COLUMNS)
+            rows.append({**group[["workload", "connections", "threads"]].iloc[0], "measure": measure, "differs": "", "apart": False, "invalid_before": 0,
+                         "of_before": len(plain), "invalid_after": 0, "of_after": len(profiled), **compared(before, after, SAME_WITHIN)})
+    return worded(pd.DataFrame(rows, columns=COMPARISON_COLUMNS), families.SMALL)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import nnls
 
-from kvstudy.analyse.statistics import CONFIDENCE, Interval
+from kvstudy.analyse.comparison.intervals import CONFIDENCE, Interval
 
 LEVELS_MIN = 4
 RESAMPLES = 400

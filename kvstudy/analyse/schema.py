@@ -20,7 +20,7 @@ import pyarrow as pa
 from kvstudy.errors import FormatError
 
 # Raised whenever a column is added, removed or changes meaning: tables of another version are rebuilt, never mixed.
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 
 LATENCY_KINDS = ("response", "service", "lateness", "own_lateness")
 VERDICTS = ("PASS", "WARN", "FAIL")
@@ -68,6 +68,8 @@ RUNS = _columns(
     ("processors_awake", FLAG, "no processor slept while it was measured; false also for runs of before this was noted"),
     ("outcome", TEXT, '"completed" or "failed: why"'),
     ("verdict", TEXT, "worst verdict of the run's checks: PASS, WARN or FAIL"),
+    ("excluded", TEXT, "why it is in no median: outside, service (an outcome), or empty (analyse/validity.py)"),
+    ("same_within", REAL, "two sides that differ by less are the same to whoever asked: 0.05 is 5 %"),
     ("start_utc", TEXT, "start of the measured window, ISO-8601"),
     ("revision", TEXT, "git revision measured"),
     ("dirty", FLAG, "the tree had uncommitted changes"),

@@ -3,12 +3,17 @@
     rows = check(evidence)          one Check per question that the evidence can answer
     worst(rows)                     the run's verdict
 
+    excluded(rows)                  why it is in no median: OUTSIDE, SERVICE, or "" for a run that is
+
 A check that does not apply (the rate of a closed loop, the data of a GET run) gives no row; one that applies but was not recorded
-gives WARN, since not looking is not passing. FAILed runs are kept, shown greyed and left out of every summary by this rule.
-The limits are the constants below, each with its reason; nothing else in the study decides what is valid.
+gives WARN, since not looking is not passing. FAILed runs are kept, shown greyed and in no median. What came from outside (the host, other
+programs, the generator, the harness) excludes a run without more words. What the service did (a rate not held, timeouts, an error, lost
+data) is an outcome: such runs are counted on each side of a comparison (analyse/comparison/outcomes.py). A run that drifts is marked and
+stays in: what drifts may be what was changed. The limits are the constants below, each with its reason; nothing else in the study decides what is valid.
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -25,8 +30,12 @@ LATENESS_TIMER_US = 100.0  # what loadgen promises of its p99 without spinning: 
 LATENESS_NEGLIGIBLE_US = 20.0  # a timer of the kernel cannot do better; never held against a run
 STEAL_SHARE_PASS, STEAL_SHARE_WARN = 0.01, STEAL_MAX_SHARE  # of the machine's CPU time, taken by its host
 FOREIGN_SHARE_PASS, FOREIGN_SHARE_WARN = 0.05, FOREIGN_CPU_MAX_SHARE  # of the machine's CPU time, used by neither service nor generator
-DRIFT_PASS, DRIFT_WARN = 1.10, 1.50  # ratio of the medians of the window's first and last third, either way up
-DRIFT_NEGLIGIBLE_US = 10.0  # two medians this close agree, whatever their ratio
+DRIFT_SHARE = 1.10  # ratio of the medians of the window's first and last third, either way up
+# The same of CPU per answer and of p99, which a third of five seconds does not have more exactly: three of four reference runs, warm or not, differ by
+# less than 1.25 and 4.3.
+DRIFT_CPU_SHARE, DRIFT_P99_SHARE = 1.5, 10.0
+RESOLUTION_US = 2.0  # of a median that is counted in whole microseconds: two this close agree, whatever their ratio
+CPU_TICKS_US = 20_000.0  # two ticks of the kernel's count in a third, over its answers: so far its CPU per answer is not known
 UNSENT_SHARE_WARN = 0.01  # of the requests that were due; one per connection may be waiting for its connection when the run ends
 WRK_GENERATORS = ("wrk", "wrk2")  # open connections // threads connections per thread and drop the rest
 
@@ -48,7 +57,8 @@ class Evidence:
 
     ``samples``: answers in the response (or service) distribution. ``percentile_pairs``: (percentile, lateness, response);
     ``lateness_is_own``: it leaves out the waiting for a connection that the service kept busy.
-    ``third_medians_us``: response medians of the window's first and last third. ``unreadable``: why a file could not be read.
+    ``third_medians_us``, ``third_p99s_us``, ``third_cpus_us``: of the window's first and last third response median, p99, and CPU per answer, the
+    last with ``third_answers``, the fewer of both. ``unreadable``: why a file could not be read.
     """
 
     generator: str
@@ -70,6 +80,9 @@ class Evidence:
     percentile_pairs: tuple[tuple[float, float, float], ...] = ()
     lateness_is_own: bool = True
     third_medians_us: tuple[float, float] | None = None
+    third_p99s_us: tuple[float, float] | None = None
+    third_cpus_us: tuple[float, float] | None = None
+    third_answers: int | None = None
     steal_share: float | None = None
     throttled_share: float | None = None
     foreign_share: float | None = None
@@ -87,6 +100,23 @@ def check(evidence: Evidence) -> list[Check]:
 def worst(checks: Iterable[Check]) -> str:
     """The verdict of the run; PASS when there is no check."""
     return max((result.verdict for result in checks), key=VERDICTS.index, default=PASS)
+
+
+OUTSIDE, SERVICE = "outside", "service"
+# What the service can make fail; all other checks are about the machine, the generator and the harness.
+OF_THE_SERVICE = frozenset({"rate_held", "every_request_sent", "answers_expected", "no_errors", "service_healthy", "data_kept"})
+# Too few samples follow from a short plan, or from a service that answered too few: alone they are the plan's.
+_FOLLOWS = frozenset({"samples"})
+_SERVICE_FAILED = re.compile(r"failed: (service |fill lost records|filled store did not come|restored store did not come|records cannot be counted|"
+                             r"data check could not read back|generator got no answer)")
+
+
+def excluded(checks: Iterable[Check]) -> str:
+    """OUTSIDE, where anything from outside failed it, since that may be why the rest failed too; SERVICE, where nothing else did; else ""."""
+    failed = [result for result in checks if result.verdict == FAIL]
+    by_service = [result for result in failed if result.check in OF_THE_SERVICE or (result.check == "completed" and _SERVICE_FAILED.match(result.observed))]
+    others = [result for result in failed if result not in by_service and not (by_service and result.check in _FOLLOWS)]
+    return "" if not failed else OUTSIDE if others else SERVICE
 
 
 def completed(run: Evidence) -> Check:
@@ -203,12 +233,26 @@ def no_foreign_load(run: Evidence) -> Check:
 
 
 def warm_up_long_enough(run: Evidence) -> Check:
-    required = f"medians of the first and last third within {DRIFT_PASS - 1:.0%}"
-    if run.third_medians_us is None or any(math.isnan(median) for median in run.third_medians_us):
+    """Marks at most. A remedy is a longer warm-up, as long as `kvstudy doctor --warm-up` measures that this service needs."""
+    required = (f"first and last third agree: p50 within {DRIFT_SHARE - 1:.0%} or {RESOLUTION_US:.0f} µs, CPU per answer within {DRIFT_CPU_SHARE - 1:.0%} or two ticks, "
+                f"p99 within a factor of {DRIFT_P99_SHARE:.0f}")
+    if not _known(run.third_medians_us):
         return _unknown("warm_up_long_enough", required)
-    first, last = run.third_medians_us
-    ratio = max(first, last) / max(1.0, min(first, last)) if abs(first - last) > DRIFT_NEGLIGIBLE_US else 1.0
-    return Check("warm_up_long_enough", _graded(ratio, DRIFT_PASS, DRIFT_WARN), f"p50 {first:.0f} µs, then {last:.0f} µs", required)
+    ticks_us = CPU_TICKS_US / max(1, run.third_answers or 1)
+    limits = [("p50", run.third_medians_us, DRIFT_SHARE, RESOLUTION_US), ("p99", run.third_p99s_us, DRIFT_P99_SHARE, RESOLUTION_US),
+              ("CPU", run.third_cpus_us, DRIFT_CPU_SHARE, ticks_us)]
+    known = [limit for limit in limits if _known(limit[1])]
+    drifts = any(_drifts(*thirds, share, negligible_us) for _, thirds, share, negligible_us in known)
+    observed = "; ".join(f"{name} {first:.0f} µs, then {last:.0f} µs" for name, (first, last), _, _ in known)
+    return Check("warm_up_long_enough", WARN if drifts else PASS, observed, required)
+
+
+def _known(thirds: tuple[float, float] | None) -> bool:
+    return thirds is not None and not any(math.isnan(value) for value in thirds)
+
+
+def _drifts(first: float, last: float, share: float, negligible_us: float) -> bool:
+    return abs(first - last) > negligible_us and max(first, last) > share * min(first, last)
 
 
 def service_healthy(run: Evidence) -> Check:

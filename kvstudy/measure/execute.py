@@ -94,7 +94,7 @@ def execute(experiment: Experiment, root: Path, *, label: str = "", resume: bool
             progress = Progress(runs if not experiment.search else expected_runs(whole), fill_s)
             fills = Fills(work_root(root), workloads_root(root), artifacts, session.registered, progress.doing)
             return Bench(root, label, artifacts, fills, session, progress, patience or Patience(0), experiment.port, search_facts(experiment),
-                         experiment.profile_name)
+                         experiment.profile_name, experiment.same)
 
         try:
             with (bench := bench_of(missing)).progress:

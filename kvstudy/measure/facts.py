@@ -7,14 +7,15 @@ from kvstudy.record.run_folder import SCHEMA_VERSION
 
 
 def run_facts(planned: PlannedRun, run_id: str, label: str, outcome: str, artifacts: Artifacts, phases: dict[str, dict[str, str]],
-              data_check: dict | None, search: dict, profile_name: str | None) -> dict:
+              data_check: dict | None, search: dict, profile_name: str | None, same_percent: float) -> dict:
     """``phases``: start and stop of each in UTC; ``data_check``: counts, or None where nothing was read back; ``search``: what a trial
-    of a search says about it; ``profile_name``: of the experiment file's profiles the one that was asked for."""
+    of a search says about it; ``profile_name``: of the experiment file's profiles the one that was asked for;
+    ``same_percent``: below which the experiment takes two sides for the same."""
     configuration = planned.configuration
     revision, dirty = artifacts.revision
     facts = {
         "schema_version": SCHEMA_VERSION, "run_id": run_id, "experiment": configuration.experiment, "label": label,
-        "question": configuration.question, "profile_name": profile_name, "outcome": outcome,
+        "question": configuration.question, "profile_name": profile_name, "same_within_percent": same_percent, "outcome": outcome,
         "workload": configuration.workload, "workload_args": configuration.workload_args, "method": configuration.method,
         "server": configuration.server, "service": configuration.service, "jvm": configuration.jvm, "variant": configuration.variant,
         "fill": configuration.fill, "pause": configuration.pause, "head_start_bytes": configuration.head_start_bytes, "head_start_writes": planned.head_start_writes,

@@ -59,6 +59,7 @@ class Bench:
     port: int = 0
     search_facts: dict = field(default_factory=dict)
     profile_name: str | None = None
+    same_percent: float = 5.0
 
 
 class Run:
@@ -96,7 +97,7 @@ class Run:
             folder.write_json("machine.json", self._machine)
             bench = self._bench
             folder.write_json("run.json", run_facts(self._planned, folder.run_id, bench.label, outcome, bench.artifacts, self._phases,
-                                                    self._data_check, bench.search_facts, bench.profile_name))
+                                                    self._data_check, bench.search_facts, bench.profile_name, bench.same_percent))
             run = folder.seal()
             shutil.rmtree(store, ignore_errors=True)
         if interrupted:

@@ -126,6 +126,7 @@ class Experiment(Part):
     profile: Annotated[ProfiledRuns | None, BeforeValidator(_profiled_runs)] = None
     head_start: SizeBytes | None = None  # of records, a random part of which is written before the warm-up
     pause: Pause | None = None
+    same: Annotated[float, Field(gt=0, lt=100)] = 5.0  # percent: sides that differ by less are the same
     awake: bool | Literal["auto"] = "auto"
     port: Annotated[int, Field(ge=0, le=65535)] = 0  # 0: a free one
     seed: int = 1

@@ -9,7 +9,8 @@ import pandas as pd
 from IPython.display import Markdown
 
 from kvstudy.analyse import intervention, rates, tail
-from kvstudy.analyse.statistics import CANNOT_TELL
+from kvstudy.analyse.comparison.words import CANNOT_TELL, DIFFERENT, MIN_RUNS
+from kvstudy.analyse.configuration import INVALID
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import claim_rules, claims, findings, sides, tails, words
 from kvstudy.present.figures.tail import linked_to, untouched
@@ -37,7 +38,7 @@ def _generators(tables: Tables) -> Finding | None:
     row = rows[rows["measure"] == "achieved rate"].iloc[0]
     sentence = (
         f"**loadgen beside wrk, closed loop on an empty server:** {words.rate(row['after'])} and {words.rate(row['before'])}, "
-        f"ratio {words.times(row['ratio'])}{words.interval(row['low'], row['high'], words.times)} ({row['word']})."
+        f"ratio {words.times(row['ratio'])}{words.interval(row['low'], row['high'], words.times)} ({words.word(row)})."
     )
     return Finding(sentence, "01-instrument", int(row["runs_before"] + row["runs_after"]))
 
@@ -63,16 +64,16 @@ def _noise(tables: Tables) -> Finding | None:
     if rows.empty:
         return cannot_tell("The noise floor", "01-instrument", tables.select(experiment=SAME_THING))
     parts = [f"{workload} {words.several([_differs(row) for row in mine.itertuples()])}" for workload, mine in rows.groupby("workload")]
-    wrong = (rows["word"] != CANNOT_TELL).sum()
+    wrong = rows["word"].isin(DIFFERENT).sum()
     alarms = "is a false alarm" if wrong == 1 else "are false alarms"
-    told = "every word is “cannot tell”, as it should be" if wrong == 0 else f"{wrong} of {words.counted(len(rows), 'word')} {alarms}"
+    told = "no word says that they differ, as it should be" if wrong == 0 else f"{wrong} of {words.counted(len(rows), 'word')} {alarms}"
     # The measures of one configuration are of the same runs.
     runs = int(rows.groupby(["workload", "connections", "threads", "offered_rate_rps"], dropna=False)[["runs_before", "runs_after"]].max().sum().sum())
     return Finding(f"**The noise floor:** the same thing measured twice differs: {'; '.join(parts)}. {told[0].upper()}{told[1:]}.", "01-instrument", runs)
 
 
 def _differs(row) -> str:
-    word = "" if row.word == CANNOT_TELL else f" ({row.word})"
+    word = "" if row.word == CANNOT_TELL else f" ({words.word(row)})"
     return f"{row.measure} {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)}{word}"
 
 
@@ -80,7 +81,7 @@ def _profiling(tables: Tables) -> Finding | None:
     rows = sides.profiled_against_not(tables)
     if rows.empty:
         return None
-    parts = [f"{row.workload} {row.measure} {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)} ({row.word})" for row in rows.itertuples()]
+    parts = [f"{row.workload} {row.measure} {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)} ({words.word(row)})" for row in rows.itertuples()]
     sentence = f"**What profiling costs,** as the ratio of a closed loop with the profiler to the same without: {words.several(parts)}."
     return Finding(sentence, "01-instrument", int(rows[rows["measure"] == rows["measure"].iloc[0]][["runs_before", "runs_after"]].sum().sum()))
 
@@ -121,11 +122,17 @@ def _decided(rows: pd.DataFrame) -> list[str]:
         offered = "in a closed loop" if np.isnan(rate) else f"at {words.rate(rate)}"
         sides = []
         for (before, after), group in place.groupby(["before_name", "after_name"], sort=False):
-            ratios = group.assign(told=[f"{row.measure} {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)}" for row in group.itertuples()])
+            ratios = group.assign(told=[_measured(row) for row in group.itertuples()], word=[words.word(row) for row in group.itertuples()])
             found = [f"{word} ({', '.join(same)})" for word, same in ratios.groupby("word", sort=False)["told"]]
             sides.append(f"{instead(before, after)} is {words.several(found)}")
         parts.append(f"{workload} {offered} on {words.value('connections', connections)}: {', '.join(sides)}")
     return parts
+
+
+def _measured(row) -> str:
+    if row.measure == INVALID:
+        return f"{INVALID} {row.invalid_after} of {row.of_after} instead of {row.invalid_before} of {row.of_before}"
+    return f"{row.measure} {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)}"
 
 
 def _undecided(tables: Tables, compared: pd.DataFrame) -> Finding | None:
@@ -135,7 +142,7 @@ def _undecided(tables: Tables, compared: pd.DataFrame) -> Finding | None:
         return None
     of = compared["experiment"].value_counts()
     parts = [f"{experiment} {count} of {of[experiment]}" for experiment, count in rows["experiment"].value_counts(sort=False).items()]
-    few = rows[(rows["low"] > 1) | (rows["high"] < 1)]
+    few = rows[((rows["low"] > 1) | (rows["high"] < 1)) & (rows[["runs_before", "runs_after"]].min(axis=1) < MIN_RUNS)]
     sides = dict.fromkeys(f"{instead(row.before_name, row.after_name)} with {row.workload} ({row.runs_before} and {row.runs_after} runs)" for row in few.itertuples())
     why = f" In {len(few)} of them the number of runs alone forbids a word: {words.several(list(sides))}." if sides else ""
     sentence = f"**{CANNOT_TELL.capitalize()}** in {len(rows)} of {words.counted(len(compared), 'comparison')} of an option with its default: {words.several(parts)}.{why}"

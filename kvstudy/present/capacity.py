@@ -18,7 +18,8 @@ from IPython.display import Markdown
 
 from kvstudy.analyse import rates
 from kvstudy.analyse.configuration import configured
-from kvstudy.analyse.statistics import CANNOT_TELL, MIN_RUNS, compare
+from kvstudy.analyse.comparison.pairs import pair
+from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS
 from kvstudy.analyse.tables import Tables
 from kvstudy.plan.objective import Answer
 from kvstudy.plan.search import Found
@@ -193,7 +194,7 @@ def _warning(runs: pd.DataFrame) -> str:
     below = runs[~(runs["offered_rate_rps"] >= saturation)]
     valid = below[(below["verdict"] != "FAIL") & (below["latency_us"] > 0)]
     groups = [group["latency_us"] for _, group in valid.groupby("offered_rate_rps")]
-    ratios = [compare(groups[0], group) for group in groups[1:] if min(len(groups[0]), len(group)) >= MIN_RUNS]
+    ratios = [pair(groups[0], group) for group in groups[1:] if min(len(groups[0]), len(group)) >= MIN_RUNS]
     if any(ratio.low > BEND for ratio in ratios):
         return WARNED
     if not ratios or len(ratios) < below["offered_rate_rps"].nunique() - 1 or any(ratio.high >= BEND for ratio in ratios):

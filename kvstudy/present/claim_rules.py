@@ -13,8 +13,10 @@ import numpy as np
 import pandas as pd
 
 from kvstudy.analyse import frames, published, rates
+from kvstudy.analyse.comparison import families
 from kvstudy.analyse.configuration import comparisons
-from kvstudy.analyse.statistics import CANNOT_TELL, median_interval
+from kvstudy.analyse.comparison.intervals import median_interval
+from kvstudy.analyse.comparison.words import CANNOT_TELL
 from kvstudy.analyse.tables import Tables
 from kvstudy.plan.objective import Answer
 from kvstudy.present import words
@@ -97,7 +99,7 @@ def found_rate(workload: str, experiment: str = "report-1", key_bytes: int | Non
 
 def _cache_ratio(workload: str, connections: int) -> Callable[[Tables], Measured | None]:
     def measure(tables: Tables) -> Measured | None:
-        rows = comparisons(_runs(tables, "report-5", workload, connections=connections), "variant", "cache_entries=0", "cache_entries=5000", ())
+        rows = comparisons(_runs(tables, "report-5", workload, connections=connections), "variant", "cache_entries=0", "cache_entries=5000", (), share=families.SMALL)
         if rows.empty:
             return None
         row = rows.iloc[0]
@@ -171,7 +173,7 @@ def _at_found_rate(percentile: float, workload: str) -> Callable[[Tables], Measu
 
 def _variant_ratio(measured: str, workload: str, experiment: str, before: str, after: str, **equal) -> Callable[[Tables], Measured | None]:
     def measure(tables: Tables) -> Measured | None:
-        rows = comparisons(_runs(tables, experiment, workload, **equal), "variant", before, after, (50.0, 99.0))
+        rows = comparisons(_runs(tables, experiment, workload, **equal), "variant", before, after, (50.0, 99.0), share=families.SMALL)
         rows = rows[rows["measure"] == measured]
         if rows.empty:
             return None

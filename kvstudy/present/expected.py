@@ -11,7 +11,7 @@ import pandas as pd
 from IPython.display import Markdown
 
 from kvstudy.analyse.configuration import comparisons
-from kvstudy.analyse.statistics import CANNOT_TELL, MIN_RUNS
+from kvstudy.analyse.comparison.words import CANNOT_TELL, DIFFERENT, MIN_RUNS
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import findings, words
 
@@ -51,7 +51,7 @@ def mostly_undecided(compared: pd.DataFrame) -> Markdown:
     enough = compared[compared[["runs_before", "runs_after"]].min(axis=1) >= MIN_RUNS] if len(compared) else compared
     if enough.empty:
         return Markdown(f"{_TITLE} no comparison has {MIN_RUNS} runs a side, so none could be decided.")
-    decided = int((enough["word"] != CANNOT_TELL).sum())
+    decided = int(enough["word"].isin(DIFFERENT).sum())
     verdict = "it held: most changes moved no ratio by more than the repeats differ" if 2 * decided < len(enough) else "it did not hold: half of the changes or more moved a ratio by more than the repeats differ"
     return Markdown(f"{_TITLE} {verdict}. Of {words.counted(len(enough), 'comparison')} with {MIN_RUNS} runs a side or more, at every rate that was measured, {decided} {'is' if decided == 1 else 'are'} decided.")
 

@@ -13,8 +13,9 @@ import pandas as pd
 from IPython.display import Markdown
 
 from kvstudy.analyse import rates
+from kvstudy.analyse.comparison import families
 from kvstudy.analyse.configuration import SERIES, comparisons, configured
-from kvstudy.analyse.statistics import CANNOT_TELL, MIN_RUNS
+from kvstudy.analyse.comparison.words import CANNOT_TELL, DIFFERENT, MIN_RUNS, SAME
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import words
 from kvstudy.present.figures.rate import saturation_points
@@ -117,14 +118,14 @@ def _highest_held(tables: Tables) -> Finding | None:
 
 
 def _repeated_against_unique(tables: Tables) -> Finding | None:
-    rows = pd.concat([comparisons(of_the_service(tables), "workload", f"unique_{method}", f"repeated_{method}", (99.0,)) for method in ("put", "get")])
+    rows = pd.concat([comparisons(of_the_service(tables), "workload", f"unique_{method}", f"repeated_{method}", (99.0,), share=families.SMALL / 2) for method in ("put", "get")])
     rows = rows[rows["measure"] == "p99"]
     if rows.empty:
         return None
     shown = [rows[rows["workload"] == workload].iloc[-1] for workload in rows["workload"].unique()]
     parts = [
         f"repeated_{row.workload.removeprefix('unique_')} has {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)} the p99 of "
-        f"{row.workload} at {words.rate(row.offered_rate_rps)} on {words.value('connections', row.connections)} ({row.word})"
+        f"{row.workload} at {words.rate(row.offered_rate_rps)} on {words.value('connections', row.connections)} ({words.word(row)})"
         for row in shown
     ]
     return Finding(f"**Repeated against unique keys:** {'; '.join(parts)}.", "03-percentiles", int(sum(row.runs_before + row.runs_after for row in shown)))
@@ -133,18 +134,23 @@ def _repeated_against_unique(tables: Tables) -> Finding | None:
 def _more_connections(tables: Tables) -> Finding | None:
     tables = tables.select(experiment="reproduce")
     sizes = sorted(tables.runs.loc[~tables.runs["profiled"], "connections"].unique())
-    rows = comparisons(tables, "connections", sizes[0], sizes[-1], (99.0,)) if len(sizes) > 1 else pd.DataFrame({"measure": []})
+    rows = comparisons(tables, "connections", sizes[0], sizes[-1], (99.0,), share=families.SMALL) if len(sizes) > 1 else pd.DataFrame({"measure": []})
     rows = rows[rows["measure"] == "p99"]
     if rows.empty:
         return None
-    certain = rows[rows["word"] != CANNOT_TELL]
+    certain = rows[rows["word"].isin(DIFFERENT)]
     row = certain.loc[(certain["ratio"] - 1).abs().idxmax()] if len(certain) else rows.iloc[-1]
     sentence = (
         f"**{sizes[-1]} connections against {sizes[0]} at the same rate:** {(rows['word'] == 'faster').sum()} faster, {(rows['word'] == 'slower').sum()} slower, "
-        f"{(rows['word'] == CANNOT_TELL).sum()} cannot tell, of {words.counted(len(rows), 'comparison')} of p99; for example {row['workload']} at {words.rate(row['offered_rate_rps'])}: "
-        f"{words.times(row['ratio'])}{words.interval(row['low'], row['high'], words.times)} ({row['word']})."
+        f"{_others(rows)}of {words.counted(len(rows), 'comparison')} of p99; for example {row['workload']} at {words.rate(row['offered_rate_rps'])}: "
+        f"{words.times(row['ratio'])}{words.interval(row['low'], row['high'], words.times)} ({words.word(row)})."
     )
     return Finding(sentence, "06-before-after", int(rows[["runs_before", "runs_after"]].sum().sum()))
+
+
+def _others(rows: pd.DataFrame) -> str:
+    """Of the words that decide no direction those that were said: "2 the same, 3 cannot tell, "."""
+    return "".join(f"{count} {word}, " for word in (SAME, CANNOT_TELL) if (count := int((rows["word"] == word).sum())))
 
 
 def _waiting(tables: Tables) -> Finding | None:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from kvstudy.analyse.configuration import COMPARISON_COLUMNS, alike, comparisons, configured
+from kvstudy.analyse.comparison import families
+from kvstudy.analyse.configuration import COMPARISON_COLUMNS, alike, comparisons, configured, worded
 from kvstudy.analyse.tables import Tables
 
 # What the service and the JVM do when they are not told otherwise; of a cache: that there is none.
@@ -52,11 +53,11 @@ def compared_options(tables: Tables, percentiles: tuple[float, ...] = (50.0, 99.
         mine = tables.select(experiment=experiment)
         sides = sides_in(mine)
         for other in sides.others if sides else ():
-            rows = comparisons(mine, sides.factor, sides.before, other, percentiles, cpu=True)
+            rows = comparisons(mine, sides.factor, sides.before, other, percentiles, cpu=True, share=None)
             before, after = told_apart(sides.before, other)
             parts.append(rows.assign(experiment=experiment, before_name=before, after_name=after))
     parts = [part for part in parts if len(part)]
-    return pd.concat(parts, ignore_index=True)[COLUMNS] if parts else pd.DataFrame(columns=COLUMNS)
+    return worded(pd.concat(parts, ignore_index=True), families.OPTIONS)[COLUMNS] if parts else pd.DataFrame(columns=COLUMNS)
 
 
 def at_the_highest(compared: pd.DataFrame) -> pd.DataFrame:

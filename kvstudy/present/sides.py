@@ -10,11 +10,11 @@ where there is one label at most.
 
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 from IPython.display import Markdown
 
-from kvstudy.analyse.configuration import COMPARISON_COLUMNS, comparisons, not_alike
+from kvstudy.analyse.comparison import families
+from kvstudy.analyse.configuration import comparisons, not_alike
 from kvstudy.analyse.profiling_cost import cost
 from kvstudy.analyse.tables import Tables
 from kvstudy.errors import ExperimentError
@@ -23,6 +23,8 @@ from kvstudy.present.options import SAME_THING
 
 FACTORS = ("label", "variant", "connections", "workload")
 USUAL_LABELS = ("before", "after")
+APART = ("The two sides were measured one after the other: a machine that drifts meanwhile looks like a change. With a drift of 5 % such a comparison says a "
+         "false word in about one of five.")
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,13 @@ class Sides:
             return Markdown(f"{source} They are all of one {factor}, {before}: there is nothing to compare them with.")
         others = words.several([words.value(self.factor, value) for value in self.left_out])
         rest = f"; left out: {others}. The parameters `before` and `after` name other sides" if self.left_out else ""
-        return Markdown(f"{source} Compared by {factor}: {after} against {before}{rest}.")
+        apart = f" **{APART}**" if self.factor == "label" and self._apart() else ""
+        return Markdown(f"{source} Compared by {factor}: {after} against {before}{rest}.{apart}")
+
+    def _apart(self) -> bool:
+        """Whether all runs of one side were made before all of the other."""
+        starts = [self.tables.runs.loc[self.tables.runs[self.factor] == side, "start_utc"] for side in (self.before, self.after)]
+        return min(map(len, starts)) > 1 and (starts[0].max() < starts[1].min() or starts[1].max() < starts[0].min())
 
     def doubts(self) -> str:
         """In what the sides differ besides, where that leaves nothing to compare; and of the sides half of whose latency runs are invalid: how many,
@@ -68,7 +76,7 @@ class Sides:
 
     def compared(self, percentiles: tuple[float, ...] = (50.0, 99.0, 99.9)) -> pd.DataFrame:
         """One row per measure and configuration that both sides have: ``analyse.configuration.comparisons``."""
-        return comparisons(self.tables, self.factor, self.before, self.after, percentiles, cpu=True)
+        return comparisons(self.tables, self.factor, self.before, self.after, percentiles, cpu=True, share=families.SIDES)
 
 
 def sides_of(experiment: str | None = None, factor: str | None = None, before=None, after=None) -> Sides:
@@ -110,19 +118,17 @@ def same_thing_twice(tables: Tables, experiment: str) -> pd.DataFrame:
     chosen = tables.select(experiment=experiment)
     factor = "variant" if chosen.runs["variant"].nunique() > 1 else "label"
     names = _usual(factor, list(dict.fromkeys(chosen.runs.sort_values("start_utc")[factor])))
-    return comparisons(chosen, factor, names[0], names[-1], cpu=True) if len(names) > 1 else comparisons(chosen, factor, "", "none")
+    return comparisons(chosen, factor, names[0], names[-1], cpu=True, share=families.SMALL) if len(names) > 1 else comparisons(chosen, factor, "", "none")
 
 
 def generators(tables: Tables, experiment: str = "generators") -> pd.DataFrame:
     """Comparisons of loadgen with wrk in a closed loop."""
-    return comparisons(tables.select(experiment=experiment), "generator", "wrk", "loadgen")
+    return comparisons(tables.select(experiment=experiment), "generator", "wrk", "loadgen", share=families.SMALL)
 
 
 def profiled_against_not(tables: Tables, experiment: str = "profile-cost") -> pd.DataFrame:
-    """``analyse.profiling_cost.cost`` in the columns of ``comparisons``: before is without the profiler."""
-    rows = cost(tables.select(experiment=experiment))
-    named = {"without": "before", "with_profiler": "after", "runs_without": "runs_before", "runs_with": "runs_after"}
-    return rows.rename(columns=named).assign(offered_rate_rps=np.nan, differs="")[COMPARISON_COLUMNS]
+    """``analyse.profiling_cost.cost``: before is without the profiler."""
+    return cost(tables.select(experiment=experiment))
 
 
 def _varied_experiment() -> str | None:

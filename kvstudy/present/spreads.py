@@ -2,7 +2,8 @@
 
 import pandas as pd
 
-from kvstudy.analyse.statistics import MIN_RUNS, median_interval
+from kvstudy.analyse.comparison.intervals import median_interval
+from kvstudy.analyse.comparison.words import MIN_RUNS
 from kvstudy.present import words
 
 

@@ -10,9 +10,10 @@ from IPython.display import Markdown
 
 from kvstudy.analyse import frames, rates, tail
 from kvstudy.analyse import published as published_numbers
-from kvstudy.analyse.configuration import RATE, comparisons, configured, differing
+from kvstudy.analyse.comparison import families
+from kvstudy.analyse.configuration import INVALID, RATE, comparisons, configured, differing, worded
 from kvstudy.analyse.published import Published
-from kvstudy.analyse.statistics import CANNOT_TELL, WORDS
+from kvstudy.analyse.comparison.words import CANNOT_TELL, DIFFERENT, WORDS
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import claim_rules, claims, series, words
 from kvstudy.present.figures.rate import saturation_points
@@ -139,12 +140,12 @@ def steepest(tables: Tables, factor: str, percentile: float = 99.0) -> Markdown:
     """A sentence: between which two values of ``factor``, all else equal, ``percentile`` differs the most, with interval and word."""
     values = sorted(tables.believed().runs[factor].dropna().unique())
     pairs = list(combinations(values, 2)) if all(isinstance(value, str) for value in values) else [(values[0], value) for value in values[1:]]
-    parts = [comparisons(tables, factor, one, other, (percentile,)).assign(one=one, other=other) for one, other in pairs]
+    parts = [comparisons(tables, factor, one, other, (percentile,), share=None).assign(one=one, other=other) for one, other in pairs]
     compared = pd.concat(parts) if parts else pd.DataFrame(columns=["measure"])
-    compared = compared[compared["measure"] == words.percentile(percentile)]
+    compared = worded(compared[compared["measure"] == words.percentile(percentile)], families.CHART) if len(compared) else compared
     if compared.empty:
         return Markdown(f"**Found:** no two values of {words.factor(factor)} have valid runs that are otherwise alike, so nothing is compared.")
-    decided = compared[compared["word"] != CANNOT_TELL]
+    decided = compared[compared["word"].isin(DIFFERENT)]
     among = compared if decided.empty else decided
     row = among.iloc[int(np.log(among["ratio"]).abs().argmax())]
     counts = compared["word"].value_counts()
@@ -154,7 +155,7 @@ def steepest(tables: Tables, factor: str, percentile: float = 99.0) -> Markdown:
         f"**Found:** of {words.counted(len(compared), 'comparison')} over {words.factor(factor)}, all else equal: {told}. The largest{'' if decided.empty else ' decided'}: {where}"
         f"{words.percentile(percentile)} {words.latency(row['before'])} at {words.value(factor, row['one'])} and {words.latency(row['after'])} at "
         f"{words.value(factor, row['other'])}, ratio {words.times(row['ratio'])}{words.interval(row['low'], row['high'], words.times)} "
-        f"({row['word']}; {row['runs_before']} and {row['runs_after']} runs)."
+        f"({words.word(row)}; {row['runs_before']} and {row['runs_after']} runs)."
     )
 
 
@@ -163,8 +164,8 @@ def compared(rows: pd.DataFrame) -> pd.DataFrame:
     frame = pd.DataFrame(
         [
             {
-                "word": row.word, "measure": row.measure, "ratio": words.times(row.ratio) + words.interval(row.low, row.high, words.times), "runs": f"{row.runs_before} and {row.runs_after}",
-                "before": _measured(row.measure, row.before), "after": _measured(row.measure, row.after),
+                "word": words.word(row), "measure": row.measure, "ratio": _ratio(row), "runs": f"{row.runs_before} and {row.runs_after}",
+                **_ends(row),
                 "workload": row.workload, "connections": row.connections, "offered rate": words.value("offered_rate_rps", row.offered_rate_rps),
                 **({"differs": row.differs} if (rows["differs"] != "").any() else {}),
             }
@@ -179,8 +180,8 @@ def options(rows: pd.DataFrame) -> pd.DataFrame:
     frame = pd.DataFrame(
         [
             {
-                "word": row.word, "experiment": row.experiment, "instead": row.after_name, "measure": row.measure,
-                "ratio": words.times(row.ratio) + words.interval(row.low, row.high, words.times), "runs": f"{row.runs_before} and {row.runs_after}",
+                "word": words.word(row), "experiment": row.experiment, "instead": row.after_name, "measure": row.measure,
+                "ratio": _ratio(row), "runs": f"{row.runs_before} and {row.runs_after}",
                 "workload": row.workload, "connections": row.connections, "offered rate": words.value("offered_rate_rps", row.offered_rate_rps), "default": row.before_name,
             }
             for row in rows.itertuples()
@@ -201,6 +202,16 @@ def searches(tables: Tables) -> pd.DataFrame:
         for run in trials.itertuples()
     ]  # fmt: skip
     return pd.DataFrame(rows) if rows else pd.DataFrame({"experiment": [], "workload": [], "trial": [], "offered": [], "achieved": []})
+
+
+def _ratio(row) -> str:
+    return words.MISSING if row.measure == INVALID else words.times(row.ratio) + words.interval(row.low, row.high, words.times)
+
+
+def _ends(row) -> dict[str, str]:
+    if row.measure == INVALID:
+        return {"before": f"{row.invalid_before} of {row.of_before}", "after": f"{row.invalid_after} of {row.of_after}"}
+    return {"before": _measured(row.measure, row.before), "after": _measured(row.measure, row.after)}
 
 
 def _measured(measure: str, value: float) -> str:

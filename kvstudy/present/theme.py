@@ -47,7 +47,7 @@ NAMED = {
     "selector": BLUE, "workers": VERMILION, "virtual": GREEN,
     "before": BLUE, "after": VERMILION, "published": OCHRE, "measured": BLUE,
     "loadgen": BLUE, "wrk": OCHRE, "wrk2": VERMILION,
-    "faster": GREEN, "slower": VERMILION, "cheaper": GREEN, "dearer": VERMILION, "cannot tell": QUIET_TEXT,
+    "faster": GREEN, "slower": VERMILION, "cheaper": GREEN, "dearer": VERMILION, "better": GREEN, "worse": VERMILION, "the same": BLUE, "cannot tell": QUIET_TEXT,
     "gc_pause": VERMILION, "safepoint": OCHRE, "flush": BLUE, "compaction": GREEN, "write_stall": PURPLE, "wal_sync": TEAL,
     "PASS": GREEN, "WARN": WARNING, "FAIL": INVALID,
 }  # fmt: skip

@@ -5,6 +5,8 @@ Input units are in the argument names; a missing number (NaN, None) reads "–".
 
 import math
 
+from kvstudy.analyse.comparison.words import CANNOT_TELL, SAME
+
 THIN_SPACE = "\u202f"
 MISSING = "–"
 _ACRONYMS = ("wal", "gc", "cpu")
@@ -102,6 +104,19 @@ def factor(name: str) -> str:
     for unit in ("_rps", "_us", "_ms", "_bytes", "_s"):
         name = name.removesuffix(unit)
     return " ".join(part.upper() if part in _ACRONYMS else part for part in name.split("_"))
+
+
+def word(row) -> str:
+    """Of a row of ``comparisons``: "the same within 5 %"; "cannot tell (under 12 %)", where a difference of 12 % would have been found."""
+    if row.word == SAME:
+        return f"{SAME} within {100 * row.same_within:.3g} %"
+    if row.word == CANNOT_TELL and math.isfinite(row.found):
+        return f"{CANNOT_TELL} (under {_change(row.found)})"
+    return row.word
+
+
+def _change(ratio: float) -> str:
+    return f"{100 * (ratio - 1):.2g} %" if ratio < 2 else times(ratio) if ratio < 1000 else "any size"
 
 
 def several(things: list[str]) -> str:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kvstudy.analyse.configuration import comparisons, configured, differing, not_alike
+from kvstudy.analyse.configuration import INVALID, comparisons, configured, differing, not_alike
 from kvstudy.analyse.tables import load, rebuild
 
 SECONDS = [range(100, 2100)] * 3
@@ -103,3 +103,24 @@ def test_runs_of_before_it_was_noted_are_compared_with_those_that_slept(make_run
         make_run(label, label=label, more={"machine.json": json.dumps(machine)})
     rebuild([make_run.root], tmp_path / "tidy", progress=False)
     assert len(comparisons(load(tmp_path / "tidy"), "label", "before", "after")) == 3
+
+
+def test_runs_that_the_service_made_invalid_are_counted_and_compared_and_those_from_outside_are_not(made):
+    fine, slow, disturbed = {}, {"offered_rate_rps": 9000}, {"process": {"foreign_cpu_share": 0.6}}
+    rate = {"offered_rate_rps": 9000}
+    tables = made(*[{"label": "before", **rate, **one} for one in (slow, disturbed)], *[{"label": "after", **rate, **one} for one in (slow, slow)], fine)
+    rows = comparisons(tables, "label", "before", "after")
+    assert rows["measure"].tolist() == [INVALID]
+    assert rows[["invalid_before", "of_before", "invalid_after", "of_after"]].values.tolist() == [[1, 1, 2, 2]]
+
+
+def test_labels_measured_one_after_the_other_are_marked(made):
+    labels = ("before", "before", "after", "after")
+    runs = [{"label": label, "phases": {"measure": {"start_utc": f"2026-11-20T20:4{place}:25.000Z"}}} for place, label in enumerate(labels)]
+    assert comparisons(made(*runs), "label", "before", "after", (50.0,))["apart"].tolist() == [True]
+
+
+def test_interleaved_labels_are_not_marked(made):
+    labels = ("before", "after", "before", "after")
+    runs = [{"label": label, "phases": {"measure": {"start_utc": f"2026-11-20T20:4{place}:25.000Z"}}} for place, label in enumerate(labels)]
+    assert comparisons(made(*runs), "label", "before", "after", (50.0,))["apart"].tolist() == [False]

@@ -48,7 +48,7 @@ def refuse(event, arguments):
         raise RuntimeError(event)
 sys.addaudithook(refuse)
 from pathlib import Path
-from kvstudy.analyse import tables, statistics, scalability, noise, published
+from kvstudy.analyse import tables, comparison, scalability, noise, published
 tables.rebuild([Path({str(tmp_path)!r})], Path({str(tmp_path / "tidy")!r}))
 tables.load(Path({str(tmp_path / "tidy")!r}))
 print([name for name in sys.modules if name.startswith("kvstudy.measure")])

@@ -28,8 +28,13 @@ def test_a_run_that_did_not_keep_up_speaks_and_a_disturbed_one_does_not(verdicts
 
 
 def test_a_run_that_held_its_rate_and_failed_otherwise_does_not_speak(verdicts):
+    assert rates.speaking(verdicts(broken={"log": "java.lang.IllegalStateException: no\n"})) == set()
+
+
+def test_a_run_that_drifts_is_marked_and_speaks(verdicts):
     drifting = [[100] * 2000] * 3 + [[900] * 2000] * 3
-    assert rates.speaking(verdicts(drifts={"seconds": drifting})) == set()
+    found = verdicts(drifts={"seconds": drifting})
+    assert rates.speaking(found) == {"drifts"} and found.runs["verdict"].tolist() == ["WARN"]
 
 
 def test_profiled_closed_and_failed_runs_are_not_about_a_rate(verdicts):

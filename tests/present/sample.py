@@ -44,11 +44,12 @@ def empty_tables() -> Tables:
     return Tables(**{name: schema.empty(name) for name in schema.TABLES})
 
 
-def failed(tables: Tables, run_ids, check="warm_up_long_enough", observed="p50 900 us, then 500 us") -> Tables:
+def failed(tables: Tables, run_ids, check="no_foreign_load", observed="30.00%", excluded="outside") -> Tables:
     """``tables`` with these runs FAILed by one check."""
     run_ids = list(run_ids)
     rows = pd.DataFrame({"run_id": run_ids, "check": check, "verdict": "FAIL", "observed": observed, "required": "something else"})
-    runs = tables.runs.assign(verdict=tables.runs["verdict"].mask(tables.runs["run_id"].isin(run_ids), "FAIL"))
+    mine = tables.runs["run_id"].isin(run_ids)
+    runs = tables.runs.assign(verdict=tables.runs["verdict"].mask(mine, "FAIL"), excluded=tables.runs["excluded"].mask(mine, excluded))
     return replace(tables, runs=runs, validity=schema.conform("validity", pd.concat([tables.validity, rows], ignore_index=True)))
 
 
@@ -104,7 +105,7 @@ def _row(run_id, label, workload, connections, rate, achieved, repeat, index, se
         "method": "PUT" if "put" in workload else "GET", "server": "kv-service", "generator": "loadgen", "closed_loop": False, "connections": connections,
         "threads": 1, "offered_rate_rps": rate, "achieved_rate_rps": achieved, "duration_s": seconds + 2.0, "warm_up_s": 2.0,
         "measured_s": float(seconds), "repeat": repeat, "plan_index": index, "seed": 1, "profiled": profiled, "processors_awake": True, "outcome": "completed",
-        "verdict": "PASS" if held else "FAIL", "start_utc": "2026-11-20T19:00:00.000Z", "revision": "0" * 40, "dirty": False,
+        "verdict": "PASS" if held else "FAIL", "excluded": "" if held else "service", "same_within": 0.05, "start_utc": "2026-11-20T19:00:00.000Z", "revision": "0" * 40, "dirty": False,
         "requests_sent": int(achieved * (seconds + 2)), "requests_measured": int(achieved * seconds), "unexpected_answers": 0,
         "errors_total": 0, "unsent": 0 if held else 500, "response_mean_us": 200.0, "response_stdev_us": 50.0, "response_max_us": 9000.0,
         "service_mean_us": 150.0, "lateness_p99_us": 9.0, "service_cpu_share": 0.7, "generator_cpu_share": 0.3,

@@ -55,7 +55,7 @@ def test_as_many_runs_of_one_side_as_of_the_other(two_labels):
 def test_a_difference_of_invalid_runs_says_so_and_ranks_nothing(two_labels):
     all_failed = failed(two_labels, two_labels.runs.loc[two_labels.runs["label"] == "after", "run_id"])
     html = difference(all_failed, "label", "before", "after").data
-    assert "after against before, after INVALID: warm_up_long_enough: p50 900 us, then 500 us; no ranking" in html
+    assert "after against before, after INVALID: no_foreign_load: 30.00%; no ranking" in html
     assert "self share" not in html and "&lt;h1&gt;INVALID: cpu: after against before" in html and flame.MARKED in html
 
 

@@ -67,8 +67,8 @@ def test_every_comparison_is_a_mark_and_what_is_undecided_is_hollow():
     undecided = compared_options(varied("gc", ["gc=G1", "gc=Z"], repeats=2))
     figure = drawn(pd.concat([found, undecided], ignore_index=True))
     symbols = [symbol for trace in figure.data for symbol in trace.marker.symbol]
-    assert sorted(symbols) == ["circle-open"] * 4 + ["triangle-right"] * 2
-    assert "2 slower and 4 cannot tell" in figure.layout.meta["finding"]
+    assert sorted(symbols) == ["circle-open"] * 3 + ["diamond"] + ["triangle-right"] * 2
+    assert "2 slower, 1 the same and 3 cannot tell" in figure.layout.meta["finding"]
     assert len({trace.offsetgroup for trace in figure.data}) == len(figure.data) and figure.layout.scattermode == "group", "marks of a row hide each other"
     assert "Nothing to draw" in drawn(compared_options(empty_tables())).layout.title.text
 
@@ -98,8 +98,8 @@ def test_a_finding_says_when_only_the_number_of_runs_kept_it_from_deciding():
 
 def test_the_runs_of_the_default_count_once_however_many_values_stand_against_them():
     three = varied("handler", ["handler=selector", "handler=workers", "handler=virtual"], slower=3.0)
-    decided, undecided = answers.options_told(three).data.splitlines()
-    assert "*(15 runs;" in decided and "*(15 runs;" in undecided
+    (decided,) = answers.options_told(three).data.splitlines()
+    assert "*(15 runs;" in decided and "the same within 5 % (CPU per request" in decided
     found = compared_options(three)
     assert runs_behind(three, found) == 15 and runs_behind(three, found[found["after_name"] == "handler=virtual"]) == 10
 
@@ -111,7 +111,7 @@ def test_runs_at_a_place_that_is_not_told_do_not_count():
                    percentiles=pd.concat([one.percentiles, two.percentiles.assign(run_id=two.percentiles["run_id"] + "-c1")], ignore_index=True))  # fmt: skip
     found = compared_options(both)
     assert set(found["connections"]) == {1, 4} and set(at_the_highest(found)["connections"]) == {4}
-    assert answers.options_told(both).data.count("*(10 runs;") == 2
+    assert answers.options_told(both).data.count("*(10 runs;") == 1
     assert "3 comparisons at lower ones stand in the table of 06-before-after alone" in drawn(found).layout.meta["drawn"]
 
 
@@ -119,10 +119,11 @@ def test_what_is_decided_is_told_in_a_sentence_and_all_that_is_not_in_one():
     found = varied("handler", ["handler=selector", "handler=workers"], slower=3.0, dearer=1.4)
     other = varied("gc", ["gc=G1", "gc=Z"])
     both = replace(found, runs=pd.concat([found.runs, other.runs], ignore_index=True), percentiles=pd.concat([found.percentiles, other.percentiles], ignore_index=True))
-    decided, undecided = answers.options_told(both).data.splitlines()
+    same, decided, undecided = answers.options_told(both).data.splitlines()
+    assert same.startswith("- **gc:** ") and "the same within 5 % (CPU per request 1.00 ×)" in same
     assert decided.startswith("- **handler:** mixed at 1\u202f000 r/s on 4 connections: handler=workers instead of selector is dearer (CPU per request 1.40 ×")
     assert ") and slower (p50 3.00 × [" in decided and "cannot tell" not in decided
-    assert undecided.startswith("- **Cannot tell** in 3 of 6 comparisons of an option with its default: gc 3 of 3. *(10 runs;")
+    assert undecided.startswith("- **Cannot tell** in 2 of 6 comparisons of an option with its default: gc 2 of 3. *(10 runs;")
 
 
 def test_of_an_option_with_several_parts_the_default_is_named_whole():

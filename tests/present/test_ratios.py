@@ -32,6 +32,7 @@ def test_an_invalid_run_takes_no_part(both):
     failed = both.runs["run_id"].iloc[0]
     rows = comparisons(keep(both, lambda run: run.run_id != failed), "label", "before", "after", (99.0,))
     changed = both.runs.assign(verdict=["FAIL" if run_id == failed else verdict for run_id, verdict in zip(both.runs["run_id"], both.runs["verdict"], strict=True)])
+    changed["excluded"] = ["outside" if run_id == failed else "" for run_id in changed["run_id"]]
     assert comparisons(replace(both, runs=changed), "label", "before", "after", (99.0,)).equals(rows)
 
 

@@ -1,17 +1,18 @@
 from dataclasses import replace
 
 import pandas as pd
-from sample import empty_tables, keep, sample_tables
+from sample import empty_tables, sample_tables
 
 from kvstudy.present import ruler
 
 
-def test_certainty_says_in_a_row_per_percentile_that_can_be_printed_what_the_runs_can_tell(tables):
-    found = ruler.certainty(keep(tables, lambda run: run.offered_rate_rps == 1000 and run.connections == 4), repeats=5)
+def test_certainty_says_in_a_row_per_measure_what_the_services_own_runs_can_tell():
+    measured = sample_tables(rates=(1000.0,), connections=(4,), repeats=5, profiled=False)
+    found = ruler.certainty(measured)
     assert found["measure"].tolist() == ["p50", "p99", "CPU per request"]
-    assert found["noise of"].tolist() == ["6 runs of 2 configurations"] * 3
-    assert all(text.startswith("± ") for text in found["repeats spread by"])
-    assert "finds a change of 5 %" in found.columns and "false alarms, 5 runs a side" in found.columns
+    assert found["configurations"].tolist() == ["2, 10 runs"] * 3
+    assert "6 runs a side find 5 % in" in found.columns and "runs a side to find 5 % in 4 of 5" in found.columns
+    assert ruler.certainty(replace(measured, runs=measured.runs.assign(server="empty"))).empty
 
 
 def test_without_repeats_or_profiles_the_tables_are_empty_and_whole():

@@ -33,14 +33,15 @@ def test_of_other_names_the_first_is_compared_with_the_last_and_the_rest_is_name
     both = sides.sides_of()
     assert (both.before, both.after) == ("old", "new")
     told = both.source().data
-    assert told.endswith("Compared by label: new against old; left out: no label and middle. The parameters `before` and `after` name other sides.")
+    assert "Compared by label: new against old; left out: no label and middle. The parameters `before` and `after` name other sides." in told
+    assert told.endswith(f"**{sides.APART}**")
 
 
 def test_runs_without_a_label_are_a_side_where_there_is_one_label(monkeypatch):
     measured(monkeypatch, "", "after")
     both = sides.sides_of()
     assert (both.before, both.after) == ("", "after")
-    assert both.source().data.endswith("Compared by label: after against no label.")
+    assert "Compared by label: after against no label." in both.source().data
 
 
 def test_a_side_that_is_named_is_taken(monkeypatch):

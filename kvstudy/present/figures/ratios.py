@@ -4,13 +4,15 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from kvstudy.analyse.configuration import CPU, RATE
-from kvstudy.analyse.statistics import CANNOT_TELL, MIN_RUNS, WORDS
+from kvstudy.analyse.comparison import families
+from kvstudy.analyse.configuration import CPU, INVALID, RATE
+from kvstudy.analyse.comparison.words import CANNOT_TELL, DIFFERENT, MIN_RUNS, SAME, WORDS
 from kvstudy.present import theme, words
 from kvstudy.present.figures.panels import nothing, ratio_axis, titled
 from kvstudy.present.options import at_the_highest
 
 ROW_PX = 24
+APART = "All runs of one side were made before all of the other: a machine that drifts meanwhile looks like a change."
 NAME_LETTERS = 58
 MEASURE_COLOURS = {"p50": theme.BLUE, "p99": theme.VERMILION, "p99.9": theme.PURPLE, RATE: theme.GREEN, CPU: theme.TEXT}
 
@@ -20,7 +22,9 @@ def ratios(compared: pd.DataFrame, before: str, after: str, doubts: str = "") ->
     invalid runs where they leave nothing to compare."""
     if compared.empty:
         return nothing(f"no configuration has valid runs of both {before} and {after}", doubts or "Measure both with the same experiment file; a run whose processors slept is not compared with one whose processors were kept awake.")
-    compared = compared.iloc[::-1]
+    outcomes, compared = _outcomes(compared, before, after), compared[compared["measure"] != INVALID].iloc[::-1]
+    if compared.empty:
+        return nothing(f"no configuration has valid runs of both {before} and {after}", f"{outcomes}{doubts}".strip())
     # Only what tells the rows apart; what is the same in all of them may be the very thing that is compared.
     varied = [column for column in ("workload", "connections") if compared[column].nunique() > 1]
     names = [_name(row, varied) for row in compared.itertuples()]
@@ -46,17 +50,36 @@ def ratios(compared: pd.DataFrame, before: str, after: str, doubts: str = "") ->
     few = "" if compared[["runs_before", "runs_after"]].min().min() >= MIN_RUNS else f" Under {MIN_RUNS} runs a side the word is always “{CANNOT_TELL}”."
     if len(compared) == 1:
         row = compared.iloc[0]
-        finding = f"{after} against {before}: {row['measure']} {words.times(row['ratio'])}{words.interval(row['low'], row['high'], words.times)}, {row['word']}"
+        finding = f"{after} against {before}: {row['measure']} {words.times(row['ratio'])}{words.interval(row['low'], row['high'], words.times)}, {words.word(row)}"
     else:
         finding = f"{after} against {before}: {words.several(told)} of {len(compared)} comparisons{_extreme(compared)}"
-    return titled(figure, finding, f"Ratio of medians over runs with its 95 % bootstrap interval; left of 1 is lower, green is better.{few}")
+    apart = f" {APART}" if compared["apart"].any() else ""
+    return titled(figure, finding, f"Ratio of medians over runs with its 95 % bootstrap interval; left of 1 is lower, green is better.{few}{apart}{outcomes}{corrected(compared)}")
+
+
+def corrected(compared: pd.DataFrame) -> str:
+    """How many words would be false if nothing differed, without and with the correction."""
+    size = int(compared["family"].max())
+    return (f" If nothing differed, about {families.expected_false(size):.2g} of {words.counted(size, 'word')} would be false; corrected for their number (Holm), "
+            f"one such page in twenty holds a false word." if size > 1 else "")
+
+
+def _outcomes(compared: pd.DataFrame, before: str, after: str) -> str:
+    """A sentence on the runs that the service made invalid; "" where it made none."""
+    rows = compared[compared["measure"] == INVALID]
+    told = [f"{_place(row, ['workload', 'connections'])}: {row.invalid_before} of {row.of_before} ({before}) and {row.invalid_after} of {row.of_after} ({after}), {row.word}"
+            for row in rows.itertuples()]
+    return f" Runs that the service made invalid: {'; '.join(told)}. Of a side that lost more runs nothing favourable is said." if told else ""
 
 
 def options(compared: pd.DataFrame) -> go.Figure:
     """``present.options.compared_options``: a row per experiment, value and workload; one mark per measure, hollow where it decides nothing."""
     if compared.empty:
         return nothing("no experiment varied an option", "Measure one: kvstudy run experiments/handler.yaml")
-    top = at_the_highest(compared).iloc[::-1]
+    top = at_the_highest(compared)
+    outcomes, top = _outcomes(top, "default", "instead"), top[top["measure"] != INVALID].iloc[::-1]
+    if top.empty:
+        return nothing("no option has valid runs on both sides", outcomes.strip())
     names = [f"{row.experiment}: {row.after_name} / {row.before_name}, {row.workload}" for row in top.itertuples()]
     short = [name if len(name) <= NAME_LETTERS else f"{name[: NAME_LETTERS - 1]}…" for name in names]
     names = [name if len(set(n for n, s in zip(names, short, strict=True) if s == name)) == 1 else whole for name, whole in zip(short, names, strict=True)]
@@ -89,30 +112,34 @@ def options(compared: pd.DataFrame) -> go.Figure:
     told = [f"{counts[word]} {word}" for word in WORDS if word in counts]
     left = len(compared) - len(top)
     more = f"; {words.counted(left, 'comparison')} at lower ones {'stands' if left == 1 else 'stand'} in the table of 06-before-after alone" if left else ""
-    drawn = f"Ratio of medians over runs with its 95 % bootstrap interval, at the highest rate and most connections of each experiment{more}. Filled: decided, faster where a latency is lower or a rate higher, cheaper where the service uses less CPU; hollow: cannot tell."
+    drawn = f"Ratio of medians over runs with its 95 % bootstrap interval, at the highest rate and most connections of each experiment{more}. Filled: decided, faster where a latency is lower or a rate higher, cheaper where the service uses less CPU; diamond: the same within the experiment's limit; hollow: cannot tell.{corrected(top)}{outcomes}"
     varied = f"{words.counted(top['experiment'].nunique(), 'experiment')} varied an option: of {words.counted(len(top), 'comparison')} {words.several(told)}"
     return titled(figure, f"{varied}{_extreme(top)}", drawn)
 
 
 def _decided(row) -> str:
-    return "circle-open" if row.word == CANNOT_TELL else "triangle-left" if row.ratio < 1 else "triangle-right"
+    return "circle-open" if row.word == CANNOT_TELL else "diamond" if row.word == SAME else "triangle-left" if row.ratio < 1 else "triangle-right"
 
 
 def _name(row, varied: list[str]) -> str:
+    return f"{_place(row, varied)}: {row.measure}"
+
+
+def _place(row, varied: list[str]) -> str:
     told = [words.value(column, getattr(row, column)) for column in (*varied, "offered_rate_rps")]
-    return f"{', '.join([*told, *filter(None, [getattr(row, 'differs', '')])])}: {row.measure}"
+    return ", ".join([*told, *filter(None, [row.differs])])
 
 
 def _told(row, before: str, after: str) -> str:
     value = words.rate if row.measure == RATE else words.latency
     return (
-        f"<b>{row.word}</b>: {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)}"
+        f"<b>{words.word(row)}</b>: {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)}"
         f"<br>{before} {value(row.before)} ({row.runs_before} runs), {after} {value(row.after)} ({row.runs_after} runs)"
     )
 
 
 def _extreme(compared: pd.DataFrame) -> str:
-    certain = compared[compared["word"] != CANNOT_TELL]
+    certain = compared[compared["word"].isin(DIFFERENT)]
     if certain.empty:
         return ""
     row = certain.loc[np.log(certain["ratio"].clip(lower=1e-9)).abs().idxmax()]

@@ -8,8 +8,10 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from kvstudy.analyse.configuration import alike
-from kvstudy.analyse.statistics import CANNOT_TELL, MIN_RUNS, Comparison, compare
-from kvstudy.analyse.validity import SAMPLES_BEYOND_PRINTED
+from kvstudy.analyse.comparison import families
+from kvstudy.analyse.comparison.pairs import Pair, pair
+from kvstudy.analyse.comparison.words import CANNOT_TELL, DIFFERENT, MIN_RUNS
+from kvstudy.analyse.validity import OUTSIDE, SAMPLES_BEYOND_PRINTED, SERVICE
 from kvstudy.present import theme, words
 from kvstudy.present.figures.lines import DASHES, factors, placed
 from kvstudy.present.figures.marks import excluded, invalid_legend, marked_runs
@@ -19,7 +21,7 @@ ENOUGH_SAMPLES = 100
 MUCH_MORE = 10.0  # beyond the last percentile drawn: what a reader would not guess from the line
 _LEAST_US = 1.0  # the recorder's step: what a logarithmic axis has instead of 0
 _LOW_ROW_PX = 260  # of a grid of three rows and more
-_OF_RUN = ["run_id", "valid", "hover", "configuration", "alike", "panel", "heading", "colour", "dash", "dash_told", "told"]
+_OF_RUN = ["run_id", "valid", "hover", "configuration", "alike", "panel", "heading", "colour", "dash", "dash_told", "told", "excluded"]
 _KINDS = ("response", "service")
 _NOTHING = np.full(1, np.nan, dtype=np.float32)
 
@@ -220,10 +222,20 @@ def _rise(rows: pd.DataFrame, medians: pd.DataFrame, colour_by: str, kind: str) 
         return f"{top['told']}: {name} is {words.latency(top['latency_us'])} at {words.value(colour_by, top['colour'])}{f', the highest of {len(at)} lines' if len(at) > 1 else ''}"
     values = rows[rows["valid"] & np.isclose(rows["percentile"], target)].groupby("configuration")["latency_us"].apply(list)
     pairs = sorted((_ends(lines) for lines in sets if len(lines) == most), key=_distance, reverse=True)
-    found = ((pair, compare(*(values[end["configuration"]] for end in pair))) for pair in pairs)
-    first = next(found)
-    pair, result = first if first[1].word != CANNOT_TELL else next((each for each in found if each[1].word != CANNOT_TELL), first)
-    return f"{pair[0]['told']}: {_moves(name, pair, result, colour_by)}{_of_how_many(len(pairs), result.word)}"
+    results = [pair(*(values[end["configuration"]] for end in ends)) for ends in pairs]
+    said = families.words(results, ["lower"] * len(pairs), [_outcome(rows, ends) for ends in pairs], families.CHART)
+    chosen = next((place for place, word in enumerate(said) if word in DIFFERENT), 0)
+    moves = _moves(name, pairs[chosen], results[chosen], said[chosen], colour_by)
+    return f"{pairs[chosen][0]['told']}: {moves}{_of_how_many(len(pairs), said[chosen])}"
+
+
+def _outcome(rows: pd.DataFrame, ends: tuple[pd.Series, pd.Series]) -> tuple[int, int, int, int]:
+    """Runs that the service made invalid, of those that nothing from outside excluded, of either end."""
+    counted = []
+    for end in ends:
+        mine = _runs_of(rows[(rows["configuration"] == end["configuration"]) & (rows["excluded"] != OUTSIDE)])
+        counted += [int((mine["excluded"] == SERVICE).sum()), len(mine)]
+    return tuple(counted)
 
 
 def _ends(lines: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
@@ -237,12 +249,12 @@ def _distance(pair: tuple[pd.Series, pd.Series]) -> float:
     return abs(np.log(pair[1]["latency_us"] / pair[0]["latency_us"]))
 
 
-def _moves(name: str, pair: tuple[pd.Series, pd.Series], result: Comparison, colour_by: str) -> str:
+def _moves(name: str, pair: tuple[pd.Series, pd.Series], result: Pair, word: str, colour_by: str) -> str:
     before, after = (f"{words.latency(end['latency_us'])} ({words.value(colour_by, end['colour'])})" for end in pair)
     ratio = f"{words.times(result.ratio)}{words.interval(result.low, result.high, words.times)}"
-    if result.word == CANNOT_TELL:
+    if word not in DIFFERENT:
         few = f" from {result.runs_before} and {result.runs_after} runs" if min(result.runs_before, result.runs_after) < MIN_RUNS else ""
-        return f"{name} has medians {before} and {after}, {ratio}: {CANNOT_TELL}{few}"
+        return f"{name} has medians {before} and {after}, {ratio}: {word}{few}"
     if isinstance(pair[0]["colour"], str):
         return f"{name} is {before} against {after}, {ratio}"
     return f"{name} {'rises' if result.ratio >= 1 else 'falls'} from {before} to {after}, {ratio}"
@@ -251,4 +263,4 @@ def _moves(name: str, pair: tuple[pd.Series, pd.Series], result: Comparison, col
 def _of_how_many(pairs: int, word: str) -> str:
     if pairs == 1:
         return ""
-    return f"; none of {pairs} such pairs is decided" if word == CANNOT_TELL else f"; the largest decided of {pairs} such pairs"
+    return f"; none of {pairs} such pairs is decided" if word not in DIFFERENT else f"; the largest decided of {pairs} such pairs"

@@ -1,0 +1,10 @@
+"""How two things are compared, as pure functions of numbers: nothing here knows of runs, tables or files.
+
+    intervals.py   a median over runs, a ratio of medians, a percentile of one histogram, each with its interval
+    pairs.py       two sides of runs → a Pair: ratio, interval, p of a difference
+    sameness.py    p of *the same within X %*: two one-sided tests
+    power.py       which difference so many runs with this noise can find
+    outcomes.py    invalid n of m on either side, and what that forbids to say of the rest
+    families.py    the words of many pairs at once, corrected for how many they are
+    words.py       the words there are, and what makes each of them
+"""

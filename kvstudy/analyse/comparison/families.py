@@ -1,0 +1,44 @@
+"""The words of many comparisons at once, corrected for how many they are.
+
+    words(pairs, better, outcomes, share)         one word for each pair of a family
+    expected_false(comparisons)                   how many words would be false without a correction if nothing differed
+
+Twenty-four comparisons of six runs a side, each with 5 % of false words of its own, say at least one in 40 % of pages where nothing differs.
+Holm's correction (statsmodels) keeps that at 5 % of pages. A page with several families gives each a share of its 5 %: the constants below. A word is
+then the same on every page that says it.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from statsmodels.stats.multitest import multipletests
+
+from kvstudy.analyse.comparison.outcomes import allowed
+from kvstudy.analyse.comparison.pairs import Pair
+from kvstudy.analyse.comparison.words import ALPHA, word
+
+# Of a page's 5 %: all comparisons of options a half, the page's own two sides a third, a chart's title or a sentence over one factor a sixth,
+# and each small family (a claim of the reports, a question about the ruler) a tenth. tests/present adds them up page by page.
+WHOLE, OPTIONS, SIDES, CHART, SMALL = 1.0, 1 / 2, 1 / 3, 1 / 6, 1 / 10
+
+
+def holm(ps: Sequence[float]) -> np.ndarray:
+    """Corrected p; NaN counts as no evidence."""
+    known = np.nan_to_num(np.asarray(ps, dtype=float), nan=1.0)
+    # One is its own family; and statsmodels collects garbage at every call, 0.1 s in a notebook.
+    return multipletests(known, method="holm")[1] if len(known) > 1 else known
+
+
+def words(pairs: Sequence[Pair], better: Sequence[str], outcomes: Sequence[tuple[int, int, int, int]] | None = None, share: float = WHOLE) -> list[str]:
+    """``better``: of each pair, as in ``words.word``; ``outcomes``: invalid n of m before and after, of each; ``share`` of a page's ALPHA."""
+    corrected, same = holm([one.p for one in pairs]), holm([one.p_same for one in pairs])
+    outcomes = outcomes or [(0, 1, 0, 1)] * len(pairs)
+    return [
+        allowed(word(one.low, one.high, p, p_same, which, min(one.runs_before, one.runs_after), ALPHA * share), *outcome)
+        for one, p, p_same, which, outcome in zip(pairs, corrected, same, better, outcomes, strict=True)
+    ]
+
+
+def expected_false(comparisons: int) -> float:
+    """Uncorrected words, if nothing differed."""
+    return ALPHA * comparisons

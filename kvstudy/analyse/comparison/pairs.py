@@ -1,0 +1,71 @@
+"""Two sides of runs, one positive number per run: what they show of a difference, before anybody says a word.
+
+    pair(before, after)          ratio of medians with its bootstrap interval, p of a difference, p of being the same
+
+p is Welch's t test on logarithms. It was chosen over ranks, which cannot reach the small p that a family of 24 comparisons asks of six
+runs a side (2 of 924 orders are complete separation), and over cutting the bootstrap further out, which then hangs on the extreme runs.
+With heavy tails it says fewer false words, not more: `make soundness`.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from kvstudy.analyse.comparison.intervals import CONFIDENCE, ratio_interval
+from kvstudy.analyse.comparison.sameness import same_p
+from kvstudy.analyse.comparison.words import SAME_WITHIN
+
+
+@dataclass(frozen=True)
+class Pair:
+    """``ratio``: median after / median before, with its interval. ``p``: of no difference, ``p_same``: of a difference of ``same_within`` or more,
+    neither corrected. ``noise``: standard deviation of a run's logarithm, pooled over both sides; NaN with one run a side."""
+
+    ratio: float
+    low: float
+    high: float
+    p: float
+    p_same: float
+    same_within: float
+    noise: float
+    runs_before: int
+    runs_after: int
+
+
+def pair(before: Sequence[float], after: Sequence[float], same_within: float = SAME_WITHIN, confidence: float = CONFIDENCE) -> Pair:
+    """ValueError for an empty side, or a value that is not positive and finite."""
+    first, second = _values(before), _values(after)
+    low, high = ratio_interval(first, second, confidence)
+    logs = np.log(first)[None, :], np.log(second)[None, :]
+    ratio = float(np.median(second) / np.median(first))
+    return Pair(ratio, min(ratio, low), max(ratio, high), float(difference_p(*logs)[0]), float(same_p(*logs, same_within)[0]), same_within,
+                pooled_noise(*logs), len(first), len(second))
+
+
+def difference_p(before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    """p of logarithms, one row per pair; 1 where a side has one run. Runs without any spread differ for certain, or are the same."""
+    if min(before.shape[1], after.shape[1]) < 2:
+        return np.ones(len(before))
+    constant = (np.ptp(before, axis=1) == 0) & (np.ptp(after, axis=1) == 0)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of runs that differ in the last bit
+        p = np.asarray(stats.ttest_ind(before, after, axis=1, equal_var=False).pvalue, dtype=float)
+    return np.where(constant, np.where(before[:, 0] == after[:, 0], 1.0, 0.0), p)
+
+
+def pooled_noise(before: np.ndarray, after: np.ndarray) -> float:
+    freedom = before.shape[1] + after.shape[1] - 2
+    if freedom < 1:
+        return float("nan")
+    squares = sum(((side - side.mean()) ** 2).sum() for side in (before[0], after[0]))
+    return float(np.sqrt(squares / freedom))
+
+
+def _values(values: Sequence[float]) -> np.ndarray:
+    runs = np.sort(np.asarray(values, dtype=float))
+    if not len(runs) or not (np.isfinite(runs).all() and (runs > 0).all()):
+        raise ValueError(f"one positive, finite number per run is needed: runs={len(runs)}")
+    return runs

@@ -1,0 +1,17 @@
+"""*The same within X %*: two one-sided tests (Schuirmann 1987), that the ratio is not X % or more above 1 and not as far below."""
+
+import math
+
+import numpy as np
+from statsmodels.stats.weightstats import ttost_ind
+
+
+def same_p(before: np.ndarray, after: np.ndarray, within: float) -> np.ndarray:
+    """p of logarithms, one row per pair: small where the ratio lies between 1 / (1 + within) and 1 + within for certain. 1 where a side has one run."""
+    if min(before.shape[1], after.shape[1]) < 2:
+        return np.ones(len(before))
+    margin = math.log1p(within)
+    with np.errstate(all="ignore"):
+        p = np.atleast_1d(ttost_ind(after.T, before.T, -margin, margin, usevar="unequal")[0])
+    constant = (np.ptp(before, axis=1) == 0) & (np.ptp(after, axis=1) == 0)
+    return np.where(constant, np.where(np.abs(after[:, 0] - before[:, 0]) < margin, 0.0, 1.0), p)

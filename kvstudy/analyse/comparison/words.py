@@ -1,0 +1,29 @@
+"""The words that may be said of *after* against *before*, and when. Every other module says one of these.
+
+    word(low, high, p, p_same, better, runs)
+
+A difference is said when its corrected p is at most ``alpha`` and the interval of the ratio excludes 1; *the same* when the corrected p of
+the two one-sided tests is; *cannot tell* else, and always with fewer than MIN_RUNS on either side.
+"""
+
+WORDS = (FASTER, SLOWER, CHEAPER, DEARER, WORSE, BETTER, SAME, CANNOT_TELL) = (
+    "faster", "slower", "cheaper", "dearer", "worse", "better", "the same", "cannot tell",
+)  # fmt: skip
+DIFFERENT = (FASTER, SLOWER, CHEAPER, DEARER, WORSE, BETTER)
+FAVOURABLE = (FASTER, CHEAPER, BETTER)
+# What a ratio below and above 1 means: of a latency, of a rate, of a cost, of the share of runs that the service made invalid.
+BELOW_AND_ABOVE = {"lower": (FASTER, SLOWER), "higher": (SLOWER, FASTER), "less": (CHEAPER, DEARER), "fewer": (BETTER, WORSE)}
+MIN_RUNS = 5
+ALPHA = 0.05
+SAME_WITHIN = 0.05  # where the experiment says nothing
+
+
+def word(low: float, high: float, p: float, p_same: float, better: str, runs: int, alpha: float = ALPHA) -> str:
+    """``p`` and ``p_same``: corrected for the family; ``runs``: the fewer of both sides. ValueError for an unknown ``better``."""
+    if better not in BELOW_AND_ABOVE:
+        raise ValueError(f"better must be one of {', '.join(BELOW_AND_ABOVE)}: better={better}")
+    if runs < MIN_RUNS:
+        return CANNOT_TELL
+    if p <= alpha and not low <= 1 <= high:
+        return BELOW_AND_ABOVE[better][0 if high < 1 else 1]
+    return SAME if p_same <= alpha else CANNOT_TELL

@@ -1,0 +1,97 @@
+"""The words: when each is said, and what forbids it. How often they are wrong: tests/soundness."""
+
+import math
+
+import numpy as np
+import pytest
+
+from kvstudy.analyse.comparison import families, outcomes, power
+from kvstudy.analyse.comparison.pairs import pair
+from kvstudy.analyse.comparison.words import CANNOT_TELL, FASTER, SAME, SLOWER, word
+
+BEFORE = [100.0, 102.0, 99.0, 101.0, 103.0]
+
+
+def said(before, after, better="lower", outcome=(0, 5, 0, 5), same_within=0.05):
+    return families.words([pair(before, after, same_within)], [better], [outcome])[0]
+
+
+def times(factor):
+    return [factor * value for value in BEFORE]
+
+
+def test_a_clear_fall_of_latency_is_faster_of_a_rate_slower_and_of_a_cost_cheaper():
+    assert said(BEFORE, times(0.8)) == FASTER
+    assert said(BEFORE, times(0.8), "higher") == SLOWER
+    assert said(times(0.8), BEFORE) == SLOWER
+    assert (said(BEFORE, times(0.8), "less"), said(BEFORE, times(1.3), "less")) == ("cheaper", "dearer")
+    with pytest.raises(ValueError, match="better must be one of"):
+        said(BEFORE, BEFORE, "nicer")
+
+
+def test_what_differs_by_less_than_was_asked_for_is_the_same():
+    assert said(BEFORE, [value * 1.005 for value in reversed(BEFORE)]) == SAME
+    assert said(BEFORE, [value * 1.005 for value in reversed(BEFORE)], same_within=0.01) == CANNOT_TELL
+
+
+def test_what_neither_test_decides_cannot_be_told():
+    wide = [70.0, 130.0, 95.0, 105.0, 100.0]
+    assert said(wide, [1.03 * value for value in wide]) == CANNOT_TELL
+
+
+def test_fewer_than_five_runs_a_side_never_decide():
+    assert said(BEFORE[:4], [1.0] * 10) == CANNOT_TELL and said(BEFORE, [1.0] * 4) == CANNOT_TELL
+    assert said(BEFORE, [1.0] * 5) == FASTER and said([19.0] * 5, [19.0] * 5) == SAME
+
+
+@pytest.mark.parametrize("values", [[], [1.0, -1.0], [1.0, math.nan], [0.0]])
+def test_what_is_no_measurement_is_refused(values):
+    with pytest.raises(ValueError, match="one positive, finite number per run"):
+        pair(values, BEFORE)
+
+
+def test_a_word_needs_more_in_a_family_than_alone():
+    generator = np.random.default_rng(4)
+    unclear = next(one for one in (pair(np.exp(0.05 * generator.standard_normal(6)), 1.1 * np.exp(0.05 * generator.standard_normal(6))) for _ in range(999))
+                   if 0.01 < one.p < 0.03 and not one.low <= 1 <= one.high)
+    nothing = pair(BEFORE, BEFORE)
+    assert families.words([unclear], ["lower"]) == [SLOWER]
+    assert families.words([unclear, *[nothing] * 23], ["lower"] * 24)[0] == CANNOT_TELL
+    assert families.words([unclear], ["lower"], share=0.1) == [CANNOT_TELL]
+
+
+def test_holm_corrects_as_it_is_defined():
+    assert families.holm([0.01, 0.04, 0.03, math.nan]).tolist() == pytest.approx([0.04, 0.09, 0.09, 1.0])
+
+
+@pytest.mark.parametrize(("better", "factor", "outcome", "expected"), [
+    ("lower", 0.8, (0, 6, 1, 6), CANNOT_TELL),  # faster, but one of its runs was lost
+    ("lower", 1.0, (0, 6, 1, 6), CANNOT_TELL),  # the same, of those that are left
+    ("lower", 1.3, (0, 6, 1, 6), SLOWER),  # slower although its worst run does not count
+    ("lower", 1.3, (2, 6, 0, 6), CANNOT_TELL),  # slower than the flattered side
+    ("less", 0.8, (0, 6, 3, 6), CANNOT_TELL),
+    ("lower", 0.8, (2, 6, 2, 6), FASTER),  # both lost as many
+])  # fmt: skip
+def test_nothing_favourable_is_said_of_a_side_that_lost_more_runs(better, factor, outcome, expected):
+    assert said(BEFORE, times(factor), better, outcome) == expected
+
+
+def test_many_more_invalid_runs_are_worse_and_one_more_cannot_be_told():
+    assert outcomes.outcome_p(0, 10, 6, 10) < 0.05 < outcomes.outcome_p(0, 6, 1, 6)
+    assert outcomes.outcome_p(2, 6, 2, 6) == 1.0 == outcomes.outcome_p(0, 0, 3, 6)
+    assert word(math.inf, math.inf, 0.01, 1.0, "fewer", 10) == "worse" and word(0.0, 0.0, 0.01, 1.0, "fewer", 10) == "better"
+
+
+def test_what_could_be_found_is_what_is_found_in_four_of_five_simulations():
+    generator, ratio = np.random.default_rng(11), power.detectable(0.05, 6, 6)
+    trials = [pair(np.exp(0.05 * generator.standard_normal(6)), ratio * np.exp(0.05 * generator.standard_normal(6))).p <= 0.05 for _ in range(400)]
+    assert 0.72 <= np.mean(trials) <= 0.88
+    assert power.share_found(0.05, 6, 6, ratio) == pytest.approx(0.8, abs=0.01)
+    assert power.detectable(0.05, 6, 6, 0.05 / 100) > ratio > power.detectable(0.02, 6, 6)
+    assert math.isinf(power.detectable(0.05, 4, 6)) and power.share_found(0.05, 4, 6, 2.0) == 0.0
+
+
+def test_runs_needed_is_the_fewest_that_find_it():
+    needed = power.runs_needed(0.05, 1.05)
+    assert power.share_found(0.05, needed, needed, 1.05) >= 0.8 > power.share_found(0.05, needed - 1, needed - 1, 1.05)
+    assert power.runs_needed(1.0, 1.001) is None
