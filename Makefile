@@ -13,7 +13,7 @@ SHELL := /bin/bash
 
 # The benchmarks and the longer tests stand at the end.
 .PHONY: help setup build test test-python test-rust test-java smoke reproduce reference lab html figure verify clean lock doctor \
-        bench-engine engine-costs soundness tail-causes violations bench-analysis bench-service bench-awake bench-loadgen bench-redis bench-tail kill-service soak-service soak-engine
+        bench-engine engine-costs soundness tail-causes violations bench-analysis bench-service bench-awake bench-loadgen bench-redis bench-tail kill-service failures metamorphic soak-service soak-engine
 
 help: ## this list
 	@printf 'kvstudy: a performance study that anyone can run again\n\n'
@@ -116,6 +116,8 @@ JDK25 = JAVA_HOME="$$($(BIN)/python -c 'from kvstudy.measure.jdk import find_jdk
 AWAKE = $(BIN)/python -m kvstudy.measure.awake
 ROUNDS ?= 100
 MINUTES ?= 20
+HISTORIES ?= 64
+OPERATIONS ?= 160000
 
 bench-engine: build ## the store beside RocksDB in process, alternating rounds (about 5 min)
 	$(JDK25) $(AWAKE) service/bench/bench_engine.sh
@@ -152,6 +154,12 @@ bench-tail: build ## p99.9 at half the saturation rate while flush and compactio
 
 kill-service: setup ## SIGKILL under load, in openings and in closings, ROUNDS=100 times, random options, every acknowledged write checked (about 5 min)
 	$(JDK25) mvn -q -B -f service/pom.xml test -Dtest=KillTest -Dkv.kill.rounds=$(ROUNDS)
+
+failures: setup ## every call of every opening and closing, of 19 states and 4 log modes, meets 7 kinds of trouble (about 5 min)
+	$(JDK25) mvn -q -B -f service/pom.xml test -Dtest=EveryOpeningTest,EveryFailureTest -Dkv.failures=all
+
+metamorphic: setup ## HISTORIES=64 of OPERATIONS=160000 random operations with restarts and failing disks, against a sorted map (about 30 min)
+	$(JDK25) mvn -q -B -f service/pom.xml test -Dtest=MetamorphicTest -Dkv.rounds=$(HISTORIES) -Dkv.operations=$(OPERATIONS)
 
 soak-service: build ## MINUTES=20 of mixed load on 10 million records with a heap of 128 MB
 	$(JDK25) $(BIN)/python service/bench/soak.py --minutes $(MINUTES)

@@ -5,53 +5,156 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.NavigableMap;
 import java.util.SplittableRandom;
 import java.util.TreeMap;
-import java.util.function.Function;
+import java.util.concurrent.atomic.LongAdder;
 import java.util.stream.Stream;
+import kv.lsm.disk.FaultyDisk;
+import kv.lsm.memory.Allocator;
+import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Random operations under random options, against a sorted map; the options change with every restart.
+/// Random operations under random options, against a sorted map; the options change with every restart. Half of the histories are on
+/// real files, half on a disk whose calls fail now and then: the store is then killed and opened again.
+///
+/// `-Dkv.rounds=N` histories of `-Dkv.operations=M` operations each, `-Dkv.seed=S` to repeat one.
 class MetamorphicTest {
-    private static final int OPERATIONS = 4_000;
+    private static final int OPERATIONS = Integer.getInteger("kv.operations", 4_000);
+    private static final LongAdder PLAYED = new LongAdder();
+    private static final LongAdder OPTION_SETS = new LongAdder();
+    private static final LongAdder FAILED_STORES = new LongAdder();
 
     @TempDir
     Path directory;
+
+    @AfterAll
+    static void tellOperations() {
+        System.out.printf(
+                "metamorphic operations: %d, restarts with new options: %d, stores killed after a failed call: %d%n",
+                PLAYED.sum(), OPTION_SETS.sum(), FAILED_STORES.sum());
+    }
 
     @TestFactory
     Stream<DynamicTest> theStoreBehavesLikeASortedMapWhateverItsOptions() {
         return Seeds.of(12)
                 .mapToObj(seed -> DynamicTest.dynamicTest(
-                        "-Dkv.seed=" + seed, () -> new History(seed, LsmStore::open).play()));
+                        "-Dkv.seed=" + seed, () -> new History(seed, seed % 2 == 0 ? new RealGround() : new FaultyGround(seed)).play()));
+    }
+
+    /// What a store stands on.
+    private interface Ground {
+        Store open(StoreOptions options);
+
+        /// Lets a call fail soon, if this ground ever does.
+        void planFault(SplittableRandom random);
+
+        boolean isFaultPlanned();
+
+        /// Ends a store that has failed, as a kill would, and the fault with it.
+        void kill(Store store);
+    }
+
+    private static class RealGround implements Ground {
+        @Override
+        public Store open(StoreOptions options) {
+            return LsmStore.open(options);
+        }
+
+        @Override
+        public void planFault(SplittableRandom random) {}
+
+        @Override
+        public boolean isFaultPlanned() {
+            return false;
+        }
+
+        @Override
+        public void kill(Store store) {
+            throw new AssertionError("a store on real files has failed");
+        }
+    }
+
+    private static final class FaultyGround implements Ground {
+        private FaultyDisk disk = new FaultyDisk();
+        private boolean planned;
+
+        FaultyGround(long seed) {
+            disk.setSeed(seed);
+        }
+
+        @Override
+        public Store open(StoreOptions options) {
+            return LsmStore.open(options, disk, new Allocator());
+        }
+
+        @Override
+        public void planFault(SplittableRandom random) {
+            int call = random.nextInt(1, 40);
+            boolean lasts = random.nextBoolean();
+            planned = true;
+            disk.setFaults((count, what) -> (lasts ? count >= call : count == call) && !isRead(what));
+        }
+
+        private static boolean isRead(String what) {
+            return what.startsWith("read") || what.startsWith("open") || what.startsWith("map") || what.equals("list");
+        }
+
+        @Override
+        public boolean isFaultPlanned() {
+            return planned;
+        }
+
+        @Override
+        public void kill(Store store) {
+            FaultyDisk left = disk.killProcess();
+            try {
+                store.close();
+            } catch (StoreException e) { // says that the disk is gone
+                FAILED_STORES.increment();
+            }
+            disk = left;
+            planned = false;
+        }
     }
 
     /// The check is checked: it has to find a store that now and then forgets a write.
     @Test
     void theCheckFindsAStoreThatForgetsAWrite() {
-        History history = new History(1, options -> new ForgetfulStore(LsmStore.open(options)));
+        History history = new History(1, new RealGround() {
+            @Override
+            public Store open(StoreOptions options) {
+                return new ForgetfulStore(LsmStore.open(options));
+            }
+        });
         assertThatThrownBy(history::play).isInstanceOf(AssertionError.class);
         history.store.close();
     }
 
     /// One sequence of operations.
     private final class History {
-        private final Function<StoreOptions, Store> opener;
+        private final Ground ground;
         private final SplittableRandom random;
         private final Path ownDirectory;
         private final Model model = new Model();
         private final RandomKeys keys;
         private final List<OpenCursor> cursors = new ArrayList<>();
+        /// Writes that failed, oldest first: the next opening tells whether they happened.
+        private final List<Write> unsettled = new ArrayList<>();
+        private StoreOptions options;
         private Store store;
 
         private record OpenCursor(RangeCursor cursor, NavigableMap<byte[], byte[]> wanted) {}
 
-        History(long seed, Function<StoreOptions, Store> opener) {
-            this.opener = opener;
+        private record Write(byte[] key, byte[] valueOrNull) {}
+
+        History(long seed, Ground ground) {
+            this.ground = ground;
             random = new SplittableRandom(seed);
             ownDirectory = directory.resolve(Long.toHexString(seed));
             keys = new RandomKeys(random);
@@ -60,8 +163,14 @@ class MetamorphicTest {
         void play() {
             open();
             for (int i = 0; i < OPERATIONS; i++) {
-                step();
+                try {
+                    step();
+                } catch (StoreFailedException e) {
+                    killAndOpen();
+                }
+                PLAYED.increment();
             }
+            killAndOpenAfterFault();
             model.checkAll(store);
             restart();
             model.checkAll(store);
@@ -69,22 +178,19 @@ class MetamorphicTest {
         }
 
         private void open() {
-            store = opener.apply(RandomOptions.draw(random, ownDirectory));
+            OPTION_SETS.increment();
+            options = RandomOptions.draw(random, ownDirectory);
+            store = ground.open(options);
         }
 
         private void step() {
             int choice = random.nextInt(1_000);
             if (choice < 530) {
-                byte[] key = keys.next();
-                byte[] value = keys.value();
-                store.put(key, value);
-                model.put(key, value);
+                write(keys.next(), keys.value());
             } else if (choice < 550) {
                 writeTogether();
             } else if (choice < 700) {
-                byte[] key = keys.next();
-                store.delete(key);
-                model.delete(key);
+                write(keys.next(), null);
             } else if (choice < 930) {
                 model.checkGet(store, keys.next());
             } else if (choice < 950) {
@@ -93,8 +199,13 @@ class MetamorphicTest {
                 model.checkRange(store, keys.next(), random.nextBoolean() ? keys.next() : null, random.nextInt(100));
             } else if (choice < 990) {
                 cursors.add(new OpenCursor(store.range(new byte[0], null), new TreeMap<>(model.entries())));
-            } else if (choice < 995) {
+            } else if (choice < 994) {
                 checkCursors();
+            } else if (choice < 996) {
+                // without a log a failure takes what was not flushed
+                if (options.wal() != WalMode.NONE) {
+                    ground.planFault(random);
+                }
             } else if (choice < 998) {
                 restart();
             } else {
@@ -102,20 +213,40 @@ class MetamorphicTest {
             }
         }
 
+        private void write(byte[] key, byte[] valueOrNull) {
+            unsettled.add(new Write(key, valueOrNull));
+            if (valueOrNull == null) {
+                store.delete(key);
+            } else {
+                store.put(key, valueOrNull);
+            }
+            settle();
+        }
+
         /// What was begun later wins, in whatever order they are awaited.
         private void writeTogether() {
             List<PendingWrite> begun = new ArrayList<>();
             for (int i = random.nextInt(20); i >= 0; i--) {
-                byte[] key = keys.next();
-                byte[] value = random.nextInt(4) == 0 ? null : keys.value();
-                begun.add(random.nextInt(begun.size() + 1), store.begin(key, value));
-                if (value == null) {
-                    model.delete(key);
-                } else {
-                    model.put(key, value);
-                }
+                Write write = new Write(keys.next(), random.nextInt(4) == 0 ? null : keys.value());
+                unsettled.add(write);
+                begun.add(random.nextInt(begun.size() + 1), store.begin(write.key, write.valueOrNull));
             }
             begun.forEach(PendingWrite::await);
+            settle();
+        }
+
+        /// All that was begun has happened.
+        private void settle() {
+            unsettled.forEach(this::apply);
+            unsettled.clear();
+        }
+
+        private void apply(Write write) {
+            if (write.valueOrNull == null) {
+                model.delete(write.key);
+            } else {
+                model.put(write.key, write.valueOrNull);
+            }
         }
 
         /// Changes nothing.
@@ -137,9 +268,41 @@ class MetamorphicTest {
 
         private void restart() {
             checkCursors();
+            if (ground.isFaultPlanned()) {
+                killAndOpen();
+                return;
+            }
             assertThat(store.isWritable()).isTrue();
             store.close();
             open();
+        }
+
+        private void killAndOpenAfterFault() {
+            if (ground.isFaultPlanned()) {
+                killAndOpen();
+            }
+        }
+
+        /// What was acknowledged is there; of what was not, a first part.
+        private void killAndOpen() {
+            cursors.forEach(open -> open.cursor.close());
+            cursors.clear();
+            ground.kill(store);
+            open();
+            for (int happened = 0; ; happened++) {
+                if (holdsWhatTheModelDoes()) {
+                    break;
+                }
+                assertThat(happened).as("no first part of the writes that failed gives what was found").isLessThan(unsettled.size());
+                apply(unsettled.get(happened));
+            }
+            unsettled.clear();
+            model.checkAll(store);
+        }
+
+        private boolean holdsWhatTheModelDoes() {
+            return unsettled.stream()
+                    .allMatch(write -> Arrays.equals(store.get(write.key), model.entries().get(write.key)));
         }
     }
 }

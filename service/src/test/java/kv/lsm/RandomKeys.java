@@ -37,9 +37,9 @@ final class RandomKeys {
     }
 
     byte[] value() {
-        int bytes = switch (random.nextInt(20)) {
-            case 0 -> 0;
-            case 1 -> random.nextInt(1 << 15);
+        int bytes = switch (random.nextInt(80)) {
+            case 0, 1, 2, 3 -> 0;
+            case 4 -> random.nextInt(1 << 15);
             default -> random.nextInt(200);
         };
         byte[] value = new byte[bytes];
