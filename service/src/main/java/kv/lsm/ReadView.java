@@ -108,15 +108,16 @@ final class ReadView extends Shared {
             if (table == null) {
                 continue;
             }
+            long tableHash = table.hashOf(key, hash);
             if (table.shouldAskFilter()) {
                 checks++;
-                if (!table.mayContain(hash)) {
+                if (!table.mayContain(tableHash)) {
                     negatives++;
                     table.learn(hash, true);
                     continue;
                 }
             }
-            value = table.get(key, hash, buffers);
+            value = table.get(key, tableHash, buffers);
             table.learn(hash, value == null);
             if (value != null) {
                 reads++;
@@ -162,10 +163,10 @@ final class ReadView extends Shared {
         for (OpenRun run : runs) {
             for (int i = 0; i < count; i++) {
                 tables[i] = run.tableOf(keys[i]);
-                loaded += tables[i] == null ? 0 : tables[i].prefetchIndex(hashes[i]);
+                loaded += tables[i] == null ? 0 : tables[i].prefetchIndex(tables[i].hashOf(keys[i], hashes[i]));
             }
             for (int i = 0; i < count; i++) {
-                loaded += tables[i] == null ? 0 : tables[i].prefetchEntry(keys[i], hashes[i]);
+                loaded += tables[i] == null ? 0 : tables[i].prefetchEntry(keys[i], tables[i].hashOf(keys[i], hashes[i]));
             }
         }
         return loaded;

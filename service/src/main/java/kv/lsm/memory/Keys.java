@@ -4,6 +4,7 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 import java.util.Arrays;
+import net.openhft.hashing.LongHashFunction;
 
 /// Order and hash of keys, in arrays and in native memory. Bytes are unsigned: `7F` comes before `80`.
 public final class Keys {
@@ -12,8 +13,7 @@ public final class Keys {
     private static final VarHandle ARRAY_LONG_BIG_ENDIAN =
             MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.BIG_ENDIAN);
 
-    private static final long HASH_SEED = 0x9E37_79B9_7F4A_7C15L;
-    private static final long HASH_FACTOR = 0xD6E8_FEB8_6659_FD93L;
+    private static final LongHashFunction XXH3 = LongHashFunction.xx3();
 
     private Keys() {}
 
@@ -122,41 +122,14 @@ public final class Keys {
         return prefix;
     }
 
-    /// The hash that bloom filters and hash indexes are made of; part of the table format (`service/docs/sstable-format.md`).
+    /// The hash that bloom filters and hash indexes are made of, XXH3 of 64 bits without a seed; part of the table format
+    /// (`service/docs/sstable-format.md`).
     public static long hash(byte[] key) {
-        long hash = HASH_SEED ^ key.length;
-        int i = 0;
-        for (; i + 8 <= key.length; i += 8) {
-            hash = mix(hash ^ (long) ARRAY_LONG.get(key, i));
-        }
-        if (i < key.length) {
-            long tail = 0;
-            for (int shift = 0; i < key.length; i++, shift += 8) {
-                tail |= (key[i] & 0xFFL) << shift;
-            }
-            hash = mix(hash ^ tail);
-        }
-        return mix(hash);
+        return XXH3.hashBytes(key);
     }
 
     /// As [#hash(byte\[\])].
     public static long hash(long key, int length) {
-        long hash = HASH_SEED ^ length;
-        int i = 0;
-        for (; i + 8 <= length; i += 8) {
-            hash = mix(hash ^ Memory.getLong(key + i));
-        }
-        if (i < length) {
-            long tail = 0;
-            for (int shift = 0; i < length; i++, shift += 8) {
-                tail |= (Memory.getByte(key + i) & 0xFFL) << shift;
-            }
-            hash = mix(hash ^ tail);
-        }
-        return mix(hash);
-    }
-
-    private static long mix(long x) {
-        return Math.unsignedMultiplyHigh(x, HASH_FACTOR) ^ (x * HASH_FACTOR);
+        return XXH3.hashMemory(key, length);
     }
 }

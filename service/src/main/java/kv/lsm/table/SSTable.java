@@ -45,6 +45,7 @@ public final class SSTable extends Shared {
     /// Null when not mapped.
     private final CheckedBlocks checkedOrNull;
     private final HashIndex hashIndexOrNull;
+    private final boolean hasOldHash;
     private final HashIndex.Candidates candidates = this::entryOf;
     /// Of the last [#LEARN_WINDOW] keys or so that were taken down; at first the filter is asked. Racy: a lost one does not matter.
     private int absentShare = WHOLE;
@@ -61,6 +62,7 @@ public final class SSTable extends Shared {
         dataBytes = meta.dataBytes();
         filterOrNull = meta.filterOrNull();
         hashIndexOrNull = meta.hashIndexOrNull();
+        hasOldHash = meta.hasOldHash();
         checkedOrNull = mapped != 0 ? new CheckedBlocks(dataBytes, allocator) : null;
     }
 
@@ -94,6 +96,13 @@ public final class SSTable extends Shared {
         return mapped == 0 ? 0 : fileBytes;
     }
 
+    /// The hash of `key` as this table uses it.
+    ///
+    /// @param hash of the key, see [kv.lsm.memory.Keys#hash(byte\[\])]
+    public long hashOf(byte[] key, long hash) {
+        return hasOldHash ? HashOfVersion2.of(key) : hash;
+    }
+
     /// True when the filter should be asked before [#get]. A hash index tells of an absent key with one cache miss too, as a rule, but of a
     /// larger part; so the filter pays where most keys are absent, as in all runs but the last, and is left out where most are found.
     public boolean shouldAskFilter() {
@@ -124,7 +133,7 @@ public final class SSTable extends Shared {
 
     /// The value of `key`, [#DELETED], or null when the table does not say.
     ///
-    /// @param hash of the key
+    /// @param hash of the key, from [#hashOf]; so are those of the other methods
     public byte[] get(byte[] key, long hash, BlockBuffers buffers) {
         if (hashIndexOrNull != null) {
             return value(hashIndexOrNull.find(key, hash, candidates));

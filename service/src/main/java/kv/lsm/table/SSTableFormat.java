@@ -17,7 +17,9 @@ import kv.lsm.memory.Memory;
 public final class SSTableFormat {
     /// "kvtable1" when read as text.
     public static final long MAGIC = 0x31656C626174766BL;
-    public static final int VERSION = 2;
+    public static final int VERSION = 3;
+    /// Differs in the keys' hash only ([HashOfVersion2]). Read, and rewritten by compaction.
+    static final int VERSION_WITH_OLD_HASH = 2;
     public static final int FOOTER_BYTES = 88;
     /// Parts start at multiples of this: a cache line.
     public static final int ALIGNMENT_BYTES = 64;
@@ -45,7 +47,8 @@ public final class SSTableFormat {
             long entries,
             int indexCrc,
             int filterCrc,
-            int hashIndexCrc) {}
+            int hashIndexCrc,
+            int version) {}
 
     private SSTableFormat() {}
 
@@ -61,7 +64,7 @@ public final class SSTableFormat {
         Memory.putInt(address + FILTER_CRC_AT, footer.filterCrc);
         Memory.putInt(address + HASH_INDEX_CRC_AT, footer.hashIndexCrc);
         Memory.putInt(address + HASH_INDEX_CRC_AT + 4, 0);
-        Memory.putInt(address + VERSION_AT, VERSION);
+        Memory.putInt(address + VERSION_AT, footer.version);
         Memory.putInt(address + FOOTER_CRC_AT, Checksum.of(address, FOOTER_CRC_AT));
         Memory.putLong(address + MAGIC_AT, MAGIC);
     }
@@ -72,8 +75,9 @@ public final class SSTableFormat {
             return "this is not a table: wrong magic number";
         }
         int version = Memory.getInt(address + VERSION_AT);
-        if (version != VERSION) {
-            return "unknown table version, open it with the release that wrote it: version=" + version + ", known=" + VERSION;
+        if (version != VERSION && version != VERSION_WITH_OLD_HASH) {
+            return "unknown table version, open it with the release that wrote it: version=" + version + ", known="
+                    + VERSION_WITH_OLD_HASH + " and " + VERSION;
         }
         boolean whole = Memory.getInt(address + FOOTER_CRC_AT) == Checksum.of(address, FOOTER_CRC_AT);
         return whole ? null : "the footer does not match its checksum";
@@ -90,6 +94,7 @@ public final class SSTableFormat {
                 Memory.getLong(address + 48),
                 Memory.getInt(address + INDEX_CRC_AT),
                 Memory.getInt(address + FILTER_CRC_AT),
-                Memory.getInt(address + HASH_INDEX_CRC_AT));
+                Memory.getInt(address + HASH_INDEX_CRC_AT),
+                Memory.getInt(address + VERSION_AT));
     }
 }

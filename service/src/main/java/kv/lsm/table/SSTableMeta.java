@@ -124,6 +124,11 @@ final class SSTableMeta {
         return footer.entries();
     }
 
+    /// True when filter and hash index are made of [HashOfVersion2].
+    boolean hasOldHash() {
+        return footer.version() == SSTableFormat.VERSION_WITH_OLD_HASH;
+    }
+
     BlockIndex index() {
         return index;
     }

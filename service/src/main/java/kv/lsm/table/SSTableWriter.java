@@ -164,7 +164,8 @@ public final class SSTableWriter implements AutoCloseable {
                 entries,
                 indexCrc,
                 filterCrc,
-                hashIndexCrc));
+                hashIndexCrc,
+                SSTableFormat.VERSION));
         file.write(Memory.buffer(out.address(), out.size())); // some 4.5 MB for a table of 64 MiB and short values
         written(out.size());
         file.sync();

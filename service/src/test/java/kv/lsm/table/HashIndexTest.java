@@ -63,7 +63,7 @@ class HashIndexTest {
             extra += named.size() - 1 + named(index, hash(keys + i)).size();
         }
         // tags of 8 bits and the 6 bits that 26 bits of position leave: with one bit less it would be twice as many
-        assertThat(extra).isLessThanOrEqualTo(3 + keys / 600);
+        assertThat(extra).isLessThanOrEqualTo(3 + keys / 450);
     }
 
     @Test

@@ -185,7 +185,7 @@ class SSTableTest {
             {f.indexOffset(), f.indexBytes(), f.filterOffset(), f.filterBytes(), f.hashIndexOffset(), f.hashIndexBytes() + 64},
         }) {
             SSTableFormat.Footer bad = new SSTableFormat.Footer(
-                    parts[0], parts[1], parts[2], parts[3], parts[4], parts[5], f.entries(), f.indexCrc(), f.filterCrc(), f.hashIndexCrc());
+                    parts[0], parts[1], parts[2], parts[3], parts[4], parts[5], f.entries(), f.indexCrc(), f.filterCrc(), f.hashIndexCrc(), f.version());
             disk.setContent("1", withFooter(good, bad));
             assertThatThrownBy(() -> opened(ReadMode.MMAP))
                     .isInstanceOf(CorruptionException.class)
@@ -230,6 +230,7 @@ class SSTableTest {
                         footer.entries(),
                         footer.indexCrc(),
                         footer.filterCrc(),
-                        crc));
+                        crc,
+                        footer.version()));
     }
 }
