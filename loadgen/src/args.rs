@@ -62,6 +62,8 @@ pub struct Args {
     pub pin: Vec<usize>,
     pub url: String,
     pub script_args: Vec<String>,
+    /// None: as soon as all connections are open.
+    pub start_at: Option<jiff::Timestamp>,
     /// The second of two servers in turn.
     pub alternate: Option<String>,
     pub slice: Duration,
@@ -105,6 +107,7 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
         pin: Vec::new(),
         url: String::new(),
         script_args: Vec::new(),
+        start_at: None,
         alternate: None,
         slice: Duration::from_millis(500),
         gap: Duration::from_millis(20),
@@ -135,6 +138,7 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
             Long("sample") => args.sample = count(&mut parser, "--sample")?,
             Long("closed") => args.closed = true,
             Long("seed") => args.seed = seed(&text(&mut parser)?)?,
+            Long("start-at") => args.start_at = Some(start_at(&text(&mut parser)?)?),
             Long("alternate") => {
                 url = Some(text(&mut parser)?);
                 args.alternate = Some(text(&mut parser)?);
@@ -282,6 +286,16 @@ fn arrivals(text: &str) -> Result<Arrivals, Error> {
     }
 }
 
+fn start_at(text: &str) -> Result<jiff::Timestamp, Error> {
+    let utc: jiff::Timestamp = text
+        .parse()
+        .map_err(|_| Error::Failed(format!("not a time in UTC: --start-at {text:?}; example: 2026-11-20T19:30:00.000000000Z")))?;
+    if utc <= jiff::Timestamp::now() {
+        return Err(Error::Failed(format!("the time is past: --start-at {text}")));
+    }
+    Ok(utc)
+}
+
 fn order(text: &str) -> Result<TurnOrder, Error> {
     match text {
         "abba" => Ok(TurnOrder::Abba),
@@ -364,6 +378,8 @@ mod tests {
             (&["-R1", "--alternate", "http://h/"], "--alternate"),
             (&["-R1", "--slice", "0s", "--alternate", "http://h/", "http://i/"], "--slice 0"),
             (&["-R1", "--alternate", "http://h/", "http://i/", "http://j/"], "one URL only"),
+            (&["-R1", "--start-at", "noon", "http://h/"], "--start-at \"noon\""),
+            (&["-R1", "--start-at", "2026-11-20T19:30:00Z", "http://h/"], "the time is past"),
             (&["-R1", "--pin", "3-1", "http://h/"], "--pin \"3-1\""),
             (&["-R1", "--spin", "hard", "http://h/"], "--spin"),
             (&["-R0", "http://h/"], "rate must be over 0"),

@@ -38,6 +38,12 @@ impl Epoch {
         Self { utc: Timestamp::now(), monotonic_ns: now_ns() }
     }
 
+    /// The monotonic time of a moment in UTC; none before the machine was started.
+    pub fn monotonic_ns(&self, utc: Timestamp) -> Option<u64> {
+        let difference = utc.as_nanosecond() - self.utc.as_nanosecond();
+        u64::try_from(i128::from(self.monotonic_ns) + difference).ok()
+    }
+
     pub fn utc(&self, monotonic_ns: u64) -> Timestamp {
         let difference = monotonic_ns as i64 - self.monotonic_ns as i64;
         self.utc + jiff::SignedDuration::from_nanos(difference)
@@ -53,5 +59,7 @@ mod tests {
         let epoch = Epoch { monotonic_ns: 5_000_000_000, utc: "2026-11-20T19:30:00Z".parse().unwrap() };
         assert_eq!(epoch.utc(6_500_000_000).to_string(), "2026-11-20T19:30:01.5Z");
         assert_eq!(epoch.utc(4_000_000_000).to_string(), "2026-11-20T19:29:59Z");
+        assert_eq!(epoch.monotonic_ns("2026-11-20T19:30:00.000000001Z".parse().unwrap()), Some(5_000_000_001));
+        assert_eq!(epoch.monotonic_ns("2026-11-20T19:29:54Z".parse().unwrap()), None);
     }
 }

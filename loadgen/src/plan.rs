@@ -51,6 +51,8 @@ pub struct Plan {
     /// Zero if everything is reported.
     pub warm_up_ns: u64,
     pub timeout_ns: u64,
+    /// None: as soon as all connections are open.
+    pub start_at: Option<jiff::Timestamp>,
     pub headers: Vec<(String, String)>,
     pub script: Option<PathBuf>,
     pub script_args: Vec<String>,
@@ -101,6 +103,7 @@ impl Plan {
             duration_ns,
             warm_up_ns,
             timeout_ns: nanoseconds(args.timeout),
+            start_at: args.start_at,
             headers: args.headers,
             script: args.script,
             script_args: args.script_args,

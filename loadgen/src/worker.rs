@@ -44,6 +44,8 @@ use crate::waiting::Habits;
 
 /// Sends in a row before answers get their turn.
 const SENDS_IN_A_ROW: usize = 32;
+/// How often it is looked at meanwhile whether a run that has not started yet is called off.
+const LOOK_UP_NS: u64 = 100_000_000;
 const RECEIVE_BYTES: usize = 128 * 1024;
 
 pub struct Worker<'a> {
@@ -205,7 +207,13 @@ impl<'a> Worker<'a> {
     fn start(&mut self) {
         let mut now = self.start_ns.saturating_sub(1);
         if self.plan.pacing == Pacing::ClosedLoop {
-            std::thread::sleep(std::time::Duration::from_nanos(self.start_ns.saturating_sub(now_ns())));
+            while now_ns() < self.start_ns {
+                if self.stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                let left_ns = self.start_ns.saturating_sub(now_ns());
+                std::thread::sleep(std::time::Duration::from_nanos(left_ns.min(LOOK_UP_NS)));
+            }
             now = now_ns().max(self.start_ns);
         }
         self.looked_ns = now;

@@ -21,6 +21,10 @@ pub(super) struct Crew<'a> {
     pub(super) stop: &'a AtomicBool,
 }
 
+fn past(utc: jiff::Timestamp) -> Error {
+    Error::Failed(format!("too late to start: --start-at {utc} had passed when all connections were open; leave more time"))
+}
+
 /// What all workers reported.
 pub(super) struct Gathered {
     pub(super) start_ns: u64,
@@ -72,7 +76,14 @@ impl Crew<'_> {
 
     pub(super) fn go(&self, plan: &Plan) -> Result<Gathered, Error> {
         let epoch = Epoch::now();
-        let start_ns = now_ns() + LEAD_NS;
+        let soon_ns = now_ns() + LEAD_NS;
+        let start_ns = match plan.start_at {
+            None => soon_ns,
+            Some(utc) => match epoch.monotonic_ns(utc).filter(|&start_ns| start_ns >= soon_ns) {
+                Some(start_ns) => start_ns,
+                None => return Err(past(utc)),
+            },
+        };
         (0..plan.threads).for_each(|number| self.tell(number, Order::Go(start_ns)));
         let mut gathered = Gathered { start_ns, epoch, intervals: Intervals::default(), outcomes: Vec::new() };
         while gathered.outcomes.len() < plan.threads {

@@ -1,0 +1,85 @@
+//! Runs that start at a given time in UTC.
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use common::{Act, OK, Server, loadgen};
+use jiff::{SignedDuration, Timestamp};
+
+/// A server that notes when its first request came, in nanoseconds since the epoch, and that time.
+fn noting_server() -> (Server, Arc<AtomicI64>) {
+    let first = Arc::new(AtomicI64::new(i64::MAX));
+    let noted = first.clone();
+    let server = Server::start(move |_, _| {
+        noted.fetch_min(Timestamp::now().as_nanosecond() as i64, Ordering::SeqCst);
+        Act::Answer(OK.to_owned())
+    });
+    (server, first)
+}
+
+#[test]
+fn nothing_is_sent_before_the_time_and_the_schedule_starts_at_it_to_the_nanosecond() {
+    for pacing in ["-R200", "--closed"] {
+        let (server, first) = noting_server();
+        let start = Timestamp::now() + SignedDuration::from_millis(1500) + SignedDuration::from_nanos(7);
+        let utc = format!("{start:.9}");
+        let run = loadgen(&[pacing, "-c4", "-t2", "-d300ms", "--start-at", &utc, &server.url()]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        assert_eq!(run.json["start_utc"], utc.as_str());
+        assert!(first.load(Ordering::SeqCst) >= start.as_nanosecond() as i64, "{pacing}: sent before {utc}");
+        if pacing == "-R200" {
+            assert_eq!(run.count("sent") + run.count("unsent"), 60);
+        }
+    }
+}
+
+#[test]
+fn two_runs_with_one_time_start_together() {
+    let (server, _) = noting_server();
+    let utc = format!("{:.9}", Timestamp::now() + SignedDuration::from_secs(2));
+    let run = || loadgen(&["-R50", "-c1", "-t1", "-d200ms", "--start-at", &utc, &server.url()]);
+    let (one, other) = std::thread::scope(|scope| {
+        let other = scope.spawn(run);
+        (run(), other.join().unwrap())
+    });
+    assert_eq!((one.code, other.code), (0, 0), "{} {}", one.stderr, other.stderr);
+    assert_eq!((&one.json["start_utc"], &other.json["start_utc"]), (&utc.as_str().into(), &utc.as_str().into()));
+}
+
+#[test]
+fn a_time_that_passes_while_connections_are_opened_is_refused() {
+    // A script that takes longer to set up than there is time.
+    let (_folder, path) = common::script("local t = os.time() + 3; while os.time() < t do end");
+    let (server, first) = noting_server();
+    let utc = format!("{:.9}", Timestamp::now() + SignedDuration::from_millis(600));
+    let run = loadgen(&["-R50", "-c1", "-t1", "-d200ms", "-s", &path, "--start-at", &utc, &server.url()]);
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.contains("too late to start: --start-at"), "{}", run.stderr);
+    assert_eq!(first.load(Ordering::SeqCst), i64::MAX, "nothing was sent");
+}
+
+#[test]
+fn a_run_that_waits_for_its_time_can_be_called_off() {
+    for pacing in ["-R50", "--closed"] {
+        let (server, first) = noting_server();
+        let utc = format!("{:.9}", Timestamp::now() + SignedDuration::from_secs(3600));
+        let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_loadgen"))
+            .args([pacing, "-c1", "-t1", "-d1s", "--start-at", &utc, &server.url()])
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut banner = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut banner).unwrap();
+        assert!(banner.starts_with("Running "), "{banner}");
+        std::thread::sleep(Duration::from_millis(300));
+        // SAFETY: the child is ours and has not been waited for.
+        unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+        assert_eq!(child.wait_with_output().unwrap().status.code(), Some(143));
+        assert_eq!(first.load(Ordering::SeqCst), i64::MAX, "nothing was sent");
+    }
+}
