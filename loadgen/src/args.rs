@@ -10,6 +10,7 @@ use lexopt::prelude::*;
 
 use crate::alternation::TurnOrder;
 use crate::error::Error;
+use crate::requests;
 use crate::units;
 
 /// wrk2's usage text, byte for byte.
@@ -42,6 +43,10 @@ pub struct Args {
     pub closed: bool,
     pub arrivals: Arrivals,
     pub script: Option<PathBuf>,
+    pub method: Option<String>,
+    /// As typed: text, or @ and a file.
+    pub body: Option<String>,
+    pub targets: Option<PathBuf>,
     pub headers: Vec<(String, String)>,
     pub latency: bool,
     pub uncorrected: bool,
@@ -88,6 +93,9 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
         closed: false,
         arrivals: Arrivals::Uniform,
         script: None,
+        method: None,
+        body: None,
+        targets: None,
         headers: Vec::new(),
         latency: false,
         uncorrected: false,
@@ -125,6 +133,9 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
             Short('d') | Long("duration") => args.duration = duration(&mut parser, "--duration")?,
             Short('R') | Long("rate") => args.rate_rps = Some(rate(&mut parser)?),
             Short('s') | Long("script") => args.script = Some(PathBuf::from(parser.value().map_err(usage)?)),
+            Short('m') | Long("method") => args.method = Some(method(text(&mut parser)?)?),
+            Long("body") => args.body = Some(text(&mut parser)?),
+            Long("targets") => args.targets = Some(PathBuf::from(parser.value().map_err(usage)?)),
             Short('H') | Long("header") => args.headers.push(header(&text(&mut parser)?)?),
             Short('L') | Long("latency") => args.latency = true,
             Short('U') | Long("u_latency") => (args.latency, args.uncorrected) = (true, true),
@@ -197,6 +208,9 @@ fn check(args: &Args) -> Result<(), Error> {
     if !(1..=1_000_000).contains(&args.slowest_count) {
         return rule(format!("from 1 to 1000000 of the slowest answers can be kept: --slowest-count {}", args.slowest_count));
     }
+    if args.targets.is_some() && (args.method.is_some() || args.body.is_some() || args.script.is_some()) {
+        return rule("--targets says what is requested: it excludes --method, --body and --script".to_owned());
+    }
     if args.sample > 1_000_000 {
         return rule(format!("at most 1000000 answered requests can be sampled: --sample {}", args.sample));
     }
@@ -259,6 +273,14 @@ fn header(text: &str) -> Result<(String, String), Error> {
     let value = value.trim();
     http::HeaderValue::try_from(value).map_err(|_| wrong())?;
     Ok((name, value.to_owned()))
+}
+
+fn method(text: String) -> Result<String, Error> {
+    if requests::is_method(&text) {
+        Ok(text)
+    } else {
+        Err(Error::Failed(format!("not a method: --method {text:?}; example: -m PUT")))
+    }
 }
 
 fn seed(text: &str) -> Result<u64, Error> {
@@ -386,6 +408,8 @@ mod tests {
             (&["-R1", "--closed", "http://h/"], "--closed"),
             (&["-R1", "--slowest-count", "0", "http://h/"], "--slowest-count 0"),
             (&["-R1", "--slowest-count", "2M", "http://h/"], "--slowest-count 2000000"),
+            (&["-R1", "-m", "P T", "http://h/"], "--method \"P T\""),
+            (&["-R1", "--targets", "f", "--body", "x", "http://h/"], "--targets says what is requested"),
             (&["-R1", "--sample", "2M", "http://h/"], "--sample 2000000"),
             (&["-R1", "--sample", "5", "http://h/"], "--sample 5 asks for --json"),
             (&["-R1", "--warmup", "10s", "http://h/"], "warm-up must be shorter"),

@@ -21,6 +21,7 @@ pub mod plan;
 mod reconnecting;
 pub mod recorder;
 pub mod report;
+mod requests;
 pub mod result;
 pub mod run;
 pub mod sample;

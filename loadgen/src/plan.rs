@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::alternation::Alternation;
 use crate::args::{Args, Arrivals, Spin};
 use crate::error::Error;
+use crate::requests::{self, List, Request};
 use crate::target::Target;
 
 /// wrk2 starts its histograms again this long after the start …
@@ -55,6 +56,10 @@ pub struct Plan {
     pub start_at: Option<jiff::Timestamp>,
     pub headers: Vec<(String, String)>,
     pub script: Option<PathBuf>,
+    pub method: String,
+    pub body: Option<Vec<u8>>,
+    /// In turn, to each of two servers, which may be the same; a script makes its own.
+    pub requests: [Vec<Request>; 2],
     pub script_args: Vec<String>,
     pub latency: bool,
     pub uncorrected: bool,
@@ -94,9 +99,21 @@ impl Plan {
             duration_ns = alternation.duration_ns();
             warm_up_ns = alternation.next_pair_ns(warm_up_ns).ok_or_else(|| too_short(&args))?;
         }
+        let body = args.body.as_deref().map(requests::body).transpose()?;
+        let method = args.method.unwrap_or_else(|| if body.is_some() { "POST" } else { "GET" }.to_owned());
+        let list = args.targets.as_deref().map(List::read).transpose()?;
+        let requests_to = |target: &Target| match &list {
+            Some(list) => list.requests(target, &args.headers),
+            None => Request::of(target, &method, &target.path, &args.headers, body.as_deref()).map(|request| vec![request]),
+        };
+        let second = alternate.as_ref().map_or(&target, |second| &second.target);
+        let requests = [requests_to(&target)?, requests_to(second)?];
         Ok(Self {
             target,
             alternate,
+            method,
+            body,
+            requests,
             connections: args.connections as usize,
             threads: args.threads as usize,
             pacing,

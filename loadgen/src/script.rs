@@ -21,7 +21,6 @@ use mlua::{Lua, UserData, UserDataMethods};
 use crate::error::Error;
 use crate::plan::Plan;
 use crate::target;
-use crate::target::Target;
 
 const PRELUDE: &str = include_str!("script/prelude.lua");
 
@@ -53,8 +52,10 @@ fn prepare(lua: &Lua, plan: &Plan, path: &Path) -> mlua::Result<()> {
     wrk.set("host", plan.target.host.as_str())?;
     wrk.set("port", plan.target.port.as_deref())?;
     wrk.set("path", plan.target.path.as_str())?;
+    wrk.set("method", plan.method.as_str())?;
+    wrk.set("body", plan.body.as_ref().map(|body| lua.create_string(body)).transpose()?)?;
     let headers: mlua::Table = wrk.get("headers")?;
-    headers.set("Host", host_header(&plan.target))?;
+    headers.set("Host", plan.target.host_header())?;
     for (name, value) in &plan.headers {
         headers.set(if name.eq_ignore_ascii_case("host") { "Host" } else { name.as_str() }, value.as_str())?;
     }
@@ -80,16 +81,6 @@ fn prepare(lua: &Lua, plan: &Plan, path: &Path) -> mlua::Result<()> {
     package.set("path", format!("{0}/?.lua;{0}/?/init.lua;{search}", folder.display()))
 }
 
-/// The Host header of a request that sets none itself.
-pub fn host_header(target: &Target) -> String {
-    host_and_port(&target.host, target.port.as_deref())
-}
-
-fn host_and_port(host: &str, port: Option<&str>) -> String {
-    let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
-    port.map_or(host.clone(), |port| format!("{host}:{port}"))
-}
-
 /// A Lua error on one line: file, line and what is wrong, without the trace.
 fn message(error: &mlua::Error) -> String {
     let text = match error {
@@ -111,17 +102,4 @@ fn message(error: &mlua::Error) -> String {
 pub fn flush_prints() {
     // SAFETY: a null stream means all of them.
     unsafe { libc::fflush(std::ptr::null_mut()) };
-}
-
-/// The request of a run without a script.
-pub fn plain_request(plan: &Plan, target: &Target) -> Vec<u8> {
-    let own_host = plan.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host"));
-    let mut request = format!("GET {} HTTP/1.1\r\n", target.path);
-    if !own_host {
-        request += &format!("Host: {}\r\n", host_header(target));
-    }
-    for (name, value) in &plan.headers {
-        request += &format!("{name}: {value}\r\n");
-    }
-    (request + "\r\n").into_bytes()
 }

@@ -56,6 +56,11 @@ impl Target {
         self.port.as_deref().unwrap_or(&self.scheme)
     }
 
+    /// The Host header of a request that sets none itself.
+    pub fn host_header(&self) -> String {
+        host_and_port(&self.host, self.port.as_deref())
+    }
+
     /// The first address of the host that accepts a connection.
     pub fn reachable_address(&self, timeout: Duration) -> Result<SocketAddr, Error> {
         let mut problem = "no address found".to_owned();
@@ -71,6 +76,11 @@ impl Target {
     fn unreachable(&self, problem: &str) -> Error {
         Error::Failed(format!("unable to connect to {}:{} {problem}", self.host, self.service()))
     }
+}
+
+pub fn host_and_port(host: &str, port: Option<&str>) -> String {
+    let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+    port.map_or(host.clone(), |port| format!("{host}:{port}"))
 }
 
 /// Addresses of a host and a service, which is a port number or `http`.

@@ -31,12 +31,11 @@ use crate::connection::{Connection, Due};
 use crate::epoll::Epoll;
 use crate::error::Error;
 use crate::errors::ErrorKind;
-use crate::http::HttpError;
-use crate::http::request::Batch;
 use crate::machine::Busily;
 use crate::measurement::{Measurement, Window};
 use crate::plan::{Alternate, Pacing, Plan};
 use crate::reconnecting::{Reconnecting, Turn};
+use crate::requests::{Request, Rotation};
 use crate::sample::Sample;
 use crate::schedule::{Poisson, Uniform, mix};
 use crate::script::WorkerState;
@@ -61,8 +60,8 @@ pub struct Worker<'a> {
     /// Free connections whose next request is to come; in a closed loop there are none.
     agenda: Agenda,
     script: Option<WorkerState>,
-    /// The request that is sent every time to each server, unless the script makes each.
-    fixed: Option<[(Vec<u8>, Batch); 2]>,
+    /// The requests that are sent in turn to each server, unless the script makes each.
+    fixed: Option<[Rotation<'a>; 2]>,
     room: Vec<u8>,
     /// (time, place, generation): when to give up opening a connection, in the order of time; those that are open stay until
     /// they are the first.
@@ -105,19 +104,11 @@ impl<'a> Worker<'a> {
     ) -> Result<Self, Error> {
         let fixed = match &script {
             Some(script) if script.makes_requests() => None,
-            Some(script) => Some([script.default_request()?, script.default_request()?]),
-            None => {
-                let second = plan.alternate.as_ref().map_or(&plan.target, |second| &second.target);
-                Some([&plan.target, second].map(|target| crate::script::plain_request(plan, target)))
+            Some(script) => {
+                let request = vec![Request::new(script.default_request()?)?];
+                Some([(); 2].map(|()| Rotation::new(request.clone(), thread, plan.threads)))
             }
-        };
-        let batch = |bytes: Vec<u8>| match Batch::parse(&bytes) {
-            Ok(batch) => Ok((bytes, batch)),
-            Err(HttpError(why)) => Err(Error::Failed(format!("bad request: {why}"))),
-        };
-        let fixed = match fixed {
-            Some([first, second]) => Some([batch(first)?, batch(second)?]),
-            None => None,
+            None => Some([0, 1].map(|server| Rotation::new(&plan.requests[server], thread, plan.threads))),
         };
         let capture = script.as_ref().is_some_and(WorkerState::wants_responses);
         let connections = connections(plan, thread, capture);

@@ -7,11 +7,12 @@ use std::rc::Rc;
 
 use mlua::{Function, Lua, UserData, UserDataFields, UserDataMethods};
 
-use super::{Address, Value, host_and_port, host_header, load, message};
+use super::{Address, Value, load, message};
 use crate::error::Error;
 use crate::http::Captured;
 use crate::plan::Plan;
 use crate::schedule::mix;
+use crate::target::host_and_port;
 
 const CALLS: &str = include_str!("calls.lua");
 
@@ -53,7 +54,7 @@ fn set_host(wrk: &mlua::Table, plan: &Plan) -> mlua::Result<()> {
     let Some(headers) = wrk.get::<Option<mlua::Table>>("headers")? else { return Ok(()) };
     let typed = plan.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host"));
     let set = headers.get::<Option<mlua::Value>>("Host")?;
-    let untouched = set.as_ref().and_then(mlua::Value::as_string).is_some_and(|host| host == host_header(&plan.target).as_str());
+    let untouched = set.as_ref().and_then(mlua::Value::as_string).is_some_and(|host| host == plan.target.host_header().as_str());
     if set.is_none() || (untouched && !typed) {
         let host: String = wrk.get::<Option<String>>("host")?.unwrap_or_default();
         let port = wrk.get::<Option<String>>("port")?;

@@ -61,10 +61,10 @@ impl Worker<'_> {
     /// `free_ns`: when the connection became free, if that was behind the due time.
     pub(super) fn send(&mut self, place: usize, free_ns: Option<u64>, now: u64) {
         let made;
-        let (bytes, batch, sent_ns): (&[u8], Batch, u64) = match (&self.fixed, &self.script) {
-            (Some(requests), _) => {
-                let (bytes, batch) = &requests[self.connections[place].server];
-                (bytes, batch.clone(), now)
+        let (bytes, batch, sent_ns): (&[u8], Batch, u64) = match (&mut self.fixed, &self.script) {
+            (Some(rotations), _) => {
+                let request = rotations[self.connections[place].server].next();
+                (&request.bytes, request.batch.clone(), now)
             }
             (None, Some(script)) => match request_of(script) {
                 Ok(None) => return,

@@ -1,0 +1,188 @@
+//! The requests of a run that no script makes: one that is sent every time, or those of a list in turn.
+//!
+//! A list (`--targets`) has a request per line: method, URL or path, and the file of its body if it has one. Of T threads, thread t
+//! sends lines t, t + T, t + 2 T, … and goes on from the top; so all lines are sent equally often, and in the order of the list where
+//! all threads keep pace.
+
+use std::borrow::Cow;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+use crate::http::HttpError;
+use crate::http::request::Batch;
+use crate::target::Target;
+
+/// A request as it is sent, and what is to be known of its answer.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub bytes: Vec<u8>,
+    pub batch: Batch,
+}
+
+impl Request {
+    pub fn new(bytes: Vec<u8>) -> Result<Self, Error> {
+        let batch = Batch::parse(&bytes).map_err(|HttpError(why)| Error::Failed(format!("bad request: {why}")))?;
+        Ok(Self { bytes, batch })
+    }
+
+    /// One with the headers that were typed; Host and Content-Length are added.
+    pub fn of(
+        target: &Target,
+        method: &str,
+        path: &str,
+        headers: &[(String, String)],
+        body: Option<&[u8]>,
+    ) -> Result<Self, Error> {
+        let typed = |wanted: &str| headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        let mut head = format!("{method} {path} HTTP/1.1\r\n");
+        if !typed("host") {
+            head += &format!("Host: {}\r\n", target.host_header());
+        }
+        for (name, value) in headers {
+            head += &format!("{name}: {value}\r\n");
+        }
+        if let Some(body) = body.filter(|_| !typed("content-length")) {
+            head += &format!("Content-Length: {}\r\n", body.len());
+        }
+        Self::new([(head + "\r\n").as_bytes(), body.unwrap_or_default()].concat())
+    }
+}
+
+/// Requests in turn, as one thread sends them.
+#[derive(Debug)]
+pub struct Rotation<'a> {
+    requests: Cow<'a, [Request]>,
+    next: usize,
+    step: usize,
+}
+
+impl<'a> Rotation<'a> {
+    pub fn new(requests: impl Into<Cow<'a, [Request]>>, thread: usize, threads: usize) -> Self {
+        let requests = requests.into();
+        Self { next: thread % requests.len(), step: threads % requests.len(), requests }
+    }
+
+    #[inline]
+    pub fn next(&mut self) -> &Request {
+        let place = self.next;
+        self.next += self.step;
+        if self.next >= self.requests.len() {
+            self.next -= self.requests.len();
+        }
+        &self.requests[place]
+    }
+}
+
+/// What was typed for a body: the text itself, or @ and the file that holds it.
+pub fn body(typed: &str) -> Result<Vec<u8>, Error> {
+    match typed.strip_prefix('@') {
+        Some(path) => read_body(Path::new(path)),
+        None => Ok(typed.as_bytes().to_vec()),
+    }
+}
+
+fn read_body(path: &Path) -> Result<Vec<u8>, Error> {
+    std::fs::read(path).map_err(|problem| Error::file(path, format!("cannot read the body: {problem}")))
+}
+
+/// A list of requests as it was read.
+pub struct List {
+    path: PathBuf,
+    text: String,
+}
+
+impl List {
+    /// `-` is standard input.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let mut text = String::new();
+        let read = match path == Path::new("-") {
+            true => std::io::stdin().read_to_string(&mut text),
+            false => std::fs::File::open(path).and_then(|mut file| file.read_to_string(&mut text)),
+        };
+        read.map_err(|problem| Error::file(path, format!("cannot read the targets: {problem}")))?;
+        Ok(Self { path: path.to_owned(), text })
+    }
+
+    /// Its requests to one server. Body files are found beside the list.
+    pub fn requests(&self, target: &Target, headers: &[(String, String)]) -> Result<Vec<Request>, Error> {
+        let folder = self.path.parent().map_or_else(PathBuf::new, Path::to_owned);
+        let lines = (1..).zip(self.text.lines().map(str::trim)).filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+        let requests: Vec<Request> = lines
+            .map(|(number, line)| {
+                of_line(line, &folder, target, headers)
+                    .map_err(|problem| Error::Failed(format!("{}:{number}: {problem}", self.path.display())))
+            })
+            .collect::<Result<_, _>>()?;
+        if requests.is_empty() {
+            return Err(Error::file(
+                &self.path,
+                "no targets: a line holds a method, a URL or path, and a body's file if there is one",
+            ));
+        }
+        Ok(requests)
+    }
+}
+
+fn of_line(line: &str, folder: &Path, target: &Target, headers: &[(String, String)]) -> Result<Request, Error> {
+    let (method, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let rest = rest.trim_start();
+    let (url, file) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    if !is_method(method) || url.is_empty() {
+        return Err(Error::Failed(format!("no method and URL: {line:?}; example: PUT /v0/entity?id=1 body.bin")));
+    }
+    let path = if url.starts_with('/') {
+        // What may stand in a path is told by the parser of URLs.
+        Target::parse(&format!("http://h{url}"))?.path
+    } else {
+        let other = Target::parse(url)?;
+        if (&other.host, other.service()) != (&target.host, target.service()) {
+            return Err(Error::Failed(format!("another server than that of {}: {url}", target.url)));
+        }
+        other.path
+    };
+    let body = match file.trim() {
+        "" => None,
+        file => Some(read_body(&folder.join(file))?),
+    };
+    Request::of(target, method, &path, headers, body.as_deref())
+}
+
+pub fn is_method(text: &str) -> bool {
+    http::Method::from_bytes(text.as_bytes()).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbered(count: usize) -> Vec<Request> {
+        (0..count).map(|n| Request::new(format!("GET /{n} HTTP/1.1\r\n\r\n").into_bytes()).unwrap()).collect()
+    }
+
+    fn sent(requests: &[Request], thread: usize, threads: usize, count: usize) -> Vec<usize> {
+        let mut rotation = Rotation::new(requests, thread, threads);
+        let number = |request: &Request| String::from_utf8_lossy(&request.bytes[5..]).split(' ').next().unwrap().parse().unwrap();
+        (0..count).map(|_| number(rotation.next())).collect()
+    }
+
+    #[test]
+    fn threads_share_a_list_in_its_order_and_begin_again_at_its_end() {
+        let requests = numbered(5);
+        assert_eq!(sent(&requests, 0, 1, 7), [0, 1, 2, 3, 4, 0, 1]);
+        assert_eq!(sent(&requests, 0, 2, 6), [0, 2, 4, 1, 3, 0]);
+        assert_eq!(sent(&requests, 1, 2, 6), [1, 3, 0, 2, 4, 1]);
+        assert_eq!(sent(&requests[..1], 3, 4, 2), [0, 0]);
+        assert_eq!(sent(&requests[..2], 3, 4, 2), [1, 1]);
+    }
+
+    #[test]
+    fn every_line_is_sent_equally_often_whatever_the_numbers_of_lines_and_threads() {
+        for (lines, threads) in [(1, 1), (2, 3), (6, 4), (7, 7), (12, 5), (3, 8)] {
+            let requests = numbered(lines);
+            let mut counts = vec![0; lines];
+            (0..threads).for_each(|thread| sent(&requests, thread, threads, lines).into_iter().for_each(|n| counts[n] += 1));
+            assert!(counts.iter().all(|&count| count == threads), "lines={lines} threads={threads}: {counts:?}");
+        }
+    }
+}
