@@ -100,6 +100,8 @@ test: build test-rust test-java test-python ## every test of the three languages
 
 test-rust: setup
 	cargo test --locked --manifest-path loadgen/Cargo.toml
+	@if cargo clippy --version >/dev/null 2>&1; then cargo clippy -q --locked --manifest-path loadgen/Cargo.toml --all-targets; \
+	else echo 'not checked: cargo clippy is not installed (rustup component add clippy)'; fi
 
 test-java: setup
 	$(KVSTUDY) build --test-java

@@ -37,8 +37,9 @@ pub struct Event {
 
 impl Epoll {
     pub fn new() -> io::Result<Self> {
-        // SAFETY: no pointers; the results are checked and owned.
+        // SAFETY: no pointers; the result is checked and owned.
         let fd = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        // SAFETY: as above.
         let timer = owned(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC | libc::TFD_NONBLOCK) })?;
         let epoll = Self { fd, timer, set_to_ns: 0, events: vec![libc::epoll_event { events: 0, u64: 0 }; 256] };
         epoll.add(epoll.timer.as_raw_fd(), libc::EPOLLIN as u32 | ONCE, TIMER)?;

@@ -22,8 +22,9 @@ const OTHER_FILES: u64 = 64;
 
 /// CPUs that this process may run on.
 pub fn allowed_cpus() -> Vec<usize> {
-    // SAFETY: an all-zero set is valid; the kernel fills it.
+    // SAFETY: an all-zero set is valid.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel fills a set of the given size.
     let result = unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) };
     if result < 0 {
         return Vec::new();
@@ -43,9 +44,11 @@ pub fn check_cpus(cpus: &[usize]) -> Result<(), Error> {
 
 /// Binds the calling thread to one CPU.
 pub fn pin_thread(cpu: usize) -> Result<(), Error> {
-    // SAFETY: as above.
+    // SAFETY: an all-zero set is valid.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the number is below the size of the set: --pin takes no other.
     unsafe { libc::CPU_SET(cpu, &mut set) };
+    // SAFETY: the kernel reads a set of the given size.
     let result = unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) };
     if result < 0 {
         return Err(Error::Failed(format!("cannot pin a thread: cpu={cpu}: {}", io::Error::last_os_error())));
@@ -63,10 +66,11 @@ pub fn exact_timers() {
 pub fn raise_file_limit(connections: usize) -> Result<(), Error> {
     let needed = connections as u64 + OTHER_FILES;
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is a valid rlimit in both calls.
+    // SAFETY: `limit` is a valid rlimit.
     unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
     if limit.rlim_cur < needed {
         limit.rlim_cur = needed.min(limit.rlim_max);
+        // SAFETY: as above.
         unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) };
     }
     if limit.rlim_cur < needed {

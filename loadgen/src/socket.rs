@@ -16,6 +16,7 @@ impl Socket {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
+        // SAFETY: a descriptor that was just made belongs to nobody else.
         let socket = Self(unsafe { OwnedFd::from_raw_fd(fd) });
         socket.set_no_delay()?;
         let result = match address {

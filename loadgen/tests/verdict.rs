@@ -145,9 +145,10 @@ fn stopped_now_and_then(connections: &str) -> Run {
         std::thread::sleep(Duration::from_millis(10));
     }
     for _ in 0..4 {
-        // SAFETY: the child is ours and has not been waited for.
+        // SAFETY: no pointers; the process is a child that has not been waited for.
         unsafe { libc::kill(child.id() as i32, libc::SIGSTOP) };
         std::thread::sleep(Duration::from_millis(60));
+        // SAFETY: no pointers; the process is a child that has not been waited for.
         unsafe { libc::kill(child.id() as i32, libc::SIGCONT) };
         std::thread::sleep(Duration::from_millis(250));
     }
