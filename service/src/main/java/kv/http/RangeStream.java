@@ -2,13 +2,12 @@ package kv.http;
 
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
-import java.util.Arrays;
 import kv.lsm.RangeCursor;
 import one.nio.net.Session;
 import one.nio.net.Socket;
 
 /// The answer to a range read, produced as fast as the client takes it: a buffer is filled from the cursor when the socket
-/// has room, so a range of any size needs one small buffer of memory.
+/// has room, and values go through it in pieces, so a range of any size over values of any size needs one small buffer of memory.
 ///
 /// ```
 /// HTTP/1.1: one chunk per entry      HTTP/1.0: the same without the framing, and the end is the end of the connection
@@ -16,11 +15,17 @@ import one.nio.net.Socket;
 /// 0 CRLF CRLF
 /// ```
 ///
-/// One call of [#write] sends a bounded slice, so that a range read does not hold up the other connections of its selector.
-/// When reading fails half way the connection is cut without the last chunk: the client sees that the answer is incomplete.
+/// One call of [#write] sends at most [#SLICE_BYTES] and looks at no more than about [#RECORDS_PER_TURN] records, deleted ones too, so that
+/// a range read does not hold up the other connections of its selector. When reading fails half way the connection is cut without the
+/// last chunk: the client sees that the answer is incomplete.
 final class RangeStream extends Session.QueueItem {
     static final int BUFFER_BYTES = 32 << 10;
     private static final int SLICE_BYTES = 4 * BUFFER_BYTES;
+    /// A fraction of a millisecond, where the records are in memory.
+    private static final int RECORDS_PER_TURN = 4 << 10;
+    /// in hexadecimal digits, with a line end
+    private static final int CHUNK_SIZE_BYTES_MAX = 10;
+    private static final int LINE_END_BYTES = 2;
     private static final byte[] HEAD = ascii("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
     private static final byte[] HEAD_CLOSED =
             ascii("HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -31,9 +36,13 @@ final class RangeStream extends Session.QueueItem {
     private final RangeCursor cursor;
     private final MemoryBudget budget;
     private final boolean chunked;
-    private byte[] buffer = new byte[BUFFER_BYTES];
+    private final byte[] buffer = new byte[BUFFER_BYTES];
     private int start;
     private int end;
+    private int recordsLeft = RECORDS_PER_TURN;
+    /// of the current entry's value, what is in the buffer or was sent; -1 when no entry is begun
+    private int valueAt = -1;
+    private int valueLength;
     private boolean cursorEnded;
     private boolean released;
 
@@ -53,22 +62,42 @@ final class RangeStream extends Session.QueueItem {
         return start == end && !cursorEnded;
     }
 
+    /// Puts into the buffer what it has room for, or what this turn's records give.
     private void fill() {
-        while (end < BUFFER_BYTES / 2 && !cursorEnded) {
-            if (cursor.next()) {
-                entry(cursor.key(), cursor.value());
+        while (!cursorEnded) {
+            if (valueAt >= 0) {
+                if (!valueEnds()) {
+                    return;
+                }
+            } else if (recordsLeft <= 0 || end > BUFFER_BYTES / 2) {
+                return;
             } else {
+                nextEntry();
+            }
+        }
+    }
+
+    private void nextEntry() {
+        long passed = cursor.tombstonesPassed();
+        RangeCursor.Step step = cursor.step(recordsLeft);
+        recordsLeft -= 1 + (int) (cursor.tombstonesPassed() - passed);
+        switch (step) {
+            case ENTRY -> beginEntry(cursor.key());
+            case END -> {
                 cursorEnded = true;
                 if (chunked) {
                     append(LAST_CHUNK, LAST_CHUNK.length);
                 }
             }
+            case NOT_YET -> {}
         }
     }
 
-    private void entry(byte[] key, byte[] value) {
-        int length = key.length + 1 + value.length;
-        ensure(length + 12);
+    private void beginEntry(byte[] key) {
+        assert end + CHUNK_SIZE_BYTES_MAX + key.length + 1 <= BUFFER_BYTES : "key too long: bytes=" + key.length;
+        valueLength = cursor.valueLength();
+        valueAt = 0;
+        int length = key.length + 1 + valueLength;
         if (chunked) {
             int digits = (35 - Integer.numberOfLeadingZeros(length)) / 4;
             for (int i = digits - 1; i >= 0; i--) {
@@ -78,10 +107,22 @@ final class RangeStream extends Session.QueueItem {
         }
         append(key, key.length);
         buffer[end++] = '\n';
-        append(value, value.length);
+    }
+
+    /// Adds what there is room for of the entry that is begun; false when its end does not fit.
+    private boolean valueEnds() {
+        int count = Math.min(valueLength - valueAt, BUFFER_BYTES - end);
+        cursor.copyValue(valueAt, buffer, end, count);
+        valueAt += count;
+        end += count;
+        if (valueAt < valueLength || chunked && end + LINE_END_BYTES > BUFFER_BYTES) {
+            return false;
+        }
         if (chunked) {
             lineEnd();
         }
+        valueAt = -1;
+        return true;
     }
 
     private void lineEnd() {
@@ -90,30 +131,21 @@ final class RangeStream extends Session.QueueItem {
     }
 
     private void append(byte[] source, int count) {
-        ensure(count);
         System.arraycopy(source, 0, buffer, end, count);
         end += count;
     }
 
-    private void ensure(int count) {
-        if (end + count > buffer.length) {
-            buffer = Arrays.copyOf(buffer, end + count);
-        }
-    }
-
     @Override
     public int write(Socket socket) throws IOException {
+        recordsLeft = RECORDS_PER_TURN;
         int sent = 0;
         while (sent < SLICE_BYTES) {
             if (start == end) {
                 start = 0;
                 end = 0;
-                if (buffer.length > BUFFER_BYTES) {
-                    buffer = new byte[BUFFER_BYTES]; // an unusually large entry went by
-                }
                 fill();
                 if (end == 0) {
-                    break;
+                    break; // at its end, or to go on in the next turn
                 }
             }
             int written = socket.write(buffer, start, end - start, 0);

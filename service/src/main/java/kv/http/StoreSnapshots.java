@@ -51,6 +51,7 @@ final class StoreSnapshots {
         gauge(to, "kv_store_frozen_memtables", "Memtables waiting for, or in, their flush.", m.frozenMemtables());
         gauge(to, "kv_store_off_heap_bytes", "Native memory of the store, mapped files apart.", m.offHeapBytes());
         gauge(to, "kv_store_mapped_bytes", "Bytes of files mapped into memory.", m.mappedBytes());
+        gauge(to, "kv_store_pinned_bytes", "Native memory and mapped files that were replaced and that range reads still keep.", m.pinnedBytes());
         gauge(to, "kv_store_open_cursors", "Range reads under way.", m.openCursors());
         gauge(to, "kv_store_writable", "0 after an I/O error made the store refuse writes.", storeOrNull.isWritable() ? 1 : 0);
         gauge(to, "kv_store_recovery_seconds", "Time the last opening spent on logs.", m.recovery().time().toNanos() / NANOS_PER_SECOND);

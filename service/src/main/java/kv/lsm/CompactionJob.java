@@ -14,25 +14,25 @@ final class CompactionJob {
     private static final int ENTRIES_BETWEEN_CHECKS = 1 << 10;
 
     private final StoreFiles files;
-    private final ReadView view;
+    private final CompactionInputs inputs;
     private final CompactionChoice choice;
     private final Turns turns;
     private final CompactionRate rate;
 
-    /// @param view  has the input tables open and is retained by the caller
+    /// @param inputs closed by the caller
     /// @param turns of the thread that runs it
     /// @param rate  of all compactions
-    CompactionJob(StoreFiles files, ReadView view, CompactionChoice choice, Turns turns, CompactionRate rate) {
+    CompactionJob(StoreFiles files, CompactionInputs inputs, Turns turns, CompactionRate rate) {
         this.files = files;
-        this.view = view;
-        this.choice = choice;
+        this.inputs = inputs;
+        this.choice = inputs.choice();
         this.turns = turns;
         this.rate = rate;
     }
 
     /// The new tables, which the caller releases, or null when told to stop.
     List<NewTable> run(BooleanSupplier stop) throws IOException {
-        Tombstones tombstones = new Tombstones(view.version(), choice);
+        Tombstones tombstones = new Tombstones(inputs.version(), choice);
         try (EntryIterator entries = merged();
                 RunWriter writer = new RunWriter(files, choice.outputLevel(), choice.outputRun(), turns)) {
             for (int untilCheck = 0; entries.next(); untilCheck--) {
@@ -59,7 +59,7 @@ final class CompactionJob {
         List<EntryIterator> sources = new ArrayList<>();
         for (Run input : choice.inputs()) {
             SSTable[] tables = input.tables().stream()
-                    .map(table -> view.table(table.number()))
+                    .map(table -> inputs.table(table.number()))
                     .toArray(SSTable[]::new);
             sources.add(new RunIterator(Arrays.asList(tables), null));
         }

@@ -2,7 +2,6 @@ package kv.lsm;
 
 import java.io.IOException;
 import java.util.List;
-import java.util.Optional;
 import java.util.concurrent.atomic.AtomicLong;
 
 /// The thread that keeps the version as the [CompactionPolicy] wants it.
@@ -82,37 +81,39 @@ final class Compactor {
         return fullDone >= request;
     }
 
-    /// As [#compactOnce], of all tables.
-    private boolean compactFully(ReadView view, long request) throws IOException {
-        Optional<CompactionChoice> choice = FullCompaction.choose(view.version(), files.options());
-        if (choice.isPresent() && !carryOut(choice.get(), view)) {
-            return false;
-        }
-        fullDone = request;
-        return true;
-    }
-
     private boolean isGivingUp() {
         return work.isEnding() || failure.isSet();
     }
 
     /// False when there was nothing to do or the thread is to stop.
     private boolean compactOnce() throws IOException {
-        ReadView view = views.retain();
-        try {
-            long request = fullRequested.get();
-            if (request > fullDone) {
-                return compactFully(view, request);
+        long request = fullRequested.get();
+        boolean isFull = request > fullDone;
+        try (CompactionInputs inputs = choose(isFull)) {
+            if (inputs != null && !carryOut(inputs)) {
+                return false;
             }
-            // only this thread removes tables, so the choice stays right while flushes add newer ones
-            Optional<CompactionChoice> choice = policy.choose(view.version());
-            return choice.isPresent() && carryOut(choice.get(), view);
-        } finally {
-            view.release();
+            if (isFull) {
+                fullDone = request;
+            }
+            return isFull || inputs != null;
         }
     }
 
-    private boolean carryOut(CompactionChoice choice, ReadView view) throws IOException {
+    /// Null when there is nothing to do. Only this thread removes tables, so the choice stays right while flushes add newer ones.
+    private CompactionInputs choose(boolean isFull) {
+        ReadView view = views.retain();
+        try {
+            return (isFull ? FullCompaction.choose(view.version(), files.options()) : policy.choose(view.version()))
+                    .map(choice -> new CompactionInputs(view, choice))
+                    .orElse(null);
+        } finally {
+            view.release(); // a compaction takes long: it keeps the tables that it merges, and no memtable
+        }
+    }
+
+    private boolean carryOut(CompactionInputs inputs) throws IOException {
+        CompactionChoice choice = inputs.choice();
         boolean dropsTombstones = choice.cause().equals(FullCompaction.CAUSE)
                 && choice.tables().stream().anyMatch(table -> table.tombstones() > 0);
         if (choice.isMove() && !dropsTombstones) {
@@ -122,7 +123,7 @@ final class Compactor {
         StoreEvents.Compaction event = new StoreEvents.Compaction();
         event.begin();
         long start = System.nanoTime();
-        List<NewTable> outputs = new CompactionJob(files, view, choice, turns, rate).run(this::isGivingUp);
+        List<NewTable> outputs = new CompactionJob(files, inputs, turns, rate).run(this::isGivingUp);
         if (outputs == null) {
             return false;
         }

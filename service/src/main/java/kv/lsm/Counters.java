@@ -65,7 +65,7 @@ final class Counters {
         return result;
     }
 
-    StoreMetrics snapshot(ReadView view, Allocator allocator, StoreMetrics.Recovery recovery) {
+    StoreMetrics snapshot(ReadView view, long pinnedBytes, Allocator allocator, StoreMetrics.Recovery recovery) {
         List<Memtable> memtables = view.memtablesOldestFirst();
         return new StoreMetrics(
                 gets.sum(),
@@ -93,6 +93,7 @@ final class Counters {
                 allocator.allocatedBytes(),
                 view.openTables().values().stream().mapToLong(SSTable::mappedBytes).sum()
                         + memtables.stream().mapToLong(Memtable::mappedBytes).sum(),
+                pinnedBytes,
                 openCursors.get(),
                 recovery);
     }

@@ -75,15 +75,28 @@ final class Flusher {
 
     /// False when no memtable is frozen.
     private boolean flushOldest() throws IOException {
-        ReadView view = views.retain();
+        Memtable memtable = retainOldestFrozen();
+        if (memtable == null) {
+            return false;
+        }
         try {
-            Memtable memtable = view.oldestFrozen();
-            if (memtable == null) {
-                return false;
-            }
             flush(memtable);
             flushed.run();
             return true;
+        } finally {
+            memtable.release();
+        }
+    }
+
+    /// Without its view, which would keep tables that are replaced during the flush.
+    private Memtable retainOldestFrozen() {
+        ReadView view = views.retain();
+        try {
+            Memtable memtable = view.oldestFrozen();
+            if (memtable != null) {
+                memtable.retain();
+            }
+            return memtable;
         } finally {
             view.release();
         }

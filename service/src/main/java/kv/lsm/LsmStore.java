@@ -268,7 +268,7 @@ public final class LsmStore implements Store {
     public StoreMetrics metrics() {
         ReadView view = views.retain();
         try {
-            return counters.snapshot(view, files.allocator(), recovery);
+            return counters.snapshot(view, views.pinnedBytes(), files.allocator(), recovery);
         } finally {
             view.release();
         }

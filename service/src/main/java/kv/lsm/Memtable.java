@@ -132,6 +132,11 @@ final class Memtable extends Shared {
         return mappedBytes;
     }
 
+    @Override
+    public long bytesHeld() {
+        return mappedBytes + arena.allocatedBytes() + filter.bytes();
+    }
+
     /// The value of `key`, [SSTable#DELETED], or null when the memtable does not say.
     ///
     /// @param hash of the key, see [Keys#hash(byte\[\])]

@@ -34,7 +34,8 @@ final class ReadView extends Shared {
         owned().forEach(Shared::retain);
     }
 
-    private Set<Shared> owned() {
+    /// What it keeps.
+    Set<Shared> owned() {
         Set<Shared> owned = new LinkedHashSet<>(Arrays.asList(frozen));
         owned.add(active);
         owned.addAll(open.values());

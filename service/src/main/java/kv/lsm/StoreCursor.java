@@ -1,5 +1,6 @@
 package kv.lsm;
 
+import java.util.Objects;
 import kv.lsm.memory.EntryIterator;
 import kv.lsm.memory.Keys;
 import kv.lsm.memory.Memory;
@@ -12,6 +13,7 @@ final class StoreCursor implements RangeCursor {
     private final MergingIterator entries;
     private final byte[] endOrNull;
     private boolean atEntry;
+    private long tombstonesPassed;
     private boolean closed;
 
     /// @param view retained for this cursor, which releases it
@@ -26,20 +28,46 @@ final class StoreCursor implements RangeCursor {
 
     @Override
     public boolean next() {
+        return step(Integer.MAX_VALUE) == Step.ENTRY;
+    }
+
+    @Override
+    public Step step(int recordsMax) {
         if (closed || views.current() == null) {
             throw new StoreClosedException();
         }
         atEntry = false;
-        while (entries.next()) {
-            if (endOrNull != null && Keys.compare(endOrNull, entries.keyAddress(), entries.keyLength()) <= 0) {
-                break;
+        for (int left = recordsMax; left > 0; left--) {
+            if (!entries.next()
+                    || endOrNull != null && Keys.compare(endOrNull, entries.keyAddress(), entries.keyLength()) <= 0) {
+                return Step.END;
             }
             if (entries.valueLength() != EntryIterator.TOMBSTONE) {
                 atEntry = true;
-                break;
+                return Step.ENTRY;
             }
+            tombstonesPassed++;
         }
-        return atEntry;
+        return Step.NOT_YET;
+    }
+
+    @Override
+    public long tombstonesPassed() {
+        return tombstonesPassed;
+    }
+
+    @Override
+    public int valueLength() {
+        requireEntry();
+        return entries.valueLength();
+    }
+
+    @Override
+    public void copyValue(int from, byte[] to, int at, int count) {
+        requireEntry();
+        Objects.checkFromIndexSize(from, count, entries.valueLength());
+        Objects.checkFromIndexSize(at, count, to.length);
+        Memory.copy(entries.valueAddress() + from, to, at, count);
     }
 
     @Override

@@ -22,6 +22,7 @@ import java.util.Map;
 /// @param offHeapBytes           gauge: native memory allocated by the store (memtable indexes and filters, buffers, loaded indexes and
 ///                               filters); without mapped files
 /// @param mappedBytes            gauge: bytes of files mapped into memory (tables and write-ahead logs)
+/// @param pinnedBytes            gauge: bytes of native memory and mapped files that are replaced, and kept because cursors still use them
 /// @param openCursors            gauge: range cursors not yet closed
 /// @param recovery               what opening the store found in the write-ahead logs
 public record StoreMetrics(
@@ -49,6 +50,7 @@ public record StoreMetrics(
         int frozenMemtables,
         long offHeapBytes,
         long mappedBytes,
+        long pinnedBytes,
         int openCursors,
         Recovery recovery) {
 

@@ -2,9 +2,12 @@ package kv.lsm;
 
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.UnaryOperator;
+import kv.lsm.memory.Shared;
 import kv.lsm.table.SSTable;
 
 /// The current [ReadView] and its replacement by the next one, with the memory of old views given back when nobody reads them.
@@ -20,6 +23,8 @@ final class Views {
     /// Guarded by this object's lock.
     private final List<ReadView> replaced = new ArrayList<>();
     private final Thread reclaimer;
+    /// Replaced views that somebody may still keep. Guarded by this object's lock.
+    private final List<ReadView> retired = new ArrayList<>();
     private volatile ReadView current;
 
     /// @param first becomes this object's
@@ -98,8 +103,23 @@ final class Views {
     private synchronized void replace(UnaryOperator<ReadView> change) {
         ReadView before = current;
         current = change.apply(before);
+        retired.removeIf(Shared::isDisposed);
+        retired.add(before);
         replaced.add(before);
         notifyAll();
+    }
+
+    /// Memory and mapped files that are no longer current and kept by cursors, or by readers for a moment. Bytes.
+    synchronized long pinnedBytes() {
+        retired.removeIf(Shared::isDisposed);
+        ReadView now = current;
+        if (now == null) {
+            return 0;
+        }
+        Set<Shared> pinned = new HashSet<>();
+        retired.forEach(view -> pinned.addAll(view.owned()));
+        pinned.removeAll(now.owned());
+        return pinned.stream().mapToLong(Shared::bytesHeld).sum();
     }
 
     private void reclaim() {

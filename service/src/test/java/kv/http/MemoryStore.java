@@ -90,7 +90,7 @@ public class MemoryStore implements Store {
             stalls.put(cause, new StoreMetrics.Stalls(0, 0));
         }
         return new StoreMetrics(
-                0, puts.get(), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, stalls, List.of(), 0, 0, 0, 0,
+                0, puts.get(), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, stalls, List.of(), 0, 0, 0, 0, 0,
                 openCursors.get(), new StoreMetrics.Recovery(0, 0, 0, Duration.ZERO));
     }
 

@@ -5,8 +5,12 @@ import static kv.http.RawClient.get;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Random;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import kv.lsm.RangeCursor;
 import org.junit.jupiter.api.Test;
@@ -154,8 +158,155 @@ class RangeTest {
         }
     }
 
+    @Test
+    void valuesOfEverySizeAroundTheBufferAreFramedRight() throws IOException {
+        MemoryStore store = new MemoryStore();
+        List<byte[]> expected = new ArrayList<>();
+        Random random = new Random(7);
+        for (int i = 0; i < 400; i++) {
+            int buffers = 1 + i % 3;
+            int size = i % 4 == 0 ? random.nextInt(200) : Math.max(0, buffers * RangeStream.BUFFER_BYTES / 2 - 40 + i / 4);
+            byte[] value = new byte[size];
+            random.nextBytes(value);
+            byte[] key = bytes(String.format("key%03d", i));
+            store.put(key, value);
+            ByteArrayOutputStream chunk = new ByteArrayOutputStream();
+            chunk.writeBytes(key);
+            chunk.write('\n');
+            chunk.writeBytes(value);
+            expected.add(chunk.toByteArray());
+        }
+        try (TestServer server = new TestServer(store);
+                RawClient client = server.connect()) {
+            client.send(get("/v0/entities?start=a"));
+            for (int i = 0; i < 3; i++) {
+                client.line();
+            }
+            assertThat(client.chunks()).containsExactlyElementsOf(expected);
+            ByteArrayOutputStream all = new ByteArrayOutputStream();
+            expected.forEach(all::writeBytes);
+            assertThat(client.ask("GET /v0/entities?start=a HTTP/1.0\r\n\r\n").body()).isEqualTo(all.toByteArray());
+        }
+    }
+
+    @Test
+    void unreadRangesOverLargeValuesHoldOneSmallBufferEach() throws IOException {
+        int clients = 80;
+        MemoryStore large = new GeneratedStore(new byte[1 << 20], 20);
+        List<RawClient> unread = new ArrayList<>();
+        try (TestServer server = new TestServer(large)) {
+            for (int i = 0; i < clients; i++) {
+                RawClient client = new RawClient(server.server.port(), 4_096);
+                unread.add(client);
+                client.send(get("/v0/entities?start=a"));
+                assertThat(client.line()).isEqualTo("HTTP/1.1 200 OK");
+            }
+            Eventually.holds(() -> large.openCursors.get() == clients);
+            assertThat(server.server.budget().bytesTaken()).isLessThanOrEqualTo(clients * (RangeStream.BUFFER_BYTES + 100L));
+            RawClient first = unread.getFirst();
+            first.line();
+            first.line();
+            assertThat(first.chunks()).hasSize(20).allMatch(chunk -> chunk.length == (1 << 20) + "key000000001\n".length());
+        } finally {
+            for (RawClient client : unread) {
+                client.close();
+            }
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(HttpOptions.HandlerKind.class)
+    void aRangeOverDeletedEntriesGivesWayToOthers(HttpOptions.HandlerKind kind) throws IOException {
+        AtomicBoolean othersAnswered = new AtomicBoolean();
+        AtomicInteger turns = new AtomicInteger();
+        MemoryStore deleted = new GeneratedStore(new byte[0], 0) {
+            @Override
+            public RangeCursor range(byte[] start, byte[] endOrNull) {
+                return new Forwarding(super.range(start, endOrNull)) {
+                    private long passed;
+
+                    @Override
+                    public Step step(int recordsMax) {
+                        assertThat(recordsMax).as("records in one turn").isBetween(1, 10_000);
+                        turns.incrementAndGet();
+                        passed += recordsMax;
+                        return othersAnswered.get() ? Step.END : Step.NOT_YET;
+                    }
+
+                    @Override
+                    public long tombstonesPassed() {
+                        return passed;
+                    }
+                };
+            }
+        };
+        try (TestServer server = new TestServer(deleted, HttpOptions.onFreePort().withSelectors(1).withHandler(kind, 1, 16));
+                RawClient client = server.connect();
+                RawClient other = server.connect()) {
+            client.send(get("/v0/entities?start=a"));
+            Eventually.holds(() -> turns.get() > 10);
+            for (int i = 0; i < 20; i++) {
+                assertThat(other.ask(get("/v0/entity?id=a")).status()).isEqualTo(404);
+            }
+            othersAnswered.set(true);
+            assertThat(client.read().body()).isEmpty();
+            assertThat(client.ask(get("/v0/status")).status()).isEqualTo(200);
+            Eventually.holds(() -> deleted.openCursors.get() == 0);
+        }
+    }
+
+    @Test
+    void aRangeThatIsTakenTooSlowlyIsCutThoughItMoves() throws Exception {
+        MemoryStore endless = new GeneratedStore(new byte[10_000], 1_000_000);
+        try (TestServer server = new TestServer(endless, HttpOptions.onFreePort().withAnswerTimeout(500));
+                RawClient slow = new RawClient(server.server.port(), 4_096)) {
+            slow.send(get("/v0/entities?start=a"));
+            for (int i = 0; i < 3; i++) {
+                slow.line();
+            }
+            assertThatThrownBy(() -> {
+                        for (int i = 0; i < 1_000; i++) {
+                            slow.chunk();
+                            Thread.sleep(20);
+                        }
+                    })
+                    .isInstanceOf(IOException.class);
+            Eventually.holds(() -> endless.openCursors.get() == 0);
+            Eventually.holds(() -> server.server.budget().bytesTaken() == 0);
+        }
+    }
+
+    /// Another cursor but for what is overridden.
+    private abstract static class Forwarding implements RangeCursor {
+        private final RangeCursor cursor;
+
+        Forwarding(RangeCursor cursor) {
+            this.cursor = cursor;
+        }
+
+        @Override
+        public boolean next() {
+            return cursor.next();
+        }
+
+        @Override
+        public byte[] key() {
+            return cursor.key();
+        }
+
+        @Override
+        public byte[] value() {
+            return cursor.value();
+        }
+
+        @Override
+        public void close() {
+            cursor.close();
+        }
+    }
+
     /// A store whose ranges have `count` entries that are made as they are read.
-    private static final class GeneratedStore extends MemoryStore {
+    private static class GeneratedStore extends MemoryStore {
         private final byte[] value;
         private final long count;
 

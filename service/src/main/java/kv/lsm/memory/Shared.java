@@ -20,6 +20,16 @@ public abstract class Shared {
         }
     }
 
+    /// Native memory and mapped files that are held until the last owner lets go. Bytes.
+    public long bytesHeld() {
+        return 0;
+    }
+
+    /// True when the last owner has let go, or is just doing so.
+    public final boolean isDisposed() {
+        return owners.get() == 0;
+    }
+
     /// Frees what is shared; called once.
     protected abstract void dispose();
 }

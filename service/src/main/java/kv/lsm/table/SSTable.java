@@ -103,6 +103,11 @@ public final class SSTable extends Shared {
         return hasOldHash ? HashOfVersion2.of(key) : hash;
     }
 
+    @Override
+    public long bytesHeld() {
+        return mappedBytes();
+    }
+
     /// True when the filter should be asked before [#get]. A hash index tells of an absent key with one cache miss too, as a rule, but of a
     /// larger part; so the filter pays where most keys are absent, as in all runs but the last, and is left out where most are found.
     public boolean shouldAskFilter() {
