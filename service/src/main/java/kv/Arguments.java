@@ -2,6 +2,7 @@ package kv;
 
 import java.nio.file.Path;
 import java.time.Duration;
+import kv.cache.CachedStore;
 import kv.http.HttpOptions;
 import kv.http.Operations;
 import kv.lsm.CompactionPolicyKind;
@@ -111,8 +112,11 @@ final class Arguments {
         @Option(names = "--compression", paramLabel = "CODEC", defaultValue = "none", description = "none or lz4 for data blocks. Default: ${DEFAULT-VALUE}. lz4 costs CPU on every read of a block and saves space.")
         Compression compression;
 
-        @Option(names = "--cache-entries", paramLabel = "N", defaultValue = "0", description = "Values cached in front of the store; 0 for none. Default: ${DEFAULT-VALUE}. Costs heap: entries x (key + value + about 130 bytes); values over 64 KiB are not cached.")
+        @Option(names = "--cache-entries", paramLabel = "N", defaultValue = "0", description = "Values cached in front of the store; 0 for none. Default: ${DEFAULT-VALUE}. Costs heap: entries x (key + value + about 130 bytes), at most --cache-bytes; values over 64 KiB are not cached.")
         long cacheEntries;
+
+        @Option(names = "--cache-bytes", paramLabel = "BYTES", converter = ByteCount.class, description = "Most heap that the cached values may take, whatever --cache-entries says. Default: a quarter of the heap. More leaves less to requests and garbage.")
+        Long cacheBytes;
     }
 
     static final class Limits {
@@ -164,6 +168,7 @@ final class Arguments {
             throw new IllegalArgumentException("missing option: --dir=PATH, the directory of the store");
         }
         between("--cache-entries", performance.cacheEntries, 0, Integer.MAX_VALUE);
+        between("--cache-bytes", cacheBytes(), 1 << 10, Runtime.getRuntime().maxMemory());
         StoreOptions.Builder options = StoreOptions.at(behaviour.dir).toBuilder()
                 .wal(behaviour.wal)
                 .walInterval(Duration.ofMillis(between("--wal-interval-ms", behaviour.walIntervalMillis, 1, 3_600_000)))
@@ -175,6 +180,11 @@ final class Arguments {
                 .read(performance.read)
                 .compression(performance.compression);
         return shape.applyTo(options).build();
+    }
+
+    /// Most bytes of the cache, where there is one.
+    long cacheBytes() {
+        return performance.cacheBytes == null ? CachedStore.bytesOfHeap() : performance.cacheBytes;
     }
 
     long cacheEntries() {

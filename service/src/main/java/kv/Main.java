@@ -71,7 +71,7 @@ public final class Main {
             return EXIT_BAD_ARGUMENTS;
         }
         try {
-            serve(http, options, arguments.cacheEntries(), EffectiveOptions.labels(commandLine, http), out);
+            serve(http, options, arguments.cacheEntries(), arguments.cacheBytes(), EffectiveOptions.labels(commandLine, http), out);
             return EXIT_IN_ORDER;
         } catch (BindException e) {
             err.println("kv-service: cannot bind, the port is in use or the address is not ours: host=" + http.host() + ", port="
@@ -88,7 +88,7 @@ public final class Main {
         return EXIT_FAILED;
     }
 
-    private static void serve(HttpOptions http, StoreOptions options, long cacheEntries, Map<String, String> build,
+    private static void serve(HttpOptions http, StoreOptions options, long cacheEntries, long cacheBytes, Map<String, String> build,
             PrintStream out)
             throws IOException {
         CountDownLatch stop = new CountDownLatch(1);
@@ -102,7 +102,7 @@ public final class Main {
         }
         KvServer server = KvServer.bind(http);
         server.describe(build);
-        try (Store store = open(options, cacheEntries);
+        try (Store store = open(options, cacheEntries, cacheBytes);
                 CounterEvents counters = new CounterEvents(store)) {
             server.serve(store);
             out.println("ready: http://" + http.host() + ":" + server.port());
@@ -118,11 +118,11 @@ public final class Main {
         log.info("stopped");
     }
 
-    private static Store open(StoreOptions options, long cacheEntries) {
+    private static Store open(StoreOptions options, long cacheEntries, long cacheBytes) {
         log.info("opening the store: {}", options);
         Store store = LsmStore.open(options);
         log.info("store opened: {}", store.metrics().recovery());
-        return cacheEntries == 0 ? store : new CachedStore(store, cacheEntries);
+        return cacheEntries == 0 ? store : new CachedStore(store, cacheEntries, cacheBytes);
     }
 
     private static String firstLine(Exception e) {

@@ -4,6 +4,7 @@ import com.github.benmanes.caffeine.cache.Cache;
 import com.github.benmanes.caffeine.cache.Caffeine;
 import com.github.benmanes.caffeine.cache.stats.CacheStats;
 import java.util.Arrays;
+import java.util.function.Supplier;
 import kv.lsm.Administration;
 import kv.lsm.PendingWrite;
 import kv.lsm.RangeCursor;
@@ -12,17 +13,21 @@ import kv.lsm.StoreMetrics;
 
 /// A store with a bounded cache of whole values in front of it.
 ///
-/// Coherence: every change of a key, in the store and in the cache, happens inside one atomic operation of the cache on
-/// that key, and so does the loading of an absent one. So a reader can never put back a value that it read before a writer
-/// changed it, and a write that fails leaves no entry behind: the next read asks the store.
-///
-/// A write changes an entry that is there and adds none: data that is written and never read does not drive out what is.
-/// Values over [#VALUE_BYTES_MAX] and absent keys are not cached. Heap: entries × (key + value + about 130 bytes).
+/// 1. Coherence: a value is put into the cache only when no write of its key overlapped with its reading or writing ([WritesUnderWay]);
+///    otherwise the entry is removed. A write that fails leaves no entry behind: the next read asks the store.
+/// 2. The store is never called inside an operation of the cache, so nobody waits for the disk who wants another key.
+/// 3. A write changes an entry that is there and adds none: data that is written and never read does not drive out what is.
+/// 4. Bounded in entries and in bytes: each entry counts as key + value + [#ENTRY_BYTES], and as at least its share of the bytes. Evicted is
+///    by the thread that adds, so the bound holds at any rate. Values over [#VALUE_BYTES_MAX] and absent keys are not cached.
 public final class CachedStore implements Store {
     static final int VALUE_BYTES_MAX = 64 << 10;
+    /// What an entry takes besides its bytes, about.
+    static final int ENTRY_BYTES = 130;
+    private static final int HEAP_PARTS = 4;
 
     private final Store store;
     private final Cache<Key, byte[]> cache;
+    private final WritesUnderWay writes = new WritesUnderWay();
 
     /// A map key by content; the array is not changed after.
     private record Key(byte[] bytes, int hash) {
@@ -41,24 +46,41 @@ public final class CachedStore implements Store {
         }
     }
 
-    /// @param entriesMax more are evicted, those first that are read least
+    /// As the other, with at most [#bytesOfHeap] bytes.
     public CachedStore(Store store, long entriesMax) {
+        this(store, entriesMax, bytesOfHeap());
+    }
+
+    /// Of what is over one of the limits, that is evicted which is read least.
+    public CachedStore(Store store, long entriesMax, long bytesMax) {
         this.store = store;
-        this.cache = Caffeine.newBuilder().maximumSize(entriesMax).recordStats().build();
+        int share = (int) Math.clamp(bytesMax / entriesMax, 1, Integer.MAX_VALUE);
+        this.cache = Caffeine.newBuilder()
+                .maximumWeight(bytesMax)
+                .weigher((Key key, byte[] value) -> Math.max(share, key.bytes.length + value.length + ENTRY_BYTES))
+                .executor(Runnable::run)
+                .recordStats()
+                .build();
+    }
+
+    /// A quarter of the heap; another is for unfinished requests and unread answers.
+    public static long bytesOfHeap() {
+        return Runtime.getRuntime().maxMemory() / HEAP_PARTS;
     }
 
     @Override
     public byte[] get(byte[] key) {
-        byte[][] uncached = new byte[1][];
-        byte[] value = cache.get(new Key(key), k -> {
-            byte[] found = store.get(k.bytes);
-            if (found != null && found.length > VALUE_BYTES_MAX) {
-                uncached[0] = found;
-                return null;
-            }
-            return found;
-        });
-        return value == null ? uncached[0] : value;
+        Key k = new Key(key);
+        byte[] value = cache.getIfPresent(k);
+        if (value != null) {
+            return value;
+        }
+        long ticket = writes.before(k.hash);
+        byte[] found = store.get(key);
+        if (found != null && found.length <= VALUE_BYTES_MAX && writes.isUnchanged(k.hash, ticket)) {
+            cache.asMap().compute(k, (same, old) -> old != null ? old : writes.isUnchanged(k.hash, ticket) ? found : null);
+        }
+        return found;
     }
 
     /// Of the keys that are not in the cache.
@@ -81,12 +103,18 @@ public final class CachedStore implements Store {
 
     @Override
     public void put(byte[] key, byte[] value) {
-        change(key, value, () -> store.put(key, value));
+        change(key, value, () -> {
+            store.put(key, value);
+            return PendingWrite.DONE;
+        });
     }
 
     @Override
     public void delete(byte[] key) {
-        change(key, null, () -> store.delete(key));
+        change(key, null, () -> {
+            store.delete(key);
+            return PendingWrite.DONE;
+        });
     }
 
     @Override
@@ -94,27 +122,52 @@ public final class CachedStore implements Store {
         return store.writesWaitForDisk();
     }
 
-    /// An entry that is there is removed at the end of the write: which of several that were begun is the last, only the store knows.
     @Override
     public PendingWrite begin(byte[] key, byte[] valueOrNull) {
-        PendingWrite begun = store.begin(key, valueOrNull);
-        return () -> change(key, null, begun::await);
+        return change(key, valueOrNull, () -> store.begin(key, valueOrNull));
     }
 
-    private void change(byte[] key, byte[] newValue, Runnable write) {
-        RuntimeException[] failure = new RuntimeException[1];
-        cache.asMap().compute(new Key(key), (k, old) -> {
-            try {
-                write.run();
-            } catch (RuntimeException e) {
-                failure[0] = e; // thrown from here it would keep the old entry, and the write may have happened
-                return null;
-            }
-            return old == null || newValue == null || newValue.length > VALUE_BYTES_MAX ? null : newValue;
-        });
-        if (failure[0] != null) {
-            throw failure[0];
+    @Override
+    public PendingWrite tryBegin(byte[] key, byte[] valueOrNull) {
+        return change(key, valueOrNull, () -> store.tryBegin(key, valueOrNull));
+    }
+
+    /// @param write what the store makes of it: null when nothing was begun
+    private PendingWrite change(byte[] key, byte[] newValueOrNull, Supplier<PendingWrite> write) {
+        Key k = new Key(key);
+        long ticket = writes.begin(k.hash);
+        PendingWrite begun;
+        try {
+            begun = write.get();
+        } catch (Throwable e) { // it may have happened
+            end(k, null, ticket);
+            throw e;
         }
+        if (begun == null) {
+            writes.end(k.hash);
+            return null;
+        }
+        if (begun == PendingWrite.DONE) {
+            end(k, newValueOrNull, ticket);
+            return begun;
+        }
+        return () -> {
+            byte[] valueOrNull = null;
+            try {
+                begun.await();
+                valueOrNull = newValueOrNull;
+            } finally {
+                end(k, valueOrNull, ticket);
+            }
+        };
+    }
+
+    /// Not `computeIfPresent`, which does not wait for a load that is just being put in.
+    private void end(Key key, byte[] valueOrNull, long ticket) {
+        boolean fits = valueOrNull != null && valueOrNull.length <= VALUE_BYTES_MAX;
+        cache.asMap().compute(
+                key, (same, old) -> old != null && fits && writes.wasAlone(key.hash, ticket) ? valueOrNull : null);
+        writes.end(key.hash);
     }
 
     /// Reads the store: a range of values would only push the cache's own ones out.
@@ -136,6 +189,11 @@ public final class CachedStore implements Store {
     /// Hits, misses, loads and evictions since the start.
     public CacheStats cacheStats() {
         return cache.stats();
+    }
+
+    /// What the entries count against the limit in bytes.
+    public long bytes() {
+        return cache.policy().eviction().orElseThrow().weightedSize().orElse(0);
     }
 
     public long entries() {

@@ -9,11 +9,14 @@ import java.util.Arrays;
 /// 5 ;ext CRLF hello CRLF   0 CRLF   trailers CRLF   CRLF
 /// ```
 ///
+/// Lines of the framing end in CR LF and nothing else: a proxy that takes a bare LF for a part of an extension, where we took it for
+/// a line's end, would see other requests in the same bytes.
+///
 /// What is kept grows with what arrived, never with what the head promised, and is taken from a [MemoryBudget].
 final class RequestBody {
     enum Result { MORE, COMPLETE, TOO_LARGE, MEMORY_FULL, MALFORMED }
 
-    private enum State { SIZE, EXTENSION, SIZE_LF, DATA, DATA_CR, DATA_LF, TRAILER_START, TRAILER, LAST_LF, DONE }
+    private enum State { SIZE, EXTENSION, SIZE_LF, DATA, DATA_CR, DATA_LF, TRAILER_START, TRAILER, TRAILER_LF, LAST_LF, DONE }
 
     private static final int FIRST_BYTES = 64 << 10;
     private static final int FRAMING_BYTES_MAX = 16 << 10;
@@ -135,8 +138,6 @@ final class RequestBody {
                     return Result.MALFORMED;
                 } else if (c == '\r') {
                     state = State.SIZE_LF;
-                } else if (c == '\n') {
-                    endOfSize();
                 } else if (c == ';' || c == ' ' || c == '\t') {
                     state = State.EXTENSION;
                 } else {
@@ -144,8 +145,10 @@ final class RequestBody {
                 }
             }
             case EXTENSION -> {
-                if (c == '\n') {
-                    endOfSize();
+                if (c == '\r') {
+                    state = State.SIZE_LF;
+                } else if (c == '\n') {
+                    return Result.MALFORMED;
                 }
             }
             case SIZE_LF -> {
@@ -155,10 +158,10 @@ final class RequestBody {
                 endOfSize();
             }
             case DATA_CR -> {
-                if (c != '\r' && c != '\n') {
+                if (c != '\r') {
                     return Result.MALFORMED;
                 }
-                state = c == '\r' ? State.DATA_LF : State.SIZE;
+                state = State.DATA_LF;
             }
             case DATA_LF -> {
                 if (c != '\n') {
@@ -166,11 +169,18 @@ final class RequestBody {
                 }
                 state = State.SIZE;
             }
-            case TRAILER_START -> state = c == '\r' ? State.LAST_LF : c == '\n' ? State.DONE : State.TRAILER;
-            case TRAILER -> {
+            case TRAILER_START, TRAILER -> {
                 if (c == '\n') {
-                    state = State.TRAILER_START;
+                    return Result.MALFORMED;
                 }
+                boolean ends = state == State.TRAILER_START && c == '\r';
+                state = ends ? State.LAST_LF : c == '\r' ? State.TRAILER_LF : State.TRAILER;
+            }
+            case TRAILER_LF -> {
+                if (c != '\n') {
+                    return Result.MALFORMED;
+                }
+                state = State.TRAILER_START;
             }
             case LAST_LF -> {
                 if (c != '\n') {

@@ -82,6 +82,7 @@ final class StoreSnapshots {
         counter(to, "kv_cache_hits", "Reads answered from the cache.", stats.hitCount());
         counter(to, "kv_cache_misses", "Reads that asked the store.", stats.missCount());
         counter(to, "kv_cache_evictions", "Entries evicted.", stats.evictionCount());
+        gauge(to, "kv_cache_bytes", "What the entries count against --cache-bytes.", cached.bytes());
         gauge(to, "kv_cache_entries", "Entries held.", cached.entries());
     }
 

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.nio.ByteBuffer;
+import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -11,6 +12,7 @@ import java.util.List;
 import java.util.Queue;
 import java.util.Random;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicReference;
 import kv.http.MemoryStore;
 import kv.lsm.PendingWrite;
@@ -52,6 +54,96 @@ class CachedStoreTest {
         assertThat(cache.get(key(1))).isEqualTo(value(2));
         cache.delete(key(1));
         assertThat(cache.get(key(1))).isNull();
+    }
+
+    @Test
+    void itsBytesStayWithinTheirBoundWhateverIsRead() {
+        long bytesMax = 1 << 20;
+        MemoryStore store = new MemoryStore();
+        CachedStore cache = new CachedStore(store, 10_000, bytesMax);
+        Random random = new Random(5);
+        for (int i = 0; i < 3_000; i++) {
+            int number = random.nextInt(200);
+            if (i % 3 == 0) {
+                cache.put(key(number), new byte[random.nextInt(CachedStore.VALUE_BYTES_MAX + 100)]);
+            }
+            cache.get(key(number));
+            assertThat(cache.bytes()).isBetween(0L, bytesMax);
+        }
+        assertThat(cache.entries()).isGreaterThan(3);
+    }
+
+    @Test
+    void itsEntriesStayWithinTheirBoundWhateverTheirSize() {
+        CachedStore cache = new CachedStore(new MemoryStore(), 50, 1 << 30);
+        for (int i = 0; i < 1_000; i++) {
+            cache.put(key(i), value(i));
+            cache.get(key(i));
+            assertThat(cache.entries()).isLessThanOrEqualTo(50);
+        }
+    }
+
+    @Test
+    void callsThatWaitForTheStoreHoldUpNoOtherKey() throws InterruptedException {
+        CountDownLatch gate = new CountDownLatch(1);
+        CountDownLatch waiting = new CountDownLatch(2);
+        MemoryStore slow = new MemoryStore() {
+            @Override
+            public byte[] get(byte[] key) {
+                pass(key);
+                return super.get(key);
+            }
+
+            @Override
+            public void put(byte[] key, byte[] value) {
+                pass(key);
+                super.put(key, value);
+            }
+
+            private void pass(byte[] key) {
+                if (ByteBuffer.wrap(key).getInt() < 2) {
+                    waiting.countDown();
+                    try {
+                        gate.await();
+                    } catch (InterruptedException e) {
+                        throw new AssertionError(e);
+                    }
+                }
+            }
+        };
+        CachedStore cache = new CachedStore(slow, 10_000);
+        Thread writer = Thread.startVirtualThread(() -> cache.put(key(0), value(0)));
+        Thread reader = Thread.startVirtualThread(() -> cache.get(key(1)));
+        waiting.await();
+        Thread others = Thread.startVirtualThread(() -> {
+            for (int i = 2; i < 5_000; i++) { // more than the cache's table has places at that time
+                cache.put(key(i), value(i));
+                cache.get(key(i));
+                cache.delete(key(i));
+            }
+        });
+        assertThat(others.join(Duration.ofSeconds(20))).as("the others are through").isTrue();
+        gate.countDown();
+        writer.join();
+        reader.join();
+    }
+
+    @Test
+    void aWriteThatWouldWaitLeavesTheEntryAsItIs() {
+        MemoryStore stalled = new MemoryStore() {
+            @Override
+            public PendingWrite tryBegin(byte[] key, byte[] valueOrNull) {
+                return null;
+            }
+        };
+        stalled.put(key(1), value(1));
+        CachedStore cache = new CachedStore(stalled, 10);
+        cache.get(key(1));
+        assertThat(cache.tryBegin(key(1), value(2))).isNull();
+        assertThat(cache.get(key(1))).isEqualTo(value(1));
+        assertThat(cache.cacheStats().hitCount()).isEqualTo(1);
+        cache.begin(key(1), value(3)).await();
+        assertThat(cache.get(key(1))).isEqualTo(value(3));
     }
 
     @Test

@@ -9,6 +9,8 @@ import java.util.Random;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Bodies by length and in chunks, too large, asked about first, and refused.
 class RequestBodyTest {
@@ -73,6 +75,17 @@ class RequestBodyTest {
                 + "5;name=\"v\"\r\nhello\r\n0;last\r\nX-Trailer: 1\r\nContent-Length: 7\r\n\r\n" + get("/v0/entity?id=a"));
         assertThat(client.read().status()).isEqualTo(201);
         assertThat(client.read().text()).isEqualTo("hello");
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {
+        "5\nhello\r\n0\r\n\r\n", "5;a\nhello\r\n0\r\n\r\n", "5\r\nhello\n0\r\n\r\n", "5\r\nhello\r\n0\n\r\n", "5\r\nhello\r\n0\r\n\n",
+        "5\r\nhello\r\n0\r\na: b\n\r\n", "5\r\nhello\r\n0\r\na: b\r\n\n", "5\r\nhello\r\n0;\n\r\n", "5\r\nhello\r\n0\r\na: \rb\r\n\r\n"
+    })
+    void aLineOfTheFramingThatDoesNotEndInCrLfIs400AndEndsTheConnection(String body) throws IOException {
+        client.send("PUT /v0/entity?id=a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + body);
+        assertThat(client.read().status()).isEqualTo(400);
+        assertThat(client.isClosedByServer()).isTrue();
     }
 
     @Test
