@@ -13,7 +13,7 @@ SHELL := /bin/bash
 
 # The benchmarks and the longer tests stand at the end.
 .PHONY: help setup build test test-python test-rust test-java smoke reproduce reference lab html figure verify clean lock doctor \
-        bench-engine engine-costs soundness tail-causes violations bench-analysis bench-service bench-awake bench-loadgen bench-redis bench-tail kill-service failures metamorphic soak-service soak-engine
+        bench-engine engine-costs soundness tail-causes violations bench-analysis bench-service bench-awake bench-loadgen bench-redis bench-tail bench-value-size fuzz-service hostile-service kill-service failures metamorphic soak-service soak-engine
 
 help: ## this list
 	@printf 'kvstudy: a performance study that anyone can run again\n\n'
@@ -162,6 +162,14 @@ failures: setup ## every call of every opening and closing, of 19 states and 4 l
 
 metamorphic: setup ## HISTORIES=64 of OPERATIONS=160000 random operations with restarts and failing disks, against a sorted map (about 30 min)
 	$(JDK25) mvn -q -B -f service/pom.xml test -Dtest=MetamorphicTest -Dkv.rounds=$(HISTORIES) -Dkv.operations=$(OPERATIONS)
+fuzz-service: setup ## REQUESTS=1000000 random and damaged requests over real connections, every answer checked (about 5 min); SEED=N for the same ones again
+	$(JDK25) mvn -q -B -f service/pom.xml test -Dtest=HttpFuzzTest -Dkv.fuzz.requests=$(or $(REQUESTS),1000000) $(if $(SEED),-Dkv.fuzz.seed=$(SEED))
+
+hostile-service: setup ## 200 unread ranges, 10 000 idle connections, large values through the cache and a fast writer at once, with a heap of 128 MB: p99 of GET
+	$(JDK25) mvn -q -B -f service/pom.xml test -Dtest=HostileClientsTest -Dkv.hostile.full=true
+
+bench-value-size: build ## latency of PUT and GET from 1 KiB to 1 MiB; fails when a size is out of line with its neighbours (about 1 min)
+	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_value_size.py $(if $(HANDLER),--handler $(HANDLER))
 
 soak-service: build ## MINUTES=20 of mixed load on 10 million records with a heap of 128 MB
 	$(JDK25) $(BIN)/python service/bench/soak.py --minutes $(MINUTES)

@@ -78,6 +78,16 @@ final class RawClient implements AutoCloseable {
         return read(true);
     }
 
+    /// As [#read], or null when the server ends the connection before another answer.
+    Reply readOrEnd() throws IOException {
+        in.mark(1);
+        if (in.read() < 0) {
+            return null;
+        }
+        in.reset();
+        return read(true);
+    }
+
     /// One answer to HEAD: no body follows.
     Reply readHead() throws IOException {
         return read(false);

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Latency of PUT and GET by value size, one connection, in turn; is any size out of line with its neighbours?
+
+    python3 service/bench/bench_value_size.py --rounds 300
+
+Needs the built jar and JAVA_HOME with a JDK 25; nothing but Python's own library. The sizes lie on both sides of every size at which the
+service takes another path: 16 KiB (what a worker copies behind the head), 63 KiB (what a selector does), 64 000 bytes (one read), 64 KiB
+(one call of a large answer, the first buffer of a body). Each round asks once for each size, in an order that is turned from round to
+round. The client's own time is part of each number and the same for all sizes of about the same length.
+
+Exit code 1 when the median of a size is more than --limit times its share of the line through the sizes before and behind it.
+"""
+
+import argparse
+import http.client
+import os
+import pathlib
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+REPOSITORY = pathlib.Path(__file__).resolve().parent.parent.parent
+JAR = REPOSITORY / "service/target/kv-service.jar"
+JVM = ["--sun-misc-unsafe-memory-access=allow", "-XX:+PerfDisableSharedMem", "-Xmx256m"]
+KIB = 1024
+SIZES = [1, 4, 15, 16, 17, 62, 64, 66, 256, 1024]  # KiB
+WARM_UP_ROUNDS = 200
+
+
+def start(jar: pathlib.Path, directory: str, handler: str) -> tuple[subprocess.Popen, int]:
+    """The process and its port."""
+    java = shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '')}/bin") or shutil.which("java")
+    command = [java, *JVM, "-jar", str(jar), "--port", "0", "--dir", directory, "--handler", handler]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    line = process.stdout.readline()
+    if not line.startswith("ready: "):
+        process.kill()
+        sys.exit(f"not ready: {' '.join(command)}")
+    return process, int(line.rsplit(":", 1)[1])
+
+
+def ask(connection: http.client.HTTPConnection, method: str, size: int, value: bytes | None) -> float:
+    """Seconds that one request took."""
+    begin = time.perf_counter()
+    connection.request(method, f"/v0/entity?id=v{size}", body=value)
+    answer = connection.getresponse()
+    body = answer.read()
+    took = time.perf_counter() - begin
+    if answer.status != (201 if method == "PUT" else 200) or method == "GET" and len(body) != size:
+        sys.exit(f"wrong answer: method={method}, value_bytes={size}, status={answer.status}, bytes={len(body)}")
+    return took
+
+
+def measured(port: int, rounds: int) -> dict[tuple[str, int], list[float]]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.connect()
+    connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sizes = [size * KIB for size in SIZES]
+    values = {size: os.urandom(size) for size in sizes}
+    times = {(method, size): [] for method in ("PUT", "GET") for size in sizes}
+    for number in range(-WARM_UP_ROUNDS, rounds):
+        turn = number % len(sizes)
+        for size in sizes[turn:] + sizes[:turn]:
+            for method, value in (("PUT", values[size]), ("GET", None)):
+                took = ask(connection, method, size, value)
+                if number >= 0:
+                    times[method, size].append(took)
+    connection.close()
+    return times
+
+
+def share(size: int, before: tuple[int, float], behind: tuple[int, float]) -> float:
+    """What `size` has on the straight line through its neighbours."""
+    part = (size - before[0]) / (behind[0] - before[0])
+    return before[1] + part * (behind[1] - before[1])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=300)
+    parser.add_argument("--limit", type=float, default=2.0, help="most times of its share that a size may take (default: 2)")
+    parser.add_argument("--handler", default="selector", choices=["selector", "workers", "virtual"])
+    parser.add_argument("--jar", type=pathlib.Path, default=JAR)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        process, port = start(options.jar, directory, options.handler)
+        try:
+            times = measured(port, options.rounds)
+        finally:
+            process.terminate()
+            process.wait(20)
+    out_of_line = 0
+    print(f"{'':4} {'value_kib':>9} {'p50_us':>9} {'p99_us':>9} {'of_its_share':>12}")
+    for method in ("PUT", "GET"):
+        medians = [(size * KIB, statistics.median(times[method, size * KIB])) for size in SIZES]
+        for i, (size, median) in enumerate(medians):
+            ratio = median / share(size, medians[i - 1], medians[i + 1]) if 0 < i < len(medians) - 1 else None
+            p99 = statistics.quantiles(times[method, size], n=100)[98]
+            print(f"{method:4} {size // KIB:9} {median * 1e6:9.0f} {p99 * 1e6:9.0f} {'' if ratio is None else f'{ratio:12.2f}'}")
+            out_of_line += ratio is not None and ratio > options.limit
+    print(f"sizes out of line: {out_of_line}, limit {options.limit:g} times the line through the neighbours, {options.rounds} rounds")
+    return 1 if out_of_line else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
