@@ -11,7 +11,9 @@ use crate::plan::{Pacing, Plan};
 /// Whether threads wait busily before a due time, and how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Busily {
-    No,
+    Never,
+    /// Only what is left of a wait when a sleeper wakes early, and little of it in all: others need the CPU.
+    Sparingly,
     For(Duration),
     /// For as long as this machine wakes its sleepers late.
     Fitting,
@@ -84,22 +86,36 @@ pub fn raise_file_limit(connections: usize) -> Result<(), Error> {
 
 pub fn busily(plan: &Plan, address: &SocketAddr) -> Busily {
     let cpus = allowed_cpus().len();
-    let online = std::thread::available_parallelism().map_or(1, usize::from).max(online_cpus());
+    let first_process = std::fs::read_to_string("/proc/1/status").ok().and_then(|status| allowed_count(&status));
+    let of_all = first_process.unwrap_or_else(online_cpus);
     match (plan.spin, plan.pacing) {
-        (_, Pacing::ClosedLoop) | (Spin::Off, _) => Busily::No,
+        (_, Pacing::ClosedLoop) | (Spin::Off, _) => Busily::Never,
         (Spin::For(time), _) => Busily::For(time),
-        (Spin::Auto, _) if has_core_to_itself(plan, cpus, online, address.ip().is_loopback()) => Busily::Fitting,
-        (Spin::Auto, _) => Busily::No,
+        (Spin::Auto, _) if has_core_to_itself(plan, cpus, of_all, address.ip().is_loopback()) => Busily::Fitting,
+        (Spin::Auto, _) => Busily::Sparingly,
     }
+}
+
+/// How many CPUs a process may run on, from its `/proc/…/status`.
+///
+/// Asked of the first process: inside a container it has the container's CPUs, all of which the service there has too. That those are
+/// fewer than the machine's sets none of them aside for the generator.
+fn allowed_count(status: &str) -> Option<usize> {
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.trim();
+    let count = |part: &str| -> Option<usize> {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        last.parse::<usize>().ok()?.checked_sub(first.parse().ok()?).map(|more| more + 1)
+    };
+    list.split(',').map(count).sum()
 }
 
 /// Each thread has a core that the service does not need: CPUs were set aside for the generator (by `--pin` or from outside,
 /// as with taskset) and there are enough of them; or the service runs on another machine.
-fn has_core_to_itself(plan: &Plan, cpus: usize, online: usize, service_is_here: bool) -> bool {
+fn has_core_to_itself(plan: &Plan, cpus: usize, of_all: usize, service_is_here: bool) -> bool {
     if !plan.pin.is_empty() {
         return plan.pin.len() >= plan.threads;
     }
-    let set_aside = cpus < online;
+    let set_aside = cpus < of_all;
     cpus >= plan.threads && (set_aside || !service_is_here)
 }
 
@@ -112,6 +128,18 @@ fn online_cpus() -> usize {
 mod tests {
     use super::*;
     use crate::plan::tests::plan;
+
+    #[test]
+    fn a_list_of_cpus_is_counted() {
+        let status = |list: &str| format!("Name:\tinit\nCpus_allowed:\tf\nCpus_allowed_list:\t{list}\nMems_allowed:\t1\n");
+        assert_eq!(["0", "0-1", "0-3,8,10-11"].map(|list| allowed_count(&status(list))), [Some(1), Some(2), Some(7)]);
+        assert_eq!((allowed_count("Name:\tinit\n"), allowed_count(&status("?"))), (None, None));
+    }
+
+    #[test]
+    fn a_container_of_one_cpu_sets_none_aside() {
+        assert!(!has_core_to_itself(&plan("-t1 -R1 http://h/"), 1, 1, true));
+    }
 
     #[test]
     fn it_spins_only_where_a_core_was_set_aside_or_the_service_is_elsewhere() {

@@ -108,6 +108,7 @@ fn merge(plan: &Plan, gathered: Gathered, missing_at_start: usize) -> ((RunResul
             cpu_ns: outcome.cpu_ns,
             spun_ns: outcome.spun_ns,
             habits: outcome.habits,
+            spin_given_up: outcome.spin_given_up,
             waited_for_cpu_ns: outcome.waited_for_cpu_ns,
         });
     }

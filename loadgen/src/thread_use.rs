@@ -11,6 +11,8 @@ pub struct ThreadUse {
     pub cpu_ns: u64,
     pub spun_ns: u64,
     pub habits: Habits,
+    /// It stopped spinning during the run, since others needed the CPU.
+    pub spin_given_up: bool,
     pub waited_for_cpu_ns: Option<u64>,
 }
 

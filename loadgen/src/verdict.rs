@@ -162,6 +162,7 @@ mod tests {
             cpu_ns: (work_ms + spun_ms) * ms,
             spun_ns: spun_ms * ms,
             habits: Habits::default(),
+            spin_given_up: false,
             waited_for_cpu_ns: Some(waited_ms * ms),
         }
     }

@@ -30,7 +30,64 @@ pub struct Habits {
     pub wakes_late_ns: u64,
     /// CPU time of one sleep until a certain time.
     pub sleep_cost_ns: u64,
+    pub busy: Busy,
 }
+
+/// How much of its waiting a thread may do busily.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Busy {
+    /// `--spin off`: every wait is a sleep, and ends as late as the machine wakes its sleepers.
+    #[default]
+    Never,
+    /// The end of a wait, as long as all of it is no more than [`SPARING_SHARE`] of the time.
+    Sparingly,
+    Freely,
+}
+
+/// A twentieth.
+const SPARING_SHARE: u64 = 20;
+
+impl Busy {
+    /// Whether a thread that has spun for so long in that time may do so again.
+    fn allows(self, spun_ns: u64, elapsed_ns: u64) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Sparingly => spun_ns <= elapsed_ns / SPARING_SHARE,
+            Self::Freely => true,
+        }
+    }
+}
+
+/// A thread that spins and waits for its CPU for more than this share of the time takes it from others, the service perhaps …
+const WAITED_SHARE_MAX: f64 = 0.05;
+/// … if that lasts for so many looks, a tenth of a second each.
+const LOOKS: u32 = 3;
+
+/// Notices that others need the CPU on which a thread spins.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Crowding {
+    last: Option<(u64, u64)>,
+    crowded: u32,
+}
+
+impl Crowding {
+    /// `waited_ns`: how long the thread has waited for a CPU up to now. True if it had better not spin.
+    pub fn look(&mut self, now_ns: u64, waited_ns: u64) -> bool {
+        let Some((then_ns, before_ns)) = self.last else {
+            self.last = Some((now_ns, waited_ns));
+            return false;
+        };
+        if now_ns - then_ns < LOOK_NS {
+            return false;
+        }
+        let waited = waited_ns.saturating_sub(before_ns) as f64 / (now_ns - then_ns) as f64;
+        self.last = Some((now_ns, waited_ns));
+        self.crowded = if waited > WAITED_SHARE_MAX { self.crowded + 1 } else { 0 };
+        self.crowded >= LOOKS
+    }
+}
+
+const LOOK_NS: u64 = 90_000_000;
 
 impl Habits {
     pub fn measured(epoll: &mut Epoll, plan: &Plan, busily: Busily) -> std::io::Result<Self> {
@@ -49,15 +106,43 @@ impl Habits {
         // The very latest is not the machine's habit but its accident; one in a hundred is what a p99 shows.
         let (median_ns, nearly_all_ns) = (late_ns[SLEEPS / 2], late_ns[SLEEPS - 1 - SLEEPS / 100]);
         let spin_ns = match busily {
-            Busily::No => 0,
+            Busily::Never | Busily::Sparingly => 0,
             Busily::For(time) => time.as_nanos() as u64,
             Busily::Fitting => (nearly_all_ns * 2).clamp(SPIN_NS_MIN, SPIN_NS_MAX),
         };
-        Ok(Self { spin_ns, wakes_late_ns: median_ns.min(WAKES_LATE_NS_MAX), sleep_cost_ns: sleep_cost_ns.min(SLEEP_COST_NS_MAX) })
+        let busy = match busily {
+            Busily::Never => Busy::Never,
+            Busily::Sparingly => Busy::Sparingly,
+            Busily::For(_) | Busily::Fitting => Busy::Freely,
+        };
+        let (wakes_late_ns, sleep_cost_ns) = (median_ns.min(WAKES_LATE_NS_MAX), sleep_cost_ns.min(SLEEP_COST_NS_MAX));
+        Ok(Self { spin_ns, wakes_late_ns, sleep_cost_ns, busy })
+    }
+
+    /// From now on others have the CPU.
+    pub fn stop_spinning(&mut self) {
+        (self.spin_ns, self.busy) = (0, Busy::Sparingly);
+    }
+
+    /// As [`Habits::wait`], by a thread that has spun for so long in that time.
+    pub fn wait_after(
+        &self,
+        spun_ns: u64,
+        elapsed_ns: u64,
+        now_ns: u64,
+        due_ns: u64,
+        housekeeping_ns: u64,
+        answer: Option<u64>,
+    ) -> Wait {
+        if self.busy.allows(spun_ns, elapsed_ns) {
+            return self.wait(now_ns, due_ns, housekeeping_ns, answer);
+        }
+        let until_ns = due_ns.min(housekeeping_ns);
+        if until_ns <= now_ns { Wait::NotAtAll } else { Wait::Asleep(until_ns) }
     }
 
     /// `answer_sent_ns`: when the last request left, if an answer is awaited.
-    pub fn wait(&self, now_ns: u64, due_ns: u64, housekeeping_ns: u64, answer_sent_ns: Option<u64>) -> Wait {
+    fn wait(&self, now_ns: u64, due_ns: u64, housekeeping_ns: u64, answer_sent_ns: Option<u64>) -> Wait {
         let until_ns = due_ns.min(housekeeping_ns);
         let wake_ns = due_ns.saturating_sub(self.spin_ns.max(self.wakes_late_ns)).min(housekeeping_ns);
         let answer_by_ns = answer_sent_ns.map_or(0, |sent_ns| sent_ns + self.spin_ns);
@@ -116,29 +201,29 @@ mod tests {
 
     #[test]
     fn what_is_due_is_not_waited_for() {
-        let habits = Habits { spin_ns: 50 * US, wakes_late_ns: 20 * US, sleep_cost_ns: 5 * US };
+        let habits = Habits { spin_ns: 50 * US, wakes_late_ns: 20 * US, sleep_cost_ns: 5 * US, busy: Busy::Freely };
         assert_eq!(habits.wait(100 * US, 100 * US, FAR, None), Wait::NotAtAll);
         assert_eq!(habits.wait(100 * US, FAR, 99 * US, None), Wait::NotAtAll);
     }
 
     #[test]
     fn a_wait_no_longer_than_a_sleep_costs_is_made_busily_and_a_longer_one_asleep() {
-        let off = Habits { spin_ns: 0, wakes_late_ns: 0, sleep_cost_ns: 5 * US };
-        assert_eq!(off.wait(0, 5 * US, FAR, None), Wait::Busily(5 * US));
-        assert_eq!(off.wait(0, 6 * US, FAR, None), Wait::Asleep(6 * US));
-        assert_eq!(off.wait(0, 6 * US, FAR, Some(0)), Wait::Asleep(6 * US), "an answer wakes by itself");
+        let sparing = Habits { spin_ns: 0, wakes_late_ns: 0, sleep_cost_ns: 5 * US, busy: Busy::Sparingly };
+        assert_eq!(sparing.wait(0, 5 * US, FAR, None), Wait::Busily(5 * US));
+        assert_eq!(sparing.wait(0, 6 * US, FAR, None), Wait::Asleep(6 * US));
+        assert_eq!(sparing.wait(0, 6 * US, FAR, Some(0)), Wait::Asleep(6 * US), "an answer wakes by itself");
     }
 
     #[test]
     fn the_timer_is_set_early_by_as_much_as_sleepers_wake_late_and_the_rest_is_waited_for_busily() {
-        let off = Habits { spin_ns: 0, wakes_late_ns: 20 * US, sleep_cost_ns: 5 * US };
-        assert_eq!(off.wait(0, 500 * US, FAR, None), Wait::Asleep(480 * US));
-        assert_eq!(off.wait(483 * US, 500 * US, FAR, None), Wait::Busily(500 * US));
+        let sparing = Habits { spin_ns: 0, wakes_late_ns: 20 * US, sleep_cost_ns: 5 * US, busy: Busy::Sparingly };
+        assert_eq!(sparing.wait(0, 500 * US, FAR, None), Wait::Asleep(480 * US));
+        assert_eq!(sparing.wait(483 * US, 500 * US, FAR, None), Wait::Busily(500 * US));
     }
 
     #[test]
     fn with_spin_the_last_part_of_a_wait_is_busy_and_so_is_the_time_in_which_an_answer_may_come() {
-        let spin = Habits { spin_ns: 50 * US, wakes_late_ns: 20 * US, sleep_cost_ns: 5 * US };
+        let spin = Habits { spin_ns: 50 * US, wakes_late_ns: 20 * US, sleep_cost_ns: 5 * US, busy: Busy::Freely };
         assert_eq!(spin.wait(0, 500 * US, FAR, None), Wait::Asleep(450 * US));
         assert_eq!(spin.wait(450 * US, 500 * US, FAR, None), Wait::Busily(500 * US));
         assert_eq!(spin.wait(10 * US, 500 * US, FAR, Some(0)), Wait::Busily(50 * US));
@@ -148,8 +233,40 @@ mod tests {
     #[test]
     fn where_nothing_is_due_it_sleeps_until_there_is_something_else_to_do() {
         assert_eq!(Habits::default().wait(0, NEVER, FAR, Some(0)), Wait::Asleep(FAR));
-        let dear = Habits { spin_ns: 0, wakes_late_ns: 40 * US, sleep_cost_ns: 30 * US };
+        let dear = Habits { spin_ns: 0, wakes_late_ns: 40 * US, sleep_cost_ns: 30 * US, busy: Busy::Sparingly };
         assert_eq!(dear.wait(0, NEVER, FAR, Some(0)), Wait::Asleep(FAR));
+    }
+
+    #[test]
+    fn off_never_waits_busily_however_short_the_wait() {
+        let off = Habits { spin_ns: 0, wakes_late_ns: 20 * US, sleep_cost_ns: 5 * US, busy: Busy::Never };
+        for due_us in [1, 5, 20, 500] {
+            assert_eq!(off.wait_after(0, FAR, 0, due_us * US, FAR, Some(0)), Wait::Asleep(due_us * US), "due_us={due_us}");
+        }
+        assert_eq!(off.wait_after(0, FAR, 9, 9, FAR, None), Wait::NotAtAll);
+    }
+
+    #[test]
+    fn who_shares_a_cpu_finishes_waits_busily_only_up_to_a_twentieth_of_the_time() {
+        let sparing = Habits { spin_ns: 0, wakes_late_ns: 20 * US, sleep_cost_ns: 5 * US, busy: Busy::Sparingly };
+        assert_eq!(sparing.wait_after(50 * US, 1000 * US, 0, 10 * US, FAR, None), Wait::Busily(10 * US));
+        assert_eq!(sparing.wait_after(51 * US, 1000 * US, 0, 10 * US, FAR, None), Wait::Asleep(10 * US));
+    }
+
+    /// Looks every 100 ms at a thread that waited for its CPU for these milliseconds of each.
+    fn crowded_after(waited_ms: &[u64]) -> Option<usize> {
+        let (mut crowding, mut waited) = (Crowding::default(), 0);
+        crowding.look(0, 0);
+        waited_ms.iter().enumerate().position(|(look, ms)| {
+            waited += ms * 1000 * US;
+            crowding.look((look as u64 + 1) * 100_000 * US, waited)
+        })
+    }
+
+    #[test]
+    fn others_on_its_cpu_end_the_spin_if_they_stay() {
+        assert_eq!(crowded_after(&[0, 60, 20, 30, 40]), Some(3));
+        assert_eq!(crowded_after(&[60, 60, 0, 60, 60, 0, 4, 4, 4, 4]), None, "noise that passes is none");
     }
 
     /// Each look takes 10 ns, and the one of this number (from 0) finds an answer.

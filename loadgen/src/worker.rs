@@ -39,7 +39,7 @@ use crate::requests::{Request, Rotation};
 use crate::sample::Sample;
 use crate::schedule::{Poisson, Uniform, mix};
 use crate::script::WorkerState;
-use crate::waiting::Habits;
+use crate::waiting::{Crowding, Habits};
 
 /// Sends in a row before answers get their turn.
 const SENDS_IN_A_ROW: usize = 32;
@@ -55,6 +55,9 @@ pub struct Worker<'a> {
     reports: &'a Sender<(usize, Report)>,
     stop: &'a AtomicBool,
     habits: Habits,
+    /// How the thread meant to wait when the run began.
+    spin_at_first_ns: u64,
+    crowding: Crowding,
     epoll: Epoll,
     connections: Vec<Connection<'a>>,
     /// Free connections whose next request is to come; in a closed loop there are none.
@@ -122,6 +125,8 @@ impl<'a> Worker<'a> {
             reports,
             stop,
             habits,
+            spin_at_first_ns: habits.spin_ns,
+            crowding: Crowding::default(),
             epoll,
             agenda: Agenda::with_room(connections.len()),
             sample: (plan.sample > 0).then(|| Sample::new(thread, plan.sample, plan.seed, connections.len())),
@@ -188,6 +193,7 @@ impl<'a> Worker<'a> {
             cpu_ns,
             spun_ns: self.spun_ns,
             habits: self.habits,
+            spin_given_up: self.habits.spin_ns < self.spin_at_first_ns,
             waited_for_cpu_ns,
             failure: self.failure,
         };

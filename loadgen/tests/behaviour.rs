@@ -374,3 +374,16 @@ fn a_file_that_can_no_longer_be_written_is_named_behind_what_was_measured() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("gone/r.json: cannot write"));
     assert!(String::from_utf8_lossy(&output.stdout).contains("Requests/sec"));
 }
+
+#[test]
+fn spin_off_does_not_spin_and_a_fixed_spin_is_what_was_asked_for() {
+    let server = Server::start(|_, _| answer());
+    let run = |spin: &str| {
+        let run = loadgen(&["-R5000", "-c8", "-t1", "-d1s", "--spin", spin, &server.url()]);
+        assert_eq!(run.json["threads"][0]["spin_given_up"], false);
+        run.json["threads"][0].clone()
+    };
+    let off = run("off");
+    assert_eq!((off["spun_s"].as_f64(), off["spin_us"].as_f64()), (Some(0.0), Some(0.0)), "{off}");
+    assert_eq!(run("300us")["spin_us"], 300.0);
+}

@@ -48,6 +48,8 @@ pub struct Outcome {
     /// Of the CPU time: waiting busily for the next due time.
     pub spun_ns: u64,
     pub habits: Habits,
+    /// Others needed the CPU.
+    pub spin_given_up: bool,
     /// Ready to run, but another had the CPU; none if the kernel does not tell.
     pub waited_for_cpu_ns: Option<u64>,
     /// A script's error, or the machine's.

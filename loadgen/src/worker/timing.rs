@@ -1,7 +1,8 @@
 //! What is done at certain times: waiting for the next due time, intervals and samples, timers of connections.
 
 use super::{Report, Worker};
-use crate::clock::now_ns;
+use crate::args::Spin;
+use crate::clock::{self, now_ns};
 use crate::error::Error;
 use crate::waiting::{Wait, busily};
 
@@ -30,7 +31,9 @@ impl Worker<'_> {
     /// Waits for events until the next request is due or something else is to be done, or less long; returns how many there are.
     fn wait(&mut self, now: u64, due_ns: u64, housekeeping_ns: u64) -> std::io::Result<usize> {
         let answer_sent_ns = (self.busy > 0).then_some(self.last_sent_ns);
-        let until_ns = match self.habits.wait(now, due_ns, housekeeping_ns, answer_sent_ns) {
+        let elapsed_ns = now.saturating_sub(self.start_ns);
+        let wait = self.habits.wait_after(self.spun_ns, elapsed_ns, now, due_ns, housekeeping_ns, answer_sent_ns);
+        let until_ns = match wait {
             Wait::NotAtAll => return self.epoll.look(),
             Wait::Asleep(until_ns) => return self.epoll.wait_until(until_ns),
             Wait::Busily(until_ns) => until_ns,
@@ -45,6 +48,12 @@ impl Worker<'_> {
     pub(super) fn keep_house(&mut self, now: u64) {
         if let Some(calibration) = self.measurement.keep(now, self.ending) {
             let _ = self.reports.send((self.thread, Report::Calibrated(calibration)));
+        }
+        if self.plan.spin == Spin::Auto && self.habits.spin_ns > 0 {
+            let waited_ns = clock::thread_waited_for_cpu_ns();
+            if waited_ns.is_some_and(|waited_ns| self.crowding.look(now, waited_ns)) {
+                self.habits.stop_spinning();
+            }
         }
         let next_opening_ns = self.keep_opening(now);
         self.housekeeping_ns = (now + LOOK_UP_NS).min(self.measurement.next_ns(self.ending)).min(next_opening_ns);
