@@ -24,6 +24,15 @@ pub enum Arrivals {
     Poisson,
 }
 
+/// Which connection sends a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dispatch {
+    /// Each connection has its own requests, as in wrk2.
+    Fixed,
+    /// The first that is free.
+    Any,
+}
+
 /// How the last microseconds before a due time are waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spin {
@@ -42,6 +51,7 @@ pub struct Args {
     pub rate_rps: Option<f64>,
     pub closed: bool,
     pub arrivals: Arrivals,
+    pub dispatch: Dispatch,
     pub script: Option<PathBuf>,
     pub method: Option<String>,
     /// As typed: text, or @ and a file.
@@ -92,6 +102,7 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
         rate_rps: None,
         closed: false,
         arrivals: Arrivals::Uniform,
+        dispatch: Dispatch::Fixed,
         script: None,
         method: None,
         body: None,
@@ -161,6 +172,7 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
             Long("max-lateness") => args.max_lateness = Some(duration(&mut parser, "--max-lateness")?),
             Long("max-unanswered") => args.max_unanswered = Some(share(&text(&mut parser)?)?),
             Long("arrivals") => args.arrivals = arrivals(&text(&mut parser)?)?,
+            Long("dispatch") => args.dispatch = dispatch(&text(&mut parser)?)?,
             Long("spin") => args.spin = spin(&text(&mut parser)?)?,
             Long("pin") => args.pin.extend(cpus(&text(&mut parser)?)?),
             Short('v') | Long("version") => return Ok(Parsed::Version),
@@ -227,12 +239,13 @@ fn check(args: &Args) -> Result<(), Error> {
             args.duration
         ));
     }
-    if args.closed && (args.arrivals == Arrivals::Poisson || args.max_lateness.is_some()) {
-        return rule("--closed has no schedule: it excludes --arrivals and --max-lateness".to_owned());
+    if args.closed && (args.arrivals == Arrivals::Poisson || args.dispatch == Dispatch::Any || args.max_lateness.is_some()) {
+        return rule("--closed has no schedule: it excludes --arrivals, --dispatch and --max-lateness".to_owned());
     }
-    if args.alternate.is_some() && (args.closed || args.arrivals == Arrivals::Poisson) {
+    if args.alternate.is_some() && (args.closed || args.arrivals == Arrivals::Poisson || args.dispatch == Dispatch::Any) {
         return rule(
-            "--alternate needs a rate and sends at even distances: it excludes --closed and --arrivals poisson".to_owned(),
+            "--alternate needs a rate and sends at even distances: it excludes --closed, --arrivals poisson and --dispatch any"
+                .to_owned(),
         );
     }
     if args.slice.is_zero() {
@@ -326,6 +339,14 @@ fn order(text: &str) -> Result<TurnOrder, Error> {
     }
 }
 
+fn dispatch(text: &str) -> Result<Dispatch, Error> {
+    match text {
+        "fixed" => Ok(Dispatch::Fixed),
+        "any" => Ok(Dispatch::Any),
+        _ => Err(Error::Failed(format!("--dispatch is fixed or any, not {text:?}"))),
+    }
+}
+
 fn spin(text: &str) -> Result<Spin, Error> {
     match text {
         "auto" => Ok(Spin::Auto),
@@ -404,6 +425,8 @@ mod tests {
             (&["-R1", "--start-at", "2026-11-20T19:30:00Z", "http://h/"], "the time is past"),
             (&["-R1", "--pin", "3-1", "http://h/"], "--pin \"3-1\""),
             (&["-R1", "--spin", "hard", "http://h/"], "--spin"),
+            (&["-R1", "--dispatch", "round", "http://h/"], "--dispatch"),
+            (&["--closed", "--dispatch", "any", "http://h/"], "--closed"),
             (&["-R0", "http://h/"], "rate must be over 0"),
             (&["-R1", "--closed", "http://h/"], "--closed"),
             (&["-R1", "--slowest-count", "0", "http://h/"], "--slowest-count 0"),

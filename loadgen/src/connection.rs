@@ -1,14 +1,12 @@
 //! One serial connection: what it is doing, and which request is its next.
 
 use crate::agenda::Agenda;
-use crate::alternation::{AlternatingDue, Server};
+use crate::alternation::Server;
+use crate::due::{Due, DueRequests, SharedQueue};
 use crate::http::AnswerReader;
 use crate::http::request::Batch;
-use crate::schedule::{NEVER, Poisson, Uniform};
+use crate::schedule::NEVER;
 use crate::socket::Socket;
-
-/// Of one connection; at a billion requests per second there is more to do than to tell of each.
-const UNSENT_TOLD_MAX: u64 = 10_000;
 
 #[derive(Debug)]
 pub enum State {
@@ -20,17 +18,6 @@ pub enum State {
     Busy(Socket),
 }
 
-/// When the requests of one connection are due.
-#[derive(Debug)]
-pub enum Due<'a> {
-    Uniform(Uniform),
-    /// Only in the slices of its server, of which this is the connection of that number.
-    Alternating(AlternatingDue<'a>, usize),
-    Poisson(Poisson),
-    /// Closed loop: at once.
-    Always,
-}
-
 #[derive(Debug)]
 pub struct Connection<'a> {
     /// Its number k among all connections of the run.
@@ -40,13 +27,11 @@ pub struct Connection<'a> {
     pub state: State,
     /// Counts sockets, so that a late event of an old one is known for what it is.
     pub generation: u32,
-    due: Due<'a>,
+    due: DueRequests<'a>,
     /// When the next request is due, after the start of the run; [`NEVER`] if none is left before its end.
     pub due_ns: u64,
     /// Stands on the agenda.
     listed: bool,
-    /// Requests sent so far, with two servers in turn those skipped among them.
-    requests: u64,
     /// Under way: due time (after the start) and send time (monotonic) of the batch, and how many of its answers have come.
     pub batch: Batch,
     pub batch_due_ns: u64,
@@ -72,10 +57,9 @@ impl<'a> Connection<'a> {
             server,
             state: State::Closed,
             generation: 0,
-            due,
+            due: DueRequests::new(number, due),
             due_ns: 0,
             listed: false,
-            requests: 0,
             batch: Batch::default(),
             batch_due_ns: 0,
             sent_ns: 0,
@@ -87,22 +71,8 @@ impl<'a> Connection<'a> {
             pause_ns: 0,
             closed_ns: None,
         };
-        connection.find_next();
+        connection.due_ns = connection.due.next_ns();
         connection
-    }
-
-    /// Finds the next request and when it is due.
-    fn find_next(&mut self) {
-        self.due_ns = match &self.due {
-            Due::Uniform(uniform) => uniform.due_ns(self.number, self.requests),
-            Due::Alternating(alternating, place) => {
-                let (request, due_ns) = alternating.next(*place, self.requests);
-                self.requests = request;
-                due_ns
-            }
-            Due::Poisson(poisson) => poisson.due_ns(),
-            Due::Always => 0,
-        };
     }
 
     /// Stands on the agenda from now on, at `place`, until [`Connection::turn_has_come`].
@@ -115,7 +85,7 @@ impl<'a> Connection<'a> {
 
     /// In a closed loop, where a script may have the next request wait; it has not been asked yet.
     pub fn may_be_delayed(&self) -> bool {
-        matches!(self.due, Due::Always) && self.due_ns == 0
+        self.due.is_closed_loop() && self.due_ns == 0
     }
 
     /// The next request is due this long after now, or never if the run is over then.
@@ -124,57 +94,28 @@ impl<'a> Connection<'a> {
         self.due_ns = if due_ns < end_ns { due_ns } else { NEVER };
     }
 
+    /// Stands in its thread's queue from now on, until [`Connection::turn_has_come`].
+    pub fn await_any(&mut self, queue: &mut SharedQueue<'_>, place: usize) {
+        if !self.listed {
+            queue.is_free(place);
+            self.listed = true;
+        }
+    }
+
     pub fn turn_has_come(&mut self) {
         self.listed = false;
     }
 
     /// A batch has left: all its requests were due when the first was, and the next one is due after as many periods.
     pub fn sent(&mut self, batch: Batch, batch_due_ns: u64, sent_ns: u64) {
-        self.requests += u64::from(batch.requests);
-        if let Due::Poisson(poisson) = &mut self.due {
-            (0..batch.requests).for_each(|_| poisson.advance());
-        }
-        self.find_next();
+        self.due.advance(batch.requests);
+        self.due_ns = self.due.next_ns();
         (self.batch, self.batch_due_ns, self.sent_ns, self.answered) = (batch, batch_due_ns, sent_ns, 0);
     }
 
-    /// Requests due before `end_ns` that were never sent: how many, and `each` is told of (due time, how many of about then).
-    ///
-    /// Of very many in a row several are told of at once, at the due time of the last.
-    pub fn unsent(&mut self, end_ns: u64, mut each: impl FnMut(u64, u64)) -> u64 {
-        match &mut self.due {
-            Due::Uniform(uniform) => {
-                let due = uniform.due_before(self.number, end_ns);
-                let step = due.saturating_sub(self.requests).div_ceil(UNSENT_TOLD_MAX).max(1);
-                let mut first = self.requests;
-                while first < due {
-                    let behind = (first + step).min(due);
-                    each(uniform.due_ns(self.number, behind - 1), behind - first);
-                    first = behind;
-                }
-                due.saturating_sub(self.requests)
-            }
-            Due::Alternating(alternating, place) => {
-                let mut count = 0;
-                let (mut request, mut due_ns) = alternating.next(*place, self.requests);
-                while due_ns < end_ns {
-                    each(due_ns, 1);
-                    count += 1;
-                    (request, due_ns) = alternating.next(*place, request + 1);
-                }
-                count
-            }
-            Due::Poisson(poisson) => {
-                let mut count = 0;
-                while poisson.due_ns() < end_ns {
-                    each(poisson.due_ns(), 1);
-                    poisson.advance();
-                    count += 1;
-                }
-                count
-            }
-            Due::Always => 0,
-        }
+    /// See [`DueRequests::unsent`].
+    pub fn unsent(&mut self, end_ns: u64, each: impl FnMut(u64, u64)) -> u64 {
+        self.due.unsent(end_ns, each)
     }
 
     pub fn socket(&self) -> Option<&Socket> {
@@ -224,6 +165,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::schedule::Uniform;
 
     /// A worker that comes by at `looks`, the last at or behind the end, and sends what is due on connections that are free; an
     /// answer is there after `service_ns`. Returns the due times of what it sent, and how many requests were never sent.

@@ -9,6 +9,7 @@ pub mod alternation;
 pub mod args;
 pub mod clock;
 mod connection;
+mod due;
 pub mod epoll;
 pub mod error;
 pub mod errors;

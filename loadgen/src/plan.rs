@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::alternation::Alternation;
-use crate::args::{Args, Arrivals, Spin};
+use crate::args::{Args, Arrivals, Dispatch, Spin};
 use crate::error::Error;
 use crate::requests::{self, List, Request};
 use crate::target::Target;
@@ -70,6 +70,7 @@ pub struct Plan {
     pub max_lateness: Option<Duration>,
     /// Of the measured requests that were due, 0 to 1.
     pub max_unanswered: Option<f64>,
+    pub dispatch: Dispatch,
     pub spin: Spin,
     pub pin: Vec<usize>,
     pub json: Option<PathBuf>,
@@ -131,6 +132,7 @@ impl Plan {
             expect: args.expect,
             max_lateness: args.max_lateness,
             max_unanswered: args.max_unanswered,
+            dispatch: args.dispatch,
             spin: args.spin,
             pin: args.pin,
             json: args.json,

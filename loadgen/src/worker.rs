@@ -25,9 +25,10 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use crate::agenda::Agenda;
 use crate::alternation::{AlternatingDue, Server};
-use crate::args::Arrivals;
+use crate::args::{Arrivals, Dispatch};
 use crate::clock::{self, now_ns};
-use crate::connection::{Connection, Due};
+use crate::connection::Connection;
+use crate::due::{Due, DueRequests, SharedQueue};
 use crate::epoll::Epoll;
 use crate::error::Error;
 use crate::errors::ErrorKind;
@@ -62,6 +63,8 @@ pub struct Worker<'a> {
     connections: Vec<Connection<'a>>,
     /// Free connections whose next request is to come; in a closed loop there are none.
     agenda: Agenda,
+    /// What is due, if any free connection may send it; the agenda is empty then.
+    queue: Option<SharedQueue<'a>>,
     script: Option<WorkerState>,
     /// The requests that are sent in turn to each server, unless the script makes each.
     fixed: Option<[Rotation<'a>; 2]>,
@@ -130,6 +133,7 @@ impl<'a> Worker<'a> {
             epoll,
             agenda: Agenda::with_room(connections.len()),
             sample: (plan.sample > 0).then(|| Sample::new(thread, plan.sample, plan.seed, connections.len())),
+            queue: queue(plan, thread),
             connections,
             script,
             fixed,
@@ -255,6 +259,10 @@ impl<'a> Worker<'a> {
                 self.measurement.tally.errors.count(ErrorKind::Timeout, "no answer", "", outstanding);
             }
         }
+        if let Some(queue) = &mut self.queue {
+            let told = |due_ns, requests| self.measurement.unanswered(self.start_ns + due_ns, requests);
+            self.measurement.tally.unsent += queue.requests.unsent(sent_for_ns, told);
+        }
         for connection in &mut self.connections {
             let told = |due_ns, requests| self.measurement.unanswered(self.start_ns + due_ns, requests);
             let unsent = connection.unsent(sent_for_ns, told);
@@ -270,24 +278,38 @@ impl<'a> Worker<'a> {
 }
 
 fn connections(plan: &Plan, thread: usize, capture: bool) -> Vec<Connection<'_>> {
-    let due = |number: usize, server: Server| match plan.pacing {
-        Pacing::ClosedLoop => Due::Always,
-        Pacing::ConstantThroughput { rate_rps, arrivals: Arrivals::Uniform } => match &plan.alternate {
-            Some(Alternate { alternation, .. }) => {
-                let due = AlternatingDue::new(alternation, server, rate_rps, plan.connections);
-                Due::Alternating(due, number % plan.connections)
-            }
-            None => Due::Uniform(Uniform::new(rate_rps, plan.connections, plan.duration_ns)),
-        },
-        Pacing::ConstantThroughput { rate_rps, arrivals: Arrivals::Poisson } => {
-            Due::Poisson(Poisson::new(rate_rps, plan.connections, number, plan.seed, plan.duration_ns))
+    let due = |number: usize, server: Server| match (plan.dispatch, &plan.alternate) {
+        (Dispatch::Any, _) => Due::OfThread,
+        (Dispatch::Fixed, Some(Alternate { alternation, .. })) => {
+            let rate_rps = plan.pacing.offered_rate_rps().expect("servers in turn have a rate");
+            let due = AlternatingDue::new(alternation, server, rate_rps, plan.connections);
+            Due::Alternating(due, number % plan.connections)
         }
+        (Dispatch::Fixed, None) => due(plan, number, plan.connections),
     };
     let connection = |number: usize| {
         let server = number / plan.connections;
         Connection::new(number, server, due(number, server), capture)
     };
     plan.connections_of(thread).map(connection).collect()
+}
+
+fn queue(plan: &Plan, thread: usize) -> Option<SharedQueue<'_>> {
+    let of_thread = || DueRequests::new(thread, due(plan, thread, plan.threads));
+    (plan.dispatch == Dispatch::Any).then(|| SharedQueue::new(of_thread(), plan.connections / plan.threads + 1))
+}
+
+/// What is due in series `number` of `series` that share the rate.
+fn due(plan: &Plan, number: usize, series: usize) -> Due<'_> {
+    match plan.pacing {
+        Pacing::ClosedLoop => Due::Always,
+        Pacing::ConstantThroughput { rate_rps, arrivals: Arrivals::Uniform } => {
+            Due::Uniform(Uniform::new(rate_rps, series, plan.duration_ns))
+        }
+        Pacing::ConstantThroughput { rate_rps, arrivals: Arrivals::Poisson } => {
+            Due::Poisson(Poisson::new(rate_rps, series, number, plan.seed, plan.duration_ns))
+        }
+    }
 }
 
 fn token(place: usize, generation: u32) -> u64 {

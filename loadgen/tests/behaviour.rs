@@ -387,3 +387,34 @@ fn spin_off_does_not_spin_and_a_fixed_spin_is_what_was_asked_for() {
     assert_eq!((off["spun_s"].as_f64(), off["spin_us"].as_f64()), (Some(0.0), Some(0.0)), "{off}");
     assert_eq!(run("300us")["spin_us"], 300.0);
 }
+
+#[test]
+fn with_dispatch_any_nothing_waits_behind_one_slow_answer() {
+    let slow =
+        || Server::start(|number, _| if number == 3 { Act::After(Duration::from_millis(700), OK.to_owned()) } else { answer() });
+    let late = |dispatch: &str| {
+        let run = loadgen(&["-R100", "-c4", "-t1", "-d1s", "--dispatch", dispatch, &slow().url()]);
+        assert_eq!((run.code, run.count("sent") + run.count("unsent")), (0, 100), "{}", run.stderr);
+        assert_eq!(run.count("completed"), run.count("sent"));
+        run.percentile("send_lateness", "90")
+    };
+    // Of 100 requests a quarter is the slow connection's own: 17 are due while it waits, most of them for over 100 ms.
+    assert!(late("fixed") > 100_000);
+    assert!(late("any") < 100_000, "any other connection sends them");
+}
+
+#[test]
+fn with_dispatch_any_what_is_due_while_none_is_free_waits_and_is_counted() {
+    let server = Server::start(|_, _| Act::After(Duration::from_millis(100), OK.to_owned()));
+    let run = loadgen(&["-R100", "-c5", "-t2", "-d1s", "--dispatch", "any", "--arrivals", "poisson", &server.url()]);
+    let fixed = loadgen(&["-R100", "-c5", "-t2", "-d1s", "--dispatch", "any", "--arrivals", "poisson", &server.url()]);
+    assert_eq!(run.count("completed"), run.count("sent"));
+    assert!((20..=60).contains(&run.count("sent")), "five at a time, ten times a second: {}", run.count("sent"));
+    assert!(run.count("unsent") > 20);
+    assert_eq!(run.count("sent") + run.count("unsent"), fixed.count("sent") + fixed.count("unsent"), "the same seed");
+    let lost = Server::start(|number, _| if number % 10 == 9 { Act::Close } else { answer() });
+    let run = loadgen(&["-R100", "-c3", "-t1", "-d1s", "--dispatch", "any", &lost.url()]);
+    assert_eq!(run.count("sent") + run.count("unsent"), 100);
+    assert_eq!(run.count("sent"), run.count("completed") + run.count("lost"), "{}", run.stderr);
+    assert!(run.count("lost") >= 5);
+}

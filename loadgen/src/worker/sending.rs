@@ -20,9 +20,16 @@ impl Worker<'_> {
     pub(super) fn send_due(&mut self, at_most: usize, mut now: u64) -> u64 {
         for _ in 0..at_most {
             let Some(since_start) = now.checked_sub(self.start_ns) else { break };
-            let Some(place) = self.agenda.pop(since_start) else { break };
+            let next = match &mut self.queue {
+                Some(queue) => queue.pop(since_start),
+                None => self.agenda.pop(since_start),
+            };
+            let Some(place) = next else { break };
             let connection = &mut self.connections[place];
             connection.turn_has_come();
+            if let Some(queue) = self.queue.as_ref().filter(|_| connection.is_idle()) {
+                connection.due_ns = queue.requests.next_ns();
+            }
             // A connection that was lost meanwhile sends when it is open again, and may have done so already.
             if connection.is_idle() && connection.due_ns <= since_start && self.failure.is_none() {
                 self.send(place, None, now);
@@ -49,6 +56,12 @@ impl Worker<'_> {
                     self.failure = Some(problem);
                     return;
                 }
+            }
+        }
+        if let Some(queue) = &mut self.queue {
+            connection.due_ns = queue.requests.next_ns();
+            if self.start_ns.saturating_add(connection.due_ns) > now {
+                return connection.await_any(queue, place);
             }
         }
         if self.start_ns.saturating_add(connection.due_ns) <= now {
@@ -103,6 +116,9 @@ impl Worker<'_> {
         self.measurement.sent(&Sent { due_ns, sent_ns, requests: batch.requests, own_late_ns });
         if let Some(sample) = &mut self.sample {
             sample.sent(place, bytes);
+        }
+        if let Some(queue) = &mut self.queue {
+            queue.requests.advance(batch.requests);
         }
         connection.become_busy();
         connection.sent(batch, due_ns, sent_ns);

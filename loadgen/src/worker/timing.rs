@@ -3,6 +3,7 @@
 use super::{Report, Worker};
 use crate::args::Spin;
 use crate::clock::{self, now_ns};
+use crate::due::SharedQueue;
 use crate::error::Error;
 use crate::waiting::{Wait, busily};
 
@@ -11,7 +12,8 @@ const LOOK_UP_NS: u64 = 100_000_000;
 
 impl Worker<'_> {
     pub(super) fn wait_and_handle(&mut self, now: u64) {
-        let due_ns = self.start_ns.saturating_add(self.agenda.next_due_ns());
+        let next_ns = self.queue.as_ref().map_or_else(|| self.agenda.next_due_ns(), SharedQueue::next_ns);
+        let due_ns = self.start_ns.saturating_add(next_ns);
         let count = match self.wait(now, due_ns, self.housekeeping_ns.min(self.end_ns())) {
             Ok(count) => count,
             Err(problem) => {
