@@ -6,16 +6,23 @@ import java.nio.file.Path;
 public final class CorruptionException extends StoreException {
     private final Path file;
     private final long byteOffset;
+    private final String problem;
 
     /// @param byteOffset where in the file the damaged part starts
     public CorruptionException(Path file, long byteOffset, String problem) {
         super("corrupt file: " + problem + ": file=" + file + ", offset=" + byteOffset);
         this.file = file;
         this.byteOffset = byteOffset;
+        this.problem = problem;
     }
 
     public Path file() {
         return file;
+    }
+
+    /// What is wrong, without the place.
+    public String problem() {
+        return problem;
     }
 
     public long byteOffset() {

@@ -88,6 +88,11 @@ final class Memtable extends Shared {
         return writerOrNull;
     }
 
+    /// Address of the log's first byte.
+    long logAddress() {
+        return log;
+    }
+
     boolean isReplayed() {
         return writerOrNull == null;
     }

@@ -219,6 +219,11 @@ public final class SSTable extends Shared {
         return index.blocks();
     }
 
+    /// Where the block starts in the file.
+    long blockStart(int block) {
+        return index.start(block);
+    }
+
     int blockOf(byte[] key) {
         return index.find(key);
     }

@@ -1,0 +1,184 @@
+package kv;
+
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.util.concurrent.Callable;
+import kv.lsm.ClosedStore;
+import kv.lsm.CorruptionException;
+import kv.lsm.Escaped;
+import kv.lsm.StoreDump;
+import kv.lsm.StoreException;
+import kv.lsm.StoreRepair;
+import kv.lsm.StoreVerifier;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/// Looks at a store that no process has open: `java -cp kv-service.jar kv.Tool verify|dump|repair DIR`.
+@Command(
+        name = "kv.Tool",
+        usageHelpWidth = 110,
+        synopsisSubcommandLabel = "verify|dump|repair",
+        description = "Verifies, shows or repairs a store that no process has open.",
+        versionProvider = BuildInfo.Provider.class,
+        mixinStandardHelpOptions = true,
+        subcommands = {Tool.Verify.class, Tool.Dump.class, Tool.Repair.class})
+public final class Tool implements Callable<Integer> {
+    private static final int EXIT_WELL = 0;
+    private static final int EXIT_PROBLEMS = 1;
+    private static final int EXIT_FAILED = 2;
+
+    @Spec
+    private CommandSpec spec;
+
+    public static void main(String[] args) {
+        System.exit(run(args, new PrintWriter(System.out, true), new PrintWriter(System.err, true)));
+    }
+
+    static int run(String[] args, PrintWriter out, PrintWriter err) {
+        CommandLine commandLine = new CommandLine(new Tool()).setOut(out).setErr(err).setCaseInsensitiveEnumValuesAllowed(true);
+        commandLine.setExecutionExceptionHandler((e, failed, parsed) -> {
+            if (!(e instanceof StoreException) && !(e instanceof IOException)) {
+                throw e;
+            }
+            err.println("kv.Tool: " + (e.getMessage() == null ? e : e.getMessage().lines().findFirst().orElse("")));
+            return e instanceof CorruptionException ? EXIT_PROBLEMS : EXIT_FAILED;
+        });
+        commandLine.setParameterExceptionHandler((e, arguments) -> {
+            err.println("kv.Tool: " + e.getMessage().lines().findFirst().orElse("") + " (--help lists all options)");
+            return EXIT_FAILED;
+        });
+        int exit = commandLine.execute(args);
+        out.flush();
+        return exit;
+    }
+
+    @Override
+    public Integer call() {
+        throw new CommandLine.ParameterException(spec.commandLine(), "missing command: verify, dump or repair");
+    }
+
+    /// What every command takes.
+    private abstract static class OnStore implements Callable<Integer> {
+        @Parameters(paramLabel = "DIR", description = "Directory of the store.")
+        Path directory;
+
+        @Spec
+        CommandSpec spec;
+
+        PrintWriter out() {
+            return spec.commandLine().getOut();
+        }
+
+        @Override
+        public Integer call() throws IOException {
+            try (ClosedStore store = ClosedStore.open(directory)) {
+                return with(store);
+            }
+        }
+
+        abstract int with(ClosedStore store) throws IOException;
+    }
+
+    @Command(
+            name = "verify",
+            mixinStandardHelpOptions = true,
+            description = {
+                "Reads every edit of the manifest, every block of every table and every record of every log, and checks checksums, "
+                        + "order, bounds and references. Changes nothing.",
+                "One line for each problem. Exit codes: 0 none, 1 problems, 2 not a store, in use, or not readable."
+            })
+    static final class Verify extends OnStore {
+        @Override
+        int with(ClosedStore store) throws IOException {
+            StoreVerifier verifier = new StoreVerifier(store, finding -> out().println(finding));
+            long problems = verifier.run();
+            out().println((problems == 0 ? "ok: " : "damaged: ") + verifier.summary());
+            return problems == 0 ? EXIT_WELL : EXIT_PROBLEMS;
+        }
+    }
+
+    @Command(
+            name = "repair",
+            mixinStandardHelpOptions = true,
+            description = {
+                "Makes a damaged store one that opens, with everything that can still be read. Damaged files are moved to DIR/lost.",
+                "A store without a problem is not touched. Make a copy first if there is room for one.",
+                "Exit codes: 0 nothing was lost, 1 something was, and each loss has its line, 2 it could not be repaired."
+            })
+    static final class Repair extends OnStore {
+        private boolean repaired;
+
+        @Override
+        int with(ClosedStore store) throws IOException {
+            if (new StoreVerifier(store, finding -> out().println(finding)).run() == 0) {
+                out().println("nothing to repair");
+                return EXIT_WELL;
+            }
+            repaired = true;
+            return new StoreRepair(store, out()::println).run() ? EXIT_WELL : EXIT_PROBLEMS;
+        }
+
+        /// A repaired store is verified, too.
+        @Override
+        public Integer call() throws IOException {
+            int exit = super.call();
+            if (repaired) {
+                try (ClosedStore again = ClosedStore.open(directory)) {
+                    return new StoreVerifier(again, finding -> out().println(finding)).run() == 0 ? exit : EXIT_FAILED;
+                }
+            }
+            return exit;
+        }
+    }
+
+    @Command(
+            name = "dump",
+            mixinStandardHelpOptions = true,
+            description = {
+                "Shows what the store holds, one line each. Bytes that are not printable ASCII are written \\xNN. Changes nothing.",
+                "Exit codes: 0 shown, 1 damaged (dump tables, logs or the manifest instead), 2 not a store or in use."
+            })
+    static final class Dump extends OnStore {
+        private enum What { ENTRIES, TABLES, LOGS, MANIFEST }
+
+        @Option(names = "--what", paramLabel = "WHAT", defaultValue = "entries", description = {
+            "entries: each key's newest value; tables: each table's entries; logs: each log's records; manifest: its edits. "
+                    + "Default: ${DEFAULT-VALUE}."
+        })
+        private What what;
+
+        @Option(names = "--start", paramLabel = "KEY", description = "First key, with \\xNN for any byte. Default: the first one.")
+        private String start;
+
+        @Option(names = "--end", paramLabel = "KEY", description = "The first key not shown. Default: none.")
+        private String end;
+
+        @Option(names = "--limit", paramLabel = "N", defaultValue = "1000", description = "Most lines. Default: ${DEFAULT-VALUE}.")
+        private long limit;
+
+        @Option(names = "--value-bytes", paramLabel = "N", defaultValue = "64", description = "Bytes of each value that are shown. Default: ${DEFAULT-VALUE}.")
+        private int valueBytes;
+
+        @Option(names = "--file", paramLabel = "NAME", description = "With tables and logs: this file only.")
+        private String file;
+
+        @Override
+        int with(ClosedStore store) throws IOException {
+            StoreDump.Selection selection = new StoreDump.Selection(
+                    start == null ? null : Escaped.parse(start), end == null ? null : Escaped.parse(end), limit, valueBytes, file);
+            StoreDump dump = new StoreDump(store, selection, out()::println);
+            switch (what) {
+                case ENTRIES -> dump.entries();
+                case TABLES -> dump.tables();
+                case LOGS -> dump.logs();
+                case MANIFEST -> dump.manifest();
+            }
+            return EXIT_WELL;
+        }
+    }
+}

@@ -1,0 +1,79 @@
+package kv.lsm;
+
+import java.io.Closeable;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.OptionalLong;
+import java.util.TreeSet;
+import java.util.SortedSet;
+import java.util.function.Function;
+import java.util.stream.Stream;
+import kv.lsm.disk.RealDisk;
+import kv.lsm.memory.Allocator;
+
+/// The directory of a store that no process has open, held so while a tool looks at it. Opening it changes nothing but for the lock's file.
+public final class ClosedStore implements Closeable {
+    private final Closeable lock;
+    final StoreFiles files;
+    final SortedSet<Long> tables;
+    final SortedSet<Long> logs;
+
+    private ClosedStore(Path directory, List<String> names, Closeable lock, Allocator allocator, RealDisk disk) {
+        this.lock = lock;
+        files = new StoreFiles(disk, allocator, StoreOptions.at(directory));
+        tables = numbers(names, FileNames::tableNumber);
+        logs = numbers(names, FileNames::logNumber);
+        Stream.concat(tables.stream(), logs.stream()).forEach(number -> files.startNumbersAt(number + 1));
+        names.stream()
+                .filter(name -> name.endsWith(FileNames.TEMPORARY))
+                .map(name -> name.substring(0, name.length() - FileNames.TEMPORARY.length()))
+                .forEach(name -> FileNames.tableNumber(name).ifPresent(number -> files.startNumbersAt(number + 1)));
+    }
+
+    /// @throws StoreLockedException when a process has the store open
+    /// @throws StoreException       when the directory holds no file of a store
+    public static ClosedStore open(Path directory) {
+        Allocator allocator = new Allocator();
+        RealDisk disk = new RealDisk(allocator);
+        try {
+            List<String> names = Files.isDirectory(directory) ? disk.list(directory) : List.of();
+            if (names.stream().noneMatch(ClosedStore::isOfAStore)) {
+                throw new StoreException("not the directory of a store: directory=" + directory);
+            }
+            Closeable lock = disk.lock(directory.resolve(FileNames.LOCK));
+            if (lock == null) {
+                throw new StoreLockedException(directory);
+            }
+            return new ClosedStore(directory, names, lock, allocator, disk);
+        } catch (IOException e) {
+            throw new StoreException("cannot read the directory: directory=" + directory + ": " + e, e);
+        }
+    }
+
+    private static boolean isOfAStore(String name) {
+        return name.equals(FileNames.MANIFEST)
+                || FileNames.tableNumber(name).isPresent()
+                || FileNames.logNumber(name).isPresent();
+    }
+
+    private static SortedSet<Long> numbers(List<String> names, Function<String, OptionalLong> number) {
+        SortedSet<Long> numbers = new TreeSet<>();
+        names.forEach(name -> number.apply(name).ifPresent(numbers::add));
+        return numbers;
+    }
+
+    Path path(String name) {
+        return files.path(name);
+    }
+
+    @Override
+    public void close() {
+        try {
+            lock.close();
+        } catch (IOException e) {
+            throw new StoreException("the lock cannot be given back: directory=" + files.directory(), e);
+        }
+    }
+}

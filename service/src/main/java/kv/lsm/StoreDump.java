@@ -1,0 +1,156 @@
+package kv.lsm;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.function.Consumer;
+import kv.lsm.disk.ReadFile;
+import kv.lsm.log.LogInspection;
+import kv.lsm.log.WriteAheadLogFormat;
+import kv.lsm.memory.EntryIterator;
+import kv.lsm.memory.Memory;
+import kv.lsm.table.SSTable;
+import kv.lsm.table.TableInspection;
+
+/// Shows what a closed store holds, a line each, keys and values [Escaped]. Changes nothing.
+public final class StoreDump {
+    /// Which lines.
+    ///
+    /// @param startOrNull first key
+    /// @param endOrNull   the first key not shown
+    /// @param limit       most lines
+    /// @param valueBytes  shown of each value
+    /// @param fileOrNull  the name of the one file to look into
+    public record Selection(byte[] startOrNull, byte[] endOrNull, long limit, int valueBytes, String fileOrNull) {}
+
+    private final ClosedStore store;
+    private final Selection selection;
+    private final Consumer<String> out;
+    private long left;
+
+    public StoreDump(ClosedStore store, Selection selection, Consumer<String> out) {
+        this.store = store;
+        this.selection = selection;
+        this.out = out;
+        left = selection.limit;
+    }
+
+    /// The edits of the manifest.
+    public void manifest() throws IOException {
+        ManifestInspection manifest = ManifestInspection.of(store);
+        for (int i = 0; i < manifest.edits().size(); i++) {
+            VersionEdit edit = manifest.edits().get(i);
+            line("edit offset=" + manifest.offsets().get(i) + " first_log=" + edit.firstLog() + " logged=" + edit.logged()
+                    + " next_number=" + edit.nextNumber());
+            edit.removed().forEach(number -> line("  - " + FileNames.table(number)));
+            edit.added().forEach(table -> line("  + " + FileNames.table(table.number()) + " level=" + table.level() + " run="
+                    + table.run() + " bytes=" + table.bytes() + " entries=" + table.entries() + " tombstones="
+                    + table.tombstones() + " from=" + Escaped.of(table.smallest()) + " to=" + Escaped.of(table.largest())));
+        }
+        manifest.findings().forEach(finding -> out.accept(finding.toString()));
+    }
+
+    /// The readable entries of each table.
+    public void tables() throws IOException {
+        for (long number : store.tables) {
+            String name = FileNames.table(number);
+            if (isWanted(name)) {
+                TableInspection.inspect(store.files.disk(), store.path(name), store.files.allocator(),
+                                (key, keyLength, value, valueLength) -> {
+                                    byte[] bytes = Memory.copyOf(key, keyLength);
+                                    if (isInRange(bytes)) {
+                                        line(name + " " + entry(bytes, value, valueLength));
+                                    }
+                                })
+                        .problems()
+                        .forEach(problem -> out.accept(Finding.problem(name, problem.offset(), problem.text()).toString()));
+            }
+        }
+    }
+
+    /// The valid records of each log, also those that an opening would drop.
+    public void logs() throws IOException {
+        for (long number : store.logs) {
+            String name = FileNames.log(number);
+            if (isWanted(name)) {
+                try (ReadFile file = store.files.disk().open(store.path(name))) {
+                    long log = file.map();
+                    LogInspection.read(log, file.bytes(), record -> record(name, record - log, record));
+                }
+            }
+        }
+    }
+
+    private void record(String name, long offset, long record) {
+        byte[] key = Memory.copyOf(WriteAheadLogFormat.keyAddress(record), WriteAheadLogFormat.keyLength(record));
+        if (isInRange(key)) {
+            line(name + " offset=" + offset + " "
+                    + entry(key, WriteAheadLogFormat.valueAddress(record), WriteAheadLogFormat.valueLength(record)));
+        }
+    }
+
+    /// What a range read would show: of each key its newest value.
+    ///
+    /// @throws CorruptionException when the store is damaged
+    public void entries() throws IOException {
+        ManifestInspection manifest = ManifestInspection.of(store);
+        if (!manifest.isComplete()) {
+            throw new CorruptionException(store.path(FileNames.MANIFEST), 0, "the manifest is damaged");
+        }
+        List<SSTable> open = new ArrayList<>();
+        List<Memtable> memtables = LogReplay.run(
+                        store.files, store.logs.stream().filter(n -> n >= manifest.firstLog()).toList(), manifest.firstLog())
+                .memtables();
+        try {
+            List<EntryIterator> sources = new ArrayList<>();
+            memtables.reversed().forEach(memtable -> sources.add(memtable.iterator(null, Long.MAX_VALUE)));
+            for (Run run : Version.of(manifest.tables().values()).runs()) {
+                List<SSTable> tables = new ArrayList<>();
+                for (TableMetadata table : run.tables()) {
+                    tables.add(store.files.openTable(table.number()));
+                }
+                open.addAll(tables);
+                sources.add(new RunIterator(tables, null));
+            }
+            show(sources);
+        } finally {
+            open.forEach(SSTable::release);
+            memtables.forEach(Memtable::release);
+        }
+    }
+
+    private void show(List<EntryIterator> sources) {
+        try (MergingIterator entries = new MergingIterator(sources)) {
+            while (left > 0 && entries.next()) {
+                byte[] key = Memory.copyOf(entries.keyAddress(), entries.keyLength());
+                if (entries.valueLength() != EntryIterator.TOMBSTONE && isInRange(key)) {
+                    line(entry(key, entries.valueAddress(), entries.valueLength()));
+                }
+            }
+        }
+    }
+
+    private boolean isWanted(String name) {
+        return selection.fileOrNull == null || Path.of(name).equals(Path.of(selection.fileOrNull).getFileName());
+    }
+
+    private boolean isInRange(byte[] key) {
+        return (selection.startOrNull == null || Arrays.compareUnsigned(key, selection.startOrNull) >= 0)
+                && (selection.endOrNull == null || Arrays.compareUnsigned(key, selection.endOrNull) < 0);
+    }
+
+    private String entry(byte[] key, long value, int valueLength) {
+        return valueLength == EntryIterator.TOMBSTONE
+                ? "delete " + Escaped.of(key)
+                : "put " + Escaped.of(key) + " " + Escaped.of(Memory.copyOf(value, valueLength), selection.valueBytes);
+    }
+
+    private void line(String text) {
+        if (left > 0) {
+            left--;
+            out.accept(text);
+        }
+    }
+}

@@ -1,0 +1,273 @@
+package kv.lsm;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Consumer;
+import kv.lsm.disk.ReadFile;
+import kv.lsm.log.LogInspection;
+import kv.lsm.log.WriteAheadLogFormat;
+import kv.lsm.memory.EntryIterator;
+import kv.lsm.table.SSTable;
+import kv.lsm.table.TableInspection;
+
+/// Makes a damaged store one that opens, with everything in it that can still be read.
+///
+/// 1. A damaged table becomes a new one of its readable blocks, in the same place; all logs become tables of level 0.
+/// 2. Where the manifest does not tell the order of tables, all go to level 0 in the order that is most likely, and the report says so.
+/// 3. Nothing is destroyed: what was damaged is in the folder [LostAndFound#FOLDER] afterwards.
+/// 4. New files are durable before the new manifest, and that before old files lose their names: a repair that is cut off can be run again.
+public final class StoreRepair {
+    private final ClosedStore store;
+    private final Consumer<String> report;
+    private final LostAndFound lost;
+    /// What each run of the repaired store has, the newest run first.
+    private final List<List<TableMetadata>> runs = new ArrayList<>();
+    private boolean loses;
+
+    /// @param report called for each line about what was done and what is lost
+    public StoreRepair(ClosedStore store, Consumer<String> report) {
+        this.store = store;
+        this.report = report;
+        lost = new LostAndFound(store.files.disk(), store.files.directory());
+    }
+
+    /// True when everything could be kept.
+    public boolean run() throws IOException {
+        ManifestInspection manifest = ManifestInspection.of(store);
+        manifest.findings().stream()
+                .filter(Finding::isProblem)
+                .forEach(finding -> say(true, finding.file() + ": " + finding.text() + "; what it told of tables and logs"));
+        List<TableMetadata> found = new ArrayList<>();
+        List<TableMetadata> missing = new ArrayList<>();
+        Map<Long, List<TableMetadata>> replacements = new HashMap<>();
+        for (TableMetadata table : manifest.tables().values()) {
+            if (store.tables.contains(table.number())) {
+                found.add(table);
+                replacements.put(table.number(), readable(table));
+            } else {
+                missing.add(table);
+                // an edit that is lost may have removed it
+                say(manifest.isComplete(), FileNames.table(table.number()) + ": the table is missing: keys from "
+                        + Escaped.of(table.smallest()) + " to " + Escaped.of(table.largest()));
+            }
+        }
+        order(manifest, found, missing, replacements);
+        runs.addAll(0, logs(manifest).reversed());
+        boolean levelsKept = manifest.isComplete();
+        writeManifest(levelsKept ? levelsKept() : allInLevel0(), manifest);
+        return !loses;
+    }
+
+    private void say(boolean isLoss, String text) {
+        loses |= isLoss;
+        report.accept((isLoss ? "lost: " : "note: ") + text);
+    }
+
+    /// What can be read of a table, as tables of the same level and run.
+    private List<TableMetadata> readable(TableMetadata table) throws IOException {
+        String name = FileNames.table(table.number());
+        TableInspection.Result result = inspect(name, (key, keyLength, value, valueLength) -> {});
+        if (result.problems().isEmpty()) {
+            return result.largestOrNull() == null
+                    ? List.of()
+                    : List.of(new TableMetadata(
+                            table.number(), table.level(), table.run(), Files.size(store.path(name)), result.entries(),
+                            result.tombstones(), result.smallestOrNull(), result.largestOrNull()));
+        }
+        for (TableInspection.Problem problem : result.problems()) {
+            String where = problem.losesKeys()
+                    ? (problem.afterOrNull() == null ? ": the first entries" : ": entries behind " + Escaped.of(problem.afterOrNull()))
+                            + "; older values of their keys may come back"
+                    : "";
+            say(problem.losesKeys(), name + ": " + problem.text() + ": offset=" + problem.offset() + where);
+        }
+        long expected = table.entries();
+        if (expected > result.entries()) {
+            say(true, name + ": entries lost: " + (expected - result.entries()) + " of " + expected);
+        }
+        report.accept("moved: " + name + " to " + lost.keep(name));
+        return rewrite(name, table.level(), table.run());
+    }
+
+    private TableInspection.Result inspect(String name, TableInspection.Entries consumer) throws IOException {
+        return TableInspection.inspect(store.files.disk(), store.path(name), store.files.allocator(), consumer);
+    }
+
+    private List<TableMetadata> rewrite(String name, int level, long run) throws IOException {
+        try (RunWriter writer = new RunWriter(store.files, level, run, Turns.endless())) {
+            inspect(name, (key, keyLength, value, valueLength) -> writer.add(new EntryAt(key, keyLength, value, valueLength)));
+            return released(writer.finish());
+        }
+    }
+
+    private static List<TableMetadata> released(List<NewTable> tables) {
+        tables.stream().map(NewTable::table).forEach(SSTable::release);
+        return tables.stream().map(NewTable::metadata).toList();
+    }
+
+    /// Puts the runs of tables into order, the newest first; tables that only a lost edit can have named among them.
+    private void order(
+            ManifestInspection manifest,
+            List<TableMetadata> found,
+            List<TableMetadata> missing,
+            Map<Long, List<TableMetadata>> replacements)
+            throws IOException {
+        List<TableMetadata> named = new ArrayList<>(found);
+        named.addAll(missing);
+        int unnamedAt = 0;
+        for (Run run : Version.of(named).runs()) {
+            if (missing.stream().anyMatch(run.tables()::contains) && unnamedAt == 0) {
+                unnamedAt = runs.size(); // a compaction whose edit is lost removed it: its result takes the place
+            }
+            addRun(run.tables().stream()
+                    .flatMap(table -> replacements.getOrDefault(table.number(), List.of()).stream())
+                    .toList());
+        }
+        if (manifest.isComplete()) {
+            return;
+        }
+        List<Long> unnamed = store.tables.stream().filter(number -> !manifest.tables().containsKey(number)).toList();
+        for (long number : unnamed) {
+            runs.add(unnamedAt, readable(new TableMetadata(number, 0, number, 0, 0, 0, new byte[0], new byte[0])));
+        }
+        if (!unnamed.isEmpty()) {
+            say(true, "the order of tables that the manifest does not name: taken for newer the higher their number; where two hold a"
+                    + " key, its value may be an older one: tables="
+                    + String.join(",", unnamed.stream().map(FileNames::table).toList()));
+        }
+    }
+
+    /// Where an edit is missing, tables of one run can overlap: then each is a run of its own, the higher number being the newer.
+    private void addRun(List<TableMetadata> tables) {
+        boolean overlap = false;
+        for (int i = 1; i < tables.size(); i++) {
+            overlap |= Arrays.compareUnsigned(tables.get(i - 1).largest(), tables.get(i).smallest()) >= 0;
+        }
+        if (overlap) {
+            tables.stream()
+                    .sorted(Comparator.comparingLong(TableMetadata::number).reversed())
+                    .forEach(table -> runs.add(List.of(table)));
+        } else {
+            runs.add(tables);
+        }
+    }
+
+    /// The logs as runs of level 0, the oldest first.
+    private List<List<TableMetadata>> logs(ManifestInspection manifest) throws IOException {
+        List<List<TableMetadata>> tables = new ArrayList<>();
+        List<Long> needed = store.logs.stream().filter(number -> number >= manifest.firstLog()).toList();
+        boolean damaged = !isReplayable(needed, manifest);
+        for (long number : needed) {
+            List<TableMetadata> run = log(number, damaged);
+            if (!run.isEmpty()) {
+                tables.add(run);
+            }
+        }
+        return tables;
+    }
+
+    private boolean isReplayable(List<Long> needed, ManifestInspection manifest) throws IOException {
+        try {
+            LogReplay.run(store.files, needed, manifest.firstLog()).memtables().forEach(Memtable::release);
+            return true;
+        } catch (CorruptionException e) {
+            say(true, e.file().getFileName() + ": " + e.problem() + ": offset=" + e.byteOffset());
+            return false;
+        }
+    }
+
+    private List<TableMetadata> log(long number, boolean isSuspect) throws IOException {
+        String name = FileNames.log(number);
+        if (Files.size(store.path(name)) < WriteAheadLogFormat.HEADER_BYTES) {
+            report.accept("moved: " + name + ", which is shorter than its header, to " + lost.keep(name));
+            return List.of();
+        }
+        ReadFile file = store.files.disk().open(store.path(name));
+        Memtable memtable = Memtable.replayed(number, file.map(), file, store.files.allocator());
+        try {
+            LogInspection.Result result = LogInspection.read(memtable.logAddress(), file.bytes(), memtable::index);
+            if (result.lostAt() >= 0) {
+                boolean between = result.lostBytes() > 0;
+                say(between, name + (between
+                        ? ": bytes before valid records are none: offset=" + result.lostAt() + ", bytes=" + result.lostBytes()
+                                + "; what was written there is lost, what was written later is kept"
+                        : ": the end is torn: offset=" + result.lostAt()));
+            }
+            if (isSuspect || result.lostAt() >= 0) {
+                report.accept("moved: " + name + " to " + lost.keep(name));
+            }
+            if (result.records() == 0) {
+                return List.of();
+            }
+            report.accept("note: " + name + ": became a table of level 0: records=" + result.records());
+            return write(memtable);
+        } finally {
+            memtable.release();
+        }
+    }
+
+    private List<TableMetadata> write(Memtable memtable) throws IOException {
+        try (EntryIterator entries = memtable.iterator(null, Long.MAX_VALUE);
+                RunWriter writer = new RunWriter(store.files, 0, store.files.newNumber(), Turns.endless())) {
+            while (entries.next()) {
+                writer.add(entries);
+            }
+            return released(writer.finish());
+        }
+    }
+
+    private List<TableMetadata> levelsKept() {
+        return runs.stream().flatMap(Collection::stream).toList();
+    }
+
+    private List<TableMetadata> allInLevel0() {
+        List<TableMetadata> tables = new ArrayList<>();
+        int run = runs.size();
+        for (List<TableMetadata> each : runs) {
+            long number = run--;
+            each.forEach(table -> tables.add(table.movedTo(0, number)));
+        }
+        return tables;
+    }
+
+    private void writeManifest(List<TableMetadata> tables, ManifestInspection manifest) throws IOException {
+        if (Files.exists(store.path(FileNames.MANIFEST))) {
+            report.accept("moved: " + FileNames.MANIFEST + " to " + lost.keep(FileNames.MANIFEST));
+        }
+        lost.makeDurable();
+        tables.stream()
+                .max(Comparator.comparingLong(TableMetadata::run))
+                .ifPresent(table -> store.files.startNumbersAt(table.run() + 1));
+        long next = store.files.newNumber();
+        Version.EMPTY.apply(new VersionEdit(next, false, next, List.of(), tables)); // or the store would not open
+        Manifest.replace(
+                        store.files.disk(),
+                        store.files.directory(),
+                        new VersionEdit(next, false, next, List.of(), tables))
+                .close();
+        lost.removeFirstNames();
+        for (long number : store.logs) {
+            store.files.delete(FileNames.log(number));
+        }
+        report.accept("repaired: tables=" + tables.size() + ", entries="
+                + tables.stream().mapToLong(TableMetadata::entries).sum() + (manifest.isComplete() ? "" : ", all in level 0"));
+    }
+
+    /// One entry, for a [RunWriter].
+    private record EntryAt(long keyAddress, int keyLength, long valueAddress, int valueLength) implements EntryIterator {
+        @Override
+        public boolean next() {
+            return false;
+        }
+
+        @Override
+        public void close() {}
+    }
+}
