@@ -123,6 +123,12 @@ final class Arguments {
         @Option(names = "--max-value-bytes", paramLabel = "BYTES", converter = ByteCount.class, defaultValue = "1m", description = "Larger values get 413. Default: ${DEFAULT-VALUE}. Unfinished requests together hold at most a quarter of the heap.")
         long maxValueBytes;
 
+        @Option(names = "--max-batch-bytes", paramLabel = "BYTES", converter = ByteCount.class, defaultValue = "4m", description = {
+            "Longest body of POST /v0/entities/get and batch, and most bytes of values that a get answers. Default: ${DEFAULT-VALUE}.",
+            "Two such requests run at a time, and each costs so much heap."
+        })
+        long maxBatchBytes;
+
         @Option(names = "--stall-limit-ms", paramLabel = "MS", defaultValue = "1000", description = "Milliseconds a write may wait for flush or compaction before it gets 503; 0 waits for ever. Default: ${DEFAULT-VALUE}. Only its own connection waits.")
         int stallLimitMillis;
 
@@ -154,7 +160,8 @@ final class Arguments {
                 between("--idle-timeout-ms", limits.idleTimeoutMillis, 1, 86_400_000),
                 between("--request-timeout-ms", limits.requestTimeoutMillis, 1, 86_400_000),
                 between("--answer-timeout-ms", limits.answerTimeoutMillis, 1, 86_400_000),
-                new Operations(behaviour.admin, between("--drain-ms", behaviour.drainMillis, 0, 3_600_000)));
+                new Operations(behaviour.admin, between("--drain-ms", behaviour.drainMillis, 0, 3_600_000),
+                        (int) between("--max-batch-bytes", limits.maxBatchBytes, 1 << 10, 64 << 20)));
     }
 
     /// Leaves a processor to flush and compaction; the README says what that gains.

@@ -4,12 +4,14 @@ import com.github.benmanes.caffeine.cache.Cache;
 import com.github.benmanes.caffeine.cache.Caffeine;
 import com.github.benmanes.caffeine.cache.stats.CacheStats;
 import java.util.Arrays;
+import java.util.List;
 import java.util.function.Supplier;
 import kv.lsm.Administration;
 import kv.lsm.PendingWrite;
 import kv.lsm.RangeCursor;
 import kv.lsm.Store;
 import kv.lsm.StoreMetrics;
+import kv.lsm.WriteBatch;
 
 /// A store with a bounded cache of whole values in front of it.
 ///
@@ -125,6 +127,27 @@ public final class CachedStore implements Store {
     @Override
     public PendingWrite begin(byte[] key, byte[] valueOrNull) {
         return change(key, valueOrNull, () -> store.begin(key, valueOrNull));
+    }
+
+    /// Entries of its keys are removed.
+    @Override
+    public PendingWrite begin(WriteBatch batch) {
+        List<Key> keys = batch.writes().stream().map(write -> new Key(write.key())).toList();
+        keys.forEach(key -> writes.begin(key.hash));
+        PendingWrite begun;
+        try {
+            begun = store.begin(batch);
+        } catch (Throwable e) { // it may have happened
+            keys.forEach(key -> end(key, null, 0));
+            throw e;
+        }
+        return () -> {
+            try {
+                begun.await();
+            } finally {
+                keys.forEach(key -> end(key, null, 0));
+            }
+        };
     }
 
     @Override

@@ -47,6 +47,11 @@ sealed interface Handler extends AutoCloseable {
         return new Workers("metrics-", 1, 64);
     }
 
+    /// For requests of many keys, which take long and may wait for flush and compaction. Each holds its answer in memory, so they are few.
+    static Handler ofBatches() {
+        return new Workers("batch-", 2, 256);
+    }
+
     /// For `/v0/admin/…`, which waits for flush and compaction: so that two who wait do not keep out a third.
     static Handler ofAdmin() {
         return new Workers("admin-", 4, 16);

@@ -42,6 +42,7 @@ public final class KvServer extends Server {
     private final Handler handler;
     private final Handler metricsHandler = Handler.ofMetrics();
     private final Handler adminHandlerOrNull;
+    private final Handler batchHandler = Handler.ofBatches();
     private final Handler stalledWrites;
     private final HttpMetrics metrics;
     private final Router router;
@@ -55,7 +56,7 @@ public final class KvServer extends Server {
         this.handler = Handler.of(options);
         this.stalledWrites = Handler.ofStalledWrites(options.connectionsMax());
         this.metrics = new HttpMetrics(this);
-        this.router = new Router(budget, metrics, options.operations());
+        this.router = new Router(budget, metrics, options);
         this.adminHandlerOrNull = options.operations().admin() ? Handler.ofAdmin() : null;
         for (SelectorThread thread : selectors) {
             RoundSelector.replaceSelectorOf(thread, this);
@@ -126,7 +127,7 @@ public final class KvServer extends Server {
 
     @Override
     public Session createSession(Socket socket) throws RejectedSessionException {
-        KvSession session = new KvSession(socket, this, new RequestReader(budget, options.valueBytesMax()));
+        KvSession session = new KvSession(socket, this, new RequestReader(budget, options.valueBytesMax(), options.operations().batchBytesMax()));
         if (router.isStopping() || !connections.add(session)) {
             throw new RejectedSessionException("too many connections");
         }
@@ -161,6 +162,7 @@ public final class KvServer extends Server {
         handler.close();
         stalledWrites.close();
         metricsHandler.close();
+        batchHandler.close();
         if (adminHandlerOrNull != null) {
             adminHandlerOrNull.close();
         }
@@ -201,6 +203,9 @@ public final class KvServer extends Server {
     Handler handlerOf(Request request) {
         if (request.target == Target.METRICS) {
             return metricsHandler;
+        }
+        if (request.target.isBatch()) {
+            return batchHandler;
         }
         return request.target.isAdmin() && adminHandlerOrNull != null ? adminHandlerOrNull : handler;
     }

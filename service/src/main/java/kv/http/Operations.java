@@ -4,6 +4,13 @@ package kv.http;
 ///
 /// @param admin       true when `/v0/admin/…` is answered
 /// @param drainMillis longest time that a stop waits for requests under way
-public record Operations(boolean admin, int drainMillis) {
+/// @param batchBytesMax longest body of a request of many keys, and most bytes of values in the answer to one
+public record Operations(boolean admin, int drainMillis, int batchBytesMax) {
+    public Operations(boolean admin, int drainMillis) {
+        this(admin, drainMillis, DEFAULT_BATCH_BYTES_MAX);
+    }
+
+    private static final int DEFAULT_BATCH_BYTES_MAX = 4 << 20;
+
     public static final Operations DEFAULTS = new Operations(false, 10_000);
 }

@@ -21,9 +21,11 @@ final class Request {
     byte[] key;
     /// `end`, percent-decoded, or null
     byte[] end;
+    /// most entries of a range
+    int limit;
     /// how long it may wait
     int timeoutMillis;
-    /// the body of a PUT
+    /// the body of a PUT or of a batch
     byte[] value;
     /// the write that it asks for, when that was begun before it is answered, or null
     PendingWrite begun;

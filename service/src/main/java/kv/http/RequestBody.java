@@ -22,7 +22,7 @@ final class RequestBody {
     private static final int FRAMING_BYTES_MAX = 16 << 10;
 
     private final MemoryBudget.Share memory;
-    private final long keptMax;
+    private long keptMax;
 
     private State state = State.DONE;
     private boolean keep;
@@ -36,14 +36,14 @@ final class RequestBody {
     private int keptLength;
     private int position;
 
-    /// @param keptMax bytes of the largest body that is kept
-    RequestBody(MemoryBudget budget, long keptMax) {
+    RequestBody(MemoryBudget budget) {
         this.memory = budget.share();
-        this.keptMax = keptMax;
     }
 
-    void start(boolean chunkedBody, long contentLength, boolean keepIt) {
+    /// @param keptBytesMax of the largest body that is kept
+    void start(boolean chunkedBody, long contentLength, boolean keepIt, long keptBytesMax) {
         drop();
+        keptMax = keptBytesMax;
         chunked = chunkedBody;
         keep = keepIt;
         state = chunkedBody ? State.SIZE : State.DATA;

@@ -30,6 +30,7 @@ final class RequestReader {
     private final Request request = new Request();
     private final RequestBody body;
     private final long valueBytesMax;
+    private final long batchBytesMax;
     private boolean inBody;
     private boolean answered;
     private boolean mayContinue;
@@ -37,8 +38,13 @@ final class RequestReader {
     private int position;
 
     RequestReader(MemoryBudget budget, int valueBytesMax) {
-        this.body = new RequestBody(budget, valueBytesMax);
+        this(budget, valueBytesMax, valueBytesMax);
+    }
+
+    RequestReader(MemoryBudget budget, int valueBytesMax, int batchBytesMax) {
+        this.body = new RequestBody(budget);
         this.valueBytesMax = valueBytesMax;
+        this.batchBytesMax = batchBytesMax;
     }
 
     Request request() {
@@ -84,9 +90,9 @@ final class RequestReader {
         if (request.rejectedForGood) {
             return Event.REJECTED;
         }
-        boolean put = request.method == Request.Method.PUT && request.target == Target.ENTITY;
-        if (request.contentLength > (put ? valueBytesMax : DISCARD_BYTES_MAX)) {
-            request.reject(Answer.VALUE_TOO_LARGE);
+        boolean put = isKept();
+        if (request.contentLength > (put ? keptMax() : DISCARD_BYTES_MAX)) {
+            request.reject(tooLarge());
         }
         boolean hasBody = request.chunked || request.contentLength > 0;
         if (!hasBody) {
@@ -105,7 +111,7 @@ final class RequestReader {
         }
         inBody = true;
         mayContinue = request.expectContinue;
-        body.start(request.chunked, request.contentLength, put && !answered);
+        body.start(request.chunked, request.contentLength, put && !answered, keptMax());
         return answered ? Event.REJECTED : null;
     }
 
@@ -128,7 +134,7 @@ final class RequestReader {
         RequestBody.Result result = body.read(b, from, to);
         position = body.position();
         return switch (result) {
-            case MORE -> body.bytesRead() > DISCARD_BYTES_MAX && (answered || !isPut())
+            case MORE -> body.bytesRead() > DISCARD_BYTES_MAX && (answered || !isKept())
                     ? giveUp()
                     : Event.MORE;
             case COMPLETE -> {
@@ -140,7 +146,7 @@ final class RequestReader {
                 request.value = body.bytes();
                 yield Event.REQUEST;
             }
-            case TOO_LARGE -> refuse(Answer.VALUE_TOO_LARGE);
+            case TOO_LARGE -> refuse(tooLarge());
             case MEMORY_FULL -> refuse(Answer.MEMORY_FULL);
             case MALFORMED -> {
                 body.drop();
@@ -152,8 +158,18 @@ final class RequestReader {
         };
     }
 
-    private boolean isPut() {
-        return request.method == Request.Method.PUT && request.target == Target.ENTITY;
+    /// True when the body matters.
+    private boolean isKept() {
+        return request.method == Request.Method.PUT && request.target == Target.ENTITY
+                || request.method == Request.Method.POST && request.target.isBatch();
+    }
+
+    private long keptMax() {
+        return request.target.isBatch() ? batchBytesMax : valueBytesMax;
+    }
+
+    private Answer tooLarge() {
+        return request.target.isBatch() ? Answer.BATCH_TOO_LARGE : Answer.VALUE_TOO_LARGE;
     }
 
     /// Answers now and drops the rest of the body as it comes.
@@ -168,7 +184,7 @@ final class RequestReader {
     /// A body that was already refused does not end.
     private Event giveUp() {
         inBody = false;
-        request.rejectForGood(answered ? null : Answer.VALUE_TOO_LARGE);
+        request.rejectForGood(answered ? null : tooLarge());
         return Event.REJECTED;
     }
 

@@ -22,14 +22,16 @@ final class Router {
     private final MemoryBudget budget;
     private final HttpMetrics metrics;
     private final AdminEndpoint adminOrNull;
+    private final BatchEndpoint batches;
     private volatile Store store;
     private volatile boolean stopping;
     private volatile long loggedNanos = System.nanoTime() - LOG_INTERVAL_NANOS;
 
-    Router(MemoryBudget budget, HttpMetrics metrics, Operations operations) {
+    Router(MemoryBudget budget, HttpMetrics metrics, HttpOptions options) {
         this.budget = budget;
         this.metrics = metrics;
-        adminOrNull = operations.admin() ? new AdminEndpoint(this::isStopping) : null;
+        batches = new BatchEndpoint(options);
+        adminOrNull = options.operations().admin() ? new AdminEndpoint(this::isStopping) : null;
     }
 
     /// From now on requests are served from `openStore`; before, they are answered 503.
@@ -160,6 +162,16 @@ final class Router {
                     entities(opened, request, out);
                 }
             }
+            case ENTITIES_GET, ENTITIES_BATCH -> {
+                Store opened = store;
+                if (opened == null) {
+                    out.answer(Answer.STARTING, request);
+                } else if (request.target == Target.ENTITIES_GET) {
+                    batches.get(opened, request, out);
+                } else {
+                    batches.write(opened, request, out);
+                }
+            }
             case STATUS, READY -> out.answer(readiness(), request);
             case METRICS -> metrics.write(store, request, out);
             case LIVE -> out.answer(Answer.LIVE, request);
@@ -232,7 +244,7 @@ final class Router {
         }
         RangeCursor cursor = null;
         try {
-            cursor = store.range(request.key, request.end);
+            cursor = new LimitedCursor(store.range(request.key, request.end), request.limit);
             if (!request.http11) {
                 request.keepAlive = false; // the end of the connection is the end of the answer
             }

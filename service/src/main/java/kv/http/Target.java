@@ -4,6 +4,8 @@ package kv.http;
 enum Target {
     ENTITY("/v0/entity"),
     ENTITIES("/v0/entities"),
+    ENTITIES_GET("/v0/entities/get"),
+    ENTITIES_BATCH("/v0/entities/batch"),
     STATUS("/v0/status"),
     READY("/v0/ready"),
     LIVE("/v0/live"),
@@ -33,6 +35,11 @@ enum Target {
         }
         int prefix = ADMIN_OTHER.path.length;
         return to - from > prefix && Ascii.equal(b, from, from + prefix, ADMIN_OTHER.path) ? ADMIN_OTHER : OTHER;
+    }
+
+    /// Many keys in one request, framed in its body.
+    boolean isBatch() {
+        return this == ENTITIES_GET || this == ENTITIES_BATCH;
     }
 
     boolean isAdmin() {

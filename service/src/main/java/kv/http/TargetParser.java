@@ -7,6 +7,7 @@ final class TargetParser {
     private static final byte[] ID = Ascii.bytes("id");
     private static final byte[] START = Ascii.bytes("start");
     private static final byte[] END = Ascii.bytes("end");
+    private static final byte[] LIMIT = Ascii.bytes("limit");
     private static final byte[] PREFIX = Ascii.bytes("prefix");
     private static final byte[] DIR = Ascii.bytes("dir");
     private static final byte[] TIMEOUT = Ascii.bytes("timeout-ms");
@@ -39,6 +40,7 @@ final class TargetParser {
                 if (RequestKey.find(END, b, query, to) >= 0) {
                     request.end = key(END, b, query, to, Answer.END_EMPTY, request);
                 }
+                request.limit = number(LIMIT, b, query, to, Integer.MAX_VALUE, Answer.LIMIT_MALFORMED, request);
             }
             case METRICS -> {
                 long prefix = RequestKey.find(PREFIX, b, query, to);
@@ -49,7 +51,7 @@ final class TargetParser {
             case ADMIN_CHECKPOINT -> request.key = key(DIR, b, query, to, Answer.DIR_MISSING, request);
             case ADMIN_IDLE -> request.timeoutMillis =
                     number(TIMEOUT, b, query, to, AdminEndpoint.IDLE_MILLIS_DEFAULT, Answer.TIMEOUT_MALFORMED, request);
-            case STATUS, READY, LIVE, ADMIN_FLUSH, ADMIN_COMPACT, ADMIN_OTHER, OTHER -> {}
+            case ENTITIES_GET, ENTITIES_BATCH, STATUS, READY, LIVE, ADMIN_FLUSH, ADMIN_COMPACT, ADMIN_OTHER, OTHER -> {}
         }
     }
 
@@ -61,7 +63,7 @@ final class TargetParser {
                 case POST, HEAD, OTHER -> Answer.ENTITY_METHOD;
             };
             case ENTITIES, STATUS, READY, LIVE, METRICS -> method == Method.GET ? null : Answer.READ_ONLY;
-            case ADMIN_FLUSH, ADMIN_COMPACT, ADMIN_CHECKPOINT, ADMIN_IDLE, ADMIN_OTHER ->
+            case ENTITIES_GET, ENTITIES_BATCH, ADMIN_FLUSH, ADMIN_COMPACT, ADMIN_CHECKPOINT, ADMIN_IDLE, ADMIN_OTHER ->
                 method == Method.POST ? null : Answer.POST_ONLY;
             case OTHER -> Answer.UNKNOWN_PATH;
         };

@@ -208,6 +208,33 @@ public final class LsmStore implements Store {
         return begin(key, valueOrNull, false);
     }
 
+    @Override
+    public PendingWrite begin(WriteBatch batch) {
+        long userBytes = 0;
+        long deletes = 0;
+        for (WriteBatch.Write write : batch.writes()) {
+            requireKey(write.key());
+            userBytes += write.key().length;
+            if (write.valueOrNull() == null) {
+                deletes++;
+            } else {
+                requireValue(write.valueOrNull());
+                userBytes += write.valueOrNull().length;
+            }
+        }
+        if (userBytes > StoreOptions.VALUE_BYTES_MAX) {
+            throw new IllegalArgumentException("batch too long: bytes=" + userBytes + ", max=" + StoreOptions.VALUE_BYTES_MAX);
+        }
+        if (batch.writes().isEmpty()) {
+            return PendingWrite.DONE;
+        }
+        PendingWrite begun = writePath.begin(batch);
+        counters.userBytes.add(userBytes);
+        counters.deletes.add(deletes);
+        counters.puts.add(batch.writes().size() - deletes);
+        return begun;
+    }
+
     private PendingWrite begin(byte[] key, byte[] valueOrNull, boolean mayWait) {
         requireKey(key);
         if (valueOrNull != null) {

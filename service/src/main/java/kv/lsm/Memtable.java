@@ -97,13 +97,27 @@ final class Memtable extends Shared {
         return writerOrNull == null;
     }
 
-    /// Makes the record visible; records are indexed in the order of the log.
+    /// Makes the record visible, or, where one begins a batch, all records of the batch at once for those who read up to [#limit]; records
+    /// are indexed in the order of the log.
     void index(long record) {
+        long end = record;
+        if (WriteAheadLogFormat.isBatch(record)) {
+            long batchEnd = record + WriteAheadLogFormat.batchBytes(record);
+            for (end += WriteAheadLogFormat.BATCH_HEADER_BYTES; end < batchEnd; ) {
+                end = insert(end);
+            }
+        } else {
+            end = insert(record);
+        }
+        INDEXED_END.setRelease(this, end);
+    }
+
+    /// The end of the record.
+    private long insert(long record) {
         int keyLength = WriteAheadLogFormat.keyLength(record);
         filter.add(Keys.hash(WriteAheadLogFormat.keyAddress(record), keyLength));
         index.insert(record);
-        long bytes = WriteAheadLogFormat.recordBytes(keyLength, WriteAheadLogFormat.valueLength(record));
-        INDEXED_END.setRelease(this, record + bytes);
+        return record + WriteAheadLogFormat.recordBytes(record);
     }
 
     /// Indexes the records of the log that lie before `end`, bytes from its start.

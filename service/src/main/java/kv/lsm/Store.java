@@ -59,6 +59,14 @@ public interface Store extends AutoCloseable {
         return begin(key, valueOrNull);
     }
 
+    /// Begins several writes that become one, as [#begin] does one: after a crash all of them are there or none is. A range read sees all or
+    /// none, too; a [#get] may see one of them shortly before another.
+    ///
+    /// @throws UnsupportedOperationException when the store has no such writes
+    default PendingWrite begin(WriteBatch batch) {
+        throw new UnsupportedOperationException("this store knows no batches: " + getClass().getName());
+    }
+
     /// The entries with `start <= key < end` in key order as they are now, whatever is written later.
     ///
     /// The cursor holds files open until it is closed, so close it soon.

@@ -75,20 +75,49 @@ final class WritePath {
             if (memtable == null) {
                 return null;
             }
-            long record = memtable.writer().append(key, valueOrNull);
-            if (groupCommitOrNull == null) {
-                memtable.index(record);
-                return PendingWrite.DONE;
-            }
-            long end = memtable.writer().end();
-            return () -> groupCommitOrNull.await(memtable, end);
-        } catch (InternalError e) { // what Java makes of a mapped page that the disk could not give
-            failure.set("a page of a write-ahead log could not be reached", e);
-            failure.check();
-            throw e;
+            return written(memtable, memtable.writer().append(key, valueOrNull));
+        } catch (InternalError e) {
+            throw logUnreachable(e);
         } finally {
             lock.unlock();
         }
+    }
+
+    /// As [#begin], of several writes that are one; waits where writers have to.
+    PendingWrite begin(WriteBatch batch) {
+        long bytes = WriteAheadLogFormat.batchBytes(batch.writes());
+        slowDown(bytes, true);
+        PendingWrite begun;
+        lock.lock();
+        try {
+            Memtable memtable = memtableFor(bytes, true);
+            begun = written(memtable, memtable.writer().append(batch.writes()));
+        } catch (InternalError e) {
+            throw logUnreachable(e);
+        } finally {
+            lock.unlock();
+        }
+        if (options.wal() != WalMode.NONE) {
+            counters.walBytes.add(bytes);
+        }
+        return begun;
+    }
+
+    /// Under the lock.
+    private PendingWrite written(Memtable memtable, long record) {
+        if (groupCommitOrNull == null) {
+            memtable.index(record);
+            return PendingWrite.DONE;
+        }
+        long end = memtable.writer().end();
+        return () -> groupCommitOrNull.await(memtable, end);
+    }
+
+    /// @param e what Java makes of a mapped page that the disk could not give
+    private InternalError logUnreachable(InternalError e) {
+        failure.set("a page of a write-ahead log could not be reached", e);
+        failure.check();
+        return e;
     }
 
     /// False when the writer would have to sleep and may not.

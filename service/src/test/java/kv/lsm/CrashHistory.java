@@ -59,6 +59,9 @@ final class CrashHistory {
     private void write(int count) {
         for (int i = 0; i < count; i++) {
             if (random.nextInt(20) == 0) {
+                writeBatch(random.nextInt(1, 20));
+                begunLast = 0;
+            } else if (random.nextInt(20) == 0) {
                 writeTogether(random.nextInt(20), random.nextInt(10) != 0);
             } else {
                 byte[] key = keys.next();
@@ -92,6 +95,17 @@ final class CrashHistory {
             begun.forEach(PendingWrite::await);
         }
         begunLast = isAwaited ? 0 : count;
+    }
+
+    private void writeBatch(int count) {
+        List<WriteBatch.Write> writes = new ArrayList<>();
+        for (int i = 0; i < count; i++) {
+            byte[] key = keys.next();
+            byte[] value = random.nextInt(4) == 0 ? null : keys.value();
+            writes.add(new WriteBatch.Write(key, value));
+            history.add(key, value, i == count - 1);
+        }
+        store.begin(new WriteBatch(writes)).await();
     }
 
     /// What was written before a sync that began later is promised.

@@ -19,6 +19,11 @@ final class ForgetfulStore implements Store {
     }
 
     @Override
+    public PendingWrite begin(WriteBatch batch) {
+        return store.begin(batch);
+    }
+
+    @Override
     public byte[] get(byte[] key) {
         return store.get(key);
     }

@@ -187,8 +187,10 @@ class MetamorphicTest {
             int choice = random.nextInt(1_000);
             if (choice < 530) {
                 write(keys.next(), keys.value());
-            } else if (choice < 550) {
+            } else if (choice < 540) {
                 writeTogether();
+            } else if (choice < 550) {
+                writeBatch();
             } else if (choice < 700) {
                 write(keys.next(), null);
             } else if (choice < 930) {
@@ -247,6 +249,17 @@ class MetamorphicTest {
             } else {
                 model.put(write.key, write.valueOrNull);
             }
+        }
+
+        private void writeBatch() {
+            List<WriteBatch.Write> writes = new ArrayList<>();
+            for (int i = random.nextInt(30); i > 0; i--) {
+                Write write = new Write(keys.next(), random.nextInt(4) == 0 ? null : keys.value());
+                writes.add(new WriteBatch.Write(write.key, write.valueOrNull));
+                unsettled.add(write);
+            }
+            store.begin(new WriteBatch(writes)).await();
+            settle();
         }
 
         /// Changes nothing.

@@ -10,7 +10,8 @@ import java.util.TreeMap;
 /// What was written to a store, in order, and how much of it must survive whatever happens. What an opening finds is right when it is the
 /// state after some first part of the history, never less than was promised, never a mixture.
 final class WriteHistory {
-    private record Write(byte[] key, byte[] valueOrNull) {}
+    /// @param ends false for a write of a batch that is not its last one: no crash leaves a history that ends there
+    private record Write(byte[] key, byte[] valueOrNull, boolean ends) {}
 
     private final List<Write> writes = new ArrayList<>();
     /// So many survive power loss, and so many the end of the process.
@@ -27,7 +28,12 @@ final class WriteHistory {
     }
 
     void add(byte[] key, byte[] valueOrNull) {
-        writes.add(new Write(key, valueOrNull));
+        add(key, valueOrNull, true);
+    }
+
+    /// @param ends false for a write of a batch that is not its last one
+    void add(byte[] key, byte[] valueOrNull, boolean ends) {
+        writes.add(new Write(key, valueOrNull, ends));
     }
 
     int size() {
@@ -86,7 +92,7 @@ final class WriteHistory {
                 state.put(write.key, write.valueOrNull);
             }
             mismatches -= Arrays.equals(state.get(write.key), wanted) ? 1 : 0;
-            if (mismatches == 0) {
+            if (mismatches == 0 && write.ends) {
                 recovered = i + 1;
             }
         }

@@ -89,7 +89,7 @@ class CommandLineTest {
                 "--cache-entries", "--max-value-bytes", "--stall-limit-ms", "--max-connections", "--idle-timeout-ms",
                 "--request-timeout-ms", "--table-bytes", "--frozen-memtables", "--level0-compaction", "--level0-slowdown",
                 "--level0-stop", "--slowdown-bytes-per-second", "--level1-bytes", "--level-multiplier",
-                "--compaction-bytes-per-second", "--admin", "--drain-ms");
+                "--compaction-bytes-per-second", "--admin", "--drain-ms", "--max-batch-bytes");
     }
 
     @Test

@@ -32,8 +32,21 @@ public final class LogInspection {
                 at += WriteAheadLogFormat.RECORD_ALIGNMENT_BYTES;
                 continue;
             }
+            if (WriteAheadLogFormat.isBatch(log + at)) {
+                long batchBytes = WriteAheadLogFormat.batchBytes(log + at);
+                if (WriteAheadLogFormat.wholeBatchBytes(log + at, bytes - at) < batchBytes) { // none of it counts
+                    lostAt = lostAt < 0 ? at : lostAt;
+                    pending += Math.min(batchBytes, bytes - at);
+                    at += batchBytes;
+                    continue;
+                }
+            }
             lostBytes += pending;
             pending = 0;
+            if (WriteAheadLogFormat.isBatch(log + at)) {
+                at += WriteAheadLogFormat.BATCH_HEADER_BYTES; // its records follow
+                continue;
+            }
             if (!WriteAheadLogFormat.isClosed(log + at)) {
                 consumer.accept(log + at);
                 records++;

@@ -1,7 +1,9 @@
 package kv.lsm.log;
 
 import java.nio.ByteBuffer;
+import java.util.List;
 import java.util.zip.CRC32C;
+import kv.lsm.WriteBatch;
 import kv.lsm.memory.Checksum;
 import kv.lsm.memory.EntryIterator;
 import kv.lsm.memory.Memory;
@@ -12,6 +14,7 @@ import kv.lsm.memory.Memory;
 /// file     header (64 bytes), records, zeros to the end
 /// header   magic 8 │ version 4 │ crc 4 │ number 8 │ previous number 8 │ previous end 8 │ zeros
 /// record   crc 4 │ durable 4 │ value length 4 │ key length 2 │ key │ value │ zeros up to a multiple of 8
+/// batch    crc 4 │ durable 4 │ -3 4 │ 0 2 │ records 4 │ bytes 4 │ zeros 2, then so many records of so many bytes in all
 /// ```
 ///
 /// Numbers are little-endian. A record starts at a multiple of 8 and is never changed once written: the memtable of the
@@ -19,7 +22,9 @@ import kv.lsm.memory.Memory;
 public final class WriteAheadLogFormat {
     /// "kvwalog1" when read as text.
     public static final long MAGIC = 0x31676F6C6177766BL;
-    public static final int VERSION = 1;
+    public static final int VERSION = 2;
+    /// Without batches; is still read.
+    private static final int VERSION_WITHOUT_BATCHES = 1;
     public static final int HEADER_BYTES = 64;
     public static final int RECORD_ALIGNMENT_BYTES = 8;
     /// Bytes of a record before its key.
@@ -56,7 +61,7 @@ public final class WriteAheadLogFormat {
     /// Null when the bytes are no header.
     static Header readHeader(long log) {
         if (Memory.getLong(log) != MAGIC
-                || Memory.getInt(log + VERSION_AT) != VERSION
+                || unknownVersion(log) != 0
                 || Memory.getInt(log + HEADER_CRC_AT) != headerChecksum(log)) {
             return null;
         }
@@ -64,6 +69,13 @@ public final class WriteAheadLogFormat {
                 Memory.getLong(log + NUMBER_AT),
                 Memory.getLong(log + PREVIOUS_NUMBER_AT),
                 Memory.getLong(log + PREVIOUS_END_AT));
+    }
+
+    /// The version of a log that only a later release can read, or 0.
+    static int unknownVersion(long log) {
+        int version = Memory.getInt(log + VERSION_AT);
+        boolean isLog = Memory.getLong(log) == MAGIC && Memory.getInt(log + HEADER_CRC_AT) == headerChecksum(log);
+        return isLog && version != VERSION && version != VERSION_WITHOUT_BATCHES ? version : 0;
     }
 
     private static int headerChecksum(long log) {
@@ -74,6 +86,20 @@ public final class WriteAheadLogFormat {
     public static long recordBytes(int keyLength, int valueLength) {
         long bytes = RECORD_HEADER_BYTES + keyLength + Math.max(valueLength, 0L);
         return (bytes + RECORD_ALIGNMENT_BYTES - 1) & -RECORD_ALIGNMENT_BYTES;
+    }
+
+    /// Bytes that the valid record at `record` takes, which is no mark.
+    public static long recordBytes(long record) {
+        return recordBytes(keyLength(record), valueLength(record));
+    }
+
+    /// Bytes that the batch takes.
+    public static long batchBytes(List<WriteBatch.Write> writes) {
+        long bytes = BATCH_HEADER_BYTES;
+        for (WriteBatch.Write write : writes) {
+            bytes += recordBytes(write.key().length, write.valueOrNull() == null ? 0 : write.valueOrNull().length);
+        }
+        return bytes;
     }
 
     /// Writes all of a record but its checksum.
@@ -106,15 +132,66 @@ public final class WriteAheadLogFormat {
         }
         int keyLength = keyLength(record);
         int valueLength = valueLength(record);
-        if (keyLength == 0 && valueLength != CLOSED_VALUE_LENGTH || valueLength < CLOSED_VALUE_LENGTH) {
+        boolean isMark = valueLength == CLOSED_VALUE_LENGTH || valueLength == BATCH_VALUE_LENGTH;
+        if (isMark != (keyLength == 0) || valueLength < BATCH_VALUE_LENGTH) {
             return -1;
         }
-        long bytes = recordBytes(keyLength, valueLength);
+        int contentLength = valueLength == BATCH_VALUE_LENGTH ? BATCH_CONTENT_BYTES : valueLength;
+        long bytes = recordBytes(keyLength, contentLength);
         if (bytes > bytesLeft) {
             return -1;
         }
-        long contentBytes = RECORD_HEADER_BYTES + keyLength + Math.max(valueLength, 0L);
+        long contentBytes = RECORD_HEADER_BYTES + keyLength + Math.max(contentLength, 0L);
         return Memory.getInt(record) == Checksum.of(record + DURABLE_AT, contentBytes - DURABLE_AT) ? bytes : -1;
+    }
+
+    /// The value length of the record without a key that begins a batch.
+    static final int BATCH_VALUE_LENGTH = -3;
+
+    /// Of the record that begins a batch: number and bytes of the records that follow.
+    private static final int BATCH_CONTENT_BYTES = 8;
+    public static final int BATCH_HEADER_BYTES = 24;
+    private static final int BATCH_RECORDS_AT = 14;
+    private static final int BATCH_BYTES_AT = 18;
+
+    static void writeBatchHeader(long record, long durable, int records, int bytes) {
+        Memory.putInt(record + DURABLE_AT, (int) (durable / RECORD_ALIGNMENT_BYTES));
+        Memory.putInt(record + VALUE_LENGTH_AT, BATCH_VALUE_LENGTH);
+        Memory.putShort(record + KEY_LENGTH_AT, 0);
+        Memory.putInt(record + BATCH_RECORDS_AT, records);
+        Memory.putInt(record + BATCH_BYTES_AT, bytes);
+        int contentBytes = RECORD_HEADER_BYTES + BATCH_CONTENT_BYTES;
+        Memory.putInt(record, Checksum.of(record + DURABLE_AT, contentBytes - DURABLE_AT));
+    }
+
+    /// True when the valid record at `record` begins a batch.
+    public static boolean isBatch(long record) {
+        return keyLength(record) == 0 && valueLength(record) == BATCH_VALUE_LENGTH;
+    }
+
+    static int batchRecords(long record) {
+        return Memory.getInt(record + BATCH_RECORDS_AT);
+    }
+
+    /// Bytes of a batch with the record that begins it.
+    public static long batchBytes(long record) {
+        return BATCH_HEADER_BYTES + (Memory.getInt(record + BATCH_BYTES_AT) & 0xFFFF_FFFFL);
+    }
+
+    /// How many bytes of the batch are whole records, those of the record that begins it included: all of [#batchBytes] when it is whole.
+    ///
+    /// @param bytesLeft bytes of the log from `record` on
+    static long wholeBatchBytes(long record, long bytesLeft) {
+        long end = Math.min(batchBytes(record), bytesLeft);
+        long at = BATCH_HEADER_BYTES;
+        int records = 0;
+        for (long size; at < end; at += size, records++) {
+            size = validRecordBytes(record + at, end - at);
+            if (size <= 0 || keyLength(record + at) == 0) {
+                return at;
+            }
+        }
+        return at == batchBytes(record) && records == batchRecords(record) ? at : Math.min(at, batchBytes(record) - 1);
     }
 
     /// The value length of the record without a key that an orderly close leaves at the end.

@@ -50,8 +50,10 @@ public final class WriteAheadLogReader {
     /// @param knownEnd where the log ended as the next log tells it, or 0
     /// @throws CorruptionException at the first damage that is no torn tail
     public Result read(long knownEnd, LongConsumer consumer) {
+        requireKnownVersion();
         WriteAheadLogFormat.Header header = header();
         long end = header == null ? 0 : WriteAheadLogFormat.HEADER_BYTES;
+        long batchBytes = 0;
         long records = 0;
         boolean synced = false;
         boolean closed = false;
@@ -63,16 +65,38 @@ public final class WriteAheadLogReader {
                     closed = true;
                     break;
                 }
+                if (WriteAheadLogFormat.isBatch(log + end)) {
+                    batchBytes = WriteAheadLogFormat.wholeBatchBytes(log + end, bytes - end);
+                    if (batchBytes < WriteAheadLogFormat.batchBytes(log + end)) {
+                        break; // all of it or nothing
+                    }
+                    for (long at = end + size; at < end + batchBytes; records++) {
+                        consumer.accept(log + at);
+                        at += WriteAheadLogFormat.recordBytes(log + at);
+                    }
+                    size = batchBytes;
+                    batchBytes = 0;
+                    continue;
+                }
                 consumer.accept(log + end);
                 records++;
             }
         }
-        if (end < knownEnd && !endsInZeros(knownEnd)) {
-            requireLostUnsynced(end, knownEnd);
+        long broken = end + batchBytes; // behind what is whole of a batch that is not
+        if (broken < knownEnd && !endsInZeros(knownEnd)) {
+            requireLostUnsynced(broken, knownEnd);
         }
         long lastUsed = lastUsedByte(end);
-        requireTornTail(end, lastUsed);
+        requireTornTail(broken, lastUsed);
         return new Result(header, end, records, Math.max(lastUsed - end, 0), synced, closed);
+    }
+
+    private void requireKnownVersion() {
+        int unknown = bytes < WriteAheadLogFormat.HEADER_BYTES ? 0 : WriteAheadLogFormat.unknownVersion(log);
+        if (unknown != 0) {
+            throw new CorruptionException(
+                    file, 8, "unknown version of a write-ahead log, open it with the release that wrote it: version=" + unknown);
+        }
     }
 
     private void requireTornTail(long end, long lastUsed) {

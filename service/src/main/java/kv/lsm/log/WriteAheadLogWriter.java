@@ -4,7 +4,9 @@ import java.io.IOException;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
+import java.util.List;
 import java.util.zip.CRC32C;
+import kv.lsm.WriteBatch;
 import kv.lsm.disk.LogFile;
 import kv.lsm.memory.Memory;
 
@@ -81,6 +83,25 @@ public final class WriteAheadLogWriter {
         }
         END.setRelease(this, end + WriteAheadLogFormat.recordBytes(key.length, valueLength));
         return record;
+    }
+
+    /// Appends several records as one and returns the address of the record that begins them; [#hasRoom] must have said yes to all of them.
+    public long append(List<WriteBatch.Write> writes) {
+        long batch = address + end;
+        long bytes = WriteAheadLogFormat.batchBytes(writes);
+        long at = end + WriteAheadLogFormat.BATCH_HEADER_BYTES;
+        for (WriteBatch.Write write : writes) {
+            WriteAheadLogFormat.writeRecord(address + at, durableEnd, write.key(), write.valueOrNull());
+            int valueLength = write.valueOrNull() == null ? 0 : write.valueOrNull().length;
+            if (checksummed) {
+                WriteAheadLogFormat.writeChecksum(view, (int) at, write.key().length, valueLength, crc);
+            }
+            at += WriteAheadLogFormat.recordBytes(write.key().length, valueLength);
+        }
+        WriteAheadLogFormat.writeBatchHeader(
+                batch, durableEnd, writes.size(), (int) (bytes - WriteAheadLogFormat.BATCH_HEADER_BYTES));
+        END.setRelease(this, end + bytes);
+        return batch;
     }
 
     /// Leaves a mark that all before it was made durable and nothing follows; needs a sync of its own.

@@ -1,0 +1,143 @@
+package kv.http;
+
+import java.io.ByteArrayOutputStream;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import kv.lsm.Store;
+import kv.lsm.WriteBatch;
+
+/// `POST /v0/entities/get` and `POST /v0/entities/batch`: many keys in one request. Lengths stand before what they measure, so that keys
+/// and values may hold any byte.
+///
+/// ```
+/// get      ( key bytes LF key LF )*                          answered by ( value bytes LF value LF | -1 LF )*
+/// batch    ( put SP key bytes SP value bytes LF key value LF
+///          | delete SP key bytes LF key LF )*                answered by the number of writes LF
+/// ```
+final class BatchEndpoint {
+    static final int ENTRIES_MAX = 10_000;
+    private static final String BYTES = "application/octet-stream";
+
+    private final int valueBytesMax;
+    private final int batchBytesMax;
+
+    BatchEndpoint(HttpOptions options) {
+        valueBytesMax = options.valueBytesMax();
+        batchBytesMax = options.operations().batchBytesMax();
+    }
+
+    void get(Store store, Request request, Output out) {
+        Frames frames = new Frames(request.value);
+        ByteArrayOutputStream answer = new ByteArrayOutputStream();
+        for (int entries = 0; !frames.isAtEnd(); entries++) {
+            byte[] key = frames.take(frames.number('\n'));
+            frames.expect('\n');
+            Answer refusal = entries == ENTRIES_MAX ? Answer.BATCH_TOO_MANY : frames.refusalOf(key);
+            if (refusal != null) {
+                out.answer(refusal, request);
+                return;
+            }
+            byte[] value = store.get(key);
+            if (value == null) {
+                answer.writeBytes(Ascii.bytes("-1\n"));
+            } else if (answer.size() + (long) value.length > batchBytesMax) {
+                out.answer(Answer.BATCH_VALUES_TOO_LARGE, request);
+                return;
+            } else {
+                answer.writeBytes(Ascii.bytes(value.length + "\n"));
+                answer.writeBytes(value);
+                answer.write('\n');
+            }
+        }
+        out.text(answer.toByteArray(), BYTES, request);
+    }
+
+    void write(Store store, Request request, Output out) {
+        Frames frames = new Frames(request.value);
+        List<WriteBatch.Write> writes = new ArrayList<>();
+        while (!frames.isAtEnd()) {
+            boolean isPut = frames.takeWord("put ");
+            if (!isPut && !frames.takeWord("delete ")) {
+                frames.isMalformed = true;
+            }
+            int keyBytes = frames.number(isPut ? ' ' : '\n');
+            int valueBytes = isPut ? frames.number('\n') : 0;
+            byte[] key = frames.take(keyBytes);
+            byte[] value = isPut ? frames.take(valueBytes) : null;
+            frames.expect('\n');
+            Answer refusal = writes.size() == ENTRIES_MAX ? Answer.BATCH_TOO_MANY : frames.refusalOf(key);
+            if (refusal == null && value != null && value.length > valueBytesMax) {
+                refusal = Answer.VALUE_TOO_LARGE;
+            }
+            if (refusal != null) {
+                out.answer(refusal, request);
+                return;
+            }
+            writes.add(new WriteBatch.Write(key, value));
+        }
+        store.begin(new WriteBatch(writes)).await();
+        out.text((writes.size() + "\n").getBytes(StandardCharsets.US_ASCII), "text/plain; charset=utf-8", request);
+    }
+
+    /// Takes a body apart. After the first thing that is not as expected it is malformed and at its end.
+    private static final class Frames {
+        private static final int DIGITS_MAX = 9;
+
+        private final byte[] body;
+        private int at;
+        private boolean isMalformed;
+
+        Frames(byte[] body) {
+            this.body = body;
+        }
+
+        boolean isAtEnd() {
+            return isMalformed || at == body.length;
+        }
+
+        boolean takeWord(String word) {
+            byte[] wanted = Ascii.bytes(word);
+            boolean there = at + wanted.length <= body.length && Ascii.equal(body, at, at + wanted.length, wanted);
+            at += there ? wanted.length : 0;
+            return there;
+        }
+
+        /// A number that `end` follows.
+        int number(char end) {
+            int number = 0;
+            int start = at;
+            while (at < body.length && at - start < DIGITS_MAX && body[at] >= '0' && body[at] <= '9') {
+                number = 10 * number + body[at++] - '0';
+            }
+            isMalformed |= at == start;
+            expect(end);
+            return number;
+        }
+
+        void expect(char wanted) {
+            if (isMalformed || at == body.length || body[at] != wanted) {
+                isMalformed = true;
+            } else {
+                at++;
+            }
+        }
+
+        byte[] take(int bytes) {
+            if (isMalformed || bytes > body.length - at) {
+                isMalformed = true;
+                return Request.NO_BYTES;
+            }
+            at += bytes;
+            return Arrays.copyOfRange(body, at - bytes, at);
+        }
+
+        Answer refusalOf(byte[] key) {
+            if (isMalformed || key.length == 0) {
+                return Answer.BATCH_MALFORMED;
+            }
+            return key.length > RequestKey.KEY_BYTES_MAX ? Answer.KEY_TOO_LONG : null;
+        }
+    }
+}
