@@ -103,7 +103,7 @@ final class Connections implements AutoCloseable {
             } catch (InterruptedException e) {
                 return;
             }
-            long now = System.currentTimeMillis();
+            long now = MonotonicClock.millis();
             for (KvSession session : open) {
                 session.sweep(now);
             }

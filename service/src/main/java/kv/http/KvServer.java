@@ -148,12 +148,13 @@ public final class KvServer extends Server {
         stopped = true;
         router.stopping();
         acceptor.shutdown();
-        long start = System.currentTimeMillis();
+        long start = MonotonicClock.millis();
         try {
-            while (connections.size() > 0 && System.currentTimeMillis() - start < QUIET_MILLIS) {
+            while (connections.size() > 0 && MonotonicClock.millis() - start < QUIET_MILLIS) {
                 Thread.sleep(5);
             }
-            while (!connections.closeQuiet(QUIET_MILLIS) && System.currentTimeMillis() - start < options.operations().drainMillis()) {
+            while (!connections.closeQuiet(QUIET_MILLIS)
+                    && MonotonicClock.millis() - start < options.operations().drainMillis()) {
                 Thread.sleep(5);
             }
         } catch (InterruptedException e) {

@@ -77,6 +77,13 @@ final class KvSession extends WritingSession {
     }
 
     @Override
+    public synchronized void process(byte[] buffer) throws Exception {
+        timeouts.isMoving();
+        super.process(buffer);
+        timeouts.moved();
+    }
+
+    @Override
     protected void processRead(byte[] buffer) throws IOException {
         if (!isWritten() || paused) {
             return; // selected before a worker's answer filled the socket; reading would stop the wait for room in it
@@ -229,7 +236,7 @@ final class KvSession extends WritingSession {
 
     private synchronized void giveAnswerFromElsewhere(Output out) {
         giveAnswer(out);
-        lastAccessTime = System.currentTimeMillis();
+        timeouts.moved();
     }
 
     /// Runs on the selector's thread at the end of a round; how long that held the thread up, the selector knows.
@@ -297,7 +304,7 @@ final class KvSession extends WritingSession {
         }
         try {
             writeMore();
-            lastAccessTime = System.currentTimeMillis();
+            timeouts.moved();
         } catch (Throwable e) {
             handleException(e);
         }
@@ -350,7 +357,7 @@ final class KvSession extends WritingSession {
     }
 
     private Timeouts.Overdue overdue(long nowMillis) {
-        return timeouts.overdue(nowMillis, lastAccessTime, readsAtOnceSinceMillis(nowMillis), server.options());
+        return timeouts.overdue(nowMillis, readsAtOnceSinceMillis(nowMillis), server.options());
     }
 
     private synchronized void endIfOverdue(long nowMillis) {
@@ -393,7 +400,7 @@ final class KvSession extends WritingSession {
 
     /// Closes when nothing of a request or an answer is under way, and what the client sent up to `quietMillis` ago was read.
     synchronized void closeIfQuiet(int quietMillis) {
-        long now = System.currentTimeMillis();
+        long now = MonotonicClock.millis();
         if (isIdle() && unread.length() == 0 && reader.isIdle() && now - readsAtOnceSinceMillis(now) >= quietMillis) {
             close();
         }

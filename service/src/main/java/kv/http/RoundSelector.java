@@ -141,7 +141,7 @@ final class RoundSelector extends Selector implements Iterator<Session> {
         readyCount = 0;
         next = 0;
         if (System.nanoTime() - lastWakeupNanos > HELD_UP_NANOS) {
-            heldUpUntilMillis = System.currentTimeMillis();
+            heldUpUntilMillis = MonotonicClock.millis();
         }
         selecting = true;
         try {

@@ -1,6 +1,6 @@
 package kv.http;
 
-/// What a connection may take its time for, and since when it does. Milliseconds of [System#currentTimeMillis].
+/// What a connection may take its time for, and since when it does. Milliseconds of [MonotonicClock].
 ///
 /// | what                                        | limit                  | then       |
 /// |---------------------------------------------|------------------------|------------|
@@ -16,14 +16,26 @@ final class Timeouts {
     static final int LINGER_MILLIS = 2_000;
     private static final long NOT_BEGUN = 0;
 
+    /// one-nio keeps such a time too, but by the wall clock
+    private volatile long lastMoveMillis = MonotonicClock.millis();
     private volatile long requestBeganMillis = NOT_BEGUN;
     private volatile long answerBeganMillis = NOT_BEGUN;
     private volatile long lingeringBeganMillis = NOT_BEGUN;
 
+    /// Something moved on the connection, in either direction, or an answer was given.
+    void moved() {
+        lastMoveMillis = MonotonicClock.millis();
+    }
+
+    /// Until [#moved] is called, the connection is at work and not idle.
+    void isMoving() {
+        lastMoveMillis = Long.MAX_VALUE;
+    }
+
     /// A request is half received, now or still.
     void requestIsIncomplete() {
         if (requestBeganMillis == NOT_BEGUN) {
-            requestBeganMillis = System.currentTimeMillis();
+            requestBeganMillis = MonotonicClock.millis();
         }
     }
 
@@ -36,7 +48,7 @@ final class Timeouts {
     /// The socket did not take the whole answer, now or still.
     void answerIsIncomplete() {
         if (answerBeganMillis == NOT_BEGUN) {
-            answerBeganMillis = System.currentTimeMillis();
+            answerBeganMillis = MonotonicClock.millis();
         }
     }
 
@@ -52,12 +64,11 @@ final class Timeouts {
     }
 
     void lingeringBegins() {
-        lingeringBeganMillis = System.currentTimeMillis();
+        lingeringBeganMillis = MonotonicClock.millis();
     }
 
-    /// @param lastMoveMillis   when something moved last
     /// @param readsSinceMillis since when the connection is read as soon as something comes: what came before may have lain unread
-    Overdue overdue(long nowMillis, long lastMoveMillis, long readsSinceMillis, HttpOptions options) {
+    Overdue overdue(long nowMillis, long readsSinceMillis, HttpOptions options) {
         if (lingeringBeganMillis != NOT_BEGUN) {
             return nowMillis - Math.max(lingeringBeganMillis, readsSinceMillis) > LINGER_MILLIS ? Overdue.CONNECTION : Overdue.NOTHING;
         }

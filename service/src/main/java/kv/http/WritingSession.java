@@ -108,6 +108,7 @@ abstract class WritingSession extends Session {
         }
         out.clear();
         if (!isWritten()) {
+            timeouts.moved();
             timeouts.answerIsIncomplete();
             takeMemory();
         }
