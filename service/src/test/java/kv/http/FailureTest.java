@@ -119,8 +119,9 @@ class FailureTest {
             try (RawClient leaving = server.connect()) {
                 leaving.send(put("/v0/entity?id=a", "one"));
                 await(entered);
+            } finally {
+                gate.countDown();
             }
-            gate.countDown();
             Eventually.holds(() -> server.server.connections().size() == 0);
             assertThat(server.ask(get("/v0/entity?id=a")).text()).isEqualTo("one");
             Eventually.holds(() -> server.server.budget().bytesTaken() == 0);

@@ -46,6 +46,12 @@ class StalledWriteTest {
         }
     }
 
+    /// Opened before the server is closed, so that a test that fails ends.
+    private interface Gate extends AutoCloseable {
+        @Override
+        void close();
+    }
+
     private final StalledStore store = new StalledStore();
 
     private TestServer serverOf(HttpOptions.HandlerKind handler) throws Exception {
@@ -53,9 +59,7 @@ class StalledWriteTest {
     }
 
     private void awaitWriters() throws Exception {
-        while (store.waiting.get() < WRITERS) {
-            Thread.sleep(1);
-        }
+        Eventually.holds(() -> store.waiting.get() >= WRITERS);
     }
 
     @ParameterizedTest
@@ -63,7 +67,8 @@ class StalledWriteTest {
     void othersAreAnsweredMeanwhileAndTheWritesAfterwardsInOrder(HttpOptions.HandlerKind handler) throws Exception {
         List<RawClient> writers = new ArrayList<>();
         try (TestServer server = serverOf(handler);
-                RawClient reader = server.connect()) {
+                RawClient reader = server.connect();
+                Gate gate = store.gate::countDown) {
             for (int i = 0; i < WRITERS; i++) {
                 RawClient writer = server.connect();
                 writers.add(writer);
@@ -94,11 +99,10 @@ class StalledWriteTest {
     void aWriteOverTheLimitGets503AndItsConnectionGoesOn(HttpOptions.HandlerKind handler) throws Exception {
         store.overTheLimit = true;
         try (TestServer server = serverOf(handler);
-                RawClient writer = server.connect()) {
+                RawClient writer = server.connect();
+                Gate gate = store.gate::countDown) {
             writer.send(put("/v0/entity?id=a", "value"));
-            while (store.waiting.get() == 0) {
-                Thread.sleep(1);
-            }
+            Eventually.holds(() -> store.waiting.get() > 0);
             store.gate.countDown();
             RawClient.Reply reply = writer.read();
             assertThat(reply.status()).isEqualTo(503);
@@ -110,7 +114,8 @@ class StalledWriteTest {
 
     @Test
     void clientsThatGoAwayWhileTheirWritesWaitLeaveNothingBehind() throws Exception {
-        try (TestServer server = serverOf(HttpOptions.HandlerKind.SELECTOR)) {
+        try (TestServer server = serverOf(HttpOptions.HandlerKind.SELECTOR);
+                Gate gate = store.gate::countDown) {
             for (int i = 0; i < WRITERS; i++) {
                 try (RawClient writer = server.connect()) {
                     writer.send(put("/v0/entity?id=k" + i, "x".repeat(100_000)));

@@ -44,7 +44,8 @@ class KnownBugsTest {
     void aKeyIsNotMissingWhileItsMemtableIsBeingFlushed() throws Exception {
         GatedDisk disk = new GatedDisk(new FaultyDisk());
         try (Store store = LsmStore.open(
-                small().wal(WalMode.OS).build(), disk, new Allocator())) {
+                small().wal(WalMode.OS).build(), disk, new Allocator());
+                GatedDisk.Gates gates = disk.openedAtTheEnd()) {
             disk.hold(GatedDisk.FLUSH);
             int keys = 0;
             while (store.metrics().frozenMemtables() == 0) {
@@ -69,7 +70,8 @@ class KnownBugsTest {
     void aCompactionDoesNotPublishAnOldStateOverANewerMemtable() throws Exception {
         GatedDisk disk = new GatedDisk(new FaultyDisk());
         try (Store store = LsmStore.open(
-                small().wal(WalMode.OS).frozenMemtablesMax(8).build(), disk, new Allocator())) {
+                small().wal(WalMode.OS).frozenMemtablesMax(8).build(), disk, new Allocator());
+                GatedDisk.Gates gates = disk.openedAtTheEnd()) {
             disk.hold(GatedDisk.COMPACTION);
             int round = 0;
             while (level0Runs(store) < 2) {

@@ -82,10 +82,11 @@ class OpeningTest {
             GatedDisk gate = new GatedDisk(disk);
             gate.hold(GatedDisk.FLUSH);
             LsmStore store = LsmStore.open(StoreState.options(wal), gate, new Allocator());
-            made.history().checkRecovered(store, "opening " + opening);
-            assertThat(made.history().size()).isEqualTo(5);
-            disk = disk.killProcess();
-            gate.letGo(GatedDisk.FLUSH);
+            try (GatedDisk.Gates gates = gate.openedAtTheEnd()) {
+                made.history().checkRecovered(store, "opening " + opening);
+                assertThat(made.history().size()).isEqualTo(5);
+                disk = disk.killProcess();
+            }
             assertThatThrownBy(store::close).isInstanceOf(StoreFailedException.class);
         }
     }

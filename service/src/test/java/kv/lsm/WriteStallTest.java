@@ -41,7 +41,8 @@ class WriteStallTest {
 
     @Test
     void whoMayNotWaitIsToldAtOnceThatWritersAreStopped() throws Exception {
-        try (LsmStore store = open(Duration.ZERO)) {
+        try (LsmStore store = open(Duration.ZERO);
+                GatedDisk.Gates gates = disk.openedAtTheEnd()) {
             disk.hold(GatedDisk.FLUSH);
             while (store.metrics().frozenMemtables() == 0) {
                 tryPut(store); // which is also refused while the next log is not ready
@@ -78,7 +79,8 @@ class WriteStallTest {
 
     @Test
     void aWriteOverTheLimitFailsWithoutBeingAppliedAndLaterOnesSucceed() throws Exception {
-        try (LsmStore store = open(Duration.ofMillis(50))) {
+        try (LsmStore store = open(Duration.ofMillis(50));
+                GatedDisk.Gates gates = disk.openedAtTheEnd()) {
             disk.hold(GatedDisk.FLUSH);
             assertThatThrownBy(() -> {
                         while (true) {
@@ -105,7 +107,8 @@ class WriteStallTest {
 
     @Test
     void aStoppedWriterGoesOnWhenTheFlushIsDone() throws Exception {
-        try (LsmStore store = open(Duration.ZERO)) {
+        try (LsmStore store = open(Duration.ZERO);
+                GatedDisk.Gates gates = disk.openedAtTheEnd()) {
             disk.hold(GatedDisk.FLUSH);
             Thread writer = Thread.ofPlatform().start(() -> {
                 for (int i = 0; i < 200; i++) {
@@ -125,7 +128,8 @@ class WriteStallTest {
 
     @Test
     void writersAreSlowedDownThenStoppedWhenCompactionFallsBehind() throws Exception {
-        try (LsmStore store = open(Duration.ofMillis(200))) {
+        try (LsmStore store = open(Duration.ofMillis(200));
+                GatedDisk.Gates gates = disk.openedAtTheEnd()) {
             disk.hold(GatedDisk.COMPACTION);
             assertThatThrownBy(() -> {
                         while (true) {
@@ -145,22 +149,26 @@ class WriteStallTest {
         LsmStore store = open(Duration.ZERO);
         disk.hold(GatedDisk.FLUSH);
         Throwable[] end = new Throwable[1];
-        Thread writer = Thread.ofPlatform().start(() -> {
-            try {
-                while (true) {
-                    put(store);
+        Thread closer;
+        try (GatedDisk.Gates gates = disk.openedAtTheEnd()) {
+            Thread writer = Thread.ofPlatform().start(() -> {
+                try {
+                    while (true) {
+                        put(store);
+                    }
+                } catch (StoreException e) {
+                    end[0] = e;
                 }
-            } catch (StoreException e) {
-                end[0] = e;
+            });
+            while (writer.isAlive()
+                    && writer.getState() != Thread.State.WAITING
+                    && writer.getState() != Thread.State.TIMED_WAITING) {
+                Thread.sleep(1);
             }
-        });
-        while (writer.getState() != Thread.State.WAITING && writer.getState() != Thread.State.TIMED_WAITING) {
-            Thread.sleep(1);
+            closer = Thread.ofPlatform().start(store::close);
+            assertThat(writer.join(Duration.ofMinutes(1))).as("the close ended the writer's wait").isTrue();
+            assertThat(end[0]).isInstanceOf(StoreClosedException.class);
         }
-        Thread closer = Thread.ofPlatform().start(store::close);
-        writer.join();
-        assertThat(end[0]).isInstanceOf(StoreClosedException.class);
-        disk.letGo(GatedDisk.FLUSH);
         closer.join();
     }
 }
