@@ -6,13 +6,16 @@
 --   value_bytes=N    length of a value in bytes; at least key_bytes + 1               (100)
 --   distribution=D   uniform | zipfian | latest, where a workload draws its keys      (uniform)
 --   read_share=X     0 … 1, workload mixed only                                       (0.5)
---   threads=T        how many generator threads there are, so that they can share out the keys (1)
+--   threads=T        how many threads a generator has, so that they can share out the keys (1)
 --   first_key=K      workload fill only: its keys are K … K+N-1                        (0)
 --   writes=W         workload fill only: so many, in a cycle over the keys; 0: each once (0)
 --   seed=S           the run's seed; the same seed and threads give the same requests (1)
 --
 -- Key k is "k" and k in decimal, padded with zeros to key_bytes. A value begins with its key and a blank, and goes on with the same
 -- letters for every key: who reads a value back can tell whose it is, and building one costs a concatenation.
+--
+-- One of several generators (loadgen --part 2/3) has wrk.part and wrk.parts; its threads are then numbered over all parts, and so
+-- what is written once is written once by all of them together.
 --
 -- Works in loadgen, wrk2 and wrk (the latter two need LUA_PATH to find this file).
 
@@ -23,10 +26,12 @@ local defaults = {
   first_key = 0, writes = 0,
 }
 
--- Called in the main state once per thread; numbers the threads from 0.
+local part, parts = wrk.part or 1, wrk.parts or 1
+
+-- Called in the main state once per thread; numbers the threads of all parts from 0.
 local threads_made = 0
 function setup(thread)
-  thread:set("thread_number", threads_made)
+  thread:set("thread_number", threads_made * parts + part - 1)
   threads_made = threads_made + 1
 end
 
@@ -57,7 +62,8 @@ function keyspace.options(args)
   check(options.read_share >= 0 and options.read_share <= 1, "read_share must be 0 … 1: read_share=" .. options.read_share)
   check(options.distribution == "uniform" or options.distribution == "zipfian" or options.distribution == "latest",
     "distribution must be uniform, zipfian or latest: distribution=" .. options.distribution)
-  check(thread_number < options.threads, "threads is smaller than the generator's threads: threads=" .. options.threads)
+  options.threads = options.threads * parts
+  check(thread_number < options.threads, "threads is smaller than the generator's threads: threads=" .. options.threads / parts)
   options.thread = thread_number
   math.randomseed(options.seed * 1009 + thread_number)
   return options

@@ -10,6 +10,7 @@ use lexopt::prelude::*;
 
 use crate::alternation::TurnOrder;
 use crate::error::Error;
+use crate::part::Part;
 use crate::requests;
 use crate::units;
 
@@ -79,6 +80,8 @@ pub struct Args {
     pub script_args: Vec<String>,
     /// None: as soon as all connections are open.
     pub start_at: Option<jiff::Timestamp>,
+    /// Of a load that several generators make together.
+    pub part: Part,
     /// The second of two servers in turn.
     pub alternate: Option<String>,
     pub slice: Duration,
@@ -127,6 +130,7 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
         url: String::new(),
         script_args: Vec::new(),
         start_at: None,
+        part: Part::WHOLE,
         alternate: None,
         slice: Duration::from_millis(500),
         gap: Duration::from_millis(20),
@@ -161,6 +165,7 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
             Long("closed") => args.closed = true,
             Long("seed") => args.seed = seed(&text(&mut parser)?)?,
             Long("start-at") => args.start_at = Some(start_at(&text(&mut parser)?)?),
+            Long("part") => args.part = Part::parse(&text(&mut parser)?)?,
             Long("alternate") => {
                 url = Some(text(&mut parser)?);
                 args.alternate = Some(text(&mut parser)?);
@@ -200,6 +205,16 @@ fn check(args: &Args) -> Result<(), Error> {
     }
     if args.connections < args.threads {
         return Err(Error::Usage("number of connections must be >= threads".to_owned()));
+    }
+    if args.part.share(args.connections as usize) < args.threads as usize {
+        return rule(format!(
+            "a part needs a connection for each of its threads: --part {}/{} has {} of {} connections, threads={}",
+            args.part.number,
+            args.part.of,
+            args.part.share(args.connections as usize),
+            args.connections,
+            args.threads
+        ));
     }
     match (args.rate_rps, args.closed) {
         (None, false) => {
@@ -423,6 +438,8 @@ mod tests {
             (&["-R1", "--alternate", "http://h/", "http://i/", "http://j/"], "one URL only"),
             (&["-R1", "--start-at", "noon", "http://h/"], "--start-at \"noon\""),
             (&["-R1", "--start-at", "2026-11-20T19:30:00Z", "http://h/"], "the time is past"),
+            (&["-R1", "--part", "3/2", "http://h/"], "--part \"3/2\""),
+            (&["-R1", "-c4", "-t2", "--part", "3/3", "http://h/"], "--part 3/3 has 1 of 4 connections, threads=2"),
             (&["-R1", "--pin", "3-1", "http://h/"], "--pin \"3-1\""),
             (&["-R1", "--spin", "hard", "http://h/"], "--spin"),
             (&["-R1", "--dispatch", "round", "http://h/"], "--dispatch"),

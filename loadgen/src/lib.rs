@@ -18,6 +18,7 @@ mod lateness;
 mod long_double;
 pub mod machine;
 pub mod measurement;
+pub mod part;
 pub mod plan;
 mod reconnecting;
 pub mod recorder;

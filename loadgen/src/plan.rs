@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::alternation::Alternation;
 use crate::args::{Args, Arrivals, Dispatch, Spin};
 use crate::error::Error;
+use crate::part::Part;
 use crate::requests::{self, List, Request};
 use crate::target::Target;
 
@@ -44,9 +45,15 @@ pub struct Alternate {
 pub struct Plan {
     pub target: Target,
     pub alternate: Option<Alternate>,
-    /// To each server.
+    /// What this generator is of a load that several make; the whole of it unless said otherwise.
+    pub part: Part,
+    /// To each server, of this part.
     pub connections: usize,
+    /// To each server, of all parts.
+    pub whole_connections: usize,
+    /// Of this part.
     pub threads: usize,
+    /// Of all parts together.
     pub pacing: Pacing,
     pub duration_ns: u64,
     /// Zero if everything is reported.
@@ -91,7 +98,9 @@ impl Plan {
             None => Pacing::ClosedLoop,
         };
         let warm_up = args.warm_up.unwrap_or_else(|| {
-            let default = WARM_UP + WARM_UP_PER_CONNECTION * (args.connections / args.threads) as u32;
+            // By the connections of all parts, so that it is the same for each.
+            let per_thread = args.connections / (args.threads * args.part.of as u64);
+            let default = WARM_UP + WARM_UP_PER_CONNECTION * per_thread as u32;
             if args.duration > default { default } else { Duration::ZERO }
         });
         let (mut duration_ns, mut warm_up_ns) = (nanoseconds(args.duration), nanoseconds(warm_up));
@@ -115,7 +124,9 @@ impl Plan {
             method,
             body,
             requests,
-            connections: args.connections as usize,
+            part: args.part,
+            connections: args.part.share(args.connections as usize),
+            whole_connections: args.connections as usize,
             threads: args.threads as usize,
             pacing,
             duration_ns,
@@ -153,6 +164,15 @@ impl Plan {
     /// Connections to all servers.
     pub fn connections_total(&self) -> usize {
         if self.alternate.is_some() { self.connections * 2 } else { self.connections }
+    }
+
+    /// Requests per second that are due in this part while its server's turn lasts; none in a closed loop.
+    pub fn own_rate_rps(&self) -> Option<f64> {
+        let share = match self.dispatch {
+            Dispatch::Fixed => self.connections as f64 / self.whole_connections as f64,
+            Dispatch::Any => 1.0 / self.part.of as f64,
+        };
+        self.pacing.offered_rate_rps().map(|rate_rps| rate_rps * share)
     }
 
     /// The share of a time from a pair's start to the end of the run in which requests are due.

@@ -116,7 +116,7 @@ fn merge(plan: &Plan, gathered: Gathered, missing_at_start: usize) -> ((RunResul
     let warm_up_ns = plan.warm_up_ns.min(duration_ns);
     let measured_ns = duration_ns - warm_up_ns;
     let sending_share = plan.sending_share(warm_up_ns, duration_ns);
-    let offered_rate_rps = plan.pacing.offered_rate_rps().map(|rate_rps| rate_rps * sending_share);
+    let offered_rate_rps = plan.own_rate_rps().map(|rate_rps| rate_rps * sending_share);
     let verdict = judge(&Facts {
         threads: &threads,
         offered_rate_rps,

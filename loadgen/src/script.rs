@@ -48,6 +48,8 @@ fn load(plan: &Plan, path: &Path) -> Result<Lua, Error> {
 fn prepare(lua: &Lua, plan: &Plan, path: &Path) -> mlua::Result<()> {
     lua.load(PRELUDE).set_name("=wrk").exec()?;
     let wrk: mlua::Table = lua.globals().get("wrk")?;
+    wrk.set("part", plan.part.number)?;
+    wrk.set("parts", plan.part.of)?;
     wrk.set("scheme", plan.target.scheme.as_str())?;
     wrk.set("host", plan.target.host.as_str())?;
     wrk.set("port", plan.target.port.as_deref())?;

@@ -108,13 +108,14 @@ impl<'a> Worker<'a> {
         busily: Busily,
         script: Option<WorkerState>,
     ) -> Result<Self, Error> {
+        let place = plan.part.place(thread);
         let fixed = match &script {
             Some(script) if script.makes_requests() => None,
             Some(script) => {
                 let request = vec![Request::new(script.default_request()?)?];
-                Some([(); 2].map(|()| Rotation::new(request.clone(), thread, plan.threads)))
+                Some([(); 2].map(|()| Rotation::new(request.clone(), 0, 1)))
             }
-            None => Some([0, 1].map(|server| Rotation::new(&plan.requests[server], thread, plan.threads))),
+            None => Some([0, 1].map(|server| Rotation::new(&plan.requests[server], place, plan.threads * plan.part.of))),
         };
         let capture = script.as_ref().is_some_and(WorkerState::wants_responses);
         let connections = connections(plan, thread, capture);
@@ -132,7 +133,7 @@ impl<'a> Worker<'a> {
             crowding: Crowding::default(),
             epoll,
             agenda: Agenda::with_room(connections.len()),
-            sample: (plan.sample > 0).then(|| Sample::new(thread, plan.sample, plan.seed, connections.len())),
+            sample: (plan.sample > 0).then(|| Sample::new(place, plan.sample, plan.seed, connections.len())),
             queue: queue(plan, thread),
             connections,
             script,
@@ -142,7 +143,7 @@ impl<'a> Worker<'a> {
             retries: BinaryHeap::new(),
             retry_turn: Turn::default(),
             reconnecting: Reconnecting::default(),
-            random: fastrand::Rng::with_seed(mix(plan.seed, thread as u64)),
+            random: fastrand::Rng::with_seed(mix(plan.seed, place as u64)),
             measurement: Measurement::default(),
             housekeeping_ns: 0,
             start_ns: u64::MAX / 2,
@@ -278,28 +279,28 @@ impl<'a> Worker<'a> {
 }
 
 fn connections(plan: &Plan, thread: usize, capture: bool) -> Vec<Connection<'_>> {
-    let due = |number: usize, server: Server| match (plan.dispatch, &plan.alternate) {
+    let due = |place: usize, server: Server| match (plan.dispatch, &plan.alternate) {
         (Dispatch::Any, _) => Due::OfThread,
         (Dispatch::Fixed, Some(Alternate { alternation, .. })) => {
             let rate_rps = plan.pacing.offered_rate_rps().expect("servers in turn have a rate");
-            let due = AlternatingDue::new(alternation, server, rate_rps, plan.connections);
-            Due::Alternating(due, number % plan.connections)
+            let due = AlternatingDue::new(alternation, server, rate_rps, plan.whole_connections);
+            Due::Alternating(due, place)
         }
-        (Dispatch::Fixed, None) => due(plan, number, plan.connections),
+        (Dispatch::Fixed, None) => due(plan, place, plan.whole_connections),
     };
     let connection = |number: usize| {
-        let server = number / plan.connections;
-        Connection::new(number, server, due(number, server), capture)
+        let (server, place) = (number / plan.connections, plan.part.place(number % plan.connections));
+        Connection::new(place + server * plan.whole_connections, server, due(place, server), capture)
     };
     plan.connections_of(thread).map(connection).collect()
 }
 
 fn queue(plan: &Plan, thread: usize) -> Option<SharedQueue<'_>> {
-    let of_thread = || DueRequests::new(thread, due(plan, thread, plan.threads));
+    let of_thread = || DueRequests::new(plan.part.place(thread), due(plan, plan.part.place(thread), plan.threads * plan.part.of));
     (plan.dispatch == Dispatch::Any).then(|| SharedQueue::new(of_thread(), plan.connections / plan.threads + 1))
 }
 
-/// What is due in series `number` of `series` that share the rate.
+/// What is due in series `number` of `series`, over all parts, that share the rate.
 fn due(plan: &Plan, number: usize, series: usize) -> Due<'_> {
     match plan.pacing {
         Pacing::ClosedLoop => Due::Always,

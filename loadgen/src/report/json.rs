@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::json_slices::{Alternating, alternating};
 use super::whole_file;
 use crate::error::Error;
+use crate::part::Part;
 use crate::plan::Plan;
 use crate::result::RunResult;
 use crate::sample::SampledRequest;
@@ -55,6 +56,9 @@ struct Document<'a> {
     own_lateness: Latency,
     threads: Vec<Thread>,
     verdict: Verdict<'a>,
+    /// Only of one of several generators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    part: Option<PartOfWhole>,
     /// Only with two servers in turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     alternate: Option<Alternating<'a>>,
@@ -142,6 +146,15 @@ struct Verdict<'a> {
 }
 
 #[derive(Serialize)]
+struct PartOfWhole {
+    number: usize,
+    of: usize,
+    /// None in a closed loop.
+    whole_rate_rps: Option<f64>,
+    whole_connections: usize,
+}
+
+#[derive(Serialize)]
 struct Sampled<'a> {
     thread: usize,
     connection: usize,
@@ -224,6 +237,12 @@ fn document<'a>(plan: &'a Plan, result: &'a RunResult) -> Result<Document<'a>, E
             reason: result.verdict.reason.as_deref(),
             distorted_percentiles: result.verdict.distorted_percentiles.iter().map(f64::to_string).collect(),
         },
+        part: (plan.part != Part::WHOLE).then(|| PartOfWhole {
+            number: plan.part.number,
+            of: plan.part.of,
+            whole_rate_rps: plan.pacing.offered_rate_rps(),
+            whole_connections: plan.whole_connections,
+        }),
         alternate: alternating(plan, result)?,
         sample: result.sample.as_deref().map(|sample| sample.iter().map(sampled).collect()),
     })

@@ -69,7 +69,7 @@ impl WorkerState {
         let lua = load(plan, path)?;
         let (stopped, address) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(None)));
         let state = Self { lua, path: path.to_owned(), request: None, response: None, delay: None, stopped, address };
-        state.prepare(plan.seed, thread).map_err(|problem| Error::Failed(message(&problem)))?;
+        state.prepare(plan.seed, plan.part.place(thread)).map_err(|problem| Error::Failed(message(&problem)))?;
         Ok(state)
     }
 
