@@ -90,6 +90,9 @@ public final class WriteAheadLogWriter {
         long batch = address + end;
         long bytes = WriteAheadLogFormat.batchBytes(writes);
         long at = end + WriteAheadLogFormat.BATCH_HEADER_BYTES;
+        // before the records: whole records behind a place that holds none are damage, not what a killed process leaves
+        WriteAheadLogFormat.writeBatchHeader(
+                batch, durableEnd, writes.size(), (int) (bytes - WriteAheadLogFormat.BATCH_HEADER_BYTES));
         for (WriteBatch.Write write : writes) {
             WriteAheadLogFormat.writeRecord(address + at, durableEnd, write.key(), write.valueOrNull());
             int valueLength = write.valueOrNull() == null ? 0 : write.valueOrNull().length;
@@ -98,8 +101,6 @@ public final class WriteAheadLogWriter {
             }
             at += WriteAheadLogFormat.recordBytes(write.key().length, valueLength);
         }
-        WriteAheadLogFormat.writeBatchHeader(
-                batch, durableEnd, writes.size(), (int) (bytes - WriteAheadLogFormat.BATCH_HEADER_BYTES));
         END.setRelease(this, end + bytes);
         return batch;
     }

@@ -4,10 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.nio.file.Path;
+import java.util.AbstractList;
 import java.util.ArrayList;
 import java.util.List;
 import kv.lsm.CorruptionException;
 import kv.lsm.Records;
+import kv.lsm.WriteBatch;
 import kv.lsm.memory.Allocator;
 import kv.lsm.memory.Memory;
 import org.junit.jupiter.api.Test;
@@ -152,5 +154,40 @@ class WriteAheadLogReaderTest {
         append(10, 100);
         zero(0, 512);
         expectCorruption(0);
+    }
+
+    /// Writes of a batch whose writer gets no further than to write `stop`, as when the process is killed there.
+    private static List<WriteBatch.Write> stoppingAt(int stop, int writes) {
+        int[] passes = {0};
+        return new AbstractList<>() {
+            @Override
+            public WriteBatch.Write get(int i) {
+                passes[0] += i == 0 ? 1 : 0;
+                if (passes[0] == 2 && i == stop) { // the first pass only adds up the bytes
+                    throw new IllegalStateException("killed");
+                }
+                return new WriteBatch.Write(Records.bytes("batch-" + i), Records.bytes("v".repeat(40)));
+            }
+
+            @Override
+            public int size() {
+                return writes;
+            }
+        };
+    }
+
+    @Test
+    void aBatchWhoseWriterWasKilledAtAnyOfItsRecordsIsATornTail() {
+        append(3, 100);
+        long end = writer.end();
+        for (int stop = 0; stop < 60; stop++) {
+            zero(end, LOG_BYTES);
+            List<WriteBatch.Write> writes = stoppingAt(stop, 60);
+            assertThatThrownBy(() -> writer.append(writes)).hasMessage("killed");
+            List<String> keys = new ArrayList<>();
+            WriteAheadLogReader.Result result = read(keys);
+            assertThat(keys).as("stopped at record %d", stop).containsExactly("0", "1", "2");
+            assertThat(result.end()).isEqualTo(end);
+        }
     }
 }
