@@ -76,6 +76,12 @@ final class Arguments {
             "Longer loses fewer answers to slow clients and keeps the next start waiting."
         })
         int drainMillis;
+
+        @Option(names = "--slow-request-ms", paramLabel = "MS", defaultValue = "0", description = {
+            "Logs each request that takes so many milliseconds or longer, with what it waited for; 0 for none. Default: ${DEFAULT-VALUE}.",
+            "Costs a reading of the clock a request, two with another thread. At most 10 lines a second; the next says how many were left out."
+        })
+        int slowRequestMillis;
     }
 
     static final class Performance {
@@ -161,7 +167,8 @@ final class Arguments {
                 between("--request-timeout-ms", limits.requestTimeoutMillis, 1, 86_400_000),
                 between("--answer-timeout-ms", limits.answerTimeoutMillis, 1, 86_400_000),
                 new Operations(behaviour.admin, between("--drain-ms", behaviour.drainMillis, 0, 3_600_000),
-                        (int) between("--max-batch-bytes", limits.maxBatchBytes, 1 << 10, 64 << 20)));
+                        (int) between("--max-batch-bytes", limits.maxBatchBytes, 1 << 10, 64 << 20),
+                        between("--slow-request-ms", behaviour.slowRequestMillis, 0, 3_600_000)));
     }
 
     /// Leaves a processor to flush and compaction; the README says what that gains.

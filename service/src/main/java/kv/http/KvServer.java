@@ -169,6 +169,7 @@ public final class KvServer extends Server {
         }
         connections.close();
         stop();
+        router.stopped();
     }
 
     /// The calling thread's own output, for use on selector threads only: they are few and each passes its answers on before

@@ -205,6 +205,7 @@ final class KvSession extends WritingSession {
             refusal = Answer.MEMORY_FULL;
         } else {
             busy = true;
+            server.router().handsOver(request);
             if (!handler.tryRun(service)) {
                 busy = false;
                 refusal = Answer.QUEUE_FULL;
@@ -222,7 +223,10 @@ final class KvSession extends WritingSession {
         Output out = new Output(512);
         if (server.router().tryAnswer(reader.request(), out)) {
             giveAnswerFromElsewhere(out);
-        } else if (!server.stalledWrites().tryRun(this::serveStalled)) {
+            return;
+        }
+        server.router().handsOver(reader.request());
+        if (!server.stalledWrites().tryRun(this::serveStalled)) {
             serveStalled();
         }
     }

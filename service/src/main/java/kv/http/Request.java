@@ -31,6 +31,8 @@ final class Request {
     PendingWrite begun;
     /// when its connection was found ready to be read, by [System#nanoTime]
     long startNanos;
+    /// what it waited for; null before the first request of which that is to be known
+    RequestWaits waits;
     /// why the request is refused, or null when it is to be served
     Answer rejection;
     /// the head could not be read to its end, so where the next request starts is unknown
@@ -48,6 +50,9 @@ final class Request {
         end = null;
         value = NO_BYTES;
         begun = null;
+        if (waits != null) {
+            waits.clear();
+        }
         rejection = null;
         rejectedForGood = false;
     }

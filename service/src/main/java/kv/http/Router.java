@@ -23,6 +23,7 @@ final class Router {
     private final HttpMetrics metrics;
     private final AdminEndpoint adminOrNull;
     private final BatchEndpoint batches;
+    private final SlowRequestLog slowOrNull;
     private volatile Store store;
     private volatile boolean stopping;
     private volatile long loggedNanos = System.nanoTime() - LOG_INTERVAL_NANOS;
@@ -31,6 +32,7 @@ final class Router {
         this.budget = budget;
         this.metrics = metrics;
         batches = new BatchEndpoint(options);
+        slowOrNull = SlowRequestLog.orNull(options.operations().slowRequestMillis());
         adminOrNull = options.operations().admin() ? new AdminEndpoint(this::isStopping) : null;
     }
 
@@ -42,6 +44,25 @@ final class Router {
     /// From now on the status is 503 and every answer closes its connection.
     void stopping() {
         stopping = true;
+    }
+
+    /// No more requests come.
+    void stopped() {
+        if (slowOrNull != null) {
+            slowOrNull.end();
+        }
+    }
+
+    /// Null when slow requests are not logged.
+    SlowRequestLog slowRequestsOrNull() {
+        return slowOrNull;
+    }
+
+    /// To be called before another thread is asked to answer the request.
+    void handsOver(Request request) {
+        if (slowOrNull != null) {
+            slowOrNull.handsOver(request);
+        }
     }
 
     boolean isStopping() {
@@ -60,6 +81,9 @@ final class Router {
 
     private boolean answer(Request request, Output out, boolean mayWait) {
         closeIfStopping(request);
+        if (slowOrNull != null) {
+            slowOrNull.isServed(request);
+        }
         int mark = out.mark();
         long span = Span.start();
         try {
@@ -76,12 +100,24 @@ final class Router {
         } catch (Throwable e) {
             logRarely(failureOf(request), e);
             replace(out, mark, Answer.FAILED, request);
+        } finally {
+            if (slowOrNull != null) {
+                slowOrNull.wasServed(request);
+            }
         }
         if (span != 0) {
             Span.endIfProfiled(span, spanName(request));
         }
-        metrics.answered(request, out.status(), System.nanoTime());
+        answered(request, out.status());
         return true;
+    }
+
+    private void answered(Request request, int status) {
+        long endNanos = System.nanoTime();
+        metrics.answered(request, status, endNanos);
+        if (slowOrNull != null) {
+            slowOrNull.answered(request, status, endNanos);
+        }
     }
 
     /// Gets the store ready for GETs of the first `gets` keys and PUTs and DELETEs of the first `writes`, which follow. Where one waits for
@@ -111,6 +147,9 @@ final class Router {
         Store opened = store;
         for (int i = 0; i < count; i++) {
             writes[i].begun = begin(opened, writes[i]);
+            if (slowOrNull != null && writes[i].begun != null) {
+                slowOrNull.begins(writes[i]);
+            }
         }
     }
 
@@ -134,7 +173,7 @@ final class Router {
     void refuse(Answer answer, Request request, Output out) {
         closeIfStopping(request);
         out.answer(answer, request);
-        metrics.answered(request, answer.status(), System.nanoTime());
+        answered(request, answer.status());
     }
 
     private void closeIfStopping(Request request) {

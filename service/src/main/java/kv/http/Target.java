@@ -1,5 +1,7 @@
 package kv.http;
 
+import java.nio.charset.StandardCharsets;
+
 /// What a path names.
 enum Target {
     ENTITY("/v0/entity"),
@@ -35,6 +37,11 @@ enum Target {
         }
         int prefix = ADMIN_OTHER.path.length;
         return to - from > prefix && Ascii.equal(b, from, from + prefix, ADMIN_OTHER.path) ? ADMIN_OTHER : OTHER;
+    }
+
+    /// As it is written in a request; of a path that names nothing `other`.
+    String path() {
+        return this == OTHER ? "other" : new String(path, StandardCharsets.US_ASCII);
     }
 
     /// Many keys in one request, framed in its body.

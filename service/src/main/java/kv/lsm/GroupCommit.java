@@ -28,6 +28,18 @@ final class GroupCommit {
     void await(Memtable memtable, long end) {
         lock.lock();
         try {
+            if (memtable.indexedEnd() < end) {
+                awaitSync(memtable, end);
+            }
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private void awaitSync(Memtable memtable, long end) {
+        Waits waits = Waits.keptOrNull();
+        long start = waits == null ? 0 : System.nanoTime();
+        try {
             while (memtable.indexedEnd() < end) {
                 failure.check();
                 if (ended) {
@@ -40,7 +52,9 @@ final class GroupCommit {
                 }
             }
         } finally {
-            lock.unlock();
+            if (waits != null) {
+                waits.synced(System.nanoTime() - start);
+            }
         }
     }
 

@@ -121,6 +121,11 @@ final class WriteStall {
 
     private void end(StoreEvents.WriteStall event, StallCause cause, long start) {
         event.commit();
-        counters.stalled(cause, System.nanoTime() - start);
+        long nanos = System.nanoTime() - start;
+        counters.stalled(cause, nanos);
+        Waits waits = Waits.keptOrNull();
+        if (waits != null) {
+            waits.stalled(nanos);
+        }
     }
 }

@@ -20,6 +20,7 @@ final class GatedDisk implements Disk {
     private final Disk disk;
     private final Set<String> held = new HashSet<>();
     private int waiting;
+    private volatile int syncMillis;
 
     GatedDisk(Disk disk) {
         this.disk = disk;
@@ -50,6 +51,11 @@ final class GatedDisk implements Disk {
         notifyAll();
     }
 
+    /// From now on a sync of a log takes so long, whoever asks for it.
+    void slowSyncs(int millis) {
+        syncMillis = millis;
+    }
+
     /// Returns when a thread stands at its gate.
     void awaitHeld() throws InterruptedException {
         awaitHeld(1);
@@ -76,6 +82,14 @@ final class GatedDisk implements Disk {
             throw new AssertionError(e);
         } finally {
             waiting--;
+        }
+    }
+
+    private static void sleep(int millis) {
+        try {
+            Thread.sleep(millis);
+        } catch (InterruptedException e) {
+            throw new AssertionError(e);
         }
     }
 
@@ -117,6 +131,7 @@ final class GatedDisk implements Disk {
             @Override
             public void sync(long from, long to) throws IOException {
                 pass();
+                sleep(syncMillis);
                 log.sync(from, to);
             }
 

@@ -89,7 +89,28 @@ class CommandLineTest {
                 "--cache-entries", "--max-value-bytes", "--stall-limit-ms", "--max-connections", "--idle-timeout-ms",
                 "--request-timeout-ms", "--table-bytes", "--frozen-memtables", "--level0-compaction", "--level0-slowdown",
                 "--level0-stop", "--slowdown-bytes-per-second", "--level1-bytes", "--level-multiplier",
-                "--compaction-bytes-per-second", "--admin", "--drain-ms", "--max-batch-bytes");
+                "--compaction-bytes-per-second", "--admin", "--drain-ms", "--slow-request-ms", "--max-batch-bytes");
+    }
+
+    /// Ten thousand writes in one request of a JVM that has just begun take more than a millisecond.
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void slowRequestsAreLoggedOnlyWhereThatIsAskedFor(boolean wanted) throws Exception {
+        StringBuilder batch = new StringBuilder();
+        for (int i = 10_000; i < 20_000; i++) {
+            batch.append("put 5 5\n").append(i).append("value\n");
+        }
+        try (ServiceProcess service = wanted ? start("--slow-request-ms", "1") : start()) {
+            int port = service.awaitReady();
+            assertThat(ask(port, HttpRequest.newBuilder().POST(ofString(batch.toString())), "/v0/entities/batch")).startsWith("20");
+            service.signal("TERM");
+            assertThat(service.awaitExit()).isZero();
+            if (wanted) {
+                assertThat(service.err()).containsPattern("slow request: method=POST, target=/v0/entities/batch, status=20\\d, total_ms=");
+            } else {
+                assertThat(service.err()).doesNotContain("slow request");
+            }
+        }
     }
 
     @Test
