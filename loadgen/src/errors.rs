@@ -13,6 +13,10 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Connect, Self::Read, Self::Write, Self::Timeout].into_iter().find(|kind| kind.name() == name)
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Connect => "connect",

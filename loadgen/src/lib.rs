@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! args (typed) → plan (to be done) → run: workers (schedule, connections, measurement) → result → report: text, JSON, hlog, slowest
+//!
+//! parts' results (JSON) → merge → report: JSON, text
 //! ```
 
 mod agenda;
@@ -18,6 +20,7 @@ mod lateness;
 mod long_double;
 pub mod machine;
 pub mod measurement;
+pub mod merge;
 pub mod part;
 pub mod plan;
 mod reconnecting;

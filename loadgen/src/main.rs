@@ -1,14 +1,18 @@
-//! Arguments → plan → run → reports → exit code.
+//! Arguments → plan → run → reports → exit code; or results of parts → one result.
 
 use std::process::exit;
 
 use loadgen::args::{self, Parsed};
 use loadgen::error::{Error, exit as code};
+use loadgen::merge;
 use loadgen::plan::Plan;
 use loadgen::run;
 
 fn main() {
-    let typed = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let typed: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    if let Some((_, words)) = typed.split_first().filter(|(first, _)| *first == "merge") {
+        return merge::run(words).unwrap_or_else(|problem| fail(&problem));
+    }
     let args = match args::parse(typed) {
         Ok(Parsed::Run(args)) => args,
         Ok(Parsed::Help) => {

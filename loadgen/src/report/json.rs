@@ -55,6 +55,7 @@ struct Document<'a> {
     /// The generator's own part of it.
     own_lateness: Latency,
     threads: Vec<Thread>,
+    rate_samples: RateSamples,
     verdict: Verdict<'a>,
     /// Only of one of several generators.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -94,7 +95,7 @@ struct Reconnecting {
 }
 
 #[derive(Serialize)]
-struct Reason<'a> {
+pub(crate) struct Reason<'a> {
     kind: &'static str,
     reason: &'a str,
     count: u64,
@@ -102,7 +103,7 @@ struct Reason<'a> {
 }
 
 #[derive(Serialize)]
-struct Latency {
+pub(crate) struct Latency {
     count: u64,
     /// None if nothing was recorded, as the next.
     mean_us: Option<f64>,
@@ -114,13 +115,20 @@ struct Latency {
 }
 
 #[derive(Serialize)]
-struct AtLeast {
+pub(crate) struct AtLeast {
     #[serde(flatten)]
     latency: Latency,
     unanswered: u64,
     unanswered_share: f64,
     /// Names of the percentiles that are lower bounds.
     lower_bounds: Vec<&'static str>,
+}
+
+/// What the text's line `Req/Sec` is made of.
+#[derive(Serialize)]
+pub(crate) struct RateSamples {
+    count: u64,
+    histogram_v2_base64: String,
 }
 
 #[derive(Serialize)]
@@ -203,7 +211,7 @@ fn document<'a>(plan: &'a Plan, result: &'a RunResult) -> Result<Document<'a>, E
         },
         answers: tally.answers.iter().map(|(status, &count)| (status.to_string(), count)).collect(),
         errors: Errors { connect: errors.connect, read: errors.read, write: errors.write, timeout: errors.timeout },
-        error_reasons: errors.reasons().into_iter().map(reason).collect(),
+        error_reasons: error_reasons(errors),
         connections_open_at_start: result.open_at_start,
         reconnecting: Reconnecting {
             reopened: result.reconnecting.reopened,
@@ -216,6 +224,7 @@ fn document<'a>(plan: &'a Plan, result: &'a RunResult) -> Result<Document<'a>, E
         service_time: latency(&result.latencies.service)?,
         send_lateness: latency(&result.latencies.lateness)?,
         own_lateness: latency(&result.own_lateness)?,
+        rate_samples: rate_samples(&result.rates_rps)?,
         threads: result
             .threads
             .iter()
@@ -248,7 +257,7 @@ fn document<'a>(plan: &'a Plan, result: &'a RunResult) -> Result<Document<'a>, E
     })
 }
 
-fn at_least(found: &unanswered::AtLeast) -> Result<AtLeast, Error> {
+pub(crate) fn at_least(found: &unanswered::AtLeast) -> Result<AtLeast, Error> {
     let is_bound = |text: &&&str| found.percentile(text.parse().expect("percentiles are numbers")).1;
     Ok(AtLeast {
         latency: latency(&found.all)?,
@@ -270,6 +279,10 @@ fn sampled(request: &SampledRequest) -> Sampled<'_> {
     }
 }
 
+pub(crate) fn error_reasons(errors: &crate::errors::Errors) -> Vec<Reason<'_>> {
+    errors.reasons().into_iter().map(reason).collect()
+}
+
 fn reason(reason: &crate::errors::Reason) -> Reason<'_> {
     let first_seen = Some(reason.first_seen.as_str()).filter(|seen| !seen.is_empty());
     Reason { kind: reason.kind.name(), reason: &reason.why, count: reason.count, first_seen }
@@ -282,7 +295,7 @@ pub(super) fn encoded(histogram: &Histogram<u64>) -> Result<String, Error> {
     Ok(base64::engine::general_purpose::STANDARD.encode(encoded))
 }
 
-fn latency(histogram: &Histogram<u64>) -> Result<Latency, Error> {
+pub(crate) fn latency(histogram: &Histogram<u64>) -> Result<Latency, Error> {
     let percentile = |text: &&str| {
         let percentile: f64 = text.parse().expect("percentiles are numbers");
         ((*text).to_owned(), statistics::percentile(histogram, percentile).into())
@@ -297,6 +310,10 @@ fn latency(histogram: &Histogram<u64>) -> Result<Latency, Error> {
         percentiles: PERCENTILES.iter().map(percentile).collect(),
         histogram_v2_base64: encoded(histogram)?,
     })
+}
+
+pub(crate) fn rate_samples(histogram: &Histogram<u64>) -> Result<RateSamples, Error> {
+    Ok(RateSamples { count: histogram.len(), histogram_v2_base64: encoded(histogram)? })
 }
 
 pub(super) fn seconds(ns: u64) -> f64 {

@@ -1,0 +1,103 @@
+//! `loadgen merge A.json B.json …`: the results of all parts of a load as one result.
+//!
+//! ```text
+//! files → parts (read, and belonging together) → total (histograms added, counts summed, the worst verdict) → JSON, text
+//! ```
+
+mod parts;
+mod total;
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use lexopt::prelude::*;
+
+use crate::error::Error;
+use crate::report::text::{self, TableLine};
+use crate::report::whole_file;
+use parts::Part;
+use total::Total;
+
+pub const USAGE: &str = "\
+Usage: loadgen merge [options] <part.json> <part.json> ...
+  One result of all parts of a load (--part), as JSON on stdout.
+  Options:
+    --json    <F>  Write it to this file
+    --text         Print wrk2's text instead; JSON only with --json
+    -L, --latency  Print the text with its latency distribution
+    -U, --u_latency  And with the uncorrected one
+";
+
+#[derive(Debug, Default)]
+struct Wanted {
+    files: Vec<PathBuf>,
+    json: Option<PathBuf>,
+    text: bool,
+    latency: bool,
+    uncorrected: bool,
+}
+
+/// `typed`: everything behind the word `merge`.
+pub fn run(typed: &[String]) -> Result<(), Error> {
+    let Some(wanted) = wanted(typed)? else {
+        print(USAGE);
+        return Ok(());
+    };
+    let parts = parts::read(&wanted.files)?;
+    if let Some(note) = parts::start_note(&parts) {
+        eprintln!("note: {note}");
+    }
+    let total = Total::of(&parts)?;
+    let arguments: Vec<&str> = ["merge"].into_iter().chain(typed.iter().map(String::as_str)).collect();
+    let document = total.document(&parts, &arguments)?;
+    let text = serde_json::to_string_pretty(&document).expect("a JSON value can be written") + "\n";
+    match &wanted.json {
+        Some(path) => whole_file::write(path, |out| out.write_all(text.as_bytes()))?,
+        None if !wanted.text => print(&text),
+        None => {}
+    }
+    if wanted.text {
+        print(&printed(&wanted, &parts, &total)?);
+    }
+    Ok(())
+}
+
+fn wanted(typed: &[String]) -> Result<Option<Wanted>, Error> {
+    let failed = |problem: lexopt::Error| Error::Failed(format!("loadgen merge: {problem}; see loadgen merge --help"));
+    let mut wanted = Wanted::default();
+    let mut parser = lexopt::Parser::from_args(typed);
+    while let Some(arg) = parser.next().map_err(failed)? {
+        match arg {
+            Long("json") => wanted.json = Some(PathBuf::from(parser.value().map_err(failed)?)),
+            Long("text") => wanted.text = true,
+            Short('L') | Long("latency") => (wanted.text, wanted.latency) = (true, true),
+            Short('U') | Long("u_latency") => (wanted.text, wanted.latency, wanted.uncorrected) = (true, true, true),
+            Short('h') | Long("help") => return Ok(None),
+            Value(file) => wanted.files.push(PathBuf::from(file)),
+            other => return Err(failed(other.unexpected())),
+        }
+    }
+    if wanted.files.is_empty() {
+        return Err(Error::Failed("loadgen merge: no files; example: loadgen merge part1.json part2.json".to_owned()));
+    }
+    Ok(Some(wanted))
+}
+
+/// wrk2's text of the whole load. Lines of the calibration are those of single threads, and are left out.
+fn printed(wanted: &Wanted, parts: &[Part], total: &Total) -> Result<String, Error> {
+    let threads: usize = parts.iter().map(Part::threads).sum();
+    let mut out = text::banner(total.duration_s, parts[0].url(), threads, parts[0].whole_connections);
+    out += &text::table(&TableLine::of(&total.response), &TableLine::of(total.rates()?));
+    if wanted.latency {
+        out += &text::recorded(&total.response);
+    }
+    if wanted.uncorrected {
+        out += &text::uncorrected(&total.service);
+    }
+    Ok(out + &text::summary(&total.tally, total.duration_s * 1e6))
+}
+
+fn print(text: &str) {
+    // A reader that has gone away is no failure of ours.
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+}

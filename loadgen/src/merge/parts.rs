@@ -1,0 +1,132 @@
+//! The files of a merge, and whether they are all the parts of one load.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::report::json::SCHEMA_VERSION;
+
+/// Starts further apart than this are told of.
+const APART_TOLD_S: f64 = 0.01;
+
+#[derive(Debug)]
+pub struct Part {
+    pub file: PathBuf,
+    pub result: Value,
+    pub number: u64,
+    of: u64,
+    pub whole_connections: usize,
+    start: Timestamp,
+}
+
+impl Part {
+    pub fn read(file: &Path) -> Result<Self, Error> {
+        let wrong = |what: &str| Error::file(file, what);
+        let bytes = std::fs::read(file).map_err(|problem| Error::file(file, format!("cannot read: {problem}")))?;
+        let result: Value = serde_json::from_slice(&bytes).map_err(|problem| Error::file(file, format!("no JSON: {problem}")))?;
+        if result["tool"] != "loadgen" || result["schema_version"] != SCHEMA_VERSION {
+            return Err(wrong(&format!("no result of loadgen by schema {SCHEMA_VERSION}")));
+        }
+        if result.get("alternate").is_some() {
+            return Err(wrong("results of --alternate cannot be merged"));
+        }
+        let part = result.get("part").ok_or_else(|| wrong("not one part of a load: it was measured without --part"))?;
+        let number = |name: &str| part[name].as_u64().ok_or_else(|| wrong(&format!("no number: part.{name}")));
+        let start = result["start_utc"].as_str().and_then(|utc| utc.parse().ok());
+        Ok(Self {
+            number: number("number")?,
+            of: number("of")?,
+            whole_connections: number("whole_connections")? as usize,
+            start: start.ok_or_else(|| wrong("no time: start_utc"))?,
+            file: file.to_owned(),
+            result,
+        })
+    }
+
+    /// `2/3`
+    pub fn name(&self) -> String {
+        format!("{}/{}", self.number, self.of)
+    }
+
+    pub fn url(&self) -> &str {
+        self.result["url"].as_str().unwrap_or_default()
+    }
+
+    pub fn threads(&self) -> usize {
+        self.result["threads"].as_array().map_or(0, Vec::len)
+    }
+
+    pub fn seconds(&self, name: &str) -> Result<f64, Error> {
+        self.result[name].as_f64().ok_or_else(|| Error::file(&self.file, format!("no number: {name}")))
+    }
+}
+
+/// All parts of one load, in order.
+pub fn read(files: &[PathBuf]) -> Result<Vec<Part>, Error> {
+    let mut parts = files.iter().map(|file| Part::read(file)).collect::<Result<Vec<_>, _>>()?;
+    parts.iter().try_for_each(|part| belongs(&parts[0], part))?;
+    let mut by_number = BTreeMap::<u64, &Part>::new();
+    for part in &parts {
+        if let Some(other) = by_number.insert(part.number, part) {
+            let (name, one, two) = (part.name(), other.file.display(), part.file.display());
+            return Err(Error::Failed(format!("part {name} is there twice: {one}, {two}")));
+        }
+    }
+    let of = parts[0].of;
+    let missing: Vec<String> = (1..=of).filter(|n| !by_number.contains_key(n)).map(|n| format!("{n}/{of}")).collect();
+    if !missing.is_empty() {
+        return Err(Error::Failed(format!("parts are missing: {}", missing.join(", "))));
+    }
+    parts.sort_by_key(|part| part.number);
+    let (apart_s, measured_s) = (apart_s(&parts), parts[0].seconds("duration_s")?);
+    if apart_s >= measured_s {
+        return Err(Error::Failed(format!("the parts did not run at the same time: starts are {apart_s:.3} s apart")));
+    }
+    Ok(parts)
+}
+
+/// What must be the same in all parts of a load.
+fn belongs(first: &Part, other: &Part) -> Result<(), Error> {
+    const SAME: [(&str, &str); 8] = [
+        ("number of parts", "/part/of"),
+        ("rate", "/part/whole_rate_rps"),
+        ("connections", "/part/whole_connections"),
+        ("target", "/url"),
+        ("duration", "/duration_s"),
+        ("warm-up", "/warm_up_s"),
+        ("seed", "/seed"),
+        ("version", "/version"),
+    ];
+    for (what, pointer) in SAME {
+        let (one, two) = (first.result.pointer(pointer), other.result.pointer(pointer));
+        if one != two {
+            let told = |value: Option<&Value>| value.map_or("none".to_owned(), Value::to_string);
+            return Err(Error::Failed(format!(
+                "not parts of one load: another {what}: {} in {}, {} in {}",
+                told(one),
+                first.file.display(),
+                told(two),
+                other.file.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// From the first start to the last.
+pub fn apart_s(parts: &[Part]) -> f64 {
+    let starts = || parts.iter().map(|part| part.start);
+    let (first, last) = (starts().min().expect("there are parts"), starts().max().expect("there are parts"));
+    last.duration_since(first).as_secs_f64()
+}
+
+/// Where the parts did not start together.
+pub fn start_note(parts: &[Part]) -> Option<String> {
+    let apart_s = apart_s(parts);
+    (apart_s > APART_TOLD_S).then(|| {
+        format!("the parts started {apart_s:.3} s apart: the load was not at its full rate all the time; see --start-at")
+    })
+}

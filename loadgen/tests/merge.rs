@@ -1,0 +1,220 @@
+//! Results of all parts of a load, made into one.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use common::{Act, OK, Run, Server, assert_follows_schema};
+use hdrhistogram::Histogram;
+use serde_json::{Value, json};
+
+const PARTS: usize = 3;
+const PERCENTILES: [&str; 6] = ["0", "50", "90", "99", "99.9", "100"];
+
+/// Files of three parts that ran at once against one server, which answers some requests slowly, some with 404, and some never.
+fn measured() -> &'static Path {
+    static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Server::start(|number, _| match number {
+            100 => Act::Silence,
+            n if n % 10 == 7 => Act::After(Duration::from_millis(n % 40), OK.to_owned()),
+            n if n % 10 == 3 => Act::Answer(OK.replace("200 OK", "404 Not Found")),
+            _ => Act::Answer(OK.to_owned()),
+        });
+        let start = format!("{:.9}", jiff::Timestamp::now() + jiff::SignedDuration::from_secs(2));
+        let runs: Vec<_> = (1..=PARTS)
+            .map(|number| {
+                let part = format!("{number}/{PARTS}");
+                let (json, csv) = (file(folder.path(), number, "json"), file(folder.path(), number, "csv"));
+                Command::new(env!("CARGO_BIN_EXE_loadgen"))
+                    .args(["-R600", "-c12", "-t2", "-d1s", "-T1s", "--warmup", "100ms", "--part", &part, "--start-at", &start])
+                    .args(["--slowest-count", "10000", "--slowest"])
+                    .arg(csv)
+                    .arg("--json")
+                    .arg(json)
+                    .arg(server.url())
+                    .spawn()
+                    .unwrap()
+            })
+            .collect();
+        runs.into_iter().for_each(|mut run| assert!(run.wait().unwrap().success()));
+        folder
+    });
+    folder.path()
+}
+
+fn file(folder: &Path, number: usize, kind: &str) -> PathBuf {
+    folder.join(format!("part{number}.{kind}"))
+}
+
+fn parts() -> Vec<Value> {
+    (1..=PARTS).map(|number| serde_json::from_slice(&std::fs::read(file(measured(), number, "json")).unwrap()).unwrap()).collect()
+}
+
+/// Merges these results, from files of their own.
+fn merge(parts: &[Value], options: &[&str]) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let files: Vec<PathBuf> = (1..=parts.len()).map(|number| file(folder.path(), number, "json")).collect();
+    files.iter().zip(parts).for_each(|(file, part)| std::fs::write(file, part.to_string()).unwrap());
+    Command::new(env!("CARGO_BIN_EXE_loadgen")).arg("merge").args(options).args(files).output().unwrap()
+}
+
+fn merged(parts: &[Value]) -> Value {
+    let output = merge(parts, &[]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn error(parts: &[Value]) -> String {
+    let output = merge(parts, &[]);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), output.stdout.len(), told.lines().count()), (Some(1), 0, 1), "{told}");
+    told
+}
+
+#[test]
+fn merged_percentiles_are_those_of_one_histogram_of_all_values_bit_by_bit() {
+    let (all, folder) = (merged(&parts()), measured());
+    // All measured answers one by one, as the parts themselves wrote them.
+    let rows: Vec<Vec<u64>> = (1..=PARTS)
+        .flat_map(|number| {
+            let text = std::fs::read_to_string(file(folder, number, "csv")).unwrap();
+            text.lines().skip(1).map(|line| line.split(',').map(|n| n.parse().unwrap()).collect()).collect::<Vec<_>>()
+        })
+        .collect();
+    for (kind, column) in [("response_time", 1), ("service_time", 2)] {
+        let mut one: Histogram<u64> = Histogram::new_with_bounds(1, 86_400_000_000, 3).unwrap();
+        rows.iter().for_each(|row| one.record(row[column]).unwrap());
+        assert!(one.len() > 300);
+        assert_eq!(all[kind]["count"], one.len());
+        for name in PERCENTILES {
+            let expected = loadgen::statistics::percentile(&one, name.parse().unwrap());
+            assert_eq!(all[kind]["percentiles"][name], expected, "{kind} p{name}");
+        }
+        assert_eq!(all[kind]["mean_us"], loadgen::statistics::mean(&one));
+        assert_eq!(all[kind]["stdev_us"], loadgen::statistics::stdev(&one));
+    }
+}
+
+#[test]
+fn counts_and_rates_are_summed_and_the_result_follows_the_schema_of_a_single_one() {
+    let (parts, all) = (parts(), merged(&parts()));
+    let sum = |pointer: &str| parts.iter().map(|part| part.pointer(pointer).unwrap().as_u64().unwrap()).sum::<u64>();
+    for pointer in [
+        "/counts/sent",
+        "/counts/completed",
+        "/counts/in_flight_at_end",
+        "/answers/200",
+        "/answers/404",
+        "/bytes_read",
+        "/errors/timeout",
+    ] {
+        assert_eq!(all.pointer(pointer).unwrap(), sum(pointer), "{pointer}");
+    }
+    assert_eq!(sum("/counts/sent") + sum("/counts/unsent"), 600);
+    assert_eq!(all["response_time_at_least"]["unanswered"], sum("/response_time_at_least/unanswered"));
+    assert!(sum("/response_time_at_least/unanswered") >= 1);
+    assert!((all["offered_rate_rps"].as_f64().unwrap() - 600.0).abs() < 1e-9);
+    assert_eq!(all["threads"].as_array().unwrap().len(), 6);
+    assert_eq!(all["merged"]["starts_apart_s"], 0.0);
+    assert!(all.get("part").is_none());
+    assert_follows_schema(&Run { code: 0, stdout: String::new(), stderr: String::new(), json: all, hlog: String::new() });
+}
+
+#[test]
+fn files_may_come_in_any_order() {
+    let mut turned = parts();
+    turned.reverse();
+    let mut both = [merged(&parts()), merged(&turned)];
+    both.iter_mut().for_each(|one| one["arguments"] = Value::Null);
+    assert_eq!(both[0], both[1]);
+}
+
+#[test]
+fn the_verdict_is_that_of_the_worst_part_which_it_names() {
+    let judged = |verdicts: [(Value, Value, Value); PARTS]| {
+        let mut parts = parts();
+        for (part, (saturated, reason, distorted)) in parts.iter_mut().zip(verdicts) {
+            part["verdict"] = json!({"generator_saturated": saturated, "reason": reason, "distorted_percentiles": distorted});
+        }
+        merged(&parts)["verdict"].clone()
+    };
+    let fine = || (json!(false), Value::Null, json!([]));
+    let few = || (json!(false), json!("connections: few"), json!(["99.9"]));
+    assert_eq!(
+        judged([fine(), fine(), fine()]),
+        json!({"generator_saturated": false, "reason": null, "distorted_percentiles": []})
+    );
+    let expected =
+        json!({"generator_saturated": false, "reason": "connections: few (part 2/3)", "distorted_percentiles": ["99.9"]});
+    assert_eq!(judged([fine(), few(), few()]), expected);
+    let busy = (json!(true), json!("busy: thread 0"), json!(["99", "99.9"]));
+    let expected =
+        json!({"generator_saturated": true, "reason": "busy: thread 0 (part 3/3)", "distorted_percentiles": ["99", "99.9"]});
+    assert_eq!(judged([few(), (Value::Null, Value::Null, json!([])), busy]), expected);
+}
+
+#[test]
+fn what_does_not_belong_together_is_told_in_one_line() {
+    for (pointer, value, told) in [
+        ("/part/whole_rate_rps", json!(700.0), "another rate: 600.0 in "),
+        ("/part/whole_connections", json!(24), "another connections: 12 in "),
+        ("/duration_s", json!(2.0), "another duration: 1.0 in "),
+        ("/url", json!("http://elsewhere/"), "another target: "),
+        ("/seed", json!(2), "another seed: 1 in "),
+        ("/part/of", json!(4), "another number of parts: 3 in "),
+        ("/part/number", json!(1), "part 1/3 is there twice: "),
+        ("/start_utc", json!("2020-01-01T00:00:00.000000000Z"), "did not run at the same time"),
+        ("/schema_version", json!(1), "part2.json: no result of loadgen by schema 2"),
+        ("/response_time", json!({}), "part2.json: no histogram: response_time"),
+        ("/counts/sent", json!(-1), "part2.json: no number: counts/sent"),
+    ] {
+        let mut parts = parts();
+        *parts[1].pointer_mut(pointer).unwrap() = value;
+        let error = error(&parts);
+        assert!(error.contains(told), "{pointer}: {error}");
+    }
+    assert!(error(&parts()[1..2]).contains("parts are missing: 1/3, 3/3"));
+    let mut alone = parts();
+    alone[0].as_object_mut().unwrap().remove("part");
+    assert!(error(&alone).contains("part1.json: not one part of a load"), "{}", error(&alone));
+    assert!(error(&[]).contains("no files"));
+}
+
+#[test]
+fn the_text_has_the_layout_of_a_single_runs() {
+    let skeleton = |text: &str| -> Vec<String> {
+        let letters = |line: &str| {
+            line.split_whitespace()
+                .filter(|word| *word != "-nan" && !word.contains(|c: char| c.is_ascii_digit()))
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        // A short run has no rates. Of the spectrum, whose length is that of the data, no line has a word.
+        text.lines().map(letters).filter(|line| !line.is_empty() && line != "inf" && !line.starts_with("#[")).collect()
+    };
+    let server =
+        Server::start(|number, _| Act::Answer(if number == 5 { OK.replace("200 OK", "404 Not Found") } else { OK.to_owned() }));
+    let alone = common::loadgen(&["-R50", "-c2", "-t1", "-d300ms", "-U", &server.url()]);
+    let mut answered = parts();
+    answered.iter_mut().for_each(|part| part["error_reasons"] = json!([]));
+    let output = merge(&answered, &["-U"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(skeleton(&text), skeleton(&alone.stdout), "{text}");
+    assert!(text.contains("\n  6 threads and 12 connections\n"), "{text}");
+    let completed: u64 = parts().iter().map(|part| part["counts"]["completed"].as_u64().unwrap()).sum();
+    assert!(text.contains(&format!("  {completed} requests in 1.00s, ")), "{text}");
+}
+
+#[test]
+fn starts_that_are_apart_are_told() {
+    let mut parts = parts();
+    let start: jiff::Timestamp = parts[2]["start_utc"].as_str().unwrap().parse().unwrap();
+    parts[2]["start_utc"] = json!(format!("{:.9}", start + jiff::SignedDuration::from_millis(250)));
+    let output = merge(&parts, &[]);
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with("note: the parts started 0.250 s apart"), "{output:?}");
+}
