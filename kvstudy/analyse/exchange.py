@@ -9,6 +9,7 @@ the number of slow answers that waited in it, so that one terrible moment does n
 
 1. *Exchanged*: each run gets the events of another repeat of its configuration, at the same moment. Every repeat begins alike, so what
    decays or beats by the run's own clock aligns as well with the events of another repeat as with its own: it is not told apart, and so not linked.
+   A run's events weigh one in all, so that a repeat on a slower machine, with longer events and more slow answers, does not align better for it.
 2. *Shifted*: the events come at another time of the same run, around a circle. It keeps apart a run that was bad from end to end,
    with long events and slow answers everywhere, from answers that were slow at those moments.
 
@@ -39,10 +40,11 @@ class Repeats:
         return len(self.slow) > 1 and any(run.any() for run in self.slow) and any(run.any() for run in self.felt_ms)
 
     def aligned(self) -> np.ndarray:
-        """Row i, column j: the alignment of the slow answers of run i with the events of run j at the same moment."""
+        """Row i, column j: the alignment of the slow answers of run i with the events of run j at the same moment. Each run's events weigh one
+        in all: a repeat in which everything took longer, events and answers alike, must not look as if they came together."""
         bins = max(map(len, (*self.slow, *self.felt_ms)))
         slow, felt = (np.stack([np.pad(run, (0, bins - len(run))) for run in runs]) for runs in (self.slow, self.felt_ms))
-        return np.sqrt(slow) @ felt.T
+        return np.sqrt(slow) @ (felt / np.maximum(felt.sum(axis=1, keepdims=True), np.finfo(float).tiny)).T
 
 
 def p_value(groups: list[Repeats], draws: int, generator: np.random.Generator) -> float:

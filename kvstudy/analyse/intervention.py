@@ -5,7 +5,8 @@
 An experiment measures the same load as usual and with an option changed that holds one kind of event off (HOLDS_OFF), in turn: one run of
 each side per repeat. A pair is the two runs of a repeat. If the option did nothing, the sides of every pair could be exchanged: p is the
 share of all exchanges whose mean log ratio is as low (a permutation test, exact up to 2^14 of them, the observed one included), corrected
-by Holm's method over all kinds. That the kind was held off is checked in the events, not taken from the option.
+by Holm's method over all kinds. That the kind was held off is checked in the events, not taken from the option. Where the service made a
+larger share of the runs without it invalid, those that are left are its better ones, and nothing is said (comparison/outcomes.py).
 """
 
 import json
@@ -17,6 +18,7 @@ import pandas as pd
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
+from kvstudy.analyse import validity
 from kvstudy.analyse.configuration import alike, configured
 from kvstudy.analyse.linked import CANNOT_TELL, SIGNIFICANCE
 from kvstudy.analyse.tables import Tables
@@ -42,13 +44,15 @@ class Moved:
 def interventions(tables: Tables, percentile: float = 99.0) -> pd.DataFrame:
     """COLUMNS, of all runs in ``tables`` that were made with something held off and have a partner that was not."""
     believed = tables.believed()
+    counted = configured(tables.runs[~tables.runs["profiled"] & (tables.runs["excluded"] != validity.OUTSIDE)])
+    failed = (counted["excluded"] == validity.SERVICE).groupby([alike(counted, "variant"), counted["variant"]]).agg(["sum", "size"])
     points = believed.percentiles
     points = points[(points["latency_kind"] == "response") & np.isclose(points["percentile"], percentile) & points["latency_us"].notna()]
     runs = configured(believed.runs)
     runs = runs.assign(key=alike(runs, "variant"), latency_us=runs["run_id"].map(points.set_index("run_id")["latency_us"]),
                        options=[json.loads(options or "{}") for options in runs["service_options"]])
     runs = runs[runs["latency_us"].notna()]
-    rows = [row for _, group in runs.groupby("key", sort=True) for row in _of_group(tables, group)]
+    rows = [row for key, group in runs.groupby("key", sort=True) for row in _of_group(tables, group, failed.loc[key])]
     tested = [row for row in rows if not row["why"]]
     if tested:
         for row, p_value in zip(tested, multipletests([row["p_value"] for row in tested], method="holm")[1], strict=True):
@@ -89,16 +93,25 @@ def held_off(usual: dict, other: dict) -> str:
     return "flush" if name == "memtable_bytes" and other.get(name, 0) > usual.get(name, np.inf) else ""
 
 
-def _of_group(tables: Tables, group: pd.DataFrame) -> list[dict]:
-    """A row per variant that holds one thing off of another variant of the group."""
+def _of_group(tables: Tables, group: pd.DataFrame, failed: pd.DataFrame) -> list[dict]:
+    """A row per variant that holds one thing off of another variant of the group. ``failed``: of each variant, how many of how many runs the
+    service made invalid."""
     variants = {variant: mine for variant, mine in group.groupby("variant", sort=True)}
     rows = []
-    for usual in variants.values():
-        for other in variants.values():
+    for name, usual in variants.items():
+        for other_name, other in variants.items():
             cause = held_off(usual["options"].iloc[0], other["options"].iloc[0])
             if cause:
-                rows.append(_row(tables, cause, usual, other))
+                row = _row(tables, cause, usual, other)
+                rows.append(row | {"why": row["why"] or _flattered(*failed.loc[name], *failed.loc[other_name])})
     return rows
+
+
+def _flattered(invalid_usual: int, of_usual: int, invalid_without: int, of_without: int) -> str:
+    """Why the runs that are left without the kind may not be compared; "" where they may."""
+    if invalid_without * of_usual <= invalid_usual * of_without:
+        return ""
+    return f"the service made {invalid_without} of {of_without} runs without it invalid, usually {invalid_usual} of {of_usual}"
 
 
 def _row(tables: Tables, cause: str, usual: pd.DataFrame, other: pd.DataFrame) -> dict:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kvstudy.analyse import intervention, schema
+from kvstudy.analyse import intervention, schema, validity
 from kvstudy.analyse.linked import CANNOT_TELL
 from kvstudy.analyse.tables import Tables
 
@@ -63,6 +63,19 @@ def test_what_never_happens_as_usual_cannot_be_a_cause():
     tables = study(flush=0.3)
     found = intervention.interventions(replace(tables, events=tables.events[tables.events["kind"] != "flush"])).set_index("cause")
     assert found.loc["flush", "why"] == "it did not happen in the usual runs either"
+
+
+def failed(tables: Tables, kind: str, repeats: range, by: str) -> Tables:
+    chosen = tables.runs["run_id"].isin([f"{kind}-{repeat}" for repeat in repeats])
+    return replace(tables, runs=tables.runs.assign(verdict=tables.runs["verdict"].mask(chosen, "FAIL"), excluded=tables.runs["excluded"].mask(chosen, by)))
+
+
+def test_of_a_side_whose_bad_runs_the_service_made_invalid_the_rest_proves_nothing():
+    tables = study(repeats=12, flush=0.1)
+    lost = intervention.interventions(failed(tables, "flush", range(1, 5), validity.SERVICE)).set_index("cause")
+    assert (lost.loc["flush", "word"], lost.loc["flush", "why"]) == (CANNOT_TELL, "the service made 4 of 12 runs without it invalid, usually 0 of 12")
+    assert words(failed(tables, "flush", range(1, 5), validity.OUTSIDE))["flush"] == intervention.CAUSED
+    assert words(failed(tables, "usual", range(1, 5), validity.SERVICE))["flush"] == intervention.CAUSED
 
 
 def test_six_pairs_are_too_few_and_a_run_without_its_partner_is_no_pair():

@@ -74,6 +74,18 @@ def in_step(counted: str, generator: np.random.Generator, trials: int, rule=judg
     return wrong
 
 
+def in_step_and_worse_in_some(counted: str, generator: np.random.Generator, trials: int, rule=judged) -> int:
+    """As ``in_step``, of repeats on a machine that is now faster, now slower: where answers are slower, the bystander takes longer too."""
+    wrong = 0
+    for _ in range(trials):
+        moments = BYSTANDERS[counted](generator)
+        worse = generator.lognormal(0, 1, (CONFIGURATIONS, REPEATS))
+        slow, felt = ([[run * factor for run, factor in zip(of, factors, strict=True)] for of, factors in zip(runs_of(generator, moments, height), worse, strict=True)]
+                      for height in ((1, 50), (5, 10)))
+        wrong += rule({counted: question(slow, felt)}, DRAWS, int(generator.integers(2**32)))[counted].word == LINKED
+    return wrong
+
+
 def out_of_step(counted: str, generator: np.random.Generator, trials: int, rule=judged) -> int:
     """Of so many studies in how many ``counted`` is linked: the cause, which makes the answers slow, or one of three bystanders."""
     found = 0
@@ -102,6 +114,8 @@ def by_shifts_alone(questions: dict[str, Question], draws: int, seed: int) -> di
 BYSTANDERS = {"same phase": at_the_same_moments, "decaying": decaying, "periodic": periodic}
 SIMULATIONS = [
     *(Simulation(RULE, f"{name} bystander, repeats in step", partial(in_step, name), 200, 40, at_most=0.05) for name in BYSTANDERS),
+    *(Simulation(RULE, f"{name} bystander, repeats in step, some of them worse in all", partial(in_step_and_worse_in_some, name), 200, 20, at_most=0.05)
+      for name in BYSTANDERS),
     *(Simulation(RULE, f"{name} bystander beside a cause, repeats out of step", partial(out_of_step, name), 200, 20, at_most=0.05) for name in BYSTANDERS),
     Simulation(RULE, "the cause, repeats out of step", partial(out_of_step, "cause"), 200, 20, at_least=0.95),
 ]
