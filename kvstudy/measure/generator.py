@@ -19,6 +19,8 @@ _MEASURED_EXITS = {"loadgen": (0, 3, 4), "wrk2": (0,), "wrk": (0,)}
 # Of the measured answers so many are kept one by one: twice the slowest percent, for the runs whose tail is the longer one.
 _SLOWEST_SHARE = 0.02
 _SLOWEST_MIN, _SLOWEST_MAX, _SLOWEST_CLOSED_LOOP = 1_000, 10_000, 5_000
+# So many writes are read back after a run; of a mix as many more requests are sampled as it reads, but for what would swell its result.
+_WRITES_SAMPLED, _SAMPLE_MAX = 200, 1_000
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ def generator_commands(program: str, configuration: Configuration, url: str, scr
         own = ["--warmup", duration_argument(configuration.warm_up_s), "--json", str(json), "--hlog", str(hlog),
                "--slowest", str(slowest), "--slowest-count", str(slowest_count(configuration)), "--seed", str(seed), "--expect", expected_statuses(configuration), "--spin", configuration.spin]
         own += ["--closed"] if configuration.closed_loop else ["--arrivals", configuration.arrivals]
+        own += ["--sample", str(sampled)] if (sampled := sample_size(configuration)) else []
         own += ["--pin", ",".join(map(str, cores))] if cores else []
         argv = [program, *size, "-d", duration_argument(configuration.duration_s), *rate, "-L", *own, *target]
         return [GeneratorCommand(argv, {}, configuration.warm_up_s, configuration.duration_s)]
@@ -70,6 +73,14 @@ def slowest_count(configuration: Configuration) -> int:
     if configuration.closed_loop:
         return _SLOWEST_CLOSED_LOOP
     return min(_SLOWEST_MAX, max(_SLOWEST_MIN, round(_SLOWEST_SHARE * configuration.offered_rate_rps * configuration.measured_s)))
+
+
+def sample_size(configuration: Configuration) -> int:
+    """How many of a run's requests loadgen keeps, to be read back: none where nothing is written, or kept."""
+    if configuration.method == "GET" or configuration.server == "empty":
+        return 0
+    written = 1 - configuration.workload_args.get("read_share", 0.5) if configuration.method == "MIXED" else 1.0
+    return round(_WRITES_SAMPLED / max(written, _WRITES_SAMPLED / _SAMPLE_MAX))
 
 
 def expected_statuses(configuration: Configuration) -> str:

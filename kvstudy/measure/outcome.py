@@ -14,13 +14,13 @@ from kvstudy.record.wrk2_text import parse_one
 class Answers:
     """Of the whole process, warm-up included. ``acknowledged``: answered as the workload expects; ``lost``: sent, but no answer or an
     unexpected one came: done or not done, nobody knows. ``window_start_utc``: when the measured window began, None where the generator does not say;
-    ``sent_by_thread``: likewise. ``before``: acknowledged in a warm-up that was a process of its own."""
+    ``before``: acknowledged in a warm-up that was a process of its own. ``sample``: some of the answered requests, as loadgen writes them."""
 
     acknowledged: int
     lost: int
     window_start_utc: str | None = None
-    sent_by_thread: tuple[int, ...] | None = None
     before: int = 0
+    sample: tuple[dict, ...] = ()
 
 
 def answers_of(configuration: Configuration, json_file: Path, text_file: Path) -> Answers:
@@ -31,8 +31,8 @@ def answers_of(configuration: Configuration, json_file: Path, text_file: Path) -
             expected = expected_statuses(configuration).split(",")
             answered = result["counts"]["completed"]
             acknowledged = sum(count for status, count in result["answers"].items() if status in expected)
-            sent = tuple(thread["sent"] for thread in result["threads"] if "sent" in thread)  # not in the JSON of an older loadgen
-            answers = Answers(acknowledged, result["counts"]["sent"] - acknowledged, result["measure_start_utc"], sent or None)
+            sample = tuple(result.get("sample", ()))  # only where it was asked for
+            answers = Answers(acknowledged, result["counts"]["sent"] - acknowledged, result["measure_start_utc"], sample=sample)
         except (OSError, ValueError, KeyError) as error:
             raise RunFailed(f"generator wrote no result: {json_file.name}: {error!r}") from error
     else:

@@ -1,16 +1,15 @@
-"""The read-back of acknowledged keys, against a real HTTP server that keeps, loses or garbles them."""
+"""The read-back of acknowledged writes, against a real HTTP server that keeps, loses or garbles them."""
 
+import hashlib
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import islice
 from urllib.parse import parse_qs, urlparse
 
 import pytest
 
 from kvstudy.errors import RunFailed
-from kvstudy.measure import data_check
-from kvstudy.measure.data_check import DataCheck, check_data, expected_keys
-from kvstudy.measure.keys import key_of, requests, value_of, walk
+from kvstudy.measure.data_check import DataCheck, check_data
+from kvstudy.measure.keys import key_of, value_of
 from kvstudy.measure.outcome import Answers
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.run_plan import configurations_of
@@ -63,128 +62,128 @@ def test_key_and_value_are_those_of_the_workloads():
     assert len(value_of(key_of(42, 16), 100)) == 100
 
 
-def answers(acknowledged, lost=0, threads=None, before=0):
-    return Answers(acknowledged, lost, sent_by_thread=threads, before=before)
+def sampled(key, method="PUT", body=None, status=None):
+    """One entry of loadgen's sample; of a PUT with the workloads' value, if no other is given."""
+    body = value_of(key, 100) if body is None and method == "PUT" else body
+    return {"thread": 0, "connection": 0, "method": method, "target": f"/v0/entity?id={key}", "status": status or {"PUT": 201, "DELETE": 202}.get(method, 200),
+            "body_bytes": len(body or b""), "body_sha256": hashlib.sha256(body).hexdigest() if body else None}
 
 
-def check(server, asked, *arguments, **named):
-    return check_data(url_of(server), asked, answers(*arguments, **named), seed=1)
+def writes(numbers, method="PUT", **named):
+    return [sampled(key_of(number, 16), method, **named) for number in numbers]
 
 
-def written(asked, *sent):
-    """Records of a workload whose threads sent so many requests."""
-    done = [request for thread, count in enumerate(sent) for request in islice(requests(asked, thread, seed=1), count)]
-    return records({number for method, number in done if method == "PUT"})
+def check(server, asked, sample=(), acknowledged=900, lost=0, before=0):
+    return check_data(url_of(server), asked, Answers(acknowledged, lost, before=before, sample=tuple(sample)), seed=1)
 
 
-@pytest.mark.parametrize("threads", [None, (450, 450), (890, 10)])
-def test_all_acknowledged_keys_of_unique_put_are_found(server, threads):
-    asked = configuration("unique_put")
-    server.records = written(asked, *(threads or (450, 450)))
-    assert check(server, asked, 900, threads=threads) == DataCheck(200, 0, 0)
+def test_sampled_writes_that_are_there_pass(server):
+    server.records = records(range(900))
+    assert check(server, configuration("put"), writes(range(0, 900, 9))) == DataCheck(100, 0, 0)
 
 
-def test_lost_half_of_the_acknowledged_keys_is_noticed(server):
-    asked = configuration("unique_put")
-    server.records = records(walk(asked, position) for position in range(0, 900, 2))
-    assert 60 < check(server, asked, 900).missing < 140
-    assert 40 < check(server, asked, 900, threads=(450, 450)).missing < 140
+def test_every_sampled_write_that_is_not_there_is_missing_however_many_answers_were_lost(server):
+    server.records = records(range(0, 900, 2))
+    assert check(server, configuration("put"), writes(range(100)), lost=1000) == DataCheck(100, 50, 0)
 
 
-def test_loss_of_the_last_acknowledged_keys_is_noticed_where_each_thread_is_known(server):
-    asked = configuration("unique_put")
-    server.records = written(asked, 430, 450)
-    assert check(server, asked, 900, threads=(450, 450)).missing > 0
+@pytest.mark.parametrize("body", [b"", b"k000000000000007 other letters"])
+def test_another_value_than_the_one_sent_is_wrong(server, body):
+    server.records = records(range(100)) | {key_of(7, 16): body}
+    assert check(server, configuration("put"), writes(range(100))) == DataCheck(100, 0, 1)
 
 
-def test_as_many_missing_keys_are_forgiven_as_answers_were_lost(server):
-    asked = configuration("unique_put")
-    all_missing = check(server, asked, 900).missing
-    assert all_missing > 100 and check(server, asked, 900, lost=100).missing == all_missing - 100
+def test_an_empty_value_is_read_back_as_any_other(server):
+    server.records = {key_of(1, 16): b""}
+    assert check(server, configuration("put"), writes([1], body=b"")) == DataCheck(1, 0, 0)
+    server.records = {key_of(1, 16): b"?"}
+    assert check(server, configuration("put"), writes([1], body=b"")) == DataCheck(1, 0, 1)
 
 
-@pytest.mark.parametrize(("stored", "missing", "wrong"), [(900, 0, 0), (880, 20, 0), (905, 0, 0), (950, 0, 36)])
-def test_closed_loop_of_unique_keys_is_counted_where_threads_do_not_say_what_they_sent(server, stored, missing, wrong):
+def test_of_a_key_written_with_two_values_either_is_right_and_a_third_is_wrong(server):
+    both = writes([1], body=b"first") + writes([1], body=b"second")
+    for value, wrong in ((b"first", 0), (b"second", 0), (b"third", 1)):
+        server.records = {key_of(1, 16): value}
+        assert check(server, configuration("put"), both) == DataCheck(1, 0, wrong)
+
+
+def test_refused_writes_and_reads_are_not_asked_for(server):
+    refused = writes(range(50), status=503) + writes(range(50), "GET") + writes(range(50), "DELETE", status=500)
+    assert check(server, configuration("put"), refused) is None
+
+
+def test_what_cannot_be_asked_for_is_not_recorded_as_good(server):
+    assert check(server, configuration("put")) is None, "a result without a sample"
+    assert check(server, configuration("put", generator="wrk2")) is None
+    assert check(server, configuration("delete", fill=500, generator="wrk2"), acknowledged=600) is None, "as many were deleted as there were"
+
+
+def test_where_a_run_writes_and_deletes_a_key_may_be_absent_but_not_garbled(server):
+    sample = writes(range(50)) + writes(range(50, 60), "DELETE")
+    server.records = records(range(0, 60, 2))
+    assert check(server, configuration("put"), sample) == DataCheck(50, 0, 0)
+    server.records = {key_of(3, 16): b"garbled"}
+    assert check(server, configuration("put"), sample) == DataCheck(50, 0, 1)
+
+
+def test_mixed_load_on_a_filled_store_is_asked_for_the_fill_and_for_what_it_wrote(server):
+    asked = configuration({"script": "mixed", "read_share": 0.5, "key_count": 1000}, fill=500)
+    server.records = records(range(1000))
+    found = check(server, asked, writes(range(500, 600)) + writes(range(20), "GET"))
+    assert 200 < found.sampled <= 300 and (found.missing, found.wrong) == (0, 0)
+    server.records = records(range(500))
+    assert check(server, asked, writes(range(500, 600))).missing == 100, "what was written"
+    server.records = records(range(500, 1000))
+    assert check(server, asked, writes(range(500, 600))).missing > 100, "the fill"
+
+
+@pytest.mark.parametrize(("stored", "missing", "wrong"), [(900, 0, 0), (880, 20, 0), (905, 0, 0), (950, 0, 40)])
+def test_closed_loop_of_unique_keys_is_counted(server, stored, missing, wrong):
     server.records = records(range(stored))
-    assert check(server, configuration("unique_put", rate="closed"), 900, lost=10) == DataCheck(900, missing, wrong)
+    assert check(server, configuration("unique_put", rate="closed"), lost=10) == DataCheck(900, missing, wrong)
+
+
+def test_closed_loop_of_unique_keys_is_counted_and_read_back(server):
+    server.records = records(range(10, 900)) | records(range(10**6, 10**6 + 10))
+    assert check(server, configuration("unique_put", rate="closed"), writes(range(100))) == DataCheck(900 + 100, 10, 0)
+
+
+def test_unique_keys_of_wrk2_are_counted_at_a_constant_rate_too(server):
+    server.records = records(range(850))
+    assert check(server, configuration("unique_put", generator="wrk2")) == DataCheck(900, 50, 0)
 
 
 def test_keys_of_a_warm_up_process_are_not_taken_for_keys_that_nobody_wrote(server):
     server.records = records(range(1200))
     asked = configuration("unique_put", rate="closed", generator="wrk")
-    assert check(server, asked, 900, before=600) == DataCheck(900, 0, 0)
-    assert check(server, asked, 900, before=100) == DataCheck(900, 0, 1200 - 900 - 100 - 4)
-    assert check(server, asked, 1300) == DataCheck(1300, 100, 0)
+    assert check(server, asked, before=600) == DataCheck(900, 0, 0)
+    assert check(server, asked, before=100) == DataCheck(900, 0, 1200 - 900 - 100 - 4)
+    assert check(server, asked, acknowledged=1300) == DataCheck(1300, 100, 0)
 
 
-def test_closed_loop_of_unique_keys_is_counted_and_read_back_where_threads_are_known(server):
-    asked = configuration("unique_put", rate="closed")
-    server.records = written(asked, 800, 100)
-    assert check(server, asked, 900, threads=(800, 100)) == DataCheck(900 + 200, 0, 0)
-    server.records = dict(list(server.records.items())[:-20]) | records(range(10**6, 10**6 + 20))
-    assert check(server, asked, 900, threads=(800, 100)).missing > 0
-
-
-@pytest.mark.parametrize("workload", ["put", {"script": "put", "distribution": "zipfian"}, {"script": "put", "distribution": "latest"},
-                                      {"script": "mixed", "read_share": 0.5}])
-@pytest.mark.parametrize("rate", [100, "closed"])
-def test_drawn_keys_are_known_and_their_loss_is_noticed(server, workload, rate):
-    asked = configuration(workload, rate=rate)
-    server.records = written(asked, 700, 200)
-    assert check(server, asked, 900, threads=(700, 200)) == DataCheck(200, 0, 0)
-    server.records = dict(list(server.records.items())[::2])
-    assert check(server, asked, 900, threads=(700, 200)).missing > 20
-
-
-def test_of_a_long_run_the_first_draws_are_asked_for(server, monkeypatch):
-    monkeypatch.setattr(data_check, "DRAWS_MAX", 300)
-    asked = configuration("put")
-    server.records = written(asked, 233, 66)
-    assert check(server, asked, 900, threads=(700, 200)) == DataCheck(200, 0, 0)
-
-
-def test_garbled_value_is_wrong_also_where_the_key_may_be_absent(server):
-    asked = configuration("put", rate="closed", generator="wrk")
-    server.records = {key: value[:-1] + b"?" for key, value in records(range(0, 100_000, 2)).items()}
-    found = check(server, asked, 900)
-    assert found.missing == 0 and 60 < found.wrong < 140
+def test_keys_of_a_head_start_are_not_taken_for_keys_that_nobody_wrote(server):
+    server.records = records(range(1200))
+    assert check(server, configuration("unique_put", rate="closed", head_start="1m")) == DataCheck(900, 0, 0)
 
 
 def test_filled_keys_must_all_be_there_after_reading(server):
     server.records = records(range(500))
-    assert check(server, configuration("get", fill=500), 900) == DataCheck(200, 0, 0)
+    found = check(server, configuration("get", fill=500))
+    assert 100 < found.sampled <= 200 and (found.missing, found.wrong) == (0, 0)
     server.records = records(range(250))
-    assert check(server, configuration("get", fill=500), 900).missing > 50
+    assert check(server, configuration("get", fill=500)).missing > 50
 
 
-def test_deleted_keys_must_be_gone_and_the_others_there(server):
-    asked = configuration("delete", fill=500)
-    deleted = {number for thread in (0, 1) for _, number in islice(requests(asked, thread, seed=1), 200)}
-    server.records = records(set(range(500)) - deleted)
-    assert check(server, asked, 400, threads=(200, 200)) == DataCheck(400, 0, 0)
+def test_deleted_keys_must_be_gone_and_no_more_than_were_deleted(server):
+    asked, sample = configuration("delete", fill=500), writes(range(100), "DELETE")
+    server.records = records(range(200, 500))
+    assert check(server, asked, sample, acknowledged=200) == DataCheck(100 + 300, 0, 0)
     server.records = records(range(500))
-    assert check(server, asked, 400, threads=(200, 200)).wrong > 50, "none of them is gone"
+    assert check(server, asked, sample, acknowledged=200) == DataCheck(100 + 300, 0, 100), "none of them is gone"
     server.records = {}
-    assert check(server, asked, 400, threads=(200, 200)).missing > 50, "the spared ones are gone too"
-
-
-def test_deletes_of_a_generator_that_keeps_step_are_asked_for_too(server):
-    asked = configuration("delete", fill=500, generator="wrk2")
-    server.records = records(range(500))
-    assert check(server, asked, 400).wrong > 50
+    assert check(server, asked, sample, acknowledged=200, lost=40) == DataCheck(100 + 260, 260, 0), "the spared ones are gone too"
 
 
 def test_server_that_is_gone_is_an_error_not_a_pass():
     with pytest.raises(RunFailed, match="data check could not read back"):
-        check_data("http://127.0.0.1:1", configuration("get", fill=500), answers(900), seed=1)
-
-
-def test_repeated_put_is_asked_for_the_keys_of_its_cycle():
-    asked = configuration({"script": "repeated_put", "key_count": 50})
-    assert set(expected_keys(asked, answers(900), seed=1).there) <= set(range(50))
-
-
-def test_walk_reaches_every_key_exactly_once_before_any_comes_again():
-    asked = configuration("unique_put")
-    count = asked.workload_args["key_count"]
-    assert sorted(walk(asked, position) for position in range(count)) == list(range(count))
+        check_data("http://127.0.0.1:1", configuration("put"), Answers(900, 0, sample=tuple(writes([1]))), seed=1)

@@ -36,6 +36,15 @@ def test_twice_the_slowest_percent_of_the_measured_answers_is_kept_one_by_one(ra
     assert slowest_count(configuration(rate=rate)) == kept
 
 
+@pytest.mark.parametrize(("change", "sampled"), [
+    ({}, 200), ({"rate": "closed"}, 200), ({"workload": "delete"}, 200), ({"workload": "mixed"}, 400),
+    ({"workload": {"script": "mixed", "read_share": 1.0}}, 1000), ({"workload": "get", "fill": 10}, 0), ({"server": "empty"}, 0),
+])
+def test_loadgen_keeps_a_sample_of_what_it_wrote_where_something_is_written(change, sampled):
+    line = " ".join(commands(**change)[0].argv)
+    assert f"--sample {sampled} " in line if sampled else "--sample" not in line
+
+
 def test_closed_loop_of_loadgen_has_no_rate_and_no_schedule():
     line = " ".join(commands(rate="closed")[0].argv)
     assert "--closed" in line and "-R" not in line and "--arrivals" not in line
@@ -43,7 +52,7 @@ def test_closed_loop_of_loadgen_has_no_rate_and_no_schedule():
 
 def test_wrk2_and_wrk_warm_up_in_a_process_of_their_own():
     warm_up, measured = commands(generator="wrk2")
-    assert "-R 2000 -U" in " ".join(measured.argv) and "--json" not in measured.argv
+    assert "-R 2000 -U" in " ".join(measured.argv) and not {"--json", "--sample"} & set(measured.argv)
     assert (warm_up.length_s, measured.length_s, measured.measures_from_s) == (2.5, 6.5, 0.0)
     assert measured.environment == {"LUA_PATH": "/w/?.lua;;"}
     assert "--latency" in commands(generator="wrk", rate="closed")[1].argv
