@@ -14,18 +14,33 @@ final class LimitedCursor implements RangeCursor {
     }
 
     @Override
-    public boolean next() {
-        return left > 0 && left-- > 0 && cursor.next();
+    public Step step(int recordsMax) {
+        if (left == 0) {
+            return Step.END;
+        }
+        Step step = cursor.step(recordsMax);
+        left -= step == Step.ENTRY ? 1 : 0;
+        return step;
+    }
+
+    @Override
+    public long tombstonesPassed() {
+        return cursor.tombstonesPassed();
+    }
+
+    @Override
+    public int valueLength() {
+        return cursor.valueLength();
+    }
+
+    @Override
+    public void copyValue(int from, byte[] to, int at, int count) {
+        cursor.copyValue(from, to, at, count);
     }
 
     @Override
     public byte[] key() {
         return cursor.key();
-    }
-
-    @Override
-    public byte[] value() {
-        return cursor.value();
     }
 
     @Override

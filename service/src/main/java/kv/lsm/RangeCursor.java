@@ -13,35 +13,37 @@ public interface RangeCursor extends AutoCloseable {
     enum Step { ENTRY, END, NOT_YET }
 
     /// Moves to the next entry; false when there is none, and from then on.
-    boolean next();
+    default boolean next() {
+        Step step;
+        do {
+            step = step(Integer.MAX_VALUE);
+        } while (step == Step.NOT_YET);
+        return step == Step.ENTRY;
+    }
 
     /// As [#next], but gives up when it has passed over `recordsMax` deleted entries and found none that is there: for threads that others
     /// wait for. The next call goes on from there.
-    default Step step(int recordsMax) {
-        return next() ? Step.ENTRY : Step.END;
-    }
+    Step step(int recordsMax);
 
     /// Deleted entries that were passed over so far.
-    default long tombstonesPassed() {
-        return 0;
-    }
+    long tombstonesPassed();
 
     /// Length of the current entry's value. Only after [#next] returned true.
-    default int valueLength() {
-        return value().length;
-    }
+    int valueLength();
 
     /// Copies `count` bytes of the current entry's value, from its offset `from` on, to `[at, at + count)` of `to`. Only after [#next]
     /// returned true.
-    default void copyValue(int from, byte[] to, int at, int count) {
-        System.arraycopy(value(), from, to, at, count);
-    }
+    void copyValue(int from, byte[] to, int at, int count);
 
     /// A copy of the current entry's key. Only after [#next] returned true.
     byte[] key();
 
     /// A copy of the current entry's value. Only after [#next] returned true.
-    byte[] value();
+    default byte[] value() {
+        byte[] value = new byte[valueLength()];
+        copyValue(0, value, 0, value.length);
+        return value;
+    }
 
     /// Lets go of the files and memory this cursor held. Closing twice is harmless.
     @Override

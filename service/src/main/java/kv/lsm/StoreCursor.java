@@ -27,11 +27,6 @@ final class StoreCursor implements RangeCursor {
     }
 
     @Override
-    public boolean next() {
-        return step(Integer.MAX_VALUE) == Step.ENTRY;
-    }
-
-    @Override
     public Step step(int recordsMax) {
         if (closed || views.current() == null) {
             throw new StoreClosedException();
@@ -74,12 +69,6 @@ final class StoreCursor implements RangeCursor {
     public byte[] key() {
         requireEntry();
         return Memory.copyOf(entries.keyAddress(), entries.keyLength());
-    }
-
-    @Override
-    public byte[] value() {
-        requireEntry();
-        return Memory.copyOf(entries.valueAddress(), entries.valueLength());
     }
 
     private void requireEntry() {

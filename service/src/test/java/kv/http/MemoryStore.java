@@ -52,12 +52,12 @@ public class MemoryStore implements Store {
         var part = end == null ? entries.tailMap(start) : entries.subMap(start, end);
         Iterator<Map.Entry<byte[], byte[]>> iterator = part.entrySet().iterator();
         openCursors.incrementAndGet();
-        return new RangeCursor() {
+        return new PlainCursor() {
             private Map.Entry<byte[], byte[]> current;
             private boolean open = true;
 
             @Override
-            public boolean next() {
+            boolean advance() {
                 enter();
                 current = iterator.hasNext() ? iterator.next() : null;
                 return current != null;

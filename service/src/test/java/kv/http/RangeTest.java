@@ -285,18 +285,28 @@ class RangeTest {
         }
 
         @Override
-        public boolean next() {
-            return cursor.next();
+        public Step step(int recordsMax) {
+            return cursor.step(recordsMax);
+        }
+
+        @Override
+        public long tombstonesPassed() {
+            return cursor.tombstonesPassed();
+        }
+
+        @Override
+        public int valueLength() {
+            return cursor.valueLength();
+        }
+
+        @Override
+        public void copyValue(int from, byte[] to, int at, int count) {
+            cursor.copyValue(from, to, at, count);
         }
 
         @Override
         public byte[] key() {
             return cursor.key();
-        }
-
-        @Override
-        public byte[] value() {
-            return cursor.value();
         }
 
         @Override
@@ -318,12 +328,12 @@ class RangeTest {
         @Override
         public RangeCursor range(byte[] start, byte[] endOrNull) {
             openCursors.incrementAndGet();
-            return new RangeCursor() {
+            return new PlainCursor() {
                 private long at;
                 private boolean open = true;
 
                 @Override
-                public boolean next() {
+                boolean advance() {
                     beforeEach.run();
                     return ++at <= count;
                 }

@@ -14,9 +14,7 @@ class CrashTest {
 
     @TestFactory
     Stream<DynamicTest> aCrashTakesNothingThatWasPromisedAndLeavesAFirstPartOfTheHistory() {
-        return Seeds.of(20)
-                .mapToObj(seed -> DynamicTest.dynamicTest(
-                        "-Dkv.seed=" + seed, () -> new CrashHistory(seed, false).play(CYCLES, null)));
+        return Seeds.tests(20, seed -> new CrashHistory(seed, false).play(CYCLES, null));
     }
 
     /// The check is checked: with a disk whose syncs do nothing, it has to find writes that are gone.

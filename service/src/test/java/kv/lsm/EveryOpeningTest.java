@@ -41,6 +41,7 @@ class EveryOpeningTest {
     @TestFactory
     Stream<DynamicTest> whateverFailsInAnOpeningOrAClosingTheStoreOpensAndHoldsWhatWasPromised() {
         long seed = Seeds.of(1).findFirst().orElseThrow();
+        System.out.println("openings and closings with a fault in one call: -Dkv.seed=" + seed);
         return Stream.of(StoreState.values())
                 .flatMap(state -> Stream.of(WalMode.values())
                         .map(wal -> DynamicTest.dynamicTest(

@@ -49,7 +49,7 @@ class MergingIteratorTest {
 
     @TestFactory
     Stream<DynamicTest> mergesAsMapsWould() {
-        return Seeds.of(50).mapToObj(seed -> DynamicTest.dynamicTest("-Dkv.seed=" + seed, () -> {
+        return Seeds.tests(50, seed -> {
             SplittableRandom random = new SplittableRandom(seed);
             List<NavigableMap<byte[], byte[]>> sources = new ArrayList<>();
             NavigableMap<String, String> wanted = new TreeMap<>();
@@ -65,6 +65,6 @@ class MergingIteratorTest {
             }
             assertThat(merge(sources))
                     .isEqualTo(wanted.entrySet().stream().map(e -> e.getKey() + "=" + e.getValue()).toList());
-        }));
+        });
     }
 }

@@ -42,9 +42,7 @@ class MetamorphicTest {
 
     @TestFactory
     Stream<DynamicTest> theStoreBehavesLikeASortedMapWhateverItsOptions() {
-        return Seeds.of(12)
-                .mapToObj(seed -> DynamicTest.dynamicTest(
-                        "-Dkv.seed=" + seed, () -> new History(seed, seed % 2 == 0 ? new RealGround() : new FaultyGround(seed)).play()));
+        return Seeds.tests(12, seed -> new History(seed, seed % 2 == 0 ? new RealGround() : new FaultyGround(seed)).play());
     }
 
     /// What a store stands on.

@@ -53,7 +53,7 @@ class RadixTreeTest {
 
     @TestFactory
     Stream<DynamicTest> findsAndOrdersWhatASortedMapDoes() {
-        return Seeds.of(30).mapToObj(seed -> DynamicTest.dynamicTest("-Dkv.seed=" + seed, () -> compare(seed)));
+        return Seeds.tests(30, this::compare);
     }
 
     private void compare(long seed) {
@@ -122,7 +122,7 @@ class RadixTreeTest {
 
     @TestFactory
     Stream<DynamicTest> prefetchingGoesTheWayOfEachKeyToItsRecord() {
-        return Seeds.of(10).mapToObj(seed -> DynamicTest.dynamicTest("-Dkv.seed=" + seed, () -> prefetch(seed)));
+        return Seeds.tests(10, this::prefetch);
     }
 
     /// Where no key is there twice, what a prefetch loads last are the first eight bytes of the records.

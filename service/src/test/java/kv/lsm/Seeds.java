@@ -2,10 +2,30 @@ package kv.lsm;
 
 import java.util.SplittableRandom;
 import java.util.stream.LongStream;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.DynamicTest;
 
 /// Seeds of random tests: fresh ones each run, or `-Dkv.seed=N` for one seen before; `-Dkv.rounds=N` for more of them.
 final class Seeds {
     private Seeds() {}
+
+    interface Body {
+        void run(long seed) throws Throwable;
+    }
+
+    /// One test for each seed. One that fails says its seed: the reports keep only its number.
+    ///
+    /// @param rounds how many when nothing else is asked for
+    static Stream<DynamicTest> tests(int rounds, Body body) {
+        return of(rounds).mapToObj(seed -> DynamicTest.dynamicTest("-Dkv.seed=" + seed, () -> {
+            try {
+                body.run(seed);
+            } catch (Throwable e) {
+                System.err.println("failed with -Dkv.seed=" + seed + ": " + e);
+                throw e;
+            }
+        }));
+    }
 
     /// @param rounds how many when nothing else is asked for
     static LongStream of(int rounds) {

@@ -42,7 +42,10 @@ class RealDiskTest {
         Closeable first = disk.lock(file);
         assertThat(first).isNotNull();
         assertThat(disk.lock(file)).isNull();
+        Files.createDirectory(directory.resolve("x"));
+        Files.createSymbolicLink(directory.resolve("elsewhere"), directory);
         assertThat(new RealDisk(allocator).lock(directory.resolve("x/../LOCK"))).isNull();
+        assertThat(disk.lock(directory.resolve("elsewhere/LOCK"))).as("the same directory by another name").isNull();
         assertThat(otherProcessFindsLock(file)).isEqualTo("taken");
         first.close();
         assertThat(otherProcessFindsLock(file)).isEqualTo("free");
