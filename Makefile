@@ -158,7 +158,7 @@ kill-service: setup ## SIGKILL under load, in openings and in closings, ROUNDS=1
 	$(JDK25) mvn -q -B -f service/pom.xml test -Dtest=KillTest -Dkv.kill.rounds=$(ROUNDS)
 
 failures: setup ## every call of every opening and closing, of 19 states and 4 log modes, meets 7 kinds of trouble (about 5 min)
-	$(JDK25) mvn -q -B -f service/pom.xml test -Dtest=EveryOpeningTest,EveryFailureTest -Dkv.failures=all
+	$(JDK25) mvn -q -B -f service/pom.xml test -Dtest=EveryOpeningTest,EveryFailureTest,BatchAtomicityTest -Dkv.failures=all
 
 metamorphic: setup ## HISTORIES=64 of OPERATIONS=160000 random operations with restarts and failing disks, against a sorted map (about 30 min)
 	$(JDK25) mvn -q -B -f service/pom.xml test -Dtest=MetamorphicTest -Dkv.rounds=$(HISTORIES) -Dkv.operations=$(OPERATIONS)
