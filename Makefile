@@ -13,7 +13,7 @@ SHELL := /bin/bash
 
 # The benchmarks and the longer tests stand at the end.
 .PHONY: help setup build test test-python test-rust test-java smoke reproduce reference lab html figure verify clean lock doctor \
-        bench-engine engine-costs soundness tail-causes violations bench-analysis bench-service bench-awake bench-loadgen bench-redis bench-tail bench-value-size fuzz-service hostile-service kill-service failures metamorphic soak-service soak-engine
+        bench-engine engine-costs soundness tail-causes violations bench-analysis bench-service bench-socket-calls bench-stalled bench-awake bench-loadgen bench-redis bench-tail bench-value-size fuzz-service hostile-service kill-service failures metamorphic soak-service soak-engine
 
 help: ## this list
 	@printf 'kvstudy: a performance study that anyone can run again\n\n'
@@ -147,6 +147,12 @@ bench-loadgen: build ## the load generator: accuracy, speed and cost beside a ba
 
 bench-service: build ## PUT and GET beside one-nio with an empty handler, closed loop, alternating rounds (about 5 min); BESIDE=JAR: another build takes turns too
 	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_service.py $(if $(BESIDE),--beside $(BESIDE))
+
+bench-socket-calls: build ## what calling send and recv directly gains: the service beside itself without, ROUNDS=24 rounds (about 20 min)
+	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_service.py --rounds $(if $(filter command line,$(origin ROUNDS)),$(ROUNDS),24) --connections 64 --beside service/target/kv-service.jar --beside-java=-Dkv.socketCalls=false
+
+bench-stalled: build ## p99 of GET on other connections while writers are stalled; fails at 10 ms (about 30 s)
+	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_stalled.py
 
 bench-redis: build ## PUT and GET beside SET and GET of Redis (needs redis-server), closed loop, alternating rounds (about 4 min); SYNC=always: every write is synced before its answer
 	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_redis.py $(if $(SYNC),--sync $(SYNC))

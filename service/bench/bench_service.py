@@ -9,7 +9,8 @@ slows down slows all of them. A ratio compares one round's service with the same
 same requests; printed are the median over the rounds and the smallest and largest. With --json the single rates are kept.
 
 With --beside JAR the service of another build takes turns with this one on a store of its own, filled in the same way: two sittings differ
-by more than most changes do, so only that tells what a change of the code did; or, with --beside-options and the same build, what an option does.
+by more than most changes do, so only that tells what a change of the code did; or, with --beside-options or --beside-java and the same build,
+what an option of the service or the JVM does.
 
 A step during which the machine's host took over 3 % of a CPU is measured again, up to four times; a round with a step that stayed
 disturbed has no ratio, and it says how many there were.
@@ -147,6 +148,7 @@ def main() -> None:
     parser.add_argument("--beside", metavar="JAR", help="another build of the service, to take turns with this one")
     parser.add_argument("--service-options", default="--wal interval", help="further options of the service")
     parser.add_argument("--beside-options", help="further options of the service beside (default: the same)")
+    parser.add_argument("--beside-java", default="", metavar="OPTIONS", help="further options of the JVM beside, as -Dkv.socketCalls=false")
     parser.add_argument("--json", help="file for every single rate")
     options = parser.parse_args()
     options.loadgen = str(pathlib.Path(options.loadgen).resolve())
@@ -162,7 +164,8 @@ def main() -> None:
         for name, jar in jars.items():
             store = pathlib.Path(options.dir) / name if options.dir else work / name
             fresh = not store.exists()
-            command = [*common, "-jar", jar, "--port", "0", "--dir", str(store), "--selectors", options.selectors]
+            java = options.beside_java.split() if name == BESIDE else []
+            command = [*common, *java, "-jar", jar, "--port", "0", "--dir", str(store), "--selectors", options.selectors]
             further = options.service_options if name == "service" or options.beside_options is None else options.beside_options
             services[name] = start([*command, *further.split()], work / f"{name}.log")
             servers.append(services[name][0])
@@ -191,7 +194,8 @@ def main() -> None:
         shutil.rmtree(work, ignore_errors=True)
 
     print(f"\n{options.records} records of 16 + 100 bytes, -Xmx{options.heap}, {options.selectors} selectors, {options.service_options}"
-          + (f"; {BESIDE}: {options.beside_options}" if options.beside_options is not None else ""))
+          + (f"; {BESIDE}: {options.beside_options}" if options.beside_options is not None else "")
+          + (f"; {BESIDE}: {options.beside_java}" if options.beside_java else ""))
     print(f"{options.rounds} rounds of {options.seconds:g} s; medians (smallest–largest)\n")
     print_table(rates, options.only, options.connections, list(jars))
 

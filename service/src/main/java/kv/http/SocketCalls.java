@@ -30,6 +30,9 @@ final class SocketCalls {
     /// What [#receive] gives when nothing has come.
     static final int NOTHING_YET = -1;
 
+    /// `-Dkv.socketCalls=false` has one-nio's calls used, to measure what these gain: `make bench-socket-calls`.
+    private static final boolean WANTED = Boolean.parseBoolean(System.getProperty("kv.socketCalls", "true"));
+
     private static final int MSG_DONTWAIT = 0x40;
     private static final int MSG_MORE = 0x8000;
     private static final int MSG_NOSIGNAL = 0x4000;
@@ -54,6 +57,9 @@ final class SocketCalls {
 
     /// Null where connections have no descriptors.
     private static SocketCalls linked() {
+        if (!WANTED) {
+            return null;
+        }
         if (!System.getProperty("os.name").equals("Linux") || Socket.USE_NATIVE_SOCKET) {
             return null; // the numbers above are Linux's
         }
