@@ -244,7 +244,8 @@ def _ratio_of(after: Measured | None, before: Measured | None) -> Measured | Non
     """Of two searched rates: what their intervals leave open."""
     if after is None or before is None:
         return None
-    return Measured(after.value / before.value, after.low / before.high, after.high / before.low, after.runs + before.runs)
+    low = 0.0 if math.isnan(before.high) else after.low / before.high  # whose knee may lie anywhere above
+    return Measured(after.value / before.value, low, after.high / before.low, after.runs + before.runs)
 
 
 _SYNCHRONOUS, _POOL = "handler=selector", "handler=workers"

@@ -121,6 +121,8 @@ def _verdict(claim, rule: Rule | None, measured: Measured | None) -> str:
     if measured.word == CANNOT_TELL and rule.kind == "number":
         return CANNOT_TELL
     low, high = (measured.value if math.isnan(end) else end for end in (measured.low, measured.high))
+    if math.isnan(measured.high) and not math.isnan(measured.low):  # a search that met no rate that is too much
+        high = math.inf
     if rule.kind in ("ratio", "faster"):
         wanted = SLOWER if rule.kind == "ratio" and claim.value < 1 else FASTER
         return CANNOT_TELL if measured.word == CANNOT_TELL else REPRODUCED if measured.word == wanted else NOT_REPRODUCED
