@@ -97,9 +97,11 @@ final class ManifestFormat {
         return endsInZeros(file, offset, file.limit());
     }
 
-    /// True when the last eight bytes before `end`, or as many as there are from `offset` on, are zero.
+    /// True when the last eight bytes before `end` are zero, or as many as there are of the record and of the sector that ends there: the last
+    /// sector may hold a byte or two of the record.
     private static boolean endsInZeros(ByteBuffer file, int offset, int end) {
-        for (int i = Math.max(offset, end - Long.BYTES); i < end; i++) {
+        int sector = (end - 1) / SECTOR_BYTES * SECTOR_BYTES;
+        for (int i = Math.max(Math.max(offset, sector), end - Long.BYTES); i < end; i++) {
             if (file.get(i) != 0) {
                 return false;
             }

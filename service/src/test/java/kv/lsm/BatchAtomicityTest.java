@@ -115,7 +115,7 @@ class BatchAtomicityTest {
         FaultyDisk after = powerCut ? disk.losePower(new SplittableRandom(call * 10L + seed)) : disk.killProcess();
         close(store);
         String when = wal + ", call " + call + ", seed " + seed;
-        try (Store again = LsmStore.open(options(wal), after, new Allocator())) {
+        try (Store again = open(options(wal), after, when)) {
             int found = agreed(again, when);
             if (!powerCut || wal == WalMode.ALWAYS) {
                 assertThat(found).as(when).isGreaterThanOrEqualTo(acknowledged);
@@ -124,6 +124,14 @@ class BatchAtomicityTest {
             assertThat(again.get(key(0))).isEqualTo(value(BATCHES));
         }
         return reached;
+    }
+
+    private static Store open(StoreOptions options, FaultyDisk disk, String when) {
+        try {
+            return LsmStore.open(options, disk, new Allocator());
+        } catch (CorruptionException e) {
+            throw new AssertionError(when + ": " + e.getMessage(), e);
+        }
     }
 
     private static void close(LsmStore storeOrNull) {
