@@ -20,10 +20,12 @@ _TITLE = "**Against the Expectation:**"
 
 
 def neighbouring_rates(tables: Tables) -> Markdown:
-    """Of every two neighbouring rates that were held, all else equal: does p99 lie within TOGETHER? And was any rate past a saturation point?"""
+    """Of every two neighbouring rates that were held, all else equal: does p99 lie within TOGETHER? And was any rate past a saturation point?
+
+    Judged by the intervals alone, so no word is asked of a family."""
     held = tables.believed()
     rates = sorted(held.runs["offered_rate_rps"].dropna().unique())
-    parts = [comparisons(held, "offered_rate_rps", low, high, (99.0,)).assign(one=low, other=high) for low, high in pairwise(rates)]
+    parts = [comparisons(held, "offered_rate_rps", low, high, (99.0,), share=None).assign(one=low, other=high) for low, high in pairwise(rates)]
     pairs = pd.concat([part for part in parts if len(part)], ignore_index=True) if any(map(len, parts)) else pd.DataFrame(columns=["measure"])
     pairs = pairs[pairs["measure"] == words.percentile(99)]
     if pairs.empty:

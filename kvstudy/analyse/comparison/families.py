@@ -18,8 +18,9 @@ from kvstudy.analyse.comparison.pairs import Pair
 from kvstudy.analyse.comparison.words import ALPHA, word
 
 # Of a page's 5 %: all comparisons of options a half, the page's own two sides a third, a chart's title or a sentence over one factor a sixth,
-# and each small family (a claim of the reports, a question about the ruler) a tenth. tests/present/test_shares.py adds them up; pages 00 and 03 take more.
-WHOLE, OPTIONS, SIDES, CHART, SMALL = 1.0, 1 / 2, 1 / 3, 1 / 6, 1 / 10
+# and each small family (a claim of the reports, a question about the ruler) a twenty-fourth: page 00 repeats twelve of them beside the options.
+# tests/present/test_shares.py adds them up.
+WHOLE, OPTIONS, SIDES, CHART, SMALL = 1.0, 1 / 2, 1 / 3, 1 / 6, 1 / 24
 
 
 def holm(ps: Sequence[float]) -> np.ndarray:
