@@ -1,5 +1,7 @@
 package kv.http;
 
+import java.nio.ByteBuffer;
+import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
@@ -51,19 +53,20 @@ final class AdminEndpoint {
 
     private Answer checkpoint(Administration administration, Request request) {
         try {
-            Path directory = Path.of(new String(request.key, StandardCharsets.UTF_8));
+            Path directory = Path.of(StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(request.key)).toString());
             if (!directory.isAbsolute()) {
                 return Answer.DIR_MISSING;
             }
             administration.checkpoint(directory, stopping);
             return null;
-        } catch (InvalidPathException e) {
+        } catch (CharacterCodingException | InvalidPathException e) {
             return Answer.DIR_MISSING;
         } catch (CheckpointException e) {
             log.warn(e.getMessage());
             return switch (e.reason()) {
                 case EXISTS -> Answer.DIR_EXISTS;
                 case PARENT_MISSING -> Answer.DIR_PARENT_MISSING;
+                case NOT_MADE -> Answer.DIR_NOT_MADE;
                 case INSIDE_STORE -> Answer.DIR_INSIDE_STORE;
                 case OTHER_FILE_SYSTEM -> Answer.DIR_OTHER_FILE_SYSTEM;
             };

@@ -23,6 +23,7 @@ enum Answer {
     END_EMPTY(400, "Bad Request", "end is empty: leave it out to read to the last key"),
     DIR_MISSING(400, "Bad Request", "dir is no absolute path: expected /v0/admin/checkpoint?dir=PATH"),
     DIR_PARENT_MISSING(400, "Bad Request", "the directory above dir does not exist"),
+    DIR_NOT_MADE(400, "Bad Request", "dir cannot be made: its name is too long, or the service may not write there"),
     DIR_INSIDE_STORE(400, "Bad Request", "dir is inside the store's directory: choose one beside it"),
     DIR_OTHER_FILE_SYSTEM(400, "Bad Request", "the store's tables cannot be linked in dir: choose one on its file system"),
     LIMIT_MALFORMED(400, "Bad Request", "limit is not a number of entries"),

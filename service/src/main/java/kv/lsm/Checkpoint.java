@@ -23,16 +23,24 @@ final class Checkpoint {
 
     /// Makes the directory, which does not exist yet.
     void create() throws IOException {
-        if (directory.startsWith(files.directory().toAbsolutePath().normalize())) {
-            throw new CheckpointException(directory, CheckpointException.Reason.INSIDE_STORE, null);
-        }
         try {
+            if (isInsideStore()) {
+                throw new CheckpointException(directory, CheckpointException.Reason.INSIDE_STORE, null);
+            }
             Files.createDirectory(directory);
         } catch (FileAlreadyExistsException e) {
             throw new CheckpointException(directory, CheckpointException.Reason.EXISTS, e);
         } catch (NoSuchFileException e) {
             throw new CheckpointException(directory, CheckpointException.Reason.PARENT_MISSING, e);
+        } catch (FileSystemException e) { // its name is too long, nobody may write there, …
+            throw new CheckpointException(directory, CheckpointException.Reason.NOT_MADE, e);
         }
+    }
+
+    /// Also where the way to it leads through a symbolic link.
+    private boolean isInsideStore() throws IOException {
+        Path parent = directory.getParent();
+        return parent == null || parent.toRealPath().startsWith(files.directory().toRealPath());
     }
 
     /// Links the version's tables; while it runs none of them may be deleted. They are durable, as every table of a version is.
@@ -42,6 +50,10 @@ final class Checkpoint {
             try {
                 Files.createLink(directory.resolve(name), files.path(name));
             } catch (FileSystemException | UnsupportedOperationException e) {
+                boolean linkable = Files.getFileStore(directory).equals(Files.getFileStore(files.directory()));
+                if (linkable && e instanceof FileSystemException failed) {
+                    throw failed; // a full disk is no reason to choose another one
+                }
                 throw new CheckpointException(directory, CheckpointException.Reason.OTHER_FILE_SYSTEM, e);
             }
         }

@@ -9,6 +9,7 @@ public final class CheckpointException extends StoreException {
         EXISTS("it exists already"),
         PARENT_MISSING("the directory above it does not exist"),
         INSIDE_STORE("it is inside the store's directory"),
+        NOT_MADE("the directory cannot be made"),
         OTHER_FILE_SYSTEM("the store's tables cannot be linked there, as on another file system");
 
         private final String text;
@@ -21,7 +22,7 @@ public final class CheckpointException extends StoreException {
     private final Reason reason;
 
     CheckpointException(Path directory, Reason reason, Exception causeOrNull) {
-        super("no checkpoint can be made: " + reason.text + ": directory=" + directory, causeOrNull);
+        super("no checkpoint can be made: " + reason.text + ": directory=" + directory.toString().replaceAll("\\p{Cntrl}", "?"), causeOrNull);
         this.reason = reason;
     }
 

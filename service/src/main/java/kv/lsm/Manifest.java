@@ -53,6 +53,9 @@ final class Manifest implements AutoCloseable {
         if (content.getInt(8) != ManifestFormat.VERSION) {
             throw new CorruptionException(path, 8, "unknown manifest version: version=" + content.getInt(8));
         }
+        if (content.getInt(12) != 0) {
+            throw new CorruptionException(path, 12, "the header's last four bytes are not zero");
+        }
         List<VersionEdit> edits = new ArrayList<>();
         int offset = ManifestFormat.HEADER_BYTES;
         for (int bytes; (bytes = ManifestFormat.validRecordBytes(content, offset)) > 0; offset += bytes) {

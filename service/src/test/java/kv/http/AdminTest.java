@@ -131,6 +131,9 @@ class AdminTest {
             for (String wrong : List.of("", "-1", "x", "1x", "1234567890")) {
                 assertThat(client.ask(post("/v0/admin/idle?timeout-ms=" + wrong)).status()).as(wrong).isEqualTo(400);
             }
+            for (String wrong : List.of("/tmp/%FF", "/tmp/%00", "/tmp/" + "a".repeat(900), "relative", "")) {
+                assertThat(client.ask(post("/v0/admin/checkpoint?dir=" + wrong)).status()).as(wrong).isEqualTo(400);
+            }
             assertThat(client.ask(post("/v0/status")).status()).isEqualTo(405);
         }
     }

@@ -196,6 +196,9 @@ class AdministrationTest {
             assertRefused(store, file, CheckpointException.Reason.EXISTS);
             assertRefused(store, directory.resolve("no/such"), CheckpointException.Reason.PARENT_MISSING);
             assertRefused(store, directory.resolve("store/inside"), CheckpointException.Reason.INSIDE_STORE);
+            Path link = Files.createSymbolicLink(directory.resolve("link"), directory.resolve("store"));
+            assertRefused(store, link.resolve("000777.table"), CheckpointException.Reason.INSIDE_STORE);
+            assertRefused(store, directory.resolve("a".repeat(300)), CheckpointException.Reason.NOT_MADE);
             Path otherFileSystem = Path.of("/dev/shm/kv-checkpoint-" + ProcessHandle.current().pid());
             if (Files.isWritable(otherFileSystem.getParent())
                     && !Files.getFileStore(otherFileSystem.getParent()).equals(Files.getFileStore(directory))) {
