@@ -102,8 +102,8 @@ def _posterior(trials: list[Trial], lowest_rps: float, highest_rps: float) -> Kn
     """The grid is laid around the rates between which the answers change, so that it is fine where the knee may be."""
     held = [trial.rate_rps for trial in trials if trial.answer is Answer.HELD]
     missed = [trial.rate_rps for trial in trials if trial.answer is Answer.MISSED]
-    between = (min(max(held, default=lowest_rps), min(missed, default=highest_rps)), max(max(held, default=lowest_rps), min(missed, default=highest_rps)))
-    knee = KneePosterior(max(lowest_rps, between[0] / 2), min(highest_rps, between[1] * 2))
+    low, high = sorted((max(held, default=lowest_rps), min(missed, default=highest_rps)))
+    knee = KneePosterior(max(lowest_rps, low / 2), min(highest_rps, high * 2))
     for trial in trials:
         knee.add(trial.rate_rps, trial.answer is Answer.HELD)
     return knee

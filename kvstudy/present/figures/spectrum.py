@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from kvstudy.analyse.configuration import alike
 from kvstudy.analyse.comparison import families
 from kvstudy.analyse.comparison.pairs import Pair, pair
-from kvstudy.analyse.comparison.words import CANNOT_TELL, DIFFERENT, MIN_RUNS
+from kvstudy.analyse.comparison.words import DIFFERENT, MIN_RUNS
 from kvstudy.analyse.validity import OUTSIDE, SAMPLES_BEYOND_PRINTED, SERVICE
 from kvstudy.present import theme, words
 from kvstudy.present.figures.lines import DASHES, factors, placed
