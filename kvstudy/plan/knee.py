@@ -46,9 +46,10 @@ class KneePosterior:
         self._log_weights += np.log(probabilities if held else 1 - probabilities)
         self._penalties = self._penalties * MEMORIES[:, 1] if held else MEMORIES[:, 0].copy()
 
-    def quantiles(self, *probabilities: float) -> tuple[float, ...]:
-        """Rates below which the knee lies with these probabilities."""
-        cumulated = np.concatenate([[0.0], np.cumsum(self._weights().sum(axis=(1, 2)))])
+    def quantiles(self, *probabilities: float, above_rps: float = 0.0, below_rps: float = np.inf) -> tuple[float, ...]:
+        """Rates below which the knee lies with these probabilities, if it lies between ``above_rps`` and ``below_rps``."""
+        weights = self._weights().sum(axis=(1, 2)) * (self._knees >= np.log(max(above_rps, 1e-9))) * (self._knees <= np.log(below_rps))
+        cumulated = np.concatenate([[0.0], np.cumsum(weights / weights.sum())])
         half = (self._knees[1] - self._knees[0]) / 2
         edges = np.append(self._knees - half, self._knees[-1] + half)
         return tuple(float(rate) for rate in np.exp(np.interp(probabilities, cumulated, edges)))

@@ -77,8 +77,9 @@ def found_in(trials: list[Trial], lowest_rps: float, highest_rps: float, precisi
         return Found(None, None, None, False, trials)
     knee = _posterior(spoke, lowest_rps, highest_rps)
     low, middle, high = knee.quantiles(1 - SURE, 0.5, SURE)
-    held = None if low < lowest_rps else min(low, highest_rps)
-    missed = None if high > highest_rps else max(high, lowest_rps)
+    # At an end of the rates that were allowed the other side is the prior's alone: it must not make few trials sure.
+    held = None if low < lowest_rps else knee.quantiles(1 - SURE, below_rps=highest_rps)[0]
+    missed = None if high > highest_rps else knee.quantiles(SURE, above_rps=lowest_rps)[0]
     return Found(held, min(max(middle, lowest_rps), highest_rps), missed, _is_precise(knee, lowest_rps, highest_rps, precision), trials)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from kvstudy.errors import KvstudyError
 from kvstudy.plan.objective import Objective, Search
-from kvstudy.plan.search import Answer, expected_trials, found_in, search_stable_rate
+from kvstudy.plan.search import Answer, Trial, expected_trials, found_in, search_stable_rate
 
 KNEE_RPS = 11_250.0
 
@@ -105,6 +105,13 @@ def test_budget_ends_the_search_and_the_result_says_so(method):
     found = search_stable_rate(search(method, trials_max=4), service.measure)
     assert not found.precise and service.trials == 4
     assert "out of trials" in found.interval()
+
+
+@pytest.mark.parametrize("trials, at_least", [(3, 0.75), (10, 0.9)])
+def test_few_trials_at_the_highest_rate_do_not_make_it_sure(trials, at_least):
+    """Three held ones of three also come, in one search of eight, where each is held in half of the trials."""
+    found = found_in([Trial(28_000, Answer.HELD)] * trials, 1000, 28_000, 0.1)
+    assert at_least * 28_000 < found.held_rps < 0.97 * 28_000 and found.missed_rps is None
 
 
 @METHODS

@@ -15,13 +15,15 @@ KNEE_RPS = 11_250.0
 OVERLOAD, FADES = 0.20, 0.5
 
 
-def holds_the_knee(method: str, noise: float, memory: bool):
-    asked = Search(method=method, objective=Objective(mean="1ms"), lowest_rate=500, highest_rate=100_000)
+def holds_the_knee(method: str, noise: float, memory: bool, at_the_top: bool = False):
+    """``at_the_top``: the knee lies within 3 % of the highest rate allowed, on either side."""
+    asked = Search(method=method, objective=Objective(mean="1ms"), lowest_rate=500, highest_rate=KNEE_RPS if at_the_top else 100_000)
+    around = 0.03 if at_the_top else 0.3
 
     def count(generator: np.random.Generator, trials: int) -> int:
         held = 0
         for _ in range(trials):
-            knee_rps = KNEE_RPS * np.exp(generator.uniform(-0.3, 0.3))
+            knee_rps = KNEE_RPS * np.exp(generator.uniform(-around, around))
             found = search_stable_rate(asked, _service(generator, knee_rps, noise, memory))
             held += (found.held_rps or 0) <= knee_rps <= (found.missed_rps or np.inf)
         return held
@@ -45,4 +47,8 @@ SIMULATIONS = [
     Simulation(rule=f"search ({method})", counted=f"the interval holds the knee, {noise:.0%} noise, {'an overload is remembered' if memory else 'no memory'}",
                count=holds_the_knee(method, noise, memory), trials=300, trials_short=20, at_least=0.9)
     for method in ("bisect", "mlr") for noise in (0.03, 0.1) for memory in (False, True)
+] + [
+    Simulation(rule="search (bisect)", counted=f"the interval holds the knee, {noise:.0%} noise, at the highest rate allowed",
+               count=holds_the_knee("bisect", noise, False, at_the_top=True), trials=300, trials_short=20, at_least=0.9)
+    for noise in (0.03, 0.1)
 ]  # fmt: skip
