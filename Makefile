@@ -113,7 +113,7 @@ test-python: build
 
 # ---- benchmarks and longer tests, none of them needed by the study ------------------------------------------------
 
-JDK25 = JAVA_HOME="$$($(BIN)/python -c 'from kvstudy.measure.jdk import find_jdk; print(find_jdk().home)')"
+JDK25 = JAVA_HOME="$$($(BIN)/python -c 'from kvstudy.subject.jdk import find_jdk; print(find_jdk().home)')"
 # What measures speeds keeps the processors awake, as a run of the study does.
 AWAKE = $(BIN)/python -m kvstudy.measure.awake
 ROUNDS ?= 100

@@ -12,9 +12,9 @@ from kvstudy import __version__
 from kvstudy.errors import ToolMissing
 from kvstudy.measure.build import newer_source
 from kvstudy.measure.generator import generator_path
-from kvstudy.measure.jdk import Jdk, find_jdk
 from kvstudy.plan.run_plan import Plan
 from kvstudy.project import jfr_converter_jar, loadgen_binary, profiler_library, service_jar
+from kvstudy.subject.jdk import Jdk, find_jdk
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from collections import deque
 from pathlib import Path
 
 from kvstudy.errors import KvstudyError, ToolMissing
-from kvstudy.measure.jdk import find_jdk
 from kvstudy.project import jfr_converter_jar, loadgen_binary, profiler_library, service_jar
+from kvstudy.subject.jdk import find_jdk
 from kvstudy.units import format_duration
 
 MAVEN_HINT = "install it: apt-get install maven (Debian, Ubuntu) or conda install maven"

@@ -15,8 +15,8 @@ import psutil
 from kvstudy.errors import ToolMissing
 from kvstudy.measure import awake
 from kvstudy.measure.build import CARGO_HINT, MAVEN_HINT
-from kvstudy.measure.jdk import find_jdk
 from kvstudy.project import jfr_converter_jar, loadgen_binary, profiler_library, service_jar, work_root
+from kvstudy.subject.jdk import find_jdk
 from kvstudy.units import format_bytes
 
 OK, WARN, MISSING = "ok", "warn", "missing"

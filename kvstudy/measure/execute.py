@@ -13,10 +13,10 @@ from pathlib import Path
 
 from kvstudy.disturbance import disturbance
 from kvstudy.errors import KvstudyError
+from kvstudy.hosts.interrupt import interruptible
 from kvstudy.measure import awake, judged
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.fill import Fills
-from kvstudy.measure.interrupt import interruptible
 from kvstudy.measure.progress import Progress
 from kvstudy.measure.quiet import Patience
 from kvstudy.measure.run import Bench, Run

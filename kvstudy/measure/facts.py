@@ -1,9 +1,9 @@
 """run.json: every parameter of a run with its unit, what it was measured with, when, and how it ended."""
 
 from kvstudy.measure.artifacts import Artifacts
-from kvstudy.measure.profiler import cpu_engine
 from kvstudy.plan.run_plan import PlannedRun
 from kvstudy.record.run_folder import SCHEMA_VERSION
+from kvstudy.subject.evidence.profiler import cpu_engine
 
 
 def run_facts(planned: PlannedRun, run_id: str, label: str, outcome: str, artifacts: Artifacts, phases: dict[str, dict[str, str]],

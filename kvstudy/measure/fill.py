@@ -13,10 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from kvstudy.errors import RunFailed
+from kvstudy.hosts.process import OwnedProcess
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.generator import check_exit
 from kvstudy.measure.metrics import count_records, wait_for_rest
-from kvstudy.measure.process import OwnedProcess
 from kvstudy.measure.service import Service, service_command
 from kvstudy.plan.run_plan import Configuration, fill_identity
 

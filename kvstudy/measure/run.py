@@ -14,21 +14,19 @@ from pathlib import Path
 from signal import SIGCONT, SIGSTOP
 
 from kvstudy.errors import KvstudyError, RunFailed
+from kvstudy.hosts.interrupt import shielded
+from kvstudy.hosts.process import OwnedProcess, command_text
 from kvstudy.measure import machine
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.awake import kept_awake
 from kvstudy.measure.data_check import check_data
-from kvstudy.measure.events import counters_by_second, read_recording
 from kvstudy.measure.facts import run_facts
 from kvstudy.measure.fill import Fills
 from kvstudy.measure.generator import GeneratorCommand, check_exit, generator_commands
 from kvstudy.measure.head_start import head_start
-from kvstudy.measure.interrupt import shielded
 from kvstudy.measure.metrics import wait_for_rest
 from kvstudy.measure.outcome import Answers, answers_of
 from kvstudy.measure.pinning import Pinning, pinning
-from kvstudy.measure.process import OwnedProcess, command_text
-from kvstudy.measure.profiler import Profiler
 from kvstudy.measure.progress import Progress
 from kvstudy.measure.quiet import Patience
 from kvstudy.measure.sampler import Sampler, write_series
@@ -37,6 +35,8 @@ from kvstudy.measure.session import Session
 from kvstudy.plan.run_plan import PlannedRun
 from kvstudy.project import jfr_converter_jar, profiler_library, raw_root, work_root, workloads_root
 from kvstudy.record.run_folder import RunWriter, SealedRun
+from kvstudy.subject.evidence.profiler import Profiler
+from kvstudy.subject.evidence.recording import counters_by_second, read_recording
 
 POLL_S = 0.02
 # Attaching takes about this long; begun so much before the window, the profiler runs when the window begins.

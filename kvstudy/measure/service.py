@@ -10,12 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kvstudy.errors import RunFailed
-from kvstudy.measure.jdk import Jdk
-from kvstudy.measure.process import OwnedProcess, wait_until
+from kvstudy.hosts.process import OwnedProcess, wait_until
 from kvstudy.plan.run_plan import Configuration
+from kvstudy.subject.evidence.recording import RECORDING_SETTINGS
+from kvstudy.subject.jdk import Jdk
 
 READY_TIMEOUT_S = 60.0
-RECORDING_SETTINGS = Path(__file__).with_name("recording.jfc")
 EMPTY_SERVER_CLASS = "kv.bench.EmptyServer"
 # Said by the JVM after its reason, which is all that it said before.
 REFUSED_BY_JVM = "Error: Could not create the Java Virtual Machine"

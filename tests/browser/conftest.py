@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from selenium import webdriver
 
-from kvstudy.measure.jdk import find_jdk
 from kvstudy.present.report import export
 from kvstudy.project import jfr_converter_jar
+from kvstudy.subject.jdk import find_jdk
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 COLLAPSED = """\

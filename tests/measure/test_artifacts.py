@@ -8,10 +8,10 @@ import pytest
 from kvstudy.errors import ToolMissing
 from kvstudy.measure import artifacts
 from kvstudy.measure.artifacts import Artifacts
-from kvstudy.measure.jdk import Jdk
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.run_plan import plan
 from kvstudy.project import loadgen_binary, service_jar
+from kvstudy.subject.jdk import Jdk
 
 WHOLE = {"name": "trial", "question": "?", "expectation": "1 ms", "workload": "put", "connections": 1, "threads": 1, "rate": 10,
          "duration": "2s", "warm_up": "1s", "repeats": 1}

@@ -8,7 +8,7 @@ import pytest
 
 from kvstudy.errors import ToolMissing
 from kvstudy.measure import doctor
-from kvstudy.measure.jdk import Jdk
+from kvstudy.subject.jdk import Jdk
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import sys
 import psutil
 import pytest
 
-from kvstudy.measure.process import wait_until
+from kvstudy.hosts.process import wait_until
 from kvstudy.project import loadgen_binary
 from kvstudy.record.run_folder import sealed_runs
 from kvstudy.record.verification import verify

@@ -14,8 +14,8 @@ import pytest
 from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
 
-from kvstudy.measure.jdk import find_jdk
 from kvstudy.project import loadgen_binary
+from kvstudy.subject.jdk import find_jdk
 
 PROJECT = Path(__file__).parents[2]
 READ_BACK = Path(__file__).with_name("ReadBack.java")

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from kvstudy.errors import RunFailed
-from kvstudy.measure.jdk import Jdk
+from kvstudy.hosts.process import wait_until
 from kvstudy.measure.metrics import parse
-from kvstudy.measure.process import wait_until
 from kvstudy.measure.service import Service, service_command
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.run_plan import configurations_of
+from kvstudy.subject.jdk import Jdk
 
 JDK = Jdk(Path("/jdk"), "25")
 

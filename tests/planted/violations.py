@@ -25,7 +25,7 @@ run.pinning = lambda threads: Pinning(cores[:1], cores[-1:], "planted")
 ALWAYS_500 = """
 import sys
 import kvstudy.measure.run as run
-from kvstudy.measure.events import Recording
+from kvstudy.subject.evidence.recording import Recording
 SERVER = '''
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 class Broken(BaseHTTPRequestHandler):

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kvstudy.errors import RunFailed
-from kvstudy.measure.jdk import Jdk
-from kvstudy.measure.slow_profile import slow_seconds
 from kvstudy.record import stacks
+from kvstudy.subject.evidence.slow_profile import slow_seconds
+from kvstudy.subject.jdk import Jdk
 
 SAMPLE_INTERVAL = "1ms"
 ALLOC_INTERVAL_BYTES = 128 << 10
@@ -70,6 +70,23 @@ class Profiler:
         done = _finished([self.jdk.tool("jcmd"), str(pid), "JVMTI.agent_load", f'"{self.library}"', f'"{arguments}"'], ATTACH_TIMEOUT_S)
         if done.returncode != 0 or "return code: 0" not in done.stdout:
             raise RunFailed(f"profiler refused: {arguments.split(',')[0]}: {_last_line(done.stdout + done.stderr)}")
+
+
+@dataclass(frozen=True)
+class AttachedProfiler:
+    """A profiler and the process that it is for."""
+
+    profiler: Profiler
+    pid: int
+
+    def start(self, events: tuple[str, ...], recording: Path) -> None:
+        self.profiler.start(self.pid, events, recording)
+
+    def stop(self, recording: Path) -> None:
+        self.profiler.stop(self.pid, recording)
+
+    def convert(self, recording: Path, events: tuple[str, ...], folder: Path) -> None:
+        self.profiler.convert(recording, events, folder)
 
 
 def start_arguments(events: tuple[str, ...], recording: Path) -> str:

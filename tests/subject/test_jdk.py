@@ -5,7 +5,7 @@ import os
 import pytest
 
 from kvstudy.errors import ToolMissing
-from kvstudy.measure.jdk import feature_of, find_jdk
+from kvstudy.subject.jdk import feature_of, find_jdk
 
 
 def jdk(folder, version, compiler=True):

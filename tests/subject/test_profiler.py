@@ -3,9 +3,9 @@
 import subprocess
 from pathlib import Path
 
-from kvstudy.measure import profiler
-from kvstudy.measure.jdk import Jdk
-from kvstudy.measure.profiler import Profiler
+from kvstudy.subject.evidence import profiler
+from kvstudy.subject.evidence.profiler import Profiler
+from kvstudy.subject.jdk import Jdk
 
 
 def test_paths_with_a_blank_reach_the_jvm_in_one_piece(monkeypatch):

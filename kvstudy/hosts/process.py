@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from kvstudy.measure.interrupt import shielded
+from kvstudy.hosts.interrupt import shielded
 
 ORDERLY_STOP_TIMEOUT_S = 20.0
 

@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from kvstudy.errors import KvstudyError
-from kvstudy.measure.interrupt import interruptible, shielded
-from kvstudy.measure.process import OwnedProcess, _until_creator_dies, command_text, wait_until
+from kvstudy.hosts.interrupt import interruptible, shielded
+from kvstudy.hosts.process import OwnedProcess, _until_creator_dies, command_text, wait_until
 from kvstudy.measure.session import Session
 
 # Ignores SIGTERM and has a child of its own in its group.
@@ -61,7 +61,7 @@ def test_child_ends_with_a_creator_that_is_killed_without_a_word(tmp_path):
     code = f"""
 import os, signal, time
 from pathlib import Path
-from kvstudy.measure.process import OwnedProcess
+from kvstudy.hosts.process import OwnedProcess
 child = OwnedProcess(["sleep", "60"], stderr_path=Path({str(tmp_path / 'log')!r}))
 print(child.pid, flush=True)
 while open(f"/proc/{{child.pid}}/comm").read() != "sleep\\n":

@@ -4,7 +4,7 @@ import base64
 
 from hdrh.histogram import HdrHistogram
 
-from kvstudy.measure.slow_profile import slow_seconds
+from kvstudy.subject.evidence.slow_profile import slow_seconds
 
 
 def _log(path, *rows):

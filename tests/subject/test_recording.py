@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 import pytest
 
 from kvstudy.errors import FormatError
-from kvstudy.measure.events import counters_by_second, read_recording, sorted_events
-from kvstudy.measure.jdk import find_jdk
-from kvstudy.measure.service import RECORDING_SETTINGS
+from kvstudy.subject.evidence.recording import counters_by_second, read_recording, sorted_events
+from kvstudy.subject.evidence.recording import RECORDING_SETTINGS
+from kvstudy.subject.jdk import find_jdk
 
 SOURCE = """
 import jdk.jfr.*;

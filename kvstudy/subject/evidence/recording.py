@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kvstudy.errors import FormatError
-from kvstudy.measure.jdk import Jdk
+from kvstudy.subject.jdk import Jdk
 
+RECORDING_SETTINGS = Path(__file__).with_name("recording.jfc")
 EVENT_NAMES = "jdk.GarbageCollection,jdk.GCPhasePause,jdk.SafepointBegin,jdk.SafepointEnd,jdk.ExecuteVMOperation,kv.*"
 COUNTERS = "kv.Counters"
 NOT_ATTRIBUTES = frozenset({"startTime", "duration", "eventThread", "stackTrace"})
