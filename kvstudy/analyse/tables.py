@@ -31,6 +31,7 @@ from kvstudy import project
 from kvstudy.analyse import schema
 from kvstudy.analyse.observation import observe
 from kvstudy.errors import KvstudyError
+from kvstudy.record.duet import is_duet
 from kvstudy.record.run_folder import SEAL, SMOKE, SealedRun, sealed_runs
 
 RAW, REFERENCE = "raw", "reference"
@@ -176,7 +177,8 @@ def _unique(roots: list[Path]) -> list[SealedRun]:
     found: dict[str, SealedRun] = {}
     for root in roots:
         for run in sealed_runs(root):
-            found.setdefault(run.run_id, run)
+            if not is_duet(run):
+                found.setdefault(run.run_id, run)
     return [found[run_id] for run_id in sorted(found)]
 
 

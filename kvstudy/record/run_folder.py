@@ -11,7 +11,7 @@ Invariants:
 1. A folder is data only if its name does not end in ``.partial`` and it holds SHA256SUMS.
 2. A sealed folder is never written again: its files lose their write permission, and there is no function here that opens one
    for writing.
-3. Every sealed folder holds a run.json with the keys of REQUIRED_FACTS.
+3. Every sealed folder holds a run.json with the keys of REQUIRED_FACTS, or of DUET_FACTS.
 4. Files whose name is_packed() are sealed as ``<name>.gz``, the same bytes for the same content. Nobody else knows: a reader asks for
    ``latency.hlog`` and gets its text, packed or, as in runs of schema 1, not. A person reads one with ``zcat`` or ``zless``.
 """
@@ -21,6 +21,7 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import shutil
 import zlib
 from functools import cached_property
@@ -29,12 +30,16 @@ from types import TracebackType
 
 from kvstudy.errors import NotSealed, RunFolderError
 
-# 1: every file as it was written. 2: bulky files packed. Readers take both, and refuse what is newer than they are.
-SCHEMA_VERSION = 2
+# 1: every file as it was written. 2: bulky files packed. 3: launches of duets beside runs (record/duet.py). Readers take all, and refuse what is newer
+# than they are.
+SCHEMA_VERSION = 3
 PACKED_SUFFIX = ".gz"
 # What shrinks by half or more. run.json and the short logs that a person opens first stay.
-_PACKED_NAMES = frozenset({"latency.hlog", "slowest.csv", "gc.log", "events.json", "store.csv", "process.csv", "generator.json", "generator.txt", "profile.jfr"})
+_PACKED_NAMES = frozenset({"latency.hlog", "slowest.csv", "gc.log", "events.json", "store.csv", "process.csv", "generator.json", "generator.txt", "profile.jfr",
+                           "slices.csv"})
 _PACKED_ENDINGS = (".collapsed", ".flamegraph.html", ".heatmap.html")
+# Of a duet: loadgen's result of each part, and of each side what a run has one of.
+_PACKED_OF_DUETS = re.compile(r"generator-.*\.(json|txt)|(gc|events|store|process|profile)-[ab]\.(log|json|csv|jfr)")
 SEAL = "SHA256SUMS"
 PARTIAL_SUFFIX = ".partial"
 SMOKE = "smoke"  # the profile that proves that everything works, not how fast it is
@@ -44,6 +49,19 @@ REQUIRED_FACTS = frozenset({
     "profile", "repeat", "repeats", "plan_index", "plan_size", "seed", "revision", "dirty", "tool_versions", "phases", "data_check",
     "outcome",
 })
+DUET = "duet"  # the kind of a run folder that holds one launch of a duet: record/duet.py
+DUET_FACTS = frozenset({
+    "schema_version", "kind", "run_id", "experiment", "label", "question",
+    "comparison",  # digest of all that must be equal for two launches to be pooled: both sides' configurations and programs, parts, machine
+    "launch",  # 1 … of this comparison, in the order in which they were begun, failed ones included
+    "sides",  # {"a": {"name": "main", …configuration}, "b": {…}}
+    "parts",  # [{"workload": "put", "method": "PUT", "loop": "rate", "offered_rate_rps": 20000 | null, "connections": 4, "threads": 1}, …]
+    "primary",  # {"workload": "put", "loop": "rate", "measure": "p50"}: named before the first launch
+    "same_within_percent",
+    "first_started",  # "a" | "b": drawn from the seed
+    "ends",  # {"a": {"died": false, "log_errors": …, "rss_max_bytes": …, "store_bytes_before": …, "store_bytes_after": …, "data_check": …}, "b": {…}}
+    "profile", "seed", "revision", "dirty", "tool_versions", "phases", "outcome",
+})  # fmt: skip
 
 
 class SealedRun:
@@ -192,7 +210,7 @@ class RunWriter:
         if not path.is_file():
             raise RunFolderError(f"cannot seal a run without its run.json: {self._partial}")
         facts = json.loads(path.read_text(encoding="utf-8"))
-        missing = sorted(REQUIRED_FACTS - facts.keys())
+        missing = sorted((DUET_FACTS if facts.get("kind") == DUET else REQUIRED_FACTS) - facts.keys())
         if missing:
             raise RunFolderError(f"run.json lacks facts: run={self.run_id} missing={','.join(missing)}")
         if facts["run_id"] != self.run_id:
@@ -207,7 +225,7 @@ class RunWriter:
 
 def is_packed(name: str) -> bool:
     """Whether a file of this name is sealed as ``<name>.gz``."""
-    return name in _PACKED_NAMES or name.endswith(_PACKED_ENDINGS)
+    return name in _PACKED_NAMES or name.endswith(_PACKED_ENDINGS) or _PACKED_OF_DUETS.fullmatch(name) is not None
 
 
 def open_run(path: Path) -> SealedRun:
