@@ -6,7 +6,9 @@
 //! ```
 //!
 //! Every two slices are a pair, one of each server, so that both have as much of the run, wherever it is cut behind a pair.
-//! Within slices requests are due as in a run without gaps: the clock of the schedule stands still in a gap.
+//! Within slices requests are due as in a run without gaps: the clock of the schedule stands still in a gap. What is due in the
+//! first part of a slice, while its server settles, is sent and not counted. In a closed loop nothing is due at a certain time: a
+//! free connection sends as long as a slice of its server lasts.
 
 use crate::schedule::{NEVER, Uniform, mix};
 
@@ -26,6 +28,8 @@ pub const SERVERS: [&str; 2] = ["A", "B"];
 #[derive(Clone, Debug)]
 pub struct Alternation {
     pub slice_ns: u64,
+    /// The first part of each slice, which is not counted.
+    pub settle_ns: u64,
     pub gap_ns: u64,
     pub order: TurnOrder,
     /// Whose each slice is.
@@ -46,7 +50,12 @@ impl Alternation {
                 if b_first { [1, 0] } else { [0, 1] }
             })
             .collect();
-        (!turns.is_empty()).then_some(Self { slice_ns, gap_ns, order, turns })
+        (!turns.is_empty()).then_some(Self { slice_ns, settle_ns: 0, gap_ns, order, turns })
+    }
+
+    /// The same with this first part of each slice not counted; it must be shorter than a slice.
+    pub fn settling(self, settle_ns: u64) -> Self {
+        Self { settle_ns, ..self }
     }
 
     pub fn slices(&self) -> usize {
@@ -65,6 +74,16 @@ impl Alternation {
         slice as u64 * self.period_ns()
     }
 
+    /// From here to its end what is due in a slice is counted.
+    pub fn counted_from_ns(&self, slice: usize) -> u64 {
+        self.start_ns(slice) + self.settle_ns
+    }
+
+    /// How much of each slice is counted.
+    pub fn counted_ns(&self) -> u64 {
+        self.slice_ns - self.settle_ns
+    }
+
     pub fn end_ns(&self, slice: usize) -> u64 {
         self.start_ns(slice) + self.slice_ns
     }
@@ -80,6 +99,18 @@ impl Alternation {
         ((time_ns / self.period_ns()) as usize).min(self.slices() - 1)
     }
 
+    /// Whether what is due then is counted.
+    #[inline]
+    pub fn is_counted(&self, time_ns: u64) -> bool {
+        time_ns >= self.counted_from_ns(self.slice_at(time_ns))
+    }
+
+    /// This server's slice in the pair to which that time belongs.
+    pub fn slice_in_pair(&self, time_ns: u64, server: Server) -> usize {
+        let first = self.slice_at(time_ns) & !1;
+        if self.server(first) == server { first } else { first + 1 }
+    }
+
     /// The start of the first pair that begins at or after this; none if no pair does.
     pub fn next_pair_ns(&self, time_ns: u64) -> Option<u64> {
         let slice = time_ns.div_ceil(self.period_ns()).next_multiple_of(2);
@@ -89,6 +120,32 @@ impl Alternation {
     /// Time in slices between a slice's start and the end.
     pub fn sending_ns(&self, from_ns: u64) -> u64 {
         (self.slices() - self.slice_at(from_ns)) as u64 * self.slice_ns
+    }
+}
+
+/// A closed loop that stands still while the other server has its turn.
+#[derive(Clone, Copy, Debug)]
+pub struct Turns<'a> {
+    alternation: &'a Alternation,
+    server: Server,
+}
+
+impl<'a> Turns<'a> {
+    pub fn new(alternation: &'a Alternation, server: Server) -> Self {
+        Self { alternation, server }
+    }
+
+    /// When a connection of this server that is free at `from_ns` may send; [`NEVER`] if no slice of its server is left.
+    pub fn next_ns(&self, from_ns: u64) -> u64 {
+        let first = self.alternation.slice_at(from_ns);
+        let own = |slice: &usize| self.alternation.server(*slice) == self.server && from_ns < self.alternation.end_ns(*slice);
+        let next = (first..self.alternation.slices()).find(own);
+        next.map_or(NEVER, |slice| from_ns.max(self.alternation.start_ns(slice)))
+    }
+
+    /// The last moment of the slice in which that is.
+    pub fn last_ns(&self, in_slice_ns: u64) -> u64 {
+        self.alternation.end_ns(self.alternation.slice_at(in_slice_ns)) - 1
     }
 }
 
@@ -167,6 +224,33 @@ mod tests {
         assert_eq!(alternation.next_pair_ns(1040 * MS), Some(1040 * MS));
         assert_eq!(alternation.next_pair_ns(3 * 1040 * MS + 1), None);
         assert_eq!(alternation.sending_ns(1040 * MS), 6 * 500 * MS);
+    }
+
+    #[test]
+    fn what_is_due_in_the_first_part_of_a_slice_is_not_counted() {
+        let alternation = Alternation::new(500 * MS, 20 * MS, TurnOrder::Abba, 1, 5000 * MS).unwrap().settling(150 * MS);
+        let edges = [0, 150 * MS - 1, 150 * MS, 500 * MS - 1, 510 * MS, 520 * MS, 670 * MS - 1, 670 * MS];
+        assert_eq!(edges.map(|at| alternation.is_counted(at)), [false, false, true, true, true, false, false, true]);
+        assert_eq!((alternation.counted_from_ns(1), alternation.counted_ns()), (670 * MS, 350 * MS));
+    }
+
+    #[test]
+    fn every_moment_has_a_slice_of_each_server_in_its_pair() {
+        let alternation = Alternation::new(500 * MS, 20 * MS, TurnOrder::Abba, 1, 5000 * MS).unwrap();
+        let slices = |at_ms: u64| [0, 1].map(|server| alternation.slice_in_pair(at_ms * MS, server));
+        assert_eq!([slices(0), slices(519), slices(520), slices(1040), slices(9999)], [[0, 1], [0, 1], [0, 1], [3, 2], [7, 6]]);
+    }
+
+    #[test]
+    fn in_a_closed_loop_a_connection_sends_at_once_in_a_slice_of_its_server_and_else_when_the_next_begins() {
+        let alternation = Alternation::new(500 * MS, 20 * MS, TurnOrder::Abba, 1, 2080 * MS).unwrap();
+        let next = |server: Server, at: u64| Turns::new(&alternation, server).next_ns(at);
+        assert_eq!([0, 499 * MS, 500 * MS - 1].map(|at| next(0, at)), [0, 499 * MS, 500 * MS - 1]);
+        assert_eq!([500 * MS, 519 * MS, 520 * MS, 1000 * MS].map(|at| next(0, at)), [1560 * MS; 4]);
+        let of_b = [0, 510, 1020, 1039, 1040].map(|at| next(1, at * MS));
+        assert_eq!(of_b, [520, 520, 1040, 1040, 1040].map(|at| at * MS));
+        assert_eq!([next(1, 1540 * MS), next(0, 2060 * MS), next(0, NEVER)], [NEVER; 3]);
+        assert_eq!(Turns::new(&alternation, 1).last_ns(700 * MS), 1020 * MS - 1);
     }
 
     /// Due times of all connections of one server, in order.

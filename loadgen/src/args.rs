@@ -85,6 +85,8 @@ pub struct Args {
     /// The second of two servers in turn.
     pub alternate: Option<String>,
     pub slice: Duration,
+    /// The first part of each slice, which is not counted.
+    pub settle: Duration,
     pub gap: Duration,
     pub order: TurnOrder,
     /// Everything after the program's name, for the JSON result.
@@ -133,6 +135,7 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
         part: Part::WHOLE,
         alternate: None,
         slice: Duration::from_millis(500),
+        settle: Duration::ZERO,
         gap: Duration::from_millis(20),
         order: TurnOrder::Abba,
         typed: typed.clone(),
@@ -171,6 +174,7 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
                 args.alternate = Some(text(&mut parser)?);
             }
             Long("slice") => args.slice = duration(&mut parser, "--slice")?,
+            Long("settle") => args.settle = duration(&mut parser, "--settle")?,
             Long("gap") => args.gap = duration(&mut parser, "--gap")?,
             Long("order") => args.order = order(&text(&mut parser)?)?,
             Long("expect") => args.expect.extend(statuses(&text(&mut parser)?)?),
@@ -257,14 +261,14 @@ fn check(args: &Args) -> Result<(), Error> {
     if args.closed && (args.arrivals == Arrivals::Poisson || args.dispatch == Dispatch::Any || args.max_lateness.is_some()) {
         return rule("--closed has no schedule: it excludes --arrivals, --dispatch and --max-lateness".to_owned());
     }
-    if args.alternate.is_some() && (args.closed || args.arrivals == Arrivals::Poisson || args.dispatch == Dispatch::Any) {
-        return rule(
-            "--alternate needs a rate and sends at even distances: it excludes --closed, --arrivals poisson and --dispatch any"
-                .to_owned(),
-        );
+    if args.alternate.is_some() && (args.arrivals == Arrivals::Poisson || args.dispatch == Dispatch::Any) {
+        return rule("--alternate sends at even distances: it excludes --arrivals poisson and --dispatch any".to_owned());
     }
-    if args.slice.is_zero() {
-        return rule("a slice must be over 0: --slice 0".to_owned());
+    if args.slice.is_zero() || args.settle >= args.slice {
+        return rule(format!(
+            "a slice must be over 0, and longer than it settles: --slice {:?}, --settle {:?}",
+            args.slice, args.settle
+        ));
     }
     Ok(())
 }
@@ -432,9 +436,10 @@ mod tests {
             (&["-R1", "--expect", "ok", "http://h/"], "--expect \"ok\""),
             (&["-R1", "--max-unanswered", "2", "http://h/"], "--max-unanswered \"2\""),
             (&["-R1", "--order", "ab", "--alternate", "http://h/", "http://i/"], "--order"),
-            (&["--closed", "--alternate", "http://h/", "http://i/"], "--alternate needs a rate"),
+            (&["-R1", "--dispatch", "any", "--alternate", "http://h/", "http://i/"], "--alternate sends at even distances"),
+            (&["--closed", "--settle", "500ms", "--alternate", "http://h/", "http://i/"], "--slice 500ms, --settle 500ms"),
             (&["-R1", "--alternate", "http://h/"], "--alternate"),
-            (&["-R1", "--slice", "0s", "--alternate", "http://h/", "http://i/"], "--slice 0"),
+            (&["-R1", "--slice", "0s", "--alternate", "http://h/", "http://i/"], "--slice 0ns"),
             (&["-R1", "--alternate", "http://h/", "http://i/", "http://j/"], "one URL only"),
             (&["-R1", "--start-at", "noon", "http://h/"], "--start-at \"noon\""),
             (&["-R1", "--start-at", "2026-11-20T19:30:00Z", "http://h/"], "the time is past"),

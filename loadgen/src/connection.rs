@@ -94,6 +94,25 @@ impl<'a> Connection<'a> {
         self.due_ns = if due_ns < end_ns { due_ns } else { NEVER };
     }
 
+    /// In a closed loop with two servers in turn: not before the next slice of its server.
+    #[inline]
+    pub fn await_slice(&mut self, now_ns: u64) {
+        if self.due.takes_turns() && self.due_ns != NEVER {
+            self.due_ns = self.due.in_turn_ns(self.due_ns.max(now_ns));
+        }
+    }
+
+    /// See [`DueRequests::closed_due_ns`]; both after the start of the run.
+    #[inline]
+    pub fn closed_due_ns(&self, sent_ns: u64) -> u64 {
+        self.due.closed_due_ns(self.due_ns, sent_ns)
+    }
+
+    #[inline]
+    pub fn takes_turns(&self) -> bool {
+        self.due.takes_turns()
+    }
+
     /// Stands in its thread's queue from now on, until [`Connection::turn_has_come`].
     pub fn await_any(&mut self, queue: &mut SharedQueue<'_>, place: usize) {
         if !self.listed {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::alternation::AlternatingDue;
+use crate::alternation::{AlternatingDue, Turns};
 use crate::schedule::{NEVER, Poisson, Uniform};
 
 /// Of those that were never sent; at a billion requests per second there is more to do than to tell of each.
@@ -17,6 +17,8 @@ pub enum Due<'a> {
     Poisson(Poisson),
     /// Closed loop: at once.
     Always,
+    /// Closed loop, in the slices of its server.
+    InTurns(Turns<'a>),
     /// Never by itself: the connection sends what is due in its thread.
     OfThread,
 }
@@ -46,7 +48,25 @@ impl<'a> DueRequests<'a> {
     }
 
     pub fn is_closed_loop(&self) -> bool {
-        matches!(self.due, Due::Always)
+        matches!(self.due, Due::Always | Due::InTurns(_))
+    }
+
+    /// Whether a closed loop stands still while the other server has its turn.
+    #[inline]
+    pub fn takes_turns(&self) -> bool {
+        matches!(self.due, Due::InTurns(_))
+    }
+
+    /// When a closed loop may send what is to leave at `from_ns`; [`NEVER`] if no slice of its server is left.
+    #[inline]
+    pub fn in_turn_ns(&self, from_ns: u64) -> u64 {
+        if let Due::InTurns(turns) = &self.due { turns.next_ns(from_ns) } else { from_ns }
+    }
+
+    /// The due time of what a closed loop sends at `sent_ns`: then, but still in the slice in which it was decided to send it.
+    #[inline]
+    pub fn closed_due_ns(&self, decided_ns: u64, sent_ns: u64) -> u64 {
+        if let Due::InTurns(turns) = &self.due { sent_ns.min(turns.last_ns(decided_ns)) } else { sent_ns }
     }
 
     /// When the next is due, after the start of the run; [`NEVER`] if not before its end.
@@ -55,7 +75,7 @@ impl<'a> DueRequests<'a> {
             Due::Uniform(uniform) => uniform.due_ns(self.number, self.sent),
             Due::Alternating(alternating, place) => alternating.next(*place, self.sent).1,
             Due::Poisson(poisson) => poisson.due_ns(),
-            Due::Always => 0,
+            Due::Always | Due::InTurns(_) => 0,
             Due::OfThread => NEVER,
         }
     }
@@ -104,7 +124,7 @@ impl<'a> DueRequests<'a> {
                 }
                 count
             }
-            Due::Always | Due::OfThread => 0,
+            Due::Always | Due::InTurns(_) | Due::OfThread => 0,
         }
     }
 }

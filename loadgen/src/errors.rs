@@ -13,8 +13,11 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// In the order of their numbers.
+    pub const ALL: [Self; 4] = [Self::Connect, Self::Read, Self::Write, Self::Timeout];
+
     pub fn named(name: &str) -> Option<Self> {
-        [Self::Connect, Self::Read, Self::Write, Self::Timeout].into_iter().find(|kind| kind.name() == name)
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
     pub fn name(self) -> &'static str {

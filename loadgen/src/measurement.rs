@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 
-use crate::alternation::Alternation;
+use crate::alternation::{Alternation, Server};
 use crate::errors::ErrorKind;
 use crate::recorder::{Counts, HIGHEST_US, Interval, Phase, Recorder, add_counts, counts, histogram, microseconds};
 use crate::slices::{SliceCounts, SliceRecorder};
@@ -144,6 +144,7 @@ impl Measurement {
     /// What is found in each slice is told apart from here on.
     pub fn tell_slices(&mut self, alternation: &Alternation) {
         let Window { start_ns, .. } = self.window;
+        self.recorder.leave_out_settling(alternation);
         self.slices = Some(SliceRecorder::new(alternation.clone(), start_ns, self.window.measure_ns()));
     }
 
@@ -168,7 +169,7 @@ impl Measurement {
             self.recorder.answered(due_ns, sent_ns, now_ns, connection);
         }
         if let Some(slices) = &mut self.slices {
-            slices.answered(due_ns, sent_ns, now_ns, recorded);
+            slices.answered(answer);
         }
         if self.recorder.is_measured(due_ns) {
             self.tally.measured += 1;
@@ -177,7 +178,22 @@ impl Measurement {
             self.tally.completed_in_window += 1;
         }
         if now_ns.saturating_sub(sent_ns) > self.window.timeout_ns {
-            self.tally.errors.count(ErrorKind::Timeout, "answered after the timeout", "", 1);
+            self.timed_out("answered after the timeout", due_ns, 1);
+        }
+    }
+
+    /// What went wrong is also its server's, and its slice's: that of its request, or of when it happened if there was none.
+    pub fn failed(&mut self, kind: ErrorKind, server: Server, at_ns: u64) {
+        if let Some(slices) = &mut self.slices {
+            slices.failed(kind, server, at_ns);
+        }
+    }
+
+    /// Requests that were due then took longer than the timeout.
+    pub fn timed_out(&mut self, why: &str, due_ns: u64, requests: u64) {
+        self.tally.errors.count(ErrorKind::Timeout, why, "", requests);
+        if let Some(slices) = &mut self.slices {
+            slices.timed_out(due_ns, requests);
         }
     }
 

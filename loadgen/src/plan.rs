@@ -191,7 +191,8 @@ impl Plan {
 
 fn alternate(args: &Args, url: &str, duration_ns: u64) -> Result<Alternate, Error> {
     let alternation = Alternation::new(nanoseconds(args.slice), nanoseconds(args.gap), args.order, args.seed, duration_ns);
-    Ok(Alternate { target: Target::parse(url)?, alternation: alternation.ok_or_else(|| too_short(args))? })
+    let alternation = alternation.ok_or_else(|| too_short(args))?.settling(nanoseconds(args.settle));
+    Ok(Alternate { target: Target::parse(url)?, alternation })
 }
 
 fn too_short(args: &Args) -> Error {

@@ -7,6 +7,7 @@
 
 use hdrhistogram::Histogram;
 
+use crate::alternation::Alternation;
 use crate::slowest::{SlowAnswer, Slowest};
 
 pub const HIGHEST_US: u64 = 24 * 3600 * 1_000_000;
@@ -65,6 +66,8 @@ pub struct Recorder {
     slowest: Slowest,
     /// What is due from here on is measured.
     measure_ns: u64,
+    /// But for what is due while a slice settles, if servers take turns; and the start of the run, from which they are counted.
+    settling: Option<(Alternation, u64)>,
     phase: Phase,
     index: u64,
     start_ns: u64,
@@ -80,12 +83,18 @@ impl Recorder {
         }
         let phase = if measure_ns > start_ns { Phase::WarmUp } else { Phase::Measured };
         let (warm_up, slowest) = (histogram(), Slowest::with_room(slowest));
-        Self { warm_up, histograms, slowest, measure_ns, phase, index: 0, start_ns }
+        Self { warm_up, histograms, slowest, measure_ns, settling: None, phase, index: 0, start_ns }
+    }
+
+    /// What is due while a slice settles is recorded as the warm-up is.
+    pub fn leave_out_settling(&mut self, alternation: &Alternation) {
+        self.settling = (alternation.settle_ns > 0).then(|| (alternation.clone(), self.start_ns));
     }
 
     #[inline]
     pub fn is_measured(&self, due_ns: u64) -> bool {
-        due_ns >= self.measure_ns
+        let settled = |(alternation, start_ns): &(Alternation, u64)| alternation.is_counted(due_ns - start_ns);
+        due_ns >= self.measure_ns && self.settling.as_ref().is_none_or(settled)
     }
 
     #[inline]

@@ -1,11 +1,14 @@
 //! What is found in each slice of a run with two servers in turn. Pure; times are monotonic nanoseconds.
 //!
 //! An answer belongs to the slice in which its request was due, and so to the server that was asked, however late it comes.
+//! What is due while a slice settles is sent and not counted; its errors are.
 //! Latencies are nanoseconds, in histograms of 1 ns to 24 h with 3 significant digits: 27 us are known to 16 ns.
 
 use hdrhistogram::Histogram;
 
-use crate::alternation::Alternation;
+use crate::alternation::{Alternation, Server};
+use crate::errors::ErrorKind;
+use crate::measurement::Answered;
 use crate::recorder::{Counts, taken};
 
 const HIGHEST_NS: u64 = 24 * 3600 * 1_000_000_000;
@@ -21,6 +24,12 @@ pub struct SliceCounts {
     pub completed: u64,
     /// Of them those that came behind the end of their slice.
     pub late: u64,
+    /// Answers that came within the counted part, also to what was due while the slice settled: what its rate counts.
+    pub answered_within: u64,
+    /// Of those that were completed: (status, how many), few of them.
+    pub answers: Vec<(u16, u64)>,
+    /// By kind, those of the settling part included.
+    pub errors: [u64; ErrorKind::ALL.len()],
     /// Were due and got no answer.
     pub unanswered: u64,
     pub response_ns: Counts,
@@ -32,9 +41,19 @@ impl SliceCounts {
         self.sent += other.sent;
         self.completed += other.completed;
         self.late += other.late;
+        self.answered_within += other.answered_within;
+        other.answers.iter().for_each(|&(status, count)| self.count_status(status, count));
+        self.errors.iter_mut().zip(other.errors).for_each(|(all, own)| *all += own);
         self.unanswered += other.unanswered;
         self.response_ns.extend(&other.response_ns);
         self.service_ns.extend(&other.service_ns);
+    }
+
+    fn count_status(&mut self, status: u16, count: u64) {
+        match self.answers.iter_mut().find(|(known, _)| *known == status) {
+            Some((_, counted)) => *counted += count,
+            None => self.answers.push((status, count)),
+        }
     }
 }
 
@@ -61,28 +80,38 @@ impl SliceRecorder {
         Self { alternation, start_ns, measure_ns, slices, current: 0, response_ns, service_ns }
     }
 
-    /// The slice of a request that is measured.
+    /// The slice of a request behind the warm-up, and whether it is counted in it.
     #[inline]
-    fn slice_of(&self, due_ns: u64) -> Option<usize> {
-        (due_ns >= self.measure_ns).then(|| self.alternation.slice_at(due_ns - self.start_ns))
+    fn slice_of(&self, due_ns: u64) -> Option<(usize, bool)> {
+        (due_ns >= self.measure_ns).then(|| {
+            let slice = self.alternation.slice_at(due_ns - self.start_ns);
+            (slice, due_ns - self.start_ns >= self.alternation.counted_from_ns(slice))
+        })
     }
 
     #[inline]
     pub fn sent(&mut self, due_ns: u64, requests: u32) {
-        if let Some(slice) = self.slice_of(due_ns) {
+        if let Some((slice, true)) = self.slice_of(due_ns) {
             self.slices[slice].sent += u64::from(requests);
         }
     }
 
     #[inline]
-    pub fn answered(&mut self, due_ns: u64, sent_ns: u64, now_ns: u64, recorded: bool) {
-        let Some(slice) = self.slice_of(due_ns) else { return };
+    pub fn answered(&mut self, answer: &Answered) {
+        let Answered { due_ns, sent_ns, now_ns, status, recorded, .. } = *answer;
+        let Some((slice, counted)) = self.slice_of(due_ns) else { return };
         if slice > self.current {
             self.turn_to(slice);
         }
         let counts = &mut self.slices[slice];
+        let (came_ns, end_ns) = (now_ns - self.start_ns, self.alternation.end_ns(slice));
+        counts.answered_within += u64::from((self.alternation.counted_from_ns(slice)..end_ns).contains(&came_ns));
+        if !counted {
+            return;
+        }
         counts.completed += 1;
-        counts.late += u64::from(now_ns >= self.start_ns + self.alternation.end_ns(slice));
+        counts.late += u64::from(came_ns >= end_ns);
+        counts.count_status(status, 1);
         let (response_ns, service_ns) = (now_ns.saturating_sub(due_ns).max(1), now_ns.saturating_sub(sent_ns).max(1));
         if !recorded {
         } else if slice == self.current {
@@ -95,8 +124,25 @@ impl SliceRecorder {
     }
 
     pub fn unanswered(&mut self, due_ns: u64, requests: u64) {
-        if let Some(slice) = self.slice_of(due_ns) {
+        if let Some((slice, true)) = self.slice_of(due_ns) {
             self.slices[slice].unanswered += requests;
+        }
+    }
+
+    /// Something went wrong with a connection to `server`; `at_ns` is when its request was due, or when it happened if there was none.
+    ///
+    /// It belongs to that server's slice in the pair in which that is, so that errors of slices add up to those of servers.
+    pub fn failed(&mut self, kind: ErrorKind, server: Server, at_ns: u64) {
+        if at_ns >= self.measure_ns {
+            let slice = self.alternation.slice_in_pair(at_ns - self.start_ns, server);
+            self.slices[slice].errors[kind as usize] += 1;
+        }
+    }
+
+    /// Requests that were due then took longer than the timeout, or never got an answer.
+    pub fn timed_out(&mut self, due_ns: u64, requests: u64) {
+        if let Some((slice, _)) = self.slice_of(due_ns) {
+            self.slices[slice].errors[ErrorKind::Timeout as usize] += requests;
         }
     }
 
@@ -135,10 +181,22 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Four slices of 100 ms, 20 ms apart, from 1 s on.
-    fn recorder(measure_ms: u64) -> SliceRecorder {
-        let alternation = Alternation::new(100 * MS, 20 * MS, TurnOrder::Abba, 1, 480 * MS).unwrap();
+    /// Four slices of 100 ms, 20 ms apart, that settle for so long.
+    fn settled(settle_ms: u64) -> Alternation {
+        Alternation::new(100 * MS, 20 * MS, TurnOrder::Abba, 1, 480 * MS).unwrap().settling(settle_ms * MS)
+    }
+
+    /// From 1 s on.
+    fn recorder_of(alternation: Alternation, measure_ms: u64) -> SliceRecorder {
         SliceRecorder::new(alternation, 1000 * MS, (1000 + measure_ms) * MS)
+    }
+
+    fn recorder(measure_ms: u64) -> SliceRecorder {
+        recorder_of(settled(0), measure_ms)
+    }
+
+    fn answer(due_ns: u64, now_ns: u64) -> Answered {
+        Answered { due_ns, sent_ns: due_ns, now_ns, connection: 0, status: 200, recorded: true }
     }
 
     fn values(counts: &Counts) -> Vec<u64> {
@@ -151,7 +209,7 @@ mod tests {
         for (due_ms, answered_ms) in [(1000, 1001), (1099, 1121), (1120, 1123), (1099, 1300), (1360, 1361)] {
             slices.sent(due_ms * MS, 1);
             slices.keep(answered_ms * MS);
-            slices.answered(due_ms * MS, due_ms * MS, answered_ms * MS, true);
+            slices.answered(&answer(due_ms * MS, answered_ms * MS));
         }
         let found = slices.finish();
         assert_eq!(
@@ -168,7 +226,7 @@ mod tests {
     fn latencies_below_a_millisecond_are_told_apart_by_nanoseconds() {
         let mut slices = recorder(0);
         for ns in [27_000, 27_016, 27_032, 900] {
-            slices.answered(1000 * MS, 1000 * MS, 1000 * MS + ns, true);
+            slices.answered(&answer(1000 * MS, 1000 * MS + ns));
         }
         assert_eq!(slices.finish()[0].response_ns.len(), 4);
     }
@@ -177,11 +235,53 @@ mod tests {
     fn what_was_due_in_the_warm_up_is_no_slices() {
         let mut slices = recorder(240);
         slices.sent(1000 * MS, 1);
-        slices.answered(1000 * MS, 1000 * MS, 1300 * MS, true);
+        slices.answered(&answer(1000 * MS, 1300 * MS));
+        slices.failed(ErrorKind::Read, 0, 1100 * MS);
         slices.unanswered(1100 * MS, 5);
         slices.unanswered(1240 * MS, 7);
         let found = slices.finish();
         assert_eq!((found[0].sent, found[0].completed, found[0].unanswered, found[2].unanswered), (0, 0, 0, 7));
+        assert_eq!(found[0].errors, [0; 4]);
+    }
+
+    #[test]
+    fn what_is_due_while_a_slice_settles_is_not_counted_but_its_answers_behind_that_are_in_the_rate() {
+        let mut slices = recorder_of(settled(30), 0);
+        for (due_ms, answered_ms) in [(1000, 1001), (1029, 1030), (1030, 1099), (1099, 1100), (1120, 1149), (1149, 1221)] {
+            slices.sent(due_ms * MS, 1);
+            slices.answered(&answer(due_ms * MS, answered_ms * MS));
+        }
+        slices.unanswered(1029 * MS, 3);
+        slices.unanswered(1030 * MS, 4);
+        let told: Vec<_> = slices
+            .finish()
+            .iter()
+            .map(|slice| (slice.sent, slice.completed, slice.late, slice.answered_within, slice.unanswered))
+            .collect();
+        assert_eq!(told[..2], [(2, 2, 1, 2, 4), (0, 0, 0, 0, 0)]);
+    }
+
+    #[test]
+    fn statuses_and_errors_are_those_of_their_slice_and_an_error_without_a_request_is_its_servers() {
+        let mut slices = recorder_of(settled(30), 0);
+        for (due_ms, status) in [(1030, 200), (1031, 503), (1032, 200), (1001, 404)] {
+            slices.answered(&Answered { status, ..answer(due_ms * MS, (due_ms + 1) * MS) });
+        }
+        // A's own slices are the first and the last, B's the second and third.
+        slices.failed(ErrorKind::Read, 0, 1001 * MS);
+        slices.failed(ErrorKind::Connect, 1, 1001 * MS);
+        slices.failed(ErrorKind::Connect, 1, 1119 * MS);
+        slices.timed_out(1060 * MS, 4);
+        slices.failed(ErrorKind::Write, 0, 1300 * MS);
+        let found = slices.finish();
+        assert_eq!(found[0].answers, [(200, 2), (503, 1)]);
+        assert_eq!(
+            found.iter().map(|slice| slice.errors).collect::<Vec<_>>(),
+            [[0, 1, 0, 4], [2, 0, 0, 0], [0; 4], [0, 0, 1, 0]]
+        );
+        let mut both = found[0].clone();
+        both.add(&SliceCounts { answers: vec![(503, 1), (404, 1)], errors: [1; 4], ..SliceCounts::default() });
+        assert_eq!((both.answers, both.errors), (vec![(200, 2), (503, 2), (404, 1)], [1, 2, 1, 5]));
     }
 
     #[test]

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
 use crate::agenda::Agenda;
-use crate::alternation::{AlternatingDue, Server};
+use crate::alternation::{AlternatingDue, Server, Turns};
 use crate::args::{Arrivals, Dispatch};
 use crate::clock::{self, now_ns};
 use crate::connection::Connection;
@@ -257,7 +257,7 @@ impl<'a> Worker<'a> {
             self.measurement.unanswered(connection.batch_due_ns, outstanding);
             self.measurement.connection_was_busy(connection.sent_ns, now);
             if now.saturating_sub(connection.sent_ns) > self.plan.timeout_ns {
-                self.measurement.tally.errors.count(ErrorKind::Timeout, "no answer", "", outstanding);
+                self.measurement.timed_out("no answer", connection.batch_due_ns, outstanding);
             }
         }
         if let Some(queue) = &mut self.queue {
@@ -272,6 +272,13 @@ impl<'a> Worker<'a> {
         now
     }
 
+    /// Something went wrong with this connection: it is its server's too, and that of its request if there is one.
+    fn note_error(&mut self, place: usize, kind: ErrorKind) {
+        let connection = &self.connections[place];
+        let at_ns = if connection.is_busy() { connection.batch_due_ns } else { now_ns() };
+        self.measurement.failed(kind, connection.server, at_ns);
+    }
+
     /// From here on no answer is followed by another request.
     fn end_ns(&self) -> u64 {
         self.start_ns + self.plan.duration_ns
@@ -282,9 +289,11 @@ fn connections(plan: &Plan, thread: usize, capture: bool) -> Vec<Connection<'_>>
     let due = |place: usize, server: Server| match (plan.dispatch, &plan.alternate) {
         (Dispatch::Any, _) => Due::OfThread,
         (Dispatch::Fixed, Some(Alternate { alternation, .. })) => {
-            let rate_rps = plan.pacing.offered_rate_rps().expect("servers in turn have a rate");
-            let due = AlternatingDue::new(alternation, server, rate_rps, plan.whole_connections);
-            Due::Alternating(due, place)
+            let paced = |rate_rps| AlternatingDue::new(alternation, server, rate_rps, plan.whole_connections);
+            match plan.pacing.offered_rate_rps() {
+                Some(rate_rps) => Due::Alternating(paced(rate_rps), place),
+                None => Due::InTurns(Turns::new(alternation, server)),
+            }
         }
         (Dispatch::Fixed, None) => due(plan, place, plan.whole_connections),
     };

@@ -13,6 +13,7 @@ use common::{Act, NullServer, OK, Run, Server, assert_follows_schema, loadgen};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 fn answer() -> Act {
@@ -195,6 +196,108 @@ fn the_interval_log_has_each_slice_with_what_the_json_has() {
             .collect();
         assert_eq!(lengths.len() as u64, number(&of_server(&run, name)["slices"]), "{tag}");
         assert_eq!(lengths.iter().sum::<u64>(), number(&of_server(&run, name)["response_time_ns"]["count"]), "{tag}");
+    }
+}
+
+/// A server that answers after 10 ms and notes when each request came, in nanoseconds since 1970.
+fn noting_server() -> (Server, Arc<Mutex<Vec<u64>>>) {
+    let arrivals = Arc::new(Mutex::new(Vec::new()));
+    let noted = arrivals.clone();
+    let server = Server::start(move |_, _| {
+        noted.lock().unwrap().push(Timestamp::now().as_nanosecond() as u64);
+        Act::After(Duration::from_millis(10), OK.to_owned())
+    });
+    (server, arrivals)
+}
+
+#[test]
+fn in_a_closed_loop_each_connection_of_a_slices_server_sends_as_soon_as_it_is_answered_and_nothing_is_sent_in_gaps() {
+    let ((first, to_a), (second, to_b)) = (noting_server(), noting_server());
+    let options = ["--closed", "-c3", "-t2", "-d2400ms", "--slice", "100ms", "--gap", "200ms", "--settle", "30ms"];
+    let run = alternate(&options, &first.url(), &second.url());
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_eq!(order(&run), "ABBAABBA");
+    assert!(run.json["offered_rate_rps"].is_null());
+    let mut seen = 0;
+    for slice in slices(&run) {
+        let (from, until) = (number(&slice["counted_from_unix_ns"]), number(&slice["counted_until_unix_ns"]));
+        assert_eq!(until - from, 70_000_000);
+        let arrivals = if slice["server"] == "A" { &to_a } else { &to_b };
+        // A request leaves within its slice; a busy machine may hand it over a little later.
+        let in_slice = from - 30_000_000..until + 180_000_000;
+        let came = arrivals.lock().unwrap().iter().filter(|at| in_slice.contains(at)).count() as u64;
+        seen += came;
+        assert!(came > 3, "one after the other: {slice}");
+        assert!(number(&slice["sent"]) < came, "what was sent while it settled is not counted: {slice}");
+        assert_eq!(slice["sent"], slice["completed"]);
+        assert_eq!(slice["response_time_ns"]["count"], slice["completed"]);
+        let (within, in_time) = (number(&slice["answered_within"]), number(&slice["completed"]) - number(&slice["late"]));
+        assert!((in_time..=in_time + 3).contains(&within), "three were under way when it had settled: {slice}");
+        let rate = slice["achieved_rate_rps"].as_f64().unwrap();
+        assert!((rate - within as f64 / 0.07).abs() < 1e-6, "{slice}");
+    }
+    assert_eq!(seen, first.requests() + second.requests(), "all came within slices");
+    assert_eq!(seen, run.count("sent"));
+    let counted: u64 = slices(&run).iter().map(|slice| number(&slice["completed"])).sum();
+    assert_eq!((counted, run.json["response_time"]["count"].as_u64()), (run.count("measured"), Some(counted)));
+}
+
+#[test]
+fn the_counted_parts_of_slices_are_known_before_the_run_to_the_nanosecond() {
+    let (first, second) = (NullServer::start(), NullServer::start());
+    let start = Timestamp::now() + SignedDuration::from_millis(1500) + SignedDuration::from_nanos(123_456_789);
+    let utc = format!("{start:.9}");
+    for pacing in ["-R500", "--closed"] {
+        let start = if pacing == "-R500" { start } else { Timestamp::now() + SignedDuration::from_millis(1500) };
+        let utc = if pacing == "-R500" { utc.clone() } else { format!("{start:.9}") };
+        let lengths = ["--slice", "70ms", "--gap", "3ms", "--settle", "11ms", "--warmup", "100ms", "-d", "1s"];
+        let options = [&[pacing, "-c4", "-t2", "--start-at", &utc][..], &lengths].concat();
+        let run = alternate(&options, &first.url, &second.url);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        // As loadgen/README.md says: 12 slices fit, and the first pair is warm-up, since 100 ms end in its second slice.
+        let expected: Vec<(u64, &str, u64, u64)> = (2u64..12)
+            .map(|slice| {
+                let begins = start.as_nanosecond() as u64 + slice * 73_000_000;
+                let server = if [0, 3].contains(&(slice % 4)) { "A" } else { "B" };
+                (slice, server, begins + 11_000_000, begins + 70_000_000)
+            })
+            .collect();
+        let told: Vec<(u64, &str, u64, u64)> = slices(&run)
+            .iter()
+            .map(|slice| {
+                let ns = |name: &str| number(&slice[name]);
+                (ns("slice"), slice["server"].as_str().unwrap(), ns("counted_from_unix_ns"), ns("counted_until_unix_ns"))
+            })
+            .collect();
+        assert_eq!(told, expected, "{pacing}");
+    }
+}
+
+#[test]
+fn errors_and_statuses_are_told_by_server_and_by_slice() {
+    let good = Server::start(|_, _| answer());
+    let bad = Server::start(|number, _| match number % 5 {
+        1 => Act::Answer("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".to_owned()),
+        3 => Act::Close,
+        _ => answer(),
+    });
+    for pacing in ["-R200", "--closed"] {
+        let options = [pacing, "-c2", "-t1", "-d800ms", "--slice", "150ms", "--gap", "50ms", "--expect", "200"];
+        let run = alternate(&options, &good.url(), &bad.url());
+        assert_eq!(run.code, 3, "{}", run.stderr);
+        let (a, b) = (of_server(&run, "A"), of_server(&run, "B"));
+        assert_eq!(
+            (&a["errors"], number(&a["unexpected"])),
+            (&serde_json::json!({"connect":0,"read":0,"write":0,"timeout":0}), 0)
+        );
+        assert_eq!(a["answers"], serde_json::json!({"200": number(&a["completed"])}));
+        assert!(number(&b["errors"]["read"]) >= 5 && number(&b["unexpected"]) >= 5, "{pacing}: {b}");
+        assert_eq!(b["answers"]["503"], b["unexpected"]);
+        for kind in ["connect", "read", "write", "timeout"] {
+            let by_slice: u64 = slices(&run).iter().map(|slice| number(&slice["errors"][kind])).sum();
+            assert_eq!((by_slice, by_slice), (number(&b["errors"][kind]), run.error(kind)), "{pacing}: {kind}");
+        }
+        assert_eq!(run.count("unexpected"), number(&b["unexpected"]));
     }
 }
 

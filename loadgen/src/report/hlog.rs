@@ -49,8 +49,8 @@ pub fn write(path: &Path, plan: &Plan, result: &RunResult, seconds: impl Iterato
             let counts = &result.slices[slice];
             let tags = SLICE_TAGS[alternation.server(slice)];
             for (tag, counts) in tags.into_iter().zip([&counts.response_ns, &counts.service_ns]) {
-                let (start, length) =
-                    (Duration::from_nanos(alternation.start_ns(slice)), Duration::from_nanos(alternation.slice_ns));
+                let start = Duration::from_nanos(alternation.counted_from_ns(slice));
+                let length = Duration::from_nanos(alternation.counted_ns());
                 let written = log.write_histogram(&in_microseconds(counts), start, length, Tag::new(tag));
                 written.map_err(|problem| std::io::Error::other(format!("{problem:?}")))?;
             }

@@ -1,5 +1,6 @@
 //! Two servers in turn, as JSON: what was found of each server, and in each slice.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use hdrhistogram::Histogram;
@@ -8,6 +9,7 @@ use serde::Serialize;
 use super::json::{PERCENTILES, encoded, seconds};
 use crate::alternation::{Alternation, SERVERS, Server, TurnOrder};
 use crate::error::Error;
+use crate::errors::ErrorKind;
 use crate::plan::{Alternate, Plan};
 use crate::recorder::{Counts, add_counts};
 use crate::result::RunResult;
@@ -17,6 +19,7 @@ use crate::statistics;
 #[derive(Serialize)]
 pub struct Alternating<'a> {
     slice_s: f64,
+    settle_s: f64,
     gap_s: f64,
     order: &'static str,
     servers: Vec<OfServer<'a>>,
@@ -38,6 +41,9 @@ struct OfSlice {
     server: &'static str,
     start_s: f64,
     end_s: f64,
+    /// Of the clock that counts nanoseconds since 1970-01-01, UTC.
+    counted_from_unix_ns: u64,
+    counted_until_unix_ns: u64,
     #[serde(flatten)]
     found: Found,
 }
@@ -48,6 +54,10 @@ struct Found {
     completed: u64,
     late: u64,
     unanswered: u64,
+    answered_within: u64,
+    answers: BTreeMap<String, u64>,
+    unexpected: u64,
+    errors: BTreeMap<&'static str, u64>,
     achieved_rate_rps: f64,
     response_time_ns: LatencyNs,
     service_time_ns: LatencyNs,
@@ -80,20 +90,25 @@ pub fn alternating<'a>(plan: &'a Plan, result: &RunResult) -> Result<Option<Alte
         let own: Vec<usize> = measured.clone().filter(|&slice| alternation.server(slice) == server).collect();
         let mut all = SliceCounts::default();
         own.iter().for_each(|&slice| all.add(&result.slices[slice]));
-        let found = found(&all, own.len() as u64 * alternation.slice_ns)?;
+        let found = found(plan, &all, own.len() as u64 * alternation.counted_ns())?;
         Ok(OfServer { server: SERVERS[server], url: urls[server], slices: own.len(), found })
     };
+    let start_unix_ns = u64::try_from(result.start_utc.as_nanosecond()).unwrap_or(0);
+    let unix_ns = |after_start_ns: u64| start_unix_ns + after_start_ns;
     let of_slice = |slice: usize| {
         Ok(OfSlice {
             slice,
             server: SERVERS[alternation.server(slice)],
             start_s: seconds(alternation.start_ns(slice)),
             end_s: seconds(alternation.end_ns(slice)),
-            found: found(&result.slices[slice], alternation.slice_ns)?,
+            counted_from_unix_ns: unix_ns(alternation.counted_from_ns(slice)),
+            counted_until_unix_ns: unix_ns(alternation.end_ns(slice)),
+            found: found(plan, &result.slices[slice], alternation.counted_ns())?,
         })
     };
     Ok(Some(Alternating {
         slice_s: seconds(alternation.slice_ns),
+        settle_s: seconds(alternation.settle_ns),
         gap_s: seconds(alternation.gap_ns),
         order: match alternation.order {
             TurnOrder::Abba => "abba",
@@ -104,14 +119,18 @@ pub fn alternating<'a>(plan: &'a Plan, result: &RunResult) -> Result<Option<Alte
     }))
 }
 
-fn found(counts: &SliceCounts, sending_ns: u64) -> Result<Found, Error> {
-    let in_time = counts.completed - counts.late;
+fn found(plan: &Plan, counts: &SliceCounts, counted_ns: u64) -> Result<Found, Error> {
+    let is_unexpected = |status: &u16| !plan.expect.is_empty() && !plan.expect.contains(status);
     Ok(Found {
         sent: counts.sent,
         completed: counts.completed,
         late: counts.late,
         unanswered: counts.unanswered,
-        achieved_rate_rps: in_time as f64 / seconds(sending_ns.max(1)),
+        answered_within: counts.answered_within,
+        answers: counts.answers.iter().map(|&(status, count)| (status.to_string(), count)).collect(),
+        unexpected: counts.answers.iter().filter(|(status, _)| is_unexpected(status)).map(|(_, count)| count).sum(),
+        errors: ErrorKind::ALL.into_iter().map(|kind| (kind.name(), counts.errors[kind as usize])).collect(),
+        achieved_rate_rps: counts.answered_within as f64 / seconds(counted_ns.max(1)),
         response_time_ns: latency(&counts.response_ns)?,
         service_time_ns: latency(&counts.service_ns)?,
     })

@@ -102,6 +102,7 @@ impl Worker<'_> {
 
     pub(super) fn connect_failed(&mut self, place: usize, problem: &IoError) {
         self.measurement.tally.errors.count_system(ErrorKind::Connect, problem);
+        self.note_error(place, ErrorKind::Connect);
         self.problem.get_or_insert_with(|| problem.to_string());
         self.reopen_later(place);
     }

@@ -78,6 +78,7 @@ impl Worker<'_> {
             }
             Err(problem) => {
                 self.measurement.tally.errors.count_system(ErrorKind::Read, &problem);
+                self.note_error(place, ErrorKind::Read);
                 self.lose(place);
             }
         }
@@ -178,6 +179,7 @@ impl Worker<'_> {
     /// The connection closed or spoke no HTTP where an answer, or nothing, was to come.
     fn broken(&mut self, place: usize, why: &str, seen: &str) {
         self.measurement.tally.errors.count(ErrorKind::Read, why, seen, 1);
+        self.note_error(place, ErrorKind::Read);
         self.lose(place);
     }
 

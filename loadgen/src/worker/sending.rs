@@ -27,6 +27,7 @@ impl Worker<'_> {
             let Some(place) = next else { break };
             let connection = &mut self.connections[place];
             connection.turn_has_come();
+            connection.await_slice(since_start);
             if let Some(queue) = self.queue.as_ref().filter(|_| connection.is_idle()) {
                 connection.due_ns = queue.requests.next_ns();
             }
@@ -64,8 +65,12 @@ impl Worker<'_> {
                 return connection.await_any(queue, place);
             }
         }
-        if self.start_ns.saturating_add(connection.due_ns) <= now {
-            self.send(place, Some(now.min(self.looked_ns)), now_ns());
+        // Its slice may have ended since the answer came.
+        let now_or_later = if connection.takes_turns() { now_ns() } else { now };
+        connection.await_slice(now_or_later.saturating_sub(self.start_ns));
+        if self.start_ns.saturating_add(connection.due_ns) <= now_or_later {
+            let sent_ns = if connection.takes_turns() { now_or_later } else { now_ns() };
+            self.send(place, Some(now.min(self.looked_ns)), sent_ns);
         } else {
             connection.await_turn(&mut self.agenda, place);
         }
@@ -97,7 +102,10 @@ impl Worker<'_> {
         let result = socket.send(bytes);
         let fd: RawFd = socket.fd();
         let closed_loop = matches!(self.plan.pacing, Pacing::ClosedLoop);
-        let due_ns = if closed_loop { sent_ns } else { self.start_ns + connection.due_ns };
+        let due_ns = match closed_loop {
+            true => self.start_ns + connection.closed_due_ns(sent_ns - self.start_ns),
+            false => self.start_ns + connection.due_ns,
+        };
         match result {
             Ok(count) if count == bytes.len() => {}
             Ok(count) => {
@@ -106,6 +114,7 @@ impl Worker<'_> {
             }
             Err(problem) => {
                 self.measurement.tally.errors.count_system(ErrorKind::Write, &problem);
+                self.note_error(place, ErrorKind::Write);
                 self.reopen_later(place);
                 return;
             }
@@ -143,6 +152,7 @@ impl Worker<'_> {
                 self.receive_all(place, true);
                 if self.connections[place].generation == generation {
                     self.measurement.tally.errors.count_system(ErrorKind::Write, &problem);
+                    self.note_error(place, ErrorKind::Write);
                     self.lose(place);
                 }
             }
