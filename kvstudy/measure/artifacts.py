@@ -49,10 +49,7 @@ class Artifacts:
 
     @cached_property
     def service_digest(self) -> str:
-        """Of the jar's contents, not of its bytes: two builds of the same sources count as the same service."""
-        with zipfile.ZipFile(self.service_jar) as jar:
-            entries = sorted((entry.filename, entry.CRC) for entry in jar.infolist() if not entry.filename.startswith("META-INF/maven/"))
-        return hashlib.sha256(repr(entries).encode()).hexdigest()[:16]
+        return jar_digest(self.service_jar)
 
     @cached_property
     def digests(self) -> dict[str, str]:
@@ -85,6 +82,13 @@ def _check_age(name: str, folder: Path, product: Path) -> None:
     source = newer_source(folder, product) if product.is_file() else None
     if source is not None:
         raise ToolMissing(f"{name} is older than its sources: {source.relative_to(folder.parent)}", "kvstudy build")
+
+
+def jar_digest(path: Path) -> str:
+    """Of the jar's contents, not of its bytes: two builds of the same sources count as the same service."""
+    with zipfile.ZipFile(path) as jar:
+        entries = sorted((entry.filename, entry.CRC) for entry in jar.infolist() if not entry.filename.startswith("META-INF/maven/"))
+    return hashlib.sha256(repr(entries).encode()).hexdigest()[:16]
 
 
 def jdk_tool(jdk: Jdk, name: str) -> Path:
