@@ -1,0 +1,163 @@
+"""What each of two processes has used when a slice's counted part begins and when it ends: CPU in nanoseconds, compilers, bytes written; and
+what the machine's host and other programs took meanwhile.
+
+CPU is a process's own clock, which the kernel keeps by nanoseconds and which holds the time of threads that have ended. The compilers'
+part is read from their threads; one that has ended keeps what it had used when it was last seen.
+
+Borders are known before: loadgen starts at a given time (``--start-at``). A thread sleeps until each and reads both processes first, some
+0.2 ms of work; when it did is kept too, since on a busy machine it may come late.
+"""
+
+import os
+import re
+import threading
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from kvstudy.measure.kernel_counts import COMPILERS
+
+SHORT_SLEEP_S = 0.5  # nobody waits longer than this for the thread to notice that it is over
+TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+_WRITTEN = re.compile(rb"^write_bytes: (\d+)", re.MULTILINE)
+_STEAL = 8  # of the line `cpu` of /proc/stat
+_KERNELS_FIRST_THREAD = "2"
+
+
+@dataclass(frozen=True)
+class Used:
+    """By one process since it began."""
+
+    cpu_ns: int
+    compiler_ns: int
+    written_bytes: int
+
+
+@dataclass(frozen=True)
+class Border:
+    """``read_at_ns``: UTC. ``sides``: by name. ``others_ns``: CPU of every other process by its number; None where not all can be seen.
+    ``steal_ns``: of all cores since boot."""
+
+    read_at_ns: int
+    sides: Mapping[str, Used]
+    others_ns: Mapping[str, int] | None = None
+    steal_ns: int = 0
+
+
+def cpu_clock(pid: int) -> int:
+    """The id of a process's CPU clock, made as clock_getcpuclockid(3) makes it: the number, negated, and 2 for CPU time of a whole process."""
+    return (~pid << 3) | 2
+
+
+class ProcessCounters:
+    """Reads one process; None once it has ended."""
+
+    def __init__(self, pid: int):
+        self._clock = cpu_clock(pid)
+        self._folder = f"/proc/{pid}"
+        self._is_compiler: dict[str, bool] = {}
+        self._compiler_ns: dict[str, int] = {}
+
+    def read(self) -> Used | None:
+        try:
+            cpu_ns = time.clock_gettime_ns(self._clock)
+        except OSError:
+            return None
+        return Used(cpu_ns, self._compilers(), self._written())
+
+    def _compilers(self) -> int:
+        for number in _names_in(f"{self._folder}/task"):
+            if number not in self._is_compiler:
+                self._is_compiler[number] = _read(f"{self._folder}/task/{number}/comm").strip() in COMPILERS
+            if self._is_compiler[number] and (fields := _read(f"{self._folder}/task/{number}/schedstat").split()):
+                self._compiler_ns[number] = int(fields[0])
+        return sum(self._compiler_ns.values())
+
+    def _written(self) -> int:
+        """0 where the kernel does not say, as for processes of others."""
+        found = _WRITTEN.search(_read(f"{self._folder}/io"))
+        return int(found[1]) if found else 0
+
+
+def foreign_ns(before: Border, now: Border) -> int | None:
+    """CPU that other processes used from one border to another, but for those that ended in between; None where it is not known."""
+    if before.others_ns is None or now.others_ns is None:
+        return None
+    return sum(max(0, used - before.others_ns.get(number, 0)) for number, used in now.others_ns.items())
+
+
+@dataclass
+class BorderReader:
+    """``with BorderReader(pids, borders_ns, ours) as reader: …``; then ``reader.at[border_ns]``, of the borders that were read.
+
+    ``pids``: of the sides by name. ``borders_ns``: UTC. ``ours``: numbers of processes that are not foreign, the generator's and our own; more
+    of them may be added while it goes on.
+    """
+
+    pids: Mapping[str, int]
+    borders_ns: Collection[int]
+    ours: set[int]
+    at: dict[int, Border] = field(default_factory=dict)
+
+    def __enter__(self) -> "BorderReader":
+        self._counters = {name: ProcessCounters(pid) for name, pid in self.pids.items()}
+        self._all_are_seen = _KERNELS_FIRST_THREAD in _names_in("/proc") and b"kthreadd" in _read(f"/proc/{_KERNELS_FIRST_THREAD}/comm")
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True, name="borders")
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        self._read()  # the first time costs more: each thread is asked for its name
+        for border_ns in sorted(set(self.borders_ns)):
+            while (left_s := (border_ns - time.time_ns()) / 1e9) > 0:
+                if self._over.wait(min(left_s, SHORT_SLEEP_S)):
+                    return
+            border = self._read()
+            if border is None:
+                return
+            self.at[border_ns] = border
+
+    def _read(self) -> Border | None:
+        at = time.time_ns()
+        sides = {name: counters.read() for name, counters in self._counters.items()}
+        if None in sides.values():
+            return None
+        return Border(at, sides, self._others() if self._all_are_seen else None, _steal_ns())
+
+    def _others(self) -> dict[str, int]:
+        ours = {str(pid) for pid in {*self.ours, *self.pids.values(), os.getpid()}}
+        return dict(_clocks(name for name in _names_in("/proc") if name[0].isdigit() and name not in ours))
+
+
+def _clocks(numbers: Iterable[str]) -> Iterable[tuple[str, int]]:
+    for number in numbers:
+        try:
+            yield number, time.clock_gettime_ns(cpu_clock(int(number)))
+        except OSError:
+            pass  # it has ended
+
+
+def _steal_ns() -> int:
+    fields = _read("/proc/stat").split(b"\n", 1)[0].split()
+    return int(fields[_STEAL]) * TICK_NS if len(fields) > _STEAL else 0
+
+
+def _names_in(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _read(path: str) -> bytes:
+    """The first 4 KiB; empty when whom it is about has ended."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.read(4096)
+    except OSError:
+        return b""

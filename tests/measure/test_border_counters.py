@@ -1,0 +1,92 @@
+"""What two processes have used at the borders of slices: their own CPU to the nanosecond, ended threads included, and what others took."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from kvstudy.measure.border_counters import Border, BorderReader, ProcessCounters, Used, foreign_ns
+
+# Works for so many seconds of CPU in a thread that ends, says how much that was, and waits.
+WORKER = """
+import sys, threading, time
+def work():
+    while time.thread_time() < float(sys.argv[1]): pass
+thread = threading.Thread(target=work); thread.start(); thread.join()
+print(time.process_time_ns(), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def worker():
+    started = []
+    def start(cpu_s: float) -> tuple[subprocess.Popen, int]:
+        process = subprocess.Popen([sys.executable, "-c", WORKER, str(cpu_s)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        return process, int(process.stdout.readline())
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def test_cpu_of_threads_that_have_ended_is_counted_in_nanoseconds(worker):
+    process, used_ns = worker(0.2)
+    found = ProcessCounters(process.pid).read()
+    assert 200_000_000 <= used_ns <= found.cpu_ns < used_ns + 50_000_000
+    assert found.cpu_ns % 1_000_000 or ProcessCounters(process.pid).read().cpu_ns % 1_000_000, "not in ticks"
+    process.kill()
+    process.wait()
+    assert ProcessCounters(process.pid).read() is None
+
+
+def test_borders_are_read_at_their_times_and_none_after_a_side_has_ended(worker):
+    (one, _), (other, _) = worker(0.0), worker(0.0)
+    now = time.time_ns()
+    borders = [now + round(after * 1e9) for after in (0.1, 0.2, 0.5)]
+    with BorderReader({"a": one.pid, "b": other.pid}, borders, set()) as reader:
+        time.sleep(0.35)
+        other.kill()
+        other.wait()
+        time.sleep(0.3)
+    assert sorted(reader.at) == borders[:2]
+    assert all(border.read_at_ns >= planned and set(border.sides) == {"a", "b"} for planned, border in reader.at.items())
+
+
+def test_the_reader_ends_at_once_when_it_is_over(worker):
+    process, _ = worker(0.0)
+    began = time.monotonic()
+    with BorderReader({"a": process.pid, "b": process.pid}, [time.time_ns() + 60_000_000_000], set()):
+        pass
+    assert time.monotonic() - began < 5
+
+
+def test_foreign_time_is_that_of_all_other_processes_by_themselves():
+    def border(others):
+        return Border(0, {"a": Used(0, 0, 0)}, others)
+    assert foreign_ns(border({"1": 100, "2": 50}), border({"1": 130, "2": 50, "3": 7})) == 37
+    assert foreign_ns(border({"1": 100, "9": 10**9}), border({"1": 130})) == 30, "one that ended takes nothing back"
+    assert foreign_ns(border({"1": 100}), border({"1": 30})) == 0, "its number was given anew"
+    assert foreign_ns(border(None), border({"1": 1})) is None
+
+
+def test_a_busy_process_is_foreign_unless_it_is_ours(worker):
+    (side, _), (busy, _) = worker(0.0), worker(0.0)
+    other = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        def foreign(ours: set[int]) -> int:
+            now = time.time_ns()
+            borders = [now + 100_000_000, now + 400_000_000]
+            with BorderReader({"a": side.pid, "b": busy.pid}, borders, ours) as reader:
+                time.sleep(0.6)
+            begin, end = (reader.at[border].others_ns for border in borders)
+            if begin is None:
+                pytest.skip("not all processes can be seen here")
+            return end.get(str(other.pid), 0) - begin.get(str(other.pid), 0)
+        assert foreign(set()) > 10_000_000
+        assert foreign({other.pid}) == 0
+    finally:
+        other.kill()
+        other.wait()
