@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from kvstudy.errors import ExperimentError, KvstudyError
+from kvstudy.plan.comparing import COMPARABLE, Comparing
 from kvstudy.plan.factors import (METHOD_OF_WORKLOAD, DurationS, JvmOptions, OneOrMore, Part, Positive, RateRps, Repeats,
                                   ServiceOptions, SizeBytes, Workloads, listed)
 from kvstudy.plan.objective import Search
@@ -130,6 +131,7 @@ class Experiment(Part):
     awake: bool | Literal["auto"] = "auto"
     port: Annotated[int, Field(ge=0, le=65535)] = 0  # 0: a free one
     seed: int = 1
+    comparing: Comparing = Comparing()  # of the key `compare`, see for_comparison
     profile_name: str | None = None
 
     def of_profiled_runs(self) -> "Experiment":
@@ -138,13 +140,14 @@ class Experiment(Part):
         return self.model_copy(update=own)
 
     @classmethod
-    def load(cls, path: Path, profile_name: str | None = None) -> "Experiment":
-        """The experiment of a file. Without a profile name: ``quick`` where the file has it, else the file as it stands."""
+    def load(cls, path: Path, profile_name: str | None = None, compared: bool = False) -> "Experiment":
+        """The experiment of a file. Without a profile name: ``quick`` where the file has it, else the file as it stands. ``compared``: with the
+        keys of ``compare`` in the place of its own, for a duet."""
         path = Path(path)
         values, source = read_yaml(path)
         if values.setdefault("name", path.stem) != path.stem:
             raise refuse(("name",), f"the name must be the file's: name={values['name']} file={path.name}", source, f"leave name out, or write name: {path.stem}")
-        return cls._checked(values, profile_name, source)
+        return cls._checked(values, profile_name, source, compared)
 
     @classmethod
     def from_parameters(cls, parameters: dict[str, Any], profile_name: str | None = None) -> "Experiment":
@@ -167,11 +170,12 @@ class Experiment(Part):
         return cls._checked(values | given, profile_name, source)
 
     @classmethod
-    def _checked(cls, values: dict[str, Any], profile_name: str | None, source: Source) -> "Experiment":
+    def _checked(cls, values: dict[str, Any], profile_name: str | None, source: Source, compared: bool = False) -> "Experiment":
         values = dict(values)
         profiles = values.pop("profiles", None) or {}
-        if "profile_name" in values:
-            raise unknown_key(("profile_name",), cls.keys(), source)
+        for ours in ("profile_name", "comparing"):
+            if ours in values:
+                raise unknown_key((ours,), cls.keys(), source)
         if not isinstance(profiles, dict):
             raise refuse(("profiles",), "must map names, as quick, full and smoke, to the keys that they override", source)
         for name, overrides in profiles.items():
@@ -193,19 +197,41 @@ class Experiment(Part):
             source.restored()
             for key in overrides:
                 source.moved(key, ("profiles", name, key))
-            try:
-                experiment = cls.model_validate({**values, **overrides, "profile_name": name})
-            except ValidationError as error:
-                raise refusal(error, cls, source) from None
+            asked = {**values, **overrides, "profile_name": name}
+            compare, at = asked.pop("compare", None), ("profiles", name, "compare") if "compare" in overrides else ("compare",)
+            experiment = cls._validated(asked, source)
+            in_a_duet = cls._validated(cls._in_a_duet(asked, compare or {}, at, source), source)
             if name == profile_name:
-                whole = experiment
+                whole = in_a_duet if compared else experiment
         assert whole is not None
         return whole
 
     @classmethod
+    def _validated(cls, values: dict[str, Any], source: Source) -> "Experiment":
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            raise refusal(error, cls, source) from None
+
+    @classmethod
+    def _in_a_duet(cls, values: dict[str, Any], compare: Any, at: tuple[str, ...], source: Source) -> dict[str, Any]:
+        """``values`` with the keys of ``compare``, which stands ``at`` its place in the file."""
+        if not isinstance(compare, dict):
+            raise refuse(at, "must be a mapping of keys to values", source)
+        known = COMPARABLE | frozenset(Comparing.model_fields)
+        for key in compare:
+            if key not in known:
+                raise unknown_key((*at, key), known, source)
+            source.moved(key, (*at, key))
+        source.moved("comparing", at)
+        own = {key: value for key, value in compare.items() if key not in COMPARABLE}
+        rate = {"search": None} if "rate" in compare else {}
+        return {**values, **rate, "profile": None, "pause": None, "head_start": None, **{key: compare[key] for key in compare if key in COMPARABLE}, "comparing": own}
+
+    @classmethod
     def keys(cls) -> frozenset[str]:
         """The keys that a file may have."""
-        return frozenset(cls.model_fields) - {"profile_name"} | {"profiles"}
+        return frozenset(cls.model_fields) - {"profile_name", "comparing"} | {"compare", "profiles"}
 
     @field_validator("expectation")
     @classmethod
