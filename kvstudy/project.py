@@ -56,6 +56,11 @@ def service_jar(root: Path) -> Path:
     return root / "service" / "target" / "kv-service.jar"
 
 
+def empty_server_jar(root: Path) -> Path:
+    """One-nio with an empty handler: what the service is measured beside."""
+    return root / "service" / "target" / "empty-server.jar"
+
+
 def profiler_library(root: Path) -> Path:
     return root / "service" / "target" / "tools" / "libasyncProfiler.so"
 

@@ -12,6 +12,7 @@ runs share, and limits that touch profiling alone.
 
 import json
 
+from kvstudy.plan.run_plan import SERVER_PROGRAMS
 from kvstudy.record.run_folder import SealedRun
 
 NOT_RECORDED = "not recorded"
@@ -30,8 +31,8 @@ def of_run(run: SealedRun) -> dict[str, str]:
     return {
         **{name: _text(facts, name) for name in _ASKED},
         "pinning": _text(machine, "pinning"),
-        "service_program": _program(facts, "service"),
-        "generator_program": _program(facts, facts["generator"]),
+        "service_program": _service_program(facts),
+        "generator_program": _digest(facts, facts["generator"]),
         "machine": _machine(machine),
     }
 
@@ -43,12 +44,17 @@ def _text(facts: dict, name: str) -> str:
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
-def _program(facts: dict, tool: str) -> str:
-    """The digest of what ran, and for the service the JDK that ran it."""
-    digest = (facts.get("tool_digests") or {}).get(tool, NOT_RECORDED)
-    if tool != "service":
-        return digest
+def _service_program(facts: dict) -> str:
+    """What was measured, and the JDK that ran it. The empty server was part of the service's jar before it had one of its own."""
+    program = SERVER_PROGRAMS[facts.get("server") or "kv-service"]
+    digest = _digest(facts, program)
+    if digest == NOT_RECORDED:
+        digest = _digest(facts, SERVER_PROGRAMS["kv-service"])
     return json.dumps({"digest": digest, "jdk": (facts.get("tool_versions") or {}).get("jdk", NOT_RECORDED)}, sort_keys=True)
+
+
+def _digest(facts: dict, program: str) -> str:
+    return (facts.get("tool_digests") or {}).get(program, NOT_RECORDED)
 
 
 def _machine(machine: dict) -> str:

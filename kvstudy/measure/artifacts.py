@@ -12,18 +12,18 @@ from kvstudy import __version__
 from kvstudy.errors import ToolMissing
 from kvstudy.measure.build import newer_source
 from kvstudy.measure.generator import generator_path
-from kvstudy.plan.run_plan import Plan
-from kvstudy.project import jfr_converter_jar, loadgen_binary, profiler_library, service_jar
+from kvstudy.plan.run_plan import SERVER_PROGRAMS, Plan
+from kvstudy.project import empty_server_jar, jfr_converter_jar, loadgen_binary, profiler_library, service_jar
 from kvstudy.subject.jdk import Jdk, find_jdk
 
 
 @dataclass(frozen=True)
 class Artifacts:
-    """Paths of what a plan needs; each is known to exist. ``generators``: program by name."""
+    """Paths of what a plan needs; each is known to exist. ``server_jars``: by the server that an experiment names; ``generators``: program by name."""
 
     root: Path
     jdk: Jdk
-    service_jar: Path
+    server_jars: dict[str, Path]
     loadgen: Path
     generators: dict[str, str]
 
@@ -31,7 +31,9 @@ class Artifacts:
     def needed_by(cls, plan: Plan, root: Path) -> "Artifacts":
         """ToolMissing names what is not there, or older than its sources, and the command that makes it, before anything is started."""
         jdk = find_jdk()
-        wanted = [service_jar(root), jdk_tool(jdk, "jfr")]
+        servers = {run.configuration.server for run in plan.runs}
+        jars = {server: jar for server, jar in (("kv-service", service_jar(root)), ("empty", empty_server_jar(root))) if server in servers}
+        wanted = [*jars.values(), jdk_tool(jdk, "jfr")]
         if any(run.configuration.fill for run in plan.runs):
             wanted.append(loadgen_binary(root))
         if any(run.profile for run in plan.runs):
@@ -40,21 +42,24 @@ class Artifacts:
             if not path.is_file():
                 raise ToolMissing(f"not built: {path}", "kvstudy build")
         names = sorted({run.configuration.generator for run in plan.runs})
-        _check_age("service", root / "service", service_jar(root))
+        for jar in jars.values():
+            _check_age("service", root / "service", jar)
         if "loadgen" in names or loadgen_binary(root) in wanted:
             _check_age("loadgen", root / "loadgen", loadgen_binary(root))
-        found = cls(root, jdk, service_jar(root), loadgen_binary(root), {name: generator_path(name, loadgen_binary(root)) for name in names})
+        found = cls(root, jdk, jars, loadgen_binary(root), {name: generator_path(name, loadgen_binary(root)) for name in names})
         found.digests, found.versions, found.revision  # noqa: B018 – now, not when a build may have replaced them
         return found
 
-    @cached_property
+    @property
     def service_digest(self) -> str:
-        return jar_digest(self.service_jar)
+        """Of the service, in a plan that measures it."""
+        return self.digests[SERVER_PROGRAMS["kv-service"]]
 
     @cached_property
     def digests(self) -> dict[str, str]:
         """By these a resumed measurement knows whether a sealed run was measured with the same programs."""
-        return {"service": self.service_digest} | {name: _digest(Path(path)) for name, path in self.generators.items()}
+        servers = {SERVER_PROGRAMS[server]: jar_digest(jar) for server, jar in self.server_jars.items()}
+        return servers | {name: _digest(Path(path)) for name, path in self.generators.items()}
 
     @cached_property
     def revision(self) -> tuple[str, bool]:
@@ -85,7 +90,7 @@ def _check_age(name: str, folder: Path, product: Path) -> None:
 
 
 def jar_digest(path: Path) -> str:
-    """Of the jar's contents, not of its bytes: two builds of the same sources count as the same service."""
+    """Of the jar's contents, not of its bytes: two builds of the same sources count as the same program."""
     with zipfile.ZipFile(path) as jar:
         entries = sorted((entry.filename, entry.CRC) for entry in jar.infolist() if not entry.filename.startswith("META-INF/maven/"))
     return hashlib.sha256(repr(entries).encode()).hexdigest()[:16]

@@ -9,7 +9,7 @@ from collections import deque
 from pathlib import Path
 
 from kvstudy.errors import KvstudyError, ToolMissing
-from kvstudy.project import jfr_converter_jar, loadgen_binary, profiler_library, service_jar
+from kvstudy.project import empty_server_jar, jfr_converter_jar, loadgen_binary, profiler_library, service_jar
 from kvstudy.subject.jdk import find_jdk
 from kvstudy.units import format_duration
 
@@ -19,7 +19,7 @@ CARGO_HINT = "install it: https://rustup.rs, or conda install rust, or apt-get i
 
 def build(root: Path) -> None:
     """Builds what is not newer than all of its sources; KvstudyError carries the last lines of a build that failed."""
-    of_service = (service_jar(root), profiler_library(root), jfr_converter_jar(root))
+    of_service = (service_jar(root), empty_server_jar(root), profiler_library(root), jfr_converter_jar(root))
     for name, products, builder in (("service", of_service, build_service), ("loadgen", (loadgen_binary(root),), build_loadgen)):
         if is_up_to_date(root / name, products):
             print(f"{name}: up to date", file=sys.stderr)
@@ -28,7 +28,7 @@ def build(root: Path) -> None:
         for built in products:
             if not built.is_file():
                 raise KvstudyError(f"the build ended without its product: {built}")
-        os.utime(products[0])  # a tool that finds nothing to do leaves its product as old as it was
+            os.utime(built)  # a tool that finds nothing to do leaves its product as old as it was
 
 
 def is_up_to_date(folder: Path, products: tuple[Path, ...]) -> bool:

@@ -15,7 +15,7 @@ import psutil
 from kvstudy.errors import ToolMissing
 from kvstudy.measure import awake
 from kvstudy.measure.build import CARGO_HINT, MAVEN_HINT
-from kvstudy.project import jfr_converter_jar, loadgen_binary, profiler_library, service_jar, work_root
+from kvstudy.project import empty_server_jar, jfr_converter_jar, loadgen_binary, profiler_library, service_jar, work_root
 from kvstudy.subject.jdk import find_jdk
 from kvstudy.units import format_bytes
 
@@ -118,7 +118,7 @@ def _git() -> Check:
 def _built(root: Path) -> list[Check]:
     return [Check(name, OK, str(path.relative_to(root))) if path.is_file()
             else Check(name, MISSING, f"not built: {path.relative_to(root)}", "kvstudy build")
-            for name, path in (("service", service_jar(root)), ("loadgen", loadgen_binary(root)), ("async-profiler", profiler_library(root)),
+            for name, path in (("service", service_jar(root)), ("empty server", empty_server_jar(root)), ("loadgen", loadgen_binary(root)), ("async-profiler", profiler_library(root)),
                                ("jfr converter", jfr_converter_jar(root)))]
 
 

@@ -64,7 +64,7 @@ class Fills:
         folder.mkdir(parents=True)
         log = folder / "service.log"
         records = configuration.fill["records"]
-        command = service_command(self._artifacts.jdk, self._artifacts.service_jar, replace(configuration, jvm=FILL_JVM), folder / "store", 0,
+        command = service_command(self._artifacts.jdk, self._artifacts.server_jars["kv-service"], replace(configuration, jvm=FILL_JVM), folder / "store", 0,
                                   None, None, profiled=False)
         service = Service(command, log, registered=self._registered)
         try:

@@ -147,7 +147,7 @@ class Run:
 
     def _launch(self, folder: RunWriter, store: Path) -> Service:
         bench, configuration = self._bench, self._configuration
-        command = service_command(bench.artifacts.jdk, bench.artifacts.service_jar, configuration, store, bench.port, folder.path("gc.log"),
+        command = service_command(bench.artifacts.jdk, bench.artifacts.server_jars[configuration.server], configuration, store, bench.port, folder.path("gc.log"),
                                   folder.path("service.jfr"), profiled=self._planned.profile is not None)
         folder.write_text("service.cmd", command_text(command, {}))
         service = Service(command, folder.path("service.log"), self._pinning.service, bench.session.registered)

@@ -16,7 +16,6 @@ from kvstudy.subject.evidence.recording import RECORDING_SETTINGS
 from kvstudy.subject.jdk import Jdk
 
 READY_TIMEOUT_S = 60.0
-EMPTY_SERVER_CLASS = "kv.bench.EmptyServer"
 # Said by the JVM after its reason, which is all that it said before.
 REFUSED_BY_JVM = "Error: Could not create the Java Virtual Machine"
 STDOUT_LINES_KEPT = 50
@@ -27,14 +26,14 @@ PROFILING_FLAGS = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"]
 
 def service_command(jdk: Jdk, jar: Path, configuration: Configuration, store: Path, port: int, gc_log: Path | None, recording: Path | None,
                     profiled: bool) -> list[str]:
-    """The argv of the service of one run. ``gc_log`` and ``recording`` are where the JVM writes them; None for a service that only fills."""
+    """The argv of the service of one run; ``jar`` is that of the configuration's server. ``gc_log`` and ``recording`` are where the JVM writes them; None for a service that only fills."""
     flags = BASE_FLAGS + configuration.jvm + (PROFILING_FLAGS if profiled else [])
     if gc_log is not None:
         flags += ["-Xlog:disable", "-Xlog:all=warning:stderr", f"-Xlog:gc*,safepoint:file={gc_log}:utctime,uptime,level,tags:filecount=0"]
     if recording is not None:
         flags.append(f"-XX:StartFlightRecording:filename={recording},settings={RECORDING_SETTINGS},dumponexit=true,maxsize=128m")
     if configuration.server == "empty":
-        return [jdk.tool("java"), *flags, "-cp", str(jar), EMPTY_SERVER_CLASS, "--port", str(port)]
+        return [jdk.tool("java"), *flags, "-jar", str(jar), "--port", str(port)]
     options = [word for name, value in configuration.service.items() for word in (f"--{name.replace('_', '-')}", str(value))]
     return [jdk.tool("java"), *flags, "-jar", str(jar), "--port", str(port), "--dir", str(store), *options]
 

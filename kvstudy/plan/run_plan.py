@@ -28,6 +28,8 @@ MEMTABLE_ENTRY_BYTES = 32
 # A store on disk beside its plain keys and values: WAL and SSTable at the same time, tables being compacted, manifest.
 DISK_SPACE_FACTOR = 3
 DEFAULT_KEY_COUNT = 100_000
+# The built program that is measured, by the server that an experiment names: a run notes its digest under this name.
+SERVER_PROGRAMS = {"kv-service": "service", "empty": "empty-server"}
 
 
 @dataclass(frozen=True)

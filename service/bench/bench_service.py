@@ -35,6 +35,7 @@ from functools import partial
 HERE = pathlib.Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
 JAR = REPOSITORY / "service/target/kv-service.jar"
+EMPTY_SERVER_JAR = JAR.with_name("empty-server.jar")
 WORKLOADS = REPOSITORY / "experiments/workloads"
 BESIDE = "service beside"  # its name in the table and in --json
 REQUESTS = {"put": ("unique_put.lua", "201"), "get": ("random_get.lua", "200")}  # workload and expected status of the service
@@ -158,7 +159,7 @@ def main() -> None:
     servers = []
     rates = []
     try:
-        empty = start([*common, "-cp", options.jar, "kv.bench.EmptyServer", "--port", "0", "--selectors", options.selectors], work / "empty.log")
+        empty = start([*common, "-jar", str(EMPTY_SERVER_JAR), "--port", "0", "--selectors", options.selectors], work / "empty.log")
         servers.append(empty[0])
         services = {}
         for name, jar in jars.items():

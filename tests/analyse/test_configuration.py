@@ -63,6 +63,19 @@ def test_a_planted_difference_makes_another_configuration_and_is_named(made, pla
     assert differing(runs, ["workload", "label"])
 
 
+def test_runs_of_the_empty_server_are_repeats_as_long_as_that_program_is_the_same_whatever_the_service_is(made):
+    of_one, after_the_service, after_itself = ({"empty-server": empty, "service": service, "loadgen": "gen-1"}
+                                               for empty, service in (("jar-1", "old"), ("jar-1", "new"), ("jar-2", "new")))
+    runs = configured(made(*[{"server": "empty", "tool_digests": digests} for digests in (of_one, after_the_service, after_itself)]).runs)
+    assert runs.sort_values("run_id").groupby("configuration")["run_id"].apply(list).sort_values(key=lambda found: found.str.len()).tolist() == [
+        ["run-2"], ["run-0", "run-1"]]
+
+
+def test_the_empty_server_of_before_it_had_a_program_of_its_own_is_told_by_the_service_that_held_it(made):
+    old = [{"server": "empty", "tool_digests": {"service": service, "loadgen": "gen-1"}} for service in ("old", "old", "new")]
+    assert sorted(configured(made(*old).runs).groupby("configuration").size()) == [1, 2]
+
+
 @pytest.mark.parametrize("planted", [change for name, change in PLANTED.items() if name not in ("a rebuilt service", "the JDK")],
                          ids=[name for name in PLANTED if name not in ("a rebuilt service", "the JDK")])
 def test_labels_that_differ_in_more_than_the_service_are_not_compared_and_it_is_said_in_what(made, planted):

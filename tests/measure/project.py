@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kvstudy.project import jfr_converter_jar, loadgen_binary, profiler_library, service_jar
+from kvstudy.project import empty_server_jar, jfr_converter_jar, loadgen_binary, profiler_library, service_jar
 
 PROJECT = Path(__file__).parents[2]
 SIGNAL_IN_PHASE = """
@@ -78,7 +78,7 @@ class Project:
 
 @pytest.fixture
 def project(tmp_path):
-    built = (service_jar(PROJECT), loadgen_binary(PROJECT), profiler_library(PROJECT), jfr_converter_jar(PROJECT))
+    built = (service_jar(PROJECT), empty_server_jar(PROJECT), loadgen_binary(PROJECT), profiler_library(PROJECT), jfr_converter_jar(PROJECT))
     missing = [str(path.relative_to(PROJECT)) for path in built if not path.is_file()]
     if missing:
         pytest.skip(f"not built: {', '.join(missing)}: run kvstudy build (make test does)")

@@ -1,6 +1,7 @@
 """What is measured is what the sources say: a build that is missing or older than its sources is refused before anything starts."""
 
 import os
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -10,24 +11,25 @@ from kvstudy.measure import artifacts
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.run_plan import plan
-from kvstudy.project import loadgen_binary, service_jar
+from kvstudy.project import empty_server_jar, loadgen_binary, service_jar
 from kvstudy.subject.jdk import Jdk
 
 WHOLE = {"name": "trial", "question": "?", "expectation": "1 ms", "workload": "put", "connections": 1, "threads": 1, "rate": 10,
          "duration": "2s", "warm_up": "1s", "repeats": 1}
-SOURCES = ("service/pom.xml", "service/src/main/java/kv/Server.java", "service/README.md", "service/src/test/java/ServerTest.java",
-           "loadgen/src/main.rs", "loadgen/tests/cli.rs")
+SOURCES = ("service/pom.xml", "service/src/main/java/kv/Server.java", "service/src/empty-server/java/kv/EmptyServer.java",
+           "service/README.md", "service/src/test/java/ServerTest.java", "loadgen/src/main.rs", "loadgen/tests/cli.rs")
 
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
     """A project that is built, with a JDK that is none."""
-    for path in [*(tmp_path / source for source in SOURCES), tmp_path / "jdk" / "bin" / "jfr", service_jar(tmp_path), loadgen_binary(tmp_path)]:
+    for path in [*(tmp_path / source for source in SOURCES), tmp_path / "jdk" / "bin" / "jfr", service_jar(tmp_path),
+                 empty_server_jar(tmp_path), loadgen_binary(tmp_path)]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("")
         os.utime(path, (1000, 1000))
     monkeypatch.setattr(artifacts, "find_jdk", lambda: Jdk(tmp_path / "jdk", "25"))
-    monkeypatch.setattr(Artifacts, "digests", {})
+    monkeypatch.setattr(Artifacts, "digests", {})  # these jars are none
     return tmp_path
 
 
@@ -48,3 +50,25 @@ def test_a_program_that_is_older_than_its_sources_is_not_measured(root, source):
 def test_what_the_build_does_not_read_may_be_newer(root, source):
     os.utime(root / source, (2000, 2000))
     needed(root)
+
+
+def test_the_empty_server_is_as_old_as_its_own_sources_too(root):
+    needed(root, server="empty")
+    os.utime(root / SOURCES[2], (2000, 2000))
+    with pytest.raises(ToolMissing, match="service is older than its sources: service/src/empty-server"):
+        needed(root, server="empty")
+
+
+def test_only_the_servers_that_are_measured_have_to_be_built_and_are_told_by_their_digests(root, monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setattr(artifacts, "find_jdk", lambda: Jdk(root / "jdk", "25"))
+    service_jar(root).unlink()
+    with zipfile.ZipFile(empty_server_jar(root), "w") as jar:
+        jar.writestr("kv/EmptyServer.class", b"1")
+    empty = needed(root, server="empty")
+    assert set(empty.digests) == {"empty-server", "loadgen"}
+    with pytest.raises(ToolMissing, match="not built: .*kv-service.jar"):
+        needed(root)
+    with zipfile.ZipFile(empty_server_jar(root), "w") as jar:
+        jar.writestr("kv/EmptyServer.class", b"2")
+    assert needed(root, server="empty").digests["empty-server"] != empty.digests["empty-server"]

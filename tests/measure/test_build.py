@@ -7,7 +7,7 @@ import pytest
 
 from kvstudy.errors import KvstudyError, ToolMissing
 from kvstudy.measure import build as builder
-from kvstudy.project import jfr_converter_jar, loadgen_binary, profiler_library, service_jar
+from kvstudy.project import empty_server_jar, jfr_converter_jar, loadgen_binary, profiler_library, service_jar
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def tree(tmp_path):
         (tmp_path / source).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / source).write_text("")
         os.utime(tmp_path / source, (1000, 1000))
-    for product in (service_jar(tmp_path), profiler_library(tmp_path), jfr_converter_jar(tmp_path), loadgen_binary(tmp_path)):
+    for product in (service_jar(tmp_path), empty_server_jar(tmp_path), profiler_library(tmp_path), jfr_converter_jar(tmp_path), loadgen_binary(tmp_path)):
         product.parent.mkdir(parents=True, exist_ok=True)
         product.write_text("")
         os.utime(product, (2000, 2000))

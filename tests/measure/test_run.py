@@ -73,7 +73,7 @@ def kill_service(project) -> None:
     """SIGKILL, once the generator runs."""
     session = project.root / "data" / "work" / "session.json"
     assert wait_until(lambda: session.exists() and session.read_text().count('"started"') == 3, 30)
-    service = next(child for child in psutil.process_iter(["cmdline"]) if "kv.bench.EmptyServer" in (child.info["cmdline"] or [])
+    service = next(child for child in psutil.process_iter(["cmdline"]) if any(word.endswith("empty-server.jar") for word in child.info["cmdline"] or [])
                    and str(project.root) in " ".join(child.info["cmdline"]))
     service.kill()
 

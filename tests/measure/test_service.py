@@ -44,8 +44,8 @@ def test_profiled_service_names_frames_between_safepoints():
 
 
 def test_empty_server_takes_only_a_port():
-    command = service_command(JDK, Path("kv.jar"), configuration(server="empty"), Path("/store"), 8080, None, None, profiled=False)
-    assert command[-5:] == ["-cp", "kv.jar", "kv.bench.EmptyServer", "--port", "8080"]
+    command = service_command(JDK, Path("empty.jar"), configuration(server="empty"), Path("/store"), 8080, None, None, profiled=False)
+    assert command[command.index("-jar"):] == ["-jar", "empty.jar", "--port", "8080"]
 
 
 def test_ready_line_is_found_among_others_and_gives_the_address(tmp_path):

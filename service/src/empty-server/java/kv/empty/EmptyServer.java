@@ -1,8 +1,9 @@
-package kv.bench;
+package kv.empty;
 
 import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
 import java.util.concurrent.CountDownLatch;
-import kv.http.KvServer;
 import one.nio.http.HttpServer;
 import one.nio.http.HttpServerConfig;
 import one.nio.http.HttpSession;
@@ -15,8 +16,11 @@ import sun.misc.Signal;
 /// The limit to measure the service against: one-nio's own HTTP server with a handler that answers 200 and nothing else, for
 /// every path and method, on the selector thread.
 ///
-/// `java -cp kv-service.jar kv.bench.EmptyServer --port N [--selectors 1]`; the same `ready:` line and exit code 0 on a
-/// signal as the service. Connections are placed as the service places them, evenly over the selectors.
+/// `java -jar empty-server.jar --port N [--selectors 1]`; the same `ready:` line and exit code 0 on a signal as the service.
+/// Connections are placed as the service places them, evenly over the selectors.
+///
+/// It is a program of its own, with nothing of the service in its jar: a change of the service leaves it the same program, so
+/// its runs of before and after that change are repeats of one another.
 public final class EmptyServer extends HttpServer {
     private static final String HOST = "127.0.0.1";
 
@@ -28,7 +32,7 @@ public final class EmptyServer extends HttpServer {
 
     public static void main(String[] args) throws IOException, InterruptedException {
         int wanted = number(args, "--port", 8080);
-        int port = wanted == 0 ? KvServer.freePort(HOST) : wanted;
+        int port = wanted == 0 ? freePort() : wanted;
         int selectors = number(args, "--selectors", 1);
         CountDownLatch stop = new CountDownLatch(1);
         for (String name : new String[] {"TERM", "INT"}) {
@@ -47,6 +51,13 @@ public final class EmptyServer extends HttpServer {
         stop.await();
         server.stop();
         System.exit(0);
+    }
+
+    /// One-nio takes no port 0. Between the closing here and its own opening another process could take the port; it then says so.
+    private static int freePort() throws IOException {
+        try (ServerSocket probe = new ServerSocket(0, 1, InetAddress.getByName(HOST))) {
+            return probe.getLocalPort();
+        }
     }
 
     private static int number(String[] args, String option, int otherwise) {
