@@ -5,7 +5,8 @@
 An experiment measures the same load as usual and with an option changed that holds one kind of event off (HOLDS_OFF), in turn: one run of
 each side per repeat. A pair is the two runs of a repeat. If the option did nothing, the sides of every pair could be exchanged: p is the
 share of all exchanges whose mean log ratio is as low (a permutation test, exact up to 2^14 of them, the observed one included), corrected
-by Holm's method over all kinds. That the kind was held off is checked in the events, not taken from the option. Where the service made a
+by Holm's method over all kinds. That the kind was held off is checked in the events, not taken from the option; so is what went away with it
+(``also``: without flushes there is nothing to compact), since *caused by* is then said of both together. Where the service made a
 larger share of the runs without it invalid, those that are left are its better ones, and nothing is said (comparison/outcomes.py).
 """
 
@@ -27,8 +28,9 @@ EXPERIMENT = "tail-intervention"
 CAUSED = "caused by"
 LEFT_MOST = 0.1  # of a kind that is held off; the log is synced now and then whatever its mode
 PAIRS_MIN = 7  # with six, p cannot fall below 1/64, which is too much for three questions
+KINDS = ("compaction", "flush", "wal_sync")
 _EXACT_PAIRS, _DRAWS = 14, 9999
-COLUMNS = ["cause", "held_off", "workload", "connections", "offered_rate_rps", "pairs", "usual_us", "without_us", "ratio", "low", "high", "p_value", "word", "why", "ratios"]
+COLUMNS = ["cause", "held_off", "workload", "connections", "offered_rate_rps", "pairs", "usual_us", "without_us", "ratio", "low", "high", "p_value", "word", "why", "ratios", "also"]
 
 
 @dataclass(frozen=True)
@@ -125,15 +127,28 @@ def _row(tables: Tables, cause: str, usual: pd.DataFrame, other: pd.DataFrame) -
         "offered_rate_rps": first["offered_rate_rps"], "pairs": len(ratios), "usual_us": float(usual["latency_us"].median()),
         "without_us": float(other["latency_us"].median()), "ratio": found.ratio, "low": found.low, "high": found.high, "p_value": found.p_value,
         "word": CANNOT_TELL, "why": _unanswerable(tables, cause, set(pairs["run_id"]), set(pairs["run_id_without"])), "ratios": ratios,
+        "also": _also_gone(tables, cause, set(pairs["run_id"]), set(pairs["run_id_without"])),
     }
+
+
+def _also_gone(tables: Tables, cause: str, usual: set[str], other: set[str]) -> tuple[str, ...]:
+    """The kinds that came usually, and no longer where ``cause`` was held off."""
+    counts = {kind: _windows(tables, kind, usual, other) for kind in KINDS if kind != cause}
+    return tuple(kind for kind, (before, left) in counts.items() if before and left <= LEFT_MOST * before)
+
+
+def _windows(tables: Tables, kind: str, usual: set[str], other: set[str]) -> tuple[int, int]:
+    """How often a kind came within the measured windows of either side."""
+    events = tables.events[(tables.events["kind"] == kind) & (tables.events["start_s"] >= 0)]
+    before, left = (int(events["run_id"].isin(side).sum()) for side in (usual, other))
+    return before, left
 
 
 def _unanswerable(tables: Tables, cause: str, usual: set[str], other: set[str]) -> str:
     """Why these runs cannot answer; "" where they can."""
     if len(usual) < PAIRS_MIN:
         return f"{len(usual)} pairs of valid runs, {PAIRS_MIN} are needed"
-    events = tables.events[(tables.events["kind"] == cause) & (tables.events["start_s"] >= 0)]
-    before, left = (int(events["run_id"].isin(side).sum()) for side in (usual, other))
+    before, left = _windows(tables, cause, usual, other)
     if not before:
         return "it did not happen in the usual runs either"
     return f"it was not held off: {left} in {len(other)} windows, usually {before}" if left > LEFT_MOST * before else ""

@@ -162,7 +162,7 @@ def _run_row(run: SealedRun, result: GeneratorResult | None, measured_s: float, 
     offered = facts["offered_rate_rps"]
     return {
         "run_id": run.run_id, **same, "server": facts.get("server") or "kv-service", "variant": variant(facts["variant"]), "offered_rate_rps": math.nan if offered is None else offered,
-        "measured_s": measured_s, "profiled": bool(facts["profile"]), "processors_awake": bool(run.machine.get("processors_awake")), "verdict": validity.worst(checks), "excluded": validity.excluded(checks),
+        "measured_s": measured_s, "profiled": bool(facts["profile"]), "processors_awake": bool(run.machine.get("processors_awake")), "verdict": validity.worst(checks), "excluded": validity.excluded(checks, facts["closed_loop"]),
         "same_within": facts.get("same_within_percent", 100 * SAME_WITHIN) / 100, "start_utc": phase.get("start_utc") or "",
         **_counts(result), **_latencies(result),
         **{name: shares.get(name, math.nan) for name in ("service_cpu_share", "generator_cpu_share", "service_cpu_us_per_answer", "service_rss_max_bytes")},

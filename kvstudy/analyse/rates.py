@@ -4,14 +4,21 @@ A run that did not keep up is invalid for latencies, by its own checks, and yet 
 that another program disturbed, or whose generator was the limit, says nothing about the service at all. So:
 
     speaks = about_rate(tables)        the runs that failed nothing, or did not hold their rate and failed only what follows from that
+    held_rates(tables)                 of each series and number of connections the highest rate held and the lowest not held
     found = knee_of(trials)            what the trials of a search say about the knee, by the search's own rule
+
+Saturation point of a group of runs: the lowest offered rate at which the median achieved rate over its repeats is under 99 % of
+the offered one. None when every offered rate was achieved: the capacity then lies above the data, and nothing is extrapolated.
 """
 
 import json
 
+import numpy as np
 import pandas as pd
 
+from kvstudy.analyse.configuration import SERIES, configured
 from kvstudy.analyse.tables import Tables
+from kvstudy.analyse.validity import ACHIEVED_SHARE_MIN
 from kvstudy.plan.objective import Answer
 from kvstudy.plan.search import Found, Trial, found_in
 
@@ -33,6 +40,29 @@ def speaking(tables: Tables) -> set[str]:
         run_id for run_id, verdict in verdicts.items()
         if verdict != "FAIL" or ("rate_held" in failed.get(run_id, set()) and failed[run_id] <= FOLLOWS_FROM_OVERLOAD)
     }  # fmt: skip
+
+
+def saturation_points(runs: pd.DataFrame, group_by: list[str]) -> pd.DataFrame:
+    """One row per group of open-loop runs: the group's columns, ``highest_held_rps`` and ``saturation_rps`` (NaN where none).
+
+    ``highest_held_rps`` is the highest offered rate below the saturation point that was achieved.
+    """
+    open_loop = runs[~runs["closed_loop"]]
+    medians = open_loop.groupby([*group_by, "offered_rate_rps"], as_index=False)["achieved_rate_rps"].median()
+    medians["held"] = medians["achieved_rate_rps"] >= ACHIEVED_SHARE_MIN * medians["offered_rate_rps"]
+    rows = []
+    for key, group in medians.groupby(group_by):
+        lost = group.loc[~group["held"], "offered_rate_rps"]
+        saturation = lost.min() if len(lost) else np.nan
+        held = group.loc[group["held"] & ~(group["offered_rate_rps"] >= saturation), "offered_rate_rps"]
+        rows.append([*key, held.max() if len(held) else np.nan, saturation])
+    return pd.DataFrame(rows, columns=[*group_by, "highest_held_rps", "saturation_rps"])
+
+
+def held_rates(tables: Tables) -> pd.DataFrame:
+    """``saturation_points`` of each series and number of connections, of runs that speak about their rate."""
+    group, runs = [*SERIES, "connections", "threads"], configured(about_rate(tables).runs)
+    return saturation_points(runs, group) if len(runs) else pd.DataFrame(columns=[*group, "highest_held_rps", "saturation_rps"])
 
 
 def knee_of(runs: pd.DataFrame) -> Found:

@@ -103,18 +103,21 @@ def worst(checks: Iterable[Check]) -> str:
 
 
 OUTSIDE, SERVICE = "outside", "service"
-# What the service can make fail; all other checks are about the machine, the generator and the harness.
-OF_THE_SERVICE = frozenset({"rate_held", "every_request_sent", "answers_expected", "no_errors", "service_healthy", "data_kept"})
-# Too few samples follow from a short plan, or from a service that answered too few: alone they are the plan's.
+# What the service can make fail; all other checks are about the machine, the generator and the harness. A quota of CPU stops whoever uses it up, and
+# a service that a change made dearer uses it up sooner: so throttling is its outcome too.
+OF_THE_SERVICE = frozenset({"rate_held", "every_request_sent", "answers_expected", "no_errors", "service_healthy", "data_kept", "no_throttling"})
+# Too few samples at a rate follow from a short plan, or from a service that answered too few: alone they are the plan's. A closed loop has as many
+# as the service answers: there they are its outcome.
 _FOLLOWS = frozenset({"samples"})
 _SERVICE_FAILED = re.compile(r"failed: (service |fill lost records|filled store did not come|restored store did not come|records cannot be counted|"
                              r"data check could not read back|generator got no answer)")
 
 
-def excluded(checks: Iterable[Check]) -> str:
+def excluded(checks: Iterable[Check], closed_loop: bool = False) -> str:
     """OUTSIDE, where anything from outside failed it, since that may be why the rest failed too; SERVICE, where nothing else did; else ""."""
+    of_the_service = OF_THE_SERVICE | (_FOLLOWS if closed_loop else frozenset())
     failed = [result for result in checks if result.verdict == FAIL]
-    by_service = [result for result in failed if result.check in OF_THE_SERVICE or (result.check == "completed" and _SERVICE_FAILED.match(result.observed))]
+    by_service = [result for result in failed if result.check in of_the_service or (result.check == "completed" and _SERVICE_FAILED.match(result.observed))]
     others = [result for result in failed if result not in by_service and not (by_service and result.check in _FOLLOWS)]
     return "" if not failed else OUTSIDE if others else SERVICE
 

@@ -1,7 +1,7 @@
 """`kvstudy doctor --warm-up`: how long a fresh service needs on this machine until its median latency and its CPU per request have settled.
 
 Real runs without a warm-up of their own, sealed under data/raw/warm-up as any other; they answer no other question. What is recommended is
-the longest of all that were measured.
+the longest of all that were measured and that nothing from outside disturbed: how long a disturbed one took says nothing of the service.
 """
 
 import math
@@ -13,7 +13,7 @@ import numpy as np
 
 from kvstudy.analyse.observation import observe
 from kvstudy.analyse.settling import settled_after_s
-from kvstudy.analyse.validity import CPU_TICKS_US, RESOLUTION_US
+from kvstudy.analyse.validity import CPU_TICKS_US, FAIL, OF_THE_SERVICE, OUTSIDE, RESOLUTION_US
 from kvstudy.measure.execute import execute
 from kvstudy.plan.experiment import Experiment
 from kvstudy.record import process_series
@@ -27,11 +27,12 @@ _LEAST_S = 0.1  # an experiment has a warm-up; this one is not felt
 
 @dataclass(frozen=True)
 class Settled:
-    """Of one run: seconds until p50 and CPU per request had settled; None: not within the run."""
+    """Of one run: seconds until p50 and CPU per request had settled; None: not within the run. ``disturbed``: what from outside failed it."""
 
     workload: str
     p50_s: int | None
     cpu_s: int | None
+    disturbed: str = ""
 
 
 def experiment(length_s: float = LONGEST_S, launches: int = LAUNCHES, rate_rps: float = 4000.0) -> Experiment:
@@ -50,30 +51,51 @@ def measure(root: Path, one: Experiment | None = None) -> list[Settled]:
 
 
 def settled(run: SealedRun) -> Settled:
-    rows = [row for row in observe(run)["intervals"] if row["latency_kind"] == "response" and row["second"] >= 0]
-    length = max((row["second"] for row in rows), default=-1) + 1
-    medians, counts = np.full(length, np.nan), np.zeros(length)
-    for row in rows:
-        medians[row["second"]], counts[row["second"]] = row["p50_us"], row["count"]
-    cpus = np.full(length, np.nan)
+    observed = observe(run)
+    medians, counts = _by_second(observed["intervals"])
+    cpus = np.full(len(medians), np.nan)
     if run.has("process.csv"):
         process = process_series.read(run.text("process.csv"), "process.csv")
         if "service_jit_cpu_s" in process:
             for second, used_s, compiled_s in zip(process["second"], process["service_cpu_s"], process["service_jit_cpu_s"], strict=True):
-                if 0 <= second < length and counts[int(second)]:
+                if 0 <= second < len(medians) and counts[int(second)]:
                     cpus[int(second)] = (used_s - compiled_s) / counts[int(second)] * 1e6
-    ticks_us = CPU_TICKS_US / max(1.0, float(np.median(counts))) if length else math.inf
-    return Settled(run.facts["workload"], settled_after_s(medians, RESOLUTION_US), settled_after_s(cpus, ticks_us))
+    ticks_us = CPU_TICKS_US / max(1.0, float(np.median(counts))) if len(counts) else math.inf
+    return Settled(run.facts["workload"], settled_after_s(medians, RESOLUTION_US), settled_after_s(cpus, ticks_us), _disturbed(observed))
 
 
 def advice(found: Iterable[Settled]) -> list[str]:
-    """A line for each run, and what to write."""
+    """A line for each run, and what to write. A disturbed run is told and left out."""
     found = list(found)
-    lines = [f"{one.workload}: p50 settled after {_said(one.p50_s)}, CPU per request after {_said(one.cpu_s)}" for one in found]
-    times = [time for one in found for time in (one.p50_s, one.cpu_s)]
-    if not times or None in times:
-        return [*lines, "no warm-up can be recommended: not every run settled. Measure on a quiet machine, or take the longest you can afford"]
-    return [*lines, f"write in experiments: warm_up: {max(1, max(times))}s (the longest of {len(found)} launches)"]
+    quiet = [one for one in found if not one.disturbed]
+    left_out = len(found) - len(quiet)
+    lines = [f"{one.workload}: " + (f"left out, disturbed from outside: {one.disturbed}" if one.disturbed else
+                                    f"p50 settled after {_said(one.p50_s)}, CPU per request after {_said(one.cpu_s)}") for one in found]  # fmt: skip
+    without = f"; {left_out} disturbed from outside left out" if left_out else ""
+    times = [time for one in quiet for time in (one.p50_s, one.cpu_s)]
+    if {one.workload for one in quiet} != {one.workload for one in found} or not quiet:
+        return [*lines, f"no warm-up can be recommended: a workload has no undisturbed run{without}. Measure on a quiet machine"]
+    if None in times:
+        return [*lines, f"no warm-up can be recommended: not every run settled{without}. Measure on a quiet machine, or take the longest you can afford"]
+    return [*lines, f"write in experiments: warm_up: {max(1, max(times))}s (the longest of {len(quiet)} launches{without})"]
+
+
+def _by_second(intervals: list[dict]) -> tuple[np.ndarray, np.ndarray]:
+    """Median response time and answers of each second; NaN and 0 where nothing was answered."""
+    rows = [row for row in intervals if row["latency_kind"] == "response" and row["second"] >= 0]
+    length = max((row["second"] for row in rows), default=-1) + 1
+    medians, counts = np.full(length, np.nan), np.zeros(length)
+    for row in rows:
+        medians[row["second"]], counts[row["second"]] = row["p50_us"], row["count"]
+    return medians, counts
+
+
+def _disturbed(observed: dict) -> str:
+    """What from outside failed the run; "" where nothing did. What the service itself did is what is measured here."""
+    if observed["runs"][0]["excluded"] != OUTSIDE:
+        return ""
+    failed = [f"{row['check']} {row['observed']}" for row in observed["validity"] if row["verdict"] == FAIL and row["check"] not in OF_THE_SERVICE]
+    return ", ".join(failed)
 
 
 def _said(settled_s: int | None) -> str:

@@ -2,178 +2,154 @@
 
     findings.told(tables, answers.RULER)       can the ruler be trusted?
     findings.told(tables, answers.SERVICE)     what does each option do, what rate is held, why is the tail slow, do the reports hold?
+
+The claims are made in ``analyse.answers``; here they are told.
 """
 
-import numpy as np
-import pandas as pd
+import math
+from itertools import groupby
+
 from IPython.display import Markdown
 
-from kvstudy.analyse import intervention, rates, tail
-from kvstudy.analyse.comparison.words import CANNOT_TELL, DIFFERENT, MIN_RUNS
+from kvstudy.analyse import rates
+from kvstudy.analyse.answers import Answer, options, ruler, service, tail
+from kvstudy.analyse.claim import CLOSED_LOOP, Claim
+from kvstudy.analyse.comparison.words import CANNOT_TELL
 from kvstudy.analyse.configuration import INVALID
+from kvstudy.analyse.linked import LINKED
+from kvstudy.analyse.intervention import CAUSED
 from kvstudy.analyse.tables import Tables
-from kvstudy.present import claim_rules, claims, findings, sides, tails, words
-from kvstudy.present.figures.tail import linked_to, untouched
-from kvstudy.present.figures.tail_intervention import finding
-from kvstudy.present.findings import Finding, Rule, cannot_tell
-from kvstudy.present.notebook import published_reports, slow_limit_us
-from kvstudy.present.options import SAME_THING, at_the_highest, compared_options, instead, runs_behind, sides_in
-from kvstudy.present.spreads import spread
+from kvstudy.analyse.tail import NO_EVENT
+from kvstudy.present import claims, findings, telling, words
+from kvstudy.present.figures.tail_intervention import held_off
+from kvstudy.present.findings import Finding, Rule, silence
+from kvstudy.present.notebook import published_reports
+from kvstudy.present.options import instead
+
+_INSTRUMENT, _CAPACITY, _BEFORE_AFTER, _TAIL = "01-instrument", "04-capacity", "06-before-after", "07-tail"
 
 
-def _empty_server(tables: Tables) -> Finding | None:
-    tables = tables.select(experiment="instrument", profiled=False)
-    points = findings.at(tables, 50)
-    if points.empty:
-        return cannot_tell("The ruler on a server that does nothing", "01-instrument", tables)
-    parts = [f"{spread(group['latency_us'], words.latency)} at {words.rate(rate)}" for rate, group in points.groupby("offered_rate_rps")]
-    return Finding(f"**The ruler on a server that does nothing:** the median response time is {words.several(parts)}.", "01-instrument", len(points))
+def _empty_server(answer: Answer) -> str:
+    parts = [f"{telling.estimate(claim)} at {words.rate(claim.subject.offered_rate_rps)}" for claim in answer.claims]
+    return f"**The ruler on a server that does nothing:** the median response time is {words.several(parts)}."
 
 
-def _generators(tables: Tables) -> Finding | None:
-    tables = tables.select(experiment="generators")
-    rows = sides.generators(tables)
-    if rows.empty:
-        return cannot_tell("loadgen beside wrk", "01-instrument", tables)
-    row = rows[rows["measure"] == "achieved rate"].iloc[0]
-    sentence = (
-        f"**loadgen beside wrk, closed loop on an empty server:** {words.rate(row['after'])} and {words.rate(row['before'])}, "
-        f"ratio {words.times(row['ratio'])}{words.interval(row['low'], row['high'], words.times)} ({words.word(row)})."
+def _generators(answer: Answer) -> str:
+    (claim,) = answer.claims
+    wrk, loadgen = claim.ends
+    return (f"**loadgen beside wrk, closed loop on an empty server:** loadgen sends {telling.estimate(claim)} the rate of wrk ({telling.word(claim)}). "
+            f"It sends about {words.about_rate(loadgen)}, wrk about {words.about_rate(wrk)}.")
+
+
+def _stall(answer: Answer) -> str:
+    of = {claim.variant: claim for claim in answer.claims}
+    return (
+        f"**Coordinated omission, shown:** a service stands still for one second. On a schedule of {words.rate(of[ruler.RESPONSE].subject.offered_rate_rps)} p99 is "
+        f"{telling.estimate(of[ruler.RESPONSE])} from the intended start. From the send it is {telling.estimate(of[ruler.SERVICE])} in the same runs. "
+        f"A closed loop reports {telling.estimate(of[ruler.CLOSED])}."
     )
-    return Finding(sentence, "01-instrument", int(row["runs_before"] + row["runs_after"]))
 
 
-def _stall(tables: Tables) -> Finding | None:
-    tables = tables.select(experiment="stall").believed()
-    points = tables.percentiles.merge(tables.runs[["run_id", "closed_loop", "offered_rate_rps"]], on="run_id")
-    points = points[np.isclose(points["percentile"], 99) & points["latency_us"].notna()]
-    seen = {kind: points[(points["latency_kind"] == kind) & ~points["closed_loop"]] for kind in ("response", "service")}
-    closed = points[(points["latency_kind"] == "response") & points["closed_loop"]]
-    if any(part.empty for part in (*seen.values(), closed)):
-        return None
-    sentence = (
-        f"**Coordinated omission, shown:** of a service that stands still for one second, p99 is {spread(seen['response']['latency_us'], words.latency)} "
-        f"from the intended start on a schedule of {words.rate(seen['response']['offered_rate_rps'].iloc[0])}, {spread(seen['service']['latency_us'], words.latency)} "
-        f"from the send in the same runs, and {spread(closed['latency_us'], words.latency)} in a closed loop."
-    )
-    return Finding(sentence, "01-instrument", len(seen["response"]) + len(closed))
-
-
-def _noise(tables: Tables) -> Finding | None:
-    rows = sides.same_thing_twice(tables, SAME_THING)
-    if rows.empty:
-        return cannot_tell("The noise floor", "01-instrument", tables.select(experiment=SAME_THING))
-    parts = [f"{workload} {words.several([_differs(row) for row in mine.itertuples()])}" for workload, mine in rows.groupby("workload")]
-    wrong = rows["word"].isin(DIFFERENT).sum()
+def _noise(answer: Answer) -> str:
+    of = groupby(answer.claims, key=lambda claim: claim.subject.workload)
+    parts = [f"{workload} {words.several([_measure(claim, decided=True) for claim in mine])}" for workload, mine in of]
+    wrong = sum(claim.differs for claim in answer.claims)
     alarms = "is a false alarm" if wrong == 1 else "are false alarms"
-    told = "no word says that they differ, as it should be" if wrong == 0 else f"{wrong} of {words.counted(len(rows), 'word')} {alarms}"
-    # The measures of one configuration are of the same runs.
-    runs = int(rows.groupby(["workload", "connections", "threads", "offered_rate_rps"], dropna=False)[["runs_before", "runs_after"]].max().sum().sum())
-    return Finding(f"**The noise floor:** the same thing measured twice differs: {'; '.join(parts)}. {told[0].upper()}{told[1:]}.", "01-instrument", runs)
+    told = "No word says that they differ, as it should be" if wrong == 0 else f"{wrong} of {words.counted(len(answer.claims), 'word')} {alarms}"
+    return f"**The noise floor:** the same thing measured twice differs: {'; '.join(parts)}. {told}."
 
 
-def _differs(row) -> str:
-    word = "" if row.word == CANNOT_TELL else f" ({words.word(row)})"
-    return f"{row.measure} {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)}{word}"
+def _profiling(answer: Answer) -> str:
+    parts = [f"{claim.subject.workload} {claim.measure} {telling.estimate(claim)} ({telling.word(claim)})" for claim in answer.claims]
+    return f"**What profiling costs,** as the ratio of a closed loop with the profiler to the same without: {words.several(parts)}."
 
 
-def _profiling(tables: Tables) -> Finding | None:
-    rows = sides.profiled_against_not(tables)
-    if rows.empty:
-        return None
-    parts = [f"{row.workload} {row.measure} {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)} ({words.word(row)})" for row in rows.itertuples()]
-    sentence = f"**What profiling costs,** as the ratio of a closed loop with the profiler to the same without: {words.several(parts)}."
-    return Finding(sentence, "01-instrument", int(rows[rows["measure"] == rows["measure"].iloc[0]][["runs_before", "runs_after"]].sum().sum()))
+def _searches(answer: Answer) -> str:
+    parts = [_stable_rate(claim) for claim in answer.claims]
+    return f"**Highest rate with a mean of at most 1 ms on one connection:** {'; '.join(parts)}."
 
 
-def _searches(tables: Tables) -> Finding | None:
-    parts, runs = [], 0
-    for method in ("put", "get"):
-        if (found := claim_rules.found_rate(method)(tables)) is not None:
-            if np.isnan(found.high):
-                parts.append(f"{method} at least {words.rate(found.low)}, no higher rate missed")
-            else:
-                parts.append(f"{method} {words.rate(found.value)}{words.interval(found.low, found.high, words.rate)}")
-            runs += found.runs
-    if not parts:
-        return cannot_tell("Highest rate with a mean of at most 1 ms", "04-capacity", tables.select(experiment="report-1"))
-    return Finding(f"**Highest rate with a mean of at most 1 ms on one connection:** {'; '.join(parts)}.", "04-capacity", runs)
+def _stable_rate(claim: Claim) -> str:
+    low, high = claim.interval
+    if math.isinf(high):
+        return f"{claim.subject.workload} at least {words.about_rate(low)}, no higher rate missed"
+    return f"{claim.subject.workload} about {telling.estimate(claim)}"
 
 
 def _options(tables: Tables) -> list[Finding]:
-    """At the highest rate and connections, each value against the default: what is decided, one per experiment; what nobody could compare;
-    and all that is undecided in one."""
-    compared = compared_options(tables)
-    compared = at_the_highest(compared[~compared["experiment"].isin(findings.RULER)])
-    decided, told, unsure = compared[compared["word"] != CANNOT_TELL], [], []
-    for experiment in sorted(set(tables.runs["experiment"]) - set(findings.RULER)):
-        rows, mine = decided[decided["experiment"] == experiment], tables.select(experiment=experiment)
-        if len(rows):
-            told.append(Finding(f"**{experiment}:** {'; '.join(_decided(rows))}.", "06-before-after", runs_behind(tables, rows)))
-        elif experiment not in set(compared["experiment"]) and sides_in(mine) is not None:
-            unsure.append(cannot_tell(experiment, "06-before-after", mine))
-    return [*told, *(finding for finding in (*unsure, _undecided(tables, compared)) if finding is not None)]
+    """What is decided, one per experiment; what nobody could compare; and all that is undecided in one."""
+    found = options.decided(tables)
+    told = [Finding(f"**{name}:** {'; '.join(_decided(answer.claims))}.", _BEFORE_AFTER, answer.runs) for name, answer in found.items() if answer.claims]
+    silent = [Finding(silence(name, answer), _BEFORE_AFTER, answer.runs) for name, answer in found.items() if not answer.claims]
+    answer, of = options.undecided(tables)
+    return [*told, *silent, *([Finding(_undecided(answer.claims, of), _BEFORE_AFTER, answer.runs)] if answer.claims else [])]
 
 
-def _decided(rows: pd.DataFrame) -> list[str]:
+def _decided(claims_made: tuple[Claim, ...]) -> list[str]:
     """For each place and value of one experiment what is decided of it, by its words."""
     parts = []
-    for (workload, connections, rate), place in rows.groupby(["workload", "connections", "offered_rate_rps"], sort=False, dropna=False):
-        offered = "in a closed loop" if np.isnan(rate) else f"at {words.rate(rate)}"
+    for subject, mine in _grouped(claims_made, lambda claim: claim.subject).items():
+        offered = "in a closed loop" if subject.offered_rate_rps == CLOSED_LOOP else f"at {words.rate(subject.offered_rate_rps)}"
         sides = []
-        for (before, after), group in place.groupby(["before_name", "after_name"], sort=False):
-            ratios = group.assign(told=[_measured(row) for row in group.itertuples()], word=[words.word(row) for row in group.itertuples()])
-            found = [f"{word} ({', '.join(same)})" for word, same in ratios.groupby("word", sort=False)["told"]]
+        for (before, after), of_value in _grouped(mine, lambda claim: (claim.baseline, claim.variant)).items():
+            found = [f"{word} ({', '.join(map(_measure, same))})" for word, same in _grouped(of_value, telling.word).items()]
             sides.append(f"{instead(before, after)} is {words.several(found)}")
-        parts.append(f"{workload} {offered} on {words.value('connections', connections)}: {', '.join(sides)}")
+        parts.append(f"{subject.workload} {offered} on {words.value('connections', subject.connections)}: {', '.join(sides)}")
     return parts
 
 
-def _measured(row) -> str:
-    if row.measure == INVALID:
-        return f"{INVALID} {row.invalid_after} of {row.of_after} instead of {row.invalid_before} of {row.of_before}"
-    return f"{row.measure} {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)}"
+def _grouped(things, key) -> dict:
+    """In the order in which each group first comes."""
+    found: dict = {}
+    for thing in things:
+        found.setdefault(key(thing), []).append(thing)
+    return found
 
 
-def _undecided(tables: Tables, compared: pd.DataFrame) -> Finding | None:
-    """One sentence: of which experiments how many comparisons decide nothing, and where the number of runs alone is the reason."""
-    rows = compared[compared["word"] == CANNOT_TELL]
-    if rows.empty:
-        return None
-    of = compared["experiment"].value_counts()
-    parts = [f"{experiment} {count} of {of[experiment]}" for experiment, count in rows["experiment"].value_counts(sort=False).items()]
-    few = rows[((rows["low"] > 1) | (rows["high"] < 1)) & (rows[["runs_before", "runs_after"]].min(axis=1) < MIN_RUNS)]
-    sides = dict.fromkeys(f"{instead(row.before_name, row.after_name)} with {row.workload} ({row.runs_before} and {row.runs_after} runs)" for row in few.itertuples())
+def _measure(claim: Claim, decided: bool = False) -> str:
+    """"p99 1.51 × [1.45, 1.54]"; with ``decided`` its word too, where it decides something."""
+    if claim.measure == INVALID:
+        (before, after), (of_before, of_after) = claim.ends, claim.sides
+        return f"{INVALID} {round(after * of_after)} of {of_after} instead of {round(before * of_before)} of {of_before}"
+    return f"{claim.measure} {telling.estimate(claim)}" + (f" ({telling.word(claim)})" if decided and claim.decided else "")
+
+
+def _undecided(claims_made: tuple[Claim, ...], of: dict[str, int]) -> str:
+    """Of which experiments how many comparisons decide nothing, and where the number of runs alone is the reason."""
+    counts = {name: len(mine) for name, mine in _grouped(claims_made, lambda claim: claim.subject.experiment).items()}
+    parts = [f"{name} {count} of {of[name]}" for name, count in sorted(counts.items(), key=lambda item: -item[1])]
+    few = [claim for claim in claims_made if options.only_too_few(claim)]
+    sides = dict.fromkeys(f"{instead(claim.baseline, claim.variant)} with {claim.subject.workload} ({claim.sides[0]} and {claim.sides[1]} runs)" for claim in few)
     why = f" In {len(few)} of them the number of runs alone forbids a word: {words.several(list(sides))}." if sides else ""
-    sentence = f"**{CANNOT_TELL.capitalize()}** in {len(rows)} of {words.counted(len(compared), 'comparison')} of an option with its default: {words.several(parts)}.{why}"
-    return Finding(sentence, "06-before-after", runs_behind(tables, rows))
+    total = words.counted(sum(of.values()), "comparison")
+    return f"**{CANNOT_TELL.capitalize()}** in {len(claims_made)} of {total} of an option with its default: {words.several(parts)}.{why}"
 
 
-def _caused(tables: Tables) -> Finding | None:
-    """What the tail of unique PUTs is caused by, from the experiment that holds things off."""
-    mine = tables.select(experiment=intervention.EXPERIMENT, profiled=False)
-    found = intervention.interventions(mine)
-    if found.empty:
-        return cannot_tell("What makes slow PUTs slow", "07-tail", mine) if len(mine.runs) else None
-    parts = [f"without {words.factor(row.cause)} p99 is {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)} ({row.word}{': ' + row.why if row.why else ''})"
-             for row in found.itertuples()]
-    return Finding(f"**What makes slow PUTs slow:** {finding(found)[0].lower()}{finding(found)[1:]}: {words.several(parts)}.", "07-tail", len(mine.believed().runs))
+def _caused(answer: Answer) -> str:
+    causes = [claim for claim in answer.claims if claim.word == CAUSED]
+    told = [f"{held_off(claim.variant, claim.also)} (p99 without it {words.times(claim.estimate)})" for claim in causes]
+    first = f"the slow tail is caused by {words.several(told)}" if causes else "none of what was held off can be called a cause"
+    parts = [f"without {held_off(claim.variant, claim.also)} p99 is {telling.estimate(claim)} ({claim.word}{': ' + claim.why if claim.why else ''})" for claim in answer.claims]
+    return f"**What makes slow PUTs slow:** {first}. In turn {'; '.join(parts)}."
 
 
-def _tail(tables: Tables) -> Finding | None:
-    """The slowest percent of unique PUTs at the highest rate that was held, with the words that 07-tail has for them."""
-    measured = tables.select(experiment="reproduce", profiled=False).believed()
-    if np.isinf(slow_limit_us(measured, 99.0)):
-        return None
-    group = next((group for group in tail.of_page(measured).groups if group.workload == "unique_put"), None)
-    if group is None:
-        return None
-    told = f"is linked to {linked_to(group.found)}" if linked_to(group.found) else f"cannot be explained from these runs{tails.nearest(group.found)}"
-    sentence = (
-        f"**The slowest percent** of unique PUT at {words.rate(group.offered_rate_rps)} (over {words.latency(group.limit_us)}) {told}; "
-        f"{words.share(untouched(group.found))} waited while no telling event was felt."
-    )
-    return Finding(sentence, "07-tail", group.runs)
+def _tail(answer: Answer) -> str:
+    """The slowest percent of unique PUTs, with the words that 07-tail has for them."""
+    limit, *kinds = answer.claims
+    events = [claim for claim in kinds if claim.variant != NO_EVENT]
+    linked = [claim for claim in events if claim.word == LINKED]
+    if linked:
+        told = f"is linked to {words.several([_overlap(claim) for claim in linked])}"
+    else:
+        told = "cannot be explained from these runs" + (f" ({_overlap(events[0], ' overlaps')}: {events[0].why})" if events else "")
+    return (f"**The slowest percent** of {words.factor(limit.subject.workload).replace('put', 'PUT')} at {words.rate(limit.subject.offered_rate_rps)} "
+            f"(over {words.latency(limit.estimate)}) {told}. {words.share(kinds[-1].estimate)} waited while no telling event was felt.")
+
+
+def _overlap(claim: Claim, verb: str = "") -> str:
+    chance, share = claim.ends
+    inner = f"{words.share(share)}, by chance {words.share(chance)}"
+    return f"{words.factor(claim.variant)}{verb} {inner}" if verb else f"{words.factor(claim.variant)} ({inner})"
 
 
 def _published(tables: Tables) -> Finding | None:
@@ -189,8 +165,20 @@ def _published(tables: Tables) -> Finding | None:
     return Finding(f"**Five published reports:** of {len(judged)} claims {words.several(parts)}.", "08-published-reports", len(count))
 
 
-RULER: tuple[Rule, ...] = (_empty_server, _generators, _stall, _noise, _profiling)
-SERVICE: tuple[Rule, ...] = (_searches, *findings.RULES, _caused, _tail, _published)
+RULER: tuple[Rule, ...] = (
+    Rule("The ruler on a server that does nothing", _INSTRUMENT, ruler.empty_server, _empty_server),
+    Rule("loadgen beside wrk", _INSTRUMENT, ruler.generators, _generators),
+    Rule("Coordinated omission", _INSTRUMENT, ruler.stall, _stall),
+    Rule("The noise floor", _INSTRUMENT, ruler.noise, _noise),
+    Rule("What profiling costs", _INSTRUMENT, ruler.profiling, _profiling),
+)
+SERVICE = (
+    Rule("Highest rate with a mean of at most 1 ms", _CAPACITY, service.searches, _searches),
+    *findings.RULES,
+    Rule("What makes slow PUTs slow", _TAIL, tail.caused, _caused),
+    Rule("The slowest percent", _TAIL, tail.linked, _tail),
+    _published,
+)
 
 
 def options_told(tables: Tables) -> Markdown:

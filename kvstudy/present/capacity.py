@@ -20,11 +20,12 @@ from kvstudy.analyse import rates
 from kvstudy.analyse.configuration import configured
 from kvstudy.analyse.comparison.pairs import pair
 from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS
+from kvstudy.analyse.rates import saturation_points
 from kvstudy.analyse.tables import Tables
+from kvstudy.analyse.validity import ACHIEVED_SHARE_MIN
 from kvstudy.plan.objective import Answer
 from kvstudy.plan.search import Found
 from kvstudy.present import series, words
-from kvstudy.present.figures.rate import ACHIEVED_SHARE_MIN, saturation_points
 
 BEND = 2.0  # latency has bent where it is surely over so many times that at the lowest rate
 WARNED, LATE, NEITHER, ALONE, UNSURE = "warned", "late", "neither", "alone", "unsure"  # what a line says of the expectation

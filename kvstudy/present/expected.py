@@ -12,8 +12,9 @@ from IPython.display import Markdown
 
 from kvstudy.analyse.configuration import comparisons
 from kvstudy.analyse.comparison.words import CANNOT_TELL, DIFFERENT, MIN_RUNS
+from kvstudy.analyse.rates import held_rates
 from kvstudy.analyse.tables import Tables
-from kvstudy.present import findings, words
+from kvstudy.present import words
 
 TOGETHER = 2.0  # two latencies lie close together when their ratio, with its whole interval, is within this factor
 _TITLE = "**Against the Expectation:**"
@@ -59,7 +60,7 @@ def mostly_undecided(compared: pd.DataFrame) -> Markdown:
 
 
 def _past(tables: Tables) -> str:
-    found = findings.held_rates(tables)
+    found = held_rates(tables)
     lost = int(found["saturation_rps"].notna().sum())
     if not lost:
         return "No offered rate was past a saturation point, so what happens there was not tested."

@@ -15,14 +15,12 @@ from IPython.display import Markdown
 
 from kvstudy.analyse.comparison import families
 from kvstudy.analyse.configuration import comparisons, not_alike
-from kvstudy.analyse.profiling_cost import cost
+from kvstudy.analyse.options import SAME_THING, usual_sides
 from kvstudy.analyse.tables import Tables
 from kvstudy.errors import ExperimentError
 from kvstudy.present import notebook, words
-from kvstudy.present.options import SAME_THING
 
 FACTORS = ("label", "variant", "connections", "workload")
-USUAL_LABELS = ("before", "after")
 APART = ("The two sides were measured one after the other: a machine that drifts meanwhile looks like a change. With a drift of 5 % such a comparison says a "
          "false word in about one of five.")
 
@@ -92,7 +90,7 @@ def sides_of(experiment: str | None = None, factor: str | None = None, before=No
     values = list(dict.fromkeys(latency.sort_values("start_utc")[factor]))
     if factor in ("connections", "workload", "variant"):
         values = sorted(values)
-    usual = _usual(factor, values)
+    usual = usual_sides(factor, values)
     before = next((value for value in usual if value != after), usual[0]) if before is None else before
     after = next((value for value in reversed(usual) if value != before), before) if after is None else after
     for name, value in (("before", before), ("after", after)):
@@ -100,35 +98,6 @@ def sides_of(experiment: str | None = None, factor: str | None = None, before=No
             raise ExperimentError(f"no run with this {factor}: {name}={value!r}", f"measured: {', '.join(map(repr, values))}")
     left_out = tuple(value for value in values if value not in (before, after))
     return Sides(tables.select(**{factor: [before, after]}), factor, before, after, left_out)
-
-
-def _usual(factor: str, values: list) -> list:
-    """Of the values in their order those that are compared when nobody names the sides: the first and the last of these."""
-    if factor != "label":
-        return values
-    named = [value for value in values if value]
-    return list(USUAL_LABELS) if set(USUAL_LABELS) <= set(named) else named if len(named) > 1 else values
-
-
-def same_thing_twice(tables: Tables, experiment: str) -> pd.DataFrame:
-    """Comparisons of an experiment whose two sides are the same thing: its words should all be *cannot tell*.
-
-    The sides are two variants that differ in spelling only, or two labels.
-    """
-    chosen = tables.select(experiment=experiment)
-    factor = "variant" if chosen.runs["variant"].nunique() > 1 else "label"
-    names = _usual(factor, list(dict.fromkeys(chosen.runs.sort_values("start_utc")[factor])))
-    return comparisons(chosen, factor, names[0], names[-1], cpu=True, share=families.SMALL) if len(names) > 1 else comparisons(chosen, factor, "", "none")
-
-
-def generators(tables: Tables, experiment: str = "generators") -> pd.DataFrame:
-    """Comparisons of loadgen with wrk in a closed loop."""
-    return comparisons(tables.select(experiment=experiment), "generator", "wrk", "loadgen", share=families.SMALL)
-
-
-def profiled_against_not(tables: Tables, experiment: str = "profile-cost") -> pd.DataFrame:
-    """``analyse.profiling_cost.cost``: before is without the profiler."""
-    return cost(tables.select(experiment=experiment))
 
 
 def _varied_experiment() -> str | None:

@@ -13,10 +13,10 @@ from kvstudy.analyse import published as published_numbers
 from kvstudy.analyse.comparison import families
 from kvstudy.analyse.configuration import INVALID, RATE, comparisons, configured, differing, worded
 from kvstudy.analyse.published import Published
+from kvstudy.analyse.rates import saturation_points
 from kvstudy.analyse.comparison.words import CANNOT_TELL, DIFFERENT, WORDS
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import claim_rules, claims, series, words
-from kvstudy.present.figures.rate import saturation_points
 from kvstudy.present.spreads import spread
 from kvstudy.record.run_folder import open_run
 
@@ -164,7 +164,7 @@ def compared(rows: pd.DataFrame) -> pd.DataFrame:
     frame = pd.DataFrame(
         [
             {
-                "word": words.word(row), "measure": row.measure, "ratio": _ratio(row), "runs": f"{row.runs_before} and {row.runs_after}",
+                "word": words.word(row), "measure": row.measure, "ratio": _ratio(row), "runs": f"{row.runs_before} and {row.runs_after}", **_findable(row, rows),
                 **_ends(row),
                 "workload": row.workload, "connections": row.connections, "offered rate": words.value("offered_rate_rps", row.offered_rate_rps),
                 **({"differs": row.differs} if (rows["differs"] != "").any() else {}),
@@ -181,7 +181,7 @@ def options(rows: pd.DataFrame) -> pd.DataFrame:
         [
             {
                 "word": words.word(row), "experiment": row.experiment, "instead": row.after_name, "measure": row.measure,
-                "ratio": _ratio(row), "runs": f"{row.runs_before} and {row.runs_after}",
+                "ratio": _ratio(row), "runs": f"{row.runs_before} and {row.runs_after}", **_findable(row, rows),
                 "workload": row.workload, "connections": row.connections, "offered rate": words.value("offered_rate_rps", row.offered_rate_rps), "default": row.before_name,
             }
             for row in rows.itertuples()
@@ -202,6 +202,14 @@ def searches(tables: Tables) -> pd.DataFrame:
         for run in trials.itertuples()
     ]  # fmt: skip
     return pd.DataFrame(rows) if rows else pd.DataFrame({"experiment": [], "workload": [], "trial": [], "offered": [], "achieved": []})
+
+
+def _findable(row, rows: pd.DataFrame) -> dict[str, str]:
+    """Beside *cannot tell* the smallest difference that these runs could have found; no column where every row is decided."""
+    if not (rows["word"] == CANNOT_TELL).any():
+        return {}
+    limit = words.findable_limit(row.found)
+    return {"could have found": "" if row.word != CANNOT_TELL else f"above {limit}" if limit else "nothing"}
 
 
 def _ratio(row) -> str:
@@ -276,12 +284,12 @@ def interventions(found: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "held off": f"{words.factor(row.cause)} ({row.held_off})", "word": row.word, "p99 as usual": words.latency(row.usual_us), "p99 without": words.latency(row.without_us),
+                "held off": f"{words.factor(row.cause)} ({row.held_off})", "with it": words.several([words.factor(kind) for kind in row.also]) if row.also else words.MISSING, "word": row.word, "p99 as usual": words.latency(row.usual_us), "p99 without": words.latency(row.without_us),
                 "ratio": words.times(row.ratio), "interval": words.interval(row.low, row.high, words.times).strip() or words.MISSING,
                 "pairs": row.pairs, "p": words.MISSING if np.isnan(row.p_value) else f"{row.p_value:.2g}", "why": row.why,
             }
             for row in found.itertuples()
-        ], columns=["held off", "word", "p99 as usual", "p99 without", "ratio", "interval", "pairs", "p", "why"],
+        ], columns=["held off", "with it", "word", "p99 as usual", "p99 without", "ratio", "interval", "pairs", "p", "why"],
     )  # fmt: skip
 
 

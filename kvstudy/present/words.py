@@ -5,11 +5,12 @@ Input units are in the argument names; a missing number (NaN, None) reads "–".
 
 import math
 
-from kvstudy.analyse.comparison.words import CANNOT_TELL, SAME
+from kvstudy.analyse.comparison.words import SAME
 
 THIN_SPACE = "\u202f"
 MISSING = "–"
 _ACRONYMS = ("wal", "gc", "cpu")
+FINDABLE_MOST = 1000.0  # a ratio that is no smaller is no finding of anybody
 
 
 def latency(latency_us: float | None) -> str:
@@ -27,6 +28,11 @@ def rate(rate_rps: float | None) -> str:
     return MISSING if _missing(rate_rps) else f"{count(rate_rps)} r/s"
 
 
+def about_rate(rate_rps: float | None) -> str:
+    """A rate that nobody chose, of two digits: ``24046.0`` → "24 000 r/s"."""
+    return rate(rate_rps if _missing(rate_rps) or math.isinf(rate_rps) else float(f"{rate_rps:.2g}"))
+
+
 def count(number: float | None) -> str:
     """A whole number with a thin space between thousands."""
     return MISSING if _missing(number) else f"{round(number):,}".replace(",", THIN_SPACE)
@@ -39,7 +45,7 @@ def counted(number: float, thing: str) -> str:
 
 def interval(low: float, high: float, told) -> str:
     """``[low, high]`` in the words of ``told``, a unit that both have said once; nothing where there is none: one run has no spread."""
-    return "" if _missing(low) or math.isclose(low, high) else f" [{_both(low, ', ', high, told)}]"
+    return "" if _missing(low) or math.isclose(low, high) or told(low) == told(high) else f" [{_both(low, ', ', high, told)}]"
 
 
 def extent(least: float, most: float, told) -> str:
@@ -107,16 +113,22 @@ def factor(name: str) -> str:
 
 
 def word(row) -> str:
-    """Of a row of ``comparisons``: "the same within 5 %"; "cannot tell (under 12 %)", where a difference of 12 % would have been found."""
-    if row.word == SAME:
-        return f"{SAME} within {100 * row.same_within:.3g} %"
-    if row.word == CANNOT_TELL and math.isfinite(row.found):
-        return f"{CANNOT_TELL} (under {_change(row.found)})"
-    return row.word
+    """Of a row of ``comparisons``: "faster", "the same within 5 %", "cannot tell"."""
+    return f"{SAME} within {100 * row.same_within:.3g} %" if row.word == SAME else row.word
 
 
-def _change(ratio: float) -> str:
-    return f"{100 * (ratio - 1):.2g} %" if ratio < 2 else times(ratio) if ratio < 1000 else "any size"
+def findable(ratio: float) -> str:
+    """What runs that cannot tell could have found: ``1.12`` → "only a difference above 12 % could have been found"."""
+    limit = findable_limit(ratio)
+    return f"only a difference above {limit} could have been found" if limit else "no difference could have been found"
+
+
+def findable_limit(ratio: float) -> str:
+    """``1.12`` → "12 %", ``8.14`` → "8×"; "" where nothing that anybody would believe could have been found."""
+    if _missing(ratio) or ratio >= FINDABLE_MOST:
+        return ""
+    percent = 100 * (ratio - 1)
+    return f"{percent:.2g} %" if percent < 99.5 else f"{ratio:.1f}×" if ratio < 3 else f"{ratio:.0f}×"
 
 
 def several(things: list[str]) -> str:

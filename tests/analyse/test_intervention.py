@@ -65,6 +65,14 @@ def test_what_never_happens_as_usual_cannot_be_a_cause():
     assert found.loc["flush", "why"] == "it did not happen in the usual runs either"
 
 
+def test_what_went_away_with_the_kind_that_was_held_off_is_named_beside_it():
+    tables = study(flush=0.3)
+    gone = tables.events["run_id"].str.startswith("flush-") & (tables.events["kind"] == "compaction")
+    found = intervention.interventions(replace(tables, events=tables.events[~gone])).set_index("cause")
+    assert found["also"].to_dict() == {"flush": ("compaction",), "compaction": (), "wal_sync": ()}
+    assert intervention.interventions(tables)["also"].tolist() == [()] * 3
+
+
 def failed(tables: Tables, kind: str, repeats: range, by: str) -> Tables:
     chosen = tables.runs["run_id"].isin([f"{kind}-{repeat}" for repeat in repeats])
     return replace(tables, runs=tables.runs.assign(verdict=tables.runs["verdict"].mask(chosen, "FAIL"), excluded=tables.runs["excluded"].mask(chosen, by)))

@@ -3,6 +3,7 @@ import math
 import pytest
 
 from kvstudy.analyse.settling import settled_after_s
+from kvstudy.measure.warm_up import settled
 
 
 def test_a_service_that_gets_faster_for_eight_seconds_has_settled_after_eight():
@@ -19,3 +20,9 @@ def test_what_is_steady_needs_no_warm_up_and_one_slow_second_is_none():
 @pytest.mark.parametrize("values", [[100.0 - 3 * second for second in range(30)], [math.nan] * 30, [20.0] * 6, []])
 def test_what_has_not_settled_before_its_last_third_is_not_called_settled(values):
     assert settled_after_s(values, 2.0) is None
+
+
+@pytest.mark.parametrize("foreign, expected", [(0.01, ""), (0.6, "no_foreign_load")])
+def test_what_the_run_folder_says_decides_whether_it_was_disturbed(make_run, foreign, expected):
+    run = make_run("one", seconds=[range(100, 2100)] * 12, process={"foreign_cpu_share": foreign})
+    assert settled(run).disturbed.startswith(expected) and bool(settled(run).disturbed) == bool(expected)

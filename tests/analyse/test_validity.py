@@ -138,6 +138,10 @@ EXCLUDED = [
     (OUTSIDE, {"unreadable": ("latency.hlog:4: cut",)}),
     (OUTSIDE, {"samples": 900, "logged_samples": 900}),
     (OUTSIDE, {"steal_share": 0.2, "errors": {"timeout": 5}}),
+    (SERVICE, {"throttled_share": 0.2}),
+    (OUTSIDE, {"throttled_share": 0.2, "foreign_share": 0.5}),
+    (SERVICE, {"closed_loop": True, "samples": 900, "logged_samples": 900}),
+    (OUTSIDE, {"closed_loop": True, "samples": 900, "logged_samples": 900, "saturated": True}),
     (SERVICE, {"achieved_rate_rps": 1500.0}),
     (SERVICE, {"achieved_rate_rps": 3.0, "samples": 90, "logged_samples": 90}),
     (SERVICE, {"errors": {"timeout": 5}}),
@@ -151,4 +155,5 @@ EXCLUDED = [
 
 @pytest.mark.parametrize(("why", "change"), EXCLUDED)
 def test_only_what_came_from_outside_excludes_a_run_without_more_words(why, change):
-    assert excluded(check(replace(GOOD, **change))) == why
+    run = replace(GOOD, **change)
+    assert excluded(check(run), run.closed_loop) == why

@@ -35,7 +35,7 @@ def test_waiting_is_told_of_rates_that_were_held_alone():
 def test_the_highest_rate_held_is_below_the_saturation_point():
     text = lines(sample_tables(profiled=False, repeats=5, connections=(4,)))
     assert "the highest that was held is 4\u202f000 r/s. 2 of 2 combinations" in text
-    assert "met a rate that they did not hold, the lowest 16\u202f000 r/s by" in text
+    assert "met a rate that they did not hold. The lowest such rate is 16\u202f000 r/s, by" in text
 
 
 def test_a_rate_whose_runs_were_disturbed_is_not_called_lost():

@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 from sample import empty_tables, sample_tables
 
+from kvstudy.analyse.options import at_the_highest, compared_options, runs_behind, sides_in, told_apart
 from kvstudy.present import answers, theme
 from kvstudy.present.figures.ratios import MEASURE_COLOURS, options as drawn
-from kvstudy.present.options import at_the_highest, compared_options, instead, runs_behind, sides_in, told_apart
+from kvstudy.present.options import instead
 
 
 def varied(experiment, variants, column="variant", repeats=5, slower=1.0, dearer=1.0):

@@ -7,7 +7,8 @@ import pandas as pd
 from sample import empty_tables, keep, sample_tables
 
 from kvstudy.present import summary, theme
-from kvstudy.present.figures.rate import achieved_against_offered, latency_against_rate, saturation_points
+from kvstudy.analyse.rates import saturation_points
+from kvstudy.present.figures.rate import achieved_against_offered, latency_against_rate
 from kvstudy.present.figures.scalability import scalability
 
 

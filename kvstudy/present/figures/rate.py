@@ -1,36 +1,15 @@
-"""Latency and achieved rate against offered rate, and the saturation point by a written rule.
-
-Saturation point of a group of runs: the lowest offered rate at which the median achieved rate over its repeats is under 99 % of
-the offered one. None when every offered rate was achieved: the capacity then lies above the data, and nothing is extrapolated.
-"""
+"""Latency and achieved rate against offered rate, with the saturation point by the rule of ``analyse.rates``."""
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from kvstudy.analyse.rates import saturation_points
 from kvstudy.present import series, theme, words
 from kvstudy.present.figures.marks import excluded, invalid_legend, marked_runs, run_points
 from kvstudy.present.figures.panels import cell, latency_axis, nothing, panel_grid, titled
 
-ACHIEVED_SHARE_MIN = 0.99
 _PLACE = ["panel", "colour", "line"]
-
-
-def saturation_points(runs: pd.DataFrame, group_by: list[str]) -> pd.DataFrame:
-    """One row per group of open-loop runs: the group's columns, ``highest_held_rps`` and ``saturation_rps`` (NaN where none).
-
-    ``highest_held_rps`` is the highest offered rate below the saturation point that was achieved.
-    """
-    open_loop = runs[~runs["closed_loop"]]
-    medians = open_loop.groupby([*group_by, "offered_rate_rps"], as_index=False)["achieved_rate_rps"].median()
-    medians["held"] = medians["achieved_rate_rps"] >= ACHIEVED_SHARE_MIN * medians["offered_rate_rps"]
-    rows = []
-    for key, group in medians.groupby(group_by):
-        lost = group.loc[~group["held"], "offered_rate_rps"]
-        saturation = lost.min() if len(lost) else np.nan
-        held = group.loc[group["held"] & ~(group["offered_rate_rps"] >= saturation), "offered_rate_rps"]
-        rows.append([*key, held.max() if len(held) else np.nan, saturation])
-    return pd.DataFrame(rows, columns=[*group_by, "highest_held_rps", "saturation_rps"])
 
 
 def latency_against_rate(

@@ -7,9 +7,9 @@ import plotly.graph_objects as go
 from kvstudy.analyse.comparison import families
 from kvstudy.analyse.configuration import CPU, INVALID, RATE
 from kvstudy.analyse.comparison.words import CANNOT_TELL, DIFFERENT, MIN_RUNS, SAME, WORDS
+from kvstudy.analyse.options import at_the_highest
 from kvstudy.present import theme, words
 from kvstudy.present.figures.panels import nothing, ratio_axis, titled
-from kvstudy.present.options import at_the_highest
 
 ROW_PX = 24
 APART = "All runs of one side were made before all of the other: a machine that drifts meanwhile looks like a change."
@@ -60,8 +60,10 @@ def ratios(compared: pd.DataFrame, before: str, after: str, doubts: str = "") ->
 def corrected(compared: pd.DataFrame) -> str:
     """How many words would be false if nothing differed, without and with the correction."""
     size = int(compared["family"].max())
-    return (f" If nothing differed, about {families.expected_false(size):.2g} of {words.counted(size, 'word')} would be false; corrected for their number (Holm), "
-            f"one such page in twenty holds a false word." if size > 1 else "")
+    if size < 2:
+        return ""
+    return (f" If nothing differed, about {families.expected_false(size):.2g} of {words.counted(size, 'word')} would be false. The words are corrected for their "
+            "number (Holm): at most one page in twenty says a false difference, and at most one in twenty a false “the same”.")
 
 
 def _outcomes(compared: pd.DataFrame, before: str, after: str) -> str:
@@ -73,7 +75,7 @@ def _outcomes(compared: pd.DataFrame, before: str, after: str) -> str:
 
 
 def options(compared: pd.DataFrame) -> go.Figure:
-    """``present.options.compared_options``: a row per experiment, value and workload; one mark per measure, hollow where it decides nothing."""
+    """``analyse.options.compared_options``: a row per experiment, value and workload; one mark per measure, hollow where it decides nothing."""
     if compared.empty:
         return nothing("no experiment varied an option", "Measure one: kvstudy run experiments/handler.yaml")
     top = at_the_highest(compared)
@@ -132,8 +134,9 @@ def _place(row, varied: list[str]) -> str:
 
 def _told(row, before: str, after: str) -> str:
     value = words.rate if row.measure == RATE else words.latency
+    could_find = f"; {words.findable(row.found)}" if row.word == CANNOT_TELL else ""
     return (
-        f"<b>{words.word(row)}</b>: {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)}"
+        f"<b>{words.word(row)}</b>: {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)}{could_find}"
         f"<br>{before} {value(row.before)} ({row.runs_before} runs), {after} {value(row.after)} ({row.runs_after} runs)"
     )
 

@@ -40,15 +40,20 @@ def interventions(found: pd.DataFrame) -> go.Figure:
     ratio_axis(figure, min(every), max(every), "p99 without it<br>/ p99 as usual (log)")
     figure.update_yaxes(categoryorder="array", categoryarray=names, title_text="")
     figure.update_layout(height=200 + ROW_PX * len(names), legend_y=-75 / (ROW_PX * len(names) + 40))
-    return titled(figure, finding(found), "Ticks: the two runs of a repeat. Dot: their median, with the interval of a sign test at 95 %. Words: permutation within pairs, Holm.")
+    return titled(figure, finding(found), "Ticks: the two runs of a repeat. Dot: their median, with the interval of a sign test at 95 %. Words: permutation within pairs, Holm. Without flushes there is nothing to compact, so flush held off holds off compaction too.")
 
 
 def finding(found: pd.DataFrame) -> str:
     """The answer in a sentence: "The slowest percent is caused by flush (p99 without it 0.4×)"."""
     caused = [row for row in found.itertuples() if row.word == CAUSED]
     if caused:
-        return f"The slow tail is caused by {words.several([f'{words.factor(row.cause)} (p99 without it {words.times(row.ratio)})' for row in caused])}"
+        return f"The slow tail is caused by {words.several([f'{held_off(row.cause, row.also)} (p99 without it {words.times(row.ratio)})' for row in caused])}"
     return f"Held off in turn: {words.several([words.factor(cause) for cause in found['cause']])}; none can be called a cause"
+
+
+def held_off(cause: str, also: tuple[str, ...]) -> str:
+    """``("flush", ("compaction",))`` → "flush, or compaction that went away with it": what went away together cannot be told apart."""
+    return words.factor(cause) + (f", or {words.several([words.factor(kind) for kind in also])} that went away with it" if also else "")
 
 
 def row_name(row) -> str:
@@ -56,6 +61,6 @@ def row_name(row) -> str:
 
 
 def explained(row) -> str:
-    why = f"<br>{row.why}" if row.why else ""
+    why = (f"<br>with it went {words.several([words.factor(kind) for kind in row.also])}" if row.also else "") + (f"<br>{row.why}" if row.why else "")
     return (f"<b>{words.factor(row.cause)}</b>: {row.word}<br>p99 {words.latency(row.usual_us)} as usual, {words.latency(row.without_us)} without it<br>"
             f"{words.times(row.ratio)}{words.interval(row.low, row.high, words.times)}, {words.counted(row.pairs, 'pair')}{why}")

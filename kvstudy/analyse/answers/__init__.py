@@ -1,0 +1,63 @@
+"""The answer to each question of the study as claims: pure functions of tables. ``present.findings`` and ``present.answers`` tell them.
+
+    ruler.py       can the ruler be trusted?
+    service.py     how fast is it, which rates does it hold, what does waiting add?
+    options.py     what does each option do?
+    tail.py        what makes slow answers slow?
+
+A question that nobody measured has no answer (None). One whose runs all fail a check, or lack a side, has an Answer without claims,
+which says how many runs there are and which checks failed.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from kvstudy.analyse.claim import Claim
+from kvstudy.analyse.configuration import configured
+from kvstudy.analyse.tables import Tables
+from kvstudy.analyse.validity import FAIL
+
+# Experiments about the ruler, not about the service.
+RULER = ("instrument", "generators", "wrk2", "stall", "noise", "profile-cost", "workloads")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """``runs``: how many it rests on, each once. Without claims: ``failed`` has the checks that failed and how often; none where runs
+    count, but not those of both sides."""
+
+    claims: tuple[Claim, ...]
+    runs: int
+    failed: tuple[tuple[str, int], ...] = ()
+
+
+def unanswered(tables: Tables) -> Answer | None:
+    """Of a question none of whose runs can answer; None when nothing was measured."""
+    runs = tables.runs[~tables.runs["profiled"]]
+    if runs.empty:
+        return None
+    if len(tables.believed().runs):
+        return Answer((), len(runs))
+    return Answer((), len(runs), failed_checks(tables, runs))
+
+
+def failed_checks(tables: Tables, runs: pd.DataFrame, most: int = 3) -> tuple[tuple[str, int], ...]:
+    """The checks that ``runs`` failed most often."""
+    failed = tables.validity[(tables.validity["verdict"] == FAIL) & tables.validity["run_id"].isin(runs["run_id"])]["check"].value_counts()
+    return tuple((str(check), int(count)) for check, count in failed.head(most).items())
+
+
+def of_the_service(tables: Tables) -> Tables:
+    """Without the experiments about the ruler."""
+    return tables.only(tables.runs.loc[~tables.runs["experiment"].isin(RULER), "run_id"])
+
+
+def latency_at(tables: Tables, percentile: float, latency_kind: str = "response") -> pd.DataFrame:
+    """Believed runs at a rate with ``latency_us`` at ``percentile``; one row per run."""
+    chosen = tables.believed()
+    points = chosen.percentiles
+    points = points[(points["latency_kind"] == latency_kind) & np.isclose(points["percentile"], percentile) & points["latency_us"].notna()]
+    runs = configured(chosen.runs)
+    return runs[~runs["closed_loop"]].merge(points[["run_id", "latency_us"]], on="run_id")

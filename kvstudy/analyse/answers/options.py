@@ -1,0 +1,47 @@
+"""What does each option do? Each value against the default at the highest rate and most connections that both were measured at."""
+
+import pandas as pd
+
+from kvstudy.analyse.answers import RULER, Answer, unanswered
+from kvstudy.analyse.claim import Claim, of_comparison
+from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS
+from kvstudy.analyse.options import at_the_highest, compared_options, runs_behind, sides_in
+from kvstudy.analyse.tables import Tables
+
+
+def decided(tables: Tables) -> dict[str, Answer]:
+    """Experiment → what is decided of its options. One whose runs are all of one side, or do not count, has an Answer without claims; one in
+    which nothing is decided is left out (``undecided``)."""
+    compared, found = _compared(tables), {}
+    for experiment in sorted(set(tables.runs["experiment"]) - set(RULER)):
+        rows = compared[(compared["experiment"] == experiment)]
+        mine = rows[rows["word"] != CANNOT_TELL]
+        if len(mine):
+            found[experiment] = Answer(_claims(mine), runs_behind(tables, mine))
+        elif rows.empty and sides_in(tables.select(experiment=experiment)) is not None:
+            silent = unanswered(tables.select(experiment=experiment))
+            found |= {experiment: silent} if silent is not None else {}
+    return found
+
+
+def undecided(tables: Tables) -> tuple[Answer, dict[str, int]]:
+    """The comparisons that decide nothing, and of each experiment how many comparisons there are in all."""
+    compared = _compared(tables)
+    rows = compared[compared["word"] == CANNOT_TELL]
+    counts = {str(name): int(count) for name, count in compared["experiment"].value_counts().items()}
+    return Answer(_claims(rows), runs_behind(tables, rows) if len(rows) else 0), counts
+
+
+def only_too_few(claim: Claim) -> bool:
+    """Whether nothing but the number of runs forbids a word: the interval of the ratio leaves 1 out."""
+    low, high = claim.interval or (0.0, 2.0)
+    return claim.word == CANNOT_TELL and not low <= 1 <= high and min(claim.sides) < MIN_RUNS
+
+
+def _compared(tables: Tables) -> pd.DataFrame:
+    compared = tables.once(compared_options)
+    return at_the_highest(compared[~compared["experiment"].isin(RULER)])
+
+
+def _claims(rows: pd.DataFrame) -> tuple[Claim, ...]:
+    return tuple(of_comparison(row, row.before_name, row.after_name, row.experiment) for row in rows.itertuples())

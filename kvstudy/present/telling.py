@@ -1,0 +1,49 @@
+"""A claim (``analyse.claim``) in words: its number with the interval, its word, its place. No number is worked out here.
+
+    telling.estimate(claim)      "1.51 × [1.45, 1.54 ×]"
+    telling.word(claim)          "slower", "the same within 5 %", "cannot tell"
+    telling.place(claim)         "get at 20 000 r/s on 4 connections"
+    telling.findable(claim)      "only a difference above 12 % could have been found"
+"""
+
+import math
+
+from kvstudy.analyse.claim import CLOSED_LOOP, SEARCH, Claim
+from kvstudy.analyse.comparison.words import SAME
+from kvstudy.present import words
+
+_NUMBERS = {"ratio": words.times, "us": words.latency, "rps": words.rate, "share": words.share, "count": words.count}
+
+
+def number(value: float, unit: str) -> str:
+    return _NUMBERS[unit](value)
+
+
+def estimate(claim: Claim) -> str:
+    """The number with its interval, or of few runs with their extent. A rate that a search found is rounded: it is none that was offered."""
+    told = words.about_rate if claim.rule == SEARCH else _NUMBERS[claim.unit]
+    if claim.interval is not None:
+        return told(claim.estimate) + words.interval(*claim.interval, told)
+    return told(claim.estimate) + (words.extent(*claim.extent, told) if claim.extent is not None else "")
+
+
+def word(claim: Claim) -> str:
+    return f"{SAME} within {claim.within_percent:.3g} %" if claim.word == SAME else claim.word
+
+
+def findable(claim: Claim) -> str:
+    """Which difference these runs could have found; "" where no comparison was made."""
+    if claim.sides is None:
+        return ""
+    return words.findable(math.inf if claim.findable_percent is None else 1 + claim.findable_percent / 100)
+
+
+def place(claim: Claim) -> str:
+    """The workload, the rate and the connections, as far as they are known."""
+    subject = claim.subject
+    parts = [subject.workload] if subject.workload else []
+    if subject.offered_rate_rps is not None:
+        parts.append("in a closed loop" if subject.offered_rate_rps == CLOSED_LOOP else f"at {words.rate(subject.offered_rate_rps)}")
+    if subject.connections is not None:
+        parts.append(f"on {words.value('connections', subject.connections)}")
+    return " ".join(parts)
