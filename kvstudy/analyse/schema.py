@@ -1,4 +1,4 @@
-"""The seven tidy tables: what one row of each is, its columns, their types, units and meaning.
+"""The tidy tables: what one row of each is, its columns, their types, units and meaning.
 
     runs          one row per sealed run
     percentiles   one row per run, latency kind and percentile
@@ -7,6 +7,14 @@
     stacks        one row per profiled run, profiler event and distinct stack
     events        one row per run and GC pause, safepoint or store event
     validity      one row per run and check
+
+and, of launches of duets (record/duet.py), which have no row in any of these,
+
+    duets          one row per sealed launch
+    slices         one row per launch and slice, with why it does not count
+    ratios         one row per launch, workload, loop and measure
+    duet_stacks    one row per profiled launch, side, profiler event and distinct stack
+    duet_validity  one row per launch and check
 
 Every frame that kvstudy.analyse hands out has exactly these columns in this order with these types (``conform``), also
 when it has no rows, so that figures need no special case. Missing numbers are NaN (float64) or NA (Int64).
@@ -18,9 +26,10 @@ import pandas as pd
 import pyarrow as pa
 
 from kvstudy.errors import FormatError
+from kvstudy.record import duet
 
 # Raised whenever a column is added, removed or changes meaning: tables of another version are rebuilt, never mixed.
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 
 LATENCY_KINDS = ("response", "service", "lateness", "own_lateness")
 VERDICTS = ("PASS", "WARN", "FAIL")
@@ -149,6 +158,44 @@ VALIDITY = _columns(
     ("observed", TEXT, "what was seen, with unit"),
     ("required", TEXT, "what the check asks for, with unit"),
 )
+DUETS = _columns(
+    ("run_id", TEXT, "name of the launch's folder"),
+    ("experiment", TEXT, "name of the experiment file, or of the comparison of two builds"),
+    ("label", TEXT, ""),
+    ("comparison", TEXT, "digest of all that must be equal for two launches to be pooled"),
+    ("launch", WHOLE, "1 … of this comparison, in the order in which they were begun, failed ones included"),
+    ("a", TEXT, "name of side a, against which b is compared"),
+    ("b", TEXT, "name of side b"),
+    ("sides", TEXT, "JSON object: what is known of each side"),
+    ("parts", TEXT, "JSON list: workload, loop, offered rate, connections and threads of each part"),
+    ("primary", TEXT, "JSON object: workload, loop and measure named before the first launch"),
+    ("same_within", REAL, "two sides that differ by less are the same to whoever asked: 0.05 is 5 %"),
+    ("profiled", FLAG, "a profiler was attached: never used for a ratio"),
+    ("outcome", TEXT, '"completed" or "failed: why"'),
+    ("verdict", TEXT, "worst verdict of the launch's checks"),
+    ("excluded", TEXT, "why it is in no ratio: outside, or whose doing it was: a, b or ab (analyse/duet_validity.py); empty where it counts"),
+    ("start_utc", TEXT, "of the first phase, ISO-8601"),
+    ("revision", TEXT, "git revision of kvstudy"),
+    ("dirty", FLAG, ""),
+    ("seed", WHOLE, ""),
+)
+SLICES = _columns(
+    ("run_id", TEXT, ""),
+    *((name, {"text": TEXT, "whole": WHOLE, "real": REAL}[kind], "record.duet.SLICES") for name, kind in duet.SLICES.items()),
+    ("left_out", TEXT, "why its round does not count, or empty (analyse/comparison/launches.py)"),
+    ("lost_by", TEXT, "whose doing that was: a, b, ab or empty"),
+)
+RATIOS = _columns(
+    ("run_id", TEXT, ""),
+    ("workload", TEXT, ""),
+    ("loop", TEXT, "rate or closed"),
+    ("measure", TEXT, "analyse.comparison.launches.MEASURES"),
+    ("a", REAL, "of side a: nanoseconds, requests per second, or nanoseconds or bytes per request"),
+    ("b", REAL, "of side b"),
+    ("log_ratio", REAL, "natural logarithm of b to a in this launch; of medians the median of the rounds' own"),
+    ("rounds", WHOLE, "that it rests on"),
+)
+DUET_STACKS = _columns(("run_id", TEXT, ""), ("side", TEXT, "a or b"), *((one.name, one.dtype, one.meaning) for one in STACKS[1:]))
 TABLES: dict[str, tuple[Column, ...]] = {
     "runs": RUNS,
     "percentiles": PERCENTILES,
@@ -158,16 +205,24 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "events": EVENTS,
     "validity": VALIDITY,
 }
+DUET_TABLES: dict[str, tuple[Column, ...]] = {
+    "duets": DUETS,
+    "slices": SLICES,
+    "ratios": RATIOS,
+    "duet_stacks": DUET_STACKS,
+    "duet_validity": VALIDITY,
+}
+ALL_TABLES = TABLES | DUET_TABLES
 
 
 def names(table: str) -> list[str]:
     """Column names of ``table`` in order."""
-    return [column.name for column in TABLES[table]]
+    return [column.name for column in ALL_TABLES[table]]
 
 
 def arrow_schema(table: str) -> pa.Schema:
     """The parquet schema of ``table``; carries SCHEMA_VERSION in its metadata."""
-    fields = [pa.field(column.name, _ARROW[column.dtype]) for column in TABLES[table]]
+    fields = [pa.field(column.name, _ARROW[column.dtype]) for column in ALL_TABLES[table]]
     return pa.schema(fields, metadata={"kvstudy_schema_version": str(SCHEMA_VERSION)})
 
 
@@ -179,7 +234,7 @@ def conform(table: str, frame: pd.DataFrame) -> pd.DataFrame:
     missing = [name for name in names(table) if name not in frame.columns]
     if missing:
         raise FormatError(f"table {table}", None, f"columns are missing: {', '.join(missing)}", "run: kvstudy tables")
-    return frame[names(table)].astype({column.name: column.dtype for column in TABLES[table]}).reset_index(drop=True)
+    return frame[names(table)].astype({column.name: column.dtype for column in ALL_TABLES[table]}).reset_index(drop=True)
 
 
 def empty(table: str) -> pd.DataFrame:

@@ -14,7 +14,7 @@ Invariants:
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -29,6 +29,7 @@ from tqdm.auto import tqdm
 import kvstudy
 from kvstudy import project
 from kvstudy.analyse import schema
+from kvstudy.analyse.duet_observation import observe_duet
 from kvstudy.analyse.observation import observe
 from kvstudy.errors import KvstudyError
 from kvstudy.record.duet import is_duet
@@ -93,6 +94,32 @@ class Tables:
         return self.only(self.runs.loc[(self.runs["verdict"] != "FAIL") & ~self.runs["profiled"], "run_id"])
 
 
+@dataclass(frozen=True)
+class Duets:
+    """The tables of launches of duets, as kvstudy.analyse.schema has them; ``source`` and ``folders`` as of ``Tables``."""
+
+    duets: pd.DataFrame
+    slices: pd.DataFrame
+    ratios: pd.DataFrame
+    duet_stacks: pd.DataFrame
+    duet_validity: pd.DataFrame
+    source: str = ""
+    folders: dict[str, Path] = field(default_factory=dict)
+
+    def only(self, run_ids: pd.Series | list[str]) -> "Duets":
+        """These launches and their rows in every table."""
+        wanted = set(run_ids)
+        frames = {name: getattr(self, name) for name in schema.DUET_TABLES}
+        return replace(self, **{name: frame[frame["run_id"].isin(wanted)].reset_index(drop=True) for name, frame in frames.items()})
+
+    def select(self, **columns: object) -> "Duets":
+        """Launches whose column of ``duets`` equals the value."""
+        keep = pd.Series(True, index=self.duets.index)
+        for name, wanted in columns.items():
+            keep &= self.duets[name] == wanted
+        return self.only(self.duets.loc[keep, "run_id"])
+
+
 def rebuild(raw_roots: list[Path], tidy_root: Path, progress: bool = True) -> None:
     """Brings the tables in ``tidy_root`` up to date with the sealed runs under ``raw_roots``; nothing is written when nothing changed.
 
@@ -108,12 +135,12 @@ def rebuild(raw_roots: list[Path], tidy_root: Path, progress: bool = True) -> No
     kept = {run_id for run_id, seal in seals.items() if known.get(run_id) == seal}
     fresh = [run for run in runs if run.run_id not in kept]
     if fresh or set(known) - kept or not known:
-        parts: dict[str, list[pa.Table]] = {name: _kept_rows(tidy_root, name, kept) for name in schema.TABLES}
+        parts: dict[str, list[pa.Table]] = {name: _kept_rows(tidy_root, name, kept) for name in schema.ALL_TABLES}
         for tables in _observed(fresh, progress):
-            for name in schema.TABLES:
+            for name in schema.ALL_TABLES:
                 parts[name].append(tables[name])
         tidy_root.mkdir(parents=True, exist_ok=True)
-        for name in schema.TABLES:
+        for name in schema.ALL_TABLES:
             _write(tidy_root / f"{name}.parquet", _by_run(parts.pop(name)))
     _replace(tidy_root / INDEX, lambda path: path.write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8"))
 
@@ -123,9 +150,26 @@ def load(tidy_root: Path) -> Tables:
     index = _read_index(tidy_root)
     if index is None:
         raise KvstudyError(f"no tables here: {tidy_root}", "run: kvstudy tables")
-    # In one piece: of a column in many chunks Arrow puts all together whenever some of its rows are taken.
-    frames = {name: schema.conform(name, pq.read_table(tidy_root / f"{name}.parquet").combine_chunks().to_pandas()) for name in schema.TABLES}
-    return Tables(**frames, source=str(tidy_root), folders={run_id: Path(path) for run_id, path in index["folders"].items()})
+    return Tables(**_frames(tidy_root, schema.TABLES), source=str(tidy_root), folders={run_id: Path(path) for run_id, path in index["folders"].items()})
+
+
+def study_duets(data_root: Path | None = None, experiment: str | None = None, progress: bool = True) -> Duets:
+    """Up-to-date tables of the launches of duets of ``experiment`` (None: of all): one's own, or the committed ones of experiments of which there are no
+    own. Those of the profile smoke, which says nothing of speed, are left out. Without any launch the tables are empty."""
+    data = (data_root or project.project_root() / "data").resolve()
+    rebuild([data / name for name in (RAW, REFERENCE) if (data / name).is_dir()], data / "tidy", progress)
+    index = _read_index(data / "tidy") or {"folders": {}}
+    folders = {run_id: Path(path) for run_id, path in index["folders"].items()}
+    found = Duets(**_frames(data / "tidy", schema.DUET_TABLES), folders=folders)
+    found = found if experiment is None else found.select(experiment=experiment)
+    raw = (data / RAW).resolve()
+    own = {run_id for run_id in found.duets["run_id"] if folders[run_id].is_relative_to(raw)}
+    smoke = {run_id for run_id in own if SealedRun(folders[run_id]).is_smoke}
+    measured = set(found.duets.loc[found.duets["run_id"].isin(own - smoke), "experiment"])
+    chosen = [run_id for run_id, name in zip(found.duets["run_id"], found.duets["experiment"], strict=True)
+              if run_id in own - smoke or (run_id not in own and name not in measured)]
+    places = {RAW if run_id in own else REFERENCE for run_id in chosen}
+    return replace(found.only(chosen), source=" and ".join(f"data/{place}" for place in (RAW, REFERENCE) if place in places))
 
 
 def study_tables(data_root: Path | None = None, experiment: str | None = None, progress: bool = True,
@@ -158,6 +202,11 @@ def study_tables(data_root: Path | None = None, experiment: str | None = None, p
                        f"measure it: kvstudy run experiments/{experiment or '…'}.yaml")
 
 
+def _frames(tidy_root: Path, tables: Iterable[str]) -> dict[str, pd.DataFrame]:
+    # In one piece: of a column in many chunks Arrow puts all together whenever some of its rows are taken.
+    return {name: schema.conform(name, pq.read_table(tidy_root / f"{name}.parquet").combine_chunks().to_pandas()) for name in tables}
+
+
 def _places(folder: Path, experiment: str, raw: Path, reference: Path) -> set[str]:
     """Where a run stands: raw (or smoke, of that profile), reference, or, published from here, both."""
     if not folder.is_relative_to(raw):
@@ -177,25 +226,24 @@ def _unique(roots: list[Path]) -> list[SealedRun]:
     found: dict[str, SealedRun] = {}
     for root in roots:
         for run in sealed_runs(root):
-            if not is_duet(run):
-                found.setdefault(run.run_id, run)
+            found.setdefault(run.run_id, run)
     return [found[run_id] for run_id in sorted(found)]
 
 
 def _observed(runs: list[SealedRun], progress: bool) -> Iterator[dict[str, pa.Table]]:
     """Tables of up to _BATCH_RUNS runs at a time."""
-    parts: dict[str, list[list[dict] | dict]] = {name: [] for name in schema.TABLES}
+    parts: dict[str, list[list[dict] | dict]] = {name: [] for name in schema.ALL_TABLES}
     for number, run in enumerate(tqdm(runs, "reading runs", unit="run", delay=2, disable=not progress), start=1):
-        for name, of_run in observe(run).items():
+        for name, of_run in (observe_duet(run) if is_duet(run) else observe(run)).items():
             parts[name].append(of_run)
         if number % _BATCH_RUNS == 0 or number == len(runs):
-            yield {name: _arrow(parts[name], schema.arrow_schema(name)) for name in schema.TABLES}
-            parts = {name: [] for name in schema.TABLES}
+            yield {name: _arrow(parts[name], schema.arrow_schema(name)) for name in schema.ALL_TABLES}
+            parts = {name: [] for name in schema.ALL_TABLES}
 
 
 def _arrow(parts: list[list[dict] | dict], columns: pa.Schema) -> pa.Table:
     """One table of what ``observe`` has of several runs: of each its rows, or its columns."""
-    if isinstance(parts[0], dict):
+    if parts and isinstance(parts[0], dict):
         return pa.concat_tables([pa.Table.from_pydict(of_run, schema=columns) for of_run in parts])
     return pa.Table.from_pylist(list(chain.from_iterable(parts)), schema=columns)
 
@@ -244,6 +292,6 @@ def _reader_digest() -> str:
     """Of the code that turns files into rows: whoever changes a check or a reader gets tables of that code, without a version to raise."""
     package = Path(kvstudy.__file__).parent
     digest = hashlib.sha256()
-    for path in sorted([*package.glob("record/*.py"), *package.glob("analyse/*.py")]):
+    for path in sorted([*package.glob("record/*.py"), *package.glob("analyse/*.py"), *package.glob("analyse/comparison/*.py")]):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()

@@ -7,4 +7,10 @@
     outcomes.py    invalid n of m on either side, and what that forbids to say of the rest
     families.py    the words of many pairs at once, corrected for how many they are
     words.py       the words there are, and what makes each of them
+
+and of two sides that were loaded in turn (duets):
+
+    launches.py    which slices of a launch count, and its ratio of each measure
+    looks.py       looking after every launch without a false word more for it
+    stopping.py    where a duet stands: words, intervals, what could have been found, how many launches are to come
 """

@@ -1,0 +1,63 @@
+"""One sealed launch of a duet, read once: its rows of the tables ``duets``, ``slices``, ``ratios``, ``duet_stacks`` and ``duet_validity``.
+
+A launch is never dropped: what cannot be read is said in its check ``readable``, and the rest of its rows are there.
+"""
+
+import json
+
+import pandas as pd
+
+from kvstudy.analyse import duet_validity, schema, validity
+from kvstudy.analyse.comparison import launches
+from kvstudy.errors import KvstudyError
+from kvstudy.record import duet, generator_result, stacks
+from kvstudy.record.run_folder import SealedRun
+
+
+def observe_duet(run: SealedRun) -> dict[str, list[dict]]:
+    """Table name → rows, each with the keys of kvstudy.analyse.schema."""
+    facts, problems = run.facts, []
+
+    def attempt(reader, default):
+        try:
+            return reader()
+        except (KvstudyError, OSError, ValueError) as error:
+            problems.append(getattr(error, "message", str(error)).replace(f"{run.path}/", ""))
+            return default
+
+    slices = attempt(lambda: duet.slices_of(run), duet.read_slices(",".join(duet.SLICES), duet.SLICES_FILE))
+    counted = launches.counted_slices(slices, int(run.machine.get("cores_usable") or run.machine.get("cores") or 1))
+    histograms = attempt(lambda: duet.slice_histograms(run), {})
+    ratios = launches.launch_values(counted, histograms)
+    files = {part["workload"] + " " + part["loop"]: duet.generator_file(part["workload"], part["loop"]) for part in facts["parts"]}
+    generators = {name: attempt(lambda file=file: generator_result.read_json(run.text(file), file), None) for name, file in files.items() if run.has(file)}
+    rows = {
+        "slices": _rows(run, counted),
+        "ratios": _rows(run, ratios),
+        "duet_stacks": [row for side in duet.SIDES for row in _stacks(run, side, attempt)],
+    }
+    checks = duet_validity.check(run, counted, {name: one for name, one in generators.items() if one is not None}, problems)
+    return {**rows, "duet_validity": [{"run_id": run.run_id, **vars(one)} for one in checks], "duets": [_duet(run, checks)]}
+
+
+def _rows(run: SealedRun, frame: pd.DataFrame) -> list[dict]:
+    return [{"run_id": run.run_id, **row} for row in frame.to_dict("records")]
+
+
+def _stacks(run: SealedRun, side: str, attempt) -> list[dict]:
+    files = {event: duet.side_file(f"{event}.collapsed", side) for event in schema.PROFILE_EVENTS}
+    return [{"run_id": run.run_id, "side": side, "event": event, "stack": stack, "samples": samples}
+            for event, file in files.items() if run.has(file)
+            for stack, samples in sorted(attempt(lambda file=file: stacks.read(run.text(file), file), {}).items())]
+
+
+def _duet(run: SealedRun, checks: list[validity.Check]) -> dict:
+    facts = run.facts
+    starts = [phase["start_utc"] for phase in (facts.get("phases") or {}).values() if (phase or {}).get("start_utc")]
+    return {
+        "run_id": run.run_id, **{name: facts[name] for name in ("experiment", "label", "comparison", "launch", "outcome", "revision", "dirty", "seed")},
+        **{side: str(facts["sides"][side]["name"]) for side in duet.SIDES},
+        **{name: json.dumps(facts[name], sort_keys=True) for name in ("sides", "parts", "primary")},
+        "same_within": facts["same_within_percent"] / 100, "profiled": bool(facts["profile"]), "verdict": validity.worst(checks),
+        "excluded": duet_validity.excluded(checks), "start_utc": min(starts, default=""),
+    }  # fmt: skip

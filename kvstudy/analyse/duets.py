@@ -1,0 +1,96 @@
+"""What the launches of a duet say until now, from its tables or from the sealed folders themselves.
+
+    for found in duets(study_duets()):        one Duet per comparison, the last measured first
+        found.standings                       comparison.stopping.Standing of each measure, the primary first
+
+    duet_of(sealed_runs(folder), digest)      the same while it is measured, after each launch
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+import pandas as pd
+
+from kvstudy.analyse import schema
+from kvstudy.analyse.comparison import launches, stopping
+from kvstudy.analyse.comparison.stopping import Lost, Standing
+from kvstudy.analyse.duet_observation import observe_duet
+from kvstudy.analyse.tables import Duets
+from kvstudy.record.duet import SIDES, is_duet
+from kvstudy.record.run_folder import SealedRun
+
+
+@dataclass(frozen=True)
+class Duet:
+    """One comparison. ``a``, ``b``: names of the sides; ratios are b / a. ``counted``: launches that count; ``outside``, ``lost_a``, ``lost_b``: those that
+    do not, by whose doing; ``tables``: of these launches, profiled ones included."""
+
+    comparison: str
+    experiment: str
+    a: str
+    b: str
+    counted: int
+    outside: int
+    lost: Lost
+    standings: list[Standing]
+    tables: Duets = field(repr=False, compare=False)
+
+    @property
+    def primary(self) -> Standing | None:
+        return next((one for one in self.standings if one.primary), None)
+
+    @property
+    def undecided(self) -> list[Standing]:
+        return stopping.undecided(self.standings)
+
+
+def duets(tables: Duets) -> list[Duet]:
+    """Every comparison that has launches, the last measured first."""
+    found = [_duet(tables.only(group["run_id"])) for _, group in tables.duets.groupby("comparison", sort=False)]
+    return sorted(found, key=lambda one: one.tables.duets["start_utc"].max(), reverse=True)
+
+
+def duet_of(runs: Iterable[SealedRun], comparison: str) -> Duet | None:
+    """Of the launches of this comparison among ``runs``; None where there is none. A launch is read once."""
+    parts = [_observed(run.path) for run in runs if is_duet(run) and run.facts["comparison"] == comparison]
+    if not parts:
+        return None
+    frames = {name: [row for part in parts for row in part[name]] for name in schema.DUET_TABLES}
+    return _duet(Duets(**{name: schema.conform(name, pd.DataFrame(rows)) if rows else schema.empty(name) for name, rows in frames.items()}))
+
+
+@lru_cache(maxsize=200)
+def _observed(path: Path) -> dict[str, list[dict]]:
+    """A sealed folder never changes."""
+    return observe_duet(SealedRun(path))
+
+
+def _duet(tables: Duets) -> Duet:
+    all_launches = tables.duets.sort_values(["start_utc", "run_id"])
+    first = all_launches.iloc[0]
+    asked = all_launches[~all_launches["profiled"]]
+    counted = asked[asked["excluded"] == ""]
+    order = {run_id: place for place, run_id in enumerate(counted["run_id"])}
+    values = tables.ratios[tables.ratios["run_id"].isin(order)]
+    values = values.assign(launch=values["run_id"].map(order))
+    lost = Lost(*(int(asked["excluded"].str.fullmatch(f"{side}|ab").sum()) for side in SIDES), of=int((asked["excluded"] != "outside").sum()))
+    standings = stopping.stand(values, json.loads(first["primary"]), float(first["same_within"]), _lost_rounds(tables, order), lost)
+    return Duet(str(first["comparison"]), str(first["experiment"]), str(first["a"]), str(first["b"]), len(counted),
+                int((asked["excluded"] == "outside").sum()), lost, standings, tables)
+
+
+def _lost_rounds(tables: Duets, counted: Iterable[str]) -> dict[tuple[str, str, str], Lost]:
+    """By workload, loop and kind of measure: those of latency lack the rounds in which a side was busy or gave no answer, those of cost only the latter."""
+    found = {}
+    slices = tables.slices[tables.slices["run_id"].isin(list(counted))]
+    parts = [launches.lost_rounds(of_launch) for _, of_launch in slices.groupby("run_id")]
+    for (workload, loop), part in (pd.concat(parts).groupby(launches.PART) if parts else ()):
+        of = int(part["rounds"].sum())
+        errors = [int(part[f"errors_{side}"].sum()) for side in SIDES]
+        busy = [int(part[f"busy_{side}"].sum()) for side in SIDES]
+        found[workload, loop, "cost"] = Lost(*errors, of)
+        found[workload, loop, "latency"] = Lost(*(one + other for one, other in zip(errors, busy, strict=True)), of)
+    return found

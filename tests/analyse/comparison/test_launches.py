@@ -1,0 +1,90 @@
+"""One launch of a duet: which rounds count, whose doing it is when they do not, and what the rest says of the ratio."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from duet_maker import SLICE_NS, histograms
+from duet_maker import slices as made
+
+from kvstudy.analyse.comparison import launches
+from kvstudy.record import hdr
+
+
+def values(slices, found=None) -> pd.Series:
+    return launches.launch_values(launches.counted_slices(slices, 2), found or {}).set_index("measure")["log_ratio"]
+
+
+def test_every_measure_of_a_launch_is_the_ratio_of_b_to_a():
+    slices = made(ratio=1.1)
+    found = values(slices, histograms(slices, {"a": 100_000, "b": 200_000}))
+    assert np.exp(found[["p50", "p90", "mean", "bytes written per request"]]).to_numpy() == pytest.approx(1.1)
+    assert np.exp(found["p99"]) == pytest.approx(2, rel=0.01)
+    assert np.exp(found["CPU per request"]) == pytest.approx((1.1 * 20 + 1) / (20 + 1)), "what a side used in the other's turns is its cost too"
+    assert np.exp(values(made(ratio=1.1, loop="closed"))["rate"]) == pytest.approx(1 / 1.1)
+
+
+def test_the_first_round_of_each_part_does_not_count():
+    slices = pd.concat([made(), made(loop="closed")], ignore_index=True)
+    slices.loc[slices["round"] == 1, "p50_ns"] *= 50.0
+    slices.loc[(slices["round"] == 1) & (slices["side"] == "b"), ["p50_ns", "cpu_ns"]] *= 3.0
+    counted = launches.counted_slices(slices, 2)
+    assert counted.groupby("loop")["left_out"].apply(lambda left: (left == launches.FIRST).sum()).tolist() == [2, 2]
+    assert values(slices)[["p50", "CPU per request"]].abs().max() == 0
+
+
+def test_a_round_in_which_the_idle_side_was_busy_is_left_out_on_both_sides_and_laid_to_that_side():
+    slices = made()
+    at = slices.index[(slices["round"] == 5) & (slices["side"] == "a")]
+    slices.loc[at, ["idle_cpu_ns", "p50_ns"]] = [0.2 * SLICE_NS, 90_000.0]
+    counted = launches.counted_slices(slices, 2)
+    gone = counted[counted["left_out"] == launches.BUSY]
+    assert gone["round"].tolist() == [5, 5] and gone["lost_by"].tolist() == ["b", "b"], "b was idle in a's slice, and busy"
+    lost = launches.lost_rounds(counted).iloc[0]
+    assert (lost["rounds"], lost["busy_a"], lost["busy_b"]) == (11, 0, 1)
+
+
+def test_work_that_is_put_off_until_the_others_turn_is_paid():
+    slices = made()
+    slices.loc[slices["side"] == "a", "idle_cpu_ns"] = 0.3 * SLICE_NS  # b works in every turn of a: no round is left for latency
+    found = values(slices)
+    assert "p50" not in found and np.exp(found["CPU per request"]) == pytest.approx((20 + 150) / (20 + 1))
+
+
+def test_what_was_recorded_over_slices_and_gaps_is_taken_before_the_counted_parts_without_compilers():
+    slices = made().assign(a_cpu_ns=10e6, b_cpu_ns=14e6, a_compiler_ns=2e6, b_compiler_ns=2e6)
+    assert np.exp(values(slices)["CPU per request"]) == pytest.approx(12 / 8)
+
+
+def test_requests_without_an_answer_leave_the_round_out_and_are_laid_to_their_side():
+    for change in ({"errors": 3, "answered": 997}, {"answered": 990}, {"answered": 0}):
+        slices = made()
+        at = slices.index[(slices["round"] == 3) & (slices["side"] == "b")]
+        slices.loc[at, list(change)] = list(change.values())
+        lost = launches.lost_rounds(launches.counted_slices(slices, 2)).iloc[0]
+        assert (lost["errors_a"], lost["errors_b"]) == (0, 1), change
+
+
+def test_a_round_in_which_the_host_took_the_cpu_is_left_out_and_is_nobodys_doing():
+    slices = made()
+    slices.loc[6, "steal_ns"] = 0.06 * 2 * SLICE_NS
+    counted = launches.counted_slices(slices, 2)
+    assert counted.loc[counted["left_out"] == launches.DISTURBED, "lost_by"].tolist() == ["", ""]
+
+
+def test_a_slice_without_its_other_does_not_count():
+    counted = launches.counted_slices(made().drop(index=[23]).reset_index(drop=True), 2)
+    assert counted["left_out"].iloc[-1] == launches.INCOMPLETE
+
+
+def test_too_few_rounds_or_samples_give_no_value_and_a_store_that_writes_nothing_no_ratio():
+    assert values(made(rounds=launches.ROUNDS_MIN)).empty
+    assert "bytes written per request" not in values(made(written_bytes=0.0))
+    slices = made()
+    few = {key: hdr.Histogram(one.layout, one.indices[:1], np.array([2])) for key, one in histograms(slices, {"a": 1, "b": 1}).items()}
+    assert "p99" not in values(slices, few)
+
+
+def test_a_drift_befalls_both_sides_alike():
+    slices = made()
+    slices["p50_ns"] *= np.linspace(1, 1.5, len(slices))
+    assert abs(values(slices)["p50"]) < 0.02

@@ -1,0 +1,105 @@
+"""Where a duet stands: the words, when they are said, what holds them back, and how long the rest will take."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kvstudy.analyse.comparison import looks, stopping
+from kvstudy.analyse.comparison.stopping import Lost
+from kvstudy.analyse.comparison.words import CANNOT_TELL, CHEAPER, DEARER, FASTER, SAME, SLOWER
+
+PRIMARY = {"workload": "put", "loop": "rate", "measure": "p50"}
+
+
+def values(**logs) -> pd.DataFrame:
+    """Log ratios by measure ("p50", "cpu", "rate"), one per launch."""
+    names = {"p50": ("rate", "p50"), "p90": ("rate", "p90"), "cpu": ("rate", "CPU per request"), "rate": ("closed", "rate")}
+    return pd.DataFrame([{"workload": "put", "loop": names[name][0], "measure": names[name][1], "a": 1.0, "b": float(np.exp(one)), "log_ratio": one, "rounds": 11,
+                          "launch": launch} for name, of in logs.items() for launch, one in enumerate(of, start=1)])
+
+
+def noisy(center: float, launches: int, noise=0.01) -> list[float]:
+    """Of this mean and standard deviation at every even count."""
+    return [center + noise * (-1) ** number for number in range(launches)]
+
+
+def words(*arguments, **keywords) -> dict[str, str]:
+    return {one.measure: one.word for one in stopping.stand(values(**keywords), PRIMARY, 0.05, *arguments)}
+
+
+def test_each_kind_of_measure_has_its_words():
+    up, down = noisy(0.08, 8), noisy(-0.08, 8)
+    assert words(p50=down, cpu=down, rate=down) == {"p50": FASTER, "CPU per request": CHEAPER, "rate": SLOWER}
+    assert words(p50=up, cpu=up, rate=up) == {"p50": SLOWER, "CPU per request": DEARER, "rate": FASTER}
+    assert words(p50=noisy(0.001, 8))["p50"] == SAME
+
+
+def test_nothing_is_said_before_the_first_look():
+    found = stopping.stand(values(p50=noisy(0.5, looks.FIRST_LOOK - 1)), PRIMARY, 0.05)[0]
+    assert found.word == CANNOT_TELL and np.isnan(found.low) and found.to_come == 1 and np.isinf(found.found)
+
+
+def test_the_interval_excludes_one_exactly_where_an_uncorrected_look_does():
+    print("seed=11")
+    generator = np.random.default_rng(11)
+    for _ in range(300):
+        found = stopping.looked_at(generator.normal(0.01, 0.02, generator.integers(5, 25)), 0.05)
+        assert (found["p"] <= 0.05) == (not found["low"] <= 1 <= found["high"])
+
+
+def test_the_primary_measure_is_not_corrected_for_the_others_and_these_are_for_one_another():
+    logs = noisy(0.011, 12, 0.011)
+    alone, beside = words(p50=logs), words(p50=logs, p90=logs, cpu=logs, rate=logs)
+    assert alone["p50"] == beside["p50"] == SLOWER
+    assert beside["p90"] == SAME and words(p50=logs, p90=logs)["p90"] == SLOWER
+
+
+def test_launches_after_a_word_do_not_unsay_it_and_going_on_costs_nothing():
+    logs = noisy(0.08, 8)
+    assert words(p50=logs)["p50"] == words(p50=logs + noisy(0.08, 30))["p50"] == SLOWER
+
+
+def test_the_order_of_the_rows_does_not_matter_only_that_of_the_launches():
+    frame = values(p50=[0.05, 0.06, 0.04, 0.05, 0.3, -0.2, 0.06])
+    assert stopping.stand(frame, PRIMARY, 0.05) == stopping.stand(frame.sample(frac=1, random_state=3), PRIMARY, 0.05)
+
+
+def test_launches_that_agree_better_than_a_histogram_resolves_are_no_certainty():
+    assert words(p50=[0.0004] * 6)["p50"] == SAME
+
+
+@pytest.mark.parametrize(("lost", "up", "down"), [
+    (Lost(a=0, b=30, of=100), SLOWER, CANNOT_TELL),  # b's bad rounds are gone: that it is slower holds all the more
+    (Lost(a=30, b=0, of=100), CANNOT_TELL, FASTER),
+    (Lost(a=30, b=28, of=100), SLOWER, FASTER),
+])  # fmt: skip
+def test_of_a_side_that_lost_more_rounds_by_its_own_doing_nothing_good_is_said(lost, up, down):
+    by_part = {("put", "rate", "latency"): lost}
+    assert (words(by_part, p50=noisy(0.08, 8))["p50"], words(by_part, p50=noisy(-0.08, 8))["p50"]) == (up, down)
+    assert words(by_part, cpu=noisy(0.08, 8))["CPU per request"] == DEARER, "of the cost no round was left out"
+
+
+def test_a_launch_in_which_a_side_died_forbids_what_is_good_of_it_and_the_same():
+    died = Lost(a=0, b=1, of=9)
+    assert words({}, died, p50=noisy(-0.08, 8))["p50"] == words({}, died, p50=noisy(0.0, 8))["p50"] == CANNOT_TELL
+    found = stopping.stand(values(p50=noisy(0.0, 8)), PRIMARY, 0.05, {}, died)
+    assert found[0].held_back == SAME and not stopping.undecided(found), "more launches would not decide it"
+
+
+def test_the_launches_to_come_are_about_those_that_it_takes():
+    print("seed=5")
+    generator = np.random.default_rng(5)
+    told, took = [], []
+    for _ in range(40):
+        logs = generator.normal(0.03, 0.03, 60)
+        told.append(stopping.stand(values(p50=logs[:6]), PRIMARY, 0.02)[0].to_come)
+        decided = [min(stopping.sequential(logs[None, :n], 0.02)) <= 0.05 for n in range(5, 61)]
+        took.append(decided.index(True) - 1 if any(decided) else 60)
+    assert 0.3 < np.median([one for one in told if one is not None]) / np.median(took) < 3
+
+
+def test_what_could_have_been_found_is_found_in_four_of_five():
+    print("seed=6")
+    ratio = stopping.could_find(0.03, 12)
+    logs = np.random.default_rng(6).normal(np.log(ratio), 0.03, (3000, 12))
+    assert 0.75 <= (stopping.sequential(logs, 0.05)[0] <= 0.05).mean() <= 0.88

@@ -1,0 +1,155 @@
+"""Sealed launches of duets → tables → standings; which launches count, and what the rest forbid."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from duet_maker import DuetMaker, slices
+from run_maker import RunMaker
+
+from kvstudy.analyse import schema, tables
+from kvstudy.analyse.comparison.words import CANNOT_TELL, SLOWER
+from kvstudy.analyse.duet_observation import observe_duet
+from kvstudy.analyse.duets import duet_of, duets
+from kvstudy.record.run_folder import sealed_runs
+
+
+@pytest.fixture
+def make(tmp_path):
+    return DuetMaker(tmp_path / "data" / "raw")
+
+
+def checks(run) -> dict[str, str]:
+    return {row["check"]: row["verdict"] for row in observe_duet(run)["duet_validity"]}
+
+
+def excluded(run) -> str:
+    return observe_duet(run)["duets"][0]["excluded"]
+
+
+def test_a_launch_has_rows_in_the_tables_of_duets_and_in_no_table_of_runs(tmp_path, make):
+    make(1, stacks={"a": "main;get 5\n", "b": "main;put 7\n"})
+    RunMaker(tmp_path / "data" / "raw")()
+    found = tables.study_duets(tmp_path / "data", progress=False)
+    for name in schema.DUET_TABLES:
+        frame = getattr(found, name)
+        assert len(frame) and frame.dtypes.astype(str).tolist() == [column.dtype for column in schema.DUET_TABLES[name]]
+    assert len(found.slices) == 40 and (found.slices["left_out"] == "first round").sum() == 4
+    assert found.duet_stacks["side"].tolist() == ["a", "b"]
+    runs = tables.study_tables(tmp_path / "data", progress=False)
+    assert runs.runs["run_id"].tolist() == ["20261120T204223Z-put-rep1"]
+    assert not any(getattr(runs, name)["run_id"].str.contains("duet").any() for name in schema.TABLES)
+
+
+def test_tables_are_the_same_whether_launches_are_read_at_once_or_one_by_one(tmp_path, make):
+    roots, tidy = [tmp_path / "data" / "raw"], tmp_path / "data" / "tidy"
+    for launch in (1, 2):
+        make(launch)
+        tables.rebuild(roots, tidy, progress=False)
+    one_by_one = {name: (tidy / f"{name}.parquet").read_bytes() for name in schema.ALL_TABLES}
+    tables.rebuild(roots, tmp_path / "anew", progress=False)
+    assert one_by_one == {name: (tmp_path / "anew" / f"{name}.parquet").read_bytes() for name in schema.ALL_TABLES}
+
+
+def test_a_study_without_duets_has_empty_tables_of_them(tmp_path):
+    RunMaker(tmp_path / "data" / "raw")()
+    found = tables.study_duets(tmp_path / "data", progress=False)
+    assert found.duets.empty and found.source == "" and duets(found) == []
+
+
+def test_a_good_launch_fails_no_check_and_has_every_measure(make):
+    rows = observe_duet(make(1))
+    assert {row["verdict"] for row in rows["duet_validity"]} == {"PASS"}
+    assert {(row["loop"], row["measure"]) for row in rows["ratios"]} == {
+        *(("rate", name) for name in ("p50", "p90", "p99", "mean", "CPU per request", "bytes written per request")), ("closed", "rate"), ("closed", "CPU per request")}
+
+
+def test_the_standing_of_folders_is_that_of_their_tables(tmp_path, make):
+    for launch in range(1, 8):
+        make(launch, ratio=1.1)
+    from_folders = duet_of(sealed_runs(tmp_path), "c0ffee")
+    from_tables = duets(tables.study_duets(tmp_path / "data", progress=False))[0]
+    assert from_folders == from_tables and from_folders.counted == 7
+    assert from_folders.primary.word == SLOWER and from_folders.primary.ratio == pytest.approx(1.1, rel=0.02)
+    assert not from_folders.undecided
+
+
+def test_two_comparisons_are_never_pooled_and_a_profiled_launch_gives_no_ratio(tmp_path, make):
+    for launch in range(1, 6):
+        make(launch)
+    make(6, ratio=3.0, comparison="other build")
+    make(7, ratio=3.0, profile=["cpu"])
+    found = duet_of(sealed_runs(tmp_path), "c0ffee")
+    assert found.counted == 5 and found.primary.ratio == pytest.approx(1, abs=0.05) and len(found.tables.duets) == 6
+    assert duet_of(sealed_runs(tmp_path), "no such") is None
+
+
+def test_launches_count_in_the_order_of_time_whatever_their_folders_are_called(tmp_path, make):
+    for launch in range(1, 9):
+        make(launch, ratio=1.0 + 0.02 * launch)
+    before = duet_of(sealed_runs(tmp_path), "c0ffee")
+    runs = sealed_runs(tmp_path)
+    assert duet_of(runs[::-1], "c0ffee").standings == before.standings
+
+
+def test_a_side_that_dies_is_an_outcome_and_takes_the_good_words_from_it(tmp_path, make):
+    for launch in range(1, 9):
+        make(launch, ratio=0.9)
+    died = make(9, ends={"a": DuetMaker.end(), "b": DuetMaker.end(died=True)}, outcome="failed: side b ended with exit code 1", parts={("put", "rate"): slices(3)})
+    assert excluded(died) == "b" and checks(died)["alive_b"] == "FAIL"
+    found = duet_of(sealed_runs(tmp_path), "c0ffee")
+    assert (found.counted, found.lost.b, found.primary.word, found.primary.held_back) == (8, 1, CANNOT_TELL, "faster")
+
+
+@pytest.mark.parametrize(("changes", "check", "why"), [
+    ({"machine": {"load_during": {"steal_share_mean": 0.2}}}, "machine_quiet", "outside"),
+    ({"machine": {"memory_bytes": 300 << 20}}, "memory", "outside"),
+    ({"outcome": "failed: interrupted"}, "completed", "outside"),
+    ({"without": ["slices.csv"]}, "rounds_kept", "outside"),
+    ({"ends": {"a": DuetMaker.end(data_check={"sampled": 200, "missing": 3, "wrong": 0}), "b": DuetMaker.end()}}, "data_kept_a", "a"),
+    ({"ends": {"a": DuetMaker.end(), "b": DuetMaker.end(log_errors=["ERROR: disk"])}}, "log_clean_b", "b"),
+    ({"ends": {"a": DuetMaker.end(died=True), "b": DuetMaker.end(died=True)}}, "alive_a", "ab"),
+])  # fmt: skip
+def test_what_leaves_a_launch_out_and_whose_doing_it_is(make, changes, check, why):
+    run = make(1, **changes)
+    assert (checks(run)[check], excluded(run)) == ("FAIL", why)
+
+
+def test_an_order_that_is_always_the_same_leaves_the_launch_out(make):
+    part = slices()
+    part["side"] = ["a", "b"] * 12
+    assert checks(make(1, parts={("put", "rate"): part}))["turns_balanced"] == "FAIL"
+
+
+@pytest.mark.parametrize(("column", "value", "check"), [("late", 50, "rate_held_b"), ("answered", 900, "stores_alike"), ("idle_cpu_ns", 2e8, "rounds_kept")])
+def test_what_only_marks_a_launch(make, column, value, check):
+    run = make(1, parts={("put", "rate"): slices(**{column: value})})
+    assert checks(run)[check] == "WARN" and excluded(run) == ""
+
+
+def test_what_was_not_recorded_is_marked(make):
+    run = make(1, ends={}, machine={"load_during": None})
+    marked = [name for name, verdict in checks(run).items() if verdict == "WARN"]
+    assert {"alive_a", "log_clean_b", "memory", "machine_quiet"} <= set(marked) and excluded(run) == ""
+
+
+def test_a_damaged_file_is_said_and_the_rest_is_read(make):
+    run = make(1)
+    broken = run.path / "generator-put-rate.json.gz"
+    run.path.chmod(0o755)
+    broken.chmod(0o644)
+    broken.write_bytes(b"no gzip")
+    rows = observe_duet(run)
+    assert {row["check"]: row["verdict"] for row in rows["duet_validity"]}["readable"] == "FAIL" and len(rows["slices"]) == 40
+
+
+def test_side_b_busy_in_the_turns_of_a_forbids_what_is_good_of_it(tmp_path, make):
+    """b compacts in every fourth round and goes on into a's turn: with these rounds its slow slices are gone."""
+    for launch in range(1, 10):
+        part = slices(12, ratio=0.93)
+        part["p50_ns"] *= np.exp(make.generator.normal(0, 0.02, len(part)))
+        part.loc[(part["side"] == "a") & (part["round"] % 4 == 0), "idle_cpu_ns"] = 2e8
+        make(launch, parts={("put", "rate"): part})
+    found = duet_of(sealed_runs(tmp_path), "c0ffee")
+    assert found.primary.word == CANNOT_TELL and found.primary.held_back == "faster"
+    told = pd.Series({one.measure: one.word for one in found.standings})
+    assert told["CPU per request"] != "cheaper"
