@@ -12,6 +12,7 @@ use crate::alternation::TurnOrder;
 use crate::error::Error;
 use crate::part::Part;
 use crate::requests;
+use crate::steps::{STEPS_MAX, Step};
 use crate::units;
 
 /// wrk2's usage text, byte for byte.
@@ -50,6 +51,8 @@ pub struct Args {
     pub threads: u64,
     pub duration: Duration,
     pub rate_rps: Option<f64>,
+    /// A rate that changes; there is no other then.
+    pub steps: Vec<Step>,
     pub closed: bool,
     pub arrivals: Arrivals,
     pub dispatch: Dispatch,
@@ -93,6 +96,17 @@ pub struct Args {
     pub typed: Vec<String>,
 }
 
+impl Args {
+    /// The rate, or the mean of its steps; none in a closed loop.
+    pub fn mean_rate_rps(&self) -> Option<f64> {
+        if self.steps.is_empty() {
+            return self.rate_rps;
+        }
+        let requests: f64 = self.steps.iter().map(|step| step.rate_rps * step.length.as_secs_f64()).sum();
+        Some(requests / self.steps.iter().map(|step| step.length.as_secs_f64()).sum::<f64>())
+    }
+}
+
 pub enum Parsed {
     Run(Box<Args>),
     Help,
@@ -105,6 +119,7 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
         threads: 2,
         duration: Duration::from_secs(10),
         rate_rps: None,
+        steps: Vec::new(),
         closed: false,
         arrivals: Arrivals::Uniform,
         dispatch: Dispatch::Fixed,
@@ -142,14 +157,16 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
     };
     let options_end = typed.iter().position(|word| word == "--").unwrap_or(typed.len());
     args.script_args = typed[options_end..].iter().skip(1).cloned().collect();
-    let mut url = None;
+    let (mut url, mut duration_typed) = (None, false);
     let mut parser = lexopt::Parser::from_args(typed[..options_end].to_vec());
     while let Some(arg) = parser.next().map_err(usage)? {
         match arg {
             Short('c') | Long("connections") => args.connections = count(&mut parser, "--connections")?,
             Short('t') | Long("threads") => args.threads = count(&mut parser, "--threads")?,
-            Short('d') | Long("duration") => args.duration = duration(&mut parser, "--duration")?,
-            Short('R') | Long("rate") => args.rate_rps = Some(rate(&mut parser)?),
+            Short('d') | Long("duration") => {
+                (args.duration, duration_typed) = (duration(&mut parser, "--duration")?, true);
+            }
+            Short('R') | Long("rate") => (args.rate_rps, args.steps) = rate_or_steps(&text(&mut parser)?)?,
             Short('s') | Long("script") => args.script = Some(PathBuf::from(parser.value().map_err(usage)?)),
             Short('m') | Long("method") => args.method = Some(method(text(&mut parser)?)?),
             Long("body") => args.body = Some(text(&mut parser)?),
@@ -195,6 +212,12 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
         }
     }
     args.url = url.ok_or_else(|| Error::Usage("no URL: it comes after the options, as in http://127.0.0.1:8080/".to_owned()))?;
+    if !args.steps.is_empty() {
+        if duration_typed {
+            return Err(Error::Failed("steps say how long the run lasts: they exclude --duration".to_owned()));
+        }
+        args.duration = args.steps.iter().map(|step| step.length).sum();
+    }
     check(&args)?;
     Ok(Parsed::Run(Box::new(args)))
 }
@@ -220,15 +243,21 @@ fn check(args: &Args) -> Result<(), Error> {
             args.threads
         ));
     }
-    match (args.rate_rps, args.closed) {
+    let rates = args.rate_rps.iter().copied().chain(args.steps.iter().map(|step| step.rate_rps));
+    match (args.mean_rate_rps(), args.closed) {
         (None, false) => {
             return Err(Error::Usage("Throughput MUST be specified with the --rate or -R option".to_owned()));
         }
         (Some(_), true) => return rule("--closed sends as fast as answers come: it excludes --rate".to_owned()),
-        (Some(rate), false) if !(rate > 0.0 && rate <= 1e9) => {
+        _ => {}
+    }
+    for rate in rates {
+        if !(rate > 0.0 && rate <= 1e9) {
             return rule(format!("rate must be over 0 and at most 1G requests per second: rate={rate}"));
         }
-        _ => {}
+    }
+    if args.steps.len() > STEPS_MAX || args.steps.iter().any(|step| step.length.is_zero()) {
+        return rule(format!("from 1 to {STEPS_MAX} steps, each of a length over 0: steps={}", args.steps.len()));
     }
     if args.connections > 1_000_000 || args.threads > 1024 {
         return rule(format!(
@@ -251,7 +280,7 @@ fn check(args: &Args) -> Result<(), Error> {
     if args.duration.is_zero() || args.timeout.is_zero() {
         return rule(format!("duration and timeout must be over 0: duration={:?}, timeout={:?}", args.duration, args.timeout));
     }
-    if args.warm_up.is_some_and(|warm_up| warm_up >= args.duration) {
+    if args.steps.is_empty() && args.warm_up.is_some_and(|warm_up| warm_up >= args.duration) {
         return rule(format!(
             "warm-up must be shorter than the run: warmup={:?}, duration={:?}",
             args.warm_up.unwrap(),
@@ -261,8 +290,12 @@ fn check(args: &Args) -> Result<(), Error> {
     if args.closed && (args.arrivals == Arrivals::Poisson || args.dispatch == Dispatch::Any || args.max_lateness.is_some()) {
         return rule("--closed has no schedule: it excludes --arrivals, --dispatch and --max-lateness".to_owned());
     }
-    if args.alternate.is_some() && (args.arrivals == Arrivals::Poisson || args.dispatch == Dispatch::Any) {
-        return rule("--alternate sends at even distances: it excludes --arrivals poisson and --dispatch any".to_owned());
+    if args.alternate.is_some()
+        && (args.arrivals == Arrivals::Poisson || args.dispatch == Dispatch::Any || !args.steps.is_empty())
+    {
+        return rule(
+            "--alternate sends at even distances: it excludes --arrivals poisson, --dispatch any and a rate in steps".to_owned(),
+        );
     }
     if args.slice.is_zero() || args.settle >= args.slice {
         return rule(format!(
@@ -286,10 +319,21 @@ fn count(parser: &mut lexopt::Parser, option: &str) -> Result<u64, Error> {
     units::parse_count(&text).ok_or_else(|| Error::Failed(format!("not a whole number: {option} {text:?}; examples: 16, 1k")))
 }
 
-fn rate(parser: &mut lexopt::Parser) -> Result<f64, Error> {
-    let text = text(parser)?;
-    units::parse_rate(&text)
-        .ok_or_else(|| Error::Failed(format!("not a rate in requests per second: --rate {text:?}; examples: 500, 0.5, 20k")))
+/// `20k`, or `1k:10s,2k:10s`.
+fn rate_or_steps(text: &str) -> Result<(Option<f64>, Vec<Step>), Error> {
+    let wrong = || {
+        let examples = "examples: 500, 0.5, 20k; in steps 1k:10s,2k:10s";
+        Error::Failed(format!("not a rate in requests per second: --rate {text:?}; {examples}"))
+    };
+    if !text.contains(':') {
+        return units::parse_rate(text).map(|rate_rps| (Some(rate_rps), Vec::new())).ok_or_else(wrong);
+    }
+    let step = |text: &str| {
+        let (rate, length) = text.split_once(':')?;
+        Some(Step { rate_rps: units::parse_rate(rate)?, length: units::parse_duration(length)? })
+    };
+    let steps: Option<Vec<Step>> = text.split(',').map(step).collect();
+    steps.map(|steps| (None, steps)).ok_or_else(wrong)
 }
 
 fn duration(parser: &mut lexopt::Parser, option: &str) -> Result<Duration, Error> {
@@ -412,6 +456,12 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_in_steps_says_how_long_the_run_lasts() {
+        let args = run(&["-R", "1k:10s,2k:30s", "--warmup", "50s", "http://h/"]).unwrap();
+        assert_eq!((args.mean_rate_rps(), args.duration), (Some(1750.0), Duration::from_secs(40)));
+    }
+
+    #[test]
     fn u_latency_implies_latency() {
         let args = run(&["-U", "-R1", "http://h/"]).unwrap();
         assert!(args.latency && args.uncorrected);
@@ -450,6 +500,12 @@ mod tests {
             (&["-R1", "--dispatch", "round", "http://h/"], "--dispatch"),
             (&["--closed", "--dispatch", "any", "http://h/"], "--closed"),
             (&["-R0", "http://h/"], "rate must be over 0"),
+            (&["-R", "1k:5s,0:5s", "http://h/"], "rate must be over 0"),
+            (&["-R", "1k:5s,2k", "http://h/"], "--rate \"1k:5s,2k\""),
+            (&["-R", "1k:5s,2k:0s", "http://h/"], "each of a length over 0"),
+            (&["-R", "1k:5s", "-d5s", "http://h/"], "they exclude --duration"),
+            (&["-R", "1k:5s", "--closed", "http://h/"], "--closed"),
+            (&["-R", "1k:5s", "--alternate", "http://h/", "http://i/"], "a rate in steps"),
             (&["-R1", "--closed", "http://h/"], "--closed"),
             (&["-R1", "--slowest-count", "0", "http://h/"], "--slowest-count 0"),
             (&["-R1", "--slowest-count", "2M", "http://h/"], "--slowest-count 2000000"),

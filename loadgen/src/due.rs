@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use crate::alternation::{AlternatingDue, Turns};
 use crate::schedule::{NEVER, Poisson, Uniform};
+use crate::steps::Steps;
 
 /// Of those that were never sent; at a billion requests per second there is more to do than to tell of each.
 const UNSENT_TOLD_MAX: u64 = 10_000;
@@ -14,7 +15,9 @@ pub enum Due<'a> {
     Uniform(Uniform),
     /// Only in the slices of its server, of which this is the connection of that number.
     Alternating(AlternatingDue<'a>, usize),
-    Poisson(Poisson),
+    /// At a rate that changes, over so many series.
+    Stepped(&'a Steps, u64),
+    Poisson(Poisson<'a>),
     /// Closed loop: at once.
     Always,
     /// Closed loop, in the slices of its server.
@@ -73,6 +76,7 @@ impl<'a> DueRequests<'a> {
     pub fn next_ns(&self) -> u64 {
         match &self.due {
             Due::Uniform(uniform) => uniform.due_ns(self.number, self.sent),
+            Due::Stepped(steps, series) => steps.due_ns(self.number as u64 + self.sent * series),
             Due::Alternating(alternating, place) => alternating.next(*place, self.sent).1,
             Due::Poisson(poisson) => poisson.due_ns(),
             Due::Always | Due::InTurns(_) => 0,
@@ -96,14 +100,12 @@ impl<'a> DueRequests<'a> {
         match &mut self.due {
             Due::Uniform(uniform) => {
                 let due = uniform.due_before(self.number, end_ns);
-                let step = due.saturating_sub(self.sent).div_ceil(UNSENT_TOLD_MAX).max(1);
-                let mut first = self.sent;
-                while first < due {
-                    let behind = (first + step).min(due);
-                    each(uniform.due_ns(self.number, behind - 1), behind - first);
-                    first = behind;
-                }
-                due.saturating_sub(self.sent)
+                unsent_in_row(self.sent, due, |request| uniform.due_ns(self.number, request), each)
+            }
+            Due::Stepped(steps, series) => {
+                let (number, series) = (self.number as u64, *series);
+                let due = steps.due_before(number, series, end_ns);
+                unsent_in_row(self.sent, due, |request| steps.due_ns(number + request * series), each)
             }
             Due::Alternating(alternating, place) => {
                 let mut count = 0;
@@ -127,6 +129,18 @@ impl<'a> DueRequests<'a> {
             Due::Always | Due::InTurns(_) | Due::OfThread => 0,
         }
     }
+}
+
+/// Requests from `sent` to `due` were never sent; how many that are.
+fn unsent_in_row(sent: u64, due: u64, due_ns: impl Fn(u64) -> u64, mut each: impl FnMut(u64, u64)) -> u64 {
+    let step = due.saturating_sub(sent).div_ceil(UNSENT_TOLD_MAX).max(1);
+    let mut first = sent;
+    while first < due {
+        let behind = (first + step).min(due);
+        each(due_ns(behind - 1), behind - first);
+        first = behind;
+    }
+    due.saturating_sub(sent)
 }
 
 /// What is due in one thread, for whichever connection is free, and those that are: `--dispatch any`.

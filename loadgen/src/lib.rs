@@ -36,6 +36,8 @@ pub mod slices;
 pub mod slowest;
 pub mod socket;
 pub mod statistics;
+pub mod step_recorder;
+pub mod steps;
 pub mod tally;
 pub mod target;
 pub mod thread_use;

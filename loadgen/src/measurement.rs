@@ -13,6 +13,8 @@ use crate::recorder::{Counts, HIGHEST_US, Interval, Phase, Recorder, add_counts,
 use crate::slices::{SliceCounts, SliceRecorder};
 use crate::slowest::Slowest;
 use crate::statistics;
+use crate::step_recorder::{StepCounts, StepRecorder};
+use crate::steps::Steps;
 use crate::tally::Tally;
 use crate::unanswered::Unanswered;
 
@@ -88,6 +90,8 @@ pub struct Measurement {
     intervals: Vec<Interval>,
     /// None without two servers in turn.
     slices: Option<SliceRecorder>,
+    /// None at one rate.
+    steps: Option<StepRecorder>,
     own_lateness: Histogram<u32>,
     unanswered: Unanswered,
     /// Time that all connections together waited for answers in the measured window.
@@ -104,6 +108,8 @@ pub struct Measured {
     pub intervals: Vec<Interval>,
     /// Empty without two servers in turn.
     pub slices: Vec<SliceCounts>,
+    /// Empty at one rate.
+    pub steps: Vec<StepCounts>,
     pub slowest: Slowest,
     /// Sampled rates in requests per second, and how often each was seen.
     pub rates_rps: BTreeMap<u64, u64>,
@@ -124,6 +130,7 @@ impl Default for Measurement {
             recorder: Recorder::new(0, 1, 0),
             intervals: Vec::new(),
             slices: None,
+            steps: None,
             own_lateness: histogram(),
             unanswered: Unanswered::default(),
             busy_ns: 0,
@@ -148,12 +155,20 @@ impl Measurement {
         self.slices = Some(SliceRecorder::new(alternation.clone(), start_ns, self.window.measure_ns()));
     }
 
+    /// What is found in each step is told apart from here on.
+    pub fn tell_steps(&mut self, steps: &Steps) {
+        self.steps = Some(StepRecorder::new(steps.clone(), self.window.start_ns));
+    }
+
     #[inline]
     pub fn sent(&mut self, sent: &Sent) {
         self.tally.sent += u64::from(sent.requests);
         self.recorder.sent(sent.due_ns, sent.sent_ns, sent.requests);
         if let Some(slices) = &mut self.slices {
             slices.sent(sent.due_ns, sent.requests);
+        }
+        if let Some(steps) = &mut self.steps {
+            steps.sent(sent);
         }
         if let Some(own_ns) = sent.own_late_ns.filter(|_| self.recorder.is_measured(sent.due_ns)) {
             let _ = self.own_lateness.record_n(microseconds(own_ns).min(HIGHEST_US), sent.requests);
@@ -170,6 +185,9 @@ impl Measurement {
         }
         if let Some(slices) = &mut self.slices {
             slices.answered(answer);
+        }
+        if let Some(steps) = &mut self.steps {
+            steps.answered(answer);
         }
         if self.recorder.is_measured(due_ns) {
             self.tally.measured += 1;
@@ -200,6 +218,9 @@ impl Measurement {
     /// A connection waited for answers from then to then.
     #[inline]
     pub fn connection_was_busy(&mut self, from_ns: u64, until_ns: u64) {
+        if let Some(steps) = &mut self.steps {
+            steps.connection_was_busy(from_ns, until_ns);
+        }
         let (from_ns, until_ns) = (from_ns.max(self.window.measure_ns()), until_ns.min(self.window.end_ns()));
         self.busy_ns += until_ns.saturating_sub(from_ns);
     }
@@ -211,6 +232,9 @@ impl Measurement {
         }
         if let Some(slices) = &mut self.slices {
             slices.unanswered(due_ns, requests);
+        }
+        if let Some(steps) = &mut self.steps {
+            steps.unanswered(due_ns, requests);
         }
     }
 
@@ -293,6 +317,7 @@ impl Measurement {
             tally: self.tally,
             intervals: self.intervals,
             slices: self.slices.map_or_else(Vec::new, SliceRecorder::finish),
+            steps: self.steps.map_or_else(Vec::new, |steps| steps.finish(given_up_ns)),
             slowest: self.recorder.into_slowest(),
             rates_rps: self.rates_rps,
             own_lateness: counts(&self.own_lateness),

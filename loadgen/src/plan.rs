@@ -10,6 +10,7 @@ use crate::args::{Args, Arrivals, Dispatch, Spin};
 use crate::error::Error;
 use crate::part::Part;
 use crate::requests::{self, List, Request};
+use crate::steps::Steps;
 use crate::target::Target;
 
 /// wrk2 starts its histograms again this long after the start …
@@ -45,6 +46,8 @@ pub struct Alternate {
 pub struct Plan {
     pub target: Target,
     pub alternate: Option<Alternate>,
+    /// None at one rate.
+    pub steps: Option<Steps>,
     /// What this generator is of a load that several make; the whole of it unless said otherwise.
     pub part: Part,
     /// To each server, of this part.
@@ -53,7 +56,7 @@ pub struct Plan {
     pub whole_connections: usize,
     /// Of this part.
     pub threads: usize,
-    /// Of all parts together.
+    /// Of all parts together; of a rate that changes the mean of its steps.
     pub pacing: Pacing,
     pub duration_ns: u64,
     /// Zero if everything is reported.
@@ -93,7 +96,7 @@ pub struct Plan {
 impl Plan {
     pub fn new(args: Args) -> Result<Self, Error> {
         let target = Target::parse(&args.url)?;
-        let pacing = match args.rate_rps {
+        let pacing = match args.mean_rate_rps() {
             Some(rate_rps) => Pacing::ConstantThroughput { rate_rps, arrivals: args.arrivals },
             None => Pacing::ClosedLoop,
         };
@@ -104,6 +107,10 @@ impl Plan {
             if args.duration > default { default } else { Duration::ZERO }
         });
         let (mut duration_ns, mut warm_up_ns) = (nanoseconds(args.duration), nanoseconds(warm_up));
+        let steps = (!args.steps.is_empty()).then(|| Steps::new(&args.steps, warm_up_ns));
+        if let Some(steps) = &steps {
+            duration_ns = steps.duration_ns();
+        }
         let alternate = args.alternate.as_ref().map(|url| alternate(&args, url, duration_ns)).transpose()?;
         if let Some(Alternate { alternation, .. }) = &alternate {
             duration_ns = alternation.duration_ns();
@@ -121,6 +128,7 @@ impl Plan {
         Ok(Self {
             target,
             alternate,
+            steps,
             method,
             body,
             requests,
@@ -166,13 +174,18 @@ impl Plan {
         if self.alternate.is_some() { self.connections * 2 } else { self.connections }
     }
 
-    /// Requests per second that are due in this part while its server's turn lasts; none in a closed loop.
-    pub fn own_rate_rps(&self) -> Option<f64> {
-        let share = match self.dispatch {
+    /// Requests per second that are due in this part between two times, while its server's turn lasts; none in a closed loop.
+    pub fn own_rate_rps(&self, from_ns: u64, until_ns: u64) -> Option<f64> {
+        let of_steps = self.steps.as_ref().filter(|_| until_ns > from_ns).map(|steps| steps.mean_rate_rps(from_ns, until_ns));
+        of_steps.or(self.pacing.offered_rate_rps()).map(|rate_rps| rate_rps * self.own_share())
+    }
+
+    /// How much of the whole load's rate is this part's.
+    pub fn own_share(&self) -> f64 {
+        match self.dispatch {
             Dispatch::Fixed => self.connections as f64 / self.whole_connections as f64,
             Dispatch::Any => 1.0 / self.part.of as f64,
-        };
-        self.pacing.offered_rate_rps().map(|rate_rps| rate_rps * share)
+        }
     }
 
     /// The share of a time from a pair's start to the end of the run in which requests are due.

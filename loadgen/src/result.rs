@@ -45,6 +45,8 @@ pub struct RunResult {
     pub sample: Option<Vec<SampledRequest>>,
     /// Empty without two servers in turn.
     pub slices: Vec<SliceCounts>,
+    /// Empty at one rate.
+    pub steps: Vec<StepResult>,
     pub threads: Vec<ThreadUse>,
     pub unexpected: u64,
     /// How long requests were sent.
@@ -56,6 +58,28 @@ pub struct RunResult {
     pub start_utc: Timestamp,
     pub measure_start_utc: Timestamp,
     pub stop_utc: Timestamp,
+    pub verdict: Verdict,
+}
+
+/// What was found in one step of a rate that changes.
+#[derive(Debug)]
+pub struct StepResult {
+    /// From 1.
+    pub number: usize,
+    /// After the start of the run, as the end, which is earlier than planned if the run was called off.
+    pub start_ns: u64,
+    pub end_ns: u64,
+    /// Of this part of the load.
+    pub offered_rate_rps: f64,
+    /// Answers within the step, to what was due in it.
+    pub achieved_rate_rps: f64,
+    pub sent: u64,
+    pub completed: u64,
+    /// Of them those that came behind its end.
+    pub late: u64,
+    pub latencies: Latencies<Histogram<u64>>,
+    pub own_lateness: Histogram<u64>,
+    pub at_least: AtLeast,
     pub verdict: Verdict,
 }
 

@@ -3,6 +3,7 @@
 mod crew;
 mod ending;
 mod interruption;
+mod step_results;
 mod thread;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ use crate::worker::Order;
 use crew::{Crew, Gathered};
 use ending::print;
 use interruption::Interruption;
+use step_results::OfThread;
 
 /// Runs the plan, prints wrk2's text on stdout and notes on stderr, and returns the exit code.
 pub fn run(plan: &Plan) -> Result<i32, Error> {
@@ -87,6 +89,7 @@ fn merge(plan: &Plan, gathered: Gathered, missing_at_start: usize) -> ((RunResul
     let (mut threads, mut slowest, mut samples, mut failure) = (Vec::new(), Vec::new(), Vec::new(), None);
     let (mut duration_ns, mut reconnecting) = (0, Reconnecting::default());
     let mut slices = Vec::<SliceCounts>::new();
+    let mut of_threads = Vec::new();
     for outcome in gathered.outcomes {
         let measured = outcome.measured;
         tally.add(&measured.tally);
@@ -96,6 +99,7 @@ fn merge(plan: &Plan, gathered: Gathered, missing_at_start: usize) -> ((RunResul
         busy_ns += measured.busy_ns;
         slices.resize_with(measured.slices.len(), SliceCounts::default);
         slices.iter_mut().zip(&measured.slices).for_each(|(all, own)| all.add(own));
+        of_threads.push(OfThread { steps: measured.steps, used: outcome.used });
         duration_ns = duration_ns.max(outcome.sent_for_ns);
         failure = failure.or(outcome.failure);
         reconnecting.add(&outcome.reconnecting);
@@ -116,7 +120,8 @@ fn merge(plan: &Plan, gathered: Gathered, missing_at_start: usize) -> ((RunResul
     let warm_up_ns = plan.warm_up_ns.min(duration_ns);
     let measured_ns = duration_ns - warm_up_ns;
     let sending_share = plan.sending_share(warm_up_ns, duration_ns);
-    let offered_rate_rps = plan.own_rate_rps().map(|rate_rps| rate_rps * sending_share);
+    let offered_rate_rps = plan.own_rate_rps(warm_up_ns, duration_ns).map(|rate_rps| rate_rps * sending_share);
+    let steps = step_results::merged(plan, &threads.iter().zip(of_threads).collect::<Vec<_>>(), duration_ns);
     let verdict = judge(&Facts {
         threads: &threads,
         offered_rate_rps,
@@ -140,6 +145,7 @@ fn merge(plan: &Plan, gathered: Gathered, missing_at_start: usize) -> ((RunResul
         slowest: slowest::merged(slowest, plan.slowest_count),
         sample: (plan.sample > 0).then(|| sample::merged(samples, plan.sample)),
         slices,
+        steps,
         threads,
         duration_ns,
         warm_up_ns,

@@ -6,6 +6,8 @@
 //!
 //! Requests due before the end belong to the run; one due at the end or later does not, however late anyone looks at it.
 
+use crate::steps::Steps;
+
 /// The due time of what does not belong to the run.
 pub const NEVER: u64 = u64::MAX;
 
@@ -44,35 +46,56 @@ impl Uniform {
     }
 }
 
+/// How the rate of a Poisson process goes.
+#[derive(Clone, Copy, Debug)]
+enum Pace<'a> {
+    Even { ns_per_request: f64 },
+    Steps(&'a Steps),
+}
+
 /// Due times of one connection with exponentially distributed gaps; over all connections a Poisson process of the whole rate.
 ///
 /// Each connection has its own stream of random numbers, so that a seed gives the same times for every number of threads.
+///
+/// A gap is drawn in requests that are due meanwhile over all connections, and becomes a time by the rate.
 #[derive(Debug)]
-pub struct Poisson {
+pub struct Poisson<'a> {
     random: fastrand::Rng,
-    mean_gap_ns: f64,
+    pace: Pace<'a>,
+    connections: f64,
     due: f64,
     end_ns: u64,
 }
 
-impl Poisson {
+impl<'a> Poisson<'a> {
     pub fn new(rate_rps: f64, connections: usize, connection: usize, seed: u64, end_ns: u64) -> Self {
+        Self::paced(Pace::Even { ns_per_request: 1e9 / rate_rps }, connections, connection, seed, end_ns)
+    }
+
+    pub fn in_steps(steps: &'a Steps, connections: usize, connection: usize, seed: u64) -> Self {
+        Self::paced(Pace::Steps(steps), connections, connection, seed, steps.duration_ns())
+    }
+
+    fn paced(pace: Pace<'a>, connections: usize, connection: usize, seed: u64, end_ns: u64) -> Self {
         let random = fastrand::Rng::with_seed(mix(seed, connection as u64));
-        let mut poisson = Self { random, mean_gap_ns: 1e9 / rate_rps * connections as f64, due: 0.0, end_ns };
+        let mut poisson = Self { random, pace, connections: connections as f64, due: 0.0, end_ns };
         poisson.advance();
         poisson
     }
 
     /// Due time of the next request; [`NEVER`] if not before the end.
     pub fn due_ns(&self) -> u64 {
-        let due_ns = self.due as u64;
+        let due_ns = match self.pace {
+            Pace::Even { ns_per_request } => (self.due * ns_per_request) as u64,
+            Pace::Steps(steps) => steps.expected_ns(self.due),
+        };
         if due_ns < self.end_ns { due_ns } else { NEVER }
     }
 
     /// On to the next request.
     pub fn advance(&mut self) {
         let uniform = 1.0 - self.random.f64(); // in (0, 1], so that the logarithm is finite
-        self.due += -uniform.ln() * self.mean_gap_ns;
+        self.due += -uniform.ln() * self.connections;
     }
 }
 

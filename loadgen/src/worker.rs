@@ -40,6 +40,7 @@ use crate::requests::{Request, Rotation};
 use crate::sample::Sample;
 use crate::schedule::{Poisson, Uniform, mix};
 use crate::script::WorkerState;
+use crate::thread_use::UsedBy;
 use crate::waiting::{Crowding, Habits};
 
 /// Sends in a row before answers get their turn.
@@ -94,6 +95,8 @@ pub struct Worker<'a> {
     /// Nothing new is sent, and nothing opened again.
     ending: bool,
     spun_ns: u64,
+    /// See [`Outcome::used`].
+    used: Vec<UsedBy>,
     problem: Option<String>,
     failure: Option<Error>,
 }
@@ -153,6 +156,7 @@ impl<'a> Worker<'a> {
             looked_ns: u64::MAX,
             ending: false,
             spun_ns: 0,
+            used: Vec::new(),
             problem: None,
             failure: None,
         })
@@ -166,6 +170,9 @@ impl<'a> Worker<'a> {
         self.measurement.start(Window { start_ns, warm_up_ns, duration_ns, timeout_ns }, slowest_count);
         if let Some(Alternate { alternation, .. }) = &self.plan.alternate {
             self.measurement.tell_slices(alternation);
+        }
+        if let Some(steps) = &self.plan.steps {
+            self.measurement.tell_steps(steps);
         }
         self.start();
 
@@ -183,6 +190,7 @@ impl<'a> Worker<'a> {
             self.wait_and_handle(now);
         };
         let wall_ns = now_ns().saturating_sub(start_ns);
+        self.note_last_use();
         let cpu_ns = clock::thread_cpu_ns() - cpu_before;
         let waited_for_cpu_ns = clock::thread_waited_for_cpu_ns().zip(waited_before).map(|(after, before)| after - before);
         let given_up_ns = self.finish(sending_ended_ns);
@@ -193,6 +201,7 @@ impl<'a> Worker<'a> {
             measured: self.measurement.finish(given_up_ns),
             reconnecting: self.reconnecting,
             sample: self.sample,
+            used: self.used,
             sent_for_ns: sending_ended_ns - start_ns.min(sending_ended_ns),
             wall_ns,
             cpu_ns,
@@ -311,14 +320,12 @@ fn queue(plan: &Plan, thread: usize) -> Option<SharedQueue<'_>> {
 
 /// What is due in series `number` of `series`, over all parts, that share the rate.
 fn due(plan: &Plan, number: usize, series: usize) -> Due<'_> {
-    match plan.pacing {
-        Pacing::ClosedLoop => Due::Always,
-        Pacing::ConstantThroughput { rate_rps, arrivals: Arrivals::Uniform } => {
-            Due::Uniform(Uniform::new(rate_rps, series, plan.duration_ns))
-        }
-        Pacing::ConstantThroughput { rate_rps, arrivals: Arrivals::Poisson } => {
-            Due::Poisson(Poisson::new(rate_rps, series, number, plan.seed, plan.duration_ns))
-        }
+    let Pacing::ConstantThroughput { rate_rps, arrivals } = plan.pacing else { return Due::Always };
+    match (arrivals, &plan.steps) {
+        (Arrivals::Uniform, None) => Due::Uniform(Uniform::new(rate_rps, series, plan.duration_ns)),
+        (Arrivals::Uniform, Some(steps)) => Due::Stepped(steps, series as u64),
+        (Arrivals::Poisson, None) => Due::Poisson(Poisson::new(rate_rps, series, number, plan.seed, plan.duration_ns)),
+        (Arrivals::Poisson, Some(steps)) => Due::Poisson(Poisson::in_steps(steps, series, number, plan.seed)),
     }
 }
 

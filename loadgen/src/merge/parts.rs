@@ -33,6 +33,9 @@ impl Part {
         if result.get("alternate").is_some() {
             return Err(wrong("results of --alternate cannot be merged"));
         }
+        if result.get("steps").is_some() {
+            return Err(wrong("results of a rate in steps cannot be merged"));
+        }
         let part = result.get("part").ok_or_else(|| wrong("not one part of a load: it was measured without --part"))?;
         let number = |name: &str| part[name].as_u64().ok_or_else(|| wrong(&format!("no number: part.{name}")));
         let start = result["start_utc"].as_str().and_then(|utc| utc.parse().ok());

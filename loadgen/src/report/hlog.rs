@@ -3,7 +3,8 @@
 //! Tags are `response`, `service` and `lateness`, whose histograms add up to those of the JSON result; and, for what came before
 //! measuring began, `warmup_response` alone: a server that still warms up is slow in every way, and three such histograms a second
 //! made half of a short run's log. An answer stands in the second in which it came. With
-//! two servers in turn there is a line for each slice and kind besides, of what was due in it.
+//! two servers in turn there is a line for each slice and kind besides, of what was due in it; with a rate in steps one for each
+//! step (`step_1_response`, `step_1_service`).
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -41,6 +42,14 @@ pub fn write(path: &Path, plan: &Plan, result: &RunResult, seconds: impl Iterato
             let (start, length) = (Duration::from_nanos(second.start_ns), Duration::from_nanos(second.end_ns - second.start_ns));
             for (tag, histogram) in tagged {
                 let written = log.write_histogram(histogram, start, length, Tag::new(tag));
+                written.map_err(|problem| std::io::Error::other(format!("{problem:?}")))?;
+            }
+        }
+        for step in &result.steps {
+            let (start, length) = (Duration::from_nanos(step.start_ns), Duration::from_nanos(step.end_ns - step.start_ns));
+            for (kind, histogram) in [("response", &step.latencies.response), ("service", &step.latencies.service)] {
+                let tag = format!("step_{}_{kind}", step.number);
+                let written = log.write_histogram(histogram, start, length, Tag::new(&tag));
                 written.map_err(|problem| std::io::Error::other(format!("{problem:?}")))?;
             }
         }

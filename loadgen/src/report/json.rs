@@ -10,6 +10,7 @@ use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use serde::Serialize;
 
 use super::json_slices::{Alternating, alternating};
+use super::json_steps::{OfStep, steps};
 use super::whole_file;
 use crate::error::Error;
 use crate::part::Part;
@@ -63,6 +64,9 @@ struct Document<'a> {
     /// Only with two servers in turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     alternate: Option<Alternating<'a>>,
+    /// Only of a rate that changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steps: Option<Vec<OfStep<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sample: Option<Vec<Sampled<'a>>>,
 }
@@ -146,7 +150,7 @@ struct Thread {
 }
 
 #[derive(Serialize)]
-struct Verdict<'a> {
+pub(crate) struct Verdict<'a> {
     /// None if nobody can tell.
     generator_saturated: Option<bool>,
     reason: Option<&'a str>,
@@ -241,11 +245,7 @@ fn document<'a>(plan: &'a Plan, result: &'a RunResult) -> Result<Document<'a>, E
                 waited_for_cpu_s: thread.waited_for_cpu_ns.map(seconds),
             })
             .collect(),
-        verdict: Verdict {
-            generator_saturated: result.verdict.generator_saturated,
-            reason: result.verdict.reason.as_deref(),
-            distorted_percentiles: result.verdict.distorted_percentiles.iter().map(f64::to_string).collect(),
-        },
+        verdict: verdict(&result.verdict),
         part: (plan.part != Part::WHOLE).then(|| PartOfWhole {
             number: plan.part.number,
             of: plan.part.of,
@@ -253,8 +253,17 @@ fn document<'a>(plan: &'a Plan, result: &'a RunResult) -> Result<Document<'a>, E
             whole_connections: plan.whole_connections,
         }),
         alternate: alternating(plan, result)?,
+        steps: steps(result)?,
         sample: result.sample.as_deref().map(|sample| sample.iter().map(sampled).collect()),
     })
+}
+
+pub(crate) fn verdict(verdict: &crate::verdict::Verdict) -> Verdict<'_> {
+    Verdict {
+        generator_saturated: verdict.generator_saturated,
+        reason: verdict.reason.as_deref(),
+        distorted_percentiles: verdict.distorted_percentiles.iter().map(f64::to_string).collect(),
+    }
 }
 
 pub(crate) fn at_least(found: &unanswered::AtLeast) -> Result<AtLeast, Error> {

@@ -8,9 +8,10 @@ use crate::error::{Error, exit};
 use crate::plan::{Pacing, Plan};
 use crate::report::text::TableLine;
 use crate::report::{hlog, json, slowest, text};
-use crate::result::{Intervals, RunResult};
+use crate::result::{Intervals, RunResult, StepResult};
 use crate::script::{self, MainState, Statistics, Summary};
 use crate::statistics;
+use crate::unanswered::AtLeast;
 use crate::units::time_us;
 
 /// Percentiles that the note on requests without an answer tells.
@@ -73,6 +74,9 @@ fn notes(result: &RunResult, signal: Option<i32>, connections: usize, connect_pr
             connect_problem.map_or(String::new(), |problem| format!(": {problem}"))
         );
     }
+    for step in &result.steps {
+        eprintln!("{}", step_line(step));
+    }
     if let Some(note) = result.reconnecting.note() {
         eprintln!("note: {note}");
     }
@@ -83,14 +87,32 @@ fn notes(result: &RunResult, signal: Option<i32>, connections: usize, connect_pr
             "note: requests without an answer, of which no latency is known: never sent {}, lost with their connection {}, still under way {}",
             tally.unsent, tally.lost, tally.in_flight_at_end
         );
-        let percentiles: Vec<String> = NOTED_PERCENTILES.iter().map(|&noted| at_least(result, noted)).collect();
+        let percentiles: Vec<String> = NOTED_PERCENTILES.iter().map(|&noted| of_percentile(&result.at_least, noted)).collect();
         eprintln!("note: response time with those that were due and not answered: {}", percentiles.join(", "));
     }
 }
 
+/// `step 2: 2000/s for 10s: 1999.8/s, p50 = 105us, p90 = …, p99 = …, p99.9 = …`, and what was wrong.
+fn step_line(step: &StepResult) -> String {
+    let percentiles: Vec<String> = NOTED_PERCENTILES.iter().map(|&noted| of_percentile(&step.at_least, noted)).collect();
+    let reason = match (&step.verdict.reason, step.verdict.generator_saturated) {
+        (Some(reason), Some(true)) => format!("; the generator was the limit, not the service: {reason}"),
+        (Some(reason), _) => format!("; {reason}"),
+        (None, _) => String::new(),
+    };
+    format!(
+        "step {}: {}/s for {}s: {:.1}/s, {}{reason}",
+        step.number,
+        step.offered_rate_rps,
+        (step.end_ns - step.start_ns) as f64 / 1e9,
+        step.achieved_rate_rps,
+        percentiles.join(", ")
+    )
+}
+
 /// `p99 ≥ 1.20s`, or `p99 = 812us` where no request without an answer can change it.
-fn at_least(result: &RunResult, percentile: f64) -> String {
-    let (value_us, may_be_larger) = result.at_least.percentile(percentile);
+fn of_percentile(at_least: &AtLeast, percentile: f64) -> String {
+    let (value_us, may_be_larger) = at_least.percentile(percentile);
     format!("p{percentile} {} {}", if may_be_larger { '≥' } else { '=' }, time_us(value_us as f64).trim())
 }
 

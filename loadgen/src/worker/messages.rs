@@ -7,6 +7,7 @@ use crate::measurement::{Calibration, Measured};
 use crate::reconnecting::Reconnecting;
 use crate::sample::Sample;
 use crate::script::Value;
+use crate::thread_use::UsedBy;
 use crate::waiting::Habits;
 use crate::worker::Opened;
 
@@ -41,6 +42,8 @@ pub struct Outcome {
     pub measured: Measured,
     pub reconnecting: Reconnecting,
     pub sample: Option<Sample>,
+    /// What it had used when each step began, and when sending ended; empty at one rate.
+    pub used: Vec<UsedBy>,
     /// How long requests were sent.
     pub sent_for_ns: u64,
     pub wall_ns: u64,

@@ -5,6 +5,7 @@ use crate::args::Spin;
 use crate::clock::{self, now_ns};
 use crate::due::SharedQueue;
 use crate::error::Error;
+use crate::thread_use::UsedBy;
 use crate::waiting::{Wait, busily};
 
 /// The flag that ends a run early is looked at this often at least.
@@ -46,6 +47,26 @@ impl Worker<'_> {
         Ok(count)
     }
 
+    /// What this thread had used when each step began, as soon as it comes by; returns when the next begins.
+    fn note_use(&mut self, now: u64) -> u64 {
+        let Some(steps) = &self.plan.steps else { return u64::MAX };
+        while self.used.len() < steps.count() {
+            let begins_ns = self.start_ns + steps.start_ns(self.used.len());
+            if now < begins_ns {
+                return begins_ns;
+            }
+            self.used.push(used_by(now, self.spun_ns));
+        }
+        u64::MAX
+    }
+
+    /// Sending has ended; steps that were not begun used nothing.
+    pub(super) fn note_last_use(&mut self) {
+        if let Some(steps) = &self.plan.steps {
+            self.used.resize(steps.count() + 1, used_by(now_ns(), self.spun_ns));
+        }
+    }
+
     /// What is to be done at certain times, and when the next of them is.
     pub(super) fn keep_house(&mut self, now: u64) {
         if let Some(calibration) = self.measurement.keep(now, self.ending) {
@@ -57,7 +78,11 @@ impl Worker<'_> {
                 self.habits.stop_spinning();
             }
         }
-        let next_opening_ns = self.keep_opening(now);
-        self.housekeeping_ns = (now + LOOK_UP_NS).min(self.measurement.next_ns(self.ending)).min(next_opening_ns);
+        let next_ns = self.keep_opening(now).min(if self.ending { u64::MAX } else { self.note_use(now) });
+        self.housekeeping_ns = (now + LOOK_UP_NS).min(self.measurement.next_ns(self.ending)).min(next_ns);
     }
+}
+
+fn used_by(now: u64, spun_ns: u64) -> UsedBy {
+    UsedBy { at_ns: now, cpu_ns: clock::thread_cpu_ns(), spun_ns, waited_for_cpu_ns: clock::thread_waited_for_cpu_ns() }
 }

@@ -1,0 +1,174 @@
+//! What is found in each step of a rate that changes. Pure; times are monotonic nanoseconds, latencies microseconds.
+//!
+//! An answer belongs to the step in which its request was due, however late it comes.
+
+use hdrhistogram::Histogram;
+
+use crate::measurement::{Answered, Sent};
+use crate::recorder::{Counts, HIGHEST_US, Latencies, counts, histogram, microseconds};
+use crate::steps::Steps;
+use crate::unanswered::Unanswered;
+
+/// What one thread found in one step.
+#[derive(Debug)]
+pub struct StepCounts {
+    pub sent: u64,
+    pub completed: u64,
+    /// Of them those that came behind the end of their step.
+    pub late: u64,
+    pub latencies: Latencies<Counts>,
+    pub own_lateness: Counts,
+    /// Lower bounds of the response times of what was due and got no answer.
+    pub unanswered: Histogram<u64>,
+    /// Time that all connections together waited for answers in it, whatever step their requests are of.
+    pub busy_ns: u64,
+}
+
+#[derive(Debug)]
+struct Recording {
+    sent: u64,
+    completed: u64,
+    late: u64,
+    latencies: Latencies<Histogram<u32>>,
+    own_lateness: Histogram<u32>,
+    unanswered: Unanswered,
+    busy_ns: u64,
+}
+
+impl Recording {
+    fn new() -> Self {
+        let mut recording = Self {
+            sent: 0,
+            completed: 0,
+            late: 0,
+            latencies: Latencies { response: histogram(), service: histogram(), lateness: histogram() },
+            own_lateness: histogram(),
+            unanswered: Unanswered::default(),
+            busy_ns: 0,
+        };
+        // Written to once before the run, so that no first use of a page delays a request.
+        let Latencies { response, service, lateness } = &mut recording.latencies;
+        [response, service, lateness, &mut recording.own_lateness].into_iter().for_each(Histogram::reset);
+        recording
+    }
+}
+
+#[derive(Debug)]
+pub struct StepRecorder {
+    steps: Steps,
+    start_ns: u64,
+    recordings: Vec<Recording>,
+}
+
+impl StepRecorder {
+    pub fn new(steps: Steps, start_ns: u64) -> Self {
+        let recordings = (0..steps.count()).map(|_| Recording::new()).collect();
+        Self { steps, start_ns, recordings }
+    }
+
+    #[inline]
+    fn of(&mut self, due_ns: u64) -> Option<&mut Recording> {
+        self.steps.step_at(due_ns - self.start_ns).map(|step| &mut self.recordings[step])
+    }
+
+    #[inline]
+    pub fn sent(&mut self, sent: &Sent) {
+        let Some(recording) = self.of(sent.due_ns) else { return };
+        recording.sent += u64::from(sent.requests);
+        let late_us = |ns: u64| microseconds(ns).min(HIGHEST_US);
+        let _ = recording.latencies.lateness.record_n(late_us(sent.sent_ns.saturating_sub(sent.due_ns)), sent.requests);
+        let _ = recording.own_lateness.record_n(late_us(sent.own_late_ns.unwrap_or(0)), sent.requests);
+    }
+
+    #[inline]
+    pub fn answered(&mut self, answer: &Answered) {
+        let Answered { due_ns, sent_ns, now_ns, recorded, .. } = *answer;
+        let Some(step) = self.steps.step_at(due_ns - self.start_ns) else { return };
+        let recording = &mut self.recordings[step];
+        recording.completed += 1;
+        recording.late += u64::from(now_ns >= self.start_ns + self.steps.end_ns(step));
+        if recorded {
+            recording.latencies.response.saturating_record(microseconds(now_ns.saturating_sub(due_ns)));
+            recording.latencies.service.saturating_record(microseconds(now_ns.saturating_sub(sent_ns)));
+        }
+    }
+
+    pub fn unanswered(&mut self, due_ns: u64, requests: u64) {
+        if let Some(recording) = self.of(due_ns) {
+            recording.unanswered.add(due_ns, requests);
+        }
+    }
+
+    /// A connection waited for answers from then to then.
+    #[inline]
+    pub fn connection_was_busy(&mut self, from_ns: u64, until_ns: u64) {
+        let (from_ns, until_ns) = (from_ns.saturating_sub(self.start_ns), until_ns.saturating_sub(self.start_ns));
+        let (Some(last), first) = (self.steps.step_at(until_ns), self.steps.step_at(from_ns).unwrap_or(0)) else { return };
+        for step in first..=last {
+            let (from_ns, until_ns) = (from_ns.max(self.steps.start_ns(step)), until_ns.min(self.steps.end_ns(step)));
+            self.recordings[step].busy_ns += until_ns.saturating_sub(from_ns);
+        }
+    }
+
+    /// `given_up_ns`: until when answers were awaited.
+    pub fn finish(self, given_up_ns: u64) -> Vec<StepCounts> {
+        let finished = |recording: Recording| StepCounts {
+            sent: recording.sent,
+            completed: recording.completed,
+            late: recording.late,
+            latencies: recording.latencies.map(counts),
+            own_lateness: counts(&recording.own_lateness),
+            unanswered: recording.unanswered.at_least(given_up_ns),
+            busy_ns: recording.busy_ns,
+        };
+        self.recordings.into_iter().map(finished).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::steps::Step;
+
+    const MS: u64 = 1_000_000;
+
+    /// Two steps of 100 ms behind a warm-up of 50 ms, from 1 s on.
+    fn recorder() -> StepRecorder {
+        let step = |rate_rps| Step { rate_rps, length: Duration::from_millis(100) };
+        StepRecorder::new(Steps::new(&[step(100.0), step(200.0)], 50 * MS), 1000 * MS)
+    }
+
+    fn answer(due_ms: u64, now_ms: u64) -> Answered {
+        let (due_ns, now_ns) = (due_ms * MS, now_ms * MS);
+        Answered { due_ns, sent_ns: due_ns, now_ns, connection: 0, status: 200, recorded: true }
+    }
+
+    #[test]
+    fn an_answer_belongs_to_the_step_in_which_it_was_due_however_late_it_comes() {
+        let mut steps = recorder();
+        for (due_ms, answered_ms) in [(1049, 1060), (1050, 1051), (1149, 1150), (1149, 2000), (1150, 1249), (1249, 1300)] {
+            let (due_ns, sent_ns) = (due_ms * MS, due_ms * MS);
+            steps.sent(&Sent { due_ns, sent_ns, requests: 1, own_late_ns: Some(0) });
+            steps.answered(&answer(due_ms, answered_ms));
+        }
+        steps.unanswered(1048 * MS, 9);
+        steps.unanswered(1150 * MS, 5);
+        let found = steps.finish(3000 * MS);
+        let told: Vec<_> = found.iter().map(|step| (step.sent, step.completed, step.late, step.unanswered.len())).collect();
+        assert_eq!(told, [(3, 3, 2, 0), (2, 2, 1, 5)]);
+        assert_eq!(found[0].latencies.response.iter().map(|&(_, count)| count).sum::<u32>(), 3);
+        assert!(found[0].latencies.response.last().unwrap().0 >= 851_000, "the latecomer is not in the second step");
+    }
+
+    #[test]
+    fn time_that_connections_wait_is_that_of_the_steps_in_which_they_wait() {
+        let mut steps = recorder();
+        steps.connection_was_busy(1000 * MS, 1010 * MS);
+        steps.connection_was_busy(1040 * MS, 1060 * MS);
+        steps.connection_was_busy(1140 * MS, 1400 * MS);
+        let busy: Vec<u64> = steps.finish(0).iter().map(|step| step.busy_ns / MS).collect();
+        assert_eq!(busy, [20, 100]);
+    }
+}
