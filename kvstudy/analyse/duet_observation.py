@@ -36,7 +36,8 @@ def observe_duet(run: SealedRun) -> dict[str, list[dict]]:
         "ratios": _rows(run, ratios),
         "duet_stacks": [row for side in duet.SIDES for row in _stacks(run, side, attempt)],
     }
-    checks = duet_validity.check(run, counted, {name: one for name, one in generators.items() if one is not None}, problems)
+    unexpected = attempt(lambda: duet.unexpected_answers(run), {})
+    checks = duet_validity.check(run, counted, {name: one for name, one in generators.items() if one is not None}, unexpected, problems)
     return {**rows, "duet_validity": [{"run_id": run.run_id, **vars(one)} for one in checks], "duets": [_duet(run, checks)]}
 
 
@@ -56,7 +57,7 @@ def _duet(run: SealedRun, checks: list[validity.Check]) -> dict:
     starts = [phase["start_utc"] for phase in (facts.get("phases") or {}).values() if (phase or {}).get("start_utc")]
     return {
         "run_id": run.run_id, **{name: facts[name] for name in ("experiment", "label", "comparison", "launch", "outcome", "revision", "dirty", "seed")},
-        **{side: str(facts["sides"][side]["name"]) for side in duet.SIDES},
+        "asked": str(facts.get("asked") or facts["comparison"]), **{side: str(facts["sides"][side]["name"]) for side in duet.SIDES},
         **{name: json.dumps(facts[name], sort_keys=True) for name in ("sides", "parts", "primary")},
         "same_within": facts["same_within_percent"] / 100, "profiled": bool(facts["profile"]), "verdict": validity.worst(checks),
         "excluded": duet_validity.excluded(checks), "start_utc": min(starts, default=""),

@@ -23,19 +23,22 @@ PASS, WARN, FAIL = VERDICTS
 ROUNDS_KEPT_MIN = 0.5  # of the rounds of a part after the first: of fewer the rest may be what was left out
 GROWN_APART_MAX = 0.02  # by so much more may one side have been written to at one rate
 MEMORY_MAX_SHARE = 0.8  # of the machine's, by both sides together: above it the kernel begins to take the files from its cache
-ALIVE, LOG, DATA, RATE = "alive", "log_clean", "data_kept", "rate_held"
-_OF_A_SIDE = (ALIVE, LOG, DATA)
+ALIVE, LOG, DATA, ANSWERS, RATE = "alive", "log_clean", "data_kept", "answers_expected", "rate_held"
+_OF_A_SIDE = (ALIVE, LOG, DATA, ANSWERS)
 
 
-def check(run: SealedRun, counted: pd.DataFrame, generators: dict[str, GeneratorResult], problems: list[str]) -> list[Check]:
-    """Every check that applies; those of one side are named with it: ``alive_a``."""
+def check(run: SealedRun, counted: pd.DataFrame, generators: dict[str, GeneratorResult], unexpected: dict[str, int], problems: list[str]) -> list[Check]:
+    """Every check that applies; those of one side are named with it: ``alive_a``. ``unexpected``: answers of another status, by side."""
     ends = run.facts.get("ends") or {}
+    counted = counted[counted["loop"] != "profile"]
     found = [
         _verdict("completed", run.facts["outcome"] == "completed", run.facts["outcome"], "completed"),
         _verdict("readable", not problems, "; ".join(problems) or "every file", "every file of the launch can be read"),
     ]
     for side in SIDES:
         found += _of_side(side, ends.get(side) or {}, counted)
+        if side in unexpected:
+            found.append(_verdict(f"{ANSWERS}_{side}", unexpected[side] == 0, str(unexpected[side]), "0 answers with an unexpected status"))
     found += [_rounds(counted), _order(counted), _memory(ends, run.machine), *_grown_apart(counted), _generator(generators), _undisturbed(run)]
     return [one for one in found if one is not None]
 
@@ -44,7 +47,7 @@ def excluded(checks: list[Check]) -> str:
     failed = [one.check for one in checks if one.verdict == FAIL]
     sides = "".join(side for side in SIDES if any(name.endswith(f"_{side}") and name[:-2] in _OF_A_SIDE for name in failed))
     # A launch that a side ended did not complete, and its last rounds are missing: that follows.
-    follows = {"completed", "rounds_kept", "turns_balanced", "stores_alike"} if sides else set()
+    follows = {"completed", "rounds_kept", "turns_balanced"} if sides else set()
     others = [name for name in failed if not (name[:-2] in _OF_A_SIDE) and name not in follows]
     return OUTSIDE if others else sides
 

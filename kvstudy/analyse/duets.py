@@ -85,7 +85,7 @@ def _duet(tables: Duets) -> Duet:
 def _lost_rounds(tables: Duets, counted: Iterable[str]) -> dict[tuple[str, str, str], Lost]:
     """By workload, loop and kind of measure: those of latency lack the rounds in which a side was busy or gave no answer, those of cost only the latter."""
     found = {}
-    slices = tables.slices[tables.slices["run_id"].isin(list(counted))]
+    slices = tables.slices[tables.slices["run_id"].isin(list(counted)) & (tables.slices["loop"] != "profile")]
     parts = [launches.lost_rounds(of_launch) for _, of_launch in slices.groupby("run_id")]
     for (workload, loop), part in (pd.concat(parts).groupby(launches.PART) if parts else ()):
         of = int(part["rounds"].sum())

@@ -163,6 +163,7 @@ DUETS = _columns(
     ("experiment", TEXT, "name of the experiment file, or of the comparison of two builds"),
     ("label", TEXT, ""),
     ("comparison", TEXT, "digest of all that must be equal for two launches to be pooled"),
+    ("asked", TEXT, "digest of what was asked for; equal for comparisons that asked for the same"),
     ("launch", WHOLE, "1 … of this comparison, in the order in which they were begun, failed ones included"),
     ("a", TEXT, "name of side a, against which b is compared"),
     ("b", TEXT, "name of side b"),

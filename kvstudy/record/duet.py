@@ -11,7 +11,7 @@ duet. run.json says ``"kind": "duet"``, schema_version 3 and DUET_FACTS. Files b
     service-a.log  service-b.log  …       the files of one side carry its letter (side_file)
     cpu-a.collapsed  cpu-b.collapsed      profiled launches only: stacks of each side from its own slices
 
-A *part* is one workload in one loop (``rate`` or ``closed``): one loadgen run with ``--alternate``. Which side is loadgen's A, which goes first,
+A *part* is one workload in one loop (LOOPS): one loadgen run with ``--alternate``. Which side is loadgen's A, which goes first,
 is drawn for each part; slices.csv says whose each slice is. Slices are numbered as there, within their part. Two neighbouring slices, one of each side, are a *round*, numbered from 1 within the part.
 """
 
@@ -26,12 +26,12 @@ from kvstudy.record import hdr
 from kvstudy.record.run_folder import DUET, SealedRun
 
 SIDES = ("a", "b")  # b is the one that is asked about: a ratio is b / a
-LOOPS = ("rate", "closed")
+LOOPS = ("rate", "closed", "profile")  # profile: slices that a profiler samples, read for their stacks alone
 SLICES_FILE = "slices.csv"
 # name: type; "text", "whole" (never missing) or "real" (an empty cell is NaN: not recorded, or there was no answer).
 SLICES = {
     "workload": "text",
-    "loop": "text",  # rate or closed
+    "loop": "text",  # one of LOOPS
     "round": "whole",  # 1 … within the part
     "slice": "whole",  # loadgen's number, within the part
     "side": "text",  # whose slice it is
@@ -128,6 +128,19 @@ def slice_histograms(run: SealedRun) -> dict[tuple[str, str, int], hdr.Histogram
                 found[part["workload"], part["loop"], int(one["slice"])] = hdr.decode(one["response_time_ns"]["histogram_v2_base64"])
         except (KeyError, TypeError, ValueError) as reason:
             raise FormatError(name, None, f"not what loadgen --alternate writes: {reason!r}") from None
+    return found
+
+
+def unexpected_answers(run: SealedRun) -> dict[str, int]:
+    """Answers with a status that was not expected, by side; empty where the launch does not say which side is loadgen's A (``first_slices``)."""
+    firsts, found = run.facts.get("first_slices") or {}, {}
+    for part in run.facts["parts"]:
+        name, first = generator_file(part["workload"], part["loop"]), firsts.get(f"{part['workload']} {part['loop']}")
+        if first not in SIDES or not run.has(name):
+            continue
+        sides = {"A": first, "B": SIDES[1 - SIDES.index(first)]}
+        for one in json.loads(run.text(name)).get("alternate", {}).get("slices", ()):
+            found[sides[one["server"]]] = found.get(sides[one["server"]], 0) + int(one.get("unexpected", 0))
     return found
 
 

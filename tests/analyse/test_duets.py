@@ -107,6 +107,7 @@ def test_a_side_that_dies_is_an_outcome_and_takes_the_good_words_from_it(tmp_pat
     ({"without": ["slices.csv"]}, "rounds_kept", "outside"),
     ({"ends": {"a": DuetMaker.end(data_check={"sampled": 200, "missing": 3, "wrong": 0}), "b": DuetMaker.end()}}, "data_kept_a", "a"),
     ({"ends": {"a": DuetMaker.end(), "b": DuetMaker.end(log_errors=["ERROR: disk"])}}, "log_clean_b", "b"),
+    ({"unexpected": {"b": 3}, "outcome": "failed: unexpected answers: put: 503: 60"}, "answers_expected_b", "b"),
     ({"ends": {"a": DuetMaker.end(died=True), "b": DuetMaker.end(died=True)}}, "alive_a", "ab"),
 ])  # fmt: skip
 def test_what_leaves_a_launch_out_and_whose_doing_it_is(make, changes, check, why):
@@ -124,6 +125,12 @@ def test_an_order_that_is_always_the_same_leaves_the_launch_out(make):
 def test_what_only_marks_a_launch(make, column, value, check):
     run = make(1, parts={("put", "rate"): slices(**{column: value})})
     assert checks(run)[check] == "WARN" and excluded(run) == ""
+
+
+def test_slices_of_a_profiler_are_kept_and_judge_nothing(make):
+    rows = observe_duet(make(1, parts={("put", "rate"): slices(), ("put", "profile"): slices(3, ratio=2.0, loop="profile", errors=9)}))
+    assert {row["loop"] for row in rows["slices"]} == {"rate", "profile"} and {row["loop"] for row in rows["ratios"]} == {"rate"}
+    assert {row["verdict"] for row in rows["duet_validity"]} == {"PASS"}
 
 
 def test_what_was_not_recorded_is_marked(make):

@@ -8,7 +8,7 @@ A round is a slice of each side, one after the other, so what is slow in the mac
 - the first round of a part, whose tail is that of a loop that begins,
 - a round of which a slice is missing, or held requests without an answer,
 - a round in which the side whose turn it was not was busy: its compaction or compiler was in the other's way,
-- a round in which the machine's host or other programs took the CPU.
+- a round in which the machine's host or other programs took the CPU, or kept the counters from being read in time.
 
 Leaving rounds out for what a side did may flatter it. ``lost_by`` says whose doing it was, and ``stopping`` forbids the words that may rest on it.
 
@@ -33,7 +33,7 @@ P50, P90, P99, MEAN, CPU, WRITTEN, RATE = "p50", "p90", "p99", "mean", "CPU per 
 # What a smaller ratio means: of a latency, of a cost, of a rate.
 BETTER = {P50: "lower", P90: "lower", P99: "lower", MEAN: "lower", CPU: "less", WRITTEN: "less", RATE: "higher"}
 COSTS = (CPU, WRITTEN)
-MEASURES = {"rate": (P50, P90, P99, MEAN, CPU, WRITTEN), "closed": (RATE, CPU)}
+MEASURES = {"rate": (P50, P90, P99, MEAN, CPU, WRITTEN), "closed": (RATE, CPU), "profile": ()}
 PART = ["workload", "loop"]
 COLUMNS = [*PART, "measure", "a", "b", "log_ratio", "rounds"]
 _OF_A_SLICE = {P50: "p50_ns", P90: "p90_ns", MEAN: "mean_ns", RATE: "rate_rps"}
@@ -47,7 +47,9 @@ def counted_slices(slices: pd.DataFrame, cores: int) -> pd.DataFrame:
     other = found["side"].map({"a": "b", "b": "a"})
     unanswered = (found["errors"] > 0) | (found["answered"] == 0) | (found["due"] > found["answered"] + found["errors"])
     busy = found["idle_cpu_ns"] > IDLE_MAX_SHARE * length_ns
-    disturbed = (found["steal_ns"] > STEAL_MAX_SHARE * cores * length_ns) | (found["foreign_ns"] > FOREIGN_CPU_MAX_SHARE * cores * length_ns)
+    # Read too late to be of the slice, as others were not: the machine was busy then.
+    unread = found["idle_cpu_ns"].isna() & found.groupby(PART)["idle_cpu_ns"].transform("count").gt(0)
+    disturbed = unread | (found["steal_ns"] > STEAL_MAX_SHARE * cores * length_ns) | (found["foreign_ns"] > FOREIGN_CPU_MAX_SHARE * cores * length_ns)
     found["left_out"], found["lost_by"] = "", ""
     first = found.groupby(PART)["round"].transform("min")
     for _, places in found.groupby([*PART, "round"]).groups.items():

@@ -71,6 +71,15 @@ def test_a_round_in_which_the_host_took_the_cpu_is_left_out_and_is_nobodys_doing
     assert counted.loc[counted["left_out"] == launches.DISTURBED, "lost_by"].tolist() == ["", ""]
 
 
+def test_a_slice_whose_counters_were_read_too_late_does_not_count():
+    slices = made()
+    slices.loc[6, "idle_cpu_ns"] = np.nan
+    counted = launches.counted_slices(slices, 2)
+    assert (counted["left_out"] == launches.DISTURBED).sum() == 2
+    unknown = launches.counted_slices(made().assign(idle_cpu_ns=np.nan), 2)
+    assert set(unknown["left_out"]) == {"", launches.FIRST}, "where they are never recorded that says nothing"
+
+
 def test_a_slice_without_its_other_does_not_count():
     counted = launches.counted_slices(made().drop(index=[23]).reset_index(drop=True), 2)
     assert counted["left_out"].iloc[-1] == launches.INCOMPLETE
