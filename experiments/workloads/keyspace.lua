@@ -9,6 +9,9 @@
 --   threads=T        how many threads a generator has, so that they can share out the keys (1)
 --   first_key=K      workload fill only: its keys are K … K+N-1                        (0)
 --   writes=W         workload fill only: so many, in a cycle over the keys; 0: each once (0)
+--   put_path=P       where a key is written, with {key} in its place                 (/v0/entity?id={key})
+--   get_path=P, delete_path=P   the same, where it is read and deleted
+--   put_status=S,S   workload fill only: the answers that say a write is done        (201)
 --   seed=S           the run's seed; the same seed and threads give the same requests (1)
 --
 -- Key k is "k" and k in decimal, padded with zeros to key_bytes. A value begins with its key and a blank, and goes on with the same
@@ -23,7 +26,8 @@ local keyspace = {}
 
 local defaults = {
   key_count = 100000, key_bytes = 16, value_bytes = 100, distribution = "uniform", read_share = 0.5, threads = 1, seed = 1,
-  first_key = 0, writes = 0,
+  first_key = 0, writes = 0, put_status = "201",
+  put_path = "/v0/entity?id={key}", get_path = "/v0/entity?id={key}", delete_path = "/v0/entity?id={key}",
 }
 
 local part, parts = wrk.part or 1, wrk.parts or 1
@@ -79,7 +83,9 @@ end
 -- The same request line and headers as wrk.format writes, cut at the key: a request is then two or four strings joined.
 local function cut(method, options, body)
   local mark = string.rep("K", options.key_bytes)
-  local text = wrk.format(method, "/v0/entity?id=" .. mark, nil, body and (mark .. body))
+  local before, behind = string.match(options[string.lower(method) .. "_path"], "^(.-){key}(.*)$")
+  check(before, "a path must hold {key}: " .. string.lower(method) .. "_path=" .. options[string.lower(method) .. "_path"])
+  local text = wrk.format(method, before .. mark .. behind, nil, body and (mark .. body))
   local first_from, first_to = string.find(text, mark, 1, true)
   local second_from, second_to = string.find(text, mark, first_to + 1, true)
   if body then

@@ -12,7 +12,7 @@ runs share, and limits that touch profiling alone.
 
 import json
 
-from kvstudy.plan.run_plan import SERVER_PROGRAMS
+from kvstudy.plan.subject import KV_SERVICE, SERVER_PROGRAMS, SUBJECT
 from kvstudy.record.run_folder import SealedRun
 
 NOT_RECORDED = "not recorded"
@@ -46,10 +46,10 @@ def _text(facts: dict, name: str) -> str:
 
 def _service_program(facts: dict) -> str:
     """What was measured, and the JDK that ran it. The empty server was part of the service's jar before it had one of its own."""
-    program = SERVER_PROGRAMS[facts.get("server") or "kv-service"]
+    program = SERVER_PROGRAMS.get(facts.get("server") or KV_SERVICE, SUBJECT)
     digest = _digest(facts, program)
-    if digest == NOT_RECORDED:
-        digest = _digest(facts, SERVER_PROGRAMS["kv-service"])
+    if digest == NOT_RECORDED and program != SUBJECT:
+        digest = _digest(facts, SERVER_PROGRAMS[KV_SERVICE])
     return json.dumps({"digest": digest, "jdk": (facts.get("tool_versions") or {}).get("jdk", NOT_RECORDED)}, sort_keys=True)
 
 

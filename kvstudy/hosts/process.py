@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import ClassVar
 
 from kvstudy.hosts.interrupt import shielded
 
@@ -20,17 +21,21 @@ ORDERLY_STOP_TIMEOUT_S = 20.0
 
 
 class OwnedProcess:
-    """``argv`` runs in its own session. ``registered`` is told the pid at start and at the end, so that a crash leaves a trace."""
+    """``argv`` runs in its own session. ``registered`` is told the pid at start and at the end, so that a crash leaves a trace.
+    ``folder``: where it runs; ours if it is not said."""
+
+    alive: ClassVar[set[int]] = set()  # of all that were started and not stopped yet, the session too, since each leads its own
 
     def __init__(self, argv: list[str], *, stdout: int = subprocess.DEVNULL, stderr_path: Path, cores: list[int] | None = None,
-                 environment: dict[str, str] | None = None, registered: Callable[[int, bool], None] | None = None):
+                 environment: dict[str, str] | None = None, registered: Callable[[int, bool], None] | None = None, folder: Path | None = None):
         self.argv = argv
         self._registered = registered or (lambda _pid, _alive: None)
         # An interrupt waits until the pid is noted: whoever catches it can then end the child.
         with shielded():
             with stderr_path.open("ab") as stderr, _affinity(cores):
                 self._process = subprocess.Popen([*_until_creator_dies(), *argv], stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, env=environment,
-                                                 start_new_session=True)
+                                                 cwd=folder, start_new_session=True)
+            self.alive.add(self.pid)
             self._registered(self.pid, True)
 
     @property
@@ -46,11 +51,11 @@ class OwnedProcess:
         """None while it runs; negative: the signal that ended it."""
         return self._process.poll()
 
-    def stop(self, timeout_s: float = ORDERLY_STOP_TIMEOUT_S) -> int:
-        """SIGTERM, then SIGKILL to the whole group when it does not end in time. Returns the exit code; safe to call again."""
+    def stop(self, timeout_s: float = ORDERLY_STOP_TIMEOUT_S, by: signal.Signals = signal.SIGTERM) -> int:
+        """The signal ``by``, then SIGKILL to the whole group when it does not end in time. Returns the exit code; safe to call again."""
         if self.exit_code is None:
             self._signal(signal.SIGCONT)
-            self._signal(signal.SIGTERM)
+            self._signal(by)
             try:
                 self._process.wait(timeout_s)
             except subprocess.TimeoutExpired:
@@ -59,6 +64,7 @@ class OwnedProcess:
         code = self._process.wait()
         if self._process.stdout:
             self._process.stdout.close()
+        self.alive.discard(self.pid)
         self._registered(self.pid, False)
         return code
 

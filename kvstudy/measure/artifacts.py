@@ -1,9 +1,9 @@
 """What is measured and measured with: the built programs, their versions and digests, and the revision they come from."""
 
 import hashlib
+import json
 import platform
 import subprocess
-import zipfile
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,55 +11,72 @@ from pathlib import Path
 from kvstudy import __version__
 from kvstudy.errors import ToolMissing
 from kvstudy.measure.build import newer_source
+from kvstudy.measure.builds import built
 from kvstudy.measure.generator import generator_path
-from kvstudy.plan.run_plan import SERVER_PROGRAMS, Plan
-from kvstudy.project import empty_server_jar, jfr_converter_jar, loadgen_binary, profiler_library, service_jar
-from kvstudy.subject.jdk import Jdk, find_jdk
+from kvstudy.plan.run_plan import Configuration, Plan
+from kvstudy.project import loadgen_binary
+from kvstudy.subject.catalogue import subject_of
+from kvstudy.subject.protocol import Subject
 
 
 @dataclass(frozen=True)
 class Artifacts:
-    """Paths of what a plan needs; each is known to exist. ``server_jars``: by the server that an experiment names; ``generators``: program by name."""
+    """What a plan needs; each is known to exist. ``generators``: program by name. ``subjects``: by what of a configuration names them."""
 
     root: Path
-    jdk: Jdk
-    server_jars: dict[str, Path]
     loadgen: Path
     generators: dict[str, str]
+    subjects: dict[str, Subject]
 
     @classmethod
     def needed_by(cls, plan: Plan, root: Path) -> "Artifacts":
         """ToolMissing names what is not there, or older than its sources, and the command that makes it, before anything is started."""
-        jdk = find_jdk()
-        servers = {run.configuration.server for run in plan.runs}
-        jars = {server: jar for server, jar in (("kv-service", service_jar(root)), ("empty", empty_server_jar(root))) if server in servers}
-        wanted = [*jars.values(), jdk_tool(jdk, "jfr")]
-        if any(run.configuration.fill for run in plan.runs):
-            wanted.append(loadgen_binary(root))
-        if any(run.profile for run in plan.runs):
-            wanted += [profiler_library(root), jfr_converter_jar(root)]
-        for path in wanted:
-            if not path.is_file():
-                raise ToolMissing(f"not built: {path}", "kvstudy build")
+        subjects: dict[str, Subject] = {}
+        for run in plan.runs:
+            key = _key(run.configuration)
+            if key not in subjects:
+                subjects[key] = subject_of(run.configuration, root, built)
+            subjects[key].check(run.profile is not None)
         names = sorted({run.configuration.generator for run in plan.runs})
-        for jar in jars.values():
-            _check_age("service", root / "service", jar)
-        if "loadgen" in names or loadgen_binary(root) in wanted:
-            _check_age("loadgen", root / "loadgen", loadgen_binary(root))
-        found = cls(root, jdk, jars, loadgen_binary(root), {name: generator_path(name, loadgen_binary(root)) for name in names})
-        found.digests, found.versions, found.revision  # noqa: B018 – now, not when a build may have replaced them
+        loadgen, writes_first = loadgen_binary(root), any(run.configuration.fill or run.head_start_writes for run in plan.runs)
+        if writes_first and not loadgen.is_file():
+            raise ToolMissing(f"not built: {loadgen}", "kvstudy build")
+        for product in {product for subject in subjects.values() for product in subject.products}:
+            _check_age("service", root / "service", product)
+        if "loadgen" in names or writes_first:
+            _check_age("loadgen", root / "loadgen", loadgen)
+        found = cls(root, loadgen, {name: generator_path(name, loadgen) for name in names}, subjects)
+        found.subject_digests, found.generator_digests, found.versions, found.revision  # noqa: B018 – now, not when a build may have replaced them
         return found
 
-    @property
-    def service_digest(self) -> str:
-        """Of the service, in a plan that measures it."""
-        return self.digests[SERVER_PROGRAMS["kv-service"]]
+    def subject(self, configuration: Configuration) -> Subject:
+        """That of a planned run, or of a trial that differs from one in its rate alone."""
+        return self.subjects[_key(configuration)]
 
     @cached_property
-    def digests(self) -> dict[str, str]:
+    def subject_digests(self) -> dict[str, str | None]:
+        return {key: subject.digest for key, subject in self.subjects.items()}
+
+    @cached_property
+    def generator_digests(self) -> dict[str, str]:
+        return {name: _digest(Path(path)) for name, path in self.generators.items()}
+
+    def subject_digest(self, configuration: Configuration) -> str | None:
+        return self.subject_digests[_key(configuration)]
+
+    def digests_of(self, configuration: Configuration) -> dict[str, str]:
         """By these a resumed measurement knows whether a sealed run was measured with the same programs."""
-        servers = {SERVER_PROGRAMS[server]: jar_digest(jar) for server, jar in self.server_jars.items()}
-        return servers | {name: _digest(Path(path)) for name, path in self.generators.items()}
+        digest = self.subject_digest(configuration)
+        return ({self.subject(configuration).digest_name: digest} if digest else {}) | self.generator_digests
+
+    def are_those_of(self, facts: dict) -> bool:
+        """Whether a sealed run was measured with these programs. ``facts``: its run.json."""
+        noted, generator = facts.get("tool_digests") or {}, facts["generator"]
+        if generator not in noted or noted[generator] != self.generator_digests.get(generator):
+            return False
+        asked = [facts.get("server") or "kv-service", facts.get("subject"), facts["service"], facts["jvm"]]
+        subject = self.subjects.get(json.dumps(asked, sort_keys=True))
+        return subject is not None and subject.digest == noted.get(subject.digest_name)
 
     @cached_property
     def revision(self) -> tuple[str, bool]:
@@ -76,7 +93,9 @@ class Artifacts:
     @cached_property
     def versions(self) -> dict[str, str]:
         """``tool_versions`` of run.json."""
-        versions = {"kvstudy": __version__, "python": platform.python_version(), "jdk": self.jdk.version}
+        versions = {"kvstudy": __version__, "python": platform.python_version()}
+        for subject in self.subjects.values():
+            versions |= subject.versions
         for name, path in self.generators.items():
             versions[name] = _version(path)
         return versions
@@ -89,15 +108,8 @@ def _check_age(name: str, folder: Path, product: Path) -> None:
         raise ToolMissing(f"{name} is older than its sources: {source.relative_to(folder.parent)}", "kvstudy build")
 
 
-def jar_digest(path: Path) -> str:
-    """Of the jar's contents, not of its bytes: two builds of the same sources count as the same program."""
-    with zipfile.ZipFile(path) as jar:
-        entries = sorted((entry.filename, entry.CRC) for entry in jar.infolist() if not entry.filename.startswith("META-INF/maven/"))
-    return hashlib.sha256(repr(entries).encode()).hexdigest()[:16]
-
-
-def jdk_tool(jdk: Jdk, name: str) -> Path:
-    return Path(jdk.tool(name))
+def _key(configuration: Configuration) -> str:
+    return json.dumps([configuration.server, configuration.subject, configuration.service, configuration.jvm], sort_keys=True)
 
 
 def _version(program: str) -> str:

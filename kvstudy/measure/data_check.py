@@ -21,12 +21,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
+from typing import Protocol
 
 from kvstudy.errors import RunFailed
 from kvstudy.measure.keys import key_of, value_of
-from kvstudy.measure.metrics import count_records
 from kvstudy.measure.outcome import Answers
 from kvstudy.plan.run_plan import Configuration
+from kvstudy.plan.subject import SubjectSpec
 
 FILLED_SAMPLE = 200
 _ACKNOWLEDGED = range(200, 300)
@@ -45,6 +46,14 @@ class DataCheck:
         return DataCheck(self.sampled + other.sampled, self.missing + other.missing, self.wrong + other.wrong)
 
 
+class Answering(Protocol):
+    """A live subject, as far as this asks it."""
+
+    url: str
+
+    def count_records(self) -> int | None: ...
+
+
 @dataclass(frozen=True)
 class Expected:
     """Of one target: SHA-256 of the bodies that are right; whether it may be there, and whether it may be absent."""
@@ -54,10 +63,12 @@ class Expected:
     absent: bool
 
 
-def check_data(url: str, configuration: Configuration, answers: Answers, seed: int) -> DataCheck | None:
+def check_data(subject: Answering, configuration: Configuration, answers: Answers, seed: int) -> DataCheck | None:
     """None where nothing can be asked for. ``seed``: of the run, from which the sample of its fill is drawn."""
-    expected = _filled(configuration, seed) | sampled_writes(answers.sample)
-    parts = [part for part in (_read_back(url, expected) if expected else None, _counted(url, configuration, answers)) if part]
+    spec = configuration.spec
+    written = {_target_of_get(spec, target): right for target, right in sampled_writes(answers.sample).items()}
+    expected = _filled(configuration, seed) | written
+    parts = [part for part in (_read_back(subject.url, expected) if expected else None, _counted(subject, configuration, answers)) if part]
     return sum(parts[1:], parts[0]) if parts else None
 
 
@@ -79,11 +90,12 @@ def sampled_writes(sample: Iterable[Mapping]) -> dict[str, Expected]:
 
 
 def _filled(configuration: Configuration, seed: int) -> dict[str, Expected]:
-    if not configuration.fill or configuration.method == "DELETE":
+    if not configuration.fill or configuration.method == "DELETE" or configuration.read_back == 0 or configuration.script:
         return {}
     arguments, draw = configuration.workload_args, random.Random(seed)
     keys = {key_of(draw.randrange(configuration.fill["records"]), arguments["key_bytes"]) for _ in range(FILLED_SAMPLE)}
-    return {f"/v0/entity?id={key}": Expected(frozenset({_digest(value_of(key, arguments["value_bytes"]))}), present=True, absent=False) for key in sorted(keys)}
+    path = configuration.spec.path_of("GET")
+    return {path.replace("{key}", key): Expected(frozenset({_digest(value_of(key, arguments["value_bytes"]))}), present=True, absent=False) for key in sorted(keys)}
 
 
 def _read_back(url: str, expected: Mapping[str, Expected]) -> DataCheck:
@@ -105,14 +117,25 @@ def _read_back(url: str, expected: Mapping[str, Expected]) -> DataCheck:
     return DataCheck(len(expected), missing, wrong)
 
 
-def _counted(url: str, configuration: Configuration, answers: Answers) -> DataCheck | None:
+def _target_of_get(spec: SubjectSpec, target: str) -> str:
+    """Of a subject that keeps what was written at one path behind another one."""
+    written_at, _, behind = spec.path_of("PUT").partition("{key}")
+    if not spec.paths or not target.startswith(written_at) or not target.endswith(behind):
+        return target
+    return spec.path_of("GET").replace("{key}", target[len(written_at):len(target) - len(behind)])
+
+
+def _counted(subject: Answering, configuration: Configuration, answers: Answers) -> DataCheck | None:
     """Of what nothing can be concluded is not counted."""
     if configuration.method == "DELETE" and configuration.fill:
         least = configuration.fill["records"] - _perhaps_done(configuration, answers)
-        return DataCheck(least, max(0, least - count_records(url)), 0) if least > 0 else None
+        found = subject.count_records() if least > 0 else None
+        return None if found is None else DataCheck(least, max(0, least - found), 0)
     if configuration.workload != "unique_put" or configuration.fill or (configuration.generator == "loadgen" and not configuration.closed_loop):
         return None
-    found, key_count = count_records(url), configuration.workload_args["key_count"]
+    found, key_count = subject.count_records(), configuration.workload_args["key_count"]
+    if found is None:
+        return None
     acknowledged, most = (min(count, key_count) for count in (answers.acknowledged, _perhaps_done(configuration, answers)))
     unknown = 0 if configuration.head_start_bytes else max(0, found - most)  # a head start has keys of its own
     return DataCheck(acknowledged, max(0, acknowledged - found), unknown)

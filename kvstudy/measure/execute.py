@@ -23,7 +23,7 @@ from kvstudy.measure.run import Bench, Run
 from kvstudy.measure.search_runs import expected_runs, search_all, search_facts
 from kvstudy.measure.session import Session
 from kvstudy.plan.experiment import Experiment, workload_scripts
-from kvstudy.plan.run_plan import FILL_OVERHEAD_S, FILL_RATE_RPS, SERVER_PROGRAMS, Plan, PlannedRun, plan
+from kvstudy.plan.run_plan import FILL_OVERHEAD_S, FILL_RATE_RPS, Plan, PlannedRun, plan
 from kvstudy.plan.selection import selected
 from kvstudy.project import raw_root, work_root, workloads_root
 from kvstudy.record.run_folder import SealedRun, partial_runs, sealed_runs
@@ -159,16 +159,13 @@ def _sealed_with_these_programs(artifacts: Artifacts, root: Path, experiment: st
     found = {}
     for run in sealed_runs(raw_root(root) / experiment):
         facts = run.facts
-        digests = facts.get("tool_digests", {})
-        programs = (SERVER_PROGRAMS[facts.get("server") or "kv-service"], facts["generator"])
-        same_programs = all(name in digests and artifacts.digests.get(name) == digests[name] for name in programs)
-        if same_programs and facts["label"] == label and facts["outcome"] == "completed":
+        if artifacts.are_those_of(facts) and facts["label"] == label and facts["outcome"] == "completed":
             found[facts["identity"]] = run
     return found
 
 
 def _check_workloads(whole: Plan, root: Path) -> None:
-    for name in sorted({run.configuration.workload for run in whole.runs}):
+    for name in sorted({run.configuration.workload for run in whole.runs if not run.configuration.script}):
         script = workloads_root(root) / f"{name}.lua"
         if not script.is_file():
             raise KvstudyError(f"no such workload: {name}: {script}", f"workloads: {', '.join(workload_scripts())}")

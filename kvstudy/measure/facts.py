@@ -17,7 +17,7 @@ def run_facts(planned: PlannedRun, run_id: str, label: str, outcome: str, artifa
         "schema_version": SCHEMA_VERSION, "run_id": run_id, "experiment": configuration.experiment, "label": label,
         "question": configuration.question, "profile_name": profile_name, "same_within_percent": same_percent, "outcome": outcome,
         "workload": configuration.workload, "workload_args": configuration.workload_args, "method": configuration.method,
-        "server": configuration.server, "service": configuration.service, "jvm": configuration.jvm, "variant": configuration.variant,
+        "server": configuration.server, "subject": configuration.subject, "service": configuration.service, "jvm": configuration.jvm, "variant": configuration.variant,
         "fill": configuration.fill, "pause": configuration.pause, "head_start_bytes": configuration.head_start_bytes, "head_start_writes": planned.head_start_writes,
         "awake": configuration.awake,
         "generator": configuration.generator, "closed_loop": configuration.closed_loop, "arrivals": configuration.arrivals,
@@ -26,7 +26,7 @@ def run_facts(planned: PlannedRun, run_id: str, label: str, outcome: str, artifa
         "timeout_s": configuration.timeout_s, "profile": list(planned.profile) if planned.profile else None,
         "repeat": planned.repeat, "repeats": planned.repeats, "plan_index": planned.plan_index, "plan_size": planned.plan_size,
         "seed": planned.seed, "identity": planned.identity(),
-        "revision": revision, "dirty": dirty, "tool_versions": artifacts.versions, "tool_digests": artifacts.digests,
+        "revision": revision, "dirty": dirty, "tool_versions": artifacts.versions, "tool_digests": artifacts.digests_of(configuration),
         "phases": phases, "data_check": data_check,
     }
     if planned.profile:

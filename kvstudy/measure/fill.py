@@ -1,6 +1,6 @@
 """Filled stores: written once per content, checked, kept under data/work/fills, and restored by copy or reflink for each run.
 
-    data/work/fills/<digest>/store/        what the service wrote
+    data/work/fills/<digest>/store/        what the subject wrote
     data/work/fills/<digest>/filled.json   written last: without it the fill is not whole, and is made again
 """
 
@@ -9,20 +9,18 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from kvstudy.errors import RunFailed
 from kvstudy.hosts.process import OwnedProcess
 from kvstudy.measure.artifacts import Artifacts
-from kvstudy.measure.generator import check_exit
-from kvstudy.measure.metrics import count_records, wait_for_rest
-from kvstudy.measure.service import Service, service_command
+from kvstudy.measure.generator import check_exit, path_arguments
 from kvstudy.plan.run_plan import Configuration, fill_identity
+from kvstudy.plan.subject import SubjectSpec
+from kvstudy.subject.protocol import LiveSubject, Place
 
 FILL_CONNECTIONS = 16
 FILL_THREADS = 2
-FILL_JVM = ["-Xmx512m"]
 RECORDS_PER_S_MIN = 2000
 PIECE_BYTES = 128 << 10  # of a table's data, as SSTableWriter writes it
 
@@ -39,12 +37,12 @@ class Fills:
         self._doing = doing
 
     def folder(self, configuration: Configuration) -> Path:
-        identity = fill_identity(configuration) | {"service": self._artifacts.service_digest}
+        identity = fill_identity(configuration) | {"service": self._artifacts.subject_digest(configuration)}
         return self._root / hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
 
     def restore(self, configuration: Configuration, store: Path) -> None:
         """Makes ``store`` the filled one of this configuration, filling first where that was not done yet; else an empty folder."""
-        if configuration.fill is None:
+        if configuration.fill is None or not configuration.spec.is_restored:
             store.mkdir(parents=True)
             return
         folder = self.folder(configuration)
@@ -56,58 +54,58 @@ class Fills:
         except OSError as error:
             raise RunFailed(f"filled store could not be restored: {str(error)[:300]}") from error
 
+    def write(self, configuration: Configuration, subject: LiveSubject, log: Path) -> None:
+        """Into a subject that runs: all of the fill's records."""
+        fill = configuration.fill
+        command = writer_command(self._artifacts.loadgen, self._workloads, configuration.spec, subject.url, fill["records"], key_count=fill["records"],
+                                 key_bytes=fill["key_bytes"], value_bytes=fill["value_bytes"])
+        written(command, subject, "fill", log, self._registered)
+
     def _fill(self, configuration: Configuration, folder: Path) -> None:
-        """The service is started on an empty folder, written to, counted, left to come to rest, and stopped in order."""
+        """The subject is started on an empty folder, written to, counted where it can say that, left to come to rest, and stopped in order."""
         self._doing(f"fill {configuration.fill['records']} records")
         shutil.rmtree(folder, ignore_errors=True)
         self._drop_fills_of_other_builds()
-        folder.mkdir(parents=True)
-        log = folder / "service.log"
+        (folder / "store").mkdir(parents=True)
         records = configuration.fill["records"]
-        command = service_command(self._artifacts.jdk, self._artifacts.server_jars["kv-service"], replace(configuration, jvm=FILL_JVM), folder / "store", 0,
-                                  None, None, profiled=False)
-        service = Service(command, log, registered=self._registered)
+        subject = self._artifacts.subject(configuration).launch(Place(folder / "store", folder, registered=self._registered, filling=True))
         try:
-            self._write(configuration, service, folder / "generator.log")
-            if not wait_for_rest(service):
+            self.write(configuration, subject, folder / "generator.log")
+            if not subject.come_to_rest():
                 raise RunFailed("filled store did not come to rest: flush or compaction still runs after 60 s")
-            found = count_records(service.url)
+            found = subject.count_records()
         finally:
-            code = service.stop()
-        if found != records:
+            fault = subject.stop()
+        if found is not None and found != records:
             raise RunFailed(f"fill lost records: filled={records} found={found}")
-        if code != 0:
-            raise RunFailed(f"service did not stop in order after the fill: exit={code}: {service.last_words()}")
-        facts = fill_identity(configuration) | {"service": self._artifacts.service_digest, "found": found}
+        if fault:
+            raise RunFailed(f"{fault}: after the fill")
+        facts = fill_identity(configuration) | {"service": self._artifacts.subject_digest(configuration), "found": found}
         (folder / "filled.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-
-    def _write(self, configuration: Configuration, service: Service, log: Path) -> None:
-        fill = configuration.fill
-        command = writer_command(self._artifacts.loadgen, self._workloads, service.url, fill["records"], key_count=fill["records"],
-                                 key_bytes=fill["key_bytes"], value_bytes=fill["value_bytes"])
-        written(command, service, "fill", log, self._registered)
 
     def _drop_fills_of_other_builds(self) -> None:
         """They would never be restored again."""
         for marker in self._root.glob("*/filled.json"):
-            if json.loads(marker.read_text(encoding="utf-8")).get("service") != self._artifacts.service_digest:
+            if json.loads(marker.read_text(encoding="utf-8")).get("service") not in self._artifacts.subject_digests.values():
                 shutil.rmtree(marker.parent, ignore_errors=True)
 
 
-def writer_command(loadgen: Path, workloads: Path, url: str, writes: int, **arguments: int) -> list[str]:
+def writer_command(loadgen: Path, workloads: Path, spec: SubjectSpec, url: str, writes: int, **arguments: int) -> list[str]:
     """loadgen's argv that sends so many writes as fast as they are answered, and then ends. ``arguments``: of workloads/fill.lua."""
     length_s = 60 + writes // RECORDS_PER_S_MIN
-    words = [f"{name}={value}" for name, value in (arguments | {"writes": writes, "threads": FILL_THREADS}).items()]
+    statuses = ",".join(map(str, spec.statuses_of("PUT")))
+    given = arguments | {"writes": writes, "threads": FILL_THREADS, "put_status": statuses} | path_arguments(spec)
+    words = [f"{name}={value}" for name, value in given.items()]
     return [str(loadgen), "--closed", "-c", str(FILL_CONNECTIONS), "-t", str(FILL_THREADS), "-d", f"{length_s}s", "--warmup", "1ms",
-            "--expect", "201,200", "--timeout", "30s", "-s", str(workloads / "fill.lua"), url, "--", *words]
+            "--expect", statuses, "--timeout", "30s", "-s", str(workloads / "fill.lua"), url, "--", *words]
 
 
-def written(command: list[str], service: Service, phase: str, log: Path, registered: Callable[[int, bool], None]) -> None:
-    """Runs ``command`` to its end. RunFailed when it, or the service, fails."""
+def written(command: list[str], subject: LiveSubject, phase: str, log: Path, registered: Callable[[int, bool], None]) -> None:
+    """Runs ``command`` to its end. RunFailed when it, or the subject, fails."""
     generator = OwnedProcess(command, stderr_path=log, registered=registered)
     try:
         while not generator.wait(0.1):
-            service.check_alive(phase)
+            subject.check_alive(phase)
     finally:
         code = generator.stop(timeout_s=2)
     check_exit("loadgen", code, log)

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from kvstudy.errors import RunFailed, ToolMissing
 from kvstudy.plan.run_plan import Configuration
+from kvstudy.plan.subject import SubjectSpec
 from kvstudy.units import duration_argument
 
-EXPECTED_STATUSES = {"PUT": "201", "GET": "200", "MIXED": "200,201", "DELETE": "202"}
+MIXED = ("GET", "PUT")
 # loadgen's exit codes that still mean a whole measurement: 3, there were unexpected answers; 4, it was late. Validity judges both.
 _MEASURED_EXITS = {"loadgen": (0, 3, 4), "wrk2": (0,), "wrk": (0,)}
 # Of the measured answers so many are kept one by one: twice the slowest percent, for the runs whose tail is the longer one.
@@ -47,14 +48,14 @@ def generator_path(name: str, loadgen: Path) -> str:
     return path
 
 
-def generator_commands(program: str, configuration: Configuration, url: str, script: Path, seed: int, *, json: Path, hlog: Path,
+def generator_commands(program: str, configuration: Configuration, url: str, workloads: Path, seed: int, *, json: Path, hlog: Path,
                        slowest: Path, cores: list[int] | None) -> list[GeneratorCommand]:
     """What to run one after the other; the last one is the measurement."""
-    words = script_arguments(configuration, seed)
+    words, script = script_arguments(configuration, seed), script_path(configuration, workloads)
     target = ["-s", str(script), "--timeout", duration_argument(configuration.timeout_s), url, "--", *words]
     size = ["-c", str(configuration.connections), "-t", str(configuration.threads)]
     rate = [] if configuration.closed_loop else ["-R", f"{configuration.offered_rate_rps:g}"]
-    environment = {"LUA_PATH": f"{script.parent}/?.lua;;"}
+    environment = {"LUA_PATH": f"{script.parent}/?.lua;{workloads}/?.lua;;"} if configuration.script else {"LUA_PATH": f"{script.parent}/?.lua;;"}
     if configuration.generator == "loadgen":
         own = ["--warmup", duration_argument(configuration.warm_up_s), "--json", str(json), "--hlog", str(hlog),
                "--slowest", str(slowest), "--slowest-count", str(slowest_count(configuration)), "--seed", str(seed), "--expect", expected_statuses(configuration), "--spin", configuration.spin]
@@ -62,10 +63,15 @@ def generator_commands(program: str, configuration: Configuration, url: str, scr
         own += ["--sample", str(sampled)] if (sampled := sample_size(configuration)) else []
         own += ["--pin", ",".join(map(str, cores))] if cores else []
         argv = [program, *size, "-d", duration_argument(configuration.duration_s), *rate, "-L", *own, *target]
-        return [GeneratorCommand(argv, {}, configuration.warm_up_s, configuration.duration_s)]
+        return [GeneratorCommand(argv, environment if configuration.script else {}, configuration.warm_up_s, configuration.duration_s)]
     latency = ["-U"] if configuration.generator == "wrk2" else ["--latency"]
     return [GeneratorCommand([program, *size, "-d", _whole_seconds(length_s), *rate, *latency, *target], environment, 0.0, length_s)
             for length_s in (configuration.warm_up_s, configuration.measured_s)]
+
+
+def script_path(configuration: Configuration, workloads: Path) -> Path:
+    """``workloads``: the folder of the project's own. Another script's path is taken from the project's folder."""
+    return workloads.parents[1] / configuration.script if configuration.script else workloads / f"{configuration.workload}.lua"
 
 
 def slowest_count(configuration: Configuration) -> int:
@@ -76,27 +82,39 @@ def slowest_count(configuration: Configuration) -> int:
 
 
 def sample_size(configuration: Configuration) -> int:
-    """How many of a run's requests loadgen keeps, to be read back: none where nothing is written, or kept."""
-    if configuration.method == "GET" or configuration.server == "empty":
+    """How many of a run's requests loadgen keeps, to be read back: none where nothing is written, or kept, and of a script of one's own only
+    where that is asked for: nobody else knows whether GET of the same target gives it back."""
+    asked = configuration.read_back
+    if configuration.method == "GET" or not configuration.spec.keeps_data or asked == 0 or (configuration.script and asked is None):
         return 0
     written = 1 - configuration.workload_args.get("read_share", 0.5) if configuration.method == "MIXED" else 1.0
-    return round(_WRITES_SAMPLED / max(written, _WRITES_SAMPLED / _SAMPLE_MAX))
+    asked = asked or _WRITES_SAMPLED
+    return round(asked / max(written, asked / max(asked, _SAMPLE_MAX)))
 
 
 def expected_statuses(configuration: Configuration) -> str:
-    """What --expect is given: the statuses that the HTTP contract has for this workload. The empty server answers 200 to all."""
-    if configuration.server == "empty":
-        return "200"
-    if configuration.workload == "missing_get":
-        return "404"
-    absent_is_fine = configuration.method == "MIXED" and configuration.fill is None
-    return EXPECTED_STATUSES[configuration.method] + (",404" if absent_is_fine else "")
+    """What --expect is given: the statuses that the subject has for this workload, or the workload its own."""
+    spec = configuration.spec
+    if configuration.statuses:
+        expected = configuration.statuses
+    elif configuration.workload == "missing_get" and spec.keeps_data:
+        expected = [404]
+    else:
+        methods = MIXED if configuration.method == "MIXED" else (configuration.method,)
+        expected = list(dict.fromkeys(status for method in methods for status in spec.statuses_of(method)))
+        expected += [404] if configuration.method == "MIXED" and configuration.fill is None and spec.keeps_data else []
+    return ",".join(map(str, expected))
 
 
 def script_arguments(configuration: Configuration, seed: int) -> list[str]:
     """The ``key=value`` words behind ``--``."""
-    arguments = {**configuration.workload_args, "threads": configuration.threads, "seed": seed}
+    arguments = {**configuration.workload_args, "threads": configuration.threads, "seed": seed, **path_arguments(configuration.spec)}
     return [f"{name}={value}" for name, value in arguments.items()]
+
+
+def path_arguments(spec: SubjectSpec) -> dict[str, str]:
+    """Of experiments/workloads/keyspace.lua: where a subject keeps its records, if elsewhere than our service."""
+    return {f"{method.lower()}_path": path for method, path in (spec.paths or {}).items()}
 
 
 def check_exit(generator: str, code: int, stderr: Path) -> None:

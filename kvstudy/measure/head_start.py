@@ -8,17 +8,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kvstudy.measure.fill import writer_command, written
-from kvstudy.measure.service import Service
 from kvstudy.plan.run_plan import PlannedRun
+from kvstudy.subject.protocol import LiveSubject
 
 
-def head_start(planned: PlannedRun, service: Service, loadgen: Path, workloads: Path, log: Path, registered: Callable[[int, bool], None]) -> int:
+def head_start(planned: PlannedRun, subject: LiveSubject, loadgen: Path, workloads: Path, log: Path, registered: Callable[[int, bool], None]) -> int:
     """Writes it, and returns how many records that were. They are of the workload's own keys, with their own values; but where each key is to be
     written once, of the keys behind them."""
     writes, arguments = planned.head_start_writes, planned.configuration.workload_args
     first = arguments["key_count"] if planned.configuration.workload == "unique_put" else 0
     count = writes if first else arguments["key_count"]
-    command = writer_command(loadgen, workloads, service.url, writes, key_count=count, first_key=first, key_bytes=arguments["key_bytes"],
+    command = writer_command(loadgen, workloads, planned.configuration.spec, subject.url, writes, key_count=count, first_key=first, key_bytes=arguments["key_bytes"],
                              value_bytes=arguments["value_bytes"])
-    written(command, service, "head start", log, registered)
+    written(command, subject, "head start", log, registered)
     return writes

@@ -24,19 +24,17 @@ from kvstudy.measure.facts import run_facts
 from kvstudy.measure.fill import Fills
 from kvstudy.measure.generator import GeneratorCommand, check_exit, generator_commands
 from kvstudy.measure.head_start import head_start
-from kvstudy.measure.metrics import wait_for_rest
 from kvstudy.measure.outcome import Answers, answers_of
 from kvstudy.measure.pinning import Pinning, pinning
 from kvstudy.measure.progress import Progress
 from kvstudy.measure.quiet import Patience
 from kvstudy.measure.sampler import Sampler, write_series
-from kvstudy.measure.service import Service, service_command
 from kvstudy.measure.session import Session
 from kvstudy.plan.run_plan import PlannedRun
-from kvstudy.project import jfr_converter_jar, profiler_library, raw_root, work_root, workloads_root
+from kvstudy.project import raw_root, work_root, workloads_root
 from kvstudy.record.run_folder import RunWriter, SealedRun
-from kvstudy.subject.evidence.profiler import Profiler
-from kvstudy.subject.evidence.recording import counters_by_second, read_recording
+from kvstudy.subject.evidence.recording import counters_by_second
+from kvstudy.subject.protocol import Evidence, LiveSubject, Place
 
 POLL_S = 0.02
 # Attaching takes about this long; begun so much before the window, the profiler runs when the window begins.
@@ -122,62 +120,71 @@ class Run:
             bench.fills.restore(configuration, store)
         self._machine |= machine.disk_facts(store) | {"load_before": machine.load_now(), "pinning": self._pinning.reason}
         with self._in_phase("launch"):
-            service = self._launch(folder, store)
+            subject = self._launch(folder, store)
         try:
-            answers = self._load(folder, service, self._head_start(folder, service))
+            self._rest(folder, subject)
+            profiler = subject.profiler if self._planned.profile else None
+            answers = self._load(folder, subject, self._head_start(folder, subject))
             with self._in_phase("check"):
-                service.check_alive("check")
-                self._check(service, answers)
+                subject.check_alive("check")
+                self._check(subject, answers)
         finally:
             with shielded(), self._in_phase("stop", changes_outcome=False):
-                code = service.stop(timeout_s=20.0)
-        if code not in ((0, 143) if configuration.server == "empty" else (0,)):
-            raise RunFailed(f"service did not stop in order: exit={code}: {service.last_words()}")
-        self._write_recording(folder)
-        if self._planned.profile:
-            self._profiler().convert(folder.path("profile.jfr"), self._planned.profile, folder.path("x").parent)
+                fault = subject.stop()
+        if fault:
+            raise RunFailed(fault)
+        self._write_evidence(folder, subject.evidence())
+        if profiler:
+            profiler.convert(folder.path("profile.jfr"), self._planned.profile, folder.path("x").parent)
 
-    def _write_recording(self, folder: RunWriter) -> None:
-        recording, configuration = read_recording(folder.path("service.jfr"), self._bench.artifacts.jdk), self._configuration
-        folder.write_json("events.json", recording.events)
+    def _write_evidence(self, folder: RunWriter, evidence: Evidence) -> None:
+        configuration = self._configuration
+        if evidence.events is not None:
+            folder.write_json("events.json", evidence.events)
         window = datetime.fromisoformat(self._phases["measure"]["start_utc"])
-        rows = counters_by_second(recording.counters, window, -configuration.warm_up_s, configuration.measured_s)
+        rows = counters_by_second(evidence.counters or {}, window, -configuration.warm_up_s, configuration.measured_s)
         if rows:
             write_series(folder.path("store.csv"), tuple(rows[0]), rows)
 
-    def _launch(self, folder: RunWriter, store: Path) -> Service:
-        bench, configuration = self._bench, self._configuration
-        command = service_command(bench.artifacts.jdk, bench.artifacts.server_jars[configuration.server], configuration, store, bench.port, folder.path("gc.log"),
-                                  folder.path("service.jfr"), profiled=self._planned.profile is not None)
-        folder.write_text("service.cmd", command_text(command, {}))
-        service = Service(command, folder.path("service.log"), self._pinning.service, bench.session.registered)
-        if configuration.fill and not wait_for_rest(service):
-            service.stop()
-            raise RunFailed("restored store did not come to rest: flush or compaction still runs after 60 s")
-        return service
+    def _launch(self, folder: RunWriter, store: Path) -> LiveSubject:
+        bench = self._bench
+        place = Place(store, folder.path("x").parent, port=bench.port, cores=self._pinning.service, registered=bench.session.registered,
+                      profiled=self._planned.profile is not None)
+        return bench.artifacts.subject(self._configuration).launch(place)
 
-    def _head_start(self, folder: RunWriter, service: Service) -> int:
+    def _rest(self, folder: RunWriter, subject: LiveSubject) -> None:
+        """With what it is filled with: restored before its start, or written now."""
+        configuration = self._configuration
+        if not configuration.fill:
+            return
+        if not configuration.spec.is_restored:
+            with self._in_phase("fill"):
+                self._bench.fills.write(configuration, subject, folder.path("fill.log"))
+        if not subject.come_to_rest():
+            raise RunFailed("restored store did not come to rest: flush or compaction still runs after 60 s")
+
+    def _head_start(self, folder: RunWriter, subject: LiveSubject) -> int:
         bench = self._bench
         if not self._planned.head_start_writes:
             return 0
         with self._in_phase("head_start"):
-            return head_start(self._planned, service, bench.artifacts.loadgen, workloads_root(bench.root), folder.path("head-start.log"),
+            return head_start(self._planned, subject, bench.artifacts.loadgen, workloads_root(bench.root), folder.path("head-start.log"),
                               bench.session.registered)
 
-    def _load(self, folder: RunWriter, service: Service, before: int) -> Answers:
+    def _load(self, folder: RunWriter, subject: LiveSubject, before: int) -> Answers:
         """``before``: records that were written ahead of it."""
         configuration, bench = self._configuration, self._bench
-        commands = generator_commands(bench.artifacts.generators[configuration.generator], configuration, service.url,
-                                      workloads_root(bench.root) / f"{configuration.workload}.lua", self._planned.seed,
+        commands = generator_commands(bench.artifacts.generators[configuration.generator], configuration, subject.url,
+                                      workloads_root(bench.root), self._planned.seed,
                                       json=folder.path("generator.json"), hlog=folder.path("latency.hlog"),
                                       slowest=folder.path("slowest.csv"), cores=self._pinning.generator)
         folder.write_text("generator.cmd", "\n".join(command_text(command.argv, command.environment) for command in commands))
         results = (folder.path("generator.json"), folder.path("generator.txt"))
         for command in commands[:-1]:
             with self._in_phase("warm_up"):
-                self._generate(folder, service, command, measured=False)
+                self._generate(folder, subject, command, measured=False)
             before += answers_of(configuration, *results).acknowledged
-        self._generate(folder, service, commands[-1], measured=True)
+        self._generate(folder, subject, commands[-1], measured=True)
         answers = replace(answers_of(configuration, *results), before=before)
         if answers.window_start_utc:
             begin = datetime.fromisoformat(answers.window_start_utc)
@@ -185,7 +192,7 @@ class Run:
             self._phases["measure"] = _phase(begin, begin + timedelta(seconds=configuration.measured_s))
         return answers
 
-    def _generate(self, folder: RunWriter, service: Service, command: GeneratorCommand, measured: bool) -> None:
+    def _generate(self, folder: RunWriter, subject: LiveSubject, command: GeneratorCommand, measured: bool) -> None:
         """Runs a generator to its end, with the sampler, and with profiler and pause at their times when it is the measured one."""
         environment = os.environ | command.environment
         stderr = folder.path("generator.log")
@@ -194,8 +201,8 @@ class Run:
             generator = OwnedProcess(command.argv, stdout=text.fileno(), stderr_path=stderr, cores=self._pinning.generator,
                                      environment=environment, registered=self._bench.session.registered)
         window = start + command.measures_from_s
-        sampler = Sampler(service.pid, generator.pid, window, folder.path("process.csv")) if measured else None
-        agenda = self._agenda(folder, service, window, start + command.length_s) if measured else []
+        sampler = Sampler(subject.pids, generator.pid, window, folder.path("process.csv")) if measured else None
+        agenda = self._agenda(folder, subject, window, start + command.length_s) if measured else []
         if sampler:
             sampler.start()
         self._phase = "warm_up" if start < window or not measured else "measure"
@@ -209,7 +216,7 @@ class Run:
                     self._bench.progress.doing("measure")
                 while agenda and now >= agenda[0][0]:
                     agenda.pop(0)[1]()
-                service.check_alive(self._phase)
+                subject.check_alive(self._phase)
                 if now > start + command.length_s + self._configuration.timeout_s + GENERATOR_GRACE_S:
                     raise RunFailed(f"generator did not end: planned={command.length_s:g}s waited={now - start:.0f}s")
                 self._bench.progress.tick()
@@ -220,7 +227,7 @@ class Run:
                 code = generator.stop(timeout_s=1.0)
                 if sampler:
                     self._machine["load_during"] = machine.load_during(sampler.stop())
-        service.check_alive(self._phase)
+        subject.check_alive(self._phase)
         check_exit(self._configuration.generator, code, stderr)
         if (lasted := time.monotonic() - start) < command.length_s * 0.95:
             raise RunFailed(f"generator ended too early: planned={command.length_s:g}s lasted={lasted:.1f}s")
@@ -230,32 +237,30 @@ class Run:
                 self._phases["warm_up"] = _phase(start_utc, begin)
             self._phases["measure"] = _phase(begin, start_utc + timedelta(seconds=command.length_s))
 
-    def _agenda(self, folder: RunWriter, service: Service, window: float, end: float) -> list[tuple[float, object]]:
-        """What has to be done to the service while it is measured, by time."""
+    def _agenda(self, folder: RunWriter, subject: LiveSubject, window: float, end: float) -> list[tuple[float, object]]:
+        """What has to be done to the subject while it is measured, by time."""
         agenda = []
         if self._planned.profile:
-            profiler, events, recording = self._profiler(), self._planned.profile, folder.path("profile.jfr").resolve()
-            agenda.append((window - PROFILER_LEAD_S, lambda: profiler.start(service.pid, events, recording)))
-            agenda.append((end, lambda: profiler.stop(service.pid, recording)))
+            profiler, events, recording = subject.profiler, self._planned.profile, folder.path("profile.jfr").resolve()
+            agenda.append((window - PROFILER_LEAD_S, lambda: profiler.start(events, recording)))
+            agenda.append((end, lambda: profiler.stop(recording)))
         pause = self._configuration.pause
         if pause:
-            agenda.append((window + pause["at"], lambda: service.send(SIGSTOP)))
-            agenda.append((window + pause["at"] + pause["length"], lambda: service.send(SIGCONT)))
+            agenda.append((window + pause["at"], lambda: subject.send(SIGSTOP)))
+            agenda.append((window + pause["at"] + pause["length"], lambda: subject.send(SIGCONT)))
         return sorted(agenda, key=lambda entry: entry[0])
 
-    def _check(self, service: Service, answers: Answers) -> None:
-        if self._configuration.server == "empty":
+    def _check(self, subject: LiveSubject, answers: Answers) -> None:
+        if not self._configuration.spec.keeps_data:
             return
-        check = check_data(service.url, self._configuration, answers, self._planned.seed)
+        check = check_data(subject, self._configuration, answers, self._planned.seed)
         self._data_check = asdict(check) if check else None
 
-    def _profiler(self) -> Profiler:
-        return Profiler(self._bench.artifacts.jdk, profiler_library(self._bench.root), jfr_converter_jar(self._bench.root))
-
     def _drop_what_is_not_kept(self, folder: RunWriter) -> None:
-        """The recording has become events.json; a generator's log that says nothing says nothing."""
-        folder.remove("service.jfr")
-        for name in ("generator.log", "head-start.log"):
+        """What has become evidence; a generator's log that says nothing says nothing."""
+        for name in self._bench.artifacts.subject(self._configuration).scratch:
+            folder.remove(name)
+        for name in ("generator.log", "head-start.log", "fill.log"):
             log = folder.path(name)
             if log.is_file() and log.stat().st_size == 0:
                 folder.remove(name)

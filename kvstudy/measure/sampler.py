@@ -26,6 +26,8 @@ PROCESS_COLUMNS = (
     "service_read_bytes", "service_written_bytes", "service_switches_voluntary", "service_switches_involuntary", "service_threads",
     "busy_share", "steal_share", "foreign_cpu_share", "throttled_s", "service_jit_cpu_s",
 )
+# What is not known of a service whose processes are not.
+NEED_THE_SERVICE = frozenset(name for name in PROCESS_COLUMNS if name.startswith("service_")) | {"foreign_cpu_share"}
 LOWEST_PRIORITY = 19
 CGROUP_CPU = Path("/sys/fs/cgroup/cpu.stat")
 
@@ -43,12 +45,43 @@ class _Reading:
     busy_s: float
     steal_s: float
     throttled_s: float
-    threads: ThreadTexts
+    threads: tuple[ThreadTexts, ...]
     others: CpuTexts | None
 
 
+class Processes:
+    """Several as one. psutil.Error once the first has ended; another that has ended keeps what it used."""
+
+    def __init__(self, pids: tuple[int, ...]):
+        self._processes = [psutil.Process(pid) for pid in pids]
+        self._cpu_s = [0.0] * len(pids)
+        self._io_bytes = [(0, 0)] * len(pids)
+
+    def cpu_s(self) -> float:
+        for place, process in enumerate(self._processes):
+            try:
+                times = process.cpu_times()
+                self._cpu_s[place] = times.user + times.system
+            except psutil.Error:
+                if place == 0:
+                    raise
+        return sum(self._cpu_s)
+
+    def io_bytes(self) -> tuple[int, int]:
+        """Read and written; of one that has ended what was known last."""
+        for place, process in enumerate(self._processes):
+            read, written = _io_bytes(process)
+            before = self._io_bytes[place]
+            self._io_bytes[place] = max(read, before[0]), max(written, before[1])
+        return sum(read for read, _ in self._io_bytes), sum(written for _, written in self._io_bytes)
+
+    def rss_bytes(self) -> int:
+        return sum(map(_rss_bytes, self._processes))
+
+
 class Sampler:
-    """``start`` when the generator starts, ``stop`` when it has ended; a thread of its own.
+    """``start`` when the generator starts, ``stop`` when it has ended; a thread of its own. ``service_pids``: all processes of the service, the
+    first of which lives as long as it; none where they are not known: then there are no columns of it, and nobody knows whose the rest is.
 
     It shares the cores with what is measured, and must not be what makes a second slow. Its thread has the lowest priority, which alone does
     not help: a kernel lets a thread that runs finish its tick, 4 ms of it. So it never holds a core for longer than one small reading (some
@@ -58,13 +91,13 @@ class Sampler:
     ``start_of_window``: ``time.monotonic()`` at which the measured window begins.
     """
 
-    def __init__(self, service_pid: int, generator_pid: int, start_of_window: float, process_csv: Path):
-        self._service = psutil.Process(service_pid)
+    def __init__(self, service_pids: tuple[int, ...], generator_pid: int, start_of_window: float, process_csv: Path):
+        self._service = Processes(service_pids)
         self._generator = psutil.Process(generator_pid)
         self._generator_used_s = 0.0
         self._harness = psutil.Process()
-        self._threads = Threads(service_pid)
-        self._others = Others({service_pid, generator_pid, self._harness.pid})
+        self._threads = [Threads(pid) for pid in service_pids]
+        self._others = Others({*service_pids, generator_pid, self._harness.pid})
         self._start_of_window = start_of_window
         self._process_csv = process_csv
         self._readings: list[tuple[int, _Reading]] = []
@@ -78,12 +111,15 @@ class Sampler:
         """Writes the file and returns its rows."""
         self._over.set()
         self._thread.join()
-        self._threads.close()
+        for threads in self._threads:
+            threads.close()
         others = [reading.others for _, reading in self._readings]
         others_s = [None] * (len(others) - 1) if None in others else cpu_between(others)
         rows = [self._row(second - 1, before, now, used_s)
                 for ((_, before), (second, now)), used_s in zip(pairwise(self._readings), others_s, strict=True) if now.at - before.at > 0.2]
-        write_series(self._process_csv, PROCESS_COLUMNS, rows)
+        columns = PROCESS_COLUMNS if self._threads else tuple(name for name in PROCESS_COLUMNS if name not in NEED_THE_SERVICE)
+        rows = [{name: row[name] for name in columns} for row in rows]
+        write_series(self._process_csv, columns, rows)
         return rows
 
     def _run(self) -> None:
@@ -106,13 +142,13 @@ class Sampler:
         else:
             foreign_s = others_s
             busy_s = ours_s + foreign_s
-        switches_before, switches = before.threads.switches(), now.threads.switches()
+        switches_before, switches = (tuple(map(sum, zip((0, 0), *(one.switches() for one in reading.threads), strict=True))) for reading in (before, now))
         values = (
             second, interval_s, now.service_cpu_s - before.service_cpu_s, now.generator_cpu_s - before.generator_cpu_s,
             now.harness_cpu_s - before.harness_cpu_s, now.service_rss, now.generator_rss, now.read_bytes - before.read_bytes,
             now.written_bytes - before.written_bytes, max(0, switches[0] - switches_before[0]), max(0, switches[1] - switches_before[1]),
-            len(now.threads.statuses), busy_s / capacity_s, (now.steal_s - before.steal_s) / capacity_s, foreign_s / capacity_s,
-            now.throttled_s - before.throttled_s, now.threads.jit_cpu_s() - before.threads.jit_cpu_s(),
+            sum(len(one.statuses) for one in now.threads), busy_s / capacity_s, (now.steal_s - before.steal_s) / capacity_s, foreign_s / capacity_s,
+            now.throttled_s - before.throttled_s, sum(one.jit_cpu_s() for one in now.threads) - sum(one.jit_cpu_s() for one in before.threads),
         )
         return {name: round(value, 6) if isinstance(value, float) else value for name, value in zip(PROCESS_COLUMNS, values, strict=True)}
 
@@ -120,9 +156,9 @@ class Sampler:
         """None once the service has ended. A generator that has ended keeps what it used."""
         at, breathe = time.monotonic(), Breath()
         try:
-            service = self._service.cpu_times()
+            service_cpu_s = self._service.cpu_s()
             breathe()
-            read_bytes, written_bytes = _io_bytes(self._service)
+            read_bytes, written_bytes = self._service.io_bytes()
         except psutil.Error:
             return None
         breathe()
@@ -132,11 +168,11 @@ class Sampler:
         breathe()
         harness = self._harness.cpu_times()
         breathe()
-        memory = _rss_bytes(self._service), _rss_bytes(self._generator)
+        memory = self._service.rss_bytes(), _rss_bytes(self._generator)
         breathe()
         throttled = throttled_s()
-        return _Reading(at, service.user + service.system, generator_cpu_s, harness.user + harness.system, *memory, read_bytes,
-                        written_bytes, busy_s, steal_s, throttled, threads=self._threads.read(breathe), others=self._others.read(breathe))
+        return _Reading(at, service_cpu_s, generator_cpu_s, harness.user + harness.system, *memory, read_bytes,
+                        written_bytes, busy_s, steal_s, throttled, threads=tuple(threads.read(breathe) for threads in self._threads), others=self._others.read(breathe))
 
     def _generator_cpu_s(self) -> float:
         try:

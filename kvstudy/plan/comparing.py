@@ -12,7 +12,7 @@ from kvstudy.plan.factors import DurationS, Part, Positive
 from kvstudy.units import parse_duration_s
 
 # Of an experiment's keys those that `compare` may have too.
-COMPARABLE = frozenset({"server", "service", "jvm", "timeout", "workload", "method", "connections", "threads", "rate", "fill", "same"})
+COMPARABLE = frozenset({"subject", "service", "jvm", "timeout", "workload", "method", "connections", "threads", "rate", "fill", "same"})
 MEASURES = ("p50", "p90", "p99", "mean", "cpu", "written", "rate")
 ProfilerEvent = Literal["cpu", "alloc", "lock", "wall"]
 

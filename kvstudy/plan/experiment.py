@@ -15,9 +15,10 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator, m
 from kvstudy.errors import ExperimentError, KvstudyError
 from kvstudy.plan.comparing import COMPARABLE, Comparing
 from kvstudy.plan.factors import (METHOD_OF_WORKLOAD, DurationS, JvmOptions, OneOrMore, Part, Positive, RateRps, Repeats,
-                                  ServiceOptions, SizeBytes, Workloads, listed)
+                                  ServiceOptions, SizeBytes, Workloads, is_path, listed)
 from kvstudy.plan.objective import Search
 from kvstudy.plan.refusal import Impossible, Source, read_yaml, refusal, refuse, unknown_key
+from kvstudy.plan.subject import OUR_SERVICE, Subjects
 from kvstudy.project import project_root, workloads_root
 from kvstudy.units import parse_duration_s
 
@@ -52,6 +53,12 @@ class ProfiledRuns(Part):
     duration: DurationS | None = None
     warm_up: DurationS | None = None
     interleave: bool = False  # among the latency runs, to be compared with them; else after all of them
+
+
+class Verify(Part):
+    """So many of the keys that a run wrote are read back after it; 0: none."""
+
+    sample: Annotated[int, Field(ge=0, le=10_000)]
 
 
 class Pause(Part):
@@ -93,6 +100,27 @@ def _fill(value: Any) -> Any:
     return {"records": value} if isinstance(value, int) and not isinstance(value, bool) else value
 
 
+def _from_project(script: str) -> Path:
+    try:
+        return project_root() / script
+    except KvstudyError:
+        return Path(script)
+
+
+def _renamed(values: dict[str, Any], where: tuple[str, ...], source: Source) -> dict[str, Any]:
+    """``server`` is what ``subject`` was called before it could be anything else."""
+    if "server" in values:
+        if "subject" in values:
+            raise refuse((*where, "server"), "server is the older name of subject: write subject alone", source)
+        values["subject"] = values.pop("server")
+        source.renamed((*where, "server"), (*where, "subject"))
+    return values
+
+
+def _verify(value: Any) -> Any:
+    return {"sample": 0} if value is False else value
+
+
 def _profiled_runs(value: Any) -> Any:
     events = get_args(ProfilerEvent)
     if isinstance(value, str) and not difflib.get_close_matches(value, events, n=1):
@@ -107,7 +135,7 @@ class Experiment(Part):
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
     question: Annotated[str, Field(min_length=1)]
     expectation: str
-    server: Annotated[list[Literal["kv-service", "empty"]], OneOrMore] = ["kv-service"]
+    subject: Subjects = [OUR_SERVICE]
     service: Annotated[list[ServiceOptions], BeforeValidator(_parts)] = [ServiceOptions()]
     jvm: JvmOptions = JvmOptions()
     generator: Annotated[list[Literal["loadgen", "wrk2", "wrk"]], OneOrMore] = ["loadgen"]
@@ -125,6 +153,7 @@ class Experiment(Part):
     repeats: Repeats
     fill: Annotated[Fill | None, BeforeValidator(_fill)] = None
     profile: Annotated[ProfiledRuns | None, BeforeValidator(_profiled_runs)] = None
+    verify: Annotated[Verify | None, BeforeValidator(_verify)] = None
     head_start: SizeBytes | None = None  # of records, a random part of which is written before the warm-up
     pause: Pause | None = None
     same: Annotated[float, Field(gt=0, lt=100)] = 5.0  # percent: sides that differ by less are the same
@@ -161,6 +190,7 @@ class Experiment(Part):
             values, source = {"name": "sweep"}, Source("parameters")
         else:
             values, source = read_yaml(Path(file))
+            values = _renamed(values, (), source)
             values.setdefault("name", Path(file).stem)
             profiles = values.get("profiles") or {}
             chosen = profile_name or ("quick" if "quick" in profiles else None)
@@ -176,6 +206,10 @@ class Experiment(Part):
         for ours in ("profile_name", "comparing"):
             if ours in values:
                 raise unknown_key((ours,), cls.keys(), source)
+        _renamed(values, (), source)
+        for name, overrides in profiles.items() if isinstance(profiles, dict) else ():
+            if isinstance(overrides, dict):
+                profiles = profiles | {name: _renamed(dict(overrides), ("profiles", name), source)}
         if not isinstance(profiles, dict):
             raise refuse(("profiles",), "must map names, as quick, full and smoke, to the keys that they override", source)
         for name, overrides in profiles.items():
@@ -248,6 +282,15 @@ class Experiment(Part):
                 parse_duration_s(value)
         return values
 
+    @field_validator("subject")
+    @classmethod
+    def _can_be_told_apart(cls, subjects: list) -> list:
+        labels = [subject.label for subject in subjects]
+        for label in labels:
+            if labels.count(label) > 1:
+                raise ValueError(f"two subjects have one name: {label}\ngive each a name of its own: {{name: …, command: …}}")
+        return subjects
+
     @model_validator(mode="after")
     def _is_possible(self) -> "Experiment":
         if (self.rate is None) == (self.search is None):
@@ -276,6 +319,8 @@ class Experiment(Part):
 
     def _generators_can_do_it(self) -> None:
         rates = self.rate or []
+        if self.pause and any(subject.url for subject in self.subject):
+            raise Impossible("pause", "what runs at an address is not ours to stop: it cannot have a pause")
         if "wrk" in self.generator and any(rate != "closed" for rate in rates):
             raise Impossible("generator", "generator wrk has no rate: write rate: closed")
         if "wrk2" in self.generator and "closed" in rates:
@@ -287,7 +332,10 @@ class Experiment(Part):
 
     def _workload_is_possible(self, script: str, workload: Any) -> None:
         method, scripts = self.method or METHOD_OF_WORKLOAD.get(script), workload_scripts()
-        if scripts and script not in scripts:
+        if is_path(script):
+            if not (path := _from_project(script)).is_file():
+                raise Impossible("workload", f"no such script: {path}\na path is taken from the project's folder")
+        elif scripts and script not in scripts:
             near = difflib.get_close_matches(script, scripts, n=1)
             raise Impossible("workload", f"no such workload: {script}\n" + (f"did you mean {near[0]}?" if near else
                              f"workloads: {', '.join(scripts)}; one of your own is a script experiments/workloads/{script}.lua"))
@@ -298,7 +346,7 @@ class Experiment(Part):
         if min(workload.value_bytes) <= max(workload.key_bytes):
             raise Impossible("workload", f"a value begins with its key and a blank, so value_bytes must exceed key_bytes: workload={script} "
                              f"value_bytes={min(workload.value_bytes)} key_bytes={max(workload.key_bytes)}")
-        reads_filled_keys = method == "GET" and script != "missing_get" and self.server != ["empty"]
+        reads_filled_keys = method == "GET" and script != "missing_get" and not is_path(script) and any(one.can_be_filled for one in self.subject)
         filled = self.fill.records if self.fill and method in self.fill.methods else 0
         if reads_filled_keys and filled == 0:
             raise Impossible("workload", f"workload {script} reads keys that nothing wrote\nadd fill: {{records: {max(workload.key_count or [100_000])}}}")
@@ -310,6 +358,8 @@ class Experiment(Part):
                              f"rate × duration={max(rates) * longest:.0f}\nleave key_count out: it is then chosen to suffice")
 
     def _profiled_runs_exist(self, profile: ProfiledRuns) -> None:
+        if not any(subject.can_be_profiled for subject in self.subject):
+            raise Impossible("profile", "async-profiler needs a JVM, and no subject has one\nwrite jvm: true in a subject that runs on HotSpot")
         scripts = [script for workload in self.workload for script in workload.script]
         for key, asked, present in (("workload", profile.workload, scripts), ("connections", profile.connections, self.connections),
                                     ("rate", profile.rate, self.rate or [])):

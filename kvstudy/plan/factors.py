@@ -5,6 +5,8 @@ own default and are not passed on.
 """
 
 import itertools
+import re
+from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
@@ -115,15 +117,31 @@ METHOD_OF_WORKLOAD = {
 }
 
 
-class Workload(FactorPart):
-    """A Lua script under experiments/workloads and its arguments; ``script`` can be a list too."""
+def is_path(script: str) -> bool:
+    """A script of its own, not one of experiments/workloads."""
+    return script.endswith(".lua")
 
-    script: Annotated[list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]], OneOrMore]
+
+def workload_name(script: str) -> str:
+    """What a workload is called in run ids and tables: ``my/Script-2.lua`` → ``script_2``."""
+    return re.sub(r"[^a-z0-9_]", "_", PurePath(script).stem.lower()) if is_path(script) else script
+
+
+class Workload(FactorPart):
+    """A Lua script and its arguments: one of experiments/workloads by its name, or any other by its path from the project's folder. ``script``
+    can be a list too. ``statuses``: the answers that are expected, of one's own script; not a factor."""
+
+    script: Annotated[list[Annotated[str, Field(pattern=r"^([a-z][a-z0-9_]*|\S+\.lua)$")]], OneOrMore]
+    statuses: Annotated[list[Annotated[int, Field(ge=100, le=599)]], OneOrMore] | None = None
     key_count: Annotated[list[Positive], OneOrMore] | None = None
     key_bytes: Annotated[list[Annotated[int, Field(ge=8, le=1024)]], OneOrMore] = [16]
     value_bytes: Annotated[list[Positive], OneOrMore] = [100]
     distribution: Annotated[list[Literal["uniform", "zipfian", "latest"]], OneOrMore] = ["uniform"]
     read_share: Annotated[list[Annotated[float, Field(ge=0, le=1, strict=False)]], OneOrMore] | None = None
+
+    def combinations(self) -> list[dict]:
+        own = {} if self.statuses is None else {"statuses": self.statuses}
+        return [one | own for one in crossed({name: value for name, value in self if value is not None and name != "statuses"})]
 
 
 def _workloads(value: Any) -> Any:

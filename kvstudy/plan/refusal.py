@@ -38,6 +38,10 @@ class Source:
         """Top-level ``key`` was taken from ``origin``: an override of a profile."""
         self._moved[key] = origin
 
+    def renamed(self, old: KeyPath, new: KeyPath) -> None:
+        """What stands under ``old`` is looked for under ``new``."""
+        self._lines |= {new + path[len(old):]: line for path, line in self._lines.items() if path[: len(old)] == old}
+
     def restored(self) -> None:
         self._moved.clear()
 

@@ -11,10 +11,12 @@ import json
 import math
 import random
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 
 from kvstudy.plan.experiment import Experiment
-from kvstudy.plan.factors import METHOD_OF_WORKLOAD, crossed, varied_in
+from kvstudy.plan.factors import METHOD_OF_WORKLOAD, crossed, is_path, varied_in, workload_name
 from kvstudy.plan.search import expected_trials
+from kvstudy.plan.subject import SubjectSpec, spec_of
 
 # What a run costs beyond its duration (launch, restore, check, conversions, seal) and how fast a store is filled. Measured on 2 cores of
 # an AMD EPYC guest: 1.6 s a run, 5 s a profiled one, 250 000 records filled in 5 s; rounded up.
@@ -28,8 +30,7 @@ MEMTABLE_ENTRY_BYTES = 32
 # A store on disk beside its plain keys and values: WAL and SSTable at the same time, tables being compacted, manifest.
 DISK_SPACE_FACTOR = 3
 DEFAULT_KEY_COUNT = 100_000
-# The built program that is measured, by the server that an experiment names: a run notes its digest under this name.
-SERVER_PROGRAMS = {"kv-service": "service", "empty": "empty-server"}
+_LATER = ("head_start_bytes", "subject", "script", "statuses", "read_back")
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,14 @@ class Configuration:
     awake: bool | str
     variant: dict
     head_start_bytes: int | None = None
+    subject: dict | None = None  # None: the one of this tree that ``server`` names
+    script: str | None = None  # a workload's script that is not among the project's, as it was written
+    statuses: list[int] | None = None  # a workload's own; None: the subject's
+    read_back: int | None = None  # how many of the written keys are asked for after the run; None: as many as ever
+
+    @cached_property
+    def spec(self) -> SubjectSpec:
+        return spec_of(self.subject, self.server)
 
     @property
     def closed_loop(self) -> bool:
@@ -75,7 +84,7 @@ class Configuration:
         """What the run's data directory may need: its fill, and what the run itself can write."""
         record = self.workload_args["key_bytes"] + self.workload_args["value_bytes"]
         records = self.fill["records"] if self.fill else 0
-        if self.server == "empty":
+        if not self.spec.keeps_data or self.spec.url:
             return 0
         if self.method in ("PUT", "MIXED"):
             written = self.duration_s * (self.offered_rate_rps or FILL_RATE_RPS)
@@ -119,7 +128,9 @@ class PlannedRun:
     @property
     def estimated_s(self) -> float:
         writes = self.head_start_writes
-        return self.configuration.duration_s + (writes / FILL_RATE_RPS + HEAD_START_OVERHEAD_S if writes else 0.0) + (PROFILED_RUN_OVERHEAD_S if self.profile else RUN_OVERHEAD_S)
+        filled = self.configuration.fill["records"] if self.configuration.fill and not self.configuration.spec.is_restored else 0
+        return (self.configuration.duration_s + (writes / FILL_RATE_RPS + HEAD_START_OVERHEAD_S if writes else 0.0) + filled / FILL_RATE_RPS
+                + (PROFILED_RUN_OVERHEAD_S if self.profile else RUN_OVERHEAD_S))
 
     def name(self, time: str) -> str:
         """The run id: sortable UTC time and a hint for people; the truth is in run.json."""
@@ -131,8 +142,9 @@ class PlannedRun:
     def identity(self) -> str:
         """A digest of what was asked for, the same for every attempt at this run: by it a sealed run is found again."""
         asked = asdict(self.configuration) | {"question": None, "repeat": self.repeat, "seed": self.seed, "profile": self.profile}
-        if asked["head_start_bytes"] is None:  # so that runs of before there were head starts are found again
-            del asked["head_start_bytes"]
+        for name in _LATER:  # so that runs of before there were such are found again
+            if asked[name] is None:
+                del asked[name]
         if self.purpose != "measure":
             asked["purpose"] = self.purpose
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
@@ -148,7 +160,7 @@ class Plan:
     @property
     def fills(self) -> list[dict]:
         distinct = {json.dumps(fill_identity(run.configuration), sort_keys=True): fill_identity(run.configuration)
-                    for run in self.runs if run.configuration.fill}
+                    for run in self.runs if run.configuration.fill and run.configuration.spec.is_restored}
         return list(distinct.values())
 
     @property
@@ -173,7 +185,8 @@ ON_DISK_OPTIONS = ("memtable_bytes", "block_bytes", "bloom_bits", "compaction", 
 def fill_identity(configuration: Configuration) -> dict:
     """What a filled store depends on: records, sizes, and the options that shape the files."""
     assert configuration.fill is not None
-    return configuration.fill | {name: configuration.service.get(name) for name in ON_DISK_OPTIONS}
+    other = {} if configuration.subject is None else {"subject": configuration.subject}
+    return configuration.fill | {name: configuration.service.get(name) for name in ON_DISK_OPTIONS} | other
 
 
 def lines_of(plan: Plan) -> list[PlannedRun]:
@@ -205,37 +218,42 @@ def configurations_of(experiment: Experiment) -> list[Configuration]:
     """Every combination of the factors, each once. Under ``search`` the rate is the highest one, in place of the one to be found."""
     rates = experiment.rate or [experiment.search.highest_rate]
     services = [one for part in experiment.service for one in part.combinations()]
-    varied = {*varied_in(services), *experiment.jvm.varied()} | ({"server"} if len(experiment.server) > 1 else set())
+    varied = {*varied_in(services), *experiment.jvm.varied()} | ({"subject"} if len(experiment.subject) > 1 else set())
     threads = experiment.threads or [None]
     found = []
     for service in services:
         for jvm in experiment.jvm.combinations():
             for workload in [one for part in experiment.workload for one in part.combinations()]:
-                for choice in crossed({"server": experiment.server, "generator": experiment.generator, "arrivals": experiment.arrivals,
+                for choice in crossed({"subject": experiment.subject, "generator": experiment.generator, "arrivals": experiment.arrivals,
                                        "spin": experiment.spin, "connections": experiment.connections, "threads": threads, "rate": rates}):
-                    named = {**service, **jvm, "server": choice["server"]}
-                    found.append(_configuration(experiment, service, experiment.jvm.flags(jvm), workload, choice,
-                                                {name: value for name, value in named.items() if name in varied}))
+                    spec = choice["subject"]
+                    named = (service if spec.is_ours else {}) | (jvm if spec.has_our_jvm else {}) | {"subject": spec.label}
+                    one = _configuration(experiment, service, experiment.jvm.flags(jvm), workload, choice,
+                                         {name: value for name, value in named.items() if name in varied})
+                    if one not in found:  # options of the service and of its JVM do not vary another subject
+                        found.append(one)
     return found
 
 
 def _configuration(experiment: Experiment, service: dict, jvm: list[str], workload: dict, choice: dict, variant: dict) -> Configuration:
-    arguments = dict(workload)
-    script = arguments.pop("script")
+    arguments, spec = dict(workload), choice["subject"]
+    script, statuses = arguments.pop("script"), arguments.pop("statuses", None)
     method = experiment.method or METHOD_OF_WORKLOAD[script]
     offered_rate_rps = None if choice["rate"] == "closed" else choice["rate"]
-    filled = experiment.fill is not None and method in experiment.fill.methods and choice["server"] == "kv-service"
+    filled = experiment.fill is not None and method in experiment.fill.methods and spec.can_be_filled
     if "key_count" not in arguments:
         arguments["key_count"] = _key_count(script, offered_rate_rps, experiment.duration, experiment.fill.records if filled else None)
     fill = {"records": experiment.fill.records, "key_bytes": arguments["key_bytes"], "value_bytes": arguments["value_bytes"]} if filled else None
     return Configuration(
-        experiment=experiment.name, question=experiment.question, server=choice["server"],
-        service=service if choice["server"] == "kv-service" else {}, jvm=jvm, generator=choice["generator"], arrivals=choice["arrivals"],
-        spin=choice["spin"], timeout_s=experiment.timeout, workload=script, workload_args=arguments, method=method,
+        experiment=experiment.name, question=experiment.question, server=spec.server,
+        service=service if spec.is_ours else {}, jvm=jvm if spec.has_our_jvm else [], generator=choice["generator"], arrivals=choice["arrivals"],
+        spin=choice["spin"], timeout_s=experiment.timeout, workload=workload_name(script), workload_args=arguments, method=method,
         connections=choice["connections"], threads=choice["threads"] or choice["connections"], offered_rate_rps=offered_rate_rps,
         duration_s=experiment.duration, warm_up_s=experiment.warm_up, fill=fill,
         pause=experiment.pause.model_dump() if experiment.pause else None, awake=experiment.awake, variant=variant,
-        head_start_bytes=experiment.head_start if method in ("PUT", "MIXED", "DELETE") and choice["server"] == "kv-service" else None)
+        head_start_bytes=experiment.head_start if method in ("PUT", "MIXED", "DELETE") and spec.can_be_filled else None,
+        subject=spec.facts, script=script if is_path(script) else None, statuses=statuses,
+        read_back=None if experiment.verify is None else experiment.verify.sample)
 
 
 def _key_count(script: str, offered_rate_rps: float | None, duration_s: float, filled_records: int | None) -> int:
@@ -250,6 +268,8 @@ def _key_count(script: str, offered_rate_rps: float | None, duration_s: float, f
 def _is_profiled(configuration: Configuration, experiment: Experiment) -> bool:
     profile = experiment.profile
     assert profile is not None
+    if not configuration.spec.can_be_profiled:
+        return False
     rate = "closed" if configuration.closed_loop else configuration.offered_rate_rps
     return ((profile.workload is None or configuration.workload in profile.workload)
             and (profile.connections is None or configuration.connections in profile.connections)

@@ -37,8 +37,9 @@ def facts_of(run: PlannedRun) -> dict[str, str]:
     configuration = run.configuration
     facts = asdict(configuration)
     facts |= facts.pop("workload_args") | facts.pop("service") | configuration.variant
+    facts["subject"] = configuration.spec.label
     rate = "closed" if configuration.closed_loop else f"{configuration.offered_rate_rps:g}"
     facts |= {"rate": rate, "repeat": run.repeat, "profiled": "yes" if run.profile else "no"}
-    for not_asked in ("experiment", "question", "fill", "pause", "awake", "jvm", "offered_rate_rps", "duration_s", "warm_up_s", "timeout_s", "variant"):
+    for not_asked in ("experiment", "question", "fill", "pause", "awake", "jvm", "offered_rate_rps", "duration_s", "warm_up_s", "timeout_s", "variant", "script", "statuses", "read_back"):
         facts.pop(not_asked)
     return {key: str(value) for key, value in facts.items()}

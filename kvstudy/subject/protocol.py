@@ -28,23 +28,23 @@ from kvstudy.subject.evidence.profiler import AttachedProfiler
 class Place:
     """Where one launched subject lives.
 
-    ``store``: its data directory, which is there: empty, or restored. ``folder``: of the run; ``prefix`` begins the names of this
-    subject's files in it (``a-`` → ``a-service.log``). ``port``: 0 takes a free one. ``cores``: those it may use; None: all. ``registered`` is told
+    ``store``: its data directory, which is there: empty, or restored. ``folder``: of the run; ``named`` makes of the name of a file the one that
+    this subject's has in it (``service.log`` → ``a.service.log``). ``port``: 0 takes a free one. ``cores``: those it may use; None: all. ``registered`` is told
     of each process at its start and its end (measure/session.py). ``profiled``: a profiler will be attached. ``filling``: nothing is measured
     of it, it only has its store filled, and need give no evidence.
     """
 
     store: Path
     folder: Path
-    prefix: str = ""
     port: int = 0
     cores: list[int] | None = None
     registered: Callable[[int, bool], None] | None = None
     profiled: bool = False
     filling: bool = False
+    named: Callable[[str], str] = str
 
     def file(self, name: str) -> Path:
-        return self.folder / f"{self.prefix}{name}"
+        return self.folder / self.named(name)
 
 
 @dataclass(frozen=True)
@@ -84,23 +84,26 @@ class LiveSubject(Protocol):
     def last_words(self) -> str:
         """The last line of its log that says something."""
 
-    def stop(self, timeout_s: float = 20.0) -> str | None:
-        """Ends it and all that it started, by force at the end of the time. Why that was not in order, or None. Safe to call again."""
+    def stop(self, timeout_s: float | None = None) -> str | None:
+        """Ends it and all that it started, by force at the end of the time (None: its own). Why that was not in order, or None. Safe to call again."""
 
     def evidence(self) -> Evidence:
         """After ``stop``. FormatError when what it wrote cannot be read."""
 
 
 class Subject(Protocol):
-    """What is to be measured. ``name`` stands in the column ``server`` of the tables; ``keeps_data``: what is written to it can be read back;
-    ``scratch``: files of its place in the run folder that are not kept (they have become evidence)."""
+    """What is to be measured. ``keeps_data``: what is written to it can be read back; ``scratch``: files of its place in the run folder that are
+    not kept (they have become evidence); ``products``: what it starts of this tree's build, to be no older than its sources;
+    ``digest_name``: under which a run notes the digest."""
 
     name: str
+    digest_name: str
     keeps_data: bool
     scratch: tuple[str, ...]
+    products: tuple[Path, ...]
 
     def check(self, profiled: bool) -> None:
-        """ToolMissing, before anything is started: what is not there or older than its sources, and the command that makes it."""
+        """KvstudyError, before anything is started: what is not there, and the command that makes it."""
 
     @property
     def digest(self) -> str | None:

@@ -39,8 +39,9 @@ class Project:
 
     def experiment(self, **change) -> Path:
         """A short run against the empty server, changed as asked. Values are written as JSON, which is YAML."""
-        values = {"question": "does it work?", "expectation": "1 ms", "server": "empty", "workload": "put", "connections": 2, "threads": 1,
+        values = {"question": "does it work?", "expectation": "1 ms", "workload": "put", "connections": 2, "threads": 1,
                   "rate": 500, "duration": "900ms", "warm_up": "300ms", "repeats": 1} | change
+        values.setdefault("subject", values.pop("server", "empty"))
         path = self.root / "experiments" / "trial.yaml"
         path.write_text(json.dumps({key: value for key, value in values.items() if value is not None}))
         return path

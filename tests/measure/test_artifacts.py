@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from kvstudy.errors import ToolMissing
-from kvstudy.measure import artifacts
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.run_plan import plan
 from kvstudy.project import empty_server_jar, loadgen_binary, service_jar
+from kvstudy.subject import catalogue
 from kvstudy.subject.jdk import Jdk
+from kvstudy.subject.kv_service import OurProgram
 
 WHOLE = {"name": "trial", "question": "?", "expectation": "1 ms", "workload": "put", "connections": 1, "threads": 1, "rate": 10,
          "duration": "2s", "warm_up": "1s", "repeats": 1}
@@ -28,13 +29,18 @@ def root(tmp_path, monkeypatch):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("")
         os.utime(path, (1000, 1000))
-    monkeypatch.setattr(artifacts, "find_jdk", lambda: Jdk(tmp_path / "jdk", "25"))
-    monkeypatch.setattr(Artifacts, "digests", {})  # these jars are none
+    monkeypatch.setattr(catalogue, "find_jdk", lambda: Jdk(tmp_path / "jdk", "25"))
+    monkeypatch.setattr(OurProgram, "digest", "none")  # these jars are none
     return tmp_path
 
 
 def needed(root: Path, **change) -> Artifacts:
     return Artifacts.needed_by(plan(Experiment.from_parameters(WHOLE | change)), root)
+
+
+def digests(artifacts: Artifacts) -> dict[str, str]:
+    """Of what a run of the empty server notes."""
+    return artifacts.digests_of(plan(Experiment.from_parameters(WHOLE | {"subject": "empty"})).runs[0].configuration)
 
 
 @pytest.mark.parametrize("source", ["service/pom.xml", "service/src/main/java/kv/Server.java", "loadgen/src/main.rs"])
@@ -53,22 +59,22 @@ def test_what_the_build_does_not_read_may_be_newer(root, source):
 
 
 def test_the_empty_server_is_as_old_as_its_own_sources_too(root):
-    needed(root, server="empty")
+    needed(root, subject="empty")
     os.utime(root / SOURCES[2], (2000, 2000))
     with pytest.raises(ToolMissing, match="service is older than its sources: service/src/empty-server"):
-        needed(root, server="empty")
+        needed(root, subject="empty")
 
 
 def test_only_the_servers_that_are_measured_have_to_be_built_and_are_told_by_their_digests(root, monkeypatch):
     monkeypatch.undo()
-    monkeypatch.setattr(artifacts, "find_jdk", lambda: Jdk(root / "jdk", "25"))
+    monkeypatch.setattr(catalogue, "find_jdk", lambda: Jdk(root / "jdk", "25"))
     service_jar(root).unlink()
     with zipfile.ZipFile(empty_server_jar(root), "w") as jar:
         jar.writestr("kv/EmptyServer.class", b"1")
-    empty = needed(root, server="empty")
-    assert set(empty.digests) == {"empty-server", "loadgen"}
+    empty = needed(root, subject="empty")
+    assert set(digests(empty)) == {"empty-server", "loadgen"}
     with pytest.raises(ToolMissing, match="not built: .*kv-service.jar"):
         needed(root)
     with zipfile.ZipFile(empty_server_jar(root), "w") as jar:
         jar.writestr("kv/EmptyServer.class", b"2")
-    assert needed(root, server="empty").digests["empty-server"] != empty.digests["empty-server"]
+    assert digests(needed(root, subject="empty"))["empty-server"] != digests(empty)["empty-server"]

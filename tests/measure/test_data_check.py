@@ -2,6 +2,7 @@
 
 import hashlib
 import threading
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlparse
 
@@ -13,6 +14,7 @@ from kvstudy.measure.keys import key_of, value_of
 from kvstudy.measure.outcome import Answers
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.run_plan import configurations_of
+from kvstudy.subject.kv_service import count_records
 
 
 def configuration(workload, **change):
@@ -52,6 +54,16 @@ def url_of(server) -> str:
     return f"http://127.0.0.1:{server.server_address[1]}"
 
 
+@dataclass
+class Live:
+    """A live subject, as far as it is asked."""
+
+    url: str
+
+    def count_records(self) -> int:
+        return count_records(self.url)
+
+
 def records(numbers, key_bytes=16, value_bytes=100):
     return {key_of(number, key_bytes): value_of(key_of(number, key_bytes), value_bytes) for number in numbers}
 
@@ -74,7 +86,7 @@ def writes(numbers, method="PUT", **named):
 
 
 def check(server, asked, sample=(), acknowledged=900, lost=0, before=0):
-    return check_data(url_of(server), asked, Answers(acknowledged, lost, before=before, sample=tuple(sample)), seed=1)
+    return check_data(Live(url_of(server)), asked, Answers(acknowledged, lost, before=before, sample=tuple(sample)), seed=1)
 
 
 def test_sampled_writes_that_are_there_pass(server):
@@ -186,4 +198,4 @@ def test_deleted_keys_must_be_gone_and_no_more_than_were_deleted(server):
 
 def test_server_that_is_gone_is_an_error_not_a_pass():
     with pytest.raises(RunFailed, match="data check could not read back"):
-        check_data("http://127.0.0.1:1", configuration("put"), Answers(900, 0, sample=tuple(writes([1]))), seed=1)
+        check_data(Live("http://127.0.0.1:1"), configuration("put"), Answers(900, 0, sample=tuple(writes([1]))), seed=1)

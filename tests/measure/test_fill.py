@@ -72,21 +72,21 @@ def test_fill_that_loses_records_is_an_error_that_says_how_many(project):
 
 SABOTAGE = """
 import http.client
-from kvstudy.measure.service import Service
+from kvstudy.subject.launched import Launched
 from kvstudy.measure.progress import Progress
 from kvstudy.measure.keys import key_of
-started, doing = Service.__init__, Progress.doing
+started, doing = Launched.__init__, Progress.doing
 def noted(self, *arguments, **named):
     started(self, *arguments, **named)
-    Service.running = self
+    Launched.running = self
 def losing(self, phase):
     doing(self, phase)
     if phase == "check":
-        connection = http.client.HTTPConnection(Service.running.url.removeprefix("http://"))
+        connection = http.client.HTTPConnection(Launched.running.url.removeprefix("http://"))
         for number in range(0, 300, 2):
             connection.request("DELETE", "/v0/entity?id=" + key_of(number, 16))
             connection.getresponse().read()
-Service.__init__, Progress.doing = noted, losing
+Launched.__init__, Progress.doing = noted, losing
 """
 
 

@@ -18,7 +18,7 @@ def configuration(**change):
 
 
 def commands(**change):
-    return generator_commands("/bin/generator", configuration(**change), "http://127.0.0.1:80", Path("/w/put.lua"), 7, json=Path("/r/j"),
+    return generator_commands("/bin/generator", configuration(**change), "http://127.0.0.1:80", Path("/p/experiments/workloads"), 7, json=Path("/r/j"),
                               hlog=Path("/r/h"), slowest=Path("/r/s"), cores=change.pop("cores", None))
 
 
@@ -54,7 +54,7 @@ def test_wrk2_and_wrk_warm_up_in_a_process_of_their_own():
     warm_up, measured = commands(generator="wrk2")
     assert "-R 2000 -U" in " ".join(measured.argv) and not {"--json", "--sample"} & set(measured.argv)
     assert (warm_up.length_s, measured.length_s, measured.measures_from_s) == (2.5, 6.5, 0.0)
-    assert measured.environment == {"LUA_PATH": "/w/?.lua;;"}
+    assert measured.environment == {"LUA_PATH": "/p/experiments/workloads/?.lua;;"}
     assert "--latency" in commands(generator="wrk", rate="closed")[1].argv
 
 

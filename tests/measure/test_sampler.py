@@ -38,7 +38,7 @@ def children():
 
 def sampled(tmp_path, service, generator, window_s=1.0) -> list[dict]:
     """Of what goes before the window and its first two seconds."""
-    sampler = Sampler(service.pid, generator.pid, time.monotonic() + window_s, tmp_path / "process.csv")
+    sampler = Sampler((service.pid,), generator.pid, time.monotonic() + window_s, tmp_path / "process.csv")
     sampler.start()
     until = time.monotonic() + 30
     while time.monotonic() < until and not (sampler._readings and sampler._readings[-1][0] >= 2):
@@ -113,7 +113,7 @@ def test_threads_that_have_ended_are_left_out_and_their_files_closed(children):
 
 
 def test_sampling_gives_way_to_what_it_measures_and_the_rest_of_the_harness_does_not(tmp_path, children):
-    sampler = Sampler(children(["sleep", "60"]).pid, children(["sleep", "60"]).pid, time.monotonic(), tmp_path / "process.csv")
+    sampler = Sampler((children(["sleep", "60"]).pid,), children(["sleep", "60"]).pid, time.monotonic(), tmp_path / "process.csv")
     sampler.start()
     time.sleep(0.3)
     (thread,) = (thread for thread in threading.enumerate() if thread.name == "sampler")
@@ -247,7 +247,7 @@ def test_file_has_the_columns_and_rows_that_were_sampled(tmp_path, children):
 
 def test_service_that_dies_ends_the_series_and_not_the_sampler(tmp_path, children):
     service, generator = children(["sleep", "60"]), children(["sleep", "60"])
-    sampler = Sampler(service.pid, generator.pid, time.monotonic(), tmp_path / "process.csv")
+    sampler = Sampler((service.pid,), generator.pid, time.monotonic(), tmp_path / "process.csv")
     sampler.start()
     time.sleep(2.2)
     service.kill()

@@ -2,19 +2,19 @@
 
 WHEN_MEASURING = """
 from kvstudy.measure.progress import Progress
-from kvstudy.measure.service import Service
+from kvstudy.subject.launched import Launched
 
 def when_measuring(act):
     '''Calls ``act`` with the service's process id when the measured window is about to begin.'''
-    started, doing = Service.__init__, Progress.doing
+    started, doing = Launched.__init__, Progress.doing
     def noted(self, *arguments, **named):
         started(self, *arguments, **named)
-        Service.running = self.pid
+        Launched.running = self.pid
     def acting(self, phase):
         doing(self, phase)
         if phase == "measure":
-            act(Service.running)
-    Service.__init__, Progress.doing = noted, acting
+            act(Launched.running)
+    Launched.__init__, Progress.doing = noted, acting
 """
 
 # A process that does nothing is stopped and let go again while the service is measured: at moments that are the same in every run, often at the
@@ -56,10 +56,10 @@ def bystanders(file) -> str:
 # The load begins at another time after the launch in every run, so that what the JVM does by its own clock is out of step.
 LATE = """
 import random, time
-from kvstudy.measure.service import Service
-ready = Service.__init__
+from kvstudy.subject.launched import Launched
+ready = Launched.__init__
 def late(self, *arguments, **named):
     ready(self, *arguments, **named)
     time.sleep(random.Random(self.pid).uniform(0, 5))
-Service.__init__ = late
+Launched.__init__ = late
 """

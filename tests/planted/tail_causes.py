@@ -18,7 +18,7 @@ from hooks import BYSTANDER_MOMENTS, LATE, WHEN_MEASURING, bystanders
 from kvstudy.analyse import schema, tail
 from kvstudy.record.run_folder import SealedRun
 
-RUNS = {"server": "kv-service", "workload": {"script": "put", "key_count": 200_000}, "connections": 8, "threads": 1, "rate": 1000, "duration": "36s",
+RUNS = {"subject": "kv-service", "workload": {"script": "put", "key_count": 200_000}, "connections": 8, "threads": 1, "rate": 1000, "duration": "36s",
         "warm_up": "6s", "repeats": 6, "timeout": "5s", "seed": 3}
 
 STOPPED = WHEN_MEASURING + """
@@ -36,12 +36,12 @@ when_measuring(lambda pid: threading.Thread(target=stop_and_go, args=(pid,), dae
 """
 
 SLOW_SYNC = """
-import kvstudy.measure.run as run
-plain = run.service_command
-def traced(*arguments, **named):
+from kvstudy.subject.kv_service import KvService
+plain = KvService.command
+def traced(*arguments):
     return ["strace", "-f", "--seccomp-bpf", "-qqq", "-o", "/dev/null", "-e", "trace=pwrite64,msync,fdatasync", "-e",
-            "inject=pwrite64,msync,fdatasync:delay_exit=250000:when=WHEN", *plain(*arguments, **named)]
-run.service_command = traced
+            "inject=pwrite64,msync,fdatasync:delay_exit=250000:when=WHEN", *plain(*arguments)]
+KvService.command = traced
 """
 
 

@@ -5,6 +5,7 @@ The checks that need no machine to be broken (wrk2's dropped connections, few sa
 
 import os
 import shutil
+import sys
 
 import pytest
 from hooks import WHEN_MEASURING
@@ -24,9 +25,6 @@ run.pinning = lambda threads: Pinning(cores[:1], cores[-1:], "planted")
 """
 ALWAYS_500 = """
 import sys
-import kvstudy.measure.run as run
-from kvstudy.subject.evidence.recording import Recording
-SERVER = '''
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 class Broken(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -37,12 +35,7 @@ class Broken(BaseHTTPRequestHandler):
         self.end_headers()
     def log_message(self, *_):
         pass
-server = ThreadingHTTPServer(("127.0.0.1", 0), Broken)
-print(f"ready: http://127.0.0.1:{server.server_address[1]}", flush=True)
-server.serve_forever()
-'''
-run.service_command = lambda *_, **__: [sys.executable, "-c", SERVER]
-run.read_recording = lambda *_: Recording({"gc": [], "safepoints": [], "store": []}, {})
+ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Broken).serve_forever()
 """
 CORES = sorted(os.sched_getaffinity(0))
 
@@ -60,7 +53,7 @@ def test_a_run_with_nothing_planted_passes_what_the_others_break(measured):
 
 
 def test_a_server_that_answers_500(measured):
-    found = verdicts(measured(code=ALWAYS_500, duration="3s", warm_up="1s", rate=100))
+    found = verdicts(measured(subject={"command": [sys.executable, "-c", ALWAYS_500, "{port}"]}, duration="3s", warm_up="1s", rate=100))
     assert found["answers_expected"] == "FAIL"
 
 
@@ -82,7 +75,7 @@ def test_a_generator_that_is_starved(measured):
 
 def test_a_warm_up_that_is_too_short(measured):
     """A JVM that has just started cannot hold this rate for its first second, and can later."""
-    tables = measured(server="kv-service", workload="put", connections=4, rate=20_000, duration="4s", warm_up="1ms", jvm={"heap": "64m"})
+    tables = measured(subject="kv-service", workload="put", connections=4, rate=20_000, duration="4s", warm_up="1ms", jvm={"heap": "64m"})
     assert verdicts(tables)["warm_up_long_enough"] in ("WARN", "FAIL")
     assert tables.validity.set_index("check").loc["warm_up_long_enough", "observed"].startswith("p50 ")
 

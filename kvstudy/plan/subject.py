@@ -1,0 +1,203 @@
+"""What is measured, as an experiment says it. A list makes a factor.
+
+    subject: kv-service                                the service of this tree, with the experiment's ``service`` and ``jvm``
+    subject: empty                                     one-nio with a handler that does nothing: the upper limit
+    subject: {build: main}                             the service of another revision, built apart
+    subject: {command: [nginx, -p, "{dir}", …]}        any command that serves HTTP on ``{port}`` and keeps its data in ``{dir}``
+    subject: {url: "http://127.0.0.1:8080"}            what runs there already: it is neither started nor stopped
+
+``spec_of(configuration.subject, configuration.server)`` gives the ``SubjectSpec`` of a planned run back.
+"""
+
+import re
+from pathlib import PurePath
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from kvstudy.plan.factors import DurationS, Part, listed
+from kvstudy.plan.refusal import Impossible
+
+KV_SERVICE, EMPTY = "kv-service", "empty"
+KINDS = ("program", "build", "command", "url")  # exactly one of them is given
+# What any HTTP service may answer to a request that it has carried out; the service's own contract says it more exactly.
+STATUSES_OF_OURS = {"PUT": (201,), "GET": (200,), "DELETE": (202,)}
+STATUSES_OF_OTHERS = {"PUT": (200, 201, 204), "GET": (200,), "DELETE": (200, 202, 204)}
+PATH_OF_OURS = "/v0/entity?id={key}"
+PLACEHOLDERS = ("{port}", "{dir}", "{root}")
+STOP_SIGNALS = ("TERM", "INT", "QUIT", "HUP")
+# Under which name a run notes the digest of what was measured, by its server; of any other server under SUBJECT.
+SERVER_PROGRAMS = {KV_SERVICE: "service", EMPTY: "empty-server"}
+SUBJECT = "subject"
+_NAME = r"^[a-z0-9][a-z0-9.@_-]*$"
+
+HttpMethod = Literal["PUT", "GET", "DELETE"]
+Status = Annotated[int, Field(ge=100, le=599)]
+Statuses = Annotated[list[Status], BeforeValidator(listed)]
+
+
+class Ready(Part):
+    """When a command counts as ready: it has written a line that holds ``line``, or answers GET ``http`` with a status under 500; neither:
+    its port takes connections."""
+
+    line: Annotated[str, Field(min_length=1)] | None = None
+    http: Annotated[str, Field(pattern=r"^/")] | None = None
+    timeout: DurationS = 60.0
+
+    @model_validator(mode="after")
+    def _is_one(self) -> "Ready":
+        if self.line and self.http:
+            raise Impossible("http", "give either line or http, not both")
+        return self
+
+
+class Stop(Part):
+    """How a command is ended: by ``signal``, and by force after ``time``. ``exit``: the codes of an orderly end; without it 0 and the signal's own."""
+
+    signal: Literal["TERM", "INT", "QUIT", "HUP"] = "TERM"
+    time: DurationS = 20.0
+    exit: Annotated[list[Annotated[int, Field(ge=0, le=255)]], BeforeValidator(listed)] | None = None
+
+
+def _ready(value: Any) -> Any:
+    return {} if value == "tcp" else value
+
+
+def _stop(value: Any) -> Any:
+    return {"signal": value} if isinstance(value, str) else value
+
+
+def _named(value: Any) -> Any:
+    return {"program": value} if isinstance(value, str) else value
+
+
+class SubjectSpec(Part):
+    """One subject. ``command`` and ``files`` may hold ``{port}``, ``{dir}`` (its data directory) and ``{root}`` (the project's folder)."""
+
+    program: Literal["kv-service", "empty"] | None = None
+    build: Annotated[str, Field(pattern=r"^[^-\s]\S*$")] | None = None
+    command: Annotated[list[str], Field(min_length=1)] | None = None
+    url: str | None = None
+    name: Annotated[str, Field(pattern=_NAME)] | None = None
+    ready: Annotated[Ready, BeforeValidator(_ready)] = Ready()
+    stop: Annotated[Stop, BeforeValidator(_stop)] = Stop()
+    jvm: bool = False
+    statuses: dict[HttpMethod, Statuses] | None = None
+    paths: dict[HttpMethod, str] | None = None
+    fill: Literal["http", "directory"] | None = None
+    files: dict[str, str] | None = None
+    environment: dict[str, str] | None = None
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> "SubjectSpec":
+        given = [kind for kind in KINDS if getattr(self, kind) is not None]
+        if len(given) != 1:
+            raise Impossible(given[1] if given else "command", "give one of build, command and url" + (f", not {' and '.join(given)}" if given else ""))
+        self._has_only_what_its_kind_has(given[0])
+        if self.command:
+            self._command_is_possible()
+        if self.url:
+            parts = urlsplit(self.url)
+            if parts.scheme != "http" or not parts.hostname or parts.query:
+                raise Impossible("url", f"not an address of HTTP: {self.url!r}\nas http://127.0.0.1:8080")
+        for method, path in (self.paths or {}).items():
+            if not path.startswith("/") or path.count("{key}") != 1 or " " in path:
+                raise Impossible("paths", f"a path begins with / and holds {{key}} once: {method}: {path!r}\nas /{{key}}")
+        return self
+
+    def _has_only_what_its_kind_has(self, kind: str) -> None:
+        ours = {"program", "build", "name"}
+        known = {"program": ours, "build": ours, "url": {"url", "name", "jvm", "statuses", "paths", "fill"}}.get(kind)
+        for key in [] if known is None else self.model_fields_set - known:
+            what = "our own service" if kind in ("program", "build") else "an address, where something runs already,"
+            raise Impossible(key, f"{what} has no {key}\nit is of a command")
+        if kind == "url" and self.fill == "directory":
+            raise Impossible("fill", "an address has no directory that could be restored\nwrite fill: http")
+
+    def _command_is_possible(self) -> None:
+        words = [*self.command, *(self.environment or {}).values()]
+        if not self.command[0].strip():
+            raise Impossible("command", "the first word of a command is its program: ''")
+        if not self.files and not any("{port}" in word for word in words):
+            raise Impossible("command", "{port} is missing: the command must be told the port to serve on\n"
+                             "write {port} where its port stands, in quotes; in a file of its own, name that file in files")
+        if self.fill == "directory" and not self.files and not any("{dir}" in word for word in words):
+            raise Impossible("fill", "{dir} is missing: only the directory that the command is told can be kept and restored\nwrite {dir} where its directory stands, or fill: http")
+        for word in words:
+            for found in re.findall(r"\{[a-z_]*\}", word):
+                if found not in PLACEHOLDERS:
+                    raise Impossible("command", f"no such placeholder: {found}\nthere are: {', '.join(PLACEHOLDERS)}")
+
+    @property
+    def is_ours(self) -> bool:
+        """Our service, of this tree or of another revision."""
+        return self.program == KV_SERVICE or self.build is not None
+
+    @property
+    def keeps_data(self) -> bool:
+        return self.program != EMPTY
+
+    @property
+    def can_be_filled(self) -> bool:
+        """Records are written to it before a run that reads. An address is left as it is unless ``fill`` says otherwise."""
+        return self.is_ours or self.command is not None or self.fill is not None
+
+    @property
+    def is_restored(self) -> bool:
+        """Filled once, kept, and restored for each run; else filled for each run anew."""
+        return self.is_ours or self.fill == "directory"
+
+    @property
+    def has_our_jvm(self) -> bool:
+        """Its JVM is started with the experiment's ``jvm``."""
+        return self.is_ours or self.program is not None
+
+    @property
+    def can_be_profiled(self) -> bool:
+        return self.has_our_jvm or self.jvm
+
+    @property
+    def server(self) -> str:
+        """The column ``server`` of the tables: what kind of thing answered."""
+        return KV_SERVICE if self.is_ours else self.label
+
+    @property
+    def label(self) -> str:
+        """What tells it from the other subjects of an experiment."""
+        if self.name:
+            return self.name
+        if self.build:
+            return f"{KV_SERVICE}@{self.build}"
+        if self.command:
+            return re.sub(r"[^a-z0-9._-]+", "-", PurePath(self.command[0]).name.lower()).lstrip("-._") or "command"
+        return self.program or urlsplit(self.url).netloc
+
+    @property
+    def facts(self) -> dict | None:
+        """For run.json and a run's identity; None for the two of this tree, whose name says it all."""
+        return None if self.program and not self.name else self.model_dump(exclude_defaults=True)
+
+    def statuses_of(self, method: str) -> tuple[int, ...]:
+        if self.program == EMPTY:
+            return (200,)
+        if self.statuses and method in self.statuses:
+            return tuple(self.statuses[method])
+        return (STATUSES_OF_OURS if self.is_ours else STATUSES_OF_OTHERS)[method]
+
+    def path_of(self, method: str) -> str:
+        return (self.paths or {}).get(method, PATH_OF_OURS)
+
+
+def subjects(value: Any) -> Any:
+    """One subject or a list of them, for a field of the experiment."""
+    return [_named(item) for item in listed(value)]
+
+
+Subjects = Annotated[list[SubjectSpec], BeforeValidator(subjects)]
+OUR_SERVICE = SubjectSpec(program=KV_SERVICE)
+
+
+def spec_of(facts: dict | None, server: str) -> SubjectSpec:
+    """The subject of a configuration, from what ``SubjectSpec.facts`` and ``server`` gave."""
+    return SubjectSpec.model_validate(facts if facts is not None else {"program": server})

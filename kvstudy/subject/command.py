@@ -1,0 +1,239 @@
+"""Any command that serves HTTP as a subject. It is told its port and its directory by ``{port}`` and ``{dir}`` in its words, its environment, or
+in files that are written for it into that directory.
+
+What it must not do, and what is said in one line when it does: end before it is ready, never become ready, go on in the background, serve on
+a port that another one holds, ignore the signal that stops it.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import socket
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from signal import Signals
+
+from kvstudy.errors import RunFailed, ToolMissing
+from kvstudy.hosts.adoption import Adoption
+from kvstudy.hosts.process import command_text
+from kvstudy.plan.subject import SUBJECT, SubjectSpec
+from kvstudy.subject.evidence import jvm
+from kvstudy.subject.evidence.process import cpu_is_quiet, listener, members
+from kvstudy.subject.evidence.profiler import AttachedProfiler
+from kvstudy.subject.jdk import Jdk
+from kvstudy.subject.launched import Launched, how_it_ended
+from kvstudy.subject.protocol import Evidence, Place
+
+HOST = "127.0.0.1"
+PROBE_TIMEOUT_S = 1.0
+ENDED_WELL = "service ended before it was ready: exit=0"
+IN_THE_FOREGROUND = "give the command the option that keeps it in the foreground"
+DIGESTED_MAX_BYTES = 256 << 20
+
+
+class Command:
+    """``jdk``: for a subject that says ``jvm: true``, else None."""
+
+    digest_name = SUBJECT
+    keeps_data = True
+    products: tuple[Path, ...] = ()
+
+    def __init__(self, spec: SubjectSpec, root: Path, jdk: Jdk | None):
+        self.spec, self.root, self.jdk = spec, root, jdk
+        self.name = spec.label
+        self.scratch = (jvm.RECORDING,) if jdk else ()
+
+    def check(self, profiled: bool) -> None:
+        if self._program is None:
+            raise ToolMissing(f"no such program: {self.spec.command[0]}: needed by subject {self.name}",
+                              "install it, or write its path; a path that begins with {root} is the project's own")
+        for template in (self.spec.files or {}).values():
+            if not self._template(template).is_file():
+                raise ToolMissing(f"no such file: {self._template(template)}: needed by subject {self.name}", "files maps a name in {dir} to a file to write there")
+
+    @cached_property
+    def digest(self) -> str:
+        """Of its words, and of the files that they name."""
+        digest = hashlib.sha256(json.dumps(self.spec.facts, sort_keys=True).encode())
+        words = [self._program or "", *(word.replace("{root}", str(self.root)) for word in self.spec.command[1:])]
+        for path in [self.root / word for word in words if word] + [self._template(template) for template in (self.spec.files or {}).values()]:
+            with suppress(OSError):
+                if path.is_file() and path.stat().st_size <= DIGESTED_MAX_BYTES:
+                    with path.open("rb") as file:
+                        digest.update(hashlib.file_digest(file, "sha256").digest())
+        return digest.hexdigest()[:16]
+
+    @property
+    def versions(self) -> dict[str, str]:
+        return {"jdk": self.jdk.version} if self.jdk else {}
+
+    def launch(self, place: Place) -> "LiveCommand":
+        port = place.port or free_port()
+        _check_free(port)
+        words, environment = self._prepared(place, port)
+        place.file("service.cmd").write_text(command_text(words, environment), encoding="utf-8")
+        adoption, ready = Adoption(), self.spec.ready
+        has_begun = ready_rule(ready.line, ready.http, port)
+        try:
+            launched = Launched(words, place.file("service.log"), lambda process: f"http://{HOST}:{port}" if has_begun(process) else None, cores=place.cores,
+                                registered=place.registered, environment=os.environ | environment, folder=self.root, ready_timeout_s=ready.timeout)
+        except BaseException as error:
+            gone = adoption.end_escaped()
+            if isinstance(error, RunFailed) and gone:
+                raise RunFailed(_left(gone)) from error
+            if isinstance(error, RunFailed) and error.message.startswith(ENDED_WELL):
+                raise RunFailed(f"{error.message}: {IN_THE_FOREGROUND}") from error  # it had not left our session yet, and was ended with it
+            raise
+        live = LiveCommand(self, launched, place, adoption)
+        try:
+            live.begin(port)
+        except BaseException:
+            live.stop()
+            raise
+        return live
+
+    def _prepared(self, place: Place, port: int) -> tuple[list[str], dict[str, str]]:
+        """Its words and its environment; its files are written."""
+        values = {"{port}": str(port), "{dir}": str(place.store.resolve()), "{root}": str(self.root)}
+
+        def filled_in(text: str) -> str:
+            for name, value in values.items():
+                text = text.replace(name, value)
+            return text
+
+        try:
+            for name, template in (self.spec.files or {}).items():
+                path = place.store / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(filled_in(self._template(template).read_text(encoding="utf-8")), encoding="utf-8")
+        except OSError as error:
+            raise RunFailed(f"service cannot be given its file: {name}: {(error.strerror or str(error)).lower()}") from error
+        words = [self._program or self.spec.command[0], *map(filled_in, self.spec.command[1:])]
+        return words, {name: filled_in(value) for name, value in (self.spec.environment or {}).items()}
+
+    @property
+    def _program(self) -> str | None:
+        """Where the command's first word is found: on PATH; with a slash in it, from the project's folder."""
+        word = self.spec.command[0].replace("{root}", str(self.root))
+        return shutil.which(str(self.root / word) if "/" in word else word)
+
+    def _template(self, path: str) -> Path:
+        return self.root / path.replace("{root}", str(self.root))
+
+
+class LiveCommand:
+    """A ``Command`` that is ready."""
+
+    def __init__(self, command: Command, launched: Launched, place: Place, adoption: Adoption):
+        self._command, self._launched, self._place, self._adoption = command, launched, place, adoption
+        self._recording: jvm.Attached | None = None
+        self._recorded = False
+        self._fault: str | None = None
+        self._stopped = False
+        self.url = launched.url
+        self.check_alive, self.send, self.last_words = launched.check_alive, launched.send, launched.last_words
+
+    def begin(self, port: int) -> None:
+        """What can only be asked of one that is ready: is it really it that answers, and has it a JVM that can be recorded?"""
+        if self._launched.exit_code is not None:
+            gone = [process.pid for process in self._adoption.escaped()]
+            raise RunFailed(_left(gone) if gone else f"service ended when it was ready: {how_it_ended(self._launched.exit_code)}: {self.last_words()}")
+        holder = listener(port)
+        if holder is not None and holder not in self.pids:
+            escaped = [process.pid for process in self._adoption.escaped()]
+            raise RunFailed(_left(escaped) if holder in escaped else f"port {port} is served by another process: pid={holder}: service does not serve on the port that it is given")
+        if self._command.jdk and not self._place.filling:
+            self._recording = jvm.Attached(self._command.jdk, self._jvm_pid(), self._place.file(jvm.RECORDING))
+            self._recording.begin()
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        return members(self._launched.pid)
+
+    @property
+    def profiler(self) -> AttachedProfiler | None:
+        return jvm.profiler(self._command.jdk, self._command.root, self._jvm_pid()) if self._command.jdk else None
+
+    def come_to_rest(self, timeout_s: float = 60.0) -> bool:
+        return cpu_is_quiet(self.pids, self.check_alive, timeout_s)
+
+    def count_records(self) -> int | None:
+        return None
+
+    def stop(self, timeout_s: float | None = None) -> str | None:
+        if self._stopped:
+            return self._fault
+        self._stopped = True
+        rule, was_alive = self._command.spec.stop, self._launched.exit_code is None
+        signal, time_s = Signals[f"SIG{rule.signal}"], rule.time if timeout_s is None else timeout_s
+        if self._recording and was_alive:
+            with suppress(RunFailed):  # then there is no recording, and the run says so
+                self._recording.end()
+                self._recorded = True
+        code = self._launched.stop(time_s, signal)
+        self._adoption.end_escaped()
+        expected = (0, 128 + signal, -signal) if rule.exit is None else tuple(rule.exit)
+        if code not in expected:
+            ignored = was_alive and code == -Signals.SIGKILL
+            self._fault = (f"service ignored {signal.name} for {time_s:g} s and was killed" if ignored
+                           else f"service did not stop in order: {how_it_ended(code)}: {self.last_words()}")
+        return self._fault
+
+    def evidence(self) -> Evidence:
+        return jvm.evidence(self._place.file(jvm.RECORDING), self._command.jdk) if self._recorded else Evidence()
+
+    def _jvm_pid(self) -> int:
+        for pid in self.pids:
+            with suppress(OSError):
+                if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "java":
+                    return pid
+        raise RunFailed(f"subject says jvm: true, but none of its processes is a JVM: {self._command.name}")
+
+
+def ready_rule(line: str | None, path: str | None, port: int) -> Callable[[Launched], bool]:
+    """By a line of its log, by an answer that is no error of its own, or by a connection."""
+    if line is not None:
+        return lambda launched: any(line in said for said in launched.log_lines())
+    if path is not None:
+        return lambda _launched: (status := status_of(f"http://{HOST}:{port}{path}")) is not None and status < 500
+    return lambda _launched: takes_connections(port)
+
+
+def status_of(url: str) -> int | None:
+    """Of a GET; None where nothing answers."""
+    try:
+        with urllib.request.urlopen(url, timeout=PROBE_TIMEOUT_S) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
+    except (OSError, ValueError):
+        return None
+
+
+def takes_connections(port: int, host: str = HOST) -> bool:
+    with suppress(OSError), socket.create_connection((host, port), timeout=PROBE_TIMEOUT_S):
+        return True
+    return False
+
+
+def free_port() -> int:
+    with socket.create_server((HOST, 0)) as server:
+        return server.getsockname()[1]
+
+
+def _check_free(port: int) -> None:
+    try:
+        socket.create_server((HOST, port)).close()
+    except OSError as error:
+        raise RunFailed(f"service cannot have its port: port {port}: {os.strerror(error.errno or 0).lower()}") from error
+
+
+def _left(pids: list[int]) -> str:
+    return (f"service went on in the background: its process {pids[0]} left the one that was started, and was ended: "
+            + IN_THE_FOREGROUND)

@@ -1,0 +1,71 @@
+"""What a JVM tells of itself: the flags that make it write its GC log and a cheap flight recording, or the same asked of one that runs already.
+
+    flags(place)                        for a JVM that we start
+    Attached(jdk, pid, recording)       for one that somebody else started: the recording is begun and ended through jcmd
+"""
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from kvstudy.errors import RunFailed
+from kvstudy.project import jfr_converter_jar, profiler_library
+from kvstudy.subject.evidence.profiler import AttachedProfiler, Profiler
+from kvstudy.subject.evidence.recording import RECORDING_SETTINGS, read_recording
+from kvstudy.subject.jdk import Jdk
+from kvstudy.subject.protocol import Evidence, Place
+
+GC_LOG, RECORDING = "gc.log", "service.jfr"
+RECORDING_MAX = "128m"
+# Frames between safepoints are named too; without it a profile is biased towards loops' ends and calls.
+PROFILING_FLAGS = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"]
+JCMD_TIMEOUT_S = 30
+
+
+def flags(place: Place) -> list[str]:
+    """None of them for a JVM of which nothing is measured."""
+    if place.filling:
+        return []
+    return [
+        *(PROFILING_FLAGS if place.profiled else []), "-Xlog:disable", "-Xlog:all=warning:stderr",
+        f"-Xlog:gc*,safepoint:file={place.file(GC_LOG)}:utctime,uptime,level,tags:filecount=0",
+        f"-XX:StartFlightRecording:filename={place.file(RECORDING)},settings={RECORDING_SETTINGS},dumponexit=true,maxsize={RECORDING_MAX}",
+    ]  # fmt: skip
+
+
+def profiler(jdk: Jdk, root: Path, pid: int) -> AttachedProfiler:
+    return AttachedProfiler(Profiler(jdk, profiler_library(root), jfr_converter_jar(root)), pid)
+
+
+def evidence(recording: Path, jdk: Jdk) -> Evidence:
+    """FormatError when the recording is not there or cannot be read."""
+    read = read_recording(recording, jdk)
+    return Evidence(read.events, read.counters)
+
+
+@dataclass(frozen=True)
+class Attached:
+    """A recording in a JVM that we did not start with our flags. RunFailed where jcmd cannot reach it."""
+
+    jdk: Jdk
+    pid: int
+    recording: Path
+
+    def begin(self) -> None:
+        self._jcmd("JFR.start", "name=kvstudy", f"settings={RECORDING_SETTINGS}", f"maxsize={RECORDING_MAX}")
+
+    def end(self) -> None:
+        self._jcmd("JFR.stop", "name=kvstudy", f"filename={self.recording.resolve()}")
+
+    def _jcmd(self, *words: str) -> None:
+        command, *options = words
+        # jcmd puts its arguments together to one line and takes it apart again: what may hold a blank has to be quoted.
+        quoted = [f'{name}="{value}"' for name, value in (option.split("=", 1) for option in options)]
+        try:
+            done = subprocess.run([self.jdk.tool("jcmd"), str(self.pid), command, *quoted], capture_output=True, text=True, timeout=JCMD_TIMEOUT_S,
+                                  start_new_session=True)
+        except subprocess.TimeoutExpired:
+            raise RunFailed(f"subject says jvm: true, but its JVM does not answer jcmd within {JCMD_TIMEOUT_S} s: pid={self.pid}") from None
+        said = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        if done.returncode != 0 or any("Could not start" in line or "Could not stop" in line for line in said):
+            raise RunFailed(f"subject says jvm: true, but jcmd {command} does not reach a HotSpot JVM: pid={self.pid}: {said[-1][:200] if said else 'it said nothing'}")

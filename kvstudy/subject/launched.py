@@ -1,0 +1,134 @@
+"""A process that has become ready: its log, its death noticed, its end.
+
+How it says that it is ready is its adapter's business: ``ready(launched)`` is asked until it gives an address. Anything else that a
+process does instead (it ends, it says nothing, it takes too long) is one line, and nothing is left running.
+"""
+
+import re
+import subprocess
+import threading
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from signal import SIGTERM, Signals
+
+from kvstudy.errors import RunFailed
+from kvstudy.hosts.process import OwnedProcess, wait_until
+
+READY_TIMEOUT_S = 60.0
+READY_STEP_S = 0.01
+STDOUT_LINES_KEPT = 50
+# Said by the JVM after its reason, which is all that it said before.
+REFUSED_BY_JVM = "Error: Could not create the Java Virtual Machine"
+
+
+class Launched:
+    """``url`` has no trailing slash. RunFailed when it does not become ready.
+
+    stderr goes to ``log``. With ``ready_line`` stdout is read line by line, and ``announced`` is the first group of the first line that matches;
+    without it stdout goes to the log too.
+    """
+
+    def __init__(self, command: list[str], log: Path, ready: Callable[["Launched"], str | None], *,
+                 ready_line: re.Pattern[bytes] | None = None, cores: list[int] | None = None, registered: Callable[[int, bool], None] | None = None, environment: dict[str, str] | None = None,
+                 folder: Path | None = None, ready_timeout_s: float = READY_TIMEOUT_S):
+        self.command = command
+        self.announced: str | None = None
+        self._said: deque[str] = deque(maxlen=STDOUT_LINES_KEPT)
+        self._log = log
+        self._ready_line = ready_line
+        try:
+            self._process = self._started(cores, registered, environment, folder)
+        except OSError as error:
+            raise RunFailed(f"service cannot be started: {command[0]}: {(error.strerror or str(error)).lower()}") from error
+        if ready_line:
+            self._reader = threading.Thread(target=self._read_stdout, daemon=True)
+            self._reader.start()
+        url: str | None = None
+
+        def has_begun_or_ended() -> bool:
+            nonlocal url
+            ended = self._process.exit_code is not None  # asked first: what it said before its end counts
+            if ended and ready_line:
+                self._reader.join(timeout=1)
+            url = ready(self)
+            return url is not None or ended
+
+        try:
+            in_time = wait_until(has_begun_or_ended, ready_timeout_s, step_s=READY_STEP_S)
+            if url is None:
+                self._keep_what_it_said()
+                if in_time:
+                    raise RunFailed(f"service ended before it was ready: {how_it_ended(self._process.exit_code)}: {self.last_words()}")
+                raise RunFailed(f"service was not ready in time: timeout={ready_timeout_s:g}s: {self.last_words()}")
+        except BaseException:
+            self._process.stop(timeout_s=2)
+            raise
+        self.url: str = url
+
+    def _started(self, cores, registered, environment, folder) -> OwnedProcess:
+        if self._ready_line:
+            return OwnedProcess(self.command, stdout=subprocess.PIPE, stderr_path=self._log, cores=cores, registered=registered, environment=environment,
+                                folder=folder)
+        with self._log.open("ab") as stdout:
+            return OwnedProcess(self.command, stdout=stdout.fileno(), stderr_path=self._log, cores=cores, registered=registered,
+                                environment=environment, folder=folder)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._process.exit_code
+
+    def check_alive(self, doing: str) -> None:
+        """RunFailed when it has ended by itself."""
+        code = self._process.exit_code
+        if code is not None:
+            raise RunFailed(f"service died during {doing}: {how_it_ended(code).replace('=', ' ')}: {self.last_words()}")
+
+    def send(self, number: Signals) -> None:
+        self._process.send(number)
+
+    def stop(self, timeout_s: float = 20.0, by: Signals = SIGTERM) -> int:
+        """Orderly; the exit code."""
+        return self._process.stop(timeout_s, by)
+
+    def log_lines(self) -> list[str]:
+        """Those that say something: frames of a stack trace do not."""
+        try:
+            text = self._log.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return []
+        return [line.strip() for line in text.splitlines() if line.strip() and not re.match(r"\s+at ", line)]
+
+    def last_words(self) -> str:
+        """The last line of its log that says something; of a JVM that refused to start its reason."""
+        lines = self.log_lines()
+        refused = next((number for number, line in enumerate(lines) if line.startswith(REFUSED_BY_JVM)), 0)
+        return (" ".join(lines[:refused]) if refused else lines[-1])[:300] if lines else "it said nothing"
+
+    def _keep_what_it_said(self) -> None:
+        """Puts what it wrote to stdout into its log where that says nothing: a JVM tells there why its heap could not be had."""
+        if self._ready_line and self._process.exit_code is not None:
+            self._reader.join(timeout=1)
+        if self._said and not self.log_lines():
+            with self._log.open("a", encoding="utf-8") as log:
+                log.writelines(f"{line}\n" for line in list(self._said))
+
+    def _read_stdout(self) -> None:
+        try:
+            for line in self._process.stdout:
+                match = self._ready_line.match(line)
+                if match and self.announced is None:
+                    self.announced = match[1].decode()
+                elif text := line.decode(errors="replace").strip():
+                    self._said.append(text)
+        except ValueError:
+            pass  # closed while being read: the service was stopped
+
+
+def how_it_ended(code: int | None) -> str:
+    """``exit=1``, or ``signal=9``."""
+    return f"signal={-code}" if code is not None and code < 0 else f"exit={code}"

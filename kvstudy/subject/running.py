@@ -1,0 +1,103 @@
+"""An address where something serves HTTP already: it is neither started nor stopped, and only its owner knows what it is."""
+
+import socket
+from pathlib import Path
+from signal import Signals
+from urllib.parse import urlsplit
+
+import psutil
+
+from kvstudy.errors import KvstudyError, RunFailed
+from kvstudy.hosts.process import command_text
+from kvstudy.plan.subject import SUBJECT, SubjectSpec
+from kvstudy.subject.evidence import jvm
+from kvstudy.subject.evidence.process import cpu_is_quiet, family, listener
+from kvstudy.subject.evidence.profiler import AttachedProfiler
+from kvstudy.subject.jdk import Jdk
+from kvstudy.subject.protocol import Evidence, Place
+
+CONNECT_TIMEOUT_S = 5.0
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+class Address:
+    """``jdk``: for a subject that says ``jvm: true``, else None."""
+
+    digest_name = SUBJECT
+    digest = None
+    keeps_data = True
+    products: tuple[Path, ...] = ()
+    scratch: tuple[str, ...] = ()
+
+    def __init__(self, spec: SubjectSpec, root: Path, jdk: Jdk | None):
+        self.spec, self.root, self.jdk = spec, root, jdk
+        self.name = spec.label
+        self.url = spec.url.rstrip("/")
+
+    def check(self, profiled: bool) -> None:
+        if why := self._refusal():
+            raise KvstudyError(why, "start it first, or let kvstudy start it: subject: {command: […]}")
+
+    @property
+    def versions(self) -> dict[str, str]:
+        return {}
+
+    def launch(self, place: Place) -> "LiveAddress":
+        place.file("service.cmd").write_text(command_text([self.url], {}), encoding="utf-8")
+        if why := self._refusal():
+            raise RunFailed(f"service is not there: {why}")
+        return LiveAddress(self)
+
+    @property
+    def port(self) -> int:
+        return urlsplit(self.url).port or 80
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.url).hostname or ""
+
+    def _refusal(self) -> str | None:
+        try:
+            socket.create_connection((self.host, self.port), timeout=CONNECT_TIMEOUT_S).close()
+            return None
+        except OSError as error:
+            return f"nothing answers at {self.url}: {(error.strerror or str(error)).lower()}"
+
+
+class LiveAddress:
+    """Of one on this machine the process that holds the port is looked for, so that its CPU is known and not taken for a stranger's."""
+
+    def __init__(self, address: Address):
+        self._address = address
+        self._pid = listener(address.port) if address.host in LOOPBACK else None
+        self.url = address.url
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        return family(self._pid) if self._pid else ()
+
+    @property
+    def profiler(self) -> AttachedProfiler | None:
+        return jvm.profiler(self._address.jdk, self._address.root, self._pid) if self._address.jdk and self._pid else None
+
+    def check_alive(self, doing: str) -> None:
+        if self._pid and not psutil.pid_exists(self._pid):
+            raise RunFailed(f"service died during {doing}: its process {self._pid} at {self.url} is gone")
+
+    def send(self, number: Signals) -> None:
+        """To nobody: it is not ours to stop."""
+
+    def come_to_rest(self, timeout_s: float = 60.0) -> bool:
+        return cpu_is_quiet(self.pids, self.check_alive, timeout_s)
+
+    def count_records(self) -> int | None:
+        return None
+
+    def last_words(self) -> str:
+        return "its log is not known"
+
+    def stop(self, timeout_s: float | None = None) -> str | None:
+        return None
+
+    def evidence(self) -> Evidence:
+        return Evidence()

@@ -1,0 +1,64 @@
+"""A small HTTP service that nobody here measures for its speed: PUT, GET and DELETE of ``/<key>`` in a directory, and ways to misbehave.
+
+    foreign.py PORT DIR [daemonise | never-ready | ignores-term | answers-500 | forgets]
+"""
+
+import os
+import signal
+import sys
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+PORT, FOLDER, FAULTS = int(sys.argv[1]), Path(sys.argv[2]) / "records", set(sys.argv[3:])
+
+
+class Records(BaseHTTPRequestHandler):
+    protocol_version, wbufsize = "HTTP/1.1", -1  # one packet per answer, so that no delayed acknowledgement is waited for
+
+    def do_PUT(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if "forgets" not in FAULTS:
+            self.file().write_bytes(body)
+        self.answer(201)
+
+    def do_GET(self):
+        if self.path == "/health":
+            return self.answer(200)
+        file = self.file()
+        return self.answer(200, file.read_bytes()) if file.is_file() else self.answer(404)
+
+    def do_DELETE(self):
+        self.file().unlink(missing_ok=True)
+        self.answer(204)
+
+    def file(self) -> Path:
+        return FOLDER / self.path.strip("/").replace("/", "_")
+
+    def answer(self, status: int, body: bytes = b""):
+        self.send_response(500 if "answers-500" in FAULTS else status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_arguments):
+        pass
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads, request_queue_size = True, 128
+
+
+if "never-ready" in FAULTS:
+    print("still recovering", file=sys.stderr, flush=True)
+    time.sleep(600)
+FOLDER.mkdir(exist_ok=True)
+if "daemonise" in FAULTS and os.fork():
+    os._exit(0)
+if "daemonise" in FAULTS:
+    os.setsid()
+if "ignores-term" in FAULTS:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+server = Server(("127.0.0.1", PORT), Records)
+print(f"serving on port {PORT}", flush=True)
+server.serve_forever()
