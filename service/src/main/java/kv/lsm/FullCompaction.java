@@ -26,8 +26,7 @@ final class FullCompaction {
 
     /// The first level whose target all tables together do not exceed, and none above those that hold some now.
     private static int level(Version version, StoreOptions options) {
-        LeveledPolicy leveled =
-                new LeveledPolicy(options.level0Compaction(), options.level1Bytes(), options.levelMultiplier());
+        LeveledPolicy leveled = LeveledPolicy.of(options);
         long bytes = version.tables().stream().mapToLong(TableMetadata::bytes).sum();
         int level = Math.max(1, version.deepestLevel());
         while (level < LeveledPolicy.LEVEL_MAX && leveled.targetBytes(level) < bytes) {

@@ -8,18 +8,30 @@ import java.util.Optional;
 
 /// [CompactionPolicyKind#LEVELED]: keeps each level from 1 on one run within its target size.
 ///
-/// The level that exceeds its target by the largest factor goes first. From level 0 all runs go together with what they
+/// The level that exceeds its target by the largest factor goes first, unless level 0 will soon stop writers. From level 0 all runs go together with what they
 /// overlap in level 1; from another level the table that overlaps least of the next level for its size.
 ///
 /// @param level0Runs      runs of level 0 that start a compaction
+/// @param level0Urgent    runs of level 0 from which on it goes before every other level
 /// @param level1Bytes     target of level 1
 /// @param levelMultiplier ratio of the targets of two levels
-record LeveledPolicy(int level0Runs, long level1Bytes, int levelMultiplier) implements CompactionPolicy {
+record LeveledPolicy(int level0Runs, int level0Urgent, long level1Bytes, int levelMultiplier) implements CompactionPolicy {
     /// Tables never leave this level.
     static final int LEVEL_MAX = 6;
 
+    static LeveledPolicy of(StoreOptions options) {
+        return new LeveledPolicy(
+                options.level0Compaction(),
+                CompactionPolicy.level0Urgent(options),
+                options.level1Bytes(),
+                options.levelMultiplier());
+    }
+
     @Override
     public Optional<CompactionChoice> choose(Version version) {
+        if (version.level(0).size() >= level0Urgent) {
+            return Optional.of(fromLevel0(version));
+        }
         int best = -1;
         double bestScore = 1;
         for (int level = 0; level < LEVEL_MAX; level++) {

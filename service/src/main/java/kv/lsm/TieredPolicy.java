@@ -10,15 +10,21 @@ import java.util.Optional;
 ///
 /// @param runsMin fewest runs merged at once
 /// @param runsMax from this many runs on the newest are merged though their sizes differ, or reads would slow down
-record TieredPolicy(int runsMin, int runsMax) implements CompactionPolicy {
+/// @param level0Urgent from this many runs in level 0 on the newest go before older ones of like size, which take longer to merge: writers
+///                would be stopped soon
+record TieredPolicy(int runsMin, int runsMax, int level0Urgent) implements CompactionPolicy {
     /// Runs are alike when none is larger than the mean of those before it by more than this factor, or smaller.
     private static final double LIKE_SIZE_FACTOR = 2;
 
     @Override
     public Optional<CompactionChoice> choose(Version version) {
         List<Run> runs = version.runs();
+        boolean isUrgent = version.level(0).size() >= level0Urgent;
         for (int first = 0; first + runsMin <= runs.size(); first++) {
             int end = endOfLikeSizes(runs, first);
+            if (isUrgent && end - first < runsMin) {
+                break;
+            }
             if (end - first >= runsMin) {
                 return Optional.of(merge(runs.subList(first, end), "like_sizes"));
             }

@@ -3,6 +3,7 @@ package kv.lsm;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -21,8 +22,8 @@ class CompactionPolicyTest {
         return choice.tables().stream().map(TableMetadata::number).toList();
     }
 
-    private final LeveledPolicy leveled = new LeveledPolicy(2, 10 * MB, 10);
-    private final TieredPolicy tiered = new TieredPolicy(3, 8);
+    private final LeveledPolicy leveled = new LeveledPolicy(2, 6, 10 * MB, 10);
+    private final TieredPolicy tiered = new TieredPolicy(3, 8, 12);
 
     @Test
     void anEmptyStoreNeedsNothing() {
@@ -70,6 +71,36 @@ class CompactionPolicyTest {
     void leveledLeavesALevelAtItsTargetAlone() {
         assertThat(leveled.choose(Version.of(List.of(table(1, 0, "a", "c", 10 * MB)))))
                 .isEmpty();
+    }
+
+    @Test
+    void leveledLetsLevelZeroWaitForALevelThatIsFurtherOverItsTargetUntilWritersWouldSoonBeStopped() {
+        List<TableMetadata> tables = new ArrayList<>(List.of(table(1, 0, "a", "c", 900 * MB), table(2, 0, "a", "b", 9_000 * MB)));
+        for (int run = 1; run < 6; run++) {
+            tables.add(table(0, run, "a", "z", MB));
+        }
+        assertThat(leveled.choose(Version.of(tables)).orElseThrow().cause()).isEqualTo("level_bytes");
+        tables.add(table(0, 6, "a", "z", MB));
+        assertThat(leveled.choose(Version.of(tables)).orElseThrow().cause()).isEqualTo("level0_runs");
+    }
+
+    @Test
+    void theNextCompactionFreesStoppedWritersWhateverTheRestOfTheStoreLooksLike() {
+        for (CompactionPolicyKind kind : List.of(CompactionPolicyKind.LEVELED, CompactionPolicyKind.TIERED)) {
+            StoreOptions options = StoreOptions.at(Path.of("/store")).toBuilder().compaction(kind).build();
+            List<TableMetadata> tables = new ArrayList<>();
+            for (int i = 0; i < options.level0Stop(); i++) {
+                long bytes = i < 24 ? MB << i % 6 : 4_000 * MB; // the oldest are large and alike, the newest are not alike
+                tables.add(table(0, 1_000 - i, "a", "z", bytes));
+            }
+            for (int level = 1; level < LeveledPolicy.LEVEL_MAX; level++) {
+                tables.add(table(level, 0, "a", "z", 1L << 60));
+            }
+            CompactionChoice choice = CompactionPolicy.of(options).choose(Version.of(tables)).orElseThrow();
+            assertThat(choice.inputs().getFirst().number()).as("%s: the newest run is merged", kind).isEqualTo(1_000);
+            long merged = choice.inputs().stream().filter(run -> run.level() == 0).count();
+            assertThat(merged).as("%s: runs merged, so level 0 is no longer at its stop", kind).isGreaterThan(1);
+        }
     }
 
     @Test

@@ -19,6 +19,7 @@ final class GatedDisk implements Disk {
 
     private final Disk disk;
     private final Set<String> held = new HashSet<>();
+    private int passes;
     private int waiting;
     private volatile int syncMillis;
 
@@ -32,6 +33,12 @@ final class GatedDisk implements Disk {
 
     synchronized void letGo(String thread) {
         held.remove(thread);
+        notifyAll();
+    }
+
+    /// Lets one thread that stands at its gate, or comes to it next, go on to the next gate.
+    synchronized void letOnePass() {
+        passes++;
         notifyAll();
     }
 
@@ -75,9 +82,10 @@ final class GatedDisk implements Disk {
         waiting++;
         notifyAll();
         try {
-            while (held.contains(Thread.currentThread().getName())) {
+            while (held.contains(Thread.currentThread().getName()) && passes == 0) {
                 wait();
             }
+            passes = Math.max(0, passes - 1);
         } catch (InterruptedException e) {
             throw new AssertionError(e);
         } finally {

@@ -145,6 +145,51 @@ class WriteStallTest {
     }
 
     @Test
+    void aStoppedWriterWaitsForOneCompactionHoweverFarDeepLevelsAreOverTheirTargets() throws Exception {
+        StoreOptions.Builder roomy = StoreOptions.at(Path.of("/faulty")).toBuilder()
+                .wal(WalMode.OS)
+                .memtableBytes(16 << 10)
+                .level0(2, 3, 4)
+                .slowdownBytesPerSecond(1 << 30)
+                .stallLimit(Duration.ZERO);
+        StoreOptions tight = roomy.build().toBuilder().level1Bytes(1 << 10).levelMultiplier(2).build();
+        fillLevel0(roomy);
+        settle(tight); // into one table, which moves down as far as it can
+        fillLevel0(roomy);
+        settle(roomy.build()); // the same keys in one table of level 1
+        fillLevel0(roomy); // more runs than stop writers
+        disk.hold(GatedDisk.COMPACTION);
+        try (LsmStore store = LsmStore.open(tight, disk, new Allocator());
+                GatedDisk.Gates gates = disk.openedAtTheEnd()) {
+            Thread writer = Thread.ofPlatform().start(() -> {
+                for (int i = 0; i < 40; i++) { // more than a memtable takes, less than it takes to stop writers again
+                    put(store);
+                }
+            });
+            disk.awaitHeld();
+            disk.letOnePass();
+            assertThat(writer.join(Duration.ofSeconds(20))).as("the writer went on after one compaction").isTrue();
+        }
+    }
+
+    /// Writes the same keys as every call before.
+    private void fillLevel0(StoreOptions.Builder options) {
+        try (LsmStore store = LsmStore.open(options.build().toBuilder().compaction(CompactionPolicyKind.NONE).build(), disk, new Allocator())) {
+            for (written = 0; written < 300; ) {
+                put(store);
+            }
+            store.administration().flush(() -> false);
+            assertThat(store.metrics().levels().getFirst().runs()).isGreaterThan(4);
+        }
+    }
+
+    private void settle(StoreOptions options) {
+        try (LsmStore store = LsmStore.open(options, disk, new Allocator())) {
+            assertThat(store.administration().awaitIdle(Duration.ofSeconds(20), () -> false)).isTrue();
+        }
+    }
+
+    @Test
     void closingEndsTheWaitOfAStoppedWriter() throws Exception {
         LsmStore store = open(Duration.ZERO);
         disk.hold(GatedDisk.FLUSH);
