@@ -68,7 +68,9 @@ final class StoreAdministration implements Administration {
 
     @Override
     public boolean awaitIdle(Duration limit, BooleanSupplier giveUp) {
-        return await(this::isIdle, limit.toNanos(), giveUp);
+        boolean idle = await(this::isIdle, limit.toNanos(), giveUp);
+        failure.check(); // a store that failed where nothing was frozen has nothing left to do either
+        return idle;
     }
 
     /// The flusher wakes the compactor before it rests, and the compactor wakes no flusher: asked in this order, both at rest is rest.

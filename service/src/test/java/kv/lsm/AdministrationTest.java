@@ -226,6 +226,28 @@ class AdministrationTest {
         disk.setFaults((count, what) -> true);
         assertThatThrownBy(() -> store.administration().flush(PATIENT)).isInstanceOf(StoreFailedException.class);
         assertThatThrownBy(() -> store.administration().awaitIdle(LONG, PATIENT)).isInstanceOf(StoreFailedException.class);
+        closeFailed(store);
+    }
+
+    @Test
+    void aStoreThatFailedWithNothingLeftToFlushIsNotIdle() {
+        kv.lsm.disk.FaultyDisk disk = new kv.lsm.disk.FaultyDisk();
+        Store store = LsmStore.open(
+                StoreOptions.at(Path.of("/faulty")).toBuilder().wal(WalMode.OS).memtableBytes(8 << 10).build(),
+                disk, new kv.lsm.memory.Allocator());
+        assertThat(store.administration().awaitIdle(LONG, PATIENT)).isTrue();
+        disk.setFaults((count, what) -> what.startsWith("create") && what.contains(".log"));
+        assertThatThrownBy(() -> {
+                    for (int i = 0; ; i++) {
+                        store.put(key(i), new byte[500]);
+                    }
+                })
+                .isInstanceOf(StoreFailedException.class);
+        assertThatThrownBy(() -> store.administration().awaitIdle(LONG, PATIENT)).isInstanceOf(StoreFailedException.class);
+        closeFailed(store);
+    }
+
+    private static void closeFailed(Store store) {
         try {
             store.close();
         } catch (StoreFailedException e) {
