@@ -14,6 +14,7 @@ enum Answer {
     ACCEPTED(202, "Accepted", ""),
 
     MALFORMED_REQUEST(400, "Bad Request", "malformed request"),
+    MALFORMED_HOST(400, "Bad Request", "expected one Host header with a valid host"),
     MALFORMED_ESCAPE(400, "Bad Request", "malformed percent escape in a key"),
     MALFORMED_LENGTH(400, "Bad Request", "malformed, repeated or contradictory body length"),
     MALFORMED_CHUNK(400, "Bad Request", "malformed chunk in the request body"),

@@ -8,9 +8,16 @@ final class Ascii {
     /// RFC 9110, 5.6.2: the characters of a method or a header's name
     private static final boolean[] TOKEN = new boolean[256];
 
+    /// RFC 3986, 3.2: those of a host and a port, each for itself
+    private static final boolean[] HOST = new boolean[256];
+
     static {
         for (char c = '0'; c <= 'z'; c++) {
             TOKEN[c] = Character.isLetterOrDigit(c);
+            HOST[c] = Character.isLetterOrDigit(c);
+        }
+        for (char c : "-._~%!$&'()*+,;=:[]".toCharArray()) {
+            HOST[c] = true;
         }
         for (char c : "!#$%&'*+-.^_`|~".toCharArray()) {
             TOKEN[c] = true;
@@ -25,6 +32,15 @@ final class Ascii {
 
     static boolean isToken(byte b) {
         return TOKEN[b & 0xff];
+    }
+
+    static boolean isHost(byte[] b, int from, int to) {
+        for (int i = from; i < to; i++) {
+            if (!HOST[b[i] & 0xff]) {
+                return false;
+            }
+        }
+        return true;
     }
 
     static boolean isControl(byte b) {

@@ -1,8 +1,9 @@
 package kv.http;
 
-/// What the headers say that matters to the service: four names, the others are skipped.
+/// What the headers say that matters to the service: five names, the others are skipped.
 final class HeaderParser {
     private static final long LENGTH_MAX = 1L << 50;
+    private static final byte[] HOST = Ascii.bytes("host");
     private static final byte[] CONNECTION = Ascii.bytes("connection");
     private static final byte[] CONTENT_LENGTH = Ascii.bytes("content-length");
     private static final byte[] TRANSFER_ENCODING = Ascii.bytes("transfer-encoding");
@@ -17,6 +18,11 @@ final class HeaderParser {
     /// Takes the header with name `[from, colon)` and value `(colon, to)` into `request`.
     static void read(byte[] b, int from, int colon, int to, Request request) {
         switch (colon - from) {
+            case 4 -> {
+                if (Ascii.equalIgnoringCase(b, from, colon, HOST)) {
+                    host(b, colon + 1, to, request);
+                }
+            }
             case 6 -> {
                 if (Ascii.equalIgnoringCase(b, from, colon, EXPECT)) {
                     expect(b, colon + 1, to, request);
@@ -39,6 +45,15 @@ final class HeaderParser {
             }
             default -> {}
         }
+    }
+
+    /// It may be empty, which says that the client knows none.
+    private static void host(byte[] b, int from, int to, Request request) {
+        int start = Ascii.skipSpace(b, from, to);
+        if (request.hasHost || !Ascii.isHost(b, start, Ascii.trimSpace(b, start, to))) {
+            request.rejectForGood(Answer.MALFORMED_HOST);
+        }
+        request.hasHost = true;
     }
 
     private static void connection(byte[] b, int from, int to, Request request) {

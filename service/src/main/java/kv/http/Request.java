@@ -15,6 +15,7 @@ final class Request {
     boolean keepAlive;
     boolean expectContinue;
     boolean chunked;
+    boolean hasHost;
     /// bytes of the body, or -1 when the head names none
     long contentLength;
     /// `id`, `start`, `prefix` or `dir`, percent-decoded
@@ -45,6 +46,7 @@ final class Request {
         keepAlive = true;
         expectContinue = false;
         chunked = false;
+        hasHost = false;
         contentLength = -1;
         key = null;
         end = null;

@@ -8,11 +8,11 @@ import kv.http.Request.Method;
 ///
 /// ```
 /// PUT /v0/entity?id=K HTTP/1.1 CRLF      method SP target SP version
-/// Content-Length: 5 CRLF                 name ":" value; four names matter, the others are only checked
+/// Host: x CRLF                           name ":" value; five names matter, the others are only checked
 /// CRLF
 /// ```
 ///
-/// A line may end in LF alone (RFC 9112, 2.2). Folded lines, white space before a colon, control characters and two answers
+/// A line may end in LF alone (RFC 9112, 2.2). An HTTP/1.1 request has one Host header (3.2), though no answer depends on it. Folded lines, white space before a colon, control characters and two answers
 /// to the question where the body ends are refused: proxies and servers that guess differently can be made to disagree
 /// about where a request begins.
 final class RequestParser {
@@ -41,14 +41,14 @@ final class RequestParser {
         int next = requestLine(b, at, to, request);
         for (int headers = 0; next > 0 && next < to; headers++) {
             if (b[next] == '\n') {
-                return next + 1;
+                return endOfHead(next + 1, to, request);
             }
             if (b[next] == '\r') {
                 if (next + 1 == to) {
                     return INCOMPLETE;
                 }
                 if (b[next + 1] == '\n') {
-                    return next + 2;
+                    return endOfHead(next + 2, to, request);
                 }
             }
             if (headers == HEADERS_MAX) {
@@ -58,6 +58,14 @@ final class RequestParser {
             next = header(b, next, to, request);
         }
         return next == REFUSED ? to : INCOMPLETE;
+    }
+
+    private static int endOfHead(int end, int to, Request request) {
+        if (request.http11 && !request.hasHost) {
+            request.rejectForGood(Answer.MALFORMED_HOST);
+            return to;
+        }
+        return end;
     }
 
     /// The offset after the line, [#INCOMPLETE] or [#REFUSED].

@@ -38,7 +38,9 @@ public final class ClosedStore implements Closeable {
         Allocator allocator = new Allocator();
         RealDisk disk = new RealDisk(allocator);
         try {
-            List<String> names = Files.isDirectory(directory) ? disk.list(directory) : List.of();
+            List<String> names = Files.isDirectory(directory)
+                    ? disk.list(directory).stream().filter(name -> !disk.isDirectory(directory.resolve(name))).toList()
+                    : List.of();
             if (names.stream().noneMatch(ClosedStore::isOfAStore)) {
                 throw new StoreException("not the directory of a store: directory=" + directory);
             }

@@ -42,12 +42,14 @@ final class Opening {
     /// @throws CorruptionException when a file that is needed is missing or damaged
     Result run() throws IOException {
         long start = System.nanoTime();
-        List<String> names = files.disk().list(files.directory());
+        List<String> all = files.disk().list(files.directory());
+        all.forEach(this::reserveNumber);
+        // somebody's own directory may be named like a file of ours; its name stays reserved, and that is all
+        List<String> names = all.stream().filter(name -> !files.disk().isDirectory(files.path(name))).toList();
         boolean isNew = !names.contains(FileNames.MANIFEST);
         if (!isNew) {
             readManifest();
         }
-        names.forEach(this::reserveNumber);
         if (isNew) {
             requireNoTables(names);
         }

@@ -35,7 +35,7 @@ class BatchTest {
     }
 
     private RawClient.Reply post(String what, String body) throws IOException {
-        return client.ask("POST /v0/entities/" + what + " HTTP/1.1\r\nContent-Length: " + body.length() + "\r\n\r\n" + body);
+        return client.ask("POST /v0/entities/" + what + " HTTP/1.1\r\nHost: x\r\nContent-Length: " + body.length() + "\r\n\r\n" + body);
     }
 
     @Test

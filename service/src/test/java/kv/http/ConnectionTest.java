@@ -123,7 +123,7 @@ class ConnectionTest {
     void anHttp11ConnectionGoesOnUnlessItIsAskedToClose() throws IOException {
         RawClient.Reply kept = client.ask(get("/v0/status"));
         assertThat(kept.headers()).doesNotContainKey("connection");
-        RawClient.Reply closed = client.ask("GET /v0/status HTTP/1.1\r\nConnection: close\r\n\r\n");
+        RawClient.Reply closed = client.ask("GET /v0/status HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
         assertThat(closed.status()).isEqualTo(200);
         assertThat(closed.closes()).isTrue();
         assertThat(client.isClosedByServer()).isTrue();
@@ -168,34 +168,43 @@ class ConnectionTest {
         "GARBAGE\r\n\r\n",
         "GET\r\n\r\n",
         "GET /v0/status\r\n\r\n",
-        "GET  /v0/status HTTP/1.1\r\n\r\n",
+        "GET  /v0/status HTTP/1.1\r\nHost: x\r\n\r\n",
         "GET /v0/status HTTP/1.1 \r\n\r\n",
         "GET /v0/status HTTP/1.x\r\n\r\n",
-        "GET /v0/sta\u0001tus HTTP/1.1\r\n\r\n",
-        "GET /v0/status#part HTTP/1.1\r\n\r\n",
-        "G\u00e9T /v0/status HTTP/1.1\r\n\r\n",
-        " GET /v0/status HTTP/1.1\r\n\r\n",
-        "GET /v0/status HTTP/1.1\r\nNo colon\r\n\r\n",
-        "GET /v0/status HTTP/1.1\r\n: no name\r\n\r\n",
+        "GET /v0/sta\u0001tus HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET /v0/status#part HTTP/1.1\r\nHost: x\r\n\r\n",
+        "G\u00e9T /v0/status HTTP/1.1\r\nHost: x\r\n\r\n",
+        " GET /v0/status HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET /v0/status HTTP/1.1\r\nHost: x\r\nNo colon\r\n\r\n",
+        "GET /v0/status HTTP/1.1\r\nHost: x\r\n: no name\r\n\r\n",
         "GET /v0/status HTTP/1.1\r\nHost : space\r\n\r\n",
         "GET /v0/status HTTP/1.1\r\nHost: x\r\n folded\r\n\r\n",
         "GET /v0/status HTTP/1.1\r\nHost: x\u0000\r\n\r\n",
         "GET /v0/status HTTP/1.1\r\nHost: x\ry\r\n\r\n",
-        "PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length: x\r\n\r\n",
-        "PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
-        "PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length: +1\r\n\r\nx",
-        "PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length:\r\n\r\n",
-        "PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length: 1, 1\r\n\r\nx",
-        "PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\n",
-        "PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx",
-        "PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        "PUT /v0/entity?id=a HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n",
+        "GET /v0/status HTTP/1.1\r\n\r\n",
+        "GET /v0/status HTTP/1.1\r\nHosts: x\r\n\r\n",
+        "GET /v0/status HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n",
+        "GET /v0/status HTTP/1.0\r\nHost: x\r\nhost: y\r\n\r\n",
+        "GET /v0/status HTTP/1.1\r\nHost: x y\r\n\r\n",
+        "GET /v0/status HTTP/1.1\r\nHost: x/y\r\n\r\n",
+        "GET /v0/status HTTP/1.1\r\nHost: u@x\r\n\r\n",
+        "GET http://x/v0/status HTTP/1.1\r\n\r\n",
+        "PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length: 3\r\n\r\none",
+        "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n",
+        "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+        "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: +1\r\n\r\nx",
+        "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length:\r\n\r\n",
+        "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 1, 1\r\n\r\nx",
+        "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999\r\n\r\n",
+        "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx",
+        "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n",
         "PUT /v0/entity?id=a HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        "PUT /v0/entity?id=a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
-        "PUT /v0/entity?id=a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n\r\n",
-        "PUT /v0/entity?id=a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n0\r\n\r\n",
-        "PUT /v0/entity?id=a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n-3\r\nabc\r\n0\r\n\r\n",
-        "PUT /v0/entity?id=a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n",
+        "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
+        "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n\r\n",
+        "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n0\r\n\r\n",
+        "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n-3\r\nabc\r\n0\r\n\r\n",
+        "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n",
     })
     void aMalformedRequestIs400AndEndsTheConnection(String request) throws IOException {
         RawClient.Reply reply = client.ask(request);
@@ -203,6 +212,14 @@ class ConnectionTest {
         assertThat(reply.closes()).isTrue();
         assertThat(client.isClosedByServer()).isTrue();
         assertThat(server.ask(get("/v0/entity?id=a")).status()).as("nothing was stored").isEqualTo(404);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {
+        "1.1\r\nHost: x\r\n", "1.1\r\nHOST:\t[::1]:8080 \r\n", "1.1\r\nhost:\r\n", "1.1\nHost: a.b%20c\n", "1.0\r\n", "1.0\r\nHost: x\r\n"
+    })
+    void oneHostIsEnoughAndHttp10NeedsNone(String versionAndHost) throws IOException {
+        assertThat(server.ask("GET /v0/status HTTP/" + versionAndHost + "\r\n").status()).isEqualTo(200);
     }
 
     @Test
@@ -215,7 +232,7 @@ class ConnectionTest {
 
     @Test
     void equalRepeatedLengthsAreOneLength() throws IOException {
-        assertThat(client.ask("PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length: 3\r\ncontent-length:3 \r\n\r\none").status()).isEqualTo(201);
+        assertThat(client.ask("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\ncontent-length:3 \r\n\r\none").status()).isEqualTo(201);
     }
 
     @Test
@@ -225,15 +242,15 @@ class ConnectionTest {
 
     @Test
     void anUnknownTransferEncodingIs501() throws IOException {
-        assertThat(client.ask("PUT /v0/entity?id=a HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n").status()).isEqualTo(501);
+        assertThat(client.ask("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n").status()).isEqualTo(501);
     }
 
     @Test
     void aHeadOverItsLimitIs431() throws IOException {
         String line = "X: " + "y".repeat(1_000) + "\r\n";
-        assertThat(client.ask("GET /v0/status HTTP/1.1\r\n" + line.repeat(12) + "\r\n").status()).isEqualTo(200);
-        assertThat(client.ask("GET /v0/status HTTP/1.1\r\n" + line.repeat(20)).status()).isEqualTo(431);
-        assertThat(server.ask("GET /v0/status HTTP/1.1\r\n" + "a: b\r\n".repeat(101) + "\r\n").status()).isEqualTo(431);
+        assertThat(client.ask("GET /v0/status HTTP/1.1\r\nHost: x\r\n" + line.repeat(12) + "\r\n").status()).isEqualTo(200);
+        assertThat(client.ask("GET /v0/status HTTP/1.1\r\nHost: x\r\n" + line.repeat(20)).status()).isEqualTo(431);
+        assertThat(server.ask("GET /v0/status HTTP/1.1\r\nHost: x\r\n" + "a: b\r\n".repeat(101) + "\r\n").status()).isEqualTo(431);
         assertThat(server.ask("GET /v0/entity?id=" + "k".repeat(20_000)).status()).isEqualTo(414);
     }
 
@@ -241,8 +258,8 @@ class ConnectionTest {
     void theBodyOfARequestThatNeedsNoneIsSkipped() throws IOException {
         client.ask(put("/v0/entity?id=a", "one"));
         String body = get("/v0/entity?id=smuggled");
-        assertThat(client.ask("GET /v0/entity?id=a HTTP/1.1\r\nContent-Length: " + body.length() + "\r\n\r\n" + body).text()).isEqualTo("one");
-        assertThat(client.ask("DELETE /v0/entity?id=a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n").status()).isEqualTo(202);
+        assertThat(client.ask("GET /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: " + body.length() + "\r\n\r\n" + body).text()).isEqualTo("one");
+        assertThat(client.ask("DELETE /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n").status()).isEqualTo(202);
         assertThat(client.ask(delete("/v0/entity?id=a")).status()).isEqualTo(202);
     }
 

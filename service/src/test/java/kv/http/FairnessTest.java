@@ -58,7 +58,7 @@ class FairnessTest {
     void aFloodWhoseClientEndsItsInputIsAnsweredToItsEnd() throws Exception {
         try (TestServer server = new TestServer(new MemoryStore(), ONE_SELECTOR);
                 RawClient greedy = server.connect()) {
-            greedy.send(get("/v0/status").repeat(1_000) + "GET /v0/status HTTP/1.1\r\nConnection: close\r\n\r\n");
+            greedy.send(get("/v0/status").repeat(1_000) + "GET /v0/status HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
             greedy.endOfInput();
             for (int i = 0; i < 1_001; i++) {
                 assertThat(greedy.read().status()).isEqualTo(200);

@@ -55,7 +55,7 @@ class HttpContractTest {
 
     @Test
     void aPutWithoutAnyLengthStoresAnEmptyValue() throws IOException {
-        assertThat(status("PUT /v0/entity?id=a HTTP/1.1\r\n\r\n")).isEqualTo(201);
+        assertThat(status("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\n\r\n")).isEqualTo(201);
         assertThat(client.ask(get("/v0/entity?id=a")).body()).isEmpty();
     }
 
@@ -86,11 +86,11 @@ class HttpContractTest {
     @Test
     void anyOtherMethodOnAnEntityIs405() throws IOException {
         for (String method : new String[] {"POST", "OPTIONS", "PATCH", "TRACE", "CONNECT", "BREW"}) {
-            RawClient.Reply reply = client.ask(method + " /v0/entity?id=a HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc");
+            RawClient.Reply reply = client.ask(method + " /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc");
             assertThat(reply.status()).as(method).isEqualTo(405);
             assertThat(reply.headers()).containsEntry("allow", "GET, PUT, DELETE");
         }
-        client.send("HEAD /v0/entity?id=a HTTP/1.1\r\n\r\n");
+        client.send("HEAD /v0/entity?id=a HTTP/1.1\r\nHost: x\r\n\r\n");
         assertThat(client.readHead().status()).isEqualTo(405);
         assertThat(status(get("/v0/entity?id=a"))).isEqualTo(404);
     }
@@ -197,7 +197,7 @@ class HttpContractTest {
             assertThat(connection.ask(get("/v0/entity?id=")).status()).isEqualTo(400);
             assertThat(connection.ask(delete("/v0/entity?id=a")).status()).isEqualTo(202);
             assertThat(connection.ask(get("/v0/entity?id=a")).status()).isEqualTo(404);
-            assertThat(connection.ask("POST /v0/entity?id=a HTTP/1.1\r\nContent-Length: 1\r\n\r\nx").status()).isEqualTo(405);
+            assertThat(connection.ask("POST /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx").status()).isEqualTo(405);
         }
     }
 }

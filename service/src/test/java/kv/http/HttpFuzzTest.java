@@ -132,7 +132,7 @@ class HttpFuzzTest {
                     return new Expected(200, model.containsKey(key) ? key + "\n" + model.get(key) : "");
                 }
                 case 4 -> {
-                    to.append("POST ").append(target).append(" HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc");
+                    to.append("POST ").append(target).append(" HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc");
                     return new Expected(405, null);
                 }
                 default -> {
@@ -161,10 +161,9 @@ class HttpFuzzTest {
 
         private String headers() {
             return switch (random.nextInt(5)) {
-                case 0 -> "Host: x\r\n";
-                case 1 -> "host:x\r\nX-Long: " + "y".repeat(random.nextInt(3_000)) + "\r\n";
-                case 2 -> "Accept: */*\r\nConnection: keep-alive\r\n";
-                default -> "";
+                case 0 -> "X-Long: " + "y".repeat(random.nextInt(3_000)) + "\r\nhost:x:80\r\n";
+                case 1 -> "Accept: */*\r\nHOST:\r\nConnection: keep-alive\r\n";
+                default -> "Host: x\r\n";
             };
         }
 
@@ -182,11 +181,11 @@ class HttpFuzzTest {
         private String damaged() {
             String body = "v".repeat(random.nextInt(40));
             StringBuilder request = new StringBuilder(switch (random.nextInt(5)) {
-                case 0 -> "PUT /v0/entity?id=" + DAMAGED_KEY + " HTTP/1.1\r\nContent-Length: " + body.length() + "\r\n\r\n" + body;
-                case 1 -> "PUT /v0/entity?id=" + DAMAGED_KEY + " HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(body);
-                case 2 -> "PUT /v0/entity?id=" + DAMAGED_KEY + " HTTP/1.1\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\nbody";
-                case 3 -> "GET /v0/entities?start=" + DAMAGED_KEY + "&end=" + DAMAGED_KEY + "y HTTP/1." + random.nextInt(3) + "\r\n\r\n";
-                default -> "GET /v0/entity?id=" + DAMAGED_KEY + " HTTP/1.1\r\nConnection: close, keep-alive\r\n\r\n";
+                case 0 -> "PUT /v0/entity?id=" + DAMAGED_KEY + " HTTP/1.1\r\nHost: x\r\nContent-Length: " + body.length() + "\r\n\r\n" + body;
+                case 1 -> "PUT /v0/entity?id=" + DAMAGED_KEY + " HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(body);
+                case 2 -> "PUT /v0/entity?id=" + DAMAGED_KEY + " HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\nbody";
+                case 3 -> "GET /v0/entities?start=" + DAMAGED_KEY + "&end=" + DAMAGED_KEY + "y HTTP/1." + random.nextInt(3) + "\r\nHost: x\r\n\r\n";
+                default -> "GET /v0/entity?id=" + DAMAGED_KEY + " HTTP/1.1\r\nHost: x\r\nConnection: close, keep-alive\r\n\r\n";
             });
             for (int i = 0; i <= random.nextInt(4); i++) {
                 int at = random.nextInt(request.length());

@@ -38,7 +38,7 @@ class RequestBodyTest {
     }
 
     private static String chunked(String target, String... chunks) {
-        StringBuilder request = new StringBuilder("PUT " + target + " HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n");
+        StringBuilder request = new StringBuilder("PUT " + target + " HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
         for (String chunk : chunks) {
             request.append(Integer.toHexString(chunk.length())).append("\r\n").append(chunk).append("\r\n");
         }
@@ -49,7 +49,7 @@ class RequestBodyTest {
     void valuesOfManySizesComeBackByteForByte() throws IOException {
         for (int length : new int[] {0, 1, 9, 10, 99, 100, 8_191, 8_192, 16_384, 16_385, 63_900, 64_000, 64_001, 65_536, 65_537, 131_073, VALUE_BYTES_MAX}) {
             byte[] value = random(length, length);
-            client.send("PUT /v0/entity?id=n HTTP/1.1\r\nContent-Length: " + length + "\r\n\r\n").send(value);
+            client.send("PUT /v0/entity?id=n HTTP/1.1\r\nHost: x\r\nContent-Length: " + length + "\r\n\r\n").send(value);
             assertThat(client.read().status()).as("PUT of " + length).isEqualTo(201);
             assertThat(client.ask(get("/v0/entity?id=n")).body()).as("GET of " + length).isEqualTo(value);
         }
@@ -71,7 +71,7 @@ class RequestBodyTest {
 
     @Test
     void chunkExtensionsAndTrailersAreIgnored() throws IOException {
-        client.send("PUT /v0/entity?id=a HTTP/1.1\r\nTransfer-Encoding: Chunked\r\n\r\n"
+        client.send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: Chunked\r\n\r\n"
                 + "5;name=\"v\"\r\nhello\r\n0;last\r\nX-Trailer: 1\r\nContent-Length: 7\r\n\r\n" + get("/v0/entity?id=a"));
         assertThat(client.read().status()).isEqualTo(201);
         assertThat(client.read().text()).isEqualTo("hello");
@@ -83,14 +83,14 @@ class RequestBodyTest {
         "5\r\nhello\r\n0\r\na: b\n\r\n", "5\r\nhello\r\n0\r\na: b\r\n\n", "5\r\nhello\r\n0;\n\r\n", "5\r\nhello\r\n0\r\na: \rb\r\n\r\n"
     })
     void aLineOfTheFramingThatDoesNotEndInCrLfIs400AndEndsTheConnection(String body) throws IOException {
-        client.send("PUT /v0/entity?id=a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + body);
+        client.send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + body);
         assertThat(client.read().status()).isEqualTo(400);
         assertThat(client.isClosedByServer()).isTrue();
     }
 
     @Test
     void endlessTrailersEndTheConnection() throws IOException {
-        client.send("PUT /v0/entity?id=a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n" + "a: b\r\n".repeat(5_000));
+        client.send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n" + "a: b\r\n".repeat(5_000));
         assertThat(client.read().status()).isEqualTo(400);
         assertThat(client.isClosedByServer()).isTrue();
     }
@@ -114,7 +114,7 @@ class RequestBodyTest {
 
     @Test
     void aBodyTooLongToSkipIs413AndEndsTheConnection() throws IOException {
-        RawClient.Reply reply = client.ask("PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length: 17000000000\r\n\r\nxxx");
+        RawClient.Reply reply = client.ask("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 17000000000\r\n\r\nxxx");
         assertThat(reply.status()).isEqualTo(413);
         assertThat(reply.closes()).isTrue();
         assertThat(client.isClosedByServer()).isTrue();
@@ -122,10 +122,10 @@ class RequestBodyTest {
 
     @Test
     void expectContinueIsAnsweredBeforeTheBodyIsSent() throws IOException {
-        client.send("PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length: 5\r\nExpect: 100-Continue\r\n\r\n");
+        client.send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-Continue\r\n\r\n");
         assertThat(client.read().status()).isEqualTo(100);
         assertThat(client.ask("hello").status()).isEqualTo(201);
-        client.send("PUT /v0/entity?id=a HTTP/1.1\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n");
+        client.send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n");
         assertThat(client.read().status()).isEqualTo(100);
         assertThat(client.ask("3\r\nbye\r\n0\r\n\r\n").status()).isEqualTo(201);
         assertThat(client.ask(get("/v0/entity?id=a")).text()).isEqualTo("bye");
@@ -133,14 +133,14 @@ class RequestBodyTest {
 
     @Test
     void aBodySentAtOnceNeedsNoContinue() throws IOException {
-        client.send("PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\nhello");
+        client.send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\nhello");
         assertThat(client.read().status()).isEqualTo(201);
     }
 
     @Test
     void aRefusedExpectationEndsTheConnectionBecauseTheBodyMayOrMayNotCome() throws IOException {
         RawClient.Reply reply =
-                client.ask("PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length: 900000\r\nExpect: 100-continue\r\n\r\n");
+                client.ask("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 900000\r\nExpect: 100-continue\r\n\r\n");
         assertThat(reply.status()).isEqualTo(413);
         assertThat(reply.closes()).isTrue();
         assertThat(client.isClosedByServer()).isTrue();
@@ -148,14 +148,14 @@ class RequestBodyTest {
 
     @Test
     void anUnknownExpectationIs417() throws IOException {
-        assertThat(client.ask("GET /v0/status HTTP/1.1\r\nExpect: the-unexpected\r\n\r\n").status()).isEqualTo(417);
+        assertThat(client.ask("GET /v0/status HTTP/1.1\r\nHost: x\r\nExpect: the-unexpected\r\n\r\n").status()).isEqualTo(417);
         assertThat(client.ask(get("/v0/status")).status()).isEqualTo(200);
     }
 
     @Test
     void theBodyOfARefusedRequestIsNotTheNextRequest() throws IOException {
         String body = put("/v0/entity?id=smuggled", "x");
-        client.send("POST /v0/entity?id=a HTTP/1.1\r\nContent-Length: " + body.length() + "\r\n\r\n" + body);
+        client.send("POST /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: " + body.length() + "\r\n\r\n" + body);
         assertThat(client.read().status()).isEqualTo(405);
         assertThat(client.ask(put("/v0/entity?id=", body)).status()).isEqualTo(400);
         assertThat(client.ask(put("/nowhere", body)).status()).isEqualTo(400);
@@ -165,7 +165,7 @@ class RequestBodyTest {
     @Test
     void aClientThatDiesInABodyStoresNothing() throws IOException {
         try (RawClient dying = server.connect()) {
-            dying.send("PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length: 100000\r\n\r\n").send(random(90_000, 1));
+            dying.send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n").send(random(90_000, 1));
         }
         assertThat(client.ask(get("/v0/entity?id=a")).status()).isEqualTo(404);
         Eventually.holds(() -> server.server.budget().bytesTaken() == 0);

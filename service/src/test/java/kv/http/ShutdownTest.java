@@ -26,7 +26,7 @@ class ShutdownTest {
         TestServer server = new TestServer(store, HttpOptions.onFreePort().withOperations(new Operations(false, 300)));
         try (RawClient client = server.connect()) {
             client.ask(get("/v0/status"));
-            client.send("PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length: 5\r\n\r\nhel");
+            client.send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhel");
             long start = System.nanoTime();
             server.server.stopInOrder();
             assertThat((System.nanoTime() - start) / 1e9).isBetween(0.25, 8.0); // 10 by default

@@ -44,8 +44,8 @@ class SlowClientTest {
     void halfARequestGets408() throws IOException {
         server = new TestServer(store, HttpOptions.onFreePort().withTimeouts(LONG_MILLIS, 300));
         for (String half : new String[] {
-            "G", "GET /v0/status HTTP/1.1\r\nHost", "PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length: 9\r\n\r\nhalf",
-            "PUT /v0/entity?id=a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"
+            "G", "GET /v0/status HTTP/1.1\r\nHost", "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf",
+            "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"
         }) {
             RawClient client = connect();
             RawClient.Reply reply = client.ask(half);
@@ -62,7 +62,7 @@ class SlowClientTest {
         RawClient client = connect();
         Thread trickle = Thread.startVirtualThread(() -> {
             try {
-                client.send("GET /v0/status HTTP/1.1\r\nX: ");
+                client.send("GET /v0/status HTTP/1.1\r\nHost: x\r\nX: ");
                 for (int i = 0; i < 1_000; i++) {
                     client.send("y");
                     Thread.sleep(20);
@@ -123,7 +123,7 @@ class SlowClientTest {
         server = new TestServer(store, HttpOptions.onFreePort().withLimits(1 << 30, 1_000).withTimeouts(LONG_MILLIS, LONG_MILLIS));
         int promised = 1 << 30;
         for (int i = 0; i < 100; i++) {
-            connect().send("PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length: " + promised + "\r\n\r\nx");
+            connect().send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: " + promised + "\r\n\r\nx");
         }
         byte[] part = new byte[1 << 20];
         long sent = 0;

@@ -118,6 +118,11 @@ final class GatedDisk implements Disk {
     }
 
     @Override
+    public boolean isDirectory(Path path) {
+        return disk.isDirectory(path);
+    }
+
+    @Override
     public LogFile createLog(Path file, long bytes, boolean direct, Turns turns) throws IOException {
         LogFile log = disk.createLog(file, bytes, direct, turns);
         return new LogFile() {

@@ -3,10 +3,14 @@ package kv.lsm;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
+import java.util.stream.Stream;
 import kv.lsm.disk.FaultyDisk;
 import kv.lsm.memory.Allocator;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
@@ -55,6 +59,30 @@ class OpeningTest {
             store.put(new byte[] {1}, new byte[] {2});
             assertThat(store.get(new byte[] {1})).containsExactly(2);
         }
+    }
+
+    /// Somebody may have made them; the numbers in their names are not given to files of the store.
+    @Test
+    void directoriesNamedLikeFilesOfTheStoreAreLeftAlone(@TempDir Path directory) throws Exception {
+        List<Path> made = Stream.of("000002.table", "000003.log", "000004.table.tmp", "000077.table", "000078.log", "x.tmp")
+                .map(directory::resolve)
+                .toList();
+        for (Path folder : made) {
+            Files.createDirectory(folder);
+        }
+        Files.createFile(made.getFirst().resolve("somebody's"));
+        for (int opening = 0; opening < 3; opening++) {
+            byte[] key = {(byte) opening};
+            try (Store store = LsmStore.open(StoreOptions.at(directory))) {
+                store.put(key, key);
+                store.administration().flush(() -> false);
+                for (byte earlier = 0; earlier <= opening; earlier++) {
+                    assertThat(store.get(new byte[] {earlier})).containsExactly(earlier);
+                }
+            }
+            assertThat(made).allSatisfy(folder -> assertThat(folder).isDirectory());
+        }
+        assertThat(made.getFirst().resolve("somebody's")).exists();
     }
 
     /// Until the new manifest is in place the old one may be what the next opening finds.

@@ -55,7 +55,7 @@ class HostileClientsTest {
             }
             for (int i = 0; i < UNREAD_RANGES; i++) {
                 greedy.add(connect(port));
-                greedy.getLast().getOutputStream().write("GET /v0/entities?start=large HTTP/1.1\r\n\r\n".getBytes());
+                greedy.getLast().getOutputStream().write("GET /v0/entities?start=large HTTP/1.1\r\nHost: x\r\n\r\n".getBytes());
             }
             for (int i = 0; i < IDLE_CONNECTIONS; i++) {
                 greedy.add(connect(port));

@@ -36,20 +36,20 @@ final class HttpConnection implements AutoCloseable {
     }
 
     Reply get(String key) throws IOException {
-        return ask("GET /v0/entity?id=" + key + " HTTP/1.1\r\n\r\n");
+        return ask("GET /v0/entity?id=" + key + " HTTP/1.1\r\nHost: x\r\n\r\n");
     }
 
     int put(String key, String value) throws IOException {
-        return ask("PUT /v0/entity?id=" + key + " HTTP/1.1\r\nContent-Length: " + value.length() + "\r\n\r\n" + value).status;
+        return ask("PUT /v0/entity?id=" + key + " HTTP/1.1\r\nHost: x\r\nContent-Length: " + value.length() + "\r\n\r\n" + value).status;
     }
 
     int delete(String key) throws IOException {
-        return ask("DELETE /v0/entity?id=" + key + " HTTP/1.1\r\n\r\n").status;
+        return ask("DELETE /v0/entity?id=" + key + " HTTP/1.1\r\nHost: x\r\n\r\n").status;
     }
 
     /// The entries of a range, which must come in order.
     Map<String, String> range(String start, String end) throws IOException {
-        send("GET /v0/entities?start=" + start + "&end=" + end + " HTTP/1.1\r\n\r\n");
+        send("GET /v0/entities?start=" + start + "&end=" + end + " HTTP/1.1\r\nHost: x\r\n\r\n");
         int status = Integer.parseInt(line().substring(9, 12));
         while (!line().isEmpty()) {
             // headers: always chunked

@@ -16,8 +16,10 @@ public interface Disk {
     /// Makes the directory, and those above it, where absent; durable when it returns.
     void createDirectory(Path directory) throws IOException;
 
-    /// Names of the files in `directory`, in no order.
+    /// Names of what is in `directory`, other directories too, in no order.
     List<String> list(Path directory) throws IOException;
+
+    boolean isDirectory(Path path);
 
     /// A new file of `bytes` zeros for a write-ahead log; `bytes` is a multiple of 4096.
     ///

@@ -56,6 +56,11 @@ public final class RealDisk implements Disk {
     }
 
     @Override
+    public boolean isDirectory(Path path) {
+        return Files.isDirectory(path);
+    }
+
+    @Override
     public LogFile createLog(Path file, long bytes, boolean direct, Turns turns) throws IOException {
         fillWithZeros(file, bytes, direct, turns);
         return direct ? new DirectLogFile(file, bytes, allocator) : new MappedLogFile(file, bytes);

@@ -238,6 +238,11 @@ public final class FaultyDisk implements Disk {
     }
 
     @Override
+    public boolean isDirectory(Path path) {
+        return false;
+    }
+
+    @Override
     public synchronized LogFile createLog(Path file, long bytes, boolean direct, Turns turns) throws IOException {
         String what = "create " + name(file);
         boolean fails = begin(what);
