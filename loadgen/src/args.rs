@@ -62,6 +62,8 @@ pub struct Args {
     pub body: Option<String>,
     pub targets: Option<PathBuf>,
     pub headers: Vec<(String, String)>,
+    pub insecure: bool,
+    pub ca_file: Option<PathBuf>,
     pub latency: bool,
     pub uncorrected: bool,
     pub batch_latency: bool,
@@ -128,6 +130,8 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
         body: None,
         targets: None,
         headers: Vec::new(),
+        insecure: false,
+        ca_file: None,
         latency: false,
         uncorrected: false,
         batch_latency: false,
@@ -172,6 +176,8 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
             Long("body") => args.body = Some(text(&mut parser)?),
             Long("targets") => args.targets = Some(PathBuf::from(parser.value().map_err(usage)?)),
             Short('H') | Long("header") => args.headers.push(header(&text(&mut parser)?)?),
+            Long("insecure") => args.insecure = true,
+            Long("ca-file") => args.ca_file = Some(PathBuf::from(parser.value().map_err(usage)?)),
             Short('L') | Long("latency") => args.latency = true,
             Short('U') | Long("u_latency") => (args.latency, args.uncorrected) = (true, true),
             Short('B') | Long("batch_latency") => args.batch_latency = true,
@@ -270,6 +276,9 @@ fn check(args: &Args) -> Result<(), Error> {
     }
     if args.targets.is_some() && (args.method.is_some() || args.body.is_some() || args.script.is_some()) {
         return rule("--targets says what is requested: it excludes --method, --body and --script".to_owned());
+    }
+    if args.insecure && args.ca_file.is_some() {
+        return rule("--insecure accepts any certificate: it excludes --ca-file".to_owned());
     }
     if args.sample > 1_000_000 {
         return rule(format!("at most 1000000 answered requests can be sampled: --sample {}", args.sample));

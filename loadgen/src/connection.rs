@@ -1,17 +1,22 @@
 //! One serial connection: what it is doing, and which request is its next.
 
+use std::io;
+
 use crate::agenda::Agenda;
 use crate::alternation::Server;
 use crate::due::{Due, DueRequests, SharedQueue};
 use crate::http::AnswerReader;
 use crate::http::request::Batch;
 use crate::schedule::NEVER;
-use crate::socket::Socket;
+use crate::socket::{Received, Socket};
+use crate::tls::{Agreed, Tls};
 
 #[derive(Debug)]
 pub enum State {
     Closed,
     Connecting(Socket),
+    /// Connected, and agreeing on how to encrypt.
+    Handshaking(Socket),
     /// Open, and nothing under way.
     Idle(Socket),
     /// Waiting for answers.
@@ -25,6 +30,10 @@ pub struct Connection<'a> {
     /// 1 for those to the second of two servers in turn.
     pub server: Server,
     pub state: State,
+    /// None without https.
+    tls: Option<Box<Tls>>,
+    /// When it began to connect, or to shake hands (monotonic).
+    pub opening_ns: u64,
     /// Counts sockets, so that a late event of an old one is known for what it is.
     pub generation: u32,
     due: DueRequests<'a>,
@@ -41,7 +50,7 @@ pub struct Connection<'a> {
     pub own_late_ns: u64,
     pub reader: AnswerReader,
     /// What the kernel had no room for yet.
-    pub unwritten: Vec<u8>,
+    unwritten: Vec<u8>,
     /// Attempts since the last answer; each makes the pause before the next longer.
     pub failures: u32,
     /// How long the latest attempt to open it again was put off.
@@ -51,11 +60,13 @@ pub struct Connection<'a> {
 }
 
 impl<'a> Connection<'a> {
-    pub fn new(number: usize, server: Server, due: Due<'a>, capture: bool) -> Self {
+    pub fn new(number: usize, server: Server, due: Due<'a>, capture: bool, tls: Option<Tls>) -> Self {
         let mut connection = Self {
             number,
             server,
             state: State::Closed,
+            tls: tls.map(Box::new),
+            opening_ns: 0,
             generation: 0,
             due: DueRequests::new(number, due),
             due_ns: 0,
@@ -138,10 +149,16 @@ impl<'a> Connection<'a> {
     }
 
     pub fn socket(&self) -> Option<&Socket> {
-        match &self.state {
-            State::Closed => None,
-            State::Connecting(socket) | State::Idle(socket) | State::Busy(socket) => Some(socket),
-        }
+        socket_of(&self.state)
+    }
+
+    /// Not open yet.
+    pub fn is_opening(&self) -> bool {
+        matches!(self.state, State::Connecting(_) | State::Handshaking(_))
+    }
+
+    pub fn is_handshaking(&self) -> bool {
+        matches!(self.state, State::Handshaking(_))
     }
 
     pub fn is_idle(&self) -> bool {
@@ -160,7 +177,9 @@ impl<'a> Connection<'a> {
     pub fn become_idle(&mut self) {
         self.state = match std::mem::replace(&mut self.state, State::Closed) {
             State::Closed => State::Closed,
-            State::Connecting(socket) | State::Idle(socket) | State::Busy(socket) => State::Idle(socket),
+            State::Connecting(socket) | State::Handshaking(socket) | State::Idle(socket) | State::Busy(socket) => {
+                State::Idle(socket)
+            }
         };
     }
 
@@ -170,12 +189,90 @@ impl<'a> Connection<'a> {
         }
     }
 
+    /// The socket has connected. True if a handshake comes first.
+    pub fn begin_tls(&mut self) -> io::Result<bool> {
+        let Some(tls) = &mut self.tls else { return Ok(false) };
+        tls.begin()?;
+        if let State::Connecting(socket) = std::mem::replace(&mut self.state, State::Closed) {
+            self.state = State::Handshaking(socket);
+        }
+        Ok(true)
+    }
+
+    /// Goes on with the handshake; what it has agreed on once it is done.
+    pub fn shake(&mut self, cipher: &mut [u8]) -> io::Result<Option<Agreed>> {
+        match (&self.state, &mut self.tls) {
+            (State::Handshaking(socket), Some(tls)) => tls.shake(socket, cipher),
+            _ => Ok(None),
+        }
+    }
+
+    /// Sends a request on an idle connection; true if the kernel had room for all of it, else the rest waits.
+    #[inline]
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<bool> {
+        let State::Idle(socket) = &self.state else { return Ok(true) };
+        if let Some(tls) = &mut self.tls {
+            return tls.send(socket, bytes);
+        }
+        let count = socket.send(bytes)?;
+        if count < bytes.len() {
+            self.unwritten.extend_from_slice(&bytes[count..]);
+        }
+        Ok(count == bytes.len())
+    }
+
+    /// Sends what the kernel had no room for; true if nothing of it is left.
+    pub fn send_rest(&mut self) -> io::Result<bool> {
+        let Some(socket) = socket_of(&self.state) else { return Ok(true) };
+        if let Some(tls) = &mut self.tls {
+            return tls.flush(socket);
+        }
+        let count = socket.send(&self.unwritten)?;
+        self.unwritten.drain(..count);
+        Ok(self.unwritten.is_empty())
+    }
+
+    /// Not all of the last request has gone to the kernel.
+    #[inline]
+    pub fn has_unwritten(&self) -> bool {
+        !self.unwritten.is_empty() || self.tls.as_ref().is_some_and(|tls| tls.has_unwritten())
+    }
+
+    /// `cipher`: room for what comes encrypted; [`crate::tls::Tls::receive`] says how much.
+    #[inline]
+    pub fn receive(&mut self, cipher: &mut [u8], room: &mut [u8]) -> io::Result<Received> {
+        let Some(socket) = socket_of(&self.state) else { return Ok(Received::Nothing) };
+        if let Some(tls) = &mut self.tls {
+            return tls.receive(socket, cipher, room);
+        }
+        Ok(match socket.receive(room)? {
+            None => Received::Nothing,
+            Some(0) => Received::End,
+            Some(count) => Received::Bytes { count, more: count == room.len() },
+        })
+    }
+
+    /// The other side closed in a way that anybody between could have done.
+    pub fn is_truncated(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_truncated())
+    }
+
     /// Closes the socket and forgets what was under way.
     pub fn close(&mut self) {
+        if let (Some(socket), Some(tls)) = (socket_of(&self.state), &mut self.tls) {
+            tls.close(socket);
+        }
         self.state = State::Closed;
         self.generation += 1;
         self.reader.reset();
         self.unwritten.clear();
+    }
+}
+
+fn socket_of(state: &State) -> Option<&Socket> {
+    match state {
+        State::Closed => None,
+        State::Connecting(socket) | State::Handshaking(socket) | State::Idle(socket) | State::Busy(socket) => Some(socket),
     }
 }
 
@@ -190,7 +287,7 @@ mod tests {
     /// answer is there after `service_ns`. Returns the due times of what it sent, and how many requests were never sent.
     fn walk(rate_rps: f64, connections: usize, end_ns: u64, service_ns: u64, looks: &[u64]) -> (Vec<u64>, u64) {
         let due = || Due::Uniform(Uniform::new(rate_rps, connections, end_ns));
-        let mut all: Vec<Connection> = (0..connections).map(|number| Connection::new(number, 0, due(), false)).collect();
+        let mut all: Vec<Connection> = (0..connections).map(|number| Connection::new(number, 0, due(), false, None)).collect();
         let one = Batch::parse(b"GET / HTTP/1.1\r\n\r\n").unwrap();
         let (mut agenda, mut busy_until, mut sent) = (Agenda::default(), vec![None; connections], Vec::new());
         all.iter_mut().enumerate().for_each(|(place, connection)| connection.await_turn(&mut agenda, place));
@@ -235,7 +332,7 @@ mod tests {
     fn each_request_that_was_never_sent_is_told_of_or_several_at_the_due_time_of_the_last() {
         let second = 1_000_000_000;
         for (rate_rps, told_max) in [(100.0, 100), (1e9, 10_000)] {
-            let mut connection = Connection::new(0, 0, Due::Uniform(Uniform::new(rate_rps, 1, second)), false);
+            let mut connection = Connection::new(0, 0, Due::Uniform(Uniform::new(rate_rps, 1, second)), false, None);
             let (mut last, mut told, mut count) = (None, 0, 0);
             let unsent = connection.unsent(second, |due_ns, requests| {
                 assert!(last < Some(due_ns) && due_ns < second);

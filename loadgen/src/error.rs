@@ -43,3 +43,34 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// Why a connection is of no use, in the same words for all of its sort, and what was seen; travels inside an [`std::io::Error`].
+#[derive(Debug, Default)]
+pub struct Trouble {
+    pub why: String,
+    pub seen: String,
+    pub hint: &'static str,
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.why)?;
+        if !self.seen.is_empty() {
+            write!(out, " ({})", self.seen)?;
+        }
+        if self.hint.is_empty() { Ok(()) } else { write!(out, "; {}", self.hint) }
+    }
+}
+
+impl std::error::Error for Trouble {}
+
+impl Trouble {
+    pub fn io(why: impl Into<String>, seen: impl Into<String>, hint: &'static str) -> std::io::Error {
+        std::io::Error::other(Self { why: why.into(), seen: seen.into(), hint })
+    }
+
+    /// What an error of the system is about, if it is one of these.
+    pub fn of(problem: &std::io::Error) -> Option<&Self> {
+        problem.get_ref()?.downcast_ref()
+    }
+}

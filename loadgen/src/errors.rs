@@ -1,5 +1,7 @@
 //! What went wrong while running: counted by kind as wrk2 does, and within each kind by reason.
 
+use crate::error::Trouble;
+
 /// Kinds of errors, those of wrk2's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ErrorKind {
@@ -68,6 +70,9 @@ impl Errors {
 
     /// An error that the system told.
     pub fn count_system(&mut self, kind: ErrorKind, problem: &std::io::Error) {
+        if let Some(Trouble { why, seen, .. }) = Trouble::of(problem) {
+            return self.count(kind, why, seen, 1);
+        }
         let text = problem.to_string();
         let why = text.split(" (os error").next().unwrap_or_default();
         self.count(kind, why, "", 1);

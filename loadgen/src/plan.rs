@@ -12,6 +12,7 @@ use crate::part::Part;
 use crate::requests::{self, List, Request};
 use crate::steps::Steps;
 use crate::target::Target;
+use crate::tls::{TlsClient, Trust};
 
 /// wrk2 starts its histograms again this long after the start …
 const WARM_UP: Duration = Duration::from_secs(10);
@@ -48,6 +49,8 @@ pub struct Plan {
     pub alternate: Option<Alternate>,
     /// None at one rate.
     pub steps: Option<Steps>,
+    /// How TLS is spoken with each of two servers, which may be the same; none without https.
+    pub tls: [Option<TlsClient>; 2],
     /// What this generator is of a load that several make; the whole of it unless said otherwise.
     pub part: Part,
     /// To each server, of this part.
@@ -117,7 +120,7 @@ impl Plan {
             warm_up_ns = alternation.next_pair_ns(warm_up_ns).ok_or_else(|| too_short(&args))?;
         }
         let body = args.body.as_deref().map(requests::body).transpose()?;
-        let method = args.method.unwrap_or_else(|| if body.is_some() { "POST" } else { "GET" }.to_owned());
+        let method = args.method.clone().unwrap_or_else(|| if body.is_some() { "POST" } else { "GET" }.to_owned());
         let list = args.targets.as_deref().map(List::read).transpose()?;
         let requests_to = |target: &Target| match &list {
             Some(list) => list.requests(target, &args.headers),
@@ -125,8 +128,10 @@ impl Plan {
         };
         let second = alternate.as_ref().map_or(&target, |second| &second.target);
         let requests = [requests_to(&target)?, requests_to(second)?];
+        let tls = tls(&args, [&target, second])?;
         Ok(Self {
             target,
+            tls,
             alternate,
             steps,
             method,
@@ -169,6 +174,11 @@ impl Plan {
         format!("{}{second}", self.target.url)
     }
 
+    /// Whether a server is spoken to by https.
+    pub fn has_tls(&self) -> bool {
+        self.tls.iter().any(Option::is_some)
+    }
+
     /// Connections to all servers.
     pub fn connections_total(&self) -> usize {
         if self.alternate.is_some() { self.connections * 2 } else { self.connections }
@@ -206,6 +216,22 @@ fn alternate(args: &Args, url: &str, duration_ns: u64) -> Result<Alternate, Erro
     let alternation = Alternation::new(nanoseconds(args.slice), nanoseconds(args.gap), args.order, args.seed, duration_ns);
     let alternation = alternation.ok_or_else(|| too_short(args))?.settling(nanoseconds(args.settle));
     Ok(Alternate { target: Target::parse(url)?, alternation })
+}
+
+fn tls(args: &Args, targets: [&Target; 2]) -> Result<[Option<TlsClient>; 2], Error> {
+    let trust = match &args.ca_file {
+        _ if args.insecure => Trust::Anybody,
+        Some(path) => Trust::File(path),
+        None => Trust::System,
+    };
+    let option = if args.insecure { "--insecure" } else { "--ca-file" };
+    if !matches!(trust, Trust::System) && targets.iter().all(|target| target.scheme == "http") {
+        return Err(Error::Failed(format!("{option} is for https: {} has no certificate to check", args.url)));
+    }
+    let client = |target: &Target| (target.scheme == "https").then(|| TlsClient::new(&target.host, trust)).transpose();
+    let first = client(targets[0])?;
+    let second = if args.alternate.is_some() { client(targets[1])? } else { first.clone() };
+    Ok([first, second])
 }
 
 fn too_short(args: &Args) -> Error {

@@ -136,7 +136,7 @@ fn of_line(line: &str, folder: &Path, target: &Target, headers: &[(String, Strin
         Target::parse(&format!("http://h{url}"))?.path
     } else {
         let other = Target::parse(url)?;
-        if (&other.host, other.service()) != (&target.host, target.service()) {
+        if (&other.scheme, &other.host, other.service()) != (&target.scheme, &target.host, target.service()) {
             return Err(Error::Failed(format!("another server than that of {}: {url}", target.url)));
         }
         other.path

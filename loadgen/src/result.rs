@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use jiff::Timestamp;
 
+use crate::opening_times::OpeningTimes;
 use crate::reconnecting::Reconnecting;
 use crate::recorder::{Interval, Latencies, Phase, add_counts, histogram};
 use crate::sample::SampledRequest;
@@ -37,6 +38,7 @@ pub struct RunResult {
     /// Connections that were open when the schedule began.
     pub open_at_start: usize,
     pub reconnecting: Reconnecting,
+    pub opening_times: OpeningTimes,
     /// Response times, those without an answer among them.
     pub at_least: AtLeast,
     /// In the order in which they were due.

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::machine;
+use crate::opening_times::OpeningTimes;
 use crate::plan::{Pacing, Plan};
 use crate::reconnecting::Reconnecting;
 use crate::recorder::{add_counts, histogram};
@@ -41,15 +42,17 @@ pub fn run(plan: &Plan) -> Result<i32, Error> {
     let main_state = plan.script.is_some().then(|| MainState::new(plan)).transpose()?;
     let timeout = Duration::from_nanos(plan.timeout_ns);
     let address = match &main_state {
+        Some(state) if plan.tls[0].is_some() => plan.target.checked(state.resolve(plan)?, plan.tls[0].as_ref(), timeout)?,
         Some(state) => state.resolve(plan)?,
-        None => plan.target.reachable_address(timeout)?,
+        None => plan.target.reachable_address(plan.tls[0].as_ref(), timeout)?,
     };
     if main_state.as_ref().is_some_and(MainState::has_delay) && plan.pacing != Pacing::ClosedLoop {
         eprintln!(
             "note: delay() is not called: at a constant rate the schedule says when a request is due, as in wrk2; --closed calls it"
         );
     }
-    let second = plan.alternate.as_ref().map(|second| second.target.reachable_address(timeout)).transpose()?;
+    let second =
+        plan.alternate.as_ref().map(|second| second.target.reachable_address(plan.tls[1].as_ref(), timeout)).transpose()?;
     let (reports, heard) = channel();
     let stop = &*interruption.stop;
 
@@ -88,6 +91,7 @@ fn merge(plan: &Plan, gathered: Gathered, missing_at_start: usize) -> ((RunResul
     let (mut own_lateness, mut unanswered, mut busy_ns) = (histogram(), histogram(), 0);
     let (mut threads, mut slowest, mut samples, mut failure) = (Vec::new(), Vec::new(), Vec::new(), None);
     let (mut duration_ns, mut reconnecting) = (0, Reconnecting::default());
+    let mut opening_times = OpeningTimes::new(plan.has_tls());
     let mut slices = Vec::<SliceCounts>::new();
     let mut of_threads = Vec::new();
     for outcome in gathered.outcomes {
@@ -103,6 +107,7 @@ fn merge(plan: &Plan, gathered: Gathered, missing_at_start: usize) -> ((RunResul
         duration_ns = duration_ns.max(outcome.sent_for_ns);
         failure = failure.or(outcome.failure);
         reconnecting.add(&outcome.reconnecting);
+        opening_times.add(&outcome.opening_times);
         slowest.push(measured.slowest);
         samples.extend(outcome.sample);
         threads.push(ThreadUse {
@@ -138,6 +143,7 @@ fn merge(plan: &Plan, gathered: Gathered, missing_at_start: usize) -> ((RunResul
         tally,
         open_at_start: plan.connections_total() - missing_at_start,
         reconnecting,
+        opening_times,
         at_least: AtLeast::of(&latencies.response, &unanswered),
         latencies,
         rates_rps: rate_histogram(&rates),

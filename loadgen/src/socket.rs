@@ -4,6 +4,19 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+/// What a look at what has come finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    Nothing,
+    /// The other side has closed.
+    End,
+    /// `more`: there may be more.
+    Bytes {
+        count: usize,
+        more: bool,
+    },
+}
+
 #[derive(Debug)]
 pub struct Socket(OwnedFd);
 

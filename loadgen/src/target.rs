@@ -1,9 +1,11 @@
 //! The URL under test: its parts as scripts see them, and its addresses.
 
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use crate::error::Error;
+use crate::probe::probe;
+use crate::tls::TlsClient;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
@@ -27,11 +29,8 @@ impl Target {
         let uri: http::Uri = url.parse().map_err(|problem| invalid(&format!("{problem}")))?;
         let scheme = uri.scheme_str().ok_or_else(no_scheme)?;
         match scheme {
-            "http" => {}
-            "https" => {
-                return Err(invalid("https is not supported; let a proxy that ends TLS stand before the service, and load that"));
-            }
-            _ => return Err(invalid("the scheme must be http")),
+            "http" | "https" => {}
+            _ => return Err(invalid("the scheme must be http or https")),
         }
         let authority = uri.authority().ok_or_else(|| invalid("no host"))?;
         if authority.as_str().contains('@') {
@@ -61,16 +60,21 @@ impl Target {
         host_and_port(&self.host, self.port.as_deref())
     }
 
-    /// The first address of the host that accepts a connection.
-    pub fn reachable_address(&self, timeout: Duration) -> Result<SocketAddr, Error> {
+    /// The first address of the host that accepts a connection, with https its handshake too.
+    pub fn reachable_address(&self, tls: Option<&TlsClient>, timeout: Duration) -> Result<SocketAddr, Error> {
         let mut problem = "no address found".to_owned();
         for address in lookup(&self.host, self.service()).map_err(|error| self.unreachable(&error))? {
-            match TcpStream::connect_timeout(&address, timeout) {
-                Ok(_) => return Ok(address),
+            match probe(&address, tls, timeout) {
+                Ok(()) => return Ok(address),
                 Err(error) => problem = error.to_string(),
             }
         }
         Err(self.unreachable(&problem))
+    }
+
+    /// This address, if a connection can be opened there.
+    pub fn checked(&self, address: SocketAddr, tls: Option<&TlsClient>, timeout: Duration) -> Result<SocketAddr, Error> {
+        probe(&address, tls, timeout).map(|()| address).map_err(|problem| self.unreachable(&problem.to_string()))
     }
 
     fn unreachable(&self, problem: &str) -> Error {
@@ -110,8 +114,7 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_url_is_said() {
         for (url, part) in [
-            ("https://h/", "https is not supported"),
-            ("ftp://h/", "scheme must be http"),
+            ("ftp://h/", "scheme must be http or https"),
             ("/path", "no scheme"),
             ("localhost:8080/", "no scheme"),
             ("http://user@h/", "user names"),

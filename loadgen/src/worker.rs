@@ -34,6 +34,7 @@ use crate::error::Error;
 use crate::errors::ErrorKind;
 use crate::machine::Busily;
 use crate::measurement::{Measurement, Window};
+use crate::opening_times::OpeningTimes;
 use crate::plan::{Alternate, Pacing, Plan};
 use crate::reconnecting::{Reconnecting, Turn};
 use crate::requests::{Request, Rotation};
@@ -41,6 +42,7 @@ use crate::sample::Sample;
 use crate::schedule::{Poisson, Uniform, mix};
 use crate::script::WorkerState;
 use crate::thread_use::UsedBy;
+use crate::tls::{CIPHER_BYTES, Tls};
 use crate::waiting::{Crowding, Habits};
 
 /// Sends in a row before answers get their turn.
@@ -70,6 +72,8 @@ pub struct Worker<'a> {
     /// The requests that are sent in turn to each server, unless the script makes each.
     fixed: Option<[Rotation<'a>; 2]>,
     room: Vec<u8>,
+    /// For what comes encrypted; empty without https.
+    cipher: Vec<u8>,
     /// (time, place, generation): when to give up opening a connection, in the order of time; those that are open stay until
     /// they are the first.
     opening: VecDeque<(u64, usize, u32)>,
@@ -77,6 +81,7 @@ pub struct Worker<'a> {
     retries: BinaryHeap<Reverse<(u64, usize)>>,
     retry_turn: Turn,
     reconnecting: Reconnecting,
+    opening_times: OpeningTimes,
     random: fastrand::Rng,
     /// What this thread found; all else here is what it finds it with.
     measurement: Measurement,
@@ -142,10 +147,12 @@ impl<'a> Worker<'a> {
             script,
             fixed,
             room: vec![0; RECEIVE_BYTES],
+            cipher: vec![0; if plan.has_tls() { CIPHER_BYTES } else { 0 }],
             opening: VecDeque::with_capacity(plan.connections_total() / plan.threads + 1),
             retries: BinaryHeap::new(),
             retry_turn: Turn::default(),
             reconnecting: Reconnecting::default(),
+            opening_times: OpeningTimes::new(plan.has_tls()),
             random: fastrand::Rng::with_seed(mix(plan.seed, place as u64)),
             measurement: Measurement::default(),
             housekeeping_ns: 0,
@@ -200,6 +207,7 @@ impl<'a> Worker<'a> {
             connections: self.connections.len(),
             measured: self.measurement.finish(given_up_ns),
             reconnecting: self.reconnecting,
+            opening_times: self.opening_times,
             sample: self.sample,
             used: self.used,
             sent_for_ns: sending_ended_ns - start_ns.min(sending_ended_ns),
@@ -278,6 +286,7 @@ impl<'a> Worker<'a> {
             let unsent = connection.unsent(sent_for_ns, told);
             self.measurement.tally.unsent += unsent;
         }
+        self.connections.iter_mut().for_each(Connection::close);
         now
     }
 
@@ -308,7 +317,13 @@ fn connections(plan: &Plan, thread: usize, capture: bool) -> Vec<Connection<'_>>
     };
     let connection = |number: usize| {
         let (server, place) = (number / plan.connections, plan.part.place(number % plan.connections));
-        Connection::new(place + server * plan.whole_connections, server, due(place, server), capture)
+        Connection::new(
+            place + server * plan.whole_connections,
+            server,
+            due(place, server),
+            capture,
+            plan.tls[server].as_ref().map(Tls::new),
+        )
     };
     plan.connections_of(thread).map(connection).collect()
 }

@@ -43,13 +43,6 @@ fn a_port_where_nobody_listens_is_one_clear_line() {
 }
 
 #[test]
-fn https_is_refused_with_what_to_do() {
-    let output = loadgen(&["-R10", "-d1s", "https://127.0.0.1:1/"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(error(&output).contains("https is not supported"), "{}", error(&output));
-}
-
-#[test]
 fn a_script_that_cannot_be_loaded_is_named() {
     let output = loadgen(&["-R10", "-d1s", "-s", "/nowhere/x.lua", "http://127.0.0.1:1/"]);
     assert_eq!(output.status.code(), Some(1));

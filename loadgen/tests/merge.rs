@@ -218,3 +218,23 @@ fn starts_that_are_apart_are_told() {
     let output = merge(&parts, &[]);
     assert!(String::from_utf8_lossy(&output.stderr).starts_with("note: the parts started 0.250 s apart"), "{output:?}");
 }
+
+#[test]
+fn times_of_opening_connections_are_added_and_left_out_where_a_part_has_none() {
+    let mut parts = parts();
+    for (number, part) in (1..).zip(&mut parts) {
+        let times = part["connect_time"].clone();
+        part["tls"] = json!({ "handshake_time": times, "resumed_handshake_time": times, "protocols": { "TLSv1_3": number } });
+    }
+    let all = merged(&parts);
+    let sum: u64 = parts.iter().map(|part| part["connect_time"]["count"].as_u64().unwrap()).sum();
+    assert!(sum >= 12, "{sum}");
+    for time in [&all["connect_time"], &all["tls"]["handshake_time"], &all["tls"]["resumed_handshake_time"]] {
+        assert_eq!(time["count"], sum);
+    }
+    assert_eq!(all["tls"]["protocols"], json!({ "TLSv1_3": 6 }));
+    parts[1].as_object_mut().unwrap().remove("tls");
+    parts[2].as_object_mut().unwrap().remove("connect_time");
+    let all = merged(&parts);
+    assert!(all.get("tls").is_none() && all.get("connect_time").is_none());
+}

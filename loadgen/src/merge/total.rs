@@ -12,8 +12,9 @@ use serde_json::{Map, Value, json};
 use super::parts::{Part, apart_s};
 use crate::error::Error;
 use crate::errors::{ErrorKind, Errors};
+use crate::opening_times::Handshakes;
 use crate::recorder::histogram;
-use crate::report::json::{at_least, error_reasons, latency, rate_samples};
+use crate::report::json::{at_least, error_reasons, latency, rate_samples, tls};
 use crate::result::rate_histogram;
 use crate::tally::Tally;
 use crate::unanswered::AtLeast;
@@ -135,6 +136,14 @@ impl Total {
         if let Some(rates) = &self.rates {
             document["rate_samples"] = json!(rate_samples(rates)?);
         }
+        if let Some(connect) = added(parts, "", "connect_time")? {
+            document["connect_time"] = json!(latency(&connect)?);
+        }
+        if let (Some(full), Some(resumed)) =
+            (added(parts, "tls", "handshake_time")?, added(parts, "tls", "resumed_handshake_time")?)
+        {
+            document["tls"] = json!(tls(&Handshakes { full, resumed, protocols: protocols(parts) })?);
+        }
         if let Some(sample) = joined(parts, "sample") {
             document["sample"] = sample.into();
         }
@@ -188,6 +197,27 @@ fn summary(part: &Part) -> Value {
 fn joined(parts: &[Part], name: &str) -> Option<Vec<Value>> {
     let lists = parts.iter().map(|part| part.result.get(name).and_then(Value::as_array)).collect::<Option<Vec<_>>>()?;
     Some(lists.into_iter().flatten().cloned().collect())
+}
+
+/// Histograms of all parts, if all of them have this one.
+fn added(parts: &[Part], group: &str, name: &str) -> Result<Option<Histogram<u64>>, Error> {
+    let mut sum = histogram();
+    for part in parts {
+        let holder = if group.is_empty() { &part.result } else { &part.result[group] };
+        if holder.get(name).is_none() {
+            return Ok(None);
+        }
+        sum.add(decoded(&part.file, holder, name)?).map_err(|_| wrong(&part.file, "a histogram of other bounds"))?;
+    }
+    Ok(Some(sum))
+}
+
+fn protocols(parts: &[Part]) -> BTreeMap<String, u64> {
+    let mut sum = BTreeMap::<String, u64>::new();
+    for (name, count) in parts.iter().filter_map(|part| part.result["tls"]["protocols"].as_object()).flatten() {
+        *sum.entry(name.clone()).or_default() += count.as_u64().unwrap_or_default();
+    }
+    sum
 }
 
 fn tally(file: &Path, result: &Value) -> Result<Tally, Error> {

@@ -13,6 +13,7 @@ use super::json_slices::{Alternating, alternating};
 use super::json_steps::{OfStep, steps};
 use super::whole_file;
 use crate::error::Error;
+use crate::opening_times::Handshakes;
 use crate::part::Part;
 use crate::plan::Plan;
 use crate::result::RunResult;
@@ -48,6 +49,10 @@ struct Document<'a> {
     error_reasons: Vec<Reason<'a>>,
     connections_open_at_start: usize,
     reconnecting: Reconnecting,
+    connect_time: Latency,
+    /// Only with https.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls: Option<Tls>,
     bytes_read: u64,
     response_time: Latency,
     response_time_at_least: AtLeast,
@@ -150,6 +155,14 @@ struct Thread {
 }
 
 #[derive(Serialize)]
+pub(crate) struct Tls {
+    handshake_time: Latency,
+    resumed_handshake_time: Latency,
+    /// Version, cipher suite and protocol above TLS, and how many handshakes agreed on them.
+    protocols: BTreeMap<String, u64>,
+}
+
+#[derive(Serialize)]
 pub(crate) struct Verdict<'a> {
     /// None if nobody can tell.
     generator_saturated: Option<bool>,
@@ -222,6 +235,8 @@ fn document<'a>(plan: &'a Plan, result: &'a RunResult) -> Result<Document<'a>, E
             closed_s: seconds(result.reconnecting.closed_ns),
             own_pause_s: seconds(result.reconnecting.own_pause_ns),
         },
+        connect_time: latency(&result.opening_times.connect)?,
+        tls: result.opening_times.tls.as_ref().map(tls).transpose()?,
         bytes_read: tally.bytes_read,
         response_time: latency(&result.latencies.response)?,
         response_time_at_least: at_least(&result.at_least)?,
@@ -264,6 +279,14 @@ pub(crate) fn verdict(verdict: &crate::verdict::Verdict) -> Verdict<'_> {
         reason: verdict.reason.as_deref(),
         distorted_percentiles: verdict.distorted_percentiles.iter().map(f64::to_string).collect(),
     }
+}
+
+pub(crate) fn tls(handshakes: &Handshakes) -> Result<Tls, Error> {
+    Ok(Tls {
+        handshake_time: latency(&handshakes.full)?,
+        resumed_handshake_time: latency(&handshakes.resumed)?,
+        protocols: handshakes.protocols.clone(),
+    })
 }
 
 pub(crate) fn at_least(found: &unanswered::AtLeast) -> Result<AtLeast, Error> {

@@ -88,7 +88,7 @@ impl MainState {
             // Says why none can be reached, if none can.
             None => plan
                 .target
-                .reachable_address(std::time::Duration::from_nanos(plan.timeout_ns))
+                .reachable_address(plan.tls[0].as_ref(), std::time::Duration::from_nanos(plan.timeout_ns))
                 .and_then(|_| Err(Error::Failed("wrk.resolve left no address in wrk.addrs".to_owned()))),
         }
     }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use crate::error::Error;
 use crate::measurement::{Calibration, Measured};
+use crate::opening_times::OpeningTimes;
 use crate::reconnecting::Reconnecting;
 use crate::sample::Sample;
 use crate::script::Value;
@@ -41,6 +42,7 @@ pub struct Outcome {
     pub connections: usize,
     pub measured: Measured,
     pub reconnecting: Reconnecting,
+    pub opening_times: OpeningTimes,
     pub sample: Option<Sample>,
     /// What it had used when each step began, and when sending ended; empty at one rate.
     pub used: Vec<UsedBy>,

@@ -77,8 +77,9 @@ impl Worker<'_> {
         match opened {
             Ok(socket) => {
                 connection.state = State::Connecting(socket);
+                connection.opening_ns = now_ns();
                 self.connecting += 1;
-                let give_up_ns = now_ns() + self.plan.timeout_ns;
+                let give_up_ns = connection.opening_ns + self.plan.timeout_ns;
                 self.opening.push_back((give_up_ns, place, connection.generation));
                 self.housekeeping_ns = self.housekeeping_ns.min(give_up_ns);
             }
@@ -86,7 +87,39 @@ impl Worker<'_> {
         }
     }
 
-    /// The socket is open; its next request may leave.
+    /// The socket has connected; a TLS handshake follows, or the connection is open.
+    pub(super) fn has_connected(&mut self, place: usize) {
+        let now = now_ns();
+        let connection = &mut self.connections[place];
+        self.opening_times.connected(now - connection.opening_ns);
+        connection.opening_ns = now;
+        match connection.begin_tls() {
+            Ok(true) => self.shake(place),
+            Ok(false) => {
+                self.look_again(place);
+                self.has_opened(place);
+            }
+            Err(problem) => self.connect_failed(place, &problem),
+        }
+    }
+
+    /// Goes on with a handshake; when it is done the connection is open.
+    pub(super) fn shake(&mut self, place: usize) {
+        let connection = &mut self.connections[place];
+        match connection.shake(&mut self.cipher) {
+            Ok(None) => self.look_again(place),
+            Ok(Some(agreed)) => {
+                self.opening_times.shook(now_ns() - connection.opening_ns, agreed.resumed, agreed.protocol);
+                self.look_again(place);
+                self.has_opened(place);
+                // A server that spoke first has been read already, so that the kernel will not tell of it.
+                self.receive_all(place, false);
+            }
+            Err(problem) => self.connect_failed(place, &problem),
+        }
+    }
+
+    /// The connection is open; its next request may leave.
     pub(super) fn has_opened(&mut self, place: usize) {
         self.connecting -= 1;
         let now = now_ns();
@@ -111,7 +144,7 @@ impl Worker<'_> {
     pub(super) fn reopen_later(&mut self, place: usize) {
         let now = now_ns();
         let connection = &mut self.connections[place];
-        if matches!(connection.state, State::Connecting(_)) {
+        if connection.is_opening() {
             self.connecting -= 1;
         }
         connection.close();
@@ -133,13 +166,14 @@ impl Worker<'_> {
     pub(super) fn keep_opening(&mut self, now: u64) -> u64 {
         while let Some(&(give_up_ns, place, generation)) = self.opening.front() {
             let connection = &self.connections[place];
-            let waits = connection.generation == generation && matches!(connection.state, State::Connecting(_));
+            let waits = connection.generation == generation && connection.is_opening();
             if waits && give_up_ns > now {
                 break;
             }
             self.opening.pop_front();
             if waits && !self.ending {
-                self.connect_failed(place, &IoError::other("no connection within the timeout"));
+                let what = if connection.is_handshaking() { "TLS handshake" } else { "connection" };
+                self.connect_failed(place, &IoError::other(format!("no {what} within the timeout")));
             }
         }
         let mut next_ns = self.opening.front().map_or(u64::MAX, |&(give_up_ns, ..)| give_up_ns);

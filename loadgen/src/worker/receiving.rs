@@ -7,6 +7,8 @@ use crate::epoll::{Event, ONCE, READABLE, WRITABLE};
 use crate::errors::ErrorKind;
 use crate::http::{Answer, blank_bytes, shown};
 use crate::measurement::Answered;
+use crate::socket::Received;
+use crate::tls::is_alert;
 
 /// Of a server that sends faster than it is read, so many rooms full are taken at a time.
 const RECEIVES_IN_A_ROW: usize = 8;
@@ -19,14 +21,15 @@ impl Worker<'_> {
         if event.token != token(place, generation) {
             return;
         }
-        if let State::Connecting(socket) = &connection.state {
-            let fd = socket.fd();
-            let opened = socket.connected().and_then(|()| self.epoll.modify(fd, READABLE | ONCE, event.token));
-            match opened {
-                Ok(()) => self.has_opened(place),
-                Err(problem) => self.connect_failed(place, &problem),
+        match &connection.state {
+            State::Connecting(socket) => {
+                return match socket.connected() {
+                    Ok(()) => self.has_connected(place),
+                    Err(problem) => self.connect_failed(place, &problem),
+                };
             }
-            return;
+            State::Handshaking(_) => return self.shake(place),
+            _ => {}
         }
         // First what has come: a server may answer, and close, before all of a request has been written.
         if event.readable {
@@ -55,9 +58,9 @@ impl Worker<'_> {
     }
 
     /// Arrivals are told once: asked for anew, what is still there is told again.
-    fn look_again(&self, place: usize) {
+    pub(super) fn look_again(&self, place: usize) {
         let connection = &self.connections[place];
-        let interest = if connection.unwritten.is_empty() { READABLE } else { READABLE | WRITABLE };
+        let interest = if connection.has_unwritten() { READABLE | WRITABLE } else { READABLE };
         if let Some(socket) = connection.socket() {
             let _ = self.epoll.modify(socket.fd(), interest | ONCE, token(place, connection.generation));
         }
@@ -65,16 +68,15 @@ impl Worker<'_> {
 
     /// True if there may be more to read.
     fn receive(&mut self, place: usize, room: &mut [u8], ended: bool) -> bool {
-        let Some(socket) = self.connections[place].socket() else { return false };
-        let received = socket.receive(room);
+        let received = self.connections[place].receive(&mut self.cipher, room);
         let now = now_ns();
         match received {
-            Ok(None) => return false,
-            Ok(Some(0)) => self.end_of_stream(place, now),
-            Ok(Some(count)) => {
+            Ok(Received::Nothing) => return false,
+            Ok(Received::End) => self.end_of_stream(place, now),
+            Ok(Received::Bytes { count, more }) => {
                 self.measurement.tally.bytes_read += count as u64;
                 self.take(place, &room[..count], now);
-                return count == room.len() || ended;
+                return more || ended;
             }
             Err(problem) => {
                 self.measurement.tally.errors.count_system(ErrorKind::Read, &problem);
@@ -105,6 +107,9 @@ impl Worker<'_> {
                         keep_alive = answer.keep_alive;
                         self.answered(place, answer, now);
                     }
+                }
+                Err(_) if is_alert(&bytes[used..]) => {
+                    return self.broken(place, "the server speaks TLS on this port: use https://", "");
                 }
                 Err(problem) => {
                     return self.broken(place, problem.rule, &problem.seen);
@@ -151,7 +156,7 @@ impl Worker<'_> {
         let connection = &mut self.connections[place];
         self.measurement.connection_was_busy(connection.sent_ns, now);
         connection.become_idle();
-        if keep_alive && connection.unwritten.is_empty() {
+        if keep_alive && !connection.has_unwritten() {
             self.next_request(place, now);
         } else {
             self.reopen_later(place);
@@ -160,13 +165,15 @@ impl Worker<'_> {
 
     fn end_of_stream(&mut self, place: usize, now: u64) {
         let connection = &mut self.connections[place];
-        let Some(answer) = connection.reader.end_of_stream() else {
+        let truncated = connection.is_truncated();
+        let Some(answer) = (if truncated { None } else { connection.reader.end_of_stream() }) else {
             let why = match (connection.is_busy(), connection.reader.in_answer()) {
                 (_, true) => "closed in the middle of an answer",
                 (true, false) => "closed before an answer",
                 (false, false) => "closed while nothing was asked for",
             };
-            return self.broken(place, why, "");
+            let how = if truncated { ", without TLS's close_notify" } else { "" };
+            return self.broken(place, &format!("{why}{how}"), "");
         };
         self.answered(place, answer, now);
         if self.connections[place].outstanding() == 0 {

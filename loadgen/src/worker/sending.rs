@@ -99,17 +99,16 @@ impl Worker<'_> {
         };
         let connection = &mut self.connections[place];
         let State::Idle(socket) = &connection.state else { return };
-        let result = socket.send(bytes);
         let fd: RawFd = socket.fd();
+        let result = connection.send(bytes);
         let closed_loop = matches!(self.plan.pacing, Pacing::ClosedLoop);
         let due_ns = match closed_loop {
             true => self.start_ns + connection.closed_due_ns(sent_ns - self.start_ns),
             false => self.start_ns + connection.due_ns,
         };
         match result {
-            Ok(count) if count == bytes.len() => {}
-            Ok(count) => {
-                connection.unwritten.extend_from_slice(&bytes[count..]);
+            Ok(true) => {}
+            Ok(false) => {
                 let _ = self.epoll.modify(fd, READABLE | WRITABLE | ONCE, token(place, connection.generation));
             }
             Err(problem) => {
@@ -140,13 +139,9 @@ impl Worker<'_> {
         let generation = connection.generation;
         let Some(socket) = connection.socket() else { return };
         let fd = socket.fd();
-        match socket.send(&connection.unwritten) {
-            Ok(count) => {
-                connection.unwritten.drain(..count);
-                if connection.unwritten.is_empty() {
-                    let _ = self.epoll.modify(fd, READABLE | ONCE, token(place, generation));
-                }
-            }
+        match connection.send_rest() {
+            Ok(true) => drop(self.epoll.modify(fd, READABLE | ONCE, token(place, generation))),
+            Ok(false) => {}
             Err(problem) => {
                 // The server has gone, but may have answered before.
                 self.receive_all(place, true);

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
@@ -41,7 +41,10 @@ impl Server {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (act, counter) = (act.clone(), counter.clone());
-                thread::spawn(move || serve(stream, &*act, &counter));
+                thread::spawn(move || {
+                    let _ = stream.set_nodelay(true);
+                    serve(stream, &*act, &counter);
+                });
             }
         });
         Self { port, requests }
@@ -56,8 +59,8 @@ impl Server {
     }
 }
 
-fn serve(mut stream: TcpStream, act: &(impl Fn(u64, &str) -> Act + ?Sized), counter: &AtomicU64) {
-    let _ = stream.set_nodelay(true);
+/// Answers one connection until it ends.
+pub fn serve(mut stream: impl Read + Write, act: &(impl Fn(u64, &str) -> Act + ?Sized), counter: &AtomicU64) {
     let mut received = Vec::new();
     let mut room = [0; 65536];
     loop {

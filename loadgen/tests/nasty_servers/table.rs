@@ -31,6 +31,7 @@ const MIDDLE: &str = "closed in the middle of an answer";
 const MORE: &str = "more than was asked for";
 const UNASKED: &str = "closed while nothing was asked for";
 const RST: &str = "Connection reset by peer";
+const TLS_THERE: &str = "the server speaks TLS on this port: use https://";
 const NO_STATUS_LINE: &str = "no status line";
 const LENGTH: &str = "bad Content-Length";
 const CHUNK: &str = "bad chunk size";
@@ -189,7 +190,7 @@ pub fn cases() -> Vec<Case> {
         case("HTTP/0.9 that never closes", vec![text("<html>hello</html>\n"), Hang], Lost(NO_STATUS_LINE)),
         case("two bytes of no HTTP, then nothing", vec![text("<h"), Hang], Lost(NO_STATUS_LINE)),
         case("a secure shell", vec![text("SSH-2.0-OpenSSH_9.2\r\n")], Lost(NO_STATUS_LINE)),
-        case("a TLS alert", vec![Send(b"\x15\x03\x01\x00\x02\x02\x46".to_vec()), Close], Lost(NO_STATUS_LINE)),
+        case("a TLS alert", vec![Send(b"\x15\x03\x01\x00\x02\x02\x46".to_vec()), Close], Lost(TLS_THERE)),
         case(
             "frames of HTTP/2",
             vec![Send(b"\0\0\x12\x04\0\0\0\0\0\0\x03\0\0\0\x80\0\x04\0\x01\0\0\0\x05\0\xff\xff\xff".to_vec())],
