@@ -117,6 +117,8 @@ JDK25 = JAVA_HOME="$$($(BIN)/python -c 'from kvstudy.subject.jdk import find_jdk
 # What measures speeds keeps the processors awake, as a run of the study does.
 AWAKE = $(BIN)/python -m kvstudy.measure.awake
 ROUNDS ?= 100
+# No single test of `make test` may take 15 minutes; a campaign may.
+UNBOUNDED = -Djunit.jupiter.execution.timeout.mode=disabled
 MINUTES ?= 20
 HISTORIES ?= 64
 OPERATIONS ?= 160000
@@ -161,18 +163,18 @@ bench-tail: build ## p99.9 at half the saturation rate while flush and compactio
 	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_tail.py $(if $(BESIDE),--beside $(BESIDE))
 
 kill-service: setup ## SIGKILL under load, in openings and in closings, ROUNDS=100 times, random options, every acknowledged write checked (about 5 min)
-	$(JDK25) mvn -q -B -f service/pom.xml test -Dtest=KillTest -Dkv.kill.rounds=$(ROUNDS)
+	$(JDK25) mvn -q -B -f service/pom.xml test $(UNBOUNDED) -Dtest=KillTest -Dkv.kill.rounds=$(ROUNDS)
 
 failures: setup ## every call of every opening and closing, of 19 states and 4 log modes, meets 7 kinds of trouble (about 5 min)
-	$(JDK25) mvn -q -B -f service/pom.xml test -Dtest=EveryOpeningTest,EveryFailureTest,BatchAtomicityTest -Dkv.failures=all
+	$(JDK25) mvn -q -B -f service/pom.xml test $(UNBOUNDED) -Dtest=EveryOpeningTest,EveryFailureTest,BatchAtomicityTest -Dkv.failures=all
 
 metamorphic: setup ## HISTORIES=64 of OPERATIONS=160000 random operations with restarts and failing disks, against a sorted map (about 30 min)
-	$(JDK25) mvn -q -B -f service/pom.xml test -Dtest=MetamorphicTest -Dkv.rounds=$(HISTORIES) -Dkv.operations=$(OPERATIONS)
+	$(JDK25) mvn -q -B -f service/pom.xml test $(UNBOUNDED) -Dtest=MetamorphicTest -Dkv.rounds=$(HISTORIES) -Dkv.operations=$(OPERATIONS)
 fuzz-service: setup ## REQUESTS=1000000 random and damaged requests over real connections, every answer checked (about 5 min); SEED=N for the same ones again
-	$(JDK25) mvn -q -B -f service/pom.xml test -Dtest=HttpFuzzTest -Dkv.fuzz.requests=$(or $(REQUESTS),1000000) $(if $(SEED),-Dkv.fuzz.seed=$(SEED))
+	$(JDK25) mvn -q -B -f service/pom.xml test $(UNBOUNDED) -Dtest=HttpFuzzTest -Dkv.fuzz.requests=$(or $(REQUESTS),1000000) $(if $(SEED),-Dkv.fuzz.seed=$(SEED))
 
 hostile-service: setup ## 200 unread ranges, 10 000 idle connections, large values through the cache and a fast writer at once, with a heap of 128 MB: p99 of GET
-	$(JDK25) mvn -q -B -f service/pom.xml test -Dtest=HostileClientsTest -Dkv.hostile.full=true
+	$(JDK25) mvn -q -B -f service/pom.xml test $(UNBOUNDED) -Dtest=HostileClientsTest -Dkv.hostile.full=true
 
 bench-value-size: build ## latency of PUT and GET from 1 KiB to 1 MiB; fails when a size is out of line with its neighbours (about 1 min)
 	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_value_size.py $(if $(HANDLER),--handler $(HANDLER))

@@ -13,6 +13,7 @@ import java.util.Queue;
 import java.util.Random;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import kv.http.MemoryStore;
 import kv.lsm.PendingWrite;
@@ -114,7 +115,7 @@ class CachedStoreTest {
         CachedStore cache = new CachedStore(slow, 10_000);
         Thread writer = Thread.startVirtualThread(() -> cache.put(key(0), value(0)));
         Thread reader = Thread.startVirtualThread(() -> cache.get(key(1)));
-        waiting.await();
+        assertThat(waiting.await(1, TimeUnit.MINUTES)).isTrue();
         Thread others = Thread.startVirtualThread(() -> {
             for (int i = 2; i < 5_000; i++) { // more than the cache's table has places at that time
                 cache.put(key(i), value(i));
@@ -122,10 +123,11 @@ class CachedStoreTest {
                 cache.delete(key(i));
             }
         });
-        assertThat(others.join(Duration.ofSeconds(20))).as("the others are through").isTrue();
+        boolean through = others.join(Duration.ofMinutes(1));
         gate.countDown();
-        writer.join();
-        reader.join();
+        assertThat(through).as("the others are through").isTrue();
+        assertThat(writer.join(Duration.ofMinutes(1))).isTrue();
+        assertThat(reader.join(Duration.ofMinutes(1))).isTrue();
     }
 
     @Test
@@ -292,7 +294,7 @@ class CachedStoreTest {
         }
         threads.forEach(Thread::start);
         for (Thread thread : threads) {
-            thread.join();
+            assertThat(thread.join(Duration.ofMinutes(1))).isTrue();
         }
         return fault.get();
     }

@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
+import kv.Eventually;
 import kv.lsm.StallCause;
 import kv.lsm.StoreClosedException;
 import kv.lsm.StoreFailedException;

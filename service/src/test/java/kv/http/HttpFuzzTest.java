@@ -14,6 +14,7 @@ import java.util.Set;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import kv.Eventually;
 import org.junit.jupiter.api.Test;
 
 /// Random requests over real connections: valid ones, in random forms and pieces, whose answers are known, and behind them damaged ones.

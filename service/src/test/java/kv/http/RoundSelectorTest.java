@@ -16,6 +16,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Semaphore;
 import java.util.stream.Stream;
+import kv.Eventually;
 import kv.lsm.PendingWrite;
 import kv.lsm.StallCause;
 import kv.lsm.WriteStalledException;

@@ -7,11 +7,14 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
 import java.net.ConnectException;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import kv.Eventually;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -69,11 +72,12 @@ class ShutdownTest {
                 }
             }));
         }
-        warm.await();
+        boolean allAnswered = warm.await(1, TimeUnit.MINUTES);
         server.server.stopInOrder();
         for (Thread client : clients) {
-            client.join();
+            assertThat(client.join(Duration.ofMinutes(1))).as("a client's end").isTrue();
         }
+        assertThat(allAnswered).as("every client got 50 answers before the stop").isTrue();
         assertThat(faults).isEmpty();
         for (String key : acknowledged) {
             assertThat(store.get(key.getBytes(US_ASCII))).as(key).isNotNull();
@@ -100,16 +104,20 @@ class ShutdownTest {
             client.send(put("/v0/entity?id=k" + i, "v"));
             clients.add(client);
         }
-        entered.await();
-        Eventually.holds(() -> server.server.handler().waiting() == 4);
-        Thread stop = Thread.startVirtualThread(server.server::stopInOrder);
-        Eventually.holds(() -> server.server.router().isStopping());
-        gate.countDown();
+        Thread stop;
+        try {
+            assertThat(entered.await(1, TimeUnit.MINUTES)).isTrue();
+            Eventually.holds(() -> server.server.handler().waiting() == 4);
+            stop = Thread.startVirtualThread(server.server::stopInOrder);
+            Eventually.holds(() -> server.server.router().isStopping());
+        } finally {
+            gate.countDown();
+        }
         for (RawClient client : clients) {
             assertThat(client.read().status()).isEqualTo(201);
             client.close();
         }
-        stop.join();
+        assertThat(stop.join(Duration.ofMinutes(1))).isTrue();
     }
 
     @Test

@@ -12,6 +12,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.Semaphore;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import kv.Eventually;
 import kv.http.HttpOptions.HandlerKind;
 import kv.lsm.SlowDiskStore;
 import kv.lsm.Store;

@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
+import kv.Eventually;
 import kv.lsm.PendingWrite;
 import kv.lsm.StallCause;
 import kv.lsm.WriteStalledException;

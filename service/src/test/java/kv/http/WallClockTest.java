@@ -9,6 +9,7 @@ import java.nio.file.Path;
 import java.util.Collection;
 import java.util.List;
 import java.util.stream.Stream;
+import kv.Eventually;
 import one.nio.net.Session;
 import org.junit.jupiter.api.Test;
 

@@ -7,8 +7,10 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
+import kv.Eventually;
 import kv.lsm.disk.FaultyDisk;
 import kv.lsm.memory.Allocator;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -19,6 +21,12 @@ class ClosingTest {
     private final FaultyDisk real = new FaultyDisk();
     private final GatedDisk disk = new GatedDisk(real);
     private final Allocator allocator = new Allocator();
+
+    /// A test that failed must not leave threads of the store at a gate.
+    @AfterEach
+    void openEveryGate() {
+        disk.openedAtTheEnd().close();
+    }
 
     private static CompletableFuture<Void> start(String name, Runnable work) {
         CompletableFuture<Void> done = new CompletableFuture<>();
@@ -48,9 +56,7 @@ class ClosingTest {
         CompletableFuture<Void> leader = start("leader", () -> store.put(new byte[] {1}, new byte[] {1}));
         disk.awaitHeld(2);
         disk.letGo("kv-flush");
-        while (store.isWritable()) {
-            Thread.onSpinWait();
-        }
+        Eventually.holds(() -> !store.isWritable());
         CompletableFuture<Void> closing = start("closer", store::close);
         Thread.sleep(100); // for a close that does not wait to do its harm
         assertThat(closing).isNotDone();
@@ -79,9 +85,7 @@ class ClosingTest {
             }
         });
         disk.awaitHeld(2);
-        while (thread.get().getState() != Thread.State.TIMED_WAITING) {
-            Thread.sleep(1);
-        }
+        Eventually.holds(() -> thread.get().getState() == Thread.State.TIMED_WAITING);
         real.setFaults((count, what) -> what.equals("sync log"));
         disk.letGo("kv-wal-sync");
         Throwable error = writer.handle((done, e) -> e).get(1, TimeUnit.MINUTES);
@@ -109,7 +113,7 @@ class ClosingTest {
                     }
                 }))
             };
-            started.await();
+            assertThat(started.await(1, TimeUnit.MINUTES)).as("all four work").isTrue();
             store.close();
             CompletableFuture.allOf(users).get(1, TimeUnit.MINUTES);
             assertThat(allocator.allocatedBytes()).as("memory after closing").isZero();

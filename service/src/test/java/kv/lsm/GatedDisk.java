@@ -17,6 +17,8 @@ final class GatedDisk implements Disk {
     static final String FLUSH = "kv-flush";
     static final String COMPACTION = "kv-compact";
 
+    private static final long HELD_LIMIT_NANOS = 60_000_000_000L;
+
     private final Disk disk;
     private final Set<String> held = new HashSet<>();
     private int passes;
@@ -70,8 +72,12 @@ final class GatedDisk implements Disk {
 
     /// Returns when so many threads stand at their gates.
     synchronized void awaitHeld(int threads) throws InterruptedException {
+        long deadline = System.nanoTime() + HELD_LIMIT_NANOS;
         while (waiting < threads) {
-            wait();
+            if (System.nanoTime() > deadline) {
+                throw new AssertionError("not held within a minute: expected=" + threads + ", held=" + waiting);
+            }
+            wait(100);
         }
     }
 

@@ -143,21 +143,23 @@ class OpeningTest {
         GatedDisk disk = new GatedDisk(real);
         disk.hold("kv-compact");
         LsmStore store = LsmStore.open(StoreState.options(WalMode.OS), disk, new Allocator());
-        disk.awaitHeld();
-        history.checkRecovered(store, "before the fault");
-        real.setFaults((count, what) ->
-                Thread.currentThread().getName().equals("kv-flush") && what.equals("write MANIFEST.tmp"));
-        assertThatThrownBy(() -> {
-                    for (int i = 0; ; i++) {
-                        history.add(StoreState.key(i), StoreState.valueOrNull(i));
-                        store.begin(StoreState.key(i), StoreState.valueOrNull(i)).await();
-                        history.keepAll();
-                    }
-                })
-                .isInstanceOf(StoreFailedException.class)
-                .hasMessageContaining("the manifest could not be written");
-        byte[] torn = real.content(FileNames.MANIFEST);
-        disk.letGo("kv-compact");
+        byte[] torn;
+        try (GatedDisk.Gates gates = disk.openedAtTheEnd()) {
+            disk.awaitHeld();
+            history.checkRecovered(store, "before the fault");
+            real.setFaults((count, what) ->
+                    Thread.currentThread().getName().equals("kv-flush") && what.equals("write MANIFEST.tmp"));
+            assertThatThrownBy(() -> {
+                        for (int i = 0; i < 10_000; i++) { // one memtable holds far fewer
+                            history.add(StoreState.key(i), StoreState.valueOrNull(i));
+                            store.begin(StoreState.key(i), StoreState.valueOrNull(i)).await();
+                            history.keepAll();
+                        }
+                    })
+                    .isInstanceOf(StoreFailedException.class)
+                    .hasMessageContaining("the manifest could not be written");
+            torn = real.content(FileNames.MANIFEST);
+        }
         store.close();
         assertThat(real.content(FileNames.MANIFEST)).as("nothing is appended after a torn edit").isEqualTo(torn);
         try (LsmStore again = LsmStore.open(StoreState.options(WalMode.OS), real.killProcess(), new Allocator())) {

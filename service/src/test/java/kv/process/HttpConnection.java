@@ -47,6 +47,20 @@ final class HttpConnection implements AutoCloseable {
         return ask("DELETE /v0/entity?id=" + key + " HTTP/1.1\r\nHost: x\r\n\r\n").status;
     }
 
+    /// @param writes by key, in their order; null for a delete
+    int batch(Map<String, String> writes) throws IOException {
+        StringBuilder body = new StringBuilder();
+        writes.forEach((key, valueOrNull) -> {
+            if (valueOrNull == null) {
+                body.append("delete ").append(key.length()).append('\n').append(key).append('\n');
+            } else {
+                body.append("put ").append(key.length()).append(' ').append(valueOrNull.length()).append('\n');
+                body.append(key).append(valueOrNull).append('\n');
+            }
+        });
+        return ask("POST /v0/entities/batch HTTP/1.1\r\nHost: x\r\nContent-Length: " + body.length() + "\r\n\r\n" + body).status;
+    }
+
     /// The entries of a range, which must come in order.
     Map<String, String> range(String start, String end) throws IOException {
         send("GET /v0/entities?start=" + start + "&end=" + end + " HTTP/1.1\r\nHost: x\r\n\r\n");

@@ -1,21 +1,25 @@
-package kv.http;
+package kv;
 
 import java.time.Duration;
 import java.util.function.BooleanSupplier;
 
 /// Waits for what another thread brings about. Not a measurement: the limit only ends a test that would hang.
-final class Eventually {
+public final class Eventually {
     private static final Duration LIMIT = Duration.ofSeconds(30);
 
     private Eventually() {}
 
-    static void holds(BooleanSupplier condition) {
+    public static void holds(BooleanSupplier condition) {
         long deadline = System.nanoTime() + LIMIT.toNanos();
         while (!condition.getAsBoolean()) {
             if (System.nanoTime() > deadline) {
                 throw new AssertionError("did not come about within " + LIMIT);
             }
-            ConnectionTest.sleep(5);
+            try {
+                Thread.sleep(5);
+            } catch (InterruptedException e) {
+                throw new AssertionError(e);
+            }
         }
     }
 }
