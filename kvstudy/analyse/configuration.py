@@ -166,6 +166,9 @@ def _told_apart(runs: pd.DataFrame, factor: str) -> dict[str, str]:
     """Configuration → what tells it from others of the same side and place."""
     place, told = [factor, *(name for name in _PLACE if name != factor)], {}
     for _, one in runs.drop_duplicates("configuration").groupby(place, dropna=False):
+        if len(one) == 1:
+            told[one["configuration"].iloc[0]] = ""
+            continue
         parts = [[f"{name} {text}" for text in _different_parts(one[name])] for name in differing(one, place)]
         told |= {name: ", ".join(texts) for name, *texts in zip(one["configuration"], *parts, strict=True)}
     return told

@@ -3,32 +3,12 @@
 import json
 
 import pytest
+from planted_facts import ASKED, MACHINE, PLANTED
 
 from kvstudy.analyse.configuration import INVALID, comparisons, configured, differing, not_alike
 from kvstudy.analyse.tables import load, rebuild
 
 SECONDS = [range(100, 2100)] * 3
-MACHINE = {"cpu_model": "a", "cores": 2, "kernel": "6.1", "memory_bytes": 25276510208, "processors_awake": True, "pinning": "not pinned", "disk_free_bytes": 5}
-ASKED = {"arrivals": "uniform", "spin": "auto", "awake": "auto", "pause": None, "tool_digests": {"service": "jar-1", "loadgen": "gen-1"},
-         "tool_versions": {"jdk": "25"}}
-PLANTED = {
-    "arrivals": {"arrivals": "poisson"},
-    "spin": {"spin": "off"},
-    "timeout": {"timeout_s": 5},
-    "duration": {"duration_s": 10},
-    "warm-up": {"warm_up_s": 3},
-    "JVM options": {"jvm": ["-Xmx256m"]},
-    "pause": {"pause": {"at": 1, "length": 1}},
-    "fill": {"fill": {"records": 10}},
-    "head start": {"head_start_bytes": 4 << 20},
-    "a rebuilt service": {"tool_digests": {"service": "jar-2", "loadgen": "gen-1"}},
-    "a rebuilt generator": {"tool_digests": {"service": "jar-1", "loadgen": "gen-2"}},
-    "the JDK": {"tool_versions": {"jdk": "26"}},
-    "awake": {"awake": True},
-    "the machine": {"machine": {"kernel": "6.2"}},
-    "its cores": {"machine": {"pinning": "service on 0, generator on 1"}},
-    "asleep": {"machine": {"processors_awake": False}},
-}
 
 
 @pytest.fixture

@@ -1,16 +1,24 @@
-"""Comparisons of two sides: words where nothing differs, of survivors, of what is not the same, and of what is no repeat."""
+"""Comparisons of two sides, from tables to the word that a page says: where nothing differs, of survivors, of what is not the same, and of what is
+no repeat."""
 
 import gc
+import json
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
-import pandas as pd
-from simulation import Simulation
+import tidy
+from simulation import FOLDER, Simulation
 
-from kvstudy.analyse.comparison import families, outcomes
 from kvstudy.analyse.comparison.intervals import ratio_interval
-from kvstudy.analyse.comparison.pairs import pair
 from kvstudy.analyse.comparison.words import ALPHA, DIFFERENT, FAVOURABLE, SAME
-from kvstudy.analyse.configuration import CONFIGURATION, configured
+from kvstudy.analyse.configuration import INVALID, RATE, comparisons, configured
+from kvstudy.analyse.tables import load, rebuild
+
+sys.path.append(str(FOLDER.parent / "analyse"))  # run folders that differ in a planted fact
+from planted_facts import ASKED, MACHINE, PLANTED  # noqa: E402
+from run_maker import RunMaker  # noqa: E402
 
 gc.freeze()  # statsmodels collects garbage at every correction, 0.1 s with all modules loaded
 PER_PAGE, RUNS = 24, 6
@@ -22,15 +30,34 @@ SHAPES = {
 }
 
 
+def words(before: np.ndarray, after: np.ndarray, invalid: tuple[int, int] = (0, 0), closed_loop: bool = False) -> dict[str, list[str]]:
+    """Measure → the word of each comparison, as the entry of the pages says it: a row of ``before`` and ``after`` is a comparison, a column a run; p99,
+    or in a closed loop the rate. ``invalid``: so many runs of either side more, which the service made invalid."""
+    ids, labels, workloads, values, failed = [], [], [], [], []
+    for label, side, lost in (("before", before, invalid[0]), ("after", after, invalid[1])):
+        for place, row in enumerate(side):
+            for run, value in enumerate([*row, *[np.nan] * lost]):
+                ids.append(f"{label}-{place:02d}-{run:02d}")
+                labels.append(label)
+                workloads.append(f"workload {place:02d}")
+                values.append(value)
+                failed.append(run >= len(row))
+    runs = {"run_id": ids, "label": labels, "workload": workloads, "verdict": np.where(failed, "FAIL", "PASS"), "excluded": np.where(failed, "service", "")}
+    known = [place for place, bad in enumerate(failed) if not bad]
+    if closed_loop:
+        made = tidy.tables(runs=runs | {"closed_loop": [True] * len(ids), "achieved_rate_rps": values})
+    else:
+        made = tidy.tables(runs=runs, percentiles=tidy.p99([ids[place] for place in known], [values[place] for place in known]))
+    rows = comparisons(made, "label", "before", "after", (99.0,))
+    return {measure: mine.tolist() for measure, mine in rows.groupby("measure")["word"]}
+
+
 def false_pages(shape):
     """Pages of PER_PAGE comparisons of a thing with itself: how many say that something differs."""
 
     def count(generator: np.random.Generator, trials: int) -> int:
-        wrong = 0
-        for _ in range(trials):
-            pairs = [pair(SHAPES[shape](generator, RUNS), SHAPES[shape](generator, RUNS)) for _ in range(PER_PAGE)]
-            wrong += any(word in DIFFERENT for word in families.words(pairs, ["lower"] * PER_PAGE))
-        return wrong
+        pages = ((SHAPES[shape](generator, (PER_PAGE, RUNS)) for _ in range(2)) for _ in range(trials))
+        return sum(any(word in DIFFERENT for word in words(*page)["p99"]) for page in pages)
 
     return count
 
@@ -40,32 +67,34 @@ def survivors(generator: np.random.Generator, trials: int) -> int:
     wrong = 0
     for _ in range(trials):
         failed = max(1, generator.binomial(10, 0.4))
-        one, whole = 80 * SHAPES["heavy tails"](generator, max(1, 10 - failed)), 100 * SHAPES["heavy tails"](generator, 10)
+        one, whole = 80 * SHAPES["heavy tails"](generator, (1, max(1, 10 - failed))), 100 * SHAPES["heavy tails"](generator, (1, 10))
         if generator.random() < 0.5:
-            said = families.words([pair(whole, one)], ["lower"], [(0, 10, failed, 10)])
+            (said,) = words(whole, one, (0, failed))["p99"]
         else:
-            said = families.words([pair(one, whole)], ["higher"], [(failed, 10, 0, 10)])
-        wrong += said[0] in FAVOURABLE or said[0] == SAME
+            (said,) = words(one, whole, (failed, 0), closed_loop=True)[RATE]
+        wrong += said in FAVOURABLE or said == SAME
     return wrong
 
 
 def fail_alike(generator: np.random.Generator, trials: int) -> int:
     """Both sides lose a quarter of their ten runs: how often one is called worse or better for it."""
-    lost = generator.binomial(10, 0.25, (trials, 2))
-    return sum(outcomes.outcome_p(int(before), 10, int(after), 10) <= ALPHA for before, after in lost)
+    wrong = 0
+    for lost in generator.binomial(10, 0.25, (trials, 2)):
+        before, after = (SHAPES["heavy tails"](generator, (1, max(1, 10 - one))) for one in lost)
+        wrong += any(word in DIFFERENT for word in words(before, after, tuple(map(int, lost))).get(INVALID, []))
+    return wrong
 
 
 def just_not_the_same(generator: np.random.Generator, trials: int) -> int:
     """A true difference of just 5 %: how often it is called the same within 5 %."""
     noise = [0.005, 0.02, 0.05]
-    return sum(families.words([pair(np.exp(noise[n % 3] * generator.standard_t(3, RUNS)), 1.05 * np.exp(noise[n % 3] * generator.standard_t(3, RUNS)))], ["lower"])[0] == SAME
-               for n in range(trials))
+    sides = (np.exp(noise[n % 3] * generator.standard_t(3, (2, 1, RUNS))) for n in range(trials))
+    return sum(words(before, 1.05 * after)["p99"] == [SAME] for before, after in sides)
 
 
 def truly_the_same(generator: np.random.Generator, trials: int) -> int:
     """Nothing differs and runs do by 2 %: how often that is found out."""
-    return sum(families.words([pair(np.exp(0.02 * generator.standard_normal(RUNS)), np.exp(0.02 * generator.standard_normal(RUNS)))], ["lower"])[0] == SAME
-               for _ in range(trials))
+    return sum(words(*np.exp(0.02 * generator.standard_normal((2, 1, RUNS))))["p99"] == [SAME] for _ in range(trials))
 
 
 def covered(generator: np.random.Generator, trials: int) -> int:
@@ -79,24 +108,29 @@ def covered(generator: np.random.Generator, trials: int) -> int:
 
 
 def pooled(generator: np.random.Generator, trials: int) -> int:
-    """Two runs that differ in one fact, drawn among all: how often they pass for repeats."""
-    base = {name: "a" for name in CONFIGURATION if name != "data"} | {"workload_args": "{}", "run_id": "r"}
-    facts = [name for name in base if name != "run_id"]
-    wrong = 0
-    for _ in range(trials):
-        fact = facts[generator.integers(len(facts))]
-        changed = '{"key_count": 2}' if fact == "workload_args" else "b"
-        wrong += configured(pd.DataFrame([base, base | {fact: changed}]))["configuration"].nunique() == 1
-    return wrong
+    """Sealed runs that differ from a first one in one to three planted facts, drawn among all: how many pass for its repeats."""
+    names = list(PLANTED)
+    with TemporaryDirectory() as folder:
+        make_run = RunMaker(Path(folder) / "raw")
+        for run in range(trials + 1):
+            chosen = generator.choice(names, generator.integers(1, 4), replace=False) if run else []
+            facts, machine = dict(ASKED), dict(MACHINE)
+            for change in (PLANTED[name] for name in chosen):
+                machine |= change.get("machine", {})
+                facts |= {name: value for name, value in change.items() if name != "machine"}
+            make_run(f"run-{run:04d}", seconds=[[100] * 20] * 3, more={"machine.json": json.dumps(machine)}, repeat=run, seed=run, **facts)
+        rebuild([Path(folder) / "raw"], Path(folder) / "tidy", progress=False)
+        configurations = configured(load(Path(folder) / "tidy").runs).set_index("run_id")["configuration"]
+    return int((configurations.iloc[1:] == configurations.iloc[0]).sum())
 
 
 SIMULATIONS = [
-    *(Simulation("a page's words", f"pages with a false word, {PER_PAGE} comparisons of {RUNS} runs a side, {shape}", false_pages(shape), 500, 24, at_most=ALPHA)
+    *(Simulation("a page's words", f"pages with a false word, {PER_PAGE} comparisons of {RUNS} runs a side, {shape}", false_pages(shape), 150, 4, at_most=ALPHA)
       for shape in SHAPES),
-    Simulation("survivors", "“faster” where 40 % of one side's runs fail by themselves", survivors, 4000, 200, at_most=0.0),
-    Simulation("invalid n of m", "a word where both sides fail alike", fail_alike, 4000, 400, at_most=ALPHA),
-    Simulation("the same", "said within 5 % of a true difference of 5 %", just_not_the_same, 3000, 200, at_most=ALPHA),
-    Simulation("the same", "said within 5 % where nothing differs and runs do by 2 %", truly_the_same, 2000, 200, at_least=0.8),
+    Simulation("survivors", "“faster” where 40 % of one side's runs fail by themselves", survivors, 400, 12, at_most=0.0),
+    Simulation("invalid n of m", "a word where both sides fail alike", fail_alike, 400, 12, at_most=ALPHA),
+    Simulation("the same", "said within 5 % of a true difference of 5 %", just_not_the_same, 400, 12, at_most=ALPHA),
+    Simulation("the same", "said within 5 % where nothing differs and runs do by 2 %", truly_the_same, 400, 12, at_least=0.8),
     Simulation("interval of a ratio", f"holds the truth, {RUNS} runs a side", covered, 4000, 400, at_least=0.95),
-    Simulation("repeats", "two runs that differ in one fact and pass for repeats", pooled, 500, 60, at_most=0.0),
+    Simulation("repeats", "sealed runs that differ in one to three planted facts and pass for repeats", pooled, 150, 8, at_most=0.0),
 ]
