@@ -6,6 +6,7 @@ that another program disturbed, or whose generator was the limit, says nothing a
     speaks = about_rate(tables)        the runs that failed nothing, or did not hold their rate and failed only what follows from that
     held_rates(tables)                 of each series and number of connections the highest rate held and the lowest not held
     found = knee_of(trials)            what the trials of a search say about the knee, by the search's own rule
+    held_by_rate(trials)               how often each rate is held, by the same rule
 
 Saturation point of a group of runs: the lowest offered rate at which the median achieved rate over its repeats is under 99 % of
 the offered one. None when every offered rate was achieved: the capacity then lies above the data, and nothing is extrapolated.
@@ -20,7 +21,7 @@ from kvstudy.analyse.configuration import SERIES, configured
 from kvstudy.analyse.tables import Tables
 from kvstudy.analyse.validity import ACHIEVED_SHARE_MIN
 from kvstudy.plan.objective import Answer
-from kvstudy.plan.search import Found, Trial, found_in
+from kvstudy.plan.search import Found, Trial, found_in, held_shares
 
 # What a service that cannot keep up makes fail: requests pile up, time out, are sent late or never, and wait longer every second.
 FOLLOWS_FROM_OVERLOAD = frozenset({"rate_held", "every_request_sent", "send_lateness", "warm_up_long_enough", "no_errors"})
@@ -67,6 +68,28 @@ def held_rates(tables: Tables) -> pd.DataFrame:
 
 def knee_of(runs: pd.DataFrame) -> Found:
     """``runs``: those rows of the table ``runs`` that are the trials of one search; none of them is left out for its checks."""
+    trials, lowest, highest, precision = _search_of(runs)
+    return found_in(trials, lowest, highest, precision)
+
+
+def held_by_rate(runs: pd.DataFrame, points: int = 60) -> pd.DataFrame:
+    """How often a fresh service holds a rate, by the same posterior as ``knee_of``: one row per rate that was tried, and for drawing ``points`` between
+    the lowest and the highest of them. ``held`` of ``trials`` held it (0 of 0 between); ``share`` of trials, with its interval ``low`` … ``high``.
+    """
+    trials, lowest, highest, _ = _search_of(runs)
+    tried = runs.loc[runs["answer"] != Answer.UNKNOWN.value].groupby("offered_rate_rps")["answer"].agg(
+        trials="size", held=lambda answers: int((answers == Answer.HELD.value).sum()))  # fmt: skip
+    if tried.empty:
+        return pd.DataFrame(columns=["offered_rate_rps", "trials", "held", "low", "share", "high"])
+    between = np.linspace(tried.index.min(), tried.index.max(), points) if len(tried) > 1 else []
+    offered = sorted({float(rate) for rate in (*tried.index, *between)})
+    shares = pd.DataFrame(held_shares(trials, lowest, highest, offered), columns=["low", "share", "high"])
+    counts = tried.reindex(offered, fill_value=0).reset_index(drop=True)
+    return pd.concat([pd.Series(offered, name="offered_rate_rps"), counts, shares], axis=1)
+
+
+def _search_of(runs: pd.DataFrame) -> tuple[list[Trial], float, float, float]:
+    """The trials in the order in which they were made, the rates that were allowed, and the precision that was asked for."""
     runs = runs.sort_values("run_id")
     asked = [json.loads(text) for text in runs["search"]]
     trials = [Trial(rate, Answer(answer), search["purpose"])
@@ -74,4 +97,4 @@ def knee_of(runs: pd.DataFrame) -> Found:
     rates = runs["offered_rate_rps"]
     lowest = min(search.get("lowest_rate_rps", rates.min()) for search in asked)
     highest = max(search.get("highest_rate_rps", rates.max()) for search in asked)
-    return found_in(trials, lowest, highest, min(search.get("precision", 0.05) for search in asked))
+    return trials, lowest, highest, min(search.get("precision", 0.05) for search in asked)

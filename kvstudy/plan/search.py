@@ -83,6 +83,15 @@ def found_in(trials: list[Trial], lowest_rps: float, highest_rps: float, precisi
     return Found(held, min(max(middle, lowest_rps), highest_rps), missed, _is_precise(knee, lowest_rps, highest_rps, precision), trials)
 
 
+def held_shares(trials: list[Trial], lowest_rps: float, highest_rps: float, rates_rps: list[float]) -> list[tuple[float, float, float]]:
+    """Of each rate (low, median, high) of the share of trials that hold it, by the posterior that ``found_in`` has; empty when no trial spoke."""
+    spoke = _spoke(trials)
+    if not spoke:
+        return []
+    knee = _posterior(spoke, lowest_rps, highest_rps)
+    return [knee.held_share(rate) for rate in rates_rps]
+
+
 def expected_trials(search: Search) -> int:
     """About as many trials as one search takes: both ends, the halvings until it is near, the sweeps."""
     halvings = math.ceil(math.log2(math.log(search.highest_rate / search.lowest_rate) / math.log1p(_near(search))))

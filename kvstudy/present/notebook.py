@@ -210,9 +210,12 @@ def _of_smoke(found: Tables) -> str:
 
 
 def show(frame: pd.DataFrame, **options):
-    """``frame`` as an interactive table: sorted by a click, searched by typing, paged when long."""
+    """``frame`` as an interactive table: sorted by a click, searched by typing, paged when long. One without rows says what is missing instead, as
+    ``summary.missing`` puts it."""
     import itables
 
+    if frame.empty:
+        return Markdown(frame.attrs.get("missing", "**Nothing to show:** none of the runs on this page has such a row."))
     sentences = [i for i, name in enumerate(frame.columns) if any(isinstance(value, str) and len(value) > LINE_LETTERS for value in frame[name])]
     shown = TALL_ROWS_SHOWN if len(sentences) and len(frame) > TALL_ROWS_MAX else ROWS_SHOWN
     long = len(frame) > shown

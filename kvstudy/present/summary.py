@@ -16,7 +16,7 @@ from kvstudy.analyse.published import Published
 from kvstudy.analyse.rates import saturation_points
 from kvstudy.analyse.comparison.words import CANNOT_TELL, DIFFERENT, WORDS
 from kvstudy.analyse.tables import Tables
-from kvstudy.present import claim_rules, claims, series, words
+from kvstudy.present import capacity, claim_rules, claims, series, words
 from kvstudy.present.spreads import spread
 from kvstudy.record.run_folder import open_run
 
@@ -172,7 +172,9 @@ def compared(rows: pd.DataFrame) -> pd.DataFrame:
             for row in rows.itertuples()
         ]
     )  # fmt: skip
-    return said_once(frame, _WHERE) if len(frame) else pd.DataFrame({"word": [], "workload": [], "measure": [], "ratio": []})
+    if frame.empty:
+        return missing("No configuration has valid runs of both sides.", "kvstudy run experiments/handler.yaml --profile reference", ["word", "workload", "measure", "ratio"])
+    return said_once(frame, _WHERE)
 
 
 def options(rows: pd.DataFrame) -> pd.DataFrame:
@@ -187,7 +189,9 @@ def options(rows: pd.DataFrame) -> pd.DataFrame:
             for row in rows.itertuples()
         ]
     )  # fmt: skip
-    return said_once(frame, _WHERE) if len(frame) else pd.DataFrame({"word": [], "experiment": [], "measure": [], "ratio": []})
+    if frame.empty:
+        return missing("No option was varied yet.", "kvstudy run experiments/handler.yaml --profile reference", ["word", "experiment", "measure", "ratio"])
+    return said_once(frame, _WHERE)
 
 
 def searches(tables: Tables) -> pd.DataFrame:
@@ -201,7 +205,28 @@ def searches(tables: Tables) -> pd.DataFrame:
         }
         for run in trials.itertuples()
     ]  # fmt: skip
-    return pd.DataFrame(rows) if rows else pd.DataFrame({"experiment": [], "workload": [], "trial": [], "offered": [], "achieved": []})
+    if not rows:
+        return missing("No search for a stable rate was measured.", "kvstudy run experiments/report-1.yaml --profile reference", ["experiment", "workload", "trial", "offered"])
+    return pd.DataFrame(rows)
+
+
+def held_shares(trials: Tables) -> pd.DataFrame:
+    """One row per search and rate that it tried: how many trials held it, and the share of trials that would, with its interval."""
+    rows = [
+        {"search": one.name, "offered": words.rate(row.offered_rate_rps), "P(held)": words.share(row.share) + words.interval(row.low, row.high, words.share),
+         "held": f"{row.held} of {row.trials}"}
+        for one in capacity.searches(trials) for row in rates.held_by_rate(one.trials).itertuples() if row.trials
+    ]  # fmt: skip
+    if not rows:
+        return missing("No search for a stable rate was measured.", "kvstudy run experiments/report-1.yaml --profile reference", ["search", "offered", "P(held)", "held"])
+    return said_once(pd.DataFrame(rows), ["search"])
+
+
+def missing(what: str, command: str, columns: list[str]) -> pd.DataFrame:
+    """A table without rows that says what is missing, and the command that measures it: ``notebook.show`` prints that in its place."""
+    frame = pd.DataFrame(columns=columns)
+    frame.attrs["missing"] = f"{what} Measure it: `{command}`."
+    return frame
 
 
 def _findable(row, rows: pd.DataFrame) -> dict[str, str]:
@@ -281,6 +306,9 @@ def causes(found: pd.DataFrame) -> pd.DataFrame:
 
 def interventions(found: pd.DataFrame) -> pd.DataFrame:
     """``analyse.intervention.interventions`` as text: one row per kind held off."""
+    columns = ["held off", "with it", "word", "p99 as usual", "p99 without", "ratio", "interval", "pairs", "p", "why"]
+    if found.empty:
+        return missing("Nothing was held off yet, so nothing can be called a cause.", "kvstudy run experiments/tail-intervention.yaml --profile reference", columns)
     return pd.DataFrame(
         [
             {
@@ -289,7 +317,7 @@ def interventions(found: pd.DataFrame) -> pd.DataFrame:
                 "pairs": row.pairs, "p": words.MISSING if np.isnan(row.p_value) else f"{row.p_value:.2g}", "why": row.why,
             }
             for row in found.itertuples()
-        ], columns=["held off", "with it", "word", "p99 as usual", "p99 without", "ratio", "interval", "pairs", "p", "why"],
+        ], columns=columns,
     )  # fmt: skip
 
 

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from sample import sample_tables
+from sample import empty_tables, sample_tables
 
+from kvstudy.analyse import intervention
 from kvstudy.errors import ExperimentError, KvstudyError
-from kvstudy.present import notebook
+from kvstudy.present import notebook, summary
 
 OWN = "# Defaults: …\nexperiment = None\nlabel = 'a'  # a comment\nlimit = 2.5"
 
@@ -121,3 +122,12 @@ def test_a_table_of_tall_rows_has_pages_and_says_above_itself_what_is_in_every_r
     told = notebook.show(frame).data
     assert '"pageLength": 10' in told and '"paging": true' in told and "label &lt;a&gt;" in told
     assert '"paging": false' in notebook.show(frame.head(notebook.TALL_ROWS_MAX)).data
+
+
+def test_a_table_without_rows_says_what_is_missing_and_the_command_that_measures_it():
+    nothing_held_off = summary.interventions(intervention.interventions(empty_tables()))
+    assert notebook.show(nothing_held_off).data == (
+        "Nothing was held off yet, so nothing can be called a cause. Measure it: `kvstudy run experiments/tail-intervention.yaml --profile reference`.")
+    for frame in (summary.searches(empty_tables()), summary.held_shares(empty_tables())):
+        assert "kvstudy run experiments/report-1.yaml" in notebook.show(frame).data
+    assert "none of the runs on this page" in notebook.show(pd.DataFrame(columns=["a"])).data
