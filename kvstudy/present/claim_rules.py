@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 
 from kvstudy.analyse import frames, published, rates
+from kvstudy.analyse.answers.service import stable_rate
 from kvstudy.analyse.comparison import families
 from kvstudy.analyse.configuration import comparisons
 from kvstudy.analyse.comparison.intervals import median_interval
-from kvstudy.analyse.comparison.words import CANNOT_TELL
+from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS
 from kvstudy.analyse.tables import Tables
-from kvstudy.plan.objective import Answer
 from kvstudy.present import words
 
 HELD_SHARE = 0.99
@@ -29,7 +29,8 @@ SHARE_LEAST_PERCENT = 0.1  # what a profile without a sample of a subsystem may 
 @dataclass(frozen=True)
 class Measured:
     """Our number for a claim, in the claim's unit, with its interval over ``runs`` runs; ``word``: of ratios that of the comparison, of numbers
-    *cannot tell* where they are not of what was asked; ``told``: in words where its unit is not the claim's, or the number alone is not enough."""
+    *cannot tell* where they are not of what was asked; ``told``: in words where its unit is not the claim's, or the number alone is not enough;
+    ``fewest``: the runs of the side that has fewer, where there are two; ``trials``: of a search, whose interval knows how few they are."""
 
     value: float
     low: float
@@ -37,6 +38,15 @@ class Measured:
     runs: int
     word: str | None = None
     told: str = ""
+    fewest: int | None = None
+    trials: bool = False
+
+    @property
+    def too_few(self) -> str:
+        """Why so many runs are not enough to be sure; "" where they are."""
+        runs = self.runs if self.fewest is None else self.fewest
+        side = "" if self.fewest is None else " a side"
+        return f"{words.counted(runs, 'run')}{side}: not enough to be sure, {MIN_RUNS} are needed" if runs < MIN_RUNS and not self.trials else ""
 
 
 @dataclass(frozen=True)
@@ -79,20 +89,14 @@ def _column(column: str, *where, scale: float = 1.0, **equal) -> Callable[[Table
 
 
 def found_rate(workload: str, experiment: str = "report-1", key_bytes: int | None = None) -> Callable[[Tables], Measured | None]:
-    """A search's answer from its sealed trials, by the search's own rule: the knee, from the rate surely held to the one surely missed."""
+    """A search's answer from its sealed trials, by the search's own rule: the knee, from the rate surely held to the one surely missed (NaN: none)."""
 
     def measure(tables: Tables) -> Measured | None:
-        runs = _runs(tables, experiment, workload).runs
-        runs = runs[runs["search"] != ""]
-        if key_bytes is not None:
-            runs = runs[runs["workload_args"].str.contains(f'"key_bytes": {key_bytes}')]
-        if runs.empty:
+        claim = stable_rate(tables, experiment, workload, key_bytes)
+        if claim is None:
             return None
-        found = rates.knee_of(runs)
-        if found.held_rps is None:
-            return None
-        high = math.nan if found.missed_rps is None else found.missed_rps
-        return Measured(found.knee_rps, found.held_rps, high, int((runs["answer"] != Answer.UNKNOWN.value).sum()))
+        low, high = claim.interval
+        return Measured(claim.estimate, low, math.nan if math.isinf(high) else high, claim.runs, trials=True)
 
     return measure
 
@@ -193,7 +197,7 @@ def _share_ratio(event: str, subsystem: str, low_rate: float, high_rate: float, 
             return None
         low = low.clip(lower=SHARE_LEAST_PERCENT)
         ends = (high.min() / low.max(), high.max() / low.min()) if len(low) + len(high) > 2 else (math.nan, math.nan)
-        return Measured(high.median() / low.median(), *ends, len(low) + len(high))
+        return Measured(high.median() / low.median(), *ends, len(low) + len(high), fewest=min(len(low), len(high)))
 
     return measure
 
@@ -245,7 +249,7 @@ def _ratio_of(after: Measured | None, before: Measured | None) -> Measured | Non
     if after is None or before is None:
         return None
     low = 0.0 if math.isnan(before.high) else after.low / before.high  # whose knee may lie anywhere above
-    return Measured(after.value / before.value, low, after.high / before.low, after.runs + before.runs)
+    return Measured(after.value / before.value, low, after.high / before.low, after.runs + before.runs, trials=True)
 
 
 _SYNCHRONOUS, _POOL = "handler=selector", "handler=workers"

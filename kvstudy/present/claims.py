@@ -15,7 +15,7 @@ measured* (no run of ours that counts). Rules for the middle three, by what is c
     differs     ours, with its whole interval, is over 10 % away from it
     rises       ours (a ratio) is over 1.1 and with its whole interval over 1; "falls": under 0.9 and under 1
 
-A number of ours that is not of what was asked (a profile at rates on one side of the report's) decides nothing.
+A number of ours that is not of what was asked (a profile at rates on one side of the report's) decides nothing, nor does one of fewer than MIN_RUNS runs.
 """
 
 import math
@@ -23,7 +23,7 @@ import math
 import pandas as pd
 
 from kvstudy.analyse.published import Published
-from kvstudy.analyse.comparison.words import CANNOT_TELL, FASTER, SLOWER
+from kvstudy.analyse.comparison.words import CANNOT_TELL, FASTER, MIN_RUNS, SLOWER
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import words
 from kvstudy.present.claim_rules import HELD_SHARE, RULES, Measured, Rule
@@ -45,6 +45,8 @@ def judge(published: Published, tables: Tables) -> pd.DataFrame:
         measured = rule.measure(tables) if rule is not None else None
         numbers = (measured.value, measured.low, measured.high, measured.runs) if measured is not None else (math.nan, math.nan, math.nan, 0)
         notes = [claim.why_mistaken if isinstance(claim.why_mistaken, str) else "", rule.note if rule is not None else "our study has no run that could tell"]
+        if measured is not None and claim.mistaken not in ("yes", UNPROVEN):
+            notes.append(measured.too_few)
         note = "; ".join(part for part in notes if part)
         rows.append([claim.claim, claim.report, claim.method, claim.says, claim.quantity, claim.value, *numbers, _verdict(claim, rule, measured), note,
                      measured.told if measured is not None else ""])  # fmt: skip
@@ -53,9 +55,12 @@ def judge(published: Published, tables: Tables) -> pd.DataFrame:
 
 def share_verdict(published_percent: float, measured_percent: pd.Series) -> str:
     """Of a share that was read off a profile: reproduced when ours is within a factor of two of it in every profiled run of ours, not reproduced when
-    it is farther off than that, and than five points, in every one. A share of 3 % beside none is neither."""
+    it is farther off than that, and than five points, in every one. A share of 3 % beside none is neither, nor is one
+    of fewer than MIN_RUNS runs."""
     if measured_percent.empty:
         return NOT_MEASURED
+    if len(measured_percent) < MIN_RUNS:
+        return CANNOT_TELL
     same = measured_percent.between(published_percent / FACTOR, published_percent * FACTOR)
     near = same | ((measured_percent - published_percent).abs() <= SHARE_POINTS)
     return REPRODUCED if same.all() else NOT_REPRODUCED if not near.any() else CANNOT_TELL
@@ -118,7 +123,7 @@ def _verdict(claim, rule: Rule | None, measured: Measured | None) -> str:
         return UNPROVEN
     if rule is None or measured is None:
         return NOT_MEASURED
-    if measured.word == CANNOT_TELL and rule.kind == "number":
+    if measured.too_few or (measured.word == CANNOT_TELL and rule.kind == "number"):
         return CANNOT_TELL
     low, high = (measured.value if math.isnan(end) else end for end in (measured.low, measured.high))
     if math.isnan(measured.high) and not math.isnan(measured.low):  # a search that met no rate that is too much

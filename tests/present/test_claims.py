@@ -126,9 +126,16 @@ def test_a_trial_is_answered_by_what_our_search_holds_and_misses(reports):
 
 
 @pytest.mark.parametrize(("published", "measured", "expected"), [
-    (10, [12, 19], "reproduced"), (0.5, [4, 5], "cannot tell"), (3.16, [0], "cannot tell"), (90, [10, 12], "not reproduced"), (10, [12, 40], "cannot tell"), (10, [], "not measured")])
+    (10, [12, 19] * 3, "reproduced"), (0.5, [4, 5] * 3, "cannot tell"), (3.16, [0] * 5, "cannot tell"), (90, [10, 12] * 3, "not reproduced"),
+    (10, [12, 40] * 3, "cannot tell"), (10, [12, 19] * 2, "cannot tell"), (90, [10] * 4, "cannot tell"), (10, [], "not measured")])
 def test_a_share_is_reproduced_within_a_factor_and_not_by_being_small_as_well(published, measured, expected):
     assert claims.share_verdict(published, pd.Series(measured, dtype=float)) == expected
+
+
+def test_a_number_of_four_runs_decides_nothing_and_says_why(reports):
+    four = claims.judge(reports, runs_of("report-2", "put", 2000, repeats=4)).set_index("claim").loc["r2-put-2000-held"]
+    assert four["verdict"] == "cannot tell" and four["note"].endswith("4 runs: not enough to be sure, 5 are needed")
+    assert "not enough" not in claims.judge(reports, runs_of("report-2", "put", 2000)).set_index("claim").loc["r2-put-2000-held", "note"]
 
 
 def test_claims_and_distributions_are_drawn(reports):

@@ -50,7 +50,7 @@ def test_a_rate_without_a_valid_profile_is_not_measured_whatever_was_measured_at
 
 
 def test_a_report_that_is_not_profiled_here_is_judged_by_the_rates_on_both_sides_of_its_own(reports):
-    low, high = profiles_of("report-2", "get", 2000), profiles_of("report-2", "get", 20000)
+    low, high = profiles_of("report-2", "get", 2000, runs=3), profiles_of("report-2", "get", 20000, runs=3)
     for ours, verdict, at in ((low, "cannot tell", "2\u202f000 r/s"), (together(low, high), claims.REPRODUCED, "2\u202f000 r/s and 20\u202f000 r/s")):
         row = shown(reports, ours, report=1, method="GET", event="cpu", subsystem="store").iloc[0]
         assert (row["verdict"], row["measured at"]) == (verdict, at)
@@ -83,6 +83,16 @@ def test_a_ratio_of_shares_has_the_interval_that_its_runs_leave(reports):
     two = rule.measure(together(profiles_of("report-2", "put", 2000, runs=2), profiles_of("report-2", "put", 20000, runs=2)))
     assert one.low != one.low and one.runs == 2
     assert two.low < two.value < two.high and two.runs == 4
+    assert two.too_few == "2 runs a side: not enough to be sure, 5 are needed"
+
+
+def test_profiles_of_fewer_than_five_runs_decide_nothing(reports):
+    for runs in (4, 5):
+        ours = profiles_of("report-2", "get", 2000, runs=runs)
+        judged = claims.judge(reports, ours).set_index("claim").loc["r2-get-2000-lookup"]
+        for verdict in (judged["verdict"], shown(reports, ours, report=2, method="GET", event="cpu", subsystem="store")["verdict"].iloc[0]):
+            assert (verdict == "cannot tell") == (runs < 5)
+        assert ("4 runs: not enough to be sure, 5 are needed" in judged["note"]) == (runs < 5)
 
 
 def latencies_of(experiment, workload, rate, verdict="PASS", **columns):
