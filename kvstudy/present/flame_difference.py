@@ -6,6 +6,7 @@ the scale of its colours and its title are exchanged here, so that any two sets 
 
 import json
 import re
+from collections.abc import Sequence
 from html import escape
 
 import pandas as pd
@@ -70,11 +71,16 @@ def _drawn(sides: list[Tables], names: list[str], events: tuple[str, str]) -> HT
     template = flame.page_of(sides[1], events[1])
     if template is None:
         return HTML(f"<p>No flame graph of {escape(names[1])} in its runs to draw the difference in.</p>")
+    reasons = list(map(profiled_runs.invalid, sides))
+    return drawn(stacks, names, event, template, words.several(list(dict.fromkeys(map(profiled_runs.named, sides)))), reasons)
+
+
+def drawn(stacks: list[pd.DataFrame], names: Sequence[str], event: str, template: str, runs: str, reasons: Sequence[str] = ("", "")) -> HTML:
+    """Stacks of two sides (``stack``, ``samples``) in the second one's page ``template``. ``runs``: whose they are; ``reasons``: why a side is invalid."""
     before, after = _tree(stacks[0], 0.0, None), _tree(stacks[1], SHARE_MIN, FRAMES_MAX)
     title = f"{event}: {names[1]} against {names[0]}"
-    told, invalid = _told(sides, names, f"self share of {event}: {_largest(before, after)}")
+    told, invalid = _told(reasons, names, f"self share of {event}: {_largest(before, after)}")
     page = difference_page(template, before, after, f"{profiled_runs.INVALID}: {title}" if invalid else title)
-    runs = words.several(list(dict.fromkeys(map(profiled_runs.named, sides))))
     return HTML(
         f"<p><strong>{escape(told)}.</strong><br>Of {escape(runs)}.\n"
         f"Width: share in {escape(names[1])}. Red: a larger share than in {escape(names[0])}; blue: a smaller one; yellow: only here; grey: within"
@@ -83,9 +89,8 @@ def _drawn(sides: list[Tables], names: list[str], events: tuple[str, str]) -> HT
     )
 
 
-def _told(sides: list[Tables], names: list[str], ranking: str) -> tuple[str, bool]:
+def _told(reasons: Sequence[str], names: Sequence[str], ranking: str) -> tuple[str, bool]:
     """What stands above the graph, and whether a run of a side is invalid: then no ranking."""
-    reasons = list(map(profiled_runs.invalid, sides))
     against = f"{names[1]} against {names[0]}"
     if not any(reasons):
         return f"{against}, {ranking}", False

@@ -39,8 +39,8 @@ def count(number: float | None) -> str:
 
 
 def counted(number: float, thing: str) -> str:
-    """``(1, "run")`` → "1 run"; ``(3, "run")`` → "3 runs"."""
-    return f"{count(number)} {thing}{'' if number == 1 else 's'}"
+    """``(1, "run")`` → "1 run"; ``(3, "run")`` → "3 runs"; ``(2, "launch")`` → "2 launches"."""
+    return f"{count(number)} {thing}{'' if number == 1 else 'es' if thing.endswith('ch') else 's'}"
 
 
 def interval(low: float, high: float, told) -> str:

@@ -1,0 +1,182 @@
+"""Duets on a page and in a table: which one is shown, its answer first, what each measure says, what was left out.
+
+    shown = duets.chosen(experiment, comparison)     the last that was measured, or the one that is named; None where there is none
+    duets.answer(shown)                              one sentence, then what it rests on
+    duets.measures(shown)                            a row per measure
+    duets.difference(shown)                          the flame graph of b, coloured by its difference from a
+"""
+
+from dataclasses import dataclass
+from html import escape
+
+import pandas as pd
+from IPython.display import HTML, Markdown
+
+from kvstudy.analyse import duets as analysed
+from kvstudy.analyse.comparison.launches import RATE, WRITTEN
+from kvstudy.analyse.comparison.looks import FIRST_LOOK
+from kvstudy.analyse.comparison.stopping import Standing
+from kvstudy.analyse.comparison.words import CANNOT_TELL, SAME
+from kvstudy.analyse.duets import Duet
+from kvstudy.analyse.tables import study_duets
+from kvstudy.errors import ExperimentError
+from kvstudy.present import flame_difference, words
+from kvstudy.record.duet import side_file
+from kvstudy.record.run_folder import open_run
+
+NONE = "**No duet was measured yet.** `kvstudy compare experiments/handler.yaml` measures one in about ten minutes: both sides at once, loaded in turn."
+LOOPS = {"rate": "at a rate", "closed": "closed loop"}
+_DIFFERS = {"faster": "is faster", "slower": "is slower", "cheaper": "is cheaper", "dearer": "is dearer"}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """``duet``: the one that the page is about; ``others``: every other that was measured, the last first; ``source``: where they are."""
+
+    duet: Duet
+    others: tuple[Duet, ...]
+    source: str
+
+    @property
+    def again(self) -> list[Duet]:
+        """The others that asked for the same: whoever measures until an answer pleases has them all here."""
+        asked = set(self.duet.tables.duets["asked"])
+        return [one for one in self.others if asked & set(one.tables.duets["asked"])]
+
+
+def chosen(experiment: str | None = None, comparison: str | None = None) -> Shown | None:
+    """Of ``experiment``, or of all; ``comparison``: the beginning of its digest. ExperimentError where a named one is not there."""
+    tables = study_duets(progress=False)
+    found = [one for one in analysed.duets(tables) if experiment in (None, one.experiment)]
+    if comparison is not None:
+        named = [one for one in found if one.comparison.startswith(comparison)]
+        if len(named) != 1:
+            raise ExperimentError(f"no such duet, or several: comparison={comparison}", f"measured: {', '.join(one.comparison for one in found) or 'none'}")
+        return Shown(named[0], tuple(one for one in found if one is not named[0]), tables.source)
+    return Shown(found[0], tuple(found[1:]), tables.source) if found else None
+
+
+def answer(shown: Shown | None) -> Markdown:
+    """The primary measure's word in a heading, then every other that is decided, then what all rests on."""
+    if shown is None:
+        return Markdown(NONE)
+    duet, primary = shown.duet, shown.duet.primary
+    if primary is None:
+        return Markdown(f"### {CANNOT_TELL.capitalize()}: no launch of {duet.b} against {duet.a} counts\n\n{basis(shown)}")
+    rest = [one for one in duet.standings if not one.primary and one.decided]
+    also = f"Besides: {'; '.join(f'{place(one)} {word(one)} ({ratio(one)})' for one in rest)}." if rest else "No other measure is decided."
+    return Markdown(f"### {sentence(duet)}\n\nRatio {ratio(primary)}, {place(primary)}. {also}\n\n{basis(shown)}")
+
+
+def sentence(duet: Duet) -> str:
+    """At most one number: "main is slower than before: p50 of put 1.05 ×"."""
+    one = duet.primary
+    what = f"{one.measure} of {one.workload}"
+    if one.word in _DIFFERS:
+        return f"{duet.b} {_DIFFERS[one.word]} than {duet.a}: {what} {words.times(one.ratio)}"
+    if one.word == SAME:
+        return f"{duet.b} and {duet.a} are {word(one)}: {what}"
+    why = "what was left out could be why" if one.held_back else words.findable(one.found)
+    return f"Cannot tell whether {duet.b} differs from {duet.a}: {what}; {why}"
+
+
+def basis(shown: Shown) -> str:
+    """How many launches of which duet; what does not count; whether the same was asked before."""
+    duet = shown.duet
+    told = [f"{words.counted(duet.counted, 'launch')} of `{duet.experiment}` count (`{shown.source}`, duet `{duet.comparison[:12]}`)"]
+    told += [f"{count} {what}" for count, what in ((duet.outside, "left out for what came from outside"), (duet.lost.a, f"failed by {duet.a}"), (duet.lost.b, f"failed by {duet.b}")) if count]
+    again = shown.again
+    asked = (f" **The same was measured {words.counted(len(again), 'time')} more:** {'; '.join(sentence(one) if one.primary else CANNOT_TELL for one in again)}. "
+             "Each of these may be wrong in one of twenty.") if again else ""
+    few = f" Under {FIRST_LOOK} launches the word is always “{CANNOT_TELL}”." if duet.counted < FIRST_LOOK else ""
+    return f"{'; '.join(told)}.{few}{asked}"
+
+
+def measures(shown: Shown | None) -> pd.DataFrame:
+    """A row per measure for people, the primary first."""
+    columns = ["word", "measure", "ratio", "could have found", "launches", "more needed"]
+    if shown is None:
+        return pd.DataFrame(columns=columns)
+    duet = shown.duet
+    rows = [{"word": word(one), "measure": f"{place(one)}{' (primary)' if one.primary else ''}", "ratio": ratio(one), duet.a: value(one.a, one.measure),
+             duet.b: value(one.b, one.measure), "could have found": "" if one.decided else words.findable_limit(one.found) or "nothing", "launches": one.launches,
+             "more needed": "" if one.decided or one.held_back else "too many" if one.to_come is None else f"about {one.to_come}"} for one in duet.standings]
+    return pd.DataFrame(rows or None, columns=["word", "measure", "ratio", duet.a, duet.b, *columns[3:]])
+
+
+def every(shown: Shown | None) -> pd.DataFrame:
+    """A row per duet that was measured, the last first: what its primary measure says."""
+    known = [] if shown is None else [shown.duet, *shown.others]
+    rows = [{"word": word(one.primary) if one.primary else CANNOT_TELL, "experiment": one.experiment, "b": one.b, "against a": one.a,
+             "primary": place(one.primary) if one.primary else words.MISSING, "ratio": ratio(one.primary) if one.primary else words.MISSING,
+             "launches": one.counted, "left out": one.outside + one.lost.a + one.lost.b, "duet": one.comparison[:12]} for one in known]
+    return pd.DataFrame(rows, columns=["word", "experiment", "b", "against a", "primary", "ratio", "launches", "left out", "duet"])
+
+
+def rounds_left_out(shown: Shown | None) -> pd.DataFrame:
+    """Of the launches that count: rounds by why they do not, and by whose doing."""
+    columns = ["workload", "loop", "left out", "by", "rounds", "of"]
+    if shown is None:
+        return pd.DataFrame(columns=columns)
+    duet, tables = shown.duet, shown.duet.tables
+    launches = tables.duets.loc[(tables.duets["excluded"] == "") & ~tables.duets["profiled"], "run_id"]
+    rounds = tables.slices[tables.slices["run_id"].isin(launches) & (tables.slices["loop"] != "profile")].drop_duplicates(["run_id", "workload", "loop", "round"])
+    total = rounds.groupby(["workload", "loop"]).size()
+    gone = rounds[rounds["left_out"] != ""].groupby(["workload", "loop", "left_out", "lost_by"]).size()
+    named = {"": "", "a": duet.a, "b": duet.b, "ab": "both"}
+    return pd.DataFrame([(workload, LOOPS[loop], why, named[by], count, total[workload, loop]) for (workload, loop, why, by), count in gone.items()], columns=columns)
+
+
+def checks(shown: Shown | None) -> pd.DataFrame:
+    """Checks of launches that were not passed."""
+    columns = ["launch", "check", "verdict", "observed", "required", "run"]
+    if shown is None:
+        return pd.DataFrame(columns=columns)
+    tables = shown.duet.tables
+    seen = tables.duet_validity[tables.duet_validity["verdict"] != "PASS"].merge(tables.duets[["run_id", "launch"]], on="run_id").sort_values(["launch", "check"])
+    return seen.rename(columns={"run_id": "run"})[columns].reset_index(drop=True)
+
+
+def difference(shown: Shown | None, event: str = "cpu") -> HTML:
+    """Stacks of side b, each frame coloured by how its share of all samples differs from side a; both sampled in slices of their own."""
+    if shown is None:
+        return HTML("<p>No duet was measured yet.</p>")
+    duet, tables = shown.duet, shown.duet.tables
+    stacks = tables.duet_stacks[tables.duet_stacks["event"] == event]
+    sides = [stacks[stacks["side"] == side] for side in "ab"]
+    page = _template(duet, event)
+    if page is None or any(side["samples"].sum() == 0 for side in sides):
+        return HTML(f"<p>No {escape(event)} profiles of both {escape(duet.a)} and {escape(duet.b)} in this duet.</p>")
+    return flame_difference.drawn(sides, (duet.a, duet.b), event, page, f"{words.counted(stacks['run_id'].nunique(), 'launch')} of {duet.experiment}")
+
+
+def _template(duet: Duet, event: str) -> str | None:
+    """async-profiler's page of side b, whose script draws the difference."""
+    name = side_file(f"{event}.flamegraph.html", "b")
+    for run_id in duet.tables.duets["run_id"]:
+        if run_id in duet.tables.folders and (run := open_run(duet.tables.folders[run_id])).has(name):
+            return run.text(name)
+    return None
+
+
+def place(one: Standing) -> str:
+    """ "p50 of put at a rate"; CPU and rates are in both loops, or in one alone."""
+    return f"{one.measure} of {one.workload}, {LOOPS[one.loop]}"
+
+
+def word(one: Standing) -> str:
+    if one.held_back:
+        return f"{CANNOT_TELL}: held back"
+    return words.word(one)
+
+
+def ratio(one: Standing) -> str:
+    return words.times(one.ratio) + words.interval(one.low, one.high, words.times)
+
+
+def value(number: float, measure: str) -> str:
+    if measure == RATE:
+        return words.rate(number)
+    if measure == WRITTEN:
+        return words.size(number)
+    return words.latency(number / 1000)

@@ -1,0 +1,135 @@
+"""Page 06 on duets: the answer first, every slice pair a point, what was left out, and whether the same was asked before."""
+
+import sys
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pytest
+
+from kvstudy.analyse import tables
+from kvstudy.analyse.comparison.words import CANNOT_TELL
+from kvstudy.errors import ExperimentError
+from kvstudy.present import duets
+from kvstudy.present.figures import duets as drawn
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+sys.path.append(str(CHECKOUT / "tests" / "analyse"))
+
+from duet_maker import DuetMaker, slices  # noqa: E402
+
+STACKS = {"a": "run;kv/get 90\nrun;kv/put 10\n", "b": "run;kv/get 60\nrun;kv/put 40\n"}
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    monkeypatch.setenv("KVSTUDY_ROOT", str(tmp_path))
+    for borrowed in ("notebooks", "experiments"):
+        (tmp_path / borrowed).symlink_to(CHECKOUT / borrowed)
+    return tmp_path
+
+
+@pytest.fixture
+def make(root):
+    return DuetMaker(root / "data" / "raw")
+
+
+@pytest.fixture
+def slower(make):
+    for launch in range(1, 8):
+        make(launch, ratio=1.1, stacks=STACKS if launch == 1 else None)
+    return duets.chosen()
+
+
+def run_page(root, **parameters) -> dict:
+    names = {"In": [""]}
+    for cell in nbformat.read(root / "notebooks" / "06-before-after.ipynb", as_version=4).cells:
+        if cell.cell_type == "code":
+            names["In"].append(cell.source)
+            exec(compile(cell.source, "06", "exec"), names)
+            if "parameters" in cell.metadata.get("tags", []):
+                names |= parameters
+    return names
+
+
+def test_the_answer_is_one_sentence_with_the_primary_measure(slower):
+    text = duets.answer(slower).data
+    first = text.splitlines()[0]
+    assert first.startswith("### change is slower than main: p50 of put 1.1") and len(first.split()) <= 20
+    assert "7 launches of `compare` count" in text and "dearer" in text
+
+
+def test_every_measure_has_a_row_with_its_ratio_and_what_could_have_been_found(slower):
+    rows = duets.measures(slower)
+    assert rows["measure"].iloc[0] == "p50 of put, at a rate (primary)" and len(rows) == 8
+    assert rows.loc[rows["word"] == CANNOT_TELL, "could have found"].ne("").all()
+    figure = drawn.ratios(slower)
+    assert sum(len(trace.x) for trace in figure.data) == 8 and "slower" in figure.layout.meta["finding"]
+
+
+def test_every_slice_pair_is_a_point_and_what_does_not_count_is_grey(slower):
+    figure = drawn.rounds(slower)
+    panels = len(figure.layout.meta["panels"])
+    points = {name: sum(len(trace.x) for trace in figure.data if trace.name == name) for name in ("slice pair", "does not count", "launch")}
+    assert points["launch"] == 7 * panels and points["does not count"] == 7 * panels, "the first round of each part"
+    assert points["slice pair"] == 7 * sum(8 - 1 if ", closed loop" in one.text else 12 - 1 for one in figure.layout.annotations if " of put" in one.text)
+
+
+def test_cannot_tell_says_what_could_have_been_found_and_how_many_more_it_takes(make):
+    for launch in range(1, 7):
+        make(launch, ratio=1.0 + 0.08 * (-1) ** launch)
+    shown = duets.chosen()
+    assert "only a difference above" in duets.answer(shown).data.splitlines()[0]
+    assert duets.measures(shown).iloc[0]["more needed"].startswith(("about", "too many"))
+
+
+def test_two_launches_give_no_number_but_say_why(make):
+    make(1), make(2)
+    shown = duets.chosen()
+    assert "Under 5 launches" in duets.answer(shown).data
+    assert "Nothing to draw" in drawn.ratios(shown).layout.title.text
+
+
+def test_who_measures_until_the_answer_pleases_has_every_answer_on_the_page(make):
+    for comparison, ratio in (("first", 1.1), ("second", 1.0)):
+        for launch in range(1, 7):
+            make(launch + (10 if comparison == "second" else 0), ratio=ratio, comparison=comparison, asked="the same")
+    shown = duets.chosen()
+    assert shown.duet.comparison == "second"
+    assert "measured 1 time more" in duets.basis(shown) and "slower" in duets.basis(shown)
+    assert duets.every(shown)["duet"].tolist() == ["second", "first"]
+    assert duets.chosen(comparison="fir").duet.comparison == "first"
+    with pytest.raises(ExperimentError, match="no such duet"):
+        duets.chosen(comparison="third")
+
+
+def test_a_word_that_is_held_back_says_so(make):
+    for launch in range(1, 9):
+        part = slices(12, ratio=0.9, noise=0.02, generator=make.generator)
+        part.loc[(part["side"] == "a") & (part["round"] % 4 == 0), "idle_cpu_ns"] = 2e8
+        make(launch, parts={("put", "rate"): part})
+    shown = duets.chosen()
+    assert "what was left out could be why" in duets.answer(shown).data
+    left = duets.rounds_left_out(shown)
+    assert left.loc[left["left out"] == "other side busy", "by"].tolist() == ["change"]
+
+
+def test_the_difference_of_both_profiles_needs_a_page_to_draw_in(slower):
+    assert "No cpu profiles of both" in duets.difference(slower).data
+
+
+@pytest.mark.parametrize("experiment", [None, "compare"])
+def test_the_page_runs_with_a_duet_alone_and_without_one(root, make, experiment):
+    for launch in range(1, 7):
+        make(launch, ratio=1.1)
+    from run_maker import RunMaker
+
+    for label in ("before", "after"):
+        for repeat in range(2):
+            RunMaker(root / "data" / "raw")(f"20261120T2042{repeat}{label[0]}Z-rep{repeat}", experiment="rates", label=label, seconds=[np.full(200, 300)] * 4)
+    names = run_page(root, experiment=experiment)
+    assert names["shown"].duet.counted == 6
+    for path in (root / "data" / "raw" / "compare").iterdir():
+        path.rename(root / path.name)
+    names = run_page(root)
+    assert names["shown"] is None and len(tables.study_duets(root / "data", progress=False).duets) == 0
