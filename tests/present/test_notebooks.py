@@ -5,9 +5,10 @@ import re
 from pathlib import Path
 
 import nbformat
+import papermill
 import pytest
 
-from kvstudy.present.notebook import DEFAULTS
+from kvstudy.present.notebook import DEFAULTS, begin
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
 CELLS_MAX, LINES_MAX = 30, 12
@@ -33,9 +34,9 @@ def test_the_parameters_come_first_one_literal_per_line(path):
     first = nbformat.read(path, as_version=4).cells[0]
     assert first.metadata.tags == ["parameters"]
     assert first.source.startswith(DEFAULTS)
-    for statement in ast.parse(first.source).body:
-        assert isinstance(statement, ast.Assign)
-        ast.literal_eval(statement.value)
+    inspected = papermill.inspect_notebook(str(path))
+    # What papermill sees, and refuses nothing of, is what the notebook reads.
+    assert {name: ast.literal_eval(one["default"]) for name, one in inspected.items()} == begin([first.source])
 
 
 @each

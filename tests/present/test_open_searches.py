@@ -7,7 +7,7 @@ from kvstudy.analyse.comparison.words import CANNOT_TELL
 from kvstudy.present import claims
 from kvstudy.present.claim_rules import Measured, Rule, _ratio_of
 
-OPEN = Measured(28_000.0, 28_000.0, math.nan, 3)
+OPEN = Measured(28_000.0, 28_000.0, math.nan, 3, trials=True)
 
 
 def verdict(published: float, measured: Measured) -> str:
