@@ -227,15 +227,17 @@ def arrow_schema(table: str) -> pa.Schema:
     return pa.schema(fields, metadata={"kvstudy_schema_version": str(SCHEMA_VERSION)})
 
 
-def conform(table: str, frame: pd.DataFrame) -> pd.DataFrame:
-    """``frame`` with exactly the columns and types of ``table``; columns that are not the table's are dropped.
+def conform(table: str, frame: pd.DataFrame, columns: list[str] | None = None) -> pd.DataFrame:
+    """``frame`` with exactly the columns (None: all) and types of ``table``; columns that are not the table's are dropped.
 
     Raises FormatError when a column is missing: a table is never completed with silent blanks.
     """
-    missing = [name for name in names(table) if name not in frame.columns]
+    columns = names(table) if columns is None else columns
+    missing = [name for name in columns if name not in frame.columns]
     if missing:
         raise FormatError(f"table {table}", None, f"columns are missing: {', '.join(missing)}", "run: kvstudy tables")
-    return frame[names(table)].astype({column.name: column.dtype for column in ALL_TABLES[table]}).reset_index(drop=True)
+    types = {column.name: column.dtype for column in ALL_TABLES[table]}
+    return frame[columns].astype({name: types[name] for name in columns}).reset_index(drop=True)
 
 
 def empty(table: str) -> pd.DataFrame:

@@ -13,7 +13,7 @@ import difflib
 import math
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
@@ -140,8 +140,8 @@ def together(*parts: Tables) -> Tables:
     raw = raw_root(project_root()).resolve()
     own = {name for run_id, name in zip(found.runs["run_id"], found.runs["experiment"], strict=True) if found.folders[run_id].is_relative_to(raw)}
     if own and own != set(found.runs["experiment"]):
-        return replace(found, source=f"data/raw ({', '.join(sorted(own))}) and data/reference")
-    return replace(found, source="data/raw" if own else "data/reference")
+        return found.but(source=f"data/raw ({', '.join(sorted(own))}) and data/reference")
+    return found.but(source="data/raw" if own else "data/reference")
 
 
 def of_reports() -> Tables:

@@ -45,9 +45,9 @@ def test_tables_are_the_same_whether_launches_are_read_at_once_or_one_by_one(tmp
     for launch in (1, 2):
         make(launch)
         tables.rebuild(roots, tidy, progress=False)
-    one_by_one = {name: (tidy / f"{name}.parquet").read_bytes() for name in schema.ALL_TABLES}
     tables.rebuild(roots, tmp_path / "anew", progress=False)
-    assert one_by_one == {name: (tmp_path / "anew" / f"{name}.parquet").read_bytes() for name in schema.ALL_TABLES}
+    one_by_one, anew = ({path.relative_to(root): path.read_bytes() for path in root.rglob("*") if path.is_file()} for root in (tidy, tmp_path / "anew"))
+    assert one_by_one == anew and sum(path.suffix == ".parquet" for path in anew) >= 4
 
 
 def test_a_study_without_duets_has_empty_tables_of_them(tmp_path):

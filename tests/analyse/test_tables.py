@@ -1,24 +1,11 @@
-import hashlib
 import shutil
 
 import pandas as pd
 import pytest
 
 from kvstudy.analyse import schema, tables
+from kvstudy.analyse.tidy import stored
 from kvstudy.errors import KvstudyError
-
-
-@pytest.fixture
-def observed(monkeypatch):
-    """Run ids in the order in which they were read."""
-    read = []
-    real = tables.observe
-    monkeypatch.setattr(tables, "observe", lambda run: read.append(run.run_id) or real(run))
-    return read
-
-
-def digests(folder):
-    return {name: hashlib.sha256((folder / f"{name}.parquet").read_bytes()).hexdigest() for name in schema.TABLES}
 
 
 def build(make_run, tidy):
@@ -42,82 +29,11 @@ def test_every_sealed_run_is_in_the_tables_and_no_other(make_run, tmp_path):
     assert found.folders["b"].name == "b" and (found.folders["b"] / "SHA256SUMS").exists()
 
 
-def test_tables_are_the_same_bytes_however_they_came_about(make_run, tmp_path):
-    at_once, bit_by_bit = tmp_path / "at once", tmp_path / "bit by bit"
-    for run_id in ("m", "z", "a", "k"):
-        make_run(run_id, stacks={"cpu": f"x;{run_id} 5\n"})
-        build(make_run, bit_by_bit)
-    gone = make_run("g")
-    build(make_run, bit_by_bit)
-    gone.path.rename(tmp_path / "g")
-    build(make_run, bit_by_bit)
-    build(make_run, at_once)
-    assert digests(bit_by_bit) == digests(at_once)
-
-
-def test_an_unchanged_run_is_not_read_again(make_run, tmp_path, observed):
-    make_run("a")
-    make_run("b")
-    build(make_run, tmp_path / "tidy")
-    build(make_run, tmp_path / "tidy")
-    assert observed == ["a", "b"]
-    make_run("c")
-    build(make_run, tmp_path / "tidy")
-    assert observed == ["a", "b", "c"]
-
-
-def test_a_run_sealed_anew_is_read_again(make_run, tmp_path, observed):
-    first = make_run("a")
-    build(make_run, tmp_path / "tidy")
-    first.path.rename(tmp_path / "old")
-    make_run("a", label="again")
-    assert build(make_run, tmp_path / "tidy").runs["label"].tolist() == ["again"]
-    assert observed == ["a", "a"]
-
-
-def test_tables_of_other_code_are_built_anew(make_run, tmp_path, observed, monkeypatch):
-    make_run("a")
-    build(make_run, tmp_path / "tidy")
-    monkeypatch.setattr(tables, "_reader_digest", lambda: "another")
-    build(make_run, tmp_path / "tidy")
-    assert observed == ["a", "a"]
-
-
-def test_nothing_is_written_when_nothing_changed(make_run, tmp_path):
-    make_run("a")
-    build(make_run, tmp_path / "tidy")
-    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "tidy").iterdir()}
-    build(make_run, tmp_path / "tidy")
-    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "tidy").iterdir()} == before
-
-
 def test_no_runs_give_empty_tables(make_run, tmp_path):
     make_run.root.mkdir()
     found = build(make_run, tmp_path / "tidy")
     for name in schema.TABLES:
         pd.testing.assert_frame_equal(getattr(found, name), schema.empty(name))
-
-
-def test_an_interrupted_rebuild_leaves_tables_that_the_next_one_completes(make_run, tmp_path, monkeypatch):
-    make_run("a")
-    build(make_run, tmp_path / "tidy")
-    make_run("b")
-    real, calls = tables._write, []
-
-    def stop_at_the_third(path, table):
-        calls.append(path)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        real(path, table)
-
-    monkeypatch.setattr(tables, "_write", stop_at_the_third)
-    with pytest.raises(KeyboardInterrupt):
-        build(make_run, tmp_path / "tidy")
-    monkeypatch.setattr(tables, "_write", real)
-    build(make_run, tmp_path / "tidy")
-    build(make_run, tmp_path / "fresh")
-    assert digests(tmp_path / "tidy") == digests(tmp_path / "fresh")
-    assert not list((tmp_path / "tidy").glob("*.new"))
 
 
 def test_selecting_runs_selects_their_rows_everywhere(make_run, tmp_path):
@@ -127,6 +43,31 @@ def test_selecting_runs_selects_their_rows_everywhere(make_run, tmp_path):
     found = build(make_run, tmp_path / "tidy").select(label=["before", "after"])
     assert found.runs["run_id"].tolist() == ["a", "b"]
     assert set(found.intervals["run_id"]) == set(found.percentiles["run_id"]) == set(found.validity["run_id"]) == {"a", "b"}
+
+
+def test_a_table_is_read_when_it_is_looked_at_and_of_the_selected_runs_alone(make_run, tmp_path, monkeypatch):
+    for run_id, experiment in (("a", "rates"), ("b", "tail"), ("c", "tail")):
+        make_run(run_id, experiment=experiment)
+    read, real = [], stored.part.read
+    monkeypatch.setattr(stored.part, "read", lambda file, table, columns: read.append((file.parts[-3], table, columns)) or real(file, table, columns))
+    found = build(make_run, tmp_path / "tidy")
+    assert {table for _, table, _ in read} == {"runs"}
+    read.clear()
+    tail = found.select(experiment="tail").believed().but(source="another")
+    assert read == []
+    assert set(tail.validity["run_id"]) == {"b", "c"} and tail.columns("intervals", "second", "count").columns.tolist() == ["second", "count"]
+    assert set(read) == {("tail", "validity", None), ("tail", "intervals", ("run_id", "second", "count"))}
+
+
+def test_rows_are_the_same_whether_they_were_read_before_they_were_selected_or_after(make_run, tmp_path):
+    for run_id, experiment in (("d", "rates"), ("b", "tail"), ("c", "tail"), ("a", "wal")):
+        make_run(run_id, experiment=experiment, stacks={"cpu": f"x;{run_id} 5\ny 1\n"})
+    before, after = build(make_run, tmp_path / "tidy"), tables.load(tmp_path / "tidy")
+    for name in schema.TABLES:
+        assert getattr(before, name)["run_id"].is_monotonic_increasing
+    for wanted in (["d", "b", "a"], ["c"], []):
+        for name in schema.TABLES:
+            pd.testing.assert_frame_equal(getattr(before.only(wanted), name), getattr(after.only(wanted), name))
 
 
 def test_failed_and_profiled_runs_are_not_believed(make_run, tmp_path):

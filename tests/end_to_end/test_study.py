@@ -15,6 +15,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from kvstudy.analyse import tables
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 EXPERIMENT = """\
 name: end-to-end
@@ -72,7 +74,7 @@ def facts_of(run: Path) -> dict:
 
 
 def table(study: Path, name: str) -> pd.DataFrame:
-    return pd.read_parquet(study / "data" / "tidy" / f"{name}.parquet")
+    return getattr(tables.load(study / "data" / "tidy"), name)
 
 
 def test_every_planned_run_is_completed_and_sealed(study, runs):

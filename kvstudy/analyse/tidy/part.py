@@ -1,0 +1,174 @@
+"""One part of the tables: the rows of one batch of runs.
+
+    make(Task(batch, tidy_root, version, known))     writes the part, from ``known`` parts where they hold a run, else from its folder
+    whole(folder)                                    its part.json, or None when the part is not there as it was written
+
+``make`` needs nothing but its task and the files that this names, so any process may do it that sees them. Two that make the same
+part at once write the same bytes; the second finds the name taken and drops its own.
+"""
+
+import hashlib
+import json
+import shutil
+from collections import defaultdict
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kvstudy.analyse import schema
+from kvstudy.analyse.duet_observation import observe_duet
+from kvstudy.analyse.observation import observe
+from kvstudy.analyse.tidy.batches import Batch, Source, part_name
+from kvstudy.analyse.tidy.version import code_version
+from kvstudy.errors import KvstudyError
+from kvstudy.record.duet import is_duet
+from kvstudy.record.run_folder import SealedRun
+
+MANIFEST = "part.json"
+UNFINISHED = ".new"
+DAMAGED = (OSError, pa.ArrowException)  # what Arrow raises for a file that is not, or no longer, what was written
+_RUNS_AT_A_TIME = 50  # whose rows are Python objects at one time
+_ROW_GROUP_ROWS = 100_000
+
+
+@dataclass(frozen=True)
+class Task:
+    """A part to make. ``known``: run id → folder of a part of the same version that holds this run under the same seal."""
+
+    batch: Batch
+    tidy_root: Path
+    version: str
+    known: dict[str, Path] = field(default_factory=dict)
+
+    @property
+    def fresh_runs(self) -> int:
+        """How many run folders have to be read."""
+        return len(self.batch.runs) - len(self.known)
+
+
+def make(task: Task) -> Task:
+    """Writes the part of ``task``, and returns it. KvstudyError when this process runs other code than who asks for it."""
+    if task.version != code_version():
+        raise KvstudyError(f"other code here than where the tables are asked for: version={code_version()} asked={task.version}",
+                           "install the same revision of kvstudy, and the same libraries, in both places")
+    folder = task.tidy_root / task.batch.part_name(task.version)
+    new = folder.with_name(f".{folder.name}.{uuid4().hex[:8]}{UNFINISHED}")
+    new.mkdir(parents=True)
+    try:
+        files = {name: _written(new / f"{name}.parquet", rows) for name, rows in _rows(task).items() if len(rows)}
+        runs = {run.run_id: {"seal": run.seal, "smoke": SealedRun(run.path).is_smoke} for run in task.batch.runs}
+        content = {"version": task.version, "folder": task.batch.folder, "runs": runs, "files": files}
+        (new / MANIFEST).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        _name(new, folder)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+    return task
+
+
+def manifest(folder: Path) -> dict:
+    """The content of part.json; OSError or ValueError when there is none."""
+    return json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+
+
+def whole(folder: Path) -> dict | None:
+    """The manifest of a part all of whose files are as they were written. A file that was touched since is read and compared; of the others the
+    size is looked at, and what a disk does to them in silence is found by the checksums of their pages when they are read."""
+    try:
+        content = manifest(folder)
+        seals = {run_id: run["seal"] for run_id, run in content["runs"].items()}
+        written_ns = (folder / MANIFEST).stat().st_ctime_ns
+        same = all(_unchanged(folder / f"{name}.parquet", known, written_ns) for name, known in content["files"].items())
+        named = f"{folder.parent.name}/{folder.name}" == part_name(content["version"], content["folder"], seals)
+        return content if same and named else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def read(file: Path, table: str, columns: tuple[str, ...] | None = None) -> pa.Table:
+    """One of DAMAGED when the file is not what was written."""
+    wanted = schema.arrow_schema(table)
+    wanted = wanted if columns is None else pa.schema([wanted.field(name) for name in columns])
+    return pq.ParquetFile(file, page_checksum_verification=True).read(columns=wanted.names).cast(wanted)
+
+
+def _unchanged(file: Path, known: dict, written_ns: int) -> bool:
+    stat = file.stat()
+    return stat.st_size == known["bytes"] and (stat.st_ctime_ns <= written_ns or _digest(file) == known["sha256"])
+
+
+def _rows(task: Task) -> dict[str, pa.Table]:
+    """Table → rows, ordered by run; the order within a run is that of its reading (Arrow's sort is stable)."""
+    parts: dict[str, list[pa.Table]] = {name: [schema.arrow_schema(name).empty_table()] for name in schema.ALL_TABLES}
+    fresh = [run for run in task.batch.runs if run.run_id not in task.known]
+    holders = defaultdict(list)
+    for run in task.batch.runs:
+        if run.run_id in task.known:
+            holders[task.known[run.run_id]].append(run)
+    for folder, runs in holders.items():
+        try:
+            for name, rows in _known_rows(folder, runs).items():
+                parts[name].append(rows)
+        except DAMAGED:
+            fresh += runs
+    for start in range(0, len(fresh), _RUNS_AT_A_TIME):
+        for name, rows in _observed(fresh[start : start + _RUNS_AT_A_TIME]).items():
+            parts[name].append(rows)
+    return {name: _by_run(tables) for name, tables in parts.items()}
+
+
+def _known_rows(folder: Path, runs: list[Source]) -> dict[str, pa.Table]:
+    ids = pa.array([run.run_id for run in runs], pa.large_string())
+    tables = {name: read(folder / f"{name}.parquet", name) for name in manifest(folder)["files"]}
+    return {name: table.filter(pc.is_in(table["run_id"], ids)) for name, table in tables.items()}
+
+
+def _observed(runs: list[Source]) -> dict[str, pa.Table]:
+    parts: dict[str, list[list[dict] | dict]] = defaultdict(list)
+    for run in runs:
+        for name, of_run in _observe(SealedRun(run.path)).items():
+            parts[name].append(of_run)
+    return {name: _arrow(of_runs, schema.arrow_schema(name)) for name, of_runs in parts.items()}
+
+
+def _observe(run: SealedRun) -> dict[str, list[dict] | dict]:
+    return observe_duet(run) if is_duet(run) else observe(run)
+
+
+def _arrow(parts: list[list[dict] | dict], columns: pa.Schema) -> pa.Table:
+    """One table of what ``observe`` has of several runs: of each its rows, or its columns."""
+    if isinstance(parts[0], dict):
+        return pa.concat_tables([pa.Table.from_pydict(of_run, schema=columns) for of_run in parts])
+    return pa.Table.from_pylist(list(chain.from_iterable(parts)), schema=columns)
+
+
+def _by_run(parts: list[pa.Table]) -> pa.Table:
+    table = pa.concat_tables(parts).combine_chunks()
+    return table.take(pc.sort_indices(table["run_id"])).combine_chunks()
+
+
+def _written(file: Path, table: pa.Table) -> dict:
+    # Dictionaries pay for names, not for histograms: each is different.
+    names = [name for name in table.column_names if name != "histogram"]
+    pq.write_table(table, file, compression="zstd", row_group_size=_ROW_GROUP_ROWS, use_dictionary=names, write_page_checksum=True)
+    return {"bytes": file.stat().st_size, "sha256": _digest(file)}
+
+
+def _name(new: Path, folder: Path) -> None:
+    """Gives a finished part its name, in the place of a damaged one."""
+    if whole(folder) is None:
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            new.rename(folder)
+        except OSError:
+            if whole(folder) is None:  # else another process was faster
+                raise
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()

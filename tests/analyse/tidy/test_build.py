@@ -1,0 +1,264 @@
+"""Tables that grow: what is read again, what is left on disk, and what two builders do to each other."""
+
+import hashlib
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from kvstudy.analyse import schema, tables
+from kvstudy.analyse.tidy import batches, build, part, version
+from kvstudy.errors import KvstudyError
+
+
+@pytest.fixture
+def observed(monkeypatch):
+    """Run ids in the order in which they were read."""
+    read, real = [], part.observe
+    monkeypatch.setattr(part, "observe", lambda run: read.append(run.run_id) or real(run))
+    return read
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch):
+    """Few runs make several parts."""
+    monkeypatch.setattr(batches, "RUNS_MAX", 3)
+
+
+@pytest.fixture
+def tidy(tmp_path) -> Path:
+    return tmp_path / "tidy"
+
+
+def made(make_run, tidy, **options) -> tables.Tables:
+    tables.rebuild([make_run.root], tidy, progress=False, **options)
+    return tables.load(tidy)
+
+
+def content(tidy: Path) -> dict[str, str]:
+    return {str(path.relative_to(tidy)): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(tidy.rglob("*")) if path.is_file()}
+
+
+def parts(tidy: Path) -> list[Path]:
+    return sorted(path.parent for path in tidy.glob(f"*/*/{part.MANIFEST}"))
+
+
+def frames(found: tables.Tables) -> dict[str, pd.DataFrame]:
+    return {name: getattr(found, name) for name in schema.TABLES}
+
+
+def assert_same(one: tables.Tables, other: tables.Tables) -> None:
+    for name, frame in frames(one).items():
+        pd.testing.assert_frame_equal(frame, getattr(other, name))
+
+
+def test_tables_are_the_same_bytes_however_they_came_about(make_run, tidy, tmp_path):
+    for run_id in ("m", "z", "a", "k", "c", "x"):
+        make_run(run_id, stacks={"cpu": f"x;{run_id} 5\n"})
+        made(make_run, tidy)
+    gone = make_run("g")
+    made(make_run, tidy)
+    gone.path.rename(tmp_path / "g")
+    made(make_run, tidy)
+    made(make_run, tmp_path / "at once")
+    assert len(parts(tidy)) > 1
+    assert content(tidy) == content(tmp_path / "at once")
+
+
+def test_a_run_is_read_once_whatever_comes_and_goes_beside_it(make_run, tidy, tmp_path, observed):
+    for run_id in "bdfhj":
+        make_run(run_id)
+    made(make_run, tidy)
+    assert observed == list("bdfhj")
+    made(make_run, tidy)
+    make_run("c")
+    assert made(make_run, tidy).runs["run_id"].tolist() == list("bcdfhj")
+    assert observed == list("bdfhjc")
+    (make_run.root / "rates" / "d").rename(tmp_path / "d")
+    found = made(make_run, tidy)
+    assert found.runs["run_id"].tolist() == list("bcfhj") and "d" not in set(found.percentiles["run_id"]) and "d" not in found.folders
+    assert observed == list("bdfhjc")
+
+
+def test_a_run_sealed_anew_is_read_again(make_run, tidy, tmp_path, observed):
+    first = make_run("a")
+    made(make_run, tidy)
+    first.path.rename(tmp_path / "old")
+    make_run("a", label="again")
+    assert made(make_run, tidy).runs["label"].tolist() == ["again"]
+    assert observed == ["a", "a"]
+
+
+def test_a_run_that_was_moved_keeps_its_rows(make_run, tmp_path, tidy, observed):
+    make_run("a")
+    made(make_run, tidy)
+    make_run.root.rename(tmp_path / "reference")
+    make_run.root = tmp_path / "reference"
+    assert made(make_run, tidy).folders["a"] == tmp_path / "reference" / "rates" / "a"
+    assert observed == ["a"]
+
+
+def test_tables_of_other_code_are_made_anew_and_swept_away(make_run, tidy, observed, monkeypatch):
+    make_run("a")
+    made(make_run, tidy)
+    for module in (version, part):
+        monkeypatch.setattr(module, "code_version", lambda: "another")
+    made(make_run, tidy)
+    assert observed == ["a", "a"]
+    assert [part.manifest(folder)["version"] for folder in parts(tidy)] == ["another"]
+
+
+def test_a_process_of_other_code_makes_no_part(make_run, tidy, monkeypatch):
+    make_run("a")
+    monkeypatch.setattr(part, "code_version", lambda: "another")
+    with pytest.raises(KvstudyError, match="other code here"):
+        made(make_run, tidy)
+    assert parts(tidy) == []
+
+
+def test_nothing_is_written_when_nothing_changed(make_run, tidy):
+    make_run("a")
+    made(make_run, tidy)
+    before = {path: path.stat().st_mtime_ns for path in (tidy, *tidy.rglob("*"))}
+    made(make_run, tidy)
+    assert {path: path.stat().st_mtime_ns for path in (tidy, *tidy.rglob("*"))} == before
+
+
+def test_a_build_interrupted_at_any_file_leaves_what_the_next_one_completes(make_run, tidy, tmp_path, monkeypatch, observed):
+    for run_id in "abcdefg":
+        make_run(run_id)
+    expected = made(make_run, tmp_path / "fresh")
+    real, written, last = part._written, [], 0
+
+    def stop_after(count):
+        def write(file, table):
+            written.append(file)
+            if len(written) > count:
+                file.write_bytes(b"half")
+                raise KeyboardInterrupt
+            return real(file, table)
+
+        return write
+
+    for count in (0, 1, 4, 6, 6):
+        written.clear()
+        monkeypatch.setattr(part, "_written", stop_after(count))
+        with pytest.raises(KeyboardInterrupt):
+            made(make_run, tidy)
+        assert build.read_index(tidy) is None and not list(tidy.rglob("half"))
+        assert len(parts(tidy)) >= last and all(part.whole(folder) for folder in parts(tidy))
+        last = len(parts(tidy))
+    assert last, "no interruption came after a finished part"
+    monkeypatch.setattr(part, "_written", real)
+    observed.clear()
+    assert_same(made(make_run, tidy), expected)
+    assert len(observed) < 7, "the finished parts were made again"
+    assert content(tidy) == content(tmp_path / "fresh") and not list(tidy.rglob(f"*{part.UNFINISHED}"))
+
+
+def test_a_killed_builder_leaves_nothing_that_looks_whole(make_run, tidy, tmp_path):
+    seed = random.randrange(1 << 32)
+    print(f"seed={seed}")
+    for number in range(12):
+        make_run(f"run-{number:02d}")
+    expected = made(make_run, tmp_path / "fresh")
+    program = f"""
+from pathlib import Path
+import kvstudy.analyse.tidy.batches as batches
+batches.RUNS_MAX = 3
+from kvstudy.analyse import tables
+print("ready", flush=True)
+tables.rebuild([Path({str(make_run.root)!r})], Path({str(tidy)!r}), progress=False)
+"""
+    for delay_s in random.Random(seed).sample([0.0, 0.02, 0.05, 0.1, 0.15, 0.2], 4):
+        with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as builder:
+            builder.stdout.readline()
+            time.sleep(delay_s)
+            builder.kill()
+        for folder in parts(tidy):
+            assert part.whole(folder)
+    assert_same(made(make_run, tidy), expected)
+    assert content(tidy) == content(tmp_path / "fresh")
+
+
+def test_two_builders_at_once_make_the_tables_of_one(make_run, tidy, tmp_path):
+    for number in range(12):
+        make_run(f"run-{number:02d}")
+    expected = made(make_run, tmp_path / "fresh")
+    program = f"""
+from pathlib import Path
+import kvstudy.analyse.tidy.batches as batches
+batches.RUNS_MAX = 3
+from kvstudy.analyse import tables
+for _ in range(3):
+    tables.rebuild([Path({str(make_run.root)!r})], Path({str(tidy)!r}), progress=False)
+    print(len(tables.load(Path({str(tidy)!r})).percentiles))
+"""
+    builders = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    answers = [builder.communicate(timeout=120) for builder in builders]
+    assert answers == [(f"{len(expected.percentiles)}\n" * 3, "")] * 3
+    assert content(tidy) == content(tmp_path / "fresh")
+
+
+def test_the_lock_of_a_builder_ends_with_it(make_run, tidy):
+    make_run("a")
+    tidy.mkdir()
+    program = f"import fcntl, time; file = open({str(tidy / build.LOCK)!r}, 'w'); fcntl.flock(file, fcntl.LOCK_EX); print('held', flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout.readline() == b"held\n"
+        holder.send_signal(signal.SIGKILL)
+        assert made(make_run, tidy).runs["run_id"].tolist() == ["a"]
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "gone", "flipped", "manifest flipped", "manifest cut", "index cut"])
+def test_a_damaged_part_is_made_again_and_no_other(make_run, tidy, tmp_path, observed, damage):
+    for run_id in "abcdefg":
+        make_run(run_id)
+    expected = made(make_run, tidy)
+    before = content(tidy)
+    observed.clear()
+    victim = parts(tidy)[1]
+    runs_of_it = list(part.manifest(victim)["runs"])
+    file = victim / (part.MANIFEST if damage.startswith("manifest") else "intervals.parquet")
+    file = tidy / build.INDEX if damage.startswith("index") else file
+    old = file.read_bytes()
+    if damage == "gone":
+        file.unlink()
+    elif damage.endswith("flipped"):
+        at = old.index(b'"seal": "') + 12 if file.name == part.MANIFEST else len(old) // 2
+        file.write_bytes(old[:at] + (b"0" if old[at : at + 1] != b"0" else b"1") + old[at + 1 :])
+    else:
+        file.write_bytes(old[: 0 if damage == "empty" else len(old) // 2])
+    assert_same(made(make_run, tidy), expected)
+    assert observed == ([] if damage.startswith("index") else runs_of_it)
+    assert content(tidy) == before
+
+
+def test_damage_that_no_time_tells_of_is_found_when_it_is_read_and_mended_by_the_next_build(make_run, tidy, monkeypatch):
+    """What a disk does in silence: no size and no time changes."""
+    for run_id in "abcd":
+        make_run(run_id)
+    expected = made(make_run, tidy)
+    file = parts(tidy)[0] / "intervals.parquet"
+    histograms = pq.ParquetFile(file).metadata.row_group(0).column(schema.names("intervals").index("histogram"))
+    at, old = histograms.data_page_offset + histograms.total_compressed_size // 2, file.read_bytes()
+    file.write_bytes(old[:at] + bytes([old[at] ^ 1]) + old[at + 1 :])
+    monkeypatch.setattr(part, "_unchanged", lambda file, known, _written: file.stat().st_size == known["bytes"])
+    with pytest.raises(KvstudyError, match="intervals.parquet: damaged"):
+        _ = made(make_run, tidy).intervals
+    assert_same(made(make_run, tidy), expected)
+
+
+def test_what_is_none_of_ours_is_left_alone(make_run, tidy):
+    make_run("a")
+    (tidy / "notes" / "mine").mkdir(parents=True)
+    (tidy / "notes" / "mine" / "text").write_text("x")
+    (tidy / "runs.parquet").write_text("as tables were kept before")
+    made(make_run, tidy)
+    assert (tidy / "notes" / "mine" / "text").read_text() == "x" and not (tidy / "runs.parquet").exists()
