@@ -149,10 +149,11 @@ def verify(paths: tuple[Path, ...]) -> None:
 
 @commands.command()
 def tables() -> None:
-    """Rebuild the parquet tables under data/tidy from the sealed runs."""
+    """Bring the parquet tables under data/tidy up to date with the sealed runs; only new and changed runs are read, by all processors."""
     from kvstudy.analyse.tables import rebuild
+    from kvstudy.workers import processes
     root = project_root()
-    rebuild([path for path in (raw_root(root), reference_root(root)) if path.is_dir()], tidy_root(root))
+    rebuild([path for path in (raw_root(root), reference_root(root)) if path.is_dir()], tidy_root(root), spread=processes)
     click.echo(f"tables: {tidy_root(root)}")
 
 

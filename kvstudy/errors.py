@@ -23,8 +23,18 @@ class KvstudyError(Exception):
         self.message = message
         self.hint = hint
 
+    def __reduce__(self):
+        """Comes whole out of another process: an exception is else made again from its message alone."""
+        return _again, (type(self), self.args, vars(self))
+
     def __str__(self) -> str:
         return self.message if self.hint is None else f"{self.message}\n  {self.hint}"
+
+
+def _again(kind: type[KvstudyError], arguments: tuple, state: dict) -> KvstudyError:
+    error = kind.__new__(kind, *arguments)
+    vars(error).update(state)
+    return error
 
 
 class ExperimentError(KvstudyError):

@@ -21,6 +21,7 @@ import pandas as pd
 from IPython import get_ipython
 from IPython.display import HTML, Markdown
 
+from kvstudy import workers
 from kvstudy.analyse import published, tail
 from kvstudy.analyse.published import Published
 from kvstudy.analyse.tables import ALL_OWN, OWN_THEN_REFERENCE, REFERENCE_ALONE, Tables, study_tables
@@ -91,9 +92,9 @@ def tables(experiment: str | None = None, label: str | None = None, smoke: bool 
     Without a name: the experiment ``reproduce`` if it was measured, else the one measured last.
     """
     if experiment is None:
-        known = study_tables(progress=False).runs
+        known = study_tables(spread=workers.processes, progress=False).runs
         experiment = MAIN if MAIN in set(known["experiment"]) else known.loc[known["start_utc"].idxmax(), "experiment"]
-    found = study_tables(experiment=experiment, progress=False, places=ALL_OWN if smoke else OWN_THEN_REFERENCE)
+    found = study_tables(experiment=experiment, spread=workers.processes, progress=False, places=ALL_OWN if smoke else OWN_THEN_REFERENCE)
     if label is None:
         return found
     chosen = found.select(label=label)
@@ -105,12 +106,12 @@ def tables(experiment: str | None = None, label: str | None = None, smoke: bool 
 
 def all_tables() -> Tables:
     """Every experiment: of each the reader's own runs if there are any, else the reference runs."""
-    return study_tables(progress=False)
+    return study_tables(spread=workers.processes, progress=False)
 
 
 def reference_tables() -> Tables:
     """Every experiment of data/reference, whatever the reader has measured."""
-    return study_tables(progress=False, places=REFERENCE_ALONE)
+    return study_tables(spread=workers.processes, progress=False, places=REFERENCE_ALONE)
 
 
 def closed_loops() -> Tables:

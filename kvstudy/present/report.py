@@ -6,8 +6,8 @@
     figures/study/assets/               plotly.min.js, tables.js, study.css, study.js: nothing else is loaded, from anywhere
 
 Everything is written into a hidden folder beside the study and renamed at the end: an interrupted export leaves the old study, or
-none. A notebook that fails costs its own page, which then says why; the others are written. Notebooks that analyse start no process,
-so an export measures nothing.
+none. A notebook that fails costs its own page, which then says why; the others are written. Notebooks that analyse start no process
+but readers of new runs, so an export measures nothing.
 """
 
 import os
@@ -26,6 +26,7 @@ from plotly.offline import get_plotlyjs
 from tqdm.auto import tqdm
 
 import kvstudy
+from kvstudy import workers
 from kvstudy.analyse.tables import study_tables
 from kvstudy.errors import KvstudyError
 from kvstudy.present import notebook as notebooks
@@ -75,7 +76,7 @@ def export(project_root: Path, out_dir: Path, progress: bool = True) -> Path:
 
 def _all_executed(sources: list[Path], root: Path, progress: bool) -> tuple[dict[str, nbformat.NotebookNode], dict[str, KvstudyError]]:
     """Notebook by name, in order, and why those that failed did. Two kernels at a time: most of a short notebook is its kernel's start."""
-    study_tables(root / "data", progress=progress)  # once, before kernels would each build them
+    study_tables(root / "data", progress=progress, spread=workers.processes)  # once, before kernels would each build them
     # The kernel gets this environment; it has to find the same package as the exporter, wherever that was started.
     package = str(Path(kvstudy.__file__).resolve().parents[1])
     given = {notebooks.EXPORT_VARIABLE: "1", ROOT_VARIABLE: str(root), "PYTHONPATH": os.pathsep.join([package, os.environ.get("PYTHONPATH", "")])}

@@ -1,0 +1,84 @@
+"""Other processes share the work and are gone afterwards, however it ends."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kvstudy import workers
+from kvstudy.errors import FormatError, KvstudyError
+
+ROOT = Path(__file__).parents[1]
+
+
+def pid_of(_task: int) -> int:
+    time.sleep(0.05)
+    return os.getpid()
+
+
+def refuse(task: int) -> int:
+    if task == 3:
+        raise FormatError("latency.hlog", 7, "cut", "measure it again")
+    return task
+
+
+def sleep(task: int) -> int:
+    (Path(os.environ["PIDS"]) / str(os.getpid())).touch()
+    time.sleep(120)
+    return task
+
+
+def is_there(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.fixture
+def two_processors(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1})
+
+
+def test_every_task_is_answered_once_by_processes_that_end(two_processors):
+    pids = set(workers.processes(pid_of, list(range(8))))
+    assert 1 <= len(pids) <= 2 and os.getpid() not in pids
+    assert not [pid for pid in pids if is_there(pid)]
+
+
+def test_one_task_needs_no_process():
+    assert list(workers.processes(pid_of, [1])) == [os.getpid()]
+
+
+def test_an_error_of_ours_arrives_whole(two_processors):
+    with pytest.raises(KvstudyError) as found:
+        list(workers.processes(refuse, list(range(50))))
+    assert (found.value.message, found.value.hint) == ("latency.hlog:7: cut", "measure it again")
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda ending: ending.name)
+def test_no_worker_outlives_who_asked(tmp_path, ending):
+    """Ctrl-C waits for the tasks under way: here they end first."""
+    program = "import os; os.sched_getaffinity = lambda _: {0, 1}\nfrom kvstudy import workers\nimport test_workers\nlist(workers.processes(test_workers.sleep, [1, 2, 3]))"
+    environment = os.environ | {"PIDS": str(tmp_path), "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    with subprocess.Popen([sys.executable, "-c", program], env=environment, stderr=subprocess.DEVNULL, start_new_session=True) as asking:
+        deadline = time.monotonic() + 60
+        while len(pids := [int(path.name) for path in tmp_path.iterdir()]) < 2:
+            assert time.monotonic() < deadline and asking.poll() is None
+            time.sleep(0.05)
+        if ending == signal.SIGINT:
+            for pid in pids:
+                os.kill(pid, signal.SIGINT)
+            time.sleep(0.2)
+            assert all(map(is_there, pids)), "Ctrl-C is not for the workers"
+            ending = signal.SIGKILL
+        asking.send_signal(ending)
+        asking.wait(60)
+    deadline = time.monotonic() + 60
+    while any(map(is_there, pids)):
+        assert time.monotonic() < deadline, "a worker is still there"
+        time.sleep(0.05)
