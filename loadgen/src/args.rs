@@ -436,7 +436,7 @@ fn cpus(text: &str) -> Result<Vec<usize>, Error> {
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (usize, usize) = (first.parse().map_err(|_| wrong())?, last.parse().map_err(|_| wrong())?);
-        if first > last || last >= libc::CPU_SETSIZE as usize {
+        if first > last || last >= rustix::thread::CpuSet::MAX_CPU {
             return Err(wrong());
         }
         cpus.extend(first..=last);

@@ -1,21 +1,21 @@
 //! Monotonic time in nanoseconds, and its place in UTC.
 
 use jiff::Timestamp;
+use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// Nanoseconds of CLOCK_MONOTONIC: read without a system call, never set back.
 #[inline]
 pub fn now_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec; this clock always exists on Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    nanoseconds(clock_gettime(ClockId::Monotonic))
 }
 
 /// CPU time that the calling thread has used so far.
 pub fn thread_cpu_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: as above.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    nanoseconds(clock_gettime(ClockId::ThreadCPUTime))
+}
+
+#[inline]
+fn nanoseconds(time: Timespec) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 

@@ -5,24 +5,33 @@
 //! answer ends.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, OwnedFd};
 
-pub const READABLE: u32 = libc::EPOLLIN as u32 | libc::EPOLLRDHUP as u32;
-pub const WRITABLE: u32 = libc::EPOLLOUT as u32;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
+
+/// What a socket is watched for.
+pub type Interest = epoll::EventFlags;
+
+pub const READABLE: Interest = Interest::IN.union(Interest::RDHUP);
+pub const WRITABLE: Interest = Interest::OUT;
 /// Told once for each arrival instead of as long as something is there, which saves the kernel a second look at each socket. Who
 /// asks for this reads all that has come, and past it if [`Event::ended`].
-pub const ONCE: u32 = libc::EPOLLET as u32;
+pub const ONCE: Interest = Interest::ET;
+
+const ENDED: Interest = Interest::RDHUP.union(Interest::HUP).union(Interest::ERR);
+const NO_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// The timer's own token.
 const TIMER: u64 = u64::MAX - 1;
 
-#[derive(Debug)]
 pub struct Epoll {
     fd: OwnedFd,
     timer: OwnedFd,
     /// What the timer is set to; 0 if it has gone off.
     set_to_ns: u64,
-    events: Vec<libc::epoll_event>,
+    events: Vec<epoll::Event>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -37,33 +46,26 @@ pub struct Event {
 
 impl Epoll {
     pub fn new() -> io::Result<Self> {
-        // SAFETY: no pointers; the result is checked and owned.
-        let fd = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: as above.
-        let timer = owned(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC | libc::TFD_NONBLOCK) })?;
-        let epoll = Self { fd, timer, set_to_ns: 0, events: vec![libc::epoll_event { events: 0, u64: 0 }; 256] };
-        epoll.add(epoll.timer.as_raw_fd(), libc::EPOLLIN as u32 | ONCE, TIMER)?;
+        let fd = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+        let none = epoll::Event { flags: Interest::empty(), data: epoll::EventData::new_u64(0) };
+        let epoll = Self { fd, timer, set_to_ns: 0, events: vec![none; 256] };
+        epoll.add(&epoll.timer, Interest::IN | ONCE, TIMER)?;
         Ok(epoll)
     }
 
-    pub fn add(&self, fd: RawFd, interest: u32, token: u64) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, fd, interest, token)
+    pub fn add(&self, fd: impl AsFd, interest: Interest, token: u64) -> io::Result<()> {
+        Ok(epoll::add(&self.fd, fd, epoll::EventData::new_u64(token), interest)?)
     }
 
-    pub fn modify(&self, fd: RawFd, interest: u32, token: u64) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_MOD, fd, interest, token)
-    }
-
-    fn control(&self, operation: i32, fd: RawFd, interest: u32, token: u64) -> io::Result<()> {
-        let mut event = libc::epoll_event { events: interest, u64: token };
-        // SAFETY: `event` is valid for the call.
-        checked(unsafe { libc::epoll_ctl(self.fd.as_raw_fd(), operation, fd, &mut event) }).map(drop)
+    pub fn modify(&self, fd: impl AsFd, interest: Interest, token: u64) -> io::Result<()> {
+        Ok(epoll::modify(&self.fd, fd, epoll::EventData::new_u64(token), interest)?)
     }
 
     /// How many events there are now.
     #[inline]
     pub fn look(&mut self) -> io::Result<usize> {
-        self.collect(0)
+        self.collect(Some(&NO_TIME))
     }
 
     /// Waits for events, at the latest until this monotonic time; how many there are.
@@ -72,31 +74,26 @@ impl Epoll {
         if until_ns != self.set_to_ns {
             self.set_timer(until_ns)?;
         }
-        self.collect(-1)
+        self.collect(None)
     }
 
     fn set_timer(&mut self, to_ns: u64) -> io::Result<()> {
         let seconds = i64::try_from(to_ns / 1_000_000_000).unwrap_or(i64::MAX);
-        let at = libc::timespec { tv_sec: seconds, tv_nsec: (to_ns.max(1) % 1_000_000_000) as i64 };
-        let setting = libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value: at };
-        let timer = self.timer.as_raw_fd();
-        // SAFETY: `setting` is valid for the call; nothing is written.
-        checked(unsafe { libc::timerfd_settime(timer, libc::TFD_TIMER_ABSTIME, &setting, std::ptr::null_mut()) })?;
+        let at = Timespec { tv_sec: seconds, tv_nsec: (to_ns.max(1) % 1_000_000_000) as i64 };
+        let setting = Itimerspec { it_interval: NO_TIME, it_value: at };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &setting)?;
         self.set_to_ns = to_ns;
         Ok(())
     }
 
     #[inline]
-    fn collect(&mut self, timeout_ms: i32) -> io::Result<usize> {
-        let room = self.events.len() as i32;
-        // SAFETY: `events` has room for as many as are asked for.
-        let count = unsafe { libc::epoll_wait(self.fd.as_raw_fd(), self.events.as_mut_ptr(), room, timeout_ms) };
-        if count < 0 {
-            let error = io::Error::last_os_error();
-            return if error.kind() == io::ErrorKind::Interrupted { Ok(0) } else { Err(error) };
-        }
-        let mut count = count as usize;
-        if let Some(index) = self.events[..count].iter().position(|event| { event.u64 } == TIMER) {
+    fn collect(&mut self, timeout: Option<&Timespec>) -> io::Result<usize> {
+        let mut count = match epoll::wait(&self.fd, &mut self.events[..], timeout) {
+            Ok(count) => count,
+            Err(Errno::INTR) => return Ok(0),
+            Err(problem) => return Err(problem.into()),
+        };
+        if let Some(index) = self.events[..count].iter().position(|event| { event.data }.u64() == TIMER) {
             count -= 1;
             self.events.swap(index, count);
             self.set_to_ns = 0;
@@ -106,20 +103,14 @@ impl Epoll {
 
     #[inline]
     pub fn event(&self, index: usize) -> Event {
-        let event = self.events[index];
-        let events = event.events;
-        let ended = events & (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32 != 0;
-        Event { token: event.u64, writable: events & WRITABLE != 0, readable: events & !WRITABLE != 0, ended }
+        let epoll::Event { flags, data, .. } = self.events[index];
+        Event {
+            token: data.u64(),
+            writable: flags.contains(WRITABLE),
+            readable: !flags.difference(WRITABLE).is_empty(),
+            ended: flags.intersects(ENDED),
+        }
     }
-}
-
-fn owned(result: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: a descriptor that was just made belongs to nobody else.
-    checked(result).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-fn checked(result: i32) -> io::Result<i32> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
 #[cfg(test)]
@@ -134,7 +125,7 @@ mod tests {
     fn a_wait_ends_at_its_time_or_with_an_event_and_the_same_time_can_be_waited_for_again() {
         let mut epoll = Epoll::new().unwrap();
         let (mut sender, receiver) = UnixStream::pair().unwrap();
-        epoll.add(receiver.as_raw_fd(), READABLE | ONCE, 7).unwrap();
+        epoll.add(&receiver, READABLE | ONCE, 7).unwrap();
         let until_ns = now_ns() + 20_000_000;
         sender.write_all(b"x").unwrap();
         assert_eq!((epoll.wait_until(until_ns).unwrap(), epoll.event(0).token), (1, 7));

@@ -119,7 +119,7 @@ mod tests {
         one.count(ErrorKind::Timeout, "no answer", "", 0);
         other.count(ErrorKind::Read, "closed in the middle of an answer", "", 4);
         other.count(ErrorKind::Read, "bad Content-Length", "\"x\"", 1);
-        other.count_system(ErrorKind::Connect, &std::io::Error::from_raw_os_error(libc::ECONNREFUSED));
+        other.count_system(ErrorKind::Connect, &rustix::io::Errno::CONNREFUSED.into());
         one.add(&other);
         assert_eq!((one.connect, one.read, one.write, one.timeout), (1, 8, 0, 0));
         assert_eq!(

@@ -1,8 +1,11 @@
 //! The machine: which CPUs a thread may use, whether it has one to itself, how exact its timers are.
 
-use std::io;
 use std::net::SocketAddr;
+use std::num::NonZeroU64;
 use std::time::Duration;
+
+use rustix::process::{Resource, getrlimit, setrlimit};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
 
 use crate::args::Spin;
 use crate::error::Error;
@@ -24,15 +27,8 @@ const OTHER_FILES: u64 = 64;
 
 /// CPUs that this process may run on.
 pub fn allowed_cpus() -> Vec<usize> {
-    // SAFETY: an all-zero set is valid.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel fills a set of the given size.
-    let result = unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) };
-    if result < 0 {
-        return Vec::new();
-    }
-    // SAFETY: the index is below the size of the set.
-    (0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect()
+    let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
+    (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect()
 }
 
 /// All of these are CPUs that this process may run on.
@@ -46,39 +42,32 @@ pub fn check_cpus(cpus: &[usize]) -> Result<(), Error> {
 
 /// Binds the calling thread to one CPU.
 pub fn pin_thread(cpu: usize) -> Result<(), Error> {
-    // SAFETY: an all-zero set is valid.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the number is below the size of the set: --pin takes no other.
-    unsafe { libc::CPU_SET(cpu, &mut set) };
-    // SAFETY: the kernel reads a set of the given size.
-    let result = unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) };
-    if result < 0 {
-        return Err(Error::Failed(format!("cannot pin a thread: cpu={cpu}: {}", io::Error::last_os_error())));
-    }
-    Ok(())
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    sched_setaffinity(None, &set).map_err(|problem| Error::Failed(format!("cannot pin a thread: cpu={cpu}: {problem}")))
 }
 
 /// Timers of the calling thread fire when they should instead of up to 50 µs later.
 pub fn exact_timers() {
-    // SAFETY: no pointers.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
+    // Where that is not allowed they are a little later, which is measured.
+    let _ = set_current_timer_slack(NonZeroU64::new(1));
 }
 
 /// Room for a descriptor per connection.
 pub fn raise_file_limit(connections: usize) -> Result<(), Error> {
     let needed = connections as u64 + OTHER_FILES;
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is a valid rlimit.
-    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
-    if limit.rlim_cur < needed {
-        limit.rlim_cur = needed.min(limit.rlim_max);
-        // SAFETY: as above.
-        unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) };
+    let mut limit = getrlimit(Resource::Nofile);
+    let allows = |limit: Option<u64>| limit.is_none_or(|most| most >= needed);
+    if !allows(limit.current) {
+        limit.current = limit.maximum.map_or(Some(needed), |most| Some(needed.min(most)));
+        // Whether it helped is looked at below.
+        let _ = setrlimit(Resource::Nofile, limit.clone());
+        limit = getrlimit(Resource::Nofile);
     }
-    if limit.rlim_cur < needed {
+    if !allows(limit.current) {
         return Err(Error::Failed(format!(
             "too few open files allowed: connections={connections}, limit={}; raise it with ulimit -n {needed}",
-            limit.rlim_cur
+            limit.current.unwrap_or_default()
         )));
     }
     Ok(())
@@ -101,12 +90,16 @@ pub fn busily(plan: &Plan, address: &SocketAddr) -> Busily {
 /// Asked of the first process: inside a container it has the container's CPUs, all of which the service there has too. That those are
 /// fewer than the machine's sets none of them aside for the generator.
 fn allowed_count(status: &str) -> Option<usize> {
-    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.trim();
+    count_of_list(status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?)
+}
+
+/// `0-3,8` → 5
+fn count_of_list(list: &str) -> Option<usize> {
     let count = |part: &str| -> Option<usize> {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         last.parse::<usize>().ok()?.checked_sub(first.parse().ok()?).map(|more| more + 1)
     };
-    list.split(',').map(count).sum()
+    list.trim().split(',').map(count).sum()
 }
 
 /// Each thread has a core that the service does not need: CPUs were set aside for the generator (by `--pin` or from outside,
@@ -120,8 +113,8 @@ fn has_core_to_itself(plan: &Plan, cpus: usize, of_all: usize, service_is_here: 
 }
 
 fn online_cpus() -> usize {
-    // SAFETY: no pointers.
-    usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(1)
+    let list = std::fs::read_to_string("/sys/devices/system/cpu/online").ok();
+    list.and_then(|list| count_of_list(&list)).unwrap_or(1)
 }
 
 #[cfg(test)]

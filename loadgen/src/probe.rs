@@ -14,14 +14,14 @@ use crate::tls::{CIPHER_BYTES, Tls, TlsClient};
 pub fn probe(address: &SocketAddr, tls: Option<&TlsClient>, timeout: Duration) -> io::Result<()> {
     let until_ns = now_ns().saturating_add(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
     let (mut epoll, socket) = (Epoll::new()?, Socket::connect(address)?);
-    epoll.add(socket.fd(), WRITABLE, 0)?;
+    epoll.add(&socket, WRITABLE, 0)?;
     wait(&mut epoll, until_ns, "connection")?;
     socket.connected()?;
     let Some(client) = tls else { return Ok(()) };
     let (mut tls, mut cipher) = (Tls::new(client), vec![0; CIPHER_BYTES]);
     tls.begin()?;
     while tls.shake(&socket, &mut cipher)?.is_none() {
-        epoll.modify(socket.fd(), if tls.has_unwritten() { READABLE | WRITABLE } else { READABLE }, 0)?;
+        epoll.modify(&socket, if tls.has_unwritten() { READABLE | WRITABLE } else { READABLE }, 0)?;
         wait(&mut epoll, until_ns, "TLS handshake")?;
     }
     tls.close(&socket);

@@ -7,6 +7,7 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use common::{Act, OK, Server, loadgen};
+use rustix::process::{Pid, Signal, kill_process};
 
 fn answer() -> Act {
     Act::Answer(OK.to_owned())
@@ -333,8 +334,7 @@ fn an_interrupted_run_prints_what_was_measured() {
     while server.requests() < 5 {
         std::thread::sleep(Duration::from_millis(10));
     }
-    // SAFETY: the child is ours and has not been waited for.
-    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(143));
     assert!(String::from_utf8_lossy(&output.stdout).contains("requests in"));

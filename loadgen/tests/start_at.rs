@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use common::{Act, OK, Server, loadgen};
 use jiff::{SignedDuration, Timestamp};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// A server that notes when its first request came, in nanoseconds since the epoch, and that time.
 fn noting_server() -> (Server, Arc<AtomicI64>) {
@@ -77,8 +78,7 @@ fn a_run_that_waits_for_its_time_can_be_called_off() {
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut banner).unwrap();
         assert!(banner.starts_with("Running "), "{banner}");
         std::thread::sleep(Duration::from_millis(300));
-        // SAFETY: the child is ours and has not been waited for.
-        unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
         assert_eq!(child.wait_with_output().unwrap().status.code(), Some(143));
         assert_eq!(first.load(Ordering::SeqCst), i64::MAX, "nothing was sent");
     }

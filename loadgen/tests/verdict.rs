@@ -6,6 +6,7 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use common::{Act, NullServer, OK, Run, Server, loadgen, run_command};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Programs that keep one CPU busy, until dropped.
 struct Hogs(Vec<Child>);
@@ -145,11 +146,9 @@ fn stopped_now_and_then(connections: &str) -> Run {
         std::thread::sleep(Duration::from_millis(10));
     }
     for _ in 0..4 {
-        // SAFETY: no pointers; the process is a child that has not been waited for.
-        unsafe { libc::kill(child.id() as i32, libc::SIGSTOP) };
+        kill_process(Pid::from_child(&child), Signal::STOP).unwrap();
         std::thread::sleep(Duration::from_millis(60));
-        // SAFETY: no pointers; the process is a child that has not been waited for.
-        unsafe { libc::kill(child.id() as i32, libc::SIGCONT) };
+        kill_process(Pid::from_child(&child), Signal::CONT).unwrap();
         std::thread::sleep(Duration::from_millis(250));
     }
     assert!(child.wait().unwrap().success());

@@ -61,10 +61,9 @@ fn serve(options: &Options) -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
     listener.set_nonblocking(true)?;
     // The standard library lets 128 wait to be accepted; listening again allows as many as the system does.
-    // SAFETY: no pointers.
-    unsafe { libc::listen(listener.as_raw_fd(), i32::from(u16::MAX)) };
+    rustix::net::listen(&listener, i32::from(u16::MAX))?;
     let mut epoll = Epoll::new()?;
-    epoll.add(listener.as_raw_fd(), READABLE, LISTENER)?;
+    epoll.add(&listener, READABLE, LISTENER)?;
     println!("ready: http://{}", listener.local_addr()?);
     let mut clients = HashMap::new();
     let mut room = vec![0; 128 * 1024];
@@ -92,7 +91,7 @@ fn accept(listener: &TcpListener, epoll: &Epoll, clients: &mut HashMap<u64, Clie
                 stream.set_nonblocking(true)?;
                 stream.set_nodelay(true)?;
                 let token = stream.as_raw_fd() as u64;
-                epoll.add(stream.as_raw_fd(), READABLE, token)?;
+                epoll.add(&stream, READABLE, token)?;
                 clients.insert(token, Client { stream, received: Vec::new() });
             }
             Err(problem) if problem.kind() == ErrorKind::WouldBlock => return Ok(()),

@@ -71,7 +71,7 @@ impl Worker<'_> {
         let connection = &mut self.connections[place];
         let token = token(place, connection.generation);
         let opened = Socket::connect(&self.addresses[connection.server]).and_then(|socket| {
-            self.epoll.add(socket.fd(), WRITABLE, token)?;
+            self.epoll.add(&socket, WRITABLE, token)?;
             Ok(socket)
         });
         match opened {

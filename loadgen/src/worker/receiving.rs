@@ -62,7 +62,7 @@ impl Worker<'_> {
         let connection = &self.connections[place];
         let interest = if connection.has_unwritten() { READABLE | WRITABLE } else { READABLE };
         if let Some(socket) = connection.socket() {
-            let _ = self.epoll.modify(socket.fd(), interest | ONCE, token(place, connection.generation));
+            let _ = self.epoll.modify(socket, interest | ONCE, token(place, connection.generation));
         }
     }
 

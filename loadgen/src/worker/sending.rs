@@ -1,10 +1,7 @@
 //! Sending: what is due, what became due while its connection was busy, and what the kernel had no room for.
 
-use std::os::fd::RawFd;
-
 use super::{Worker, token};
 use crate::clock::now_ns;
-use crate::connection::State;
 use crate::epoll::{ONCE, READABLE, WRITABLE};
 use crate::error::Error;
 use crate::errors::ErrorKind;
@@ -98,8 +95,9 @@ impl Worker<'_> {
             (None, None) => unreachable!("without a script the request is fixed"),
         };
         let connection = &mut self.connections[place];
-        let State::Idle(socket) = &connection.state else { return };
-        let fd: RawFd = socket.fd();
+        if !connection.is_idle() {
+            return;
+        }
         let result = connection.send(bytes);
         let closed_loop = matches!(self.plan.pacing, Pacing::ClosedLoop);
         let due_ns = match closed_loop {
@@ -109,7 +107,9 @@ impl Worker<'_> {
         match result {
             Ok(true) => {}
             Ok(false) => {
-                let _ = self.epoll.modify(fd, READABLE | WRITABLE | ONCE, token(place, connection.generation));
+                if let Some(socket) = connection.socket() {
+                    let _ = self.epoll.modify(socket, READABLE | WRITABLE | ONCE, token(place, connection.generation));
+                }
             }
             Err(problem) => {
                 self.measurement.tally.errors.count_system(ErrorKind::Write, &problem);
@@ -137,10 +137,8 @@ impl Worker<'_> {
     pub(super) fn write_on(&mut self, place: usize) {
         let connection = &mut self.connections[place];
         let generation = connection.generation;
-        let Some(socket) = connection.socket() else { return };
-        let fd = socket.fd();
         match connection.send_rest() {
-            Ok(true) => drop(self.epoll.modify(fd, READABLE | ONCE, token(place, generation))),
+            Ok(true) => self.look_again(place),
             Ok(false) => {}
             Err(problem) => {
                 // The server has gone, but may have answered before.

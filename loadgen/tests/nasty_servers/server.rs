@@ -2,7 +2,6 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -102,10 +101,7 @@ fn act(mut stream: TcpStream, steps: &[Step]) -> std::io::Result<TcpStream> {
             Step::Pause(pause) => thread::sleep(*pause),
             Step::Close => return Err(ErrorKind::ConnectionAborted.into()),
             Step::Reset => {
-                let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-                let (value, size) = ((&raw const linger).cast(), size_of::<libc::linger>() as u32);
-                // SAFETY: `linger` is what SO_LINGER takes, of the given size.
-                unsafe { libc::setsockopt(stream.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, value, size) };
+                rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO))?;
                 return Err(ErrorKind::ConnectionReset.into());
             }
             Step::HalfClose => stream.shutdown(Shutdown::Write)?,

@@ -2,7 +2,6 @@
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -115,8 +114,7 @@ fn at_once(step: Step, why: &str) {
 /// Room for one connection that waits to be accepted, which the first look takes.
 fn accepts_none() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    // SAFETY: no pointers.
-    unsafe { libc::listen(listener.as_raw_fd(), 0) };
+    rustix::net::listen(&listener, 0).unwrap();
     let run = timed(&["-R20", "-c4", "-t1", "-d500ms", "-T", "600ms", &url(listener.local_addr().unwrap().port())], 1.7);
     assert_eq!(run.code, 1, "{}", run.stderr);
     check_invariants(&run, 10);
