@@ -35,6 +35,15 @@ pub enum Dispatch {
     Any,
 }
 
+/// Which of several addresses of a host are loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Addresses {
+    /// The first that answers, as in wrk2.
+    First,
+    /// All that answer, each by as many connections.
+    All,
+}
+
 /// How the last microseconds before a due time are waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spin {
@@ -64,6 +73,8 @@ pub struct Args {
     pub headers: Vec<(String, String)>,
     pub insecure: bool,
     pub ca_file: Option<PathBuf>,
+    pub addresses: Addresses,
+    pub unix_socket: Option<PathBuf>,
     pub latency: bool,
     pub uncorrected: bool,
     pub batch_latency: bool,
@@ -132,6 +143,8 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
         headers: Vec::new(),
         insecure: false,
         ca_file: None,
+        addresses: Addresses::First,
+        unix_socket: None,
         latency: false,
         uncorrected: false,
         batch_latency: false,
@@ -176,6 +189,8 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
             Long("body") => args.body = Some(text(&mut parser)?),
             Long("targets") => args.targets = Some(PathBuf::from(parser.value().map_err(usage)?)),
             Short('H') | Long("header") => args.headers.push(header(&text(&mut parser)?)?),
+            Long("addresses") => args.addresses = addresses(&text(&mut parser)?)?,
+            Long("unix-socket") => args.unix_socket = Some(PathBuf::from(parser.value().map_err(usage)?)),
             Long("insecure") => args.insecure = true,
             Long("ca-file") => args.ca_file = Some(PathBuf::from(parser.value().map_err(usage)?)),
             Short('L') | Long("latency") => args.latency = true,
@@ -276,6 +291,9 @@ fn check(args: &Args) -> Result<(), Error> {
     }
     if args.targets.is_some() && (args.method.is_some() || args.body.is_some() || args.script.is_some()) {
         return rule("--targets says what is requested: it excludes --method, --body and --script".to_owned());
+    }
+    if args.unix_socket.is_some() && (args.alternate.is_some() || args.addresses == Addresses::All) {
+        return rule("--unix-socket is one server at one place: it excludes --alternate and --addresses all".to_owned());
     }
     if args.insecure && args.ca_file.is_some() {
         return rule("--insecure accepts any certificate: it excludes --ca-file".to_owned());
@@ -411,6 +429,14 @@ fn order(text: &str) -> Result<TurnOrder, Error> {
     }
 }
 
+fn addresses(text: &str) -> Result<Addresses, Error> {
+    match text {
+        "first" => Ok(Addresses::First),
+        "all" => Ok(Addresses::All),
+        _ => Err(Error::Failed(format!("--addresses is first or all, not {text:?}"))),
+    }
+}
+
 fn dispatch(text: &str) -> Result<Dispatch, Error> {
     match text {
         "fixed" => Ok(Dispatch::Fixed),
@@ -506,6 +532,8 @@ mod tests {
             (&["-R1", "-c4", "-t2", "--part", "3/3", "http://h/"], "--part 3/3 has 1 of 4 connections, threads=2"),
             (&["-R1", "--pin", "3-1", "http://h/"], "--pin \"3-1\""),
             (&["-R1", "--spin", "hard", "http://h/"], "--spin"),
+            (&["-R1", "--addresses", "two", "http://h/"], "--addresses is first or all"),
+            (&["-R1", "--unix-socket", "/s", "--addresses", "all", "http://h/"], "--unix-socket is one server"),
             (&["-R1", "--dispatch", "round", "http://h/"], "--dispatch"),
             (&["--closed", "--dispatch", "any", "http://h/"], "--closed"),
             (&["-R0", "http://h/"], "rate must be over 0"),

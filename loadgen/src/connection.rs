@@ -29,6 +29,8 @@ pub struct Connection<'a> {
     pub number: usize,
     /// 1 for those to the second of two servers in turn.
     pub server: Server,
+    /// Counts on with each failure to connect: modulo the endpoints of its server, the one that is tried.
+    pub endpoint: usize,
     pub state: State,
     /// None without https.
     tls: Option<Box<Tls>>,
@@ -64,6 +66,7 @@ impl<'a> Connection<'a> {
         let mut connection = Self {
             number,
             server,
+            endpoint: number,
             state: State::Closed,
             tls: tls.map(Box::new),
             opening_ns: 0,

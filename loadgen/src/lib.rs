@@ -12,6 +12,7 @@ pub mod args;
 pub mod clock;
 mod connection;
 mod due;
+mod endpoint;
 pub mod epoll;
 pub mod error;
 pub mod errors;

@@ -1,6 +1,5 @@
 //! The machine: which CPUs a thread may use, whether it has one to itself, how exact its timers are.
 
-use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -8,6 +7,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
 
 use crate::args::Spin;
+use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::plan::{Pacing, Plan};
 
@@ -73,14 +73,14 @@ pub fn raise_file_limit(connections: usize) -> Result<(), Error> {
     Ok(())
 }
 
-pub fn busily(plan: &Plan, address: &SocketAddr) -> Busily {
+pub fn busily(plan: &Plan, endpoints: &[Endpoint]) -> Busily {
     let cpus = allowed_cpus().len();
     let first_process = std::fs::read_to_string("/proc/1/status").ok().and_then(|status| allowed_count(&status));
     let of_all = first_process.unwrap_or_else(online_cpus);
     match (plan.spin, plan.pacing) {
         (_, Pacing::ClosedLoop) | (Spin::Off, _) => Busily::Never,
         (Spin::For(time), _) => Busily::For(time),
-        (Spin::Auto, _) if has_core_to_itself(plan, cpus, of_all, address.ip().is_loopback()) => Busily::Fitting,
+        (Spin::Auto, _) if has_core_to_itself(plan, cpus, of_all, endpoints.iter().any(Endpoint::is_here)) => Busily::Fitting,
         (Spin::Auto, _) => Busily::Sparingly,
     }
 }

@@ -5,8 +5,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::alternation::Alternation;
-use crate::args::{Args, Arrivals, Dispatch, Spin};
+use crate::alternation::{Alternation, Server};
+use crate::args::{Addresses, Args, Arrivals, Dispatch, Spin};
+use crate::endpoint::{Endpoint, Endpoints};
 use crate::error::Error;
 use crate::part::Part;
 use crate::requests::{self, List, Request};
@@ -51,6 +52,9 @@ pub struct Plan {
     pub steps: Option<Steps>,
     /// How TLS is spoken with each of two servers, which may be the same; none without https.
     pub tls: [Option<TlsClient>; 2],
+    pub addresses: Addresses,
+    /// Instead of the addresses of the URL's host.
+    pub unix_socket: Option<PathBuf>,
     /// What this generator is of a load that several make; the whole of it unless said otherwise.
     pub part: Part,
     /// To each server, of this part.
@@ -132,6 +136,8 @@ impl Plan {
         Ok(Self {
             target,
             tls,
+            addresses: args.addresses,
+            unix_socket: args.unix_socket,
             alternate,
             steps,
             method,
@@ -172,6 +178,25 @@ impl Plan {
     pub fn urls(&self) -> String {
         let second = self.alternate.as_ref().map_or(String::new(), |second| format!(",{}", second.target.url));
         format!("{}{second}", self.target.url)
+    }
+
+    /// Where the first server is reached, or the second of two in turn.
+    pub fn reachable(&self, server: Server) -> Result<Endpoints, Error> {
+        let endpoints = match &self.unix_socket {
+            Some(path) => vec![Endpoint::Unix(path.as_path().into())],
+            None => self.target_of(server).endpoints()?,
+        };
+        self.reachable_of(server, endpoints)
+    }
+
+    /// Those of these endpoints that accept a connection.
+    pub fn reachable_of(&self, server: Server, endpoints: Vec<Endpoint>) -> Result<Endpoints, Error> {
+        let (tls, timeout) = (self.tls[server].as_ref(), Duration::from_nanos(self.timeout_ns));
+        self.target_of(server).reachable(endpoints, self.addresses, tls, timeout)
+    }
+
+    fn target_of(&self, server: Server) -> &Target {
+        self.alternate.as_ref().filter(|_| server == 1).map_or(&self.target, |second| &second.target)
     }
 
     /// Whether a server is spoken to by https.

@@ -1,19 +1,19 @@
 //! Whether a server can be reached: one connection, opened as those of the run are, and closed again.
 
 use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::clock::now_ns;
+use crate::endpoint::Endpoint;
 use crate::epoll::{Epoll, READABLE, WRITABLE};
 use crate::error::Trouble;
 use crate::socket::Socket;
 use crate::tls::{CIPHER_BYTES, Tls, TlsClient};
 
 /// Opens a connection, with TLS its handshake too, and says why that cannot be done.
-pub fn probe(address: &SocketAddr, tls: Option<&TlsClient>, timeout: Duration) -> io::Result<()> {
+pub fn probe(endpoint: &Endpoint, tls: Option<&TlsClient>, timeout: Duration) -> io::Result<()> {
     let until_ns = now_ns().saturating_add(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
-    let (mut epoll, socket) = (Epoll::new()?, Socket::connect(address)?);
+    let (mut epoll, socket) = (Epoll::new()?, Socket::connect(endpoint)?);
     epoll.add(&socket, WRITABLE, 0)?;
     wait(&mut epoll, until_ns, "connection")?;
     socket.connected()?;

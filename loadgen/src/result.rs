@@ -39,6 +39,8 @@ pub struct RunResult {
     pub open_at_start: usize,
     pub reconnecting: Reconnecting,
     pub opening_times: OpeningTimes,
+    /// How many connections began at each endpoint.
+    pub endpoints: BTreeMap<String, u64>,
     /// Response times, those without an answer among them.
     pub at_least: AtLeast,
     /// In the order in which they were due.

@@ -9,7 +9,6 @@ mod thread;
 use std::collections::BTreeMap;
 use std::sync::mpsc::channel;
 use std::thread::scope;
-use std::time::Duration;
 
 use crate::error::Error;
 use crate::machine;
@@ -40,19 +39,16 @@ pub fn run(plan: &Plan) -> Result<i32, Error> {
     [&plan.json, &plan.hlog, &plan.slowest].into_iter().flatten().try_for_each(|path| whole_file::check(path))?;
     let interruption = Interruption::watch()?;
     let main_state = plan.script.is_some().then(|| MainState::new(plan)).transpose()?;
-    let timeout = Duration::from_nanos(plan.timeout_ns);
-    let address = match &main_state {
-        Some(state) if plan.tls[0].is_some() => plan.target.checked(state.resolve(plan)?, plan.tls[0].as_ref(), timeout)?,
+    let endpoints = match main_state.as_ref().filter(|_| plan.unix_socket.is_none()) {
         Some(state) => state.resolve(plan)?,
-        None => plan.target.reachable_address(plan.tls[0].as_ref(), timeout)?,
+        None => plan.reachable(0)?,
     };
     if main_state.as_ref().is_some_and(MainState::has_delay) && plan.pacing != Pacing::ClosedLoop {
         eprintln!(
             "note: delay() is not called: at a constant rate the schedule says when a request is due, as in wrk2; --closed calls it"
         );
     }
-    let second =
-        plan.alternate.as_ref().map(|second| second.target.reachable_address(plan.tls[1].as_ref(), timeout)).transpose()?;
+    let second = plan.alternate.as_ref().map(|_| plan.reachable(1)).transpose()?;
     let (reports, heard) = channel();
     let stop = &*interruption.stop;
 
@@ -63,15 +59,15 @@ pub fn run(plan: &Plan) -> Result<i32, Error> {
         for number in 0..plan.threads {
             let (orders, taken) = channel();
             let (answers, replies) = channel();
-            let reports = reports.clone();
+            let (reports, second) = (reports.clone(), second.clone());
             scope.spawn(move || thread::worker_thread(plan, number, second, &reports, stop, &taken, &answers));
             crew.orders.push(orders.clone());
             let link = ThreadLink { orders: orders.clone(), replies };
-            let address = match &mut main_state {
-                Some(state) => state.setup(link, address)?,
-                None => address,
+            let endpoints = match &mut main_state {
+                Some(state) => state.setup(link, endpoints.clone())?,
+                None => endpoints.clone(),
             };
-            crew.tell(number, Order::Init(address));
+            crew.tell(number, Order::Init(endpoints));
             crew.await_initialized(number)?;
         }
         script::flush_prints();
@@ -91,6 +87,7 @@ fn merge(plan: &Plan, gathered: Gathered, missing_at_start: usize) -> ((RunResul
     let (mut own_lateness, mut unanswered, mut busy_ns) = (histogram(), histogram(), 0);
     let (mut threads, mut slowest, mut samples, mut failure) = (Vec::new(), Vec::new(), Vec::new(), None);
     let (mut duration_ns, mut reconnecting) = (0, Reconnecting::default());
+    let mut endpoints = BTreeMap::<String, u64>::new();
     let mut opening_times = OpeningTimes::new(plan.has_tls());
     let mut slices = Vec::<SliceCounts>::new();
     let mut of_threads = Vec::new();
@@ -108,6 +105,7 @@ fn merge(plan: &Plan, gathered: Gathered, missing_at_start: usize) -> ((RunResul
         failure = failure.or(outcome.failure);
         reconnecting.add(&outcome.reconnecting);
         opening_times.add(&outcome.opening_times);
+        outcome.endpoints.into_iter().for_each(|(name, count)| *endpoints.entry(name).or_default() += count);
         slowest.push(measured.slowest);
         samples.extend(outcome.sample);
         threads.push(ThreadUse {
@@ -144,6 +142,7 @@ fn merge(plan: &Plan, gathered: Gathered, missing_at_start: usize) -> ((RunResul
         open_at_start: plan.connections_total() - missing_at_start,
         reconnecting,
         opening_times,
+        endpoints,
         at_least: AtLeast::of(&latencies.response, &unanswered),
         latencies,
         rates_rps: rate_histogram(&rates),

@@ -13,20 +13,21 @@ pub use statistics::Statistics;
 pub use value::Value;
 pub use worker_state::WorkerState;
 
-use std::net::SocketAddr;
 use std::path::Path;
 
 use mlua::{Lua, UserData, UserDataMethods};
 
+use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::plan::Plan;
+use crate::probe::probe;
 use crate::target;
 
 const PRELUDE: &str = include_str!("script/prelude.lua");
 
 /// An address as scripts see it: something to print, to connect to and to assign to `thread.addr`.
-#[derive(Clone, Copy, Debug)]
-struct Address(SocketAddr);
+#[derive(Clone, Debug)]
+struct Address(Endpoint);
 
 impl UserData for Address {
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
@@ -66,15 +67,13 @@ fn prepare(lua: &Lua, plan: &Plan, path: &Path) -> mlua::Result<()> {
         "lookup",
         lua.create_function(|lua, (host, service): (String, String)| {
             let found = target::lookup(&host, &service).unwrap_or_default();
-            lua.create_sequence_from(found.into_iter().map(Address))
+            lua.create_sequence_from(found.into_iter().map(|address| Address(Endpoint::Tcp(address))))
         })?,
     )?;
     let timeout = std::time::Duration::from_nanos(plan.timeout_ns);
     wrk.set(
         "connect",
-        lua.create_function(move |_, address: mlua::UserDataRef<Address>| {
-            Ok(std::net::TcpStream::connect_timeout(&address.0, timeout).is_ok())
-        })?,
+        lua.create_function(move |_, address: mlua::UserDataRef<Address>| Ok(probe(&address.0, None, timeout).is_ok()))?,
     )?;
     // Modules beside the script are found wherever the run was started.
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -1,11 +1,12 @@
-//! One nonblocking TCP socket without delay (TCP_NODELAY): connect, send, receive.
+//! One nonblocking socket, TCP without delay (TCP_NODELAY) or Unix: connect, send, receive.
 
-use std::io;
-use std::net::SocketAddr;
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+
+use crate::endpoint::Endpoint;
 
 /// What a look at what has come finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,13 +26,26 @@ pub struct Socket(OwnedFd);
 
 impl Socket {
     /// Starts to connect; the socket is writable once that has worked or failed.
-    pub fn connect(address: &SocketAddr) -> io::Result<Self> {
-        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    ///
+    /// A Unix socket whose listen queue is full fails at once, with [`ErrorKind::WouldBlock`].
+    pub fn connect(endpoint: &Endpoint) -> io::Result<Self> {
+        let family = match endpoint {
+            Endpoint::Tcp(address) if address.is_ipv4() => AddressFamily::INET,
+            Endpoint::Tcp(_) => AddressFamily::INET6,
+            Endpoint::Unix(_) => AddressFamily::UNIX,
+        };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let socket = Self(rustix::net::socket_with(family, SocketType::STREAM, flags, None)?);
-        sockopt::set_tcp_nodelay(&socket, true)?;
-        match rustix::net::connect(&socket, address) {
+        let connecting = match endpoint {
+            Endpoint::Tcp(address) => {
+                sockopt::set_tcp_nodelay(&socket, true)?;
+                rustix::net::connect(&socket, address)
+            }
+            Endpoint::Unix(path) => rustix::net::connect(&socket, &SocketAddrUnix::new(&**path)?),
+        };
+        match connecting {
             Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
+            Err(Errno::AGAIN) => Err(io::Error::new(ErrorKind::WouldBlock, "the listen queue is full")),
             Err(problem) => Err(problem.into()),
         }
     }

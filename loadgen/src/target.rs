@@ -3,6 +3,8 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
+use crate::args::Addresses;
+use crate::endpoint::{Endpoint, Endpoints};
 use crate::error::Error;
 use crate::probe::probe;
 use crate::tls::TlsClient;
@@ -60,21 +62,46 @@ impl Target {
         host_and_port(&self.host, self.port.as_deref())
     }
 
-    /// The first address of the host that accepts a connection, with https its handshake too.
-    pub fn reachable_address(&self, tls: Option<&TlsClient>, timeout: Duration) -> Result<SocketAddr, Error> {
-        let mut problem = "no address found".to_owned();
-        for address in lookup(&self.host, self.service()).map_err(|error| self.unreachable(&error))? {
-            match probe(&address, tls, timeout) {
-                Ok(()) => return Ok(address),
-                Err(error) => problem = error.to_string(),
-            }
+    /// The addresses of the host, in the order in which they are tried.
+    pub fn endpoints(&self) -> Result<Vec<Endpoint>, Error> {
+        let found = lookup(&self.host, self.service()).map_err(|problem| self.unreachable(&problem))?;
+        if found.is_empty() {
+            Err(self.unreachable("no address found"))
+        } else {
+            Ok(found.into_iter().map(Endpoint::Tcp).collect())
         }
-        Err(self.unreachable(&problem))
     }
 
-    /// This address, if a connection can be opened there.
-    pub fn checked(&self, address: SocketAddr, tls: Option<&TlsClient>, timeout: Duration) -> Result<SocketAddr, Error> {
-        probe(&address, tls, timeout).map(|()| address).map_err(|problem| self.unreachable(&problem.to_string()))
+    /// Of these the first that accepts a connection, with https its handshake too; or all that do.
+    pub fn reachable(
+        &self,
+        endpoints: Vec<Endpoint>,
+        which: Addresses,
+        tls: Option<&TlsClient>,
+        timeout: Duration,
+    ) -> Result<Endpoints, Error> {
+        let (mut open, mut problems, tried) = (Vec::new(), Vec::new(), endpoints.len());
+        for endpoint in endpoints {
+            match probe(&endpoint, tls, timeout) {
+                Ok(()) => open.push(endpoint),
+                Err(problem) => problems.push((endpoint, problem)),
+            }
+            if which == Addresses::First && !open.is_empty() {
+                break;
+            }
+        }
+        match problems.last() {
+            Some((Endpoint::Unix(path), problem)) if open.is_empty() => {
+                Err(Error::Failed(format!("unable to connect to {}: {problem}", path.display())))
+            }
+            Some((_, problem)) if open.is_empty() => Err(self.unreachable(&problem.to_string())),
+            _ => {
+                for (endpoint, problem) in problems.iter().filter(|_| which == Addresses::All) {
+                    eprintln!("note: {endpoint}, one of {tried} addresses of {}, is left out: {problem}", self.host);
+                }
+                Ok(open.into())
+            }
+        }
     }
 
     fn unreachable(&self, problem: &str) -> Error {

@@ -18,8 +18,7 @@ pub use messages::{Order, Outcome, Report};
 pub use opening::Opened;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
-use std::net::SocketAddr;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
@@ -29,6 +28,7 @@ use crate::args::{Arrivals, Dispatch};
 use crate::clock::{self, now_ns};
 use crate::connection::Connection;
 use crate::due::{Due, DueRequests, SharedQueue};
+use crate::endpoint::Endpoints;
 use crate::epoll::Epoll;
 use crate::error::Error;
 use crate::errors::ErrorKind;
@@ -55,7 +55,9 @@ pub struct Worker<'a> {
     plan: &'a Plan,
     thread: usize,
     /// Of the servers in turn; of one alone twice the same.
-    addresses: [SocketAddr; 2],
+    endpoints: [Endpoints; 2],
+    /// How many connections begin at each of them.
+    places: BTreeMap<String, u64>,
     reports: &'a Sender<(usize, Report)>,
     stop: &'a AtomicBool,
     habits: Habits,
@@ -110,7 +112,7 @@ impl<'a> Worker<'a> {
     pub fn new(
         plan: &'a Plan,
         thread: usize,
-        addresses: [SocketAddr; 2],
+        endpoints: [Endpoints; 2],
         reports: &'a Sender<(usize, Report)>,
         stop: &'a AtomicBool,
         busily: Busily,
@@ -133,7 +135,8 @@ impl<'a> Worker<'a> {
         Ok(Self {
             plan,
             thread,
-            addresses,
+            places: places(&endpoints, &connections),
+            endpoints,
             reports,
             stop,
             habits,
@@ -208,6 +211,7 @@ impl<'a> Worker<'a> {
             measured: self.measurement.finish(given_up_ns),
             reconnecting: self.reconnecting,
             opening_times: self.opening_times,
+            endpoints: self.places,
             sample: self.sample,
             used: self.used,
             sent_for_ns: sending_ended_ns - start_ns.min(sending_ended_ns),
@@ -326,6 +330,15 @@ fn connections(plan: &Plan, thread: usize, capture: bool) -> Vec<Connection<'_>>
         )
     };
     plan.connections_of(thread).map(connection).collect()
+}
+
+fn places(endpoints: &[Endpoints; 2], connections: &[Connection]) -> BTreeMap<String, u64> {
+    let mut places = BTreeMap::<String, u64>::new();
+    for connection in connections {
+        let of_server = &endpoints[connection.server];
+        *places.entry(of_server[connection.endpoint % of_server.len()].to_string()).or_default() += 1;
+    }
+    places
 }
 
 fn queue(plan: &Plan, thread: usize) -> Option<SharedQueue<'_>> {

@@ -95,9 +95,7 @@ fn merged_percentiles_are_those_of_one_histogram_of_all_values_bit_by_bit() {
             let expected = loadgen::statistics::percentile(&one, name.parse().unwrap());
             assert_eq!(all[kind]["percentiles"][name], expected, "{kind} p{name}");
         }
-        for (name, expected) in
-            [("mean_us", loadgen::statistics::mean(&one)), ("stdev_us", loadgen::statistics::stdev(&one))]
-        {
+        for (name, expected) in [("mean_us", loadgen::statistics::mean(&one)), ("stdev_us", loadgen::statistics::stdev(&one))] {
             // JSON's reader may be off in the last of a number's bits.
             let told = all[kind][name].as_f64().unwrap();
             assert!((told - expected).abs() <= expected * 1e-12, "{kind} {name}: {told} {expected}");

@@ -137,12 +137,13 @@ impl Total {
             document["rate_samples"] = json!(rate_samples(rates)?);
         }
         if let Some(connect) = added(parts, "", "connect_time")? {
+            document["addresses"] = json!(counts_by_name(parts, "/addresses"));
             document["connect_time"] = json!(latency(&connect)?);
         }
         if let (Some(full), Some(resumed)) =
             (added(parts, "tls", "handshake_time")?, added(parts, "tls", "resumed_handshake_time")?)
         {
-            document["tls"] = json!(tls(&Handshakes { full, resumed, protocols: protocols(parts) })?);
+            document["tls"] = json!(tls(&Handshakes { full, resumed, protocols: counts_by_name(parts, "/tls/protocols") })?);
         }
         if let Some(sample) = joined(parts, "sample") {
             document["sample"] = sample.into();
@@ -212,9 +213,9 @@ fn added(parts: &[Part], group: &str, name: &str) -> Result<Option<Histogram<u64
     Ok(Some(sum))
 }
 
-fn protocols(parts: &[Part]) -> BTreeMap<String, u64> {
+fn counts_by_name(parts: &[Part], pointer: &str) -> BTreeMap<String, u64> {
     let mut sum = BTreeMap::<String, u64>::new();
-    for (name, count) in parts.iter().filter_map(|part| part.result["tls"]["protocols"].as_object()).flatten() {
+    for (name, count) in parts.iter().filter_map(|part| part.result.pointer(pointer)?.as_object()).flatten() {
         *sum.entry(name.clone()).or_default() += count.as_u64().unwrap_or_default();
     }
     sum

@@ -49,6 +49,7 @@ struct Document<'a> {
     error_reasons: Vec<Reason<'a>>,
     connections_open_at_start: usize,
     reconnecting: Reconnecting,
+    addresses: &'a BTreeMap<String, u64>,
     connect_time: Latency,
     /// Only with https.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -235,6 +236,7 @@ fn document<'a>(plan: &'a Plan, result: &'a RunResult) -> Result<Document<'a>, E
             closed_s: seconds(result.reconnecting.closed_ns),
             own_pause_s: seconds(result.reconnecting.own_pause_ns),
         },
+        addresses: &result.endpoints,
         connect_time: latency(&result.opening_times.connect)?,
         tls: result.opening_times.tls.as_ref().map(tls).transpose()?,
         bytes_read: tally.bytes_read,

@@ -1,10 +1,10 @@
 //! What a worker's thread does from its first order to its last.
 
-use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender};
 
+use crate::endpoint::Endpoints;
 use crate::error::Error;
 use crate::machine;
 use crate::plan::Plan;
@@ -14,7 +14,7 @@ use crate::worker::{Order, Report, Worker};
 pub(super) fn worker_thread(
     plan: &Plan,
     number: usize,
-    second: Option<SocketAddr>,
+    second: Option<Endpoints>,
     reports: &Sender<(usize, Report)>,
     stop: &AtomicBool,
     orders: &Receiver<Order>,
@@ -39,7 +39,7 @@ fn reported(number: usize, reports: &Sender<(usize, Report)>, work: impl FnOnce(
 fn work(
     plan: &Plan,
     number: usize,
-    second: Option<SocketAddr>,
+    second: Option<Endpoints>,
     reports: &Sender<(usize, Report)>,
     stop: &AtomicBool,
     orders: &Receiver<Order>,
@@ -50,14 +50,15 @@ fn work(
         machine::pin_thread(*cpu)?;
     }
     let mut script = plan.script.is_some().then(|| WorkerState::new(plan, number)).transpose()?;
-    let Some(Order::Init(address)) = serve(orders, answers, script.as_ref()) else { return Ok(()) };
+    let Some(Order::Init(endpoints)) = serve(orders, answers, script.as_ref()) else { return Ok(()) };
     if let Some(script) = &mut script {
-        script.init(plan, address)?;
+        script.init(plan, endpoints[0].clone())?;
     }
     let _ = reports.send((number, Report::Initialized));
     let Some(Order::Connect) = serve(orders, answers, script.as_ref()) else { return Ok(()) };
-    let busily = machine::busily(plan, &address);
-    let mut worker = Worker::new(plan, number, [address, second.unwrap_or(address)], reports, stop, busily, script)?;
+    let busily = machine::busily(plan, &endpoints);
+    let endpoints = [endpoints.clone(), second.unwrap_or(endpoints)];
+    let mut worker = Worker::new(plan, number, endpoints, reports, stop, busily, script)?;
     let opened = worker.open_all();
     let _ = reports.send((number, Report::Ready(opened)));
     let Ok(Order::Go(start_ns)) = orders.recv() else { return Ok(()) };

@@ -1,7 +1,6 @@
 //! The Lua state of the main thread: `setup(thread)` before the run, `done(summary, latency, requests)` behind it.
 
-use std::cell::Cell;
-use std::net::SocketAddr;
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender};
 
@@ -9,6 +8,8 @@ use mlua::{AnyUserData, Function, Lua, UserData, UserDataFields, UserDataMethods
 
 use super::statistics::Statistics;
 use super::{Address, Value, load, message};
+use crate::args::Addresses;
+use crate::endpoint::{Endpoint, Endpoints};
 use crate::error::Error;
 use crate::plan::Plan;
 use crate::tally::Tally;
@@ -23,7 +24,7 @@ pub struct ThreadLink {
 /// `thread` in `setup` and `done`.
 struct Thread {
     link: ThreadLink,
-    address: Rc<Cell<SocketAddr>>,
+    endpoints: Rc<RefCell<Endpoints>>,
 }
 
 impl Thread {
@@ -36,9 +37,9 @@ impl Thread {
 
 impl UserData for Thread {
     fn add_fields<F: UserDataFields<Self>>(fields: &mut F) {
-        fields.add_field_method_get("addr", |_, thread| Ok(Address(thread.address.get())));
+        fields.add_field_method_get("addr", |_, thread| Ok(Address(thread.endpoints.borrow()[0].clone())));
         fields.add_field_method_set("addr", |_, thread, address: mlua::UserDataRef<Address>| {
-            thread.address.set(address.0);
+            *thread.endpoints.borrow_mut() = [address.0.clone()].into();
             Ok(())
         });
     }
@@ -74,22 +75,25 @@ impl MainState {
         Ok(Self { lua: load(plan, path)?, threads: Vec::new() })
     }
 
-    /// The address that threads connect to unless the script gives them another: the first that `wrk.resolve` finds.
-    pub fn resolve(&self, plan: &Plan) -> Result<SocketAddr, Error> {
-        let resolve = || -> mlua::Result<Option<SocketAddr>> {
+    /// Where threads connect to unless the script says otherwise: the first that `wrk.resolve` finds, or all of them.
+    pub fn resolve(&self, plan: &Plan) -> Result<Endpoints, Error> {
+        let resolve = || -> mlua::Result<Vec<Endpoint>> {
             let wrk: mlua::Table = self.lua.globals().get("wrk")?;
             let target = &plan.target;
             wrk.get::<Function>("resolve")?.call::<()>((target.host.as_str(), target.service()))?;
-            let Some(found) = wrk.get::<Option<mlua::Table>>("addrs")? else { return Ok(None) };
-            Ok(found.get::<Option<mlua::UserDataRef<Address>>>(1)?.map(|address| address.0))
+            let Some(found) = wrk.get::<Option<mlua::Table>>("addrs")? else { return Ok(Vec::new()) };
+            found.sequence_values::<mlua::UserDataRef<Address>>().map(|address| Ok(address?.0.clone())).collect()
         };
-        match resolve().map_err(|problem| Error::Failed(message(&problem)))? {
-            Some(address) => Ok(address),
+        let found = resolve().map_err(|problem| Error::Failed(message(&problem)))?;
+        if found.is_empty() {
             // Says why none can be reached, if none can.
-            None => plan
-                .target
-                .reachable_address(plan.tls[0].as_ref(), std::time::Duration::from_nanos(plan.timeout_ns))
-                .and_then(|_| Err(Error::Failed("wrk.resolve left no address in wrk.addrs".to_owned()))),
+            return plan.reachable(0).and_then(|_| Err(Error::Failed("wrk.resolve left no address in wrk.addrs".to_owned())));
+        }
+        match (&plan.tls[0], plan.addresses) {
+            // A handshake is more than the connection that was looked for.
+            (Some(_), _) => plan.reachable_of(0, found),
+            (None, Addresses::First) => Ok([found[0].clone()].into()),
+            (None, Addresses::All) => Ok(found.into()),
         }
     }
 
@@ -102,10 +106,10 @@ impl MainState {
         matches!(self.lua.globals().get::<mlua::Value>(name), Ok(mlua::Value::Function(_)))
     }
 
-    /// Runs `setup(thread)` for one thread; returns the address that this thread connects to.
-    pub fn setup(&mut self, link: ThreadLink, address: SocketAddr) -> Result<SocketAddr, Error> {
-        let address = Rc::new(Cell::new(address));
-        let thread = self.lua.create_userdata(Thread { link, address: address.clone() });
+    /// Runs `setup(thread)` for one thread; returns where this thread connects to.
+    pub fn setup(&mut self, link: ThreadLink, endpoints: Endpoints) -> Result<Endpoints, Error> {
+        let endpoints = Rc::new(RefCell::new(endpoints));
+        let thread = self.lua.create_userdata(Thread { link, endpoints: endpoints.clone() });
         let thread = thread.map_err(|problem| Error::Failed(message(&problem)))?;
         self.threads.push(thread.clone());
         let run = || -> mlua::Result<()> {
@@ -117,7 +121,7 @@ impl MainState {
             }
         };
         run().map_err(|problem| Error::Failed(message(&problem)))?;
-        Ok(address.get())
+        Ok(endpoints.borrow().clone())
     }
 
     pub fn wants_done(&self) -> bool {

@@ -1,13 +1,13 @@
 //! The Lua state of one worker: `init`, `request`, `response`.
 
-use std::cell::Cell;
-use std::net::SocketAddr;
+use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;
 
 use mlua::{Function, Lua, UserData, UserDataFields, UserDataMethods};
 
 use super::{Address, Value, load, message};
+use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::http::Captured;
 use crate::plan::Plan;
@@ -24,18 +24,18 @@ pub struct WorkerState {
     delay: Option<Function>,
     stopped: Rc<Cell<bool>>,
     /// Owns what a header table is made of between calls.
-    address: Rc<Cell<Option<SocketAddr>>>,
+    address: Rc<RefCell<Option<Endpoint>>>,
 }
 
 /// `wrk.thread` inside a worker: the state itself.
 struct OwnThread {
     stopped: Rc<Cell<bool>>,
-    address: Rc<Cell<Option<SocketAddr>>>,
+    address: Rc<RefCell<Option<Endpoint>>>,
 }
 
 impl UserData for OwnThread {
     fn add_fields<F: UserDataFields<Self>>(fields: &mut F) {
-        fields.add_field_method_get("addr", |_, thread| Ok(thread.address.get().map(Address)));
+        fields.add_field_method_get("addr", |_, thread| Ok(thread.address.borrow().clone().map(Address)));
     }
 
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
@@ -67,7 +67,7 @@ impl WorkerState {
     pub fn new(plan: &Plan, thread: usize) -> Result<Self, Error> {
         let path = plan.script.as_deref().expect("worker states are made for scripts only");
         let lua = load(plan, path)?;
-        let (stopped, address) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(None)));
+        let (stopped, address) = (Rc::new(Cell::new(false)), Rc::new(RefCell::new(None)));
         let state = Self { lua, path: path.to_owned(), request: None, response: None, delay: None, stopped, address };
         state.prepare(plan.seed, plan.part.place(thread)).map_err(|problem| Error::Failed(message(&problem)))?;
         Ok(state)
@@ -95,8 +95,8 @@ impl WorkerState {
     }
 
     /// Runs `init(args)`: args[0] is the URL, the script's own arguments follow. Then it is known what the script defines.
-    pub fn init(&mut self, plan: &Plan, address: SocketAddr) -> Result<(), Error> {
-        self.address.set(Some(address));
+    pub fn init(&mut self, plan: &Plan, address: Endpoint) -> Result<(), Error> {
+        *self.address.borrow_mut() = Some(address);
         let run = || -> mlua::Result<[Option<Function>; 3]> {
             let globals = self.lua.globals();
             set_host(&globals.get("wrk")?, plan)?;

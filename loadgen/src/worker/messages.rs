@@ -1,7 +1,8 @@
 //! What the main thread and a worker tell each other.
 
-use std::net::SocketAddr;
+use std::collections::BTreeMap;
 
+use crate::endpoint::Endpoints;
 use crate::error::Error;
 use crate::measurement::{Calibration, Measured};
 use crate::opening_times::OpeningTimes;
@@ -16,8 +17,8 @@ use crate::worker::Opened;
 pub enum Order {
     Set(String, Value),
     Get(String),
-    /// Run `init` and make ready to connect to this address.
-    Init(SocketAddr),
+    /// Run `init` and make ready to connect there.
+    Init(Endpoints),
     Connect,
     /// The schedule starts at this monotonic time.
     Go(u64),
@@ -43,6 +44,8 @@ pub struct Outcome {
     pub measured: Measured,
     pub reconnecting: Reconnecting,
     pub opening_times: OpeningTimes,
+    /// How many connections begin at each endpoint.
+    pub endpoints: BTreeMap<String, u64>,
     pub sample: Option<Sample>,
     /// What it had used when each step began, and when sending ended; empty at one rate.
     pub used: Vec<UsedBy>,

@@ -1,7 +1,7 @@
 //! Opening connections, and opening them again: at once the first time, then after pauses, until an answer has come.
 
 use std::cmp::Reverse;
-use std::io::Error as IoError;
+use std::io::{Error as IoError, ErrorKind as IoErrorKind};
 use std::sync::atomic::Ordering;
 
 use super::{Worker, token};
@@ -49,7 +49,15 @@ impl Worker<'_> {
                 && left > 0
                 && self.connecting < at_once(next - self.connecting.min(next), in_a_turn)
             {
-                self.open(next);
+                match self.begin_to_open(next) {
+                    // A Unix socket whose queue is full; it is looked at again in the next turn.
+                    Err(problem) if problem.kind() == IoErrorKind::WouldBlock => {
+                        left = 0;
+                        break;
+                    }
+                    Err(problem) => self.connect_failed(next, &problem),
+                    Ok(()) => {}
+                }
                 next += 1;
                 left -= 1;
             }
@@ -68,23 +76,24 @@ impl Worker<'_> {
     }
 
     pub(super) fn open(&mut self, place: usize) {
-        let connection = &mut self.connections[place];
-        let token = token(place, connection.generation);
-        let opened = Socket::connect(&self.addresses[connection.server]).and_then(|socket| {
-            self.epoll.add(&socket, WRITABLE, token)?;
-            Ok(socket)
-        });
-        match opened {
-            Ok(socket) => {
-                connection.state = State::Connecting(socket);
-                connection.opening_ns = now_ns();
-                self.connecting += 1;
-                let give_up_ns = connection.opening_ns + self.plan.timeout_ns;
-                self.opening.push_back((give_up_ns, place, connection.generation));
-                self.housekeeping_ns = self.housekeeping_ns.min(give_up_ns);
-            }
-            Err(problem) => self.connect_failed(place, &problem),
+        if let Err(problem) = self.begin_to_open(place) {
+            self.connect_failed(place, &problem);
         }
+    }
+
+    fn begin_to_open(&mut self, place: usize) -> Result<(), IoError> {
+        let connection = &mut self.connections[place];
+        let endpoints = &self.endpoints[connection.server];
+        let began_ns = now_ns();
+        let socket = Socket::connect(&endpoints[connection.endpoint % endpoints.len()])?;
+        self.epoll.add(&socket, WRITABLE, token(place, connection.generation))?;
+        connection.state = State::Connecting(socket);
+        connection.opening_ns = began_ns;
+        self.connecting += 1;
+        let give_up_ns = began_ns + self.plan.timeout_ns;
+        self.opening.push_back((give_up_ns, place, connection.generation));
+        self.housekeeping_ns = self.housekeeping_ns.min(give_up_ns);
+        Ok(())
     }
 
     /// The socket has connected; a TLS handshake follows, or the connection is open.
@@ -137,6 +146,8 @@ impl Worker<'_> {
         self.measurement.tally.errors.count_system(ErrorKind::Connect, problem);
         self.note_error(place, ErrorKind::Connect);
         self.problem.get_or_insert_with(|| problem.to_string());
+        // Another of the server's addresses may be better.
+        self.connections[place].endpoint += 1;
         self.reopen_later(place);
     }
 

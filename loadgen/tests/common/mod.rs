@@ -34,7 +34,11 @@ pub struct Server {
 impl Server {
     /// `act` is given the number of the request (from 0, over all connections) and its head.
     pub fn start(act: impl Fn(u64, &str) -> Act + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::start_at("127.0.0.1:0", act)
+    }
+
+    pub fn start_at(address: &str, act: impl Fn(u64, &str) -> Act + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind(address).unwrap();
         let port = listener.local_addr().unwrap().port();
         let requests = Arc::new(AtomicU64::new(0));
         let (act, counter) = (Arc::new(act), requests.clone());
