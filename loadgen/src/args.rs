@@ -124,6 +124,9 @@ pub enum Parsed {
     Run(Box<Args>),
     Help,
     Version,
+    /// For this shell.
+    Completions(String),
+    ManPage,
 }
 
 pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
@@ -224,6 +227,8 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
             Long("pin") => args.pin.extend(cpus(&text(&mut parser)?)?),
             Short('v') | Long("version") => return Ok(Parsed::Version),
             Short('h') | Long("help") => return Ok(Parsed::Help),
+            Long("completions") => return Ok(Parsed::Completions(text(&mut parser)?)),
+            Long("man") => return Ok(Parsed::ManPage),
             Value(value) if url.is_none() => url = Some(value.string().map_err(usage)?),
             Value(extra) => {
                 let extra = extra.to_string_lossy().into_owned();

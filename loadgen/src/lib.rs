@@ -23,6 +23,7 @@ pub mod machine;
 pub mod measurement;
 pub mod merge;
 pub mod opening_times;
+pub mod options;
 pub mod part;
 pub mod plan;
 mod probe;

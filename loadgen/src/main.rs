@@ -5,6 +5,7 @@ use std::process::exit;
 use loadgen::args::{self, Parsed};
 use loadgen::error::{Error, exit as code};
 use loadgen::merge;
+use loadgen::options;
 use loadgen::plan::Plan;
 use loadgen::run;
 
@@ -23,6 +24,8 @@ fn main() {
             println!("loadgen {}", env!("CARGO_PKG_VERSION"));
             return;
         }
+        Ok(Parsed::Completions(shell)) => return options::print_completions(&shell).unwrap_or_else(|problem| fail(&problem)),
+        Ok(Parsed::ManPage) => return options::print_man_page().unwrap_or_else(|problem| fail(&problem)),
         Err(problem) => fail(&problem),
     };
     match Plan::new(*args).and_then(|plan| run::run(&plan)) {
