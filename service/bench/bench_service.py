@@ -6,7 +6,7 @@
 Needs the built jar, a built loadgen and JAVA_HOME with a JDK 25; nothing but Python's own library. Each round measures every
 subject once at each number of connections, in an order that is turned round from round to round, so that a machine that
 slows down slows all of them. A ratio compares one round's service with the same round's empty handler, which gets the very
-same requests; printed are the median over the rounds and the smallest and largest. With --json the single rates are kept.
+same requests; printed are the geometric mean over the rounds, its 95 % interval (paired.py) and the smallest and largest. With --json the single rates are kept.
 
 With --beside JAR the service of another build takes turns with this one on a store of its own, filled in the same way: two sittings differ
 by more than most changes do, so only that tells what a change of the code did; or, with --beside-options or --beside-java and the same build,
@@ -31,6 +31,8 @@ import time
 import urllib.request
 from collections.abc import Callable
 from functools import partial
+
+from paired import ratio_of_rounds
 
 HERE = pathlib.Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
@@ -130,10 +132,6 @@ def rate_summary(values: list[float]) -> str:
     return f"{statistics.median(values):,.0f} ({min(values):,.0f}–{max(values):,.0f})"
 
 
-def summary(values: list[float]) -> str:
-    return f"{statistics.median(values):.3f} ({min(values):.3f}–{max(values):.3f})"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--loadgen", default=str(REPOSITORY / "loadgen/target/release/loadgen"))
@@ -197,7 +195,7 @@ def main() -> None:
     print(f"\n{options.records} records of 16 + 100 bytes, -Xmx{options.heap}, {options.selectors} selectors, {options.service_options}"
           + (f"; {BESIDE}: {options.beside_options}" if options.beside_options is not None else "")
           + (f"; {BESIDE}: {options.beside_java}" if options.beside_java else ""))
-    print(f"{options.rounds} rounds of {options.seconds:g} s; medians (smallest–largest)\n")
+    print(f"{options.rounds} rounds of {options.seconds:g} s; medians (smallest–largest), ratios: geometric mean [95 % interval] (smallest–largest)\n")
     print_table(rates, options.only, options.connections, list(jars))
 
 
@@ -230,7 +228,7 @@ def of_quiet_rounds(rates: list[dict], kind: str, connections: int) -> tuple[lis
 
 def ratios(ours: list[float], theirs: list[float]) -> str:
     """Round by round."""
-    return summary([a / b for a, b in zip(ours, theirs)])
+    return ratio_of_rounds(ours, theirs).text()
 
 
 if __name__ == "__main__":

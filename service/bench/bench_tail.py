@@ -22,6 +22,7 @@ import sys
 import tempfile
 
 from bench_service import JAR, JVM, REPOSITORY, come_to_rest, counters, fill, java_program, loaded, start
+from paired import ratio_of_rounds
 
 # A flush or a compaction that takes the generator's core away would be measured as the service's: each has its own.
 ON_CORE_0, ON_CORE_1 = ("taskset", "-c", "0"), ("taskset", "-c", "1")
@@ -124,8 +125,8 @@ def main() -> None:
             print(f"| {label} {name} | " + " | ".join([spread(times[kind, name][p], 2) for p in PERCENTILES] + work_done) + " |")
     for kind in ("response_time", "service_time"):
         for name, other in itertools.combinations(jars, 2):
-            ratios = [busy / calm for busy, calm in zip(times[kind, name]["99.9"], times[kind, other]["99.9"])]
-            print(f"\np99.9 of the {kind.replace('_', ' ')} {name} / {other}, in the same round: {spread(ratios, 2)}")
+            ratio = ratio_of_rounds(times[kind, name]["99.9"], times[kind, other]["99.9"])
+            print(f"\np99.9 of the {kind.replace('_', ' ')} {name} / {other}, in the same round, geometric mean [95 % interval] (smallest–largest): {ratio.text(2)}")
     saturated = sum(r["result"]["verdict"]["generator_saturated"] for r in results)
     if saturated:
         print(f"\nthe generator had no time to spare in {saturated} of {len(results)} steps: the response time is partly its own")
