@@ -69,6 +69,10 @@ final class Connections implements AutoCloseable {
         }
     }
 
+    Iterable<KvSession> open() {
+        return open;
+    }
+
     int size() {
         return open.size();
     }

@@ -69,6 +69,9 @@ final class HttpMetrics {
         to.counter("kv_http_connections_refused", "Connections closed at once: too many were open.")
                 .add(connections.refused())
                 .end();
+        to.counter("kv_http_connections_cut", "Connections cut because they kept memory that was scarce for longest.")
+                .add(server.reclaimer().cut())
+                .end();
         to.gauge("kv_http_queue_requests", "Requests that wait for a worker.").add(server.handler().waiting()).end();
         to.gauge("kv_http_memory_bytes", "Heap held by unfinished requests and unread answers.")
                 .add(server.budget().bytesTaken())

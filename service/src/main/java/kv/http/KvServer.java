@@ -39,6 +39,7 @@ public final class KvServer extends Server {
     private final HttpOptions options;
     private final MemoryBudget budget = MemoryBudget.ofHeap();
     private final Connections connections;
+    private final MemoryReclaimer reclaimer;
     private final Handler handler;
     private final Handler metricsHandler = Handler.ofMetrics();
     private final Handler adminHandlerOrNull;
@@ -53,10 +54,11 @@ public final class KvServer extends Server {
         super(config(options));
         this.options = options;
         this.connections = new Connections(options, connectionsMax(options.connectionsMax()));
+        this.reclaimer = new MemoryReclaimer(budget, connections.open());
         this.handler = Handler.of(options);
         this.stalledWrites = Handler.ofStalledWrites(options.connectionsMax());
         this.metrics = new HttpMetrics(this);
-        this.router = new Router(budget, metrics, options);
+        this.router = new Router(metrics, options);
         this.adminHandlerOrNull = options.operations().admin() ? Handler.ofAdmin() : null;
         for (SelectorThread thread : selectors) {
             RoundSelector.replaceSelectorOf(thread, this);
@@ -73,6 +75,7 @@ public final class KvServer extends Server {
                 KvServer server = new KvServer(options.withPort(port));
                 server.start();
                 server.connections.start();
+                server.reclaimer.start();
                 log.info("{}, {} selectors, handler {}", NativeIo.describe(), options.selectors(), options.handler());
                 return server;
             } catch (BindException e) {
@@ -127,7 +130,7 @@ public final class KvServer extends Server {
 
     @Override
     public Session createSession(Socket socket) throws RejectedSessionException {
-        KvSession session = new KvSession(socket, this, new RequestReader(budget, options.valueBytesMax(), options.operations().batchBytesMax()));
+        KvSession session = new KvSession(socket, this, new RequestReader(budget.account(), options.valueBytesMax(), options.operations().batchBytesMax()));
         if (router.isStopping() || !connections.add(session)) {
             throw new RejectedSessionException("too many connections");
         }
@@ -167,6 +170,7 @@ public final class KvServer extends Server {
         if (adminHandlerOrNull != null) {
             adminHandlerOrNull.close();
         }
+        reclaimer.close();
         connections.close();
         stop();
         router.stopped();
@@ -186,6 +190,10 @@ public final class KvServer extends Server {
 
     MemoryBudget budget() {
         return budget;
+    }
+
+    MemoryReclaimer reclaimer() {
+        return reclaimer;
     }
 
     Connections connections() {

@@ -26,7 +26,7 @@ import org.slf4j.LoggerFactory;
 /// 3. All fields are guarded by this session's lock, except where a comment says otherwise.
 /// 4. A connection that we end is first half-closed and then read until the client closes it (LINGERING): a socket that is
 ///    closed with unread bytes is reset, and the reset can overtake the last answer. [Timeouts] says how long each state may last.
-final class KvSession extends WritingSession {
+final class KvSession extends WritingSession implements MemoryReclaimer.Holder {
     private static final Logger log = LoggerFactory.getLogger(KvSession.class);
     private static final int UNREAD_BYTES_MAX = 8 << 10;
     private static final int TURN_REQUESTS_MAX = 128;
@@ -34,10 +34,12 @@ final class KvSession extends WritingSession {
 
     private final KvServer server;
     private final RequestReader reader;
+    private final MemoryBudget.Account memory;
     private final UnreadBytes unread;
     /// of the value that waits for a worker
     private final MemoryBudget.Share waitingMemory;
     private boolean busy;
+    private boolean writingElsewhere;
     private boolean paused;
     private boolean lastAnswerGiven;
     private boolean inputEnded;
@@ -46,11 +48,12 @@ final class KvSession extends WritingSession {
     private volatile int place = -1;
 
     KvSession(Socket socket, KvServer server, RequestReader reader) {
-        super(socket, server.budget());
+        super(socket, reader.request().memory);
         this.server = server;
         this.reader = reader;
-        this.unread = new UnreadBytes(server.budget());
-        this.waitingMemory = server.budget().share();
+        this.memory = reader.request().memory;
+        this.unread = new UnreadBytes(memory);
+        this.waitingMemory = memory.share();
     }
 
     /// The selector that holds this connection, or -1 before one does.
@@ -296,6 +299,7 @@ final class KvSession extends WritingSession {
     @Override
     protected void processWrite() throws Exception {
         if (writesFromStore() && server.handler().tryRun(this::writeElsewhere)) {
+            writingElsewhere = true;
             listen(0);
             return;
         }
@@ -303,6 +307,7 @@ final class KvSession extends WritingSession {
     }
 
     private synchronized void writeElsewhere() {
+        writingElsewhere = false;
         if (closed) {
             return;
         }
@@ -373,6 +378,28 @@ final class KvSession extends WritingSession {
             case CONNECTION -> close();
             case REQUEST -> giveUpRequest();
         }
+    }
+
+    @Override
+    public long bytesHeld() {
+        return memory.bytesHeld();
+    }
+
+    @Override
+    public long wasted(long nowMillis) {
+        long since = Math.max(timeouts.waitsForClientSinceMillis(), readsAtOnceSinceMillis(nowMillis));
+        long millis = nowMillis - since;
+        return busy || writingElsewhere || millis < MemoryReclaimer.WASTED_MILLIS_MIN ? 0 : memory.bytesHeld() * millis;
+    }
+
+    @Override
+    public synchronized boolean cutIfWasteful(long nowMillis) {
+        if (closed || wasted(nowMillis) == 0) {
+            return false;
+        }
+        log.debug("connection cut, it keeps {} bytes for too long while memory is scarce: {}", memory.bytesHeld(), getRemoteHost());
+        close();
+        return true;
     }
 
     private long readsAtOnceSinceMillis(long nowMillis) {

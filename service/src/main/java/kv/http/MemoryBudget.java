@@ -2,14 +2,19 @@ package kv.http;
 
 import java.util.concurrent.atomic.AtomicLong;
 
-/// Bytes that all unfinished requests together may hold in the heap. Whoever wants more than is left is refused, so that
-/// many slow or waiting clients cannot exhaust the memory.
+/// Bytes that all unfinished requests and unread answers together may hold in the heap. Whoever wants more than is left is refused, so
+/// that many slow or waiting clients cannot exhaust the memory. Before that comes to pass, while it is [#isNearlyFull], the
+/// [MemoryReclaimer] cuts those connections that keep most of it for longest.
 final class MemoryBudget {
     private final long bytesMax;
+    private final long bytesNearlyFull;
     private final AtomicLong bytesTaken = new AtomicLong();
+    private final Object nearlyFull = new Object();
+    private boolean someoneWaits;
 
     MemoryBudget(long bytesMax) {
         this.bytesMax = bytesMax;
+        this.bytesNearlyFull = bytesMax / 4 * 3;
     }
 
     /// A quarter of the heap; the rest is for memtables' entries, caches and garbage.
@@ -17,16 +22,39 @@ final class MemoryBudget {
         return new MemoryBudget(Runtime.getRuntime().maxMemory() / 4);
     }
 
-    boolean tryTake(long bytes) {
-        if (bytesTaken.addAndGet(bytes) <= bytesMax) {
+    private boolean tryTake(long bytes) {
+        long taken = bytesTaken.addAndGet(bytes);
+        if (taken > bytesNearlyFull) {
+            tellWaiting();
+        }
+        if (taken <= bytesMax) {
             return true;
         }
         bytesTaken.addAndGet(-bytes);
         return false;
     }
 
-    void giveBack(long bytes) {
-        bytesTaken.addAndGet(-bytes);
+    private void tellWaiting() {
+        synchronized (nearlyFull) {
+            if (someoneWaits) {
+                nearlyFull.notifyAll();
+            }
+        }
+    }
+
+    /// Over three quarters are taken.
+    boolean isNearlyFull() {
+        return bytesTaken.get() > bytesNearlyFull;
+    }
+
+    void awaitNearlyFull() throws InterruptedException {
+        synchronized (nearlyFull) {
+            someoneWaits = true;
+            while (!isNearlyFull()) {
+                nearlyFull.wait();
+            }
+            someoneWaits = false;
+        }
     }
 
     long bytesTaken() {
@@ -37,13 +65,31 @@ final class MemoryBudget {
         return bytesMax;
     }
 
-    Share share() {
-        return new Share();
+    Account account() {
+        return new Account();
     }
 
-    /// What one holder has taken. Guarded by its holder.
+    /// What one connection has taken, in shares that are given back one by one.
+    final class Account {
+        private final AtomicLong held = new AtomicLong();
+
+        long bytesHeld() {
+            return held.get();
+        }
+
+        Share share() {
+            return new Share(this);
+        }
+    }
+
+    /// What is held for one purpose. Guarded by its holder.
     final class Share {
+        private final Account account;
         private long taken;
+
+        private Share(Account account) {
+            this.account = account;
+        }
 
         /// False when that much is not left; the share then stays as it is. It never shrinks before [#giveBack].
         boolean growTo(long bytes) {
@@ -51,6 +97,7 @@ final class MemoryBudget {
                 if (!tryTake(bytes - taken)) {
                     return false;
                 }
+                account.held.addAndGet(bytes - taken);
                 taken = bytes;
             }
             return true;
@@ -58,7 +105,8 @@ final class MemoryBudget {
 
         void giveBack() {
             if (taken > 0) {
-                MemoryBudget.this.giveBack(taken);
+                bytesTaken.addAndGet(-taken);
+                account.held.addAndGet(-taken);
                 taken = 0;
             }
         }

@@ -34,7 +34,7 @@ final class RangeStream extends Session.QueueItem {
     private static final byte[] HEX = ascii("0123456789abcdef");
 
     private final RangeCursor cursor;
-    private final MemoryBudget budget;
+    private final MemoryBudget.Share memory;
     private final boolean chunked;
     private final byte[] buffer = new byte[BUFFER_BYTES];
     private int start;
@@ -46,11 +46,11 @@ final class RangeStream extends Session.QueueItem {
     private boolean cursorEnded;
     private boolean released;
 
-    /// Takes over the cursor and [#BUFFER_BYTES] already taken from `budget`. Reads the first entries, so that an error
+    /// Takes over the cursor and `memory`, [#BUFFER_BYTES] that are taken. Reads the first entries, so that an error
     /// that shows at once can still become an answer.
-    RangeStream(RangeCursor cursor, MemoryBudget budget, Request request) {
+    RangeStream(RangeCursor cursor, MemoryBudget.Share memory, Request request) {
         this.cursor = cursor;
-        this.budget = budget;
+        this.memory = memory;
         this.chunked = request.http11;
         byte[] head = !request.http11 ? HEAD_HTTP10 : request.keepAlive ? HEAD : HEAD_CLOSED;
         append(head, head.length);
@@ -168,7 +168,7 @@ final class RangeStream extends Session.QueueItem {
         if (!released) {
             released = true;
             cursor.close();
-            budget.giveBack(BUFFER_BYTES);
+            memory.giveBack();
         }
     }
 

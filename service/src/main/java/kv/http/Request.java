@@ -9,6 +9,9 @@ final class Request {
 
     static final byte[] NO_BYTES = {};
 
+    /// of its connection
+    final MemoryBudget.Account memory;
+
     Method method = Method.OTHER;
     Target target = Target.OTHER;
     boolean http11;
@@ -38,6 +41,10 @@ final class Request {
     Answer rejection;
     /// the head could not be read to its end, so where the next request starts is unknown
     boolean rejectedForGood;
+
+    Request(MemoryBudget.Account memory) {
+        this.memory = memory;
+    }
 
     void clear() {
         method = Method.OTHER;

@@ -36,8 +36,8 @@ final class RequestBody {
     private int keptLength;
     private int position;
 
-    RequestBody(MemoryBudget budget) {
-        this.memory = budget.share();
+    RequestBody(MemoryBudget.Account account) {
+        this.memory = account.share();
     }
 
     /// @param keptBytesMax of the largest body that is kept

@@ -27,7 +27,7 @@ final class RequestReader {
     /// A refused body is read to its end, so that the connection can go on, up to this many bytes.
     static final long DISCARD_BYTES_MAX = 16 << 20;
 
-    private final Request request = new Request();
+    private final Request request;
     private final RequestBody body;
     private final long valueBytesMax;
     private final long batchBytesMax;
@@ -37,12 +37,10 @@ final class RequestReader {
     private int headBytesSeen;
     private int position;
 
-    RequestReader(MemoryBudget budget, int valueBytesMax) {
-        this(budget, valueBytesMax, valueBytesMax);
-    }
-
-    RequestReader(MemoryBudget budget, int valueBytesMax, int batchBytesMax) {
-        this.body = new RequestBody(budget);
+    /// @param memory of the connection
+    RequestReader(MemoryBudget.Account memory, int valueBytesMax, int batchBytesMax) {
+        this.request = new Request(memory);
+        this.body = new RequestBody(memory);
         this.valueBytesMax = valueBytesMax;
         this.batchBytesMax = batchBytesMax;
     }

@@ -19,7 +19,6 @@ final class Router {
     private static final Logger log = LoggerFactory.getLogger(Router.class);
     private static final long LOG_INTERVAL_NANOS = 1_000_000_000;
 
-    private final MemoryBudget budget;
     private final HttpMetrics metrics;
     private final AdminEndpoint adminOrNull;
     private final BatchEndpoint batches;
@@ -28,8 +27,7 @@ final class Router {
     private volatile boolean stopping;
     private volatile long loggedNanos = System.nanoTime() - LOG_INTERVAL_NANOS;
 
-    Router(MemoryBudget budget, HttpMetrics metrics, HttpOptions options) {
-        this.budget = budget;
+    Router(HttpMetrics metrics, HttpOptions options) {
         this.metrics = metrics;
         batches = new BatchEndpoint(options);
         slowOrNull = SlowRequestLog.orNull(options.operations().slowRequestMillis());
@@ -277,7 +275,8 @@ final class Router {
     }
 
     private void entities(Store store, Request request, Output out) {
-        if (!budget.tryTake(RangeStream.BUFFER_BYTES)) {
+        MemoryBudget.Share memory = request.memory.share();
+        if (!memory.growTo(RangeStream.BUFFER_BYTES)) {
             out.answer(Answer.MEMORY_FULL, request);
             return;
         }
@@ -287,11 +286,11 @@ final class Router {
             if (!request.http11) {
                 request.keepAlive = false; // the end of the connection is the end of the answer
             }
-            out.stream(new RangeStream(cursor, budget, request));
+            out.stream(new RangeStream(cursor, memory, request));
             cursor = null;
         } finally {
             if (out.stream() == null) {
-                budget.giveBack(RangeStream.BUFFER_BYTES);
+                memory.giveBack();
             }
             if (cursor != null) {
                 cursor.close();

@@ -63,6 +63,16 @@ final class Timeouts {
         return answerBeganMillis;
     }
 
+    /// Since when nothing goes on because of the client: it has taken nothing of an answer, or not finished a request. In the future when it
+    /// is not waited for.
+    long waitsForClientSinceMillis() {
+        if (answerBeganMillis != NOT_BEGUN) {
+            return lastMoveMillis;
+        }
+        long requestBegan = requestBeganMillis;
+        return requestBegan != NOT_BEGUN ? requestBegan : Long.MAX_VALUE;
+    }
+
     void lingeringBegins() {
         lingeringBeganMillis = MonotonicClock.millis();
     }

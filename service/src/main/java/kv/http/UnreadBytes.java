@@ -7,8 +7,8 @@ final class UnreadBytes {
     private byte[] bytes = Request.NO_BYTES;
     private int length;
 
-    UnreadBytes(MemoryBudget budget) {
-        memory = budget.share();
+    UnreadBytes(MemoryBudget.Account account) {
+        memory = account.share();
     }
 
     int length() {

@@ -29,9 +29,9 @@ abstract class WritingSession extends Session {
     final Timeouts timeouts = new Timeouts();
     private long bytesGiven;
 
-    WritingSession(Socket socket, MemoryBudget budget) {
+    WritingSession(Socket socket, MemoryBudget.Account memory) {
         super(socket);
-        unwrittenMemory = budget.share();
+        unwrittenMemory = memory.share();
         descriptor = SocketCalls.descriptorOf(socket);
         socket.setNoDelay(true); // one-nio's Java server socket does not pass the option on to what it accepts
     }

@@ -34,7 +34,7 @@ class RequestReaderTest {
 
     /// The requests that come out when `pieces` go in one after the other.
     private static List<String> read(List<byte[]> pieces) {
-        RequestReader reader = new RequestReader(new MemoryBudget(1 << 20), 20);
+        RequestReader reader = new RequestReader(new MemoryBudget(1 << 20).account(), 20, 20);
         List<String> requests = new ArrayList<>();
         byte[] kept = {};
         for (byte[] piece : pieces) {
@@ -117,7 +117,7 @@ class RequestReaderTest {
                 damaged[random.nextInt(all.length)] = (byte) random.nextInt(256);
             }
             MemoryBudget budget = new MemoryBudget(1 << 20);
-            RequestReader reader = new RequestReader(budget, 20);
+            RequestReader reader = new RequestReader(budget.account(), 20, 20);
             int at = 0;
             try {
                 while (at < damaged.length) {

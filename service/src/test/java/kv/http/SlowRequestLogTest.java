@@ -216,7 +216,7 @@ class SlowRequestLogTest {
     }
 
     private static Request request(String key) {
-        Request request = new Request();
+        Request request = new Request(new MemoryBudget(0).account());
         request.clear();
         request.method = Request.Method.GET;
         request.target = Target.ENTITY;
