@@ -1,0 +1,104 @@
+"""Whole runs of a service that is not ours: what is sealed, what is read back, what is said to be not recorded, and what is said when it fails."""
+
+import json
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+from project import project  # noqa: F401
+
+from kvstudy.analyse.observation import observe
+from kvstudy.record.run_folder import sealed_runs
+from kvstudy.subject.command import Command
+from kvstudy.plan.subject import SubjectSpec
+from kvstudy.subject.protocol import Place
+
+pytestmark = pytest.mark.machine
+FOREIGN = Path(__file__).with_name("foreign.py")
+
+
+def foreign(*faults: str, **change) -> dict:
+    return {"name": "foreign", "command": [sys.executable, str(FOREIGN), "{port}", "{dir}", *faults],
+            "paths": {"PUT": "/{key}", "GET": "/{key}", "DELETE": "/{key}"}} | change
+
+
+def experiment(project, **change) -> Path:  # noqa: F811
+    return project.experiment(**{"subject": foreign(), "rate": 100, "duration": "1500ms", "warm_up": "500ms"} | change)
+
+
+def test_a_foreign_service_is_filled_loaded_and_read_back_and_what_it_cannot_give_is_not_recorded(project):  # noqa: F811
+    asked = experiment(project, workload=[{"script": "put", "key_count": 100}, "get"], fill=200)
+    code, out, err = project.finished(project.kvstudy("run", asked), timeout_s=120)
+    assert code == 0, err
+    runs = {run.facts["workload"]: run for run in sealed_runs(project.raw)}
+    put, get = runs["put"], runs["get"]
+    assert (put.facts["server"], put.facts["fill"], get.facts["fill"]["records"]) == ("foreign", None, 200)
+    assert put.facts["data_check"]["sampled"] > 20 and get.facts["data_check"]["sampled"] > 100
+    assert {(run.facts["data_check"]["missing"], run.facts["data_check"]["wrong"]) for run in runs.values()} == {(0, 0)}
+    assert set(json.loads(get.text("generator.json"))["answers"]) == {"200"}
+    for run in runs.values():
+        assert not run.has("events.json") and not run.has("store.csv") and not run.has("gc.log")
+        rows = observe(run)
+        verdicts = {check["check"]: check["verdict"] for check in rows["validity"]}
+        assert verdicts["readable"] == verdicts["answers_expected"] == verdicts["completed"] == "PASS"
+        assert rows["runs"][0]["server"] == "foreign" and rows["runs"][0]["service_cpu_us_per_answer"] != 0
+    assert project.processes() == []
+
+
+def test_a_foreign_service_that_forgets_is_found_out(project):  # noqa: F811
+    code, _, err = project.finished(project.kvstudy("run", experiment(project, subject=foreign("forgets"), workload={"script": "put", "key_count": 100})))
+    assert code == 0, err
+    run, = sealed_runs(project.raw)
+    assert run.facts["data_check"]["missing"] > 20 and run.facts["data_check"]["wrong"] == 0
+
+
+def test_a_foreign_service_that_answers_500_is_told_as_invalid_and_its_fill_is_refused_in_one_line(project):  # noqa: F811
+    code, _, err = project.finished(project.kvstudy("run", experiment(project, subject=foreign("answers-500"))))
+    assert code == 0 and "completed, but invalid: answers_expected: " in err, err
+    code, _, err = project.finished(project.kvstudy("run", experiment(project, subject=foreign("answers-500"), workload="get", fill=200)))
+    assert code == 1 and "generator failed: exit 1: " in err and "fill: PUT answered 500" in err, err
+    assert project.processes() == []
+
+
+def test_two_subjects_and_the_empty_server_are_variants_of_one_experiment(project):  # noqa: F811
+    asked = experiment(project, subject=["empty", foreign(), foreign(name="other")], service={"handler": ["selector", "workers"]}, duration="800ms", warm_up="200ms")
+    code, _, err = project.finished(project.kvstudy("run", asked), timeout_s=120)
+    assert code == 0, err
+    assert sorted(run.facts["variant"]["subject"] for run in sealed_runs(project.raw)) == ["empty", "foreign", "other"]
+
+
+def test_an_address_is_measured_with_the_cpu_of_the_process_behind_it_and_keeps_running(project, tmp_path):  # noqa: F811
+    (tmp_path / "store").mkdir()
+    live = Command(SubjectSpec.model_validate(foreign()), tmp_path, None).launch(Place(tmp_path / "store", tmp_path))
+    try:
+        asked = experiment(project, subject={"url": live.url, "name": "there", "paths": {"PUT": "/{key}", "GET": "/{key}"}})
+        code, _, err = project.finished(project.kvstudy("run", asked))
+        assert code == 0, err
+        live.check_alive("after the run")
+    finally:
+        assert live.stop() is None
+    run, = sealed_runs(project.raw)
+    assert run.facts["data_check"]["missing"] == 0 and "service_cpu_s" in run.text("process.csv").splitlines()[0]
+    code, _, err = project.finished(project.kvstudy("run", asked))
+    assert code == 1 and err.splitlines()[-2:] == [f"kvstudy: nothing answers at {live.url}: connection refused",
+                                                   "  start it first, or let kvstudy start it: subject: {command: […]}"]
+
+
+def test_a_port_that_is_taken_is_said_once_before_the_first_run(project):  # noqa: F811
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, _, err = project.finished(project.kvstudy("run", experiment(project, port=port)))
+    assert code == 1 and f"port {port} is in use" in err and sealed_runs(project.raw) == []
+
+
+def test_a_script_of_ones_own_has_its_own_path_and_statuses(project):  # noqa: F811
+    script = project.root / "mine" / "Health-Check.lua"
+    script.parent.mkdir()
+    script.write_text("function request() return wrk.format('GET', '/nothing-here') end\n")
+    asked = experiment(project, workload={"script": "mine/Health-Check.lua", "statuses": 404}, method="GET")
+    code, _, err = project.finished(project.kvstudy("run", asked))
+    assert code == 0, err
+    run, = sealed_runs(project.raw)
+    assert run.facts["workload"] == "health_check" and set(json.loads(run.text("generator.json"))["answers"]) == {"404"}
+    assert {check["check"]: check["verdict"] for check in observe(run)["validity"]}["answers_expected"] == "PASS"
