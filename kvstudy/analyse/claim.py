@@ -19,9 +19,10 @@ from kvstudy.analyse.comparison.words import CANNOT_TELL, DIFFERENT, MIN_RUNS
 
 CLOSED_LOOP = math.inf  # the offered rate of a closed loop; None: of no rate, or of several
 UNITS = ("ratio", "us", "rps", "share", "count")
-COMPARISON, MEDIAN, HELD, SEARCH, LINK, INTERVENTION = "comparison", "median", "held", "search", "link", "intervention"
+COMPARISON, DUET, MEDIAN, HELD, SEARCH, LINK, INTERVENTION = "comparison", "duet", "median", "held", "search", "link", "intervention"
 RULES = {
     COMPARISON: "ratio of medians over runs; Welch's t test and two one-sided tests, corrected for the page (analyse.comparison)",
+    DUET: "ratio over launches of two sides loaded in turn; a t interval whose looks after each launch are paid for (analyse.comparison.stopping)",
     MEDIAN: "median over runs with a bootstrap interval (analyse.comparison.intervals)",
     HELD: "a rate is held when the median over repeats achieves 99 % of it (analyse.rates)",
     SEARCH: "posterior of the knee from all trials of a search (plan.knee)",

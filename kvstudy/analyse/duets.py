@@ -7,6 +7,7 @@
 """
 
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -15,6 +16,7 @@ from pathlib import Path
 import pandas as pd
 
 from kvstudy.analyse import schema
+from kvstudy.analyse.claim import CLOSED_LOOP, DUET, Claim, Place
 from kvstudy.analyse.comparison import launches, stopping
 from kvstudy.analyse.comparison.stopping import Lost, Standing
 from kvstudy.analyse.duet_observation import observe_duet
@@ -62,6 +64,21 @@ def duet_of(runs: Iterable[SealedRun], comparison: str) -> Duet | None:
     return _duet(Duets(**{name: schema.conform(name, pd.DataFrame(rows)) if rows else schema.empty(name) for name, rows in frames.items()}))
 
 
+def claims(duet: Duet) -> tuple[Claim, ...]:
+    """Of each measure, the primary first."""
+    parts = {(part["workload"], part["loop"]): part for part in json.loads(duet.tables.duets["parts"].iloc[0])}
+    found = []
+    for one in duet.standings:
+        part = parts.get((one.workload, one.loop), {})
+        rate = CLOSED_LOOP if one.loop == "closed" else part.get("offered_rate_rps")
+        found.append(Claim(
+            subject=Place(one.workload, part.get("connections"), rate, duet.experiment), measure=one.measure, unit="ratio", estimate=one.ratio,
+            interval=None if math.isnan(one.low) else (one.low, one.high), word=one.word, runs=one.launches, rule=DUET, baseline=duet.a, variant=duet.b,
+            why="rounds or launches left out for what a side did" if one.held_back else "", sides=(one.launches, one.launches), ends=(one.a, one.b),
+            within_percent=100 * one.same_within, findable_percent=None if math.isinf(one.found) else 100 * (one.found - 1)))  # fmt: skip
+    return tuple(found)
+
+
 @lru_cache(maxsize=200)
 def _observed(path: Path) -> dict[str, list[dict]]:
     """A sealed folder never changes."""
@@ -72,6 +89,8 @@ def _duet(tables: Duets) -> Duet:
     all_launches = tables.duets.sort_values(["start_utc", "run_id"])
     first = all_launches.iloc[0]
     asked = all_launches[~all_launches["profiled"]]
+    # Nobody pools what was asked for in another way, or of other builds, whatever the folders call it.
+    asked = asked.assign(excluded=asked["excluded"].mask(asked["asked"] != first["asked"], "outside"))
     counted = asked[asked["excluded"] == ""]
     order = {run_id: place for place, run_id in enumerate(counted["run_id"])}
     values = tables.ratios[tables.ratios["run_id"].isin(order)]
@@ -91,6 +110,6 @@ def _lost_rounds(tables: Duets, counted: Iterable[str]) -> dict[tuple[str, str, 
         of = int(part["rounds"].sum())
         errors = [int(part[f"errors_{side}"].sum()) for side in SIDES]
         busy = [int(part[f"busy_{side}"].sum()) for side in SIDES]
-        found[workload, loop, "cost"] = Lost(*errors, of)
+        found[workload, loop, "cost"] = found[workload, loop, "errors"] = Lost(*errors, of)
         found[workload, loop, "latency"] = Lost(*(one + other for one, other in zip(errors, busy, strict=True)), of)
     return found

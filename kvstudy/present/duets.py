@@ -20,7 +20,7 @@ from kvstudy.analyse.comparison.words import CANNOT_TELL, SAME
 from kvstudy.analyse.duets import Duet
 from kvstudy.analyse.tables import study_duets
 from kvstudy.errors import ExperimentError
-from kvstudy.present import flame_difference, words
+from kvstudy.present import flame_difference, telling, words
 from kvstudy.record.duet import side_file
 from kvstudy.record.run_folder import open_run
 
@@ -62,7 +62,7 @@ def answer(shown: Shown | None) -> Markdown:
         return Markdown(NONE)
     duet, primary = shown.duet, shown.duet.primary
     if primary is None:
-        return Markdown(f"### {CANNOT_TELL.capitalize()}: no launch of {duet.b} against {duet.a} counts\n\n{basis(shown)}")
+        return Markdown(f"### {sentence(duet)}\n\n{basis(shown)}")
     rest = [one for one in duet.standings if not one.primary and one.decided]
     also = f"Besides: {'; '.join(f'{place(one)} {word(one)} ({ratio(one)})' for one in rest)}." if rest else "No other measure is decided."
     return Markdown(f"### {sentence(duet)}\n\nRatio {ratio(primary)}, {place(primary)}. {also}\n\n{basis(shown)}")
@@ -71,6 +71,9 @@ def answer(shown: Shown | None) -> Markdown:
 def sentence(duet: Duet) -> str:
     """At most one number: "main is slower than before: p50 of put 1.05 ×"."""
     one = duet.primary
+    if one is None:
+        why = "too few of its rounds count" if duet.counted else "no launch counts"
+        return f"Cannot tell whether {duet.b} differs from {duet.a}: {why}"
     what = f"{one.measure} of {one.workload}"
     if one.word in _DIFFERS:
         return f"{duet.b} {_DIFFERS[one.word]} than {duet.a}: {what} {words.times(one.ratio)}"
@@ -80,13 +83,24 @@ def sentence(duet: Duet) -> str:
     return f"Cannot tell whether {duet.b} differs from {duet.a}: {what}; {why}"
 
 
+def told() -> Markdown | None:
+    """Of the index: a line per duet that was measured, the last first; None where there is none."""
+    found = analysed.duets(study_duets(progress=False))
+    lines = []
+    for duet in found:
+        claims = analysed.claims(duet)
+        decided = [f"{claim.measure} of {telling.place(claim)} {telling.estimate(claim)} ({telling.word(claim)})" for claim in claims if claim.decided]
+        lines.append(f"- **{sentence(duet)}.** {'; '.join(decided) or 'Nothing is decided'} *({words.counted(duet.counted, 'launch')}; [06-before-after](06-before-after.ipynb))*")
+    return Markdown("\n".join(lines)) if lines else None
+
+
 def basis(shown: Shown) -> str:
     """How many launches of which duet; what does not count; whether the same was asked before."""
     duet = shown.duet
     told = [f"{words.counted(duet.counted, 'launch')} of `{duet.experiment}` count (`{shown.source}`, duet `{duet.comparison[:12]}`)"]
     told += [f"{count} {what}" for count, what in ((duet.outside, "left out for what came from outside"), (duet.lost.a, f"failed by {duet.a}"), (duet.lost.b, f"failed by {duet.b}")) if count]
     again = shown.again
-    asked = (f" **The same was measured {words.counted(len(again), 'time')} more:** {'; '.join(sentence(one) if one.primary else CANNOT_TELL for one in again)}. "
+    asked = (f" **The same was measured {words.counted(len(again), 'time')} more:** {'; '.join(map(sentence, again))}. "
              "Each of these may be wrong in one of twenty.") if again else ""
     few = f" Under {FIRST_LOOK} launches the word is always “{CANNOT_TELL}”." if duet.counted < FIRST_LOOK else ""
     return f"{'; '.join(told)}.{few}{asked}"

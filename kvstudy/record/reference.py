@@ -6,9 +6,13 @@ its own checks reject is copied too, and stays marked as invalid.
 Every clone carries them, so what only repeats the rest is left out of the copies, and of their seals: the recording of a profile
 (``profile.jfr``), whose stacks, pages and events are there, the generator's text where its JSON is, and the single answers of profiled runs, which no
 latency is read off, and of closed loops, in which nobody waits for the service but who has been answered. All else is byte for byte as it was sealed.
+
+Of duets every launch is copied, disturbed ones too: their rules leave those out, and say how many. What is measured replaces its own kind alone: duets
+of an experiment leave its independent runs where they are, and the other way round.
 """
 
 import os
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,11 +20,12 @@ from pathlib import Path
 
 from kvstudy.disturbance import disturbance
 from kvstudy.errors import RunFolderError, SealBroken
-from kvstudy.record.run_folder import PACKED_SUFFIX, PARTIAL_SUFFIX, SEAL, SealedRun, sealed_runs
+from kvstudy.record.run_folder import DUET, PACKED_SUFFIX, PARTIAL_SUFFIX, SEAL, SealedRun, sealed_runs
 from kvstudy.record.verification import verify
 from kvstudy.units import format_bytes
 
 REFERENCE_BYTES_MAX = 20_000_000  # every clone carries them
+_REPEATED_OF_DUETS = re.compile(r"profile-[ab]\.jfr(\.gz)?|generator-.*\.txt(\.gz)?")
 
 
 @dataclass(frozen=True)
@@ -53,40 +58,53 @@ def publish(raw_root: Path, reference_root: Path, experiments: tuple[str, ...] =
     told = []
     for name in names:
         sealed = sealed_runs(raw_root / name)
-        runs = [run for run in sealed if asked_for(run)]
+        runs = [run for run in sealed if (not run.is_smoke if _is_duet(run) else asked_for(run))]
         measure = f"kvstudy run experiments/{name}.yaml --profile reference --resume --retries 2"
         if not runs:
             raise RunFolderError(f"no run to publish: experiment={name} sealed={len(sealed)}, none of them of {asked}", measure)
-        quiet = [run for run in runs if not disturbance(run.machine.get("load_during"))]
+        quiet = [run for run in runs if _is_duet(run) or not disturbance(run.machine.get("load_during"))]
         kept[name] = list({run.run_id if run.facts.get("search") else run.facts.get("identity", run.run_id): run for run in quiet}.values())
         if not kept[name]:
             raise RunFolderError(f"no undisturbed run to publish: experiment={name} runs={len(runs)}", measure)
         told.append(Published(name, len(kept[name]), len(runs) - len(quiet), sum(map(_copied_bytes, kept[name]))))
-    _check_size(told, reference_root)
+    stay = {name: _of_another_kind(reference_root / name, runs) for name, runs in kept.items()}
+    _check_size(told, reference_root, sum(_size_bytes(run.path) for runs in stay.values() for run in runs))
     for run in [run for runs in kept.values() for run in runs]:
         if problems := verify(run.path):
             raise SealBroken(str(problems[0]), "it is not data any more: delete the run and measure it again")
     for name, runs in kept.items():
-        _replace(reference_root / name, runs)
+        _replace(reference_root / name, runs, stay[name])
     return told
 
 
-def _check_size(told: list[Published], reference_root: Path) -> None:
+def _is_duet(run: SealedRun) -> bool:
+    return run.facts.get("kind") == DUET
+
+
+def _of_another_kind(folder: Path, runs: list[SealedRun]) -> list[SealedRun]:
+    """Of those in ``folder``: duets where none of ``runs`` is one, independent runs where none is one."""
+    kinds = set(map(_is_duet, runs))
+    return [run for run in sealed_runs(folder) if _is_duet(run) not in kinds]
+
+
+def _check_size(told: list[Published], reference_root: Path, stay_bytes: int) -> None:
     new = {one.experiment: one.size_bytes for one in told}
     stay = [path for path in reference_root.iterdir() if path.is_dir() and path.name not in new] if reference_root.is_dir() else []
-    total = sum(new.values()) + sum(map(_size_bytes, stay))
+    total = sum(new.values()) + sum(map(_size_bytes, stay)) + stay_bytes
     if total > REFERENCE_BYTES_MAX:
         largest = max(new, key=new.__getitem__)
         raise RunFolderError(f"too large to be committed: size={format_bytes(total)} limit={format_bytes(REFERENCE_BYTES_MAX)}",
                              f"the largest is {largest} with {format_bytes(new[largest])}; name fewer experiments, or measure fewer profiled runs")
 
 
-def _replace(folder: Path, runs: list[SealedRun]) -> None:
+def _replace(folder: Path, runs: list[SealedRun], stay: list[SealedRun]) -> None:
     """Copied beside it and swapped in by two renames: an interrupted copy leaves the old runs, or none, never a mixture."""
     new, old = (folder.parent / f".{folder.name}.{os.getpid()}.{what}{PARTIAL_SUFFIX}" for what in ("new", "old"))
     try:
         for run in runs:
             _copy(run, new / run.path.name)
+        for run in stay:
+            shutil.copytree(run.path, new / run.path.name)
         if folder.exists():
             folder.rename(old)
         new.rename(folder)
@@ -107,6 +125,8 @@ def _copy(run: SealedRun, target: Path) -> None:
 
 def _left_out(run: SealedRun) -> set[str]:
     """Names of the files, as they are stored, that the copy of a run does without."""
+    if _is_duet(run):
+        return {path.name for path in run.path.iterdir() if _REPEATED_OF_DUETS.fullmatch(path.name)}
     names = ("profile.jfr", *(("generator.txt",) if run.has("generator.json") else ()), *(("slowest.csv",) if run.facts["profile"] or run.facts["closed_loop"] else ()))
     return {stored for name in names for stored in (name, name + PACKED_SUFFIX)}
 

@@ -83,6 +83,14 @@ def test_two_comparisons_are_never_pooled_and_a_profiled_launch_gives_no_ratio(t
     assert duet_of(sealed_runs(tmp_path), "no such") is None
 
 
+def test_a_launch_of_another_build_under_the_same_name_is_not_pooled(tmp_path, make):
+    for launch in range(1, 6):
+        make(launch, asked="one build")
+    make(6, ratio=3.0, asked="another")
+    found = duet_of(sealed_runs(tmp_path), "c0ffee")
+    assert (found.counted, found.outside) == (5, 1) and found.primary.ratio < 1.1
+
+
 def test_launches_count_in_the_order_of_time_whatever_their_folders_are_called(tmp_path, make):
     for launch in range(1, 9):
         make(launch, ratio=1.0 + 0.02 * launch)

@@ -59,6 +59,19 @@ def test_the_answer_is_one_sentence_with_the_primary_measure(slower):
     assert "7 launches of `compare` count" in text and "dearer" in text
 
 
+def test_the_index_has_a_line_for_every_duet(slower):
+    line, = duets.told().data.splitlines()
+    assert line.startswith("- **change is slower than main") and "put at 2" in line and "(slower)" in line
+
+
+def test_a_duet_none_of_whose_rounds_count_says_so(make):
+    for launch in range(1, 7):
+        make(launch, parts={("put", "rate"): slices(12, idle_cpu_ns=2e8)})
+    shown = duets.chosen()
+    assert "too few of its rounds count" in duets.answer(shown).data and len(duets.measures(shown)) == 2
+    assert "no cpu profiles" in duets.difference(shown).data.lower()
+
+
 def test_every_measure_has_a_row_with_its_ratio_and_what_could_have_been_found(slower):
     rows = duets.measures(slower)
     assert rows["measure"].iloc[0] == "p50 of put, at a rate (primary)" and len(rows) == 8

@@ -5,7 +5,7 @@ import pytest
 from kvstudy.errors import RunFolderError, SealBroken
 from kvstudy.record import reference
 from kvstudy.record.reference import publish
-from kvstudy.record.run_folder import REQUIRED_FACTS, RunWriter, sealed_runs
+from kvstudy.record.run_folder import DUET, DUET_FACTS, REQUIRED_FACTS, RunWriter, sealed_runs
 from kvstudy.record.verification import verify_all
 
 
@@ -133,3 +133,41 @@ def test_without_runs_the_error_says_how_to_measure(tmp_path):
     with pytest.raises(RunFolderError, match="no sealed run here") as told:
         publish(tmp_path / "raw", tmp_path / "reference")
     assert told.value.hint == "measure first: make reference"
+
+
+@pytest.fixture
+def launch(tmp_path):
+    """``launch("rates", "duet-1", steal=0.1)``: a sealed launch of a duet under data/raw."""
+
+    def seal(experiment: str, run_id: str, steal: float = 0.0, **facts):
+        with RunWriter.create(tmp_path / "raw", experiment, run_id) as folder:
+            folder.write_json("run.json", dict.fromkeys(sorted(DUET_FACTS)) | {"schema_version": 3, "kind": DUET, "run_id": run_id, "outcome": "completed", **facts})
+            folder.write_json("machine.json", {"load_during": {"steal_share_mean": steal}})
+            for name in ("slices.csv", "profile-a.jfr", "generator-put-rate.txt", "generator-put-rate.json"):
+                folder.write_text(name, f"{name}\n" * 100)
+            return folder.seal()
+
+    return seal
+
+
+def test_every_launch_of_a_duet_is_copied_whatever_profile_is_published_but_none_of_a_smoke_test(launch, tmp_path):
+    launch("rates", "duet-1")
+    launch("rates", "duet-2", steal=0.3)
+    launch("rates", "duet-3", profile_name="smoke")
+    publish(tmp_path / "raw", tmp_path / "reference", asked_for=lambda run: False)
+    assert ids(tmp_path) == ["duet-1", "duet-2"] and verify_all(tmp_path / "reference") == []
+    files = {path.name for path in (tmp_path / "reference" / "rates" / "duet-1").iterdir()}
+    assert files == {"run.json", "machine.json", "slices.csv.gz", "generator-put-rate.json.gz", "SHA256SUMS"}
+
+
+def test_duets_replace_duets_alone_and_independent_runs_theirs(measured, launch, tmp_path):
+    measured("rates", "run-1")
+    publish(tmp_path / "raw", tmp_path / "reference")
+    (tmp_path / "raw" / "rates" / "run-1").rename(tmp_path / "gone")
+    launch("rates", "duet-1")
+    publish(tmp_path / "raw", tmp_path / "reference")
+    assert ids(tmp_path) == ["duet-1", "run-1"]
+    (tmp_path / "raw" / "rates" / "duet-1").rename(tmp_path / "gone-too")
+    measured("rates", "run-2")
+    publish(tmp_path / "raw", tmp_path / "reference")
+    assert ids(tmp_path) == ["duet-1", "run-2"] and verify_all(tmp_path / "reference") == []

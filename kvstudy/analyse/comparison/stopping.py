@@ -24,7 +24,7 @@ from scipy import stats
 
 from kvstudy.analyse.comparison import looks
 from kvstudy.analyse.comparison.families import holm
-from kvstudy.analyse.comparison.launches import BETTER, COSTS, MEASURES, PART
+from kvstudy.analyse.comparison.launches import BETTER, COSTS, MEAN, MEASURES, P99, PART
 from kvstudy.analyse.comparison.words import ALPHA, CANNOT_TELL, FAVOURABLE, SAME, word
 
 RESOLUTION = 0.001  # of a value that is read off a histogram of three digits: launches do not agree better than that
@@ -87,7 +87,7 @@ class Standing:
 def stand(values: pd.DataFrame, primary: Mapping[str, str], same_within: float, lost: Mapping[tuple[str, str, str], Lost] | None = None,
           launches_lost: Lost = Lost()) -> list[Standing]:
     """``values``: launches.COLUMNS of all launches that count, in the order in which they were begun, with ``launch`` to tell them apart.
-    ``primary``: workload, loop and measure. ``lost``: by workload, loop and "latency" or "cost". ``launches_lost``: launches that failed by a side's doing."""
+    ``primary``: workload, loop and measure. ``lost``: by workload, loop and "latency", "cost" or "errors". ``launches_lost``: launches that failed by a side's doing."""
     found = []
     for (workload, loop, measure), group in values.groupby(MEASURE, sort=False):
         logs = group.sort_values("launch", kind="stable")["log_ratio"].to_numpy()
@@ -173,6 +173,8 @@ def _worded(standings: list[Standing], lost: Mapping[tuple[str, str, str], Lost]
 def _spoken(one: Standing, found_word: str, error: float, lost: Mapping[tuple[str, str, str], Lost], launches_lost: Lost) -> Standing:
     of_part = lost.get((one.workload, one.loop, "cost" if one.measure in COSTS else "latency"), Lost())
     said = launches_lost.forbids(of_part.forbids(found_word), 0.0)
+    if one.measure in (P99, MEAN):  # a request without an answer would have been among the slowest: one such round more on a side is enough
+        said = lost.get((one.workload, one.loop, "errors"), Lost()).forbids(said, 0.0)
     found = replace(one, word=said, held_back=found_word if said != found_word else "", found=could_find(one.noise, one.launches, error))
     return replace(found, to_come=0 if found.decided else launches_to_come(found, error))
 

@@ -63,7 +63,8 @@ def rounds(shown: Shown | None) -> go.Figure:
         found = _of_rounds(tables.slices[tables.slices["run_id"].isin(order)], one, number)
         medians = tables.ratios[(tables.ratios["workload"] == one.workload) & (tables.ratios["loop"] == one.loop) & (tables.ratios["measure"] == one.measure)
                                 & tables.ratios["run_id"].isin(order)]
-        counted += int(found["counts"].sum())
+        if index == 0:
+            counted = int(found["counts"].sum())
         place = cell(index, len(panels))
         figure.add_hline(y=1, line={"color": theme.AXIS, "width": 1, "dash": "dash"}, **place)
         for counts, name, colour in ((True, "slice pair", theme.BLUE), (False, "does not count", theme.INVALID)):
@@ -83,7 +84,7 @@ def rounds(shown: Shown | None) -> go.Figure:
     figure.update_xaxes(dtick=max(1, len(order) // 10))
     spread = [one.noise for one in panels if not np.isnan(one.noise)]
     finding = f"Launches differ by {words.share(float(np.median(spread)))} of the ratio" if spread else f"{words.counted(len(order), 'launch')}"
-    drawn = (f"{words.count(counted)} slice pairs of {len(order)} launches, each pair two slices side by side in time. The unit is the launch: its line is the median of its pairs. "
+    drawn = (f"{words.counted(counted, 'slice pair')} that count of {words.counted(len(order), 'launch')} (first panel), each pair two slices side by side in time. The unit is the launch: its line is the median of its pairs. "
              "Pairs beyond the axis stand at its edge as triangles. Grey: first rounds, and rounds in which a side was busy in the other's turn, or the machine was disturbed.")
     return titled(figure, finding, drawn)
 

@@ -13,7 +13,7 @@ PRIMARY = {"workload": "put", "loop": "rate", "measure": "p50"}
 
 def values(**logs) -> pd.DataFrame:
     """Log ratios by measure ("p50", "cpu", "rate"), one per launch."""
-    names = {"p50": ("rate", "p50"), "p90": ("rate", "p90"), "cpu": ("rate", "CPU per request"), "rate": ("closed", "rate")}
+    names = {"p50": ("rate", "p50"), "p90": ("rate", "p90"), "p99": ("rate", "p99"), "mean": ("rate", "mean"), "cpu": ("rate", "CPU per request"), "rate": ("closed", "rate")}
     return pd.DataFrame([{"workload": "put", "loop": names[name][0], "measure": names[name][1], "a": 1.0, "b": float(np.exp(one)), "log_ratio": one, "rounds": 11,
                           "launch": launch} for name, of in logs.items() for launch, one in enumerate(of, start=1)])
 
@@ -77,6 +77,12 @@ def test_of_a_side_that_lost_more_rounds_by_its_own_doing_nothing_good_is_said(l
     by_part = {("put", "rate", "latency"): lost}
     assert (words(by_part, p50=noisy(0.08, 8))["p50"], words(by_part, p50=noisy(-0.08, 8))["p50"]) == (up, down)
     assert words(by_part, cpu=noisy(0.08, 8))["CPU per request"] == DEARER, "of the cost no round was left out"
+
+
+def test_one_round_with_lost_requests_more_forbids_what_is_good_of_that_sides_tail():
+    by_part = {("put", "rate", "errors"): Lost(a=0, b=1, of=100), ("put", "rate", "latency"): Lost(a=0, b=1, of=100)}
+    found = words(by_part, p50=noisy(-0.08, 8), p99=noisy(-0.08, 8), mean=noisy(0.08, 8))
+    assert found == {"p50": FASTER, "p99": CANNOT_TELL, "mean": SLOWER}
 
 
 def test_a_launch_in_which_a_side_died_forbids_what_is_good_of_it_and_the_same():
