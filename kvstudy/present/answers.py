@@ -70,10 +70,8 @@ def _searches(answer: Answer) -> str:
 
 
 def _stable_rate(claim: Claim) -> str:
-    low, high = claim.interval
-    if math.isinf(high):
-        return f"{claim.subject.workload} at least {words.about_rate(low)}, no higher rate missed"
-    return f"{claim.subject.workload} about {telling.estimate(claim)}"
+    told = f"{claim.subject.workload} {telling.estimate(claim)}"
+    return f"{told}, no higher rate missed" if math.isinf(claim.interval[1]) else told
 
 
 def _options(tables: Tables) -> list[Finding]:

@@ -45,11 +45,11 @@ class Searched:
         held, missed = self.knee.held_rps, self.knee.missed_rps
         basis = f"{self.objective}; {words.counted((self.trials['answer'] != Answer.UNKNOWN.value).sum(), 'run')}"
         if held is not None and missed is not None:
-            return f"{words.rate(held)} is held more often than not, {words.rate(missed)} is missed more often than not ({basis})"
+            return f"{words.about_rate(held)} is held more often than not, {words.about_rate(missed)} is missed more often than not ({basis})"
         if held is not None:
-            return f"{words.rate(held)} is held more often than not ({basis}); no rate that it tried is surely too much"
+            return f"{words.about_rate(held)} is held more often than not ({basis}); no rate that it tried is surely too much"
         if missed is not None:
-            return f"{words.rate(missed)} is missed more often than not ({basis}); no rate that it tried is surely held"
+            return f"{words.about_rate(missed)} is missed more often than not ({basis}); no rate that it tried is surely held"
         return f"cannot tell: {words.counted(len(self.trials), 'trial')} are too few to say of any rate that it is held or missed"
 
     def warning(self) -> str:

@@ -19,7 +19,7 @@ from kvstudy.analyse.configuration import comparisons
 from kvstudy.analyse.comparison.intervals import median_interval
 from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS
 from kvstudy.analyse.tables import Tables
-from kvstudy.present import words
+from kvstudy.present import telling, words
 
 HELD_SHARE = 0.99
 PROFILED_BY = {1: "report-2"}  # report 1's search is not profiled: report 2 asks the same of the same service, at two rates
@@ -96,7 +96,7 @@ def found_rate(workload: str, experiment: str = "report-1", key_bytes: int | Non
         if claim is None:
             return None
         low, high = claim.interval
-        return Measured(claim.estimate, low, math.nan if math.isinf(high) else high, claim.runs, trials=True)
+        return Measured(claim.estimate, low, math.nan if math.isinf(high) else high, claim.runs, told=telling.estimate(claim), trials=True)
 
     return measure
 

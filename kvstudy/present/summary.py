@@ -1,7 +1,7 @@
 """Tables for people: medians with intervals for each configuration, runs with their verdicts, checks, provenance."""
 
 import json
-from itertools import combinations
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +10,13 @@ from IPython.display import Markdown
 
 from kvstudy.analyse import frames, rates, tail
 from kvstudy.analyse import published as published_numbers
-from kvstudy.analyse.comparison import families
-from kvstudy.analyse.configuration import INVALID, RATE, comparisons, configured, differing, worded
+from kvstudy.analyse.answers import factors
+from kvstudy.analyse.configuration import INVALID, RATE, configured, differing
 from kvstudy.analyse.published import Published
 from kvstudy.analyse.rates import saturation_points
-from kvstudy.analyse.comparison.words import CANNOT_TELL, DIFFERENT, WORDS
+from kvstudy.analyse.comparison.words import CANNOT_TELL, WORDS
 from kvstudy.analyse.tables import Tables
-from kvstudy.present import capacity, claim_rules, claims, series, words
+from kvstudy.present import capacity, claim_rules, claims, series, telling, words
 from kvstudy.present.spreads import spread
 from kvstudy.record.run_folder import open_run
 
@@ -138,24 +138,18 @@ def held(tables: Tables) -> pd.DataFrame:
 
 def steepest(tables: Tables, factor: str, percentile: float = 99.0) -> Markdown:
     """A sentence: between which two values of ``factor``, all else equal, ``percentile`` differs the most, with interval and word."""
-    values = sorted(tables.believed().runs[factor].dropna().unique())
-    pairs = list(combinations(values, 2)) if all(isinstance(value, str) for value in values) else [(values[0], value) for value in values[1:]]
-    parts = [comparisons(tables, factor, one, other, (percentile,), share=None).assign(one=one, other=other) for one, other in pairs]
-    compared = pd.concat(parts) if parts else pd.DataFrame(columns=["measure"])
-    compared = worded(compared[compared["measure"] == words.percentile(percentile)], families.CHART) if len(compared) else compared
-    if compared.empty:
+    answer = factors.differences(tables, factor, percentile)
+    if not answer.claims:
         return Markdown(f"**Found:** no two values of {words.factor(factor)} have valid runs that are otherwise alike, so nothing is compared.")
-    decided = compared[compared["word"].isin(DIFFERENT)]
-    among = compared if decided.empty else decided
-    row = among.iloc[int(np.log(among["ratio"]).abs().argmax())]
-    counts = compared["word"].value_counts()
-    told = words.several([f"{counts[word]} {word}" for word in WORDS if word in counts])
-    where = "" if factor == "workload" else f"{row['workload']}, "
+    first, counts = answer.claims[0], Counter(claim.word for claim in answer.claims)
+    told = words.several([f"{counts[word]} {word}" for word in WORDS if counts[word]])
+    where = "" if factor == "workload" else f"{first.subject.workload}, "
+    (before, after), sides = first.ends, first.sides
+    findable = f"; {telling.findable(first)}" if first.word == CANNOT_TELL else ""
     return Markdown(
-        f"**Found:** of {words.counted(len(compared), 'comparison')} over {words.factor(factor)}, all else equal: {told}. The largest{'' if decided.empty else ' decided'}: {where}"
-        f"{words.percentile(percentile)} {words.latency(row['before'])} at {words.value(factor, row['one'])} and {words.latency(row['after'])} at "
-        f"{words.value(factor, row['other'])}, ratio {words.times(row['ratio'])}{words.interval(row['low'], row['high'], words.times)} "
-        f"({words.word(row)}; {row['runs_before']} and {row['runs_after']} runs)."
+        f"**Found:** of {words.counted(len(answer.claims), 'comparison')} over {words.factor(factor)}, all else equal: {told}. "
+        f"The largest{' decided' if first.differs else ''}: {where}{first.measure} {words.latency(before)} at {telling.side(factor, first.baseline)} and {words.latency(after)} at "
+        f"{telling.side(factor, first.variant)}, ratio {telling.estimate(first)} ({telling.word(first)}{findable}; {sides[0]} and {sides[1]} runs)."
     )
 
 

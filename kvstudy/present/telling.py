@@ -22,6 +22,8 @@ def number(value: float, unit: str) -> str:
 def estimate(claim: Claim) -> str:
     """The number with its interval, or of few runs with their extent. A rate that a search found is rounded: it is none that was offered."""
     told = words.about_rate if claim.rule == SEARCH else _NUMBERS[claim.unit]
+    if claim.interval is not None and math.isinf(claim.interval[1]):
+        return f"at least {told(claim.interval[0])}"
     if claim.interval is not None:
         return told(claim.estimate) + words.interval(*claim.interval, told)
     return told(claim.estimate) + (words.extent(*claim.extent, told) if claim.extent is not None else "")
@@ -47,3 +49,13 @@ def place(claim: Claim) -> str:
     if subject.connections is not None:
         parts.append(f"on {words.value('connections', subject.connections)}")
     return " ".join(parts)
+
+
+def side(factor: str, value: str) -> str:
+    """A baseline or variant that is a value of a factor, with its unit: ("connections", "4") → "4 connections"."""
+    for read in (int, float):
+        try:
+            return words.value(factor, read(value))
+        except ValueError:
+            continue
+    return words.value(factor, value)

@@ -125,7 +125,7 @@ def pooled(generator: np.random.Generator, trials: int) -> int:
 
 
 SIMULATIONS = [
-    *(Simulation("a page's words", f"pages with a false word, {PER_PAGE} comparisons of {RUNS} runs a side, {shape}", false_pages(shape), 150, 4, at_most=ALPHA)
+    *(Simulation("a page's words", f"pages with a false word, {PER_PAGE} comparisons of {RUNS} runs a side, {shape}", false_pages(shape), 300, 4, at_most=ALPHA)
       for shape in SHAPES),
     Simulation("survivors", "“faster” where 40 % of one side's runs fail by themselves", survivors, 400, 12, at_most=0.0),
     Simulation("invalid n of m", "a word where both sides fail alike", fail_alike, 400, 12, at_most=ALPHA),

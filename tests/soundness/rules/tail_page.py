@@ -88,7 +88,7 @@ def out_of_step(bystanders: bool, generator: np.random.Generator, trials: int) -
 
 
 SIMULATIONS = [
-    *(Simulation(RULE, f"{name} bystander, repeats in step", partial(in_step, name), 60, 3, at_most=0.05) for name in KINDS),
-    Simulation(RULE, "any bystander beside a cause, repeats out of step", partial(out_of_step, True), 60, 3, at_most=0.05),
-    Simulation(RULE, "the cause, repeats out of step", partial(out_of_step, False), 60, 3, at_least=0.95),
+    *(Simulation(RULE, f"{name} bystander, repeats in step", partial(in_step, name), 200, 3, at_most=0.05) for name in KINDS),
+    Simulation(RULE, "any bystander beside a cause, repeats out of step", partial(out_of_step, True), 200, 3, at_most=0.05),
+    Simulation(RULE, "the cause, repeats out of step", partial(out_of_step, False), 200, 3, at_least=0.95),
 ]
