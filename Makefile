@@ -12,7 +12,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 # The benchmarks and the longer tests stand at the end.
-.PHONY: help setup build test test-python test-rust test-java smoke reproduce reference lab html figure verify clean lock doctor \
+.PHONY: help setup build test test-python test-rust test-java smoke reproduce reference peers lab html figure verify clean lock doctor \
         bench-engine engine-costs soundness tail-causes violations bench-analysis bench-service bench-socket-calls bench-stalled bench-awake bench-loadgen bench-redis bench-tail bench-value-size fuzz-service hostile-service kill-service failures metamorphic soak-service soak-engine
 
 help: ## this list
@@ -72,6 +72,9 @@ reference: build ## measure every experiment as data/reference was (over an hour
 	$(RUN_REFERENCE) experiments/report-5.yaml --only connections=1
 	$(RUN_REFERENCE) experiments/report-5.yaml --only connections=2 --only connections=4 --only workload=repeated_get
 	$(RUN_REFERENCE) $(REFERENCE)
+
+peers: build ## the service beside nginx, Redis behind webdis and an empty server, at the same rates (quick: about 5 min); installs nothing
+	$(KVSTUDY) run experiments/peers.yaml --profile $(PROFILE) --resume
 
 html: setup ## write figures/study/index.html from the sealed runs that are there
 	$(KVSTUDY) report

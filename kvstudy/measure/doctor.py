@@ -20,6 +20,7 @@ from kvstudy.subject.jdk import find_jdk
 from kvstudy.units import format_bytes
 
 OK, WARN, MISSING = "ok", "warn", "missing"
+PEERS = ("nginx", "webdis", "redis-server")  # of experiments/peers.yaml
 FREE_DISK_MIN_BYTES = 5 << 30
 FREE_MEMORY_MIN_BYTES = 2 << 30
 OPEN_FILES_MIN = 4096
@@ -42,7 +43,7 @@ def examine(root: Path) -> list[Check]:
             *_built(root), _optional("wrk2", os.environ.get("WRK2", "wrk2"), "only for generator: wrk2; set WRK2 to its path"),
             _optional("wrk", "wrk", "only for generator: wrk; apt-get install wrk"),
             _optional("chromium", "chromium", "only for the tests of the pages; apt-get install chromium chromium-driver"),
-            *_perf_settings(), _cores(), _governor(), _idle_states(), _memory(), _disk(root), _open_files(), _port(), _load()]
+            _peers(), *_perf_settings(), _cores(), _governor(), _idle_states(), _memory(), _disk(root), _open_files(), _port(), _load()]
 
 
 def _python() -> Check:
@@ -82,6 +83,12 @@ def _program(name: str, command: str, hint: str, environment: dict[str, str] | N
 def _optional(name: str, command: str, hint: str) -> Check:
     path = shutil.which(command)
     return Check(name, OK, path) if path else Check(name, OK, f"not here ({hint})")
+
+
+def _peers() -> Check:
+    missing = [name for name in PEERS if shutil.which(name) is None]
+    packages = ["nginx-light" if name == "nginx" else name for name in missing]
+    return Check("peers", OK, f"not here: {', '.join(missing)} (only for make peers; apt-get install {' '.join(packages)})" if missing else ", ".join(PEERS))
 
 
 def _asked(path: str, environment: dict[str, str] | None = None) -> tuple[str, str | None]:

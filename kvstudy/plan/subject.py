@@ -88,6 +88,7 @@ class SubjectSpec(Part):
     fill: Literal["http", "directory"] | None = None
     files: dict[str, str] | None = None
     environment: dict[str, str] | None = None
+    needs: Annotated[list[str], BeforeValidator(listed)] | None = None
 
     @model_validator(mode="after")
     def _is_possible(self) -> "SubjectSpec":

@@ -52,6 +52,9 @@ class Command:
         if self._program is None:
             raise ToolMissing(f"no such program: {self.spec.command[0]}: needed by subject {self.name}",
                               "install it, or write its path; a path that begins with {root} is the project's own")
+        for program in self.spec.needs or []:
+            if shutil.which(program) is None:
+                raise ToolMissing(f"no such program: {program}: needed by subject {self.name}", "install it; kvstudy doctor says what else is missing")
         for template in (self.spec.files or {}).values():
             if not self._template(template).is_file():
                 raise ToolMissing(f"no such file: {self._template(template)}: needed by subject {self.name}", "files maps a name in {dir} to a file to write there")

@@ -1,12 +1,13 @@
 """Whole runs of a service that is not ours: what is sealed, what is read back, what is said to be not recorded, and what is said when it fails."""
 
 import json
+import shutil
 import socket
 import sys
 from pathlib import Path
 
 import pytest
-from project import project  # noqa: F401
+from project import PROJECT, project  # noqa: F401
 
 from kvstudy.analyse.observation import observe
 from kvstudy.record.run_folder import sealed_runs
@@ -90,6 +91,26 @@ def test_a_port_that_is_taken_is_said_once_before_the_first_run(project):  # noq
         port = taken.getsockname()[1]
         code, _, err = project.finished(project.kvstudy("run", experiment(project, port=port)))
     assert code == 1 and f"port {port} is in use" in err and sealed_runs(project.raw) == []
+
+
+@pytest.mark.parametrize(("name", "programs"), [("nginx", ["nginx"]), ("webdis", ["webdis", "redis-server"])])
+def test_a_peer_that_no_one_here_wrote_is_filled_loaded_and_read_back(project, name, programs):  # noqa: F811
+    if missing := [program for program in programs if shutil.which(program) is None]:
+        pytest.skip(f"not here: {', '.join(missing)}; kvstudy doctor says what to install")
+    for path in (PROJECT / "experiments" / "peers").parent.rglob("peers*"):
+        target = project.root / path.relative_to(PROJECT)
+        shutil.copytree(path, target) if path.is_dir() else shutil.copy(path, target)
+    peers = project.root / "experiments" / "peers.yaml"
+    code, _, err = project.finished(project.kvstudy("run", peers, "--profile", "smoke", "--only", f"subject={name}"), timeout_s=120)
+    assert code == 0, err
+    runs = {run.facts["method"]: run for run in sealed_runs(project.raw)}
+    assert set(runs) == {"PUT", "GET"}
+    for run in runs.values():
+        assert run.facts["server"] == name and run.facts["data_check"]["sampled"] > 100
+        assert (run.facts["data_check"]["missing"], run.facts["data_check"]["wrong"]) == (0, 0)
+        verdicts = {check["check"]: check["verdict"] for check in observe(run)["validity"]}
+        assert verdicts["answers_expected"] == verdicts["no_errors"] == verdicts["service_healthy"] == "PASS"
+    assert project.processes() == []
 
 
 def test_a_script_of_ones_own_has_its_own_path_and_statuses(project):  # noqa: F811
