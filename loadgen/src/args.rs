@@ -237,7 +237,7 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
             other => return Err(usage(other.unexpected())),
         }
     }
-    args.url = url.ok_or_else(|| Error::Usage("no URL: it comes after the options, as in http://127.0.0.1:8080/".to_owned()))?;
+    args.url = url.ok_or_else(|| no_url(&typed[..options_end]))?;
     if !args.steps.is_empty() {
         if duration_typed {
             return Err(Error::Failed("steps say how long the run lasts: they exclude --duration".to_owned()));
@@ -246,6 +246,15 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
     }
     check(&args)?;
     Ok(Parsed::Run(Box::new(args)))
+}
+
+/// Where an option without its value has taken the URL for it, that is told.
+fn no_url(typed: &[String]) -> Error {
+    let taken = typed.windows(2).find(|pair| pair[0].starts_with('-') && pair[1].contains("://"));
+    match taken {
+        Some([option, url]) => Error::Failed(format!("no URL: {url} was taken for the value of {option}")),
+        _ => Error::Usage("no URL: it comes after the options, as in http://127.0.0.1:8080/".to_owned()),
+    }
 }
 
 fn check(args: &Args) -> Result<(), Error> {
@@ -558,6 +567,7 @@ mod tests {
             (&["-R1", "--warmup", "10s", "http://h/"], "warm-up must be shorter"),
             (&["-R1", "-c0", "-t0", "http://h/"], "at least 1"),
             (&["-R1"], "no URL"),
+            (&["-R1", "--ca-file", "https://h/"], "no URL: https://h/ was taken for the value of --ca-file"),
             (&["-R1", "http://h/", "http://i/"], "one URL only"),
             (&["-R1", "--frobnicate", "http://h/"], "--frobnicate"),
         ] {

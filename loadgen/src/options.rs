@@ -5,12 +5,13 @@
 //! usage.txt, usage-own.txt, merge's usage → options → clap's description → bash, zsh, fish; roff
 //! ```
 
-use std::io;
+use std::io::{self, Write};
 use std::str::FromStr;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, Command, ValueHint};
 use clap_complete::Shell;
+use clap_mangen::Man;
 
 use crate::args::{USAGE, USAGE_OWN};
 use crate::error::Error;
@@ -42,21 +43,39 @@ const SHORT_OF_TIMEOUT: char = 'T';
 pub fn print_completions(shell: &str) -> Result<(), Error> {
     let shell = Shell::from_str(shell)
         .map_err(|_| Error::Failed(format!("--completions is bash, zsh, fish, elvish or powershell, not {shell:?}")))?;
-    clap_complete::generate(shell, &mut command(), "loadgen", &mut io::stdout());
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command(), "loadgen", &mut script);
+    // A reader that has gone away is no failure of ours.
+    let _ = io::stdout().write_all(&script);
     Ok(())
 }
 
 /// Prints the man page.
 pub fn print_man_page() -> Result<(), Error> {
-    let written = clap_mangen::Man::new(command()).render(&mut io::stdout());
+    let written = man_page().and_then(|page| io::stdout().write_all(&page));
     written.map_err(|problem| Error::Failed(format!("cannot write the man page: {problem}")))
 }
+
+fn man_page() -> io::Result<Vec<u8>> {
+    let (all, mut page, mut of_merge) = (Man::new(command()), Vec::new(), Vec::new());
+    all.render_title(&mut page)?;
+    all.render_name_section(&mut page)?;
+    page.extend_from_slice(SYNOPSIS.as_bytes());
+    all.render_options_section(&mut page)?;
+    Man::new(merge_command()).render_options_section(&mut of_merge)?;
+    page.extend_from_slice(String::from_utf8_lossy(&of_merge).replace(".SH OPTIONS", ".SH OPTIONS OF MERGE").as_bytes());
+    page.extend_from_slice(format!(".SH EXIT STATUS\n{}\n", exit_codes()).as_bytes());
+    Ok(page)
+}
+
+/// Short enough to be read, which a list of all options is not.
+const SYNOPSIS: &str = ".SH SYNOPSIS\n\
+    \\fBloadgen\\fR [options] \\fIurl\\fR [\\-\\- \\fIscript arguments\\fR]\n.br\n\
+    \\fBloadgen merge\\fR [options] \\fIpart.json\\fR ...\n";
 
 fn command() -> Command {
     let url = Arg::new("url").value_name("url").value_hint(ValueHint::Url).help("http or https, host, port and path");
     let script_args = Arg::new("script args").value_name("script args").last(true).num_args(0..).help("For the script's init");
-    let files = Arg::new("part.json").value_name("part.json").num_args(1..).value_hint(ValueHint::FilePath);
-    let merge = Command::new("merge").about("One result of all parts of a load").disable_help_flag(true);
     Command::new("loadgen")
         .version(env!("CARGO_PKG_VERSION"))
         .about(env!("CARGO_PKG_DESCRIPTION"))
@@ -64,8 +83,13 @@ fn command() -> Command {
         .disable_help_subcommand(true)
         .args(described(&[USAGE, USAGE_OWN]).into_iter().map(arg))
         .args([url, script_args])
-        .subcommand(merge.args(described(&[merge::USAGE]).into_iter().map(arg)).arg(files))
-        .after_help(exit_codes())
+        .subcommand(merge_command())
+}
+
+fn merge_command() -> Command {
+    let files = Arg::new("part.json").num_args(1..).value_hint(ValueHint::FilePath).help("Results of all parts of a load");
+    let merge = Command::new("merge").about("One result of all parts of a load").disable_help_flag(true);
+    merge.args(described(&[merge::USAGE]).into_iter().map(arg)).arg(files)
 }
 
 fn arg(described: Described) -> Arg {
@@ -77,7 +101,7 @@ fn arg(described: Described) -> Arg {
         count => arg.num_args(count).value_names(values).action(ArgAction::Append),
     };
     match WORDS.iter().find(|(name, _)| *name == long) {
-        Some((_, words)) => arg.value_parser(PossibleValuesParser::new(words.iter().copied())),
+        Some((_, words)) => arg.value_parser(PossibleValuesParser::new(words.iter().copied())).hide_possible_values(true),
         None if FILES.contains(&long) => arg.value_hint(ValueHint::FilePath),
         None => arg,
     }
@@ -85,7 +109,7 @@ fn arg(described: Described) -> Arg {
 
 /// What an exit code means, from the end of the usage text.
 fn exit_codes() -> &'static str {
-    USAGE_OWN.find("  Exit codes:").map_or("", |at| USAGE_OWN[at..].trim())
+    USAGE_OWN.split_once("Exit codes:").map_or("", |(_, codes)| codes.trim())
 }
 
 /// Each option of these texts once; what a later text says of one it has in common with an earlier one is added.

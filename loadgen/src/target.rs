@@ -25,6 +25,9 @@ impl Target {
     pub fn parse(url: &str) -> Result<Self, Error> {
         let invalid = |why: &str| Error::Failed(format!("invalid URL: {url}: {why}"));
         let no_scheme = || invalid("no scheme; example: http://127.0.0.1:8080/");
+        if url.starts_with("unix:") || url.starts_with('/') {
+            return Err(invalid("no host; a Unix socket is --unix-socket PATH, beside a URL such as http://localhost/"));
+        }
         if !url.contains("://") {
             return Err(no_scheme());
         }
@@ -142,7 +145,9 @@ mod tests {
     fn what_is_wrong_with_a_url_is_said() {
         for (url, part) in [
             ("ftp://h/", "scheme must be http or https"),
-            ("/path", "no scheme"),
+            ("/path", "--unix-socket PATH"),
+            ("unix:/run/s", "--unix-socket PATH"),
+            ("unix:///run/s", "--unix-socket PATH"),
             ("localhost:8080/", "no scheme"),
             ("http://user@h/", "user names"),
             ("http://h:port/", "port is not a number"),

@@ -109,3 +109,27 @@ fn help_lists_wrk2s_options_and_ours() {
         assert!(text.contains(option), "{option} is missing");
     }
 }
+
+#[test]
+fn bash_completes_options_and_words_as_they_are_accepted() {
+    let script = loadgen(&["--completions", "bash"]);
+    assert!(script.status.success());
+    let complete = "COMP_WORDS=(loadgen \"$2\" \"$1\"); COMP_CWORD=2; _loadgen loadgen \"$1\" \"$2\"; echo \"${COMPREPLY[*]}\"";
+    let bash = String::from_utf8(script.stdout).unwrap() + complete;
+    for (word, before, expected) in
+        [("", "--addresses", "first all"), ("--ins", "-L", "--insecure"), ("--unix", "-L", "--unix-socket")]
+    {
+        let output = Command::new("bash").args(["-c", &bash, "bash", word, before]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), expected, "{}", error(&output));
+    }
+    let output = loadgen(&["--completions", "tcsh"]);
+    assert_eq!((output.status.code(), error(&output).lines().count()), (Some(1), 1), "{}", error(&output));
+}
+
+#[test]
+fn the_man_page_has_all_sections() {
+    let page = String::from_utf8(loadgen(&["--man"]).stdout).unwrap();
+    let sections: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix(".SH ")).collect();
+    assert_eq!(sections, ["NAME", "SYNOPSIS", "OPTIONS", "OPTIONS OF MERGE", "EXIT STATUS"]);
+    assert!(page.contains("\\-\\-unix\\-socket") && page.contains("130, 143 interrupted"), "{page}");
+}
