@@ -32,6 +32,15 @@ def sleep(task: int) -> int:
     return task
 
 
+def end_at_once(task: int) -> int:
+    os._exit(7)
+
+
+def print_much(task: int) -> int:
+    print("no answer" * 100)
+    return task
+
+
 def is_there(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
@@ -60,9 +69,26 @@ def test_an_error_of_ours_arrives_whole(two_processors):
     assert (found.value.message, found.value.hint) == ("latency.hlog:7: cut", "measure it again")
 
 
+def test_a_worker_that_dies_is_an_error_and_not_a_wait(two_processors):
+    with pytest.raises(KvstudyError, match="ended: pid=[0-9]+ exit code=7"):
+        list(workers.processes(end_at_once, [1, 2, 3]))
+
+
+def test_what_is_printed_is_no_answer(two_processors):
+    assert sorted(workers.processes(print_much, [1, 2, 3])) == [1, 2, 3]
+
+
+def test_a_script_without_a_guard_is_not_run_again(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import os; os.sched_getaffinity = lambda _: {0, 1}\nfrom kvstudy import workers\nimport test_workers\n"
+                      "print(sorted(workers.processes(test_workers.print_much, [1, 2])))\n")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "[1, 2]\n", done.stderr
+
+
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda ending: ending.name)
 def test_no_worker_outlives_who_asked(tmp_path, ending):
-    """Ctrl-C waits for the tasks under way: here they end first."""
     program = "import os; os.sched_getaffinity = lambda _: {0, 1}\nfrom kvstudy import workers\nimport test_workers\nlist(workers.processes(test_workers.sleep, [1, 2, 3]))"
     environment = os.environ | {"PIDS": str(tmp_path), "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
     with subprocess.Popen([sys.executable, "-c", program], env=environment, stderr=subprocess.DEVNULL, start_new_session=True) as asking:
@@ -70,12 +96,6 @@ def test_no_worker_outlives_who_asked(tmp_path, ending):
         while len(pids := [int(path.name) for path in tmp_path.iterdir()]) < 2:
             assert time.monotonic() < deadline and asking.poll() is None
             time.sleep(0.05)
-        if ending == signal.SIGINT:
-            for pid in pids:
-                os.kill(pid, signal.SIGINT)
-            time.sleep(0.2)
-            assert all(map(is_there, pids)), "Ctrl-C is not for the workers"
-            ending = signal.SIGKILL
         asking.send_signal(ending)
         asking.wait(60)
     deadline = time.monotonic() + 60

@@ -12,6 +12,7 @@ from html import escape
 import pandas as pd
 from IPython.display import HTML, Markdown
 
+from kvstudy import workers
 from kvstudy.analyse import duets as analysed
 from kvstudy.analyse.comparison.launches import RATE, WRITTEN
 from kvstudy.analyse.comparison.looks import FIRST_LOOK
@@ -46,7 +47,7 @@ class Shown:
 
 def chosen(experiment: str | None = None, comparison: str | None = None) -> Shown | None:
     """Of ``experiment``, or of all; ``comparison``: the beginning of its digest. ExperimentError where a named one is not there."""
-    tables = study_duets(progress=False)
+    tables = study_duets(progress=False, spread=workers.processes)
     found = [one for one in analysed.duets(tables) if experiment in (None, one.experiment)]
     if comparison is not None:
         named = [one for one in found if one.comparison.startswith(comparison)]
