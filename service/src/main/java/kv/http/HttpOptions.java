@@ -1,5 +1,7 @@
 package kv.http;
 
+import java.util.function.Consumer;
+
 /// How the HTTP side of the service runs.
 ///
 /// @param host                 address to bind to
@@ -28,72 +30,94 @@ public record HttpOptions(
         int answerTimeoutMillis,
         Operations operations) {
 
-    /// With [Operations#DEFAULTS].
-    public HttpOptions(
-            String host,
-            int port,
-            HandlerKind handler,
-            int selectors,
-            int workers,
-            int queue,
-            int valueBytesMax,
-            int connectionsMax,
-            int idleTimeoutMillis,
-            int requestTimeoutMillis,
-            int answerTimeoutMillis) {
-        this(
-                host, port, handler, selectors, workers, queue, valueBytesMax, connectionsMax, idleTimeoutMillis,
-                requestTimeoutMillis, answerTimeoutMillis, Operations.DEFAULTS);
-    }
-
     public enum HandlerKind { SELECTOR, WORKERS, VIRTUAL }
 
     /// The defaults on a free port, but with a selector per processor.
     public static HttpOptions onFreePort() {
         int processors = Runtime.getRuntime().availableProcessors();
         return new HttpOptions(
-                "127.0.0.1", 0, HandlerKind.SELECTOR, processors, 2 * processors, 1024, 1 << 20, 10_000, 60_000, 30_000, 60_000);
+                "127.0.0.1", 0, HandlerKind.SELECTOR, processors, 2 * processors, 1024, 1 << 20, 10_000, 60_000, 30_000, 60_000,
+                Operations.DEFAULTS);
     }
 
     public HttpOptions withSelectors(int newSelectors) {
-        return new HttpOptions(
-                host, port, handler, newSelectors, workers, queue, valueBytesMax, connectionsMax, idleTimeoutMillis,
-                requestTimeoutMillis, answerTimeoutMillis, operations);
+        return change(builder -> builder.selectors = newSelectors);
     }
 
     public HttpOptions withPort(int newPort) {
-        return new HttpOptions(
-                host, newPort, handler, selectors, workers, queue, valueBytesMax, connectionsMax, idleTimeoutMillis,
-                requestTimeoutMillis, answerTimeoutMillis, operations);
+        return change(builder -> builder.port = newPort);
     }
 
     public HttpOptions withHandler(HandlerKind newHandler, int newWorkers, int newQueue) {
-        return new HttpOptions(
-                host, port, newHandler, selectors, newWorkers, newQueue, valueBytesMax, connectionsMax, idleTimeoutMillis,
-                requestTimeoutMillis, answerTimeoutMillis, operations);
+        return change(builder -> {
+            builder.handler = newHandler;
+            builder.workers = newWorkers;
+            builder.queue = newQueue;
+        });
     }
 
     public HttpOptions withTimeouts(int newIdleTimeoutMillis, int newRequestTimeoutMillis) {
-        return new HttpOptions(
-                host, port, handler, selectors, workers, queue, valueBytesMax, connectionsMax, newIdleTimeoutMillis,
-                newRequestTimeoutMillis, answerTimeoutMillis, operations);
+        return change(builder -> {
+            builder.idleTimeoutMillis = newIdleTimeoutMillis;
+            builder.requestTimeoutMillis = newRequestTimeoutMillis;
+        });
     }
 
     public HttpOptions withLimits(int newValueBytesMax, int newConnectionsMax) {
-        return new HttpOptions(
-                host, port, handler, selectors, workers, queue, newValueBytesMax, newConnectionsMax, idleTimeoutMillis,
-                requestTimeoutMillis, answerTimeoutMillis, operations);
+        return change(builder -> {
+            builder.valueBytesMax = newValueBytesMax;
+            builder.connectionsMax = newConnectionsMax;
+        });
     }
 
     public HttpOptions withAnswerTimeout(int newAnswerTimeoutMillis) {
-        return new HttpOptions(
-                host, port, handler, selectors, workers, queue, valueBytesMax, connectionsMax, idleTimeoutMillis,
-                requestTimeoutMillis, newAnswerTimeoutMillis, operations);
+        return change(builder -> builder.answerTimeoutMillis = newAnswerTimeoutMillis);
     }
 
     public HttpOptions withOperations(Operations newOperations) {
-        return new HttpOptions(
-                host, port, handler, selectors, workers, queue, valueBytesMax, connectionsMax, idleTimeoutMillis,
-                requestTimeoutMillis, answerTimeoutMillis, newOperations);
+        return change(builder -> builder.operations = newOperations);
+    }
+
+    private HttpOptions change(Consumer<Builder> change) {
+        Builder builder = new Builder(this);
+        change.accept(builder);
+        return builder.build();
+    }
+
+    /// A copy that is being changed.
+    private static final class Builder {
+        private final String host;
+        private int port;
+        private HandlerKind handler;
+        private int selectors;
+        private int workers;
+        private int queue;
+        private int valueBytesMax;
+        private int connectionsMax;
+        private int idleTimeoutMillis;
+        private int requestTimeoutMillis;
+        private int answerTimeoutMillis;
+        private Operations operations;
+
+        Builder(HttpOptions o) {
+            host = o.host;
+            port = o.port;
+            handler = o.handler;
+            selectors = o.selectors;
+            workers = o.workers;
+            queue = o.queue;
+            valueBytesMax = o.valueBytesMax;
+            connectionsMax = o.connectionsMax;
+            idleTimeoutMillis = o.idleTimeoutMillis;
+            requestTimeoutMillis = o.requestTimeoutMillis;
+            answerTimeoutMillis = o.answerTimeoutMillis;
+            operations = o.operations;
+        }
+
+        HttpOptions build() {
+            return new HttpOptions(
+                    host, port, handler, selectors, workers, queue, valueBytesMax, connectionsMax, idleTimeoutMillis,
+                    requestTimeoutMillis, answerTimeoutMillis, operations);
+        }
     }
 }

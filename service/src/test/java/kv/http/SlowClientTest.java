@@ -104,8 +104,7 @@ class SlowClientTest {
 
     @Test
     void clientsThatDoNotReadDoNotHoldUpOthers() throws IOException {
-        HttpOptions oneSelector = new HttpOptions(
-                "127.0.0.1", 0, HttpOptions.HandlerKind.SELECTOR, 1, 1, 16, 1 << 20, 1_000, LONG_MILLIS, LONG_MILLIS, LONG_MILLIS);
+        HttpOptions oneSelector = HttpOptions.onFreePort().withSelectors(1).withTimeouts(LONG_MILLIS, LONG_MILLIS).withAnswerTimeout(LONG_MILLIS);
         server = new TestServer(store, oneSelector);
         store.put(new byte[] {'a'}, new byte[1 << 20]);
         for (int i = 0; i < 20; i++) {
@@ -163,8 +162,7 @@ class SlowClientTest {
 
     @Test
     void connectionsAreSpreadEvenlyOverSelectors() throws IOException {
-        HttpOptions threeSelectors = new HttpOptions(
-                "127.0.0.1", 0, HttpOptions.HandlerKind.SELECTOR, 3, 1, 16, 1 << 20, 1_000, LONG_MILLIS, LONG_MILLIS, LONG_MILLIS);
+        HttpOptions threeSelectors = HttpOptions.onFreePort().withSelectors(3).withTimeouts(LONG_MILLIS, LONG_MILLIS).withAnswerTimeout(LONG_MILLIS);
         server = new TestServer(store, threeSelectors);
         for (int i = 0; i < 12; i++) {
             connect().ask(get("/v0/status"));
