@@ -16,17 +16,17 @@ final class CompactionJob {
     private final StoreFiles files;
     private final CompactionInputs inputs;
     private final CompactionChoice choice;
-    private final Turns turns;
+    private final TimeSlices slices;
     private final CompactionRate rate;
 
     /// @param inputs closed by the caller
-    /// @param turns of the thread that runs it
+    /// @param slices of the thread that runs it
     /// @param rate  of all compactions
-    CompactionJob(StoreFiles files, CompactionInputs inputs, Turns turns, CompactionRate rate) {
+    CompactionJob(StoreFiles files, CompactionInputs inputs, TimeSlices slices, CompactionRate rate) {
         this.files = files;
         this.inputs = inputs;
         this.choice = inputs.choice();
-        this.turns = turns;
+        this.slices = slices;
         this.rate = rate;
     }
 
@@ -34,7 +34,7 @@ final class CompactionJob {
     List<NewTable> run(BooleanSupplier stop) throws IOException {
         Tombstones tombstones = new Tombstones(inputs.version(), choice);
         try (EntryIterator entries = merged();
-                RunWriter writer = new RunWriter(files, choice.outputLevel(), choice.outputRun(), turns)) {
+                RunWriter writer = new RunWriter(files, choice.outputLevel(), choice.outputRun(), slices)) {
             for (int untilCheck = 0; entries.next(); untilCheck--) {
                 if (untilCheck == 0) {
                     if (stop.getAsBoolean()) {
@@ -46,7 +46,7 @@ final class CompactionJob {
                 boolean dead = entries.valueLength() == EntryIterator.TOMBSTONE
                         && tombstones.isUseless(entries.keyAddress(), entries.keyLength());
                 if (dead) {
-                    turns.step();
+                    slices.step();
                 } else {
                     writer.add(entries);
                 }

@@ -13,10 +13,10 @@ final class Compactor {
     private final Failure failure;
     private final Counters counters;
     private final Runnable versionChanged;
-    private final Turns turns = new Turns(this::isBehind);
+    private final TimeSlices slices = new TimeSlices(this::isBehind);
     private final CompactionRate rate;
     private final Thread thread;
-    private final Work work = new Work(true);
+    private final WorkSignal work = new WorkSignal(true);
     /// Requests to merge everything, counted; and which of them is done.
     private final AtomicLong fullRequested = new AtomicLong();
     private volatile long fullDone;
@@ -123,7 +123,7 @@ final class Compactor {
         StoreEvents.Compaction event = new StoreEvents.Compaction();
         event.begin();
         long start = System.nanoTime();
-        List<NewTable> outputs = new CompactionJob(files, inputs, turns, rate).run(this::isGivingUp);
+        List<NewTable> outputs = new CompactionJob(files, inputs, slices, rate).run(this::isGivingUp);
         if (outputs == null) {
             return false;
         }

@@ -13,9 +13,9 @@ final class Flusher {
     private final Failure failure;
     private final Counters counters;
     private final Runnable flushed;
-    private final Turns turns = new Turns(this::isBehind);
+    private final TimeSlices slices = new TimeSlices(this::isBehind);
     private final Thread thread;
-    private final Work work = new Work(false);
+    private final WorkSignal work = new WorkSignal(false);
     private volatile boolean drain;
 
     /// @param flushed called after each flush and when writing has failed
@@ -41,7 +41,7 @@ final class Flusher {
         while (work.await() && !isGivingUp()) {
             try {
                 while (!isGivingUp() && !failure.isSet()) {
-                    logs.prepare(turns); // first, or writers would wait for it
+                    logs.prepare(slices); // first, or writers would wait for it
                     if (!flushOldest()) {
                         break;
                     }
@@ -124,7 +124,7 @@ final class Flusher {
 
     private List<NewTable> write(Memtable memtable) throws IOException {
         try (EntryIterator entries = memtable.iterator(null, Long.MAX_VALUE);
-                RunWriter writer = new RunWriter(files, 0, files.newNumber(), turns)) {
+                RunWriter writer = new RunWriter(files, 0, files.newNumber(), slices)) {
             while (entries.next()) {
                 writer.add(entries);
             }

@@ -32,10 +32,10 @@ final class LogSupply {
 
     /// Gets the next standard log ready; called by a thread that may take its time.
     ///
-    /// @param turns of that thread
-    synchronized void prepare(Turns turns) throws IOException {
+    /// @param slices of that thread
+    synchronized void prepare(TimeSlices slices) throws IOException {
         if (prepared == null && mode != WalMode.NONE) {
-            prepared = create(standardBytes, turns);
+            prepared = create(standardBytes, slices);
         }
     }
 
@@ -66,9 +66,9 @@ final class LogSupply {
         Prepared log;
         if (recordBytes > files.options().memtableBytes()) {
             discard(); // or a later memtable would have the smaller number
-            log = create(logBytes(recordBytes), Turns.endless());
+            log = create(logBytes(recordBytes), TimeSlices.endless());
         } else {
-            log = prepared != null ? prepared : create(standardBytes, Turns.endless());
+            log = prepared != null ? prepared : create(standardBytes, TimeSlices.endless());
             prepared = null;
         }
         WriteAheadLogWriter writer =
@@ -76,12 +76,12 @@ final class LogSupply {
         return Memtable.active(writer, files.allocator(), files.options().memtableBytes());
     }
 
-    private Prepared create(long bytes, Turns turns) throws IOException {
+    private Prepared create(long bytes, TimeSlices slices) throws IOException {
         long number = files.newNumber();
         if (mode == WalMode.NONE) {
             return new Prepared(number, new UnloggedFile(files.allocator(), bytes));
         }
-        LogFile file = files.disk().createLog(files.path(FileNames.log(number)), bytes, mode == WalMode.ALWAYS, turns);
+        LogFile file = files.disk().createLog(files.path(FileNames.log(number)), bytes, mode == WalMode.ALWAYS, slices);
         try {
             files.disk().syncDirectory(files.directory()); // the manifest will name it, whatever is promised of its content
         } catch (IOException e) {

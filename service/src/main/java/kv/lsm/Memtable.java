@@ -10,7 +10,7 @@ import kv.lsm.memory.Allocator;
 import kv.lsm.memory.EntryIterator;
 import kv.lsm.memory.Keys;
 import kv.lsm.memory.Memory;
-import kv.lsm.memory.Shared;
+import kv.lsm.memory.RefCounted;
 import kv.lsm.table.SSTable;
 
 /// The entries of one write-ahead log: its records, where they lie, and an index over them.
@@ -19,7 +19,7 @@ import kv.lsm.table.SSTable;
 /// 2. Readers see indexed records only. With [WalMode#ALWAYS] a record is indexed after it was made durable, so nobody reads
 ///    what a crash could take back.
 /// 3. A memtable is frozen when nobody adds records any more; then nothing in it changes.
-final class Memtable extends Shared {
+final class Memtable extends RefCounted {
     private static final int CHUNK_BYTES_MIN = 4 << 10;
     private static final int CHUNK_BYTES_MAX = 1 << 20;
     private static final VarHandle INDEXED_END;

@@ -10,10 +10,14 @@ import java.util.OptionalLong;
 import java.util.Set;
 import java.util.stream.Collectors;
 import kv.lsm.log.WriteAheadLogFormat;
-import kv.lsm.memory.Shared;
+import kv.lsm.memory.RefCounted;
 import kv.lsm.table.SSTable;
 
-/// Brings a directory back to a working state: manifest, tables, logs, in this order; removes what belongs to nothing.
+/// Opens the directory of a store: from the files that an earlier process left, in order or killed at any point, to what a store goes on with.
+///
+/// ```
+/// manifest ─► tables it names ─► logs, replayed into memtables ─► a new log ─► a new manifest, durable ─► files that belong to nothing are deleted
+/// ```
 ///
 /// 1. Nothing is deleted before a new manifest is durable: until then the old one may be what the next opening finds, and every
 ///    file that it names must be there. A manifest that was only read proves nothing: its last edit, or the rename that put it
@@ -55,7 +59,7 @@ final class Opening {
         }
         requireTables(names);
         List<Long> logNumbers = logNumbers(names);
-        List<Shared> owned = new ArrayList<>();
+        List<RefCounted> owned = new ArrayList<>();
         try {
             Map<Long, SSTable> tables = openTables(owned);
             LogReplay.Result replayed = LogReplay.run(files, logNumbers, firstLog);
@@ -83,7 +87,7 @@ final class Opening {
                     Duration.ofNanos(System.nanoTime() - start));
             return new Result(view, manifest, recovery);
         } finally {
-            owned.forEach(Shared::release); // the view has its own hold
+            owned.forEach(RefCounted::release); // the view has its own hold
         }
     }
 
@@ -154,7 +158,7 @@ final class Opening {
                 .toList();
     }
 
-    private Map<Long, SSTable> openTables(List<Shared> owned) throws IOException {
+    private Map<Long, SSTable> openTables(List<RefCounted> owned) throws IOException {
         Map<Long, SSTable> tables = new HashMap<>();
         for (TableMetadata metadata : version.tables()) {
             SSTable table = files.openTable(metadata.number());

@@ -8,13 +8,13 @@ import java.util.Map;
 import java.util.Set;
 import kv.lsm.memory.EntryIterator;
 import kv.lsm.memory.Keys;
-import kv.lsm.memory.Shared;
+import kv.lsm.memory.RefCounted;
 import kv.lsm.table.BlockBuffers;
 import kv.lsm.table.SSTable;
 
 /// Everything a read looks into at one moment, newest first: the active memtable, the frozen ones, the runs of tables.
 /// Immutable but for the active memtable's growing. Owns its memtables and tables.
-final class ReadView extends Shared {
+final class ReadView extends RefCounted {
     private final Memtable active;
     private final Memtable[] frozen;
     private final Version version;
@@ -31,12 +31,12 @@ final class ReadView extends Shared {
         this.open = Map.copyOf(open);
         runs = version.runs().stream().map(run -> new OpenRun(run, open)).toArray(OpenRun[]::new);
         level0Runs = version.level(0).size();
-        owned().forEach(Shared::retain);
+        owned().forEach(RefCounted::retain);
     }
 
     /// What it keeps.
-    Set<Shared> owned() {
-        Set<Shared> owned = new LinkedHashSet<>(Arrays.asList(frozen));
+    Set<RefCounted> owned() {
+        Set<RefCounted> owned = new LinkedHashSet<>(Arrays.asList(frozen));
         owned.add(active);
         owned.addAll(open.values());
         return owned;
@@ -114,12 +114,12 @@ final class ReadView extends Shared {
                 checks++;
                 if (!table.mayContain(tableHash)) {
                     negatives++;
-                    table.learn(hash, true);
+                    table.sampleAbsence(hash, true);
                     continue;
                 }
             }
             value = table.get(key, tableHash, buffers);
-            table.learn(hash, value == null);
+            table.sampleAbsence(hash, value == null);
             if (value != null) {
                 reads++;
                 break;
@@ -190,6 +190,6 @@ final class ReadView extends Shared {
 
     @Override
     protected void dispose() {
-        owned().forEach(Shared::release);
+        owned().forEach(RefCounted::release);
     }
 }

@@ -18,19 +18,19 @@ final class RunWriter implements AutoCloseable {
     private final StoreFiles files;
     private final int level;
     private final long run;
-    private final Turns turns;
+    private final TimeSlices slices;
     private final List<TableMetadata> written = new ArrayList<>();
     private final List<NewTable> opened = new ArrayList<>();
     private SSTableWriter writer;
     private long number;
     private boolean finished;
 
-    /// @param turns of the thread that adds
-    RunWriter(StoreFiles files, int level, long run, Turns turns) {
+    /// @param slices of the thread that adds
+    RunWriter(StoreFiles files, int level, long run, TimeSlices slices) {
         this.files = files;
         this.level = level;
         this.run = run;
-        this.turns = turns;
+        this.slices = slices;
     }
 
     /// Adds the iterator's current entry.
@@ -41,10 +41,10 @@ final class RunWriter implements AutoCloseable {
         if (writer == null) {
             number = files.newNumber();
             writer = new SSTableWriter(
-                    files.disk(), files.path(temporaryName()), files.tableOptions(), files.allocator(), turns);
+                    files.disk(), files.path(temporaryName()), files.tableOptions(), files.allocator(), slices);
         }
         writer.add(entry.keyAddress(), entry.keyLength(), entry.valueAddress(), entry.valueLength());
-        turns.step();
+        slices.step();
     }
 
     private String temporaryName() {

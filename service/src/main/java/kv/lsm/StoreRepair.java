@@ -101,7 +101,7 @@ public final class StoreRepair {
     }
 
     private List<TableMetadata> rewrite(String name, int level, long run) throws IOException {
-        try (RunWriter writer = new RunWriter(store.files, level, run, Turns.endless())) {
+        try (RunWriter writer = new RunWriter(store.files, level, run, TimeSlices.endless())) {
             inspect(name, (key, keyLength, value, valueLength) -> writer.add(new EntryAt(key, keyLength, value, valueLength)));
             return released(writer.finish());
         }
@@ -215,7 +215,7 @@ public final class StoreRepair {
 
     private List<TableMetadata> write(Memtable memtable) throws IOException {
         try (EntryIterator entries = memtable.iterator(null, Long.MAX_VALUE);
-                RunWriter writer = new RunWriter(store.files, 0, store.files.newNumber(), Turns.endless())) {
+                RunWriter writer = new RunWriter(store.files, 0, store.files.newNumber(), TimeSlices.endless())) {
             while (entries.next()) {
                 writer.add(entries);
             }

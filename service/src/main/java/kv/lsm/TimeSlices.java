@@ -3,12 +3,14 @@ package kv.lsm;
 import java.util.function.BooleanSupplier;
 import java.util.function.LongSupplier;
 
-/// Turns of a tenth of a millisecond in which flush or compaction works before it lets others have the processor, as long as it is not behind.
+/// Lets a background thread that computes for long, as flush and compaction do, give way: it works for slices of a tenth of a millisecond,
+/// and between two it yields the processor, unless it is behind and writers would soon have to wait for it. The thread calls [#step] after
+/// each entry; everything else happens here.
 ///
 /// A thread that only computes is not interrupted for one that wakes up: Linux 6.18 lets it finish its slice, up to three ticks of the
 /// scheduler, and requests that share its processor wait for up to 12 ms (`service/docs/service-benchmark.md`). A lower priority cannot
 /// be taken back without a privilege and starves flush where all processors are busy. For one thread.
-public final class Turns {
+public final class TimeSlices {
     private static final long TURN_NANOS = 100_000;
     /// Reading the clock costs about as much as a step.
     private static final int STEPS_BETWEEN_LOOKS = 32;
@@ -20,20 +22,20 @@ public final class Turns {
     private long start;
 
     /// @param isBehind true when writers will have to wait if this work does not end soon
-    Turns(BooleanSupplier isBehind) {
+    TimeSlices(BooleanSupplier isBehind) {
         this(isBehind, System::nanoTime, Thread::yield);
     }
 
-    Turns(BooleanSupplier isBehind, LongSupplier nanoTime, Runnable giveWay) {
+    TimeSlices(BooleanSupplier isBehind, LongSupplier nanoTime, Runnable giveWay) {
         this.isBehind = isBehind;
         this.nanoTime = nanoTime;
         this.giveWay = giveWay;
         start = nanoTime.getAsLong();
     }
 
-    /// Turns without an end.
-    public static Turns endless() {
-        return new Turns(() -> true);
+    /// For work that never gives way: somebody waits for it.
+    public static TimeSlices endless() {
+        return new TimeSlices(() -> true);
     }
 
     /// To be called after each small piece of work; only one in so many looks at the clock.
@@ -41,11 +43,11 @@ public final class Turns {
         if (++steps < STEPS_BETWEEN_LOOKS) {
             return;
         }
-        look();
+        checkTime();
     }
 
     /// To be called after a piece of work that takes longer than reading the clock.
-    public void look() {
+    public void checkTime() {
         steps = 0;
         long now = nanoTime.getAsLong();
         if (now - start < TURN_NANOS) {

@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.UnaryOperator;
-import kv.lsm.memory.Shared;
+import kv.lsm.memory.RefCounted;
 import kv.lsm.table.SSTable;
 
 /// The current [ReadView] and its replacement by the next one, with the memory of old views given back when nobody reads them.
@@ -103,7 +103,7 @@ final class Views {
     private synchronized void replace(UnaryOperator<ReadView> change) {
         ReadView before = current;
         current = change.apply(before);
-        retired.removeIf(Shared::isDisposed);
+        retired.removeIf(RefCounted::isDisposed);
         retired.add(before);
         replaced.add(before);
         notifyAll();
@@ -111,15 +111,15 @@ final class Views {
 
     /// Memory and mapped files that are no longer current and kept by cursors, or by readers for a moment. Bytes.
     synchronized long pinnedBytes() {
-        retired.removeIf(Shared::isDisposed);
+        retired.removeIf(RefCounted::isDisposed);
         ReadView now = current;
         if (now == null) {
             return 0;
         }
-        Set<Shared> pinned = new HashSet<>();
+        Set<RefCounted> pinned = new HashSet<>();
         retired.forEach(view -> pinned.addAll(view.owned()));
         pinned.removeAll(now.owned());
-        return pinned.stream().mapToLong(Shared::bytesHeld).sum();
+        return pinned.stream().mapToLong(RefCounted::bytesHeld).sum();
     }
 
     private void reclaim() {

@@ -1,13 +1,20 @@
 package kv.lsm;
 
-/// What a background thread of the store waits for: that there is something to do, or that it is to end.
-final class Work {
+/// How others tell a background thread of the store, which waits here between two pieces of work, that there is something to do or that it
+/// is to end. It counts nothing: a thread that is told ten times while it works looks once more.
+///
+/// ```
+///   others                          the thread
+///   [#wake]: something came up ───► [#await] returns true: look for all there is to do
+///   [#end]:  end when that is done ─► [#await] returns false
+/// ```
+final class WorkSignal {
     private boolean pending;
     private boolean resting;
     private volatile boolean ending;
 
     /// @param pending true when the thread is to look for work as soon as it starts
-    Work(boolean pending) {
+    WorkSignal(boolean pending) {
         this.pending = pending;
     }
 

@@ -88,7 +88,7 @@ class FormatPagesTest {
         NavigableMap<byte[], byte[]> entries = new TreeMap<>(Arrays::compareUnsigned);
         entries.put(Records.bytes("apple"), Records.bytes("red"));
         entries.put(Records.bytes("banana"), null);
-        try (SSTableWriter writer = new SSTableWriter(disk, DIRECTORY.resolve("1"), options, allocator, Turns.endless());
+        try (SSTableWriter writer = new SSTableWriter(disk, DIRECTORY.resolve("1"), options, allocator, TimeSlices.endless());
                 Records records = new Records(entries)) {
             while (records.next()) {
                 writer.add(records.keyAddress(), records.keyLength(), records.valueAddress(), records.valueLength());

@@ -129,8 +129,8 @@ final class GatedDisk implements Disk {
     }
 
     @Override
-    public LogFile createLog(Path file, long bytes, boolean direct, Turns turns) throws IOException {
-        LogFile log = disk.createLog(file, bytes, direct, turns);
+    public LogFile createLog(Path file, long bytes, boolean direct, TimeSlices slices) throws IOException {
+        LogFile log = disk.createLog(file, bytes, direct, slices);
         return new LogFile() {
             @Override
             public long address() {

@@ -4,14 +4,14 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import org.junit.jupiter.api.Test;
 
-class TurnsTest {
+class TimeSlicesTest {
     private static final long STEP_NANOS = 1_000;
 
     private long now;
     private int timesGivenWay;
     private boolean behind;
     private long othersNanos;
-    private final Turns turns = new Turns(() -> behind, () -> now, () -> {
+    private final TimeSlices slices = new TimeSlices(() -> behind, () -> now, () -> {
         timesGivenWay++;
         now += othersNanos;
     });
@@ -19,7 +19,7 @@ class TurnsTest {
     private void work(int steps) {
         for (int i = 0; i < steps; i++) {
             now += STEP_NANOS;
-            turns.step();
+            slices.step();
         }
     }
 
@@ -30,7 +30,7 @@ class TurnsTest {
         work(42);
         assertThat(timesGivenWay).as("after 132 µs").isEqualTo(1);
         work(1_280);
-        assertThat(timesGivenWay).as("after ten turns more, each of 128 µs because the clock is read every 32 steps").isEqualTo(11);
+        assertThat(timesGivenWay).as("after ten slices more, each of 128 µs because the clock is read every 32 steps").isEqualTo(11);
     }
 
     @Test
@@ -56,9 +56,9 @@ class TurnsTest {
     void oneLongPieceOfWorkEndsATurnAtOnce() {
         work(1);
         now += 3_000_000;
-        turns.look();
+        slices.checkTime();
         assertThat(timesGivenWay).isEqualTo(1);
-        turns.look();
+        slices.checkTime();
         assertThat(timesGivenWay).as("the next turn has just begun").isEqualTo(1);
     }
 }

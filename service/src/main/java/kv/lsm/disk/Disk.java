@@ -4,7 +4,7 @@ import java.io.Closeable;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
-import kv.lsm.Turns;
+import kv.lsm.TimeSlices;
 
 /// Everything the store does to files, so that tests can put a faulty disk underneath.
 ///
@@ -25,8 +25,8 @@ public interface Disk {
     ///
     /// @param direct true when every write will be followed by a sync: the log is then kept in memory of its own and written
     ///               past the page cache, which takes half the time of writing and syncing a mapped page
-    /// @param turns  of the thread that calls
-    LogFile createLog(Path file, long bytes, boolean direct, Turns turns) throws IOException;
+    /// @param slices  of the thread that calls
+    LogFile createLog(Path file, long bytes, boolean direct, TimeSlices slices) throws IOException;
 
     /// An existing file, to be read.
     ReadFile open(Path file) throws IOException;

@@ -13,7 +13,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Stream;
-import kv.lsm.Turns;
+import kv.lsm.TimeSlices;
 import kv.lsm.memory.Allocator;
 
 /// The operating system's files.
@@ -61,14 +61,14 @@ public final class RealDisk implements Disk {
     }
 
     @Override
-    public LogFile createLog(Path file, long bytes, boolean direct, Turns turns) throws IOException {
-        fillWithZeros(file, bytes, direct, turns);
+    public LogFile createLog(Path file, long bytes, boolean direct, TimeSlices slices) throws IOException {
+        fillWithZeros(file, bytes, direct, slices);
         return direct ? new DirectLogFile(file, bytes, allocator) : new MappedLogFile(file, bytes);
     }
 
     /// Writes the zeros out instead of leaving a hole, so that a full disk shows here as an error and not later as a fault
     /// in the middle of a store to mapped memory, and so that a sync has no block to allocate.
-    private static void fillWithZeros(Path file, long bytes, boolean sync, Turns turns) throws IOException {
+    private static void fillWithZeros(Path file, long bytes, boolean sync, TimeSlices slices) throws IOException {
         try (UninterruptedChannel channel =
                 new UninterruptedChannel(file, StandardOpenOption.CREATE, StandardOpenOption.WRITE)) {
             ByteBuffer zeros = ByteBuffer.allocateDirect((int) Math.min(bytes, PIECE_BYTES));
@@ -76,7 +76,7 @@ public final class RealDisk implements Disk {
                 long position = done;
                 done += channel.run(c ->
                         c.write(zeros.clear().limit((int) Math.min(bytes - position, zeros.capacity())), position));
-                turns.look();
+                slices.checkTime();
             }
             if (sync) {
                 force(channel);

@@ -1,6 +1,6 @@
 package kv.lsm.table;
 
-import kv.lsm.Turns;
+import kv.lsm.TimeSlices;
 import kv.lsm.memory.Memory;
 import kv.lsm.memory.NativeBuffer;
 
@@ -67,8 +67,8 @@ final class BloomFilter {
 
     /// Appends the filter of `hashes` (8 bytes each) to `out`, whose size is a multiple of 8.
     ///
-    /// @param turns of the thread that calls, a step for each hash
-    static void write(NativeBuffer hashes, int bitsPerKey, NativeBuffer out, Turns turns) {
+    /// @param slices of the thread that calls, a step for each hash
+    static void write(NativeBuffer hashes, int bitsPerKey, NativeBuffer out, TimeSlices slices) {
         long count = hashes.size() / Long.BYTES;
         int lineCount = (int) Math.max(1, (count * bitsPerKey + LINE_BITS - 1) / LINE_BITS);
         int probes = Math.clamp(Math.round(bitsPerKey * Math.log(2)), 1, PROBES_MAX);
@@ -86,7 +86,7 @@ final class BloomFilter {
                 long word = line + ((bit >>> 6) << 3);
                 Memory.putLong(word, Memory.getLong(word) | 1L << bit);
             }
-            turns.step();
+            slices.step();
         }
     }
 }

@@ -1,6 +1,6 @@
 package kv.lsm.table;
 
-import kv.lsm.Turns;
+import kv.lsm.TimeSlices;
 import kv.lsm.memory.Memory;
 import kv.lsm.memory.NativeBuffer;
 
@@ -147,8 +147,8 @@ final class HashIndex {
     /// @param hashes    of the keys, 8 bytes each
     /// @param positions where their entries start, 4 bytes each, never 0
     /// @param dataBytes all positions are smaller
-    /// @param turns     of the thread that calls, a step for each entry
-    static void write(NativeBuffer hashes, NativeBuffer positions, long dataBytes, NativeBuffer out, Turns turns) {
+    /// @param slices     of the thread that calls, a step for each entry
+    static void write(NativeBuffer hashes, NativeBuffer positions, long dataBytes, NativeBuffer out, TimeSlices slices) {
         long entries = hashes.size() / Long.BYTES;
         int lineCount = lineCount(entries);
         int positionBits = Long.SIZE - Long.numberOfLeadingZeros(dataBytes - 1);
@@ -164,7 +164,7 @@ final class HashIndex {
             Memory.putByte(line + used, (byte) hash);
             Memory.putInt(line + SLOTS_AT + 4L * used, (int) (checkOf(hash, positionBits) << positionBits | position));
             Memory.putByte(line + USED_AT, (byte) (used + 1));
-            turns.step();
+            slices.step();
         }
     }
 

@@ -11,20 +11,20 @@ import kv.lsm.memory.Allocator;
 import kv.lsm.memory.Checksum;
 import kv.lsm.memory.EntryIterator;
 import kv.lsm.memory.Memory;
-import kv.lsm.memory.Shared;
+import kv.lsm.memory.RefCounted;
 
 /// An open table. Thread-safe while it has an owner.
 ///
 /// Index, filter and hash index are checked when the table is opened. A data block is checked when it is read with a positional read; in
 /// a mapped table the first time it is touched, because checking it each time would cost more than the read.
-public final class SSTable extends Shared {
+public final class SSTable extends RefCounted {
     /// What [#get] returns for a key that was deleted here. Compared by identity.
     public static final byte[] DELETED = new byte[0];
 
     private static final int WHOLE = 1 << 16;
-    private static final int LEARN_WINDOW = 32;
+    private static final int SAMPLE_WINDOW = 32;
     /// One key of 16, by its hash, so that readers on several processors seldom write to the same place.
-    private static final int LEARN_SHIFT = 60;
+    private static final int SAMPLE_SHIFT = 60;
 
     private static final int CACHE_LINE_BYTES = 64;
     /// Of an entry; of a larger one the processor itself fetches what follows when that is read.
@@ -47,8 +47,9 @@ public final class SSTable extends Shared {
     private final HashIndex hashIndexOrNull;
     private final boolean hasOldHash;
     private final HashIndex.Candidates candidates = this::entryOf;
-    /// Of the last [#LEARN_WINDOW] keys or so that were taken down; at first the filter is asked. Racy: a lost one does not matter.
-    private int absentShare = WHOLE;
+    /// Which part of the keys that gets look for here is absent, in [#WHOLE]ths: an exponential mean over the last [#SAMPLE_WINDOW] sampled
+    /// keys or so. It begins at all, so that the filter is asked at first. Written by all readers without a lock: a lost sample does not matter.
+    private int shareOfAbsentKeys = WHOLE;
 
     private SSTable(Path path, ReadFile file, ReadMode mode, Allocator allocator) throws IOException {
         this.path = path;
@@ -111,18 +112,18 @@ public final class SSTable extends Shared {
     /// True when the filter should be asked before [#get]. A hash index tells of an absent key with one cache miss too, as a rule, but of a
     /// larger part; so the filter pays where most keys are absent, as in all runs but the last, and is left out where most are found.
     public boolean shouldAskFilter() {
-        return filterOrNull != null && (hashIndexOrNull == null || absentShare > WHOLE / 2);
+        return filterOrNull != null && (hashIndexOrNull == null || shareOfAbsentKeys > WHOLE / 2);
     }
 
-    /// Takes down whether a key was absent here, of one key in sixteen.
-    public void learn(long hash, boolean absent) {
-        if (hash >>> LEARN_SHIFT != 0 || hashIndexOrNull == null) {
+    /// Tells whether the key with this hash was absent here, which [#shouldAskFilter] goes by. One key in sixteen counts.
+    public void sampleAbsence(long hash, boolean absent) {
+        if (hash >>> SAMPLE_SHIFT != 0 || hashIndexOrNull == null) {
             return;
         }
-        int share = absentShare;
-        int step = ((absent ? WHOLE : 0) - share) / LEARN_WINDOW;
+        int share = shareOfAbsentKeys;
+        int step = ((absent ? WHOLE : 0) - share) / SAMPLE_WINDOW;
         if (step != 0) { // or other processors would fetch the line anew for nothing
-            absentShare = share + step;
+            shareOfAbsentKeys = share + step;
         }
     }
 

@@ -3,7 +3,7 @@ package kv.lsm.table;
 import java.io.IOException;
 import java.nio.file.Path;
 import kv.lsm.Compression;
-import kv.lsm.Turns;
+import kv.lsm.TimeSlices;
 import kv.lsm.disk.Disk;
 import kv.lsm.disk.WriteFile;
 import kv.lsm.memory.Allocator;
@@ -32,16 +32,16 @@ public final class SSTableWriter implements AutoCloseable {
     private final DataBlockBuilder block;
     private final BlockIndexBuilder index;
     private final NativeBuffer separator;
-    private final Turns turns;
+    private final TimeSlices slices;
     private byte[] smallest;
     private long writtenBytes;
     private long entries;
     private long tombstones;
 
-    /// @param turns of the thread that writes; the caller ends a step with each entry, this class with each while it finishes the table
-    public SSTableWriter(Disk disk, Path path, TableOptions options, Allocator allocator, Turns turns) throws IOException {
+    /// @param slices of the thread that writes; the caller ends a step with each entry, this class with each while it finishes the table
+    public SSTableWriter(Disk disk, Path path, TableOptions options, Allocator allocator, TimeSlices slices) throws IOException {
         this.options = options;
-        this.turns = turns;
+        this.slices = slices;
         file = disk.create(path);
         out = new NativeBuffer(allocator, PIECE_BYTES + 2L * options.blockBytes());
         scratch = new NativeBuffer(allocator, 64);
@@ -118,7 +118,7 @@ public final class SSTableWriter implements AutoCloseable {
             long whole = out.size() & -PIECE_BYTES; // more than one piece where a value is larger
             for (long piece = 0; piece < whole; piece += PIECE_BYTES) {
                 file.write(Memory.buffer(out.address() + piece, PIECE_BYTES));
-                turns.look();
+                slices.checkTime();
             }
             written(whole);
         }
@@ -142,14 +142,14 @@ public final class SSTableWriter implements AutoCloseable {
         out.pad(SSTableFormat.ALIGNMENT_BYTES);
         long filterInOut = out.size();
         if (options.bloomBitsPerKey() > 0) {
-            BloomFilter.write(hashes, options.bloomBitsPerKey(), out, turns);
+            BloomFilter.write(hashes, options.bloomBitsPerKey(), out, slices);
         }
         long filterBytes = out.size() - filterInOut;
         int filterCrc = Checksum.of(out.address() + filterInOut, filterBytes);
         long hashIndexInOut = out.size();
         long dataBytes = writtenBytes + indexInOut;
         if (positionsOrNull != null && HashIndex.reaches(dataBytes)) {
-            HashIndex.write(hashes, positionsOrNull, dataBytes, out, turns);
+            HashIndex.write(hashes, positionsOrNull, dataBytes, out, slices);
         }
         long hashIndexBytes = out.size() - hashIndexInOut;
         int hashIndexCrc = Checksum.of(out.address() + hashIndexInOut, hashIndexBytes);

@@ -70,7 +70,7 @@ final class OurStore implements Contender {
     private static boolean backgroundThreadsWait() {
         return Arrays.stream(ManagementFactory.getThreadMXBean().dumpAllThreads(false, false))
                 .filter(thread -> BACKGROUND.contains(thread.getThreadName()))
-                .allMatch(thread -> String.valueOf(thread.getLockName()).startsWith("kv.lsm.Work@"));
+                .allMatch(thread -> String.valueOf(thread.getLockName()).startsWith("kv.lsm.WorkSignal@"));
     }
 
     StoreMetrics metrics() {

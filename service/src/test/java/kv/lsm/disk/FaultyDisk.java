@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.SplittableRandom;
 import java.util.function.UnaryOperator;
-import kv.lsm.Turns;
+import kv.lsm.TimeSlices;
 
 /// A disk in memory that forgets what was not synced and fails when told to, as real ones do:
 ///
@@ -243,7 +243,7 @@ public final class FaultyDisk implements Disk {
     }
 
     @Override
-    public synchronized LogFile createLog(Path file, long bytes, boolean direct, Turns turns) throws IOException {
+    public synchronized LogFile createLog(Path file, long bytes, boolean direct, TimeSlices slices) throws IOException {
         String what = "create " + name(file);
         boolean fails = begin(what);
         if (!fails) {

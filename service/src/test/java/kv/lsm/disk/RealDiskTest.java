@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.io.Closeable;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import kv.lsm.Turns;
+import kv.lsm.TimeSlices;
 import kv.lsm.memory.Allocator;
 import kv.lsm.memory.Memory;
 import org.junit.jupiter.api.Test;
@@ -57,7 +57,7 @@ class RealDiskTest {
     void aLogHoldsWhatWasSyncedWhoeverIsInterrupted(boolean direct) throws Exception {
         Path file = directory.resolve("log");
         Thread.currentThread().interrupt();
-        LogFile log = disk.createLog(file, 3 * 4096, direct, Turns.endless());
+        LogFile log = disk.createLog(file, 3 * 4096, direct, TimeSlices.endless());
         assertThat(log.bytes()).isEqualTo(3 * 4096);
         assertThat(log.isMapped()).isEqualTo(!direct);
         Memory.putLong(log.address() + 4090, 0x1122_3344_5566_7788L);

@@ -3,7 +3,7 @@ package kv.lsm.table;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.nio.ByteBuffer;
-import kv.lsm.Turns;
+import kv.lsm.TimeSlices;
 import kv.lsm.memory.Allocator;
 import kv.lsm.memory.Keys;
 import kv.lsm.memory.NativeBuffer;
@@ -26,7 +26,7 @@ class BloomFilterTest {
             hashes.appendLong(hash(i));
         }
         NativeBuffer out = new NativeBuffer(allocator, 64);
-        BloomFilter.write(hashes, bitsPerKey, out, Turns.endless());
+        BloomFilter.write(hashes, bitsPerKey, out, TimeSlices.endless());
         assertThat(BloomFilter.problem(out.address(), out.size())).isNull();
         return new BloomFilter(out.address());
     }

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
-import kv.lsm.Turns;
+import kv.lsm.TimeSlices;
 import kv.lsm.memory.Allocator;
 import kv.lsm.memory.Keys;
 import kv.lsm.memory.Memory;
@@ -29,7 +29,7 @@ class HashIndexTest {
         hashes.forEach(hashBuffer::appendLong);
         positions.forEach(position -> positionBuffer.appendInt((int) (long) position));
         NativeBuffer out = new NativeBuffer(allocator, 64);
-        HashIndex.write(hashBuffer, positionBuffer, dataBytes, out, Turns.endless());
+        HashIndex.write(hashBuffer, positionBuffer, dataBytes, out, TimeSlices.endless());
         assertThat(out.size()).isEqualTo(HashIndex.bytes(hashes.size()));
         assertThat(HashIndex.problem(out.address(), out.size())).isNull();
         return out;

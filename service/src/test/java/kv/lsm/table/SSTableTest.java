@@ -14,7 +14,7 @@ import kv.lsm.Compression;
 import kv.lsm.CorruptionException;
 import kv.lsm.ReadMode;
 import kv.lsm.Records;
-import kv.lsm.Turns;
+import kv.lsm.TimeSlices;
 import kv.lsm.disk.FaultyDisk;
 import kv.lsm.memory.Allocator;
 import kv.lsm.memory.Checksum;
@@ -45,7 +45,7 @@ class SSTableTest {
 
     private void write(NavigableMap<byte[], byte[]> entries, ReadMode read, Compression compression) throws IOException {
         TableOptions options = new TableOptions(1024, 10, compression, read);
-        try (SSTableWriter writer = new SSTableWriter(disk, FILE, options, allocator, Turns.endless());
+        try (SSTableWriter writer = new SSTableWriter(disk, FILE, options, allocator, TimeSlices.endless());
                 Records records = new Records(entries)) {
             while (records.next()) {
                 writer.add(records.keyAddress(), records.keyLength(), records.valueAddress(), records.valueLength());
@@ -102,11 +102,11 @@ class SSTableTest {
         SSTable table = opened(ReadMode.MMAP);
         assertThat(table.shouldAskFilter()).isTrue();
         for (int i = 0; i < 20_000; i++) {
-            table.learn(Keys.hash(key(i)), i % 10 == 0);
+            table.sampleAbsence(Keys.hash(key(i)), i % 10 == 0);
         }
         assertThat(table.shouldAskFilter()).isFalse();
         for (int i = 0; i < 20_000; i++) {
-            table.learn(Keys.hash(key(i)), i % 10 != 0);
+            table.sampleAbsence(Keys.hash(key(i)), i % 10 != 0);
         }
         assertThat(table.shouldAskFilter()).isTrue();
         table.release();
@@ -117,7 +117,7 @@ class SSTableTest {
         write(ReadMode.PREAD, Compression.NONE);
         SSTable table = opened(ReadMode.PREAD);
         for (int i = 0; i < 20_000; i++) {
-            table.learn(Keys.hash(key(i)), false);
+            table.sampleAbsence(Keys.hash(key(i)), false);
         }
         assertThat(table.shouldAskFilter()).isTrue();
         table.release();
@@ -135,7 +135,7 @@ class SSTableTest {
         NativeBuffer positions = new NativeBuffer(allocator, 64);
         positions.appendInt((int) position);
         NativeBuffer part = new NativeBuffer(allocator, 256);
-        HashIndex.write(hashes, positions, 1L << positionBits, part, Turns.endless());
+        HashIndex.write(hashes, positions, 1L << positionBits, part, TimeSlices.endless());
         assertThat(part.size()).isEqualTo(footer.hashIndexBytes());
         System.arraycopy(Memory.copyOf(part.address(), (int) part.size()), 0, table, (int) footer.hashIndexOffset(), (int) part.size());
         disk.setContent("1", withChecksums(table, footer));
