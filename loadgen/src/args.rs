@@ -54,11 +54,16 @@ pub enum Spin {
     For(Duration),
 }
 
+/// The last of more random due times takes too long to find.
+const POISSON_REQUESTS_MAX: u64 = 10_000_000;
+
 #[derive(Debug)]
 pub struct Args {
     pub connections: u64,
     pub threads: u64,
     pub duration: Duration,
+    /// Or else it is the default.
+    pub duration_typed: bool,
     pub rate_rps: Option<f64>,
     /// A rate that changes; there is no other then.
     pub steps: Vec<Step>,
@@ -79,6 +84,12 @@ pub struct Args {
     pub uncorrected: bool,
     pub batch_latency: bool,
     pub timeout: Duration,
+    /// How much later than it is due a request may leave.
+    pub slack: Duration,
+    /// The run ends after so many requests.
+    pub requests: Option<u64>,
+    /// No line on a terminal while it runs.
+    pub quiet: bool,
     pub warm_up: Option<Duration>,
     pub json: Option<PathBuf>,
     pub hlog: Option<PathBuf>,
@@ -134,6 +145,7 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
         connections: 10,
         threads: 2,
         duration: Duration::from_secs(10),
+        duration_typed: false,
         rate_rps: None,
         steps: Vec::new(),
         closed: false,
@@ -152,6 +164,9 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
         uncorrected: false,
         batch_latency: false,
         timeout: Duration::from_secs(2),
+        slack: Duration::ZERO,
+        requests: None,
+        quiet: false,
         warm_up: None,
         json: None,
         hlog: None,
@@ -177,14 +192,14 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
     };
     let options_end = typed.iter().position(|word| word == "--").unwrap_or(typed.len());
     args.script_args = typed[options_end..].iter().skip(1).cloned().collect();
-    let (mut url, mut duration_typed) = (None, false);
+    let mut url = None;
     let mut parser = lexopt::Parser::from_args(typed[..options_end].to_vec());
     while let Some(arg) = parser.next().map_err(usage)? {
         match arg {
             Short('c') | Long("connections") => args.connections = count(&mut parser, "--connections")?,
             Short('t') | Long("threads") => args.threads = count(&mut parser, "--threads")?,
             Short('d') | Long("duration") => {
-                (args.duration, duration_typed) = (duration(&mut parser, "--duration")?, true);
+                (args.duration, args.duration_typed) = (duration(&mut parser, "--duration")?, true);
             }
             Short('R') | Long("rate") => (args.rate_rps, args.steps) = rate_or_steps(&text(&mut parser)?)?,
             Short('s') | Long("script") => args.script = Some(PathBuf::from(parser.value().map_err(usage)?)),
@@ -200,6 +215,9 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
             Short('U') | Long("u_latency") => (args.latency, args.uncorrected) = (true, true),
             Short('B') | Long("batch_latency") => args.batch_latency = true,
             Short('T') | Long("timeout") => args.timeout = duration(&mut parser, "--timeout")?,
+            Long("slack") => args.slack = duration(&mut parser, "--slack")?,
+            Long("requests") => args.requests = Some(count(&mut parser, "--requests")?),
+            Long("quiet") => args.quiet = true,
             Long("warmup") => args.warm_up = Some(duration(&mut parser, "--warmup")?),
             Long("json") => args.json = Some(PathBuf::from(parser.value().map_err(usage)?)),
             Long("hlog") => args.hlog = Some(PathBuf::from(parser.value().map_err(usage)?)),
@@ -239,7 +257,7 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
     }
     args.url = url.ok_or_else(|| no_url(&typed[..options_end]))?;
     if !args.steps.is_empty() {
-        if duration_typed {
+        if args.duration_typed {
             return Err(Error::Failed("steps say how long the run lasts: they exclude --duration".to_owned()));
         }
         args.duration = args.steps.iter().map(|step| step.length).sum();
@@ -321,15 +339,30 @@ fn check(args: &Args) -> Result<(), Error> {
     if args.duration.is_zero() || args.timeout.is_zero() {
         return rule(format!("duration and timeout must be over 0: duration={:?}, timeout={:?}", args.duration, args.timeout));
     }
-    if args.steps.is_empty() && args.warm_up.is_some_and(|warm_up| warm_up >= args.duration) {
+    if args.steps.is_empty()
+        && (args.duration_typed || args.requests.is_none())
+        && args.warm_up.is_some_and(|warm_up| warm_up >= args.duration)
+    {
         return rule(format!(
             "warm-up must be shorter than the run: warmup={:?}, duration={:?}",
             args.warm_up.unwrap(),
             args.duration
         ));
     }
-    if args.closed && (args.arrivals == Arrivals::Poisson || args.dispatch == Dispatch::Any || args.max_lateness.is_some()) {
-        return rule("--closed has no schedule: it excludes --arrivals, --dispatch and --max-lateness".to_owned());
+    let of_schedules = args.arrivals == Arrivals::Poisson || args.dispatch == Dispatch::Any || args.max_lateness.is_some();
+    if args.closed && (of_schedules || !args.slack.is_zero()) {
+        return rule("--closed has no schedule: it excludes --arrivals, --dispatch, --max-lateness and --slack".to_owned());
+    }
+    if !args.slack.is_zero() && matches!(args.spin, Spin::For(_)) {
+        return rule("--slack waits asleep: it excludes --spin T".to_owned());
+    }
+    if args.requests == Some(0) || args.requests.is_some() && (args.alternate.is_some() || !args.steps.is_empty()) {
+        return rule("--requests is over 0, and excludes --alternate and a rate in steps".to_owned());
+    }
+    if args.arrivals == Arrivals::Poisson && args.requests.is_some_and(|requests| requests > POISSON_REQUESTS_MAX) {
+        return rule(format!(
+            "with --arrivals poisson --requests is at most {POISSON_REQUESTS_MAX}, which are drawn before the run"
+        ));
     }
     if args.alternate.is_some()
         && (args.arrivals == Arrivals::Poisson || args.dispatch == Dispatch::Any || !args.steps.is_empty())
@@ -565,6 +598,11 @@ mod tests {
             (&["-R1", "--sample", "2M", "http://h/"], "--sample 2000000"),
             (&["-R1", "--sample", "5", "http://h/"], "--sample 5 asks for --json"),
             (&["-R1", "--warmup", "10s", "http://h/"], "warm-up must be shorter"),
+            (&["-R1", "--slack", "1ms", "--spin", "1ms", "http://h/"], "it excludes --spin"),
+            (&["--closed", "--slack", "1ms", "http://h/"], "and --slack"),
+            (&["--closed", "--requests", "0", "http://h/"], "--requests is over 0"),
+            (&["--closed", "--requests", "5", "--alternate", "http://h/", "http://i/"], "excludes --alternate"),
+            (&["-R1", "--arrivals", "poisson", "--requests", "1G", "http://h/"], "at most 10000000"),
             (&["-R1", "-c0", "-t0", "http://h/"], "at least 1"),
             (&["-R1"], "no URL"),
             (&["-R1", "--ca-file", "https://h/"], "no URL: https://h/ was taken for the value of --ca-file"),

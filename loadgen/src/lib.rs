@@ -18,6 +18,7 @@ pub mod error;
 pub mod errors;
 pub mod http;
 mod lateness;
+mod live;
 mod long_double;
 pub mod machine;
 pub mod measurement;

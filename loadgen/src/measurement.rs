@@ -88,6 +88,8 @@ pub struct Measurement {
     recorder: Recorder,
     /// What was recorded in seconds that are over, kept until the end: telling anybody would wake them.
     intervals: Vec<Interval>,
+    /// How many of them [`Measurement::newly_closed`] has told of.
+    told: usize,
     /// None without two servers in turn.
     slices: Option<SliceRecorder>,
     /// None at one rate.
@@ -129,6 +131,7 @@ impl Default for Measurement {
             statuses: Box::new([0; STATUSES]),
             recorder: Recorder::new(0, 1, 0),
             intervals: Vec::new(),
+            told: 0,
             slices: None,
             steps: None,
             own_lateness: histogram(),
@@ -290,6 +293,12 @@ impl Measurement {
         self.intervals.push(interval);
     }
 
+    /// The latest interval, once.
+    pub fn newly_closed(&mut self) -> Option<&Interval> {
+        let before = std::mem::replace(&mut self.told, self.intervals.len());
+        self.intervals[before..].last()
+    }
+
     /// wrk2 samples Req/Sec twice in the 90th percentile of the response times seen so far, and not more often than each 10 ms.
     fn calibrate(&mut self, now: u64) -> Calibration {
         let p90_us = statistics::percentile(&self.warm_up_responses, 90.0);
@@ -385,6 +394,8 @@ mod tests {
         assert_eq!(measurement.next_ns(false), 1000 * MS);
         measurement.keep(3500 * MS, false);
         assert_eq!(measurement.next_ns(false), 4000 * MS);
+        assert_eq!(measurement.newly_closed().map(|interval| interval.index), Some(2));
+        assert!(measurement.newly_closed().is_none());
         assert_eq!(measurement.finish(3600 * MS).intervals.len(), 4);
     }
 

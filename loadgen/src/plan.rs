@@ -11,6 +11,7 @@ use crate::endpoint::{Endpoint, Endpoints};
 use crate::error::Error;
 use crate::part::Part;
 use crate::requests::{self, List, Request};
+use crate::schedule::{self, Uniform};
 use crate::steps::Steps;
 use crate::target::Target;
 use crate::tls::{TlsClient, Trust};
@@ -69,6 +70,12 @@ pub struct Plan {
     /// Zero if everything is reported.
     pub warm_up_ns: u64,
     pub timeout_ns: u64,
+    /// How much later than it is due a request may leave.
+    pub slack_ns: u64,
+    /// In a closed loop of all parts together; at a rate they are those that are due before the end.
+    pub requests_max: Option<u64>,
+    /// No line on a terminal while it runs.
+    pub quiet: bool,
     /// None: as soon as all connections are open.
     pub start_at: Option<jiff::Timestamp>,
     pub headers: Vec<(String, String)>,
@@ -111,12 +118,19 @@ impl Plan {
             // By the connections of all parts, so that it is the same for each.
             let per_thread = args.connections / (args.threads * args.part.of as u64);
             let default = WARM_UP + WARM_UP_PER_CONNECTION * per_thread as u32;
-            if args.duration > default { default } else { Duration::ZERO }
+            if args.duration > default && args.requests.is_none() { default } else { Duration::ZERO }
         });
         let (mut duration_ns, mut warm_up_ns) = (nanoseconds(args.duration), nanoseconds(warm_up));
         let steps = (!args.steps.is_empty()).then(|| Steps::new(&args.steps, warm_up_ns));
         if let Some(steps) = &steps {
             duration_ns = steps.duration_ns();
+        }
+        if let Some(requests) = args.requests {
+            let typed_ns = if args.duration_typed { duration_ns } else { u64::MAX / 4 };
+            duration_ns = typed_ns.min(requests_end_ns(&args, requests));
+            if warm_up_ns >= duration_ns {
+                return Err(Error::Failed(format!("warm-up must be shorter than {requests} requests last: warmup={warm_up:?}")));
+            }
         }
         let alternate = args.alternate.as_ref().map(|url| alternate(&args, url, duration_ns)).transpose()?;
         if let Some(Alternate { alternation, .. }) = &alternate {
@@ -151,6 +165,9 @@ impl Plan {
             duration_ns,
             warm_up_ns,
             timeout_ns: nanoseconds(args.timeout),
+            slack_ns: nanoseconds(args.slack),
+            requests_max: args.requests,
+            quiet: args.quiet,
             start_at: args.start_at,
             headers: args.headers,
             script: args.script,
@@ -172,6 +189,18 @@ impl Plan {
             sample: args.sample as usize,
             typed: args.typed,
         })
+    }
+
+    /// None if a number of requests ends the run.
+    pub fn duration(&self) -> Option<Duration> {
+        (self.duration_ns < u64::MAX / 4).then_some(Duration::from_nanos(self.duration_ns))
+    }
+
+    /// How many requests a thread sends in a closed loop before it ends; none if it is not ended by that.
+    pub fn requests_of(&self, thread: usize) -> Option<u64> {
+        let threads = (self.threads * self.part.of) as u64;
+        let all = self.requests_max.filter(|_| self.pacing == Pacing::ClosedLoop)?;
+        Some((all + threads - 1 - self.part.place(thread) as u64) / threads)
     }
 
     /// The URLs under test, as the banner prints them.
@@ -259,6 +288,19 @@ fn tls(args: &Args, targets: [&Target; 2]) -> Result<[Option<TlsClient>; 2], Err
     Ok([first, second])
 }
 
+/// When so many requests have been due; in a closed loop nobody knows.
+fn requests_end_ns(args: &Args, requests: u64) -> u64 {
+    let Some(rate_rps) = args.rate_rps else { return u64::MAX / 4 };
+    let series = match args.dispatch {
+        Dispatch::Fixed => args.connections as usize,
+        Dispatch::Any => args.threads as usize * args.part.of,
+    };
+    match args.arrivals {
+        Arrivals::Uniform => Uniform::new(rate_rps, 1, u64::MAX / 4).due_ns(0, requests).min(u64::MAX / 4),
+        Arrivals::Poisson => schedule::poisson_end_ns(rate_rps, series, args.seed, requests),
+    }
+}
+
 fn too_short(args: &Args) -> Error {
     Error::Failed(format!(
         "no room for a slice of each server behind the warm-up: duration={:?}, slice={:?}, gap={:?}",
@@ -287,6 +329,15 @@ pub(crate) mod tests {
         assert_eq!(plan("-c10 -t2 -R1 -d14s http://h/").warm_up_ns, 10_025_000_000);
         assert_eq!(plan("-c10 -t2 -R1 -d5s http://h/").warm_up_ns, 0);
         assert_eq!(plan("-c10 -t2 -R1 -d5s --warmup 1s http://h/").warm_up_ns, 1_000_000_000);
+    }
+
+    #[test]
+    fn a_number_of_requests_ends_a_paced_run_when_the_next_would_be_due_and_a_closed_loop_when_they_are_sent() {
+        assert_eq!(plan("-c10 -t2 -R1000 --requests 50 http://h/").duration_ns, 50_000_000);
+        assert_eq!(plan("-c10 -t2 -R1000 --requests 50 -d20ms http://h/").duration_ns, 20_000_000);
+        assert_eq!(plan("-c10 -t2 -R1000 --requests 30k http://h/").warm_up_ns, 0);
+        let closed = plan("-c10 -t3 --closed --requests 50 --part 2/2 http://h/");
+        assert_eq!((closed.duration(), [0, 1, 2].map(|thread| closed.requests_of(thread))), (None, [Some(9), Some(8), Some(8)]));
     }
 
     #[test]

@@ -11,12 +11,13 @@ use std::sync::mpsc::channel;
 use std::thread::scope;
 
 use crate::error::Error;
+use crate::live::{self, Board};
 use crate::machine;
 use crate::opening_times::OpeningTimes;
 use crate::plan::{Pacing, Plan};
 use crate::reconnecting::Reconnecting;
 use crate::recorder::{add_counts, histogram};
-use crate::report::{text, whole_file};
+use crate::report::whole_file;
 use crate::result::{Intervals, RunResult, achieved_rate_rps, rate_histogram};
 use crate::sample;
 use crate::script::{self, MainState, ThreadLink};
@@ -26,7 +27,7 @@ use crate::tally::Tally;
 use crate::thread_use::ThreadUse;
 use crate::unanswered::AtLeast;
 use crate::verdict::{Facts, judge};
-use crate::worker::Order;
+use crate::worker::{Links, Order};
 use crew::{Crew, Gathered};
 use ending::print;
 use interruption::Interruption;
@@ -49,18 +50,23 @@ pub fn run(plan: &Plan) -> Result<i32, Error> {
         );
     }
     let second = plan.alternate.as_ref().map(|_| plan.reachable(1)).transpose()?;
+    let board = live::is_wanted(plan).then(|| Board::new(plan.threads));
+    let board = board.as_ref();
     let (reports, heard) = channel();
     let stop = &*interruption.stop;
 
     scope(|scope| {
         // Belongs to this block: threads serve it until it is gone, also when the run is given up.
         let mut main_state = main_state;
-        let mut crew = Crew { orders: Vec::new(), heard, stop };
+        let mut crew = Crew { orders: Vec::new(), heard, stop, board };
         for number in 0..plan.threads {
             let (orders, taken) = channel();
             let (answers, replies) = channel();
             let (reports, second) = (reports.clone(), second.clone());
-            scope.spawn(move || thread::worker_thread(plan, number, second, &reports, stop, &taken, &answers));
+            scope.spawn(move || {
+                let links = Links { reports: &reports, stop, board };
+                thread::worker_thread(plan, number, second, links, &taken, &answers);
+            });
             crew.orders.push(orders.clone());
             let link = ThreadLink { orders: orders.clone(), replies };
             let endpoints = match &mut main_state {
@@ -71,7 +77,7 @@ pub fn run(plan: &Plan) -> Result<i32, Error> {
             crew.await_initialized(number)?;
         }
         script::flush_prints();
-        print(&text::banner(plan.duration_ns as f64 / 1e9, &plan.urls(), plan.threads, plan.connections));
+        print(&ending::banner(plan));
         let opened = crew.connect(plan.threads)?;
         let gathered = crew.go(plan)?;
         let (result, failure) = merge(plan, gathered, opened.missing);
@@ -129,6 +135,7 @@ fn merge(plan: &Plan, gathered: Gathered, missing_at_start: usize) -> ((RunResul
         threads: &threads,
         offered_rate_rps,
         achieved_rate_rps: achieved_rate_rps(&tally, measured_ns),
+        slack_us: plan.slack_ns / 1000,
         own_lateness: &own_lateness,
         lateness: &latencies.lateness,
         response: &latencies.response,

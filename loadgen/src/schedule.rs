@@ -6,6 +6,9 @@
 //!
 //! Requests due before the end belong to the run; one due at the end or later does not, however late anyone looks at it.
 
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
 use crate::steps::Steps;
 
 /// The due time of what does not belong to the run.
@@ -98,6 +101,41 @@ impl<'a> Poisson<'a> {
         self.due += -uniform.ln() * self.connections;
     }
 }
+
+/// Just behind the due time of the last of so many random requests, the first over all connections.
+pub fn poisson_end_ns(rate_rps: f64, connections: usize, seed: u64, requests: u64) -> u64 {
+    let series = (0..connections).map(|connection| Poisson::new(rate_rps, connections, connection, seed, NEVER));
+    let mut next: BinaryHeap<_> = series.map(|poisson| Earliest(poisson.due_ns(), poisson)).collect();
+    for _ in 1..requests {
+        let mut first = next.peek_mut().expect("there is a connection");
+        first.1.advance();
+        first.0 = first.1.due_ns();
+    }
+    next.peek().map_or(NEVER, |last| last.0.saturating_add(1))
+}
+
+/// The largest in a heap is the one that is due first.
+struct Earliest<'a>(u64, Poisson<'a>);
+
+impl Ord for Earliest<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.0.cmp(&self.0)
+    }
+}
+
+impl PartialOrd for Earliest<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Earliest<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Earliest<'_> {}
 
 /// One seed out of a seed and a number, such that neighbours have nothing in common (the finalizer of SplitMix64).
 pub fn mix(seed: u64, number: u64) -> u64 {
@@ -193,6 +231,18 @@ mod tests {
         let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
         assert!((mean - 1.0).abs() < 0.02, "seed={seed} mean={mean}");
         assert!((variance - 1.0).abs() < 0.05, "seed={seed} variance={variance}");
+    }
+
+    #[test]
+    fn exactly_so_many_random_requests_are_due_before_their_end() {
+        for (connections, requests) in [(1, 1), (7, 1000), (64, 63)] {
+            let end_ns = poisson_end_ns(1000.0, connections, 5, requests);
+            let due = (0..connections).map(|connection| {
+                let mut poisson = Poisson::new(1000.0, connections, connection, 5, end_ns);
+                std::iter::from_fn(|| (poisson.due_ns() != NEVER).then(|| poisson.advance())).count() as u64
+            });
+            assert_eq!(due.sum::<u64>(), requests, "seed=5 connections={connections}");
+        }
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub struct Facts<'a> {
     /// None in a closed loop.
     pub offered_rate_rps: Option<f64>,
     pub achieved_rate_rps: f64,
+    /// How late requests may leave.
+    pub slack_us: u64,
     /// The generator's own part of the lateness of sends, microseconds as all of them.
     pub own_lateness: &'a Histogram<u64>,
     pub lateness: &'a Histogram<u64>,
@@ -92,7 +94,7 @@ fn out_of_time(facts: &Facts) -> Option<String> {
 fn fell_behind(facts: &Facts) -> bool {
     let Some(offered) = facts.offered_rate_rps else { return true };
     facts.achieved_rate_rps < offered * ACHIEVED_SHARE_MIN
-        || statistics::percentile(facts.lateness, JUDGED_PERCENTILE_MAX) > OWN_LATENESS_US_MAX
+        || statistics::percentile(facts.lateness, JUDGED_PERCENTILE_MAX) > OWN_LATENESS_US_MAX + facts.slack_us
 }
 
 fn late_by_itself(facts: &Facts, distorted_percentiles: &[f64]) -> Option<String> {
@@ -178,13 +180,14 @@ mod tests {
         lateness: Values<'a>,
         response: Values<'a>,
         busy_share: f64,
+        slack_us: u64,
     }
 
     impl Default for Run<'_> {
         fn default() -> Self {
             let quick: Values = &[(50, 10_000)];
             let (offered, response): (_, Values) = (Some(1000.0), &[(400, 10_000)]);
-            Self { threads: &[], offered, achieved: 1000.0, own: quick, lateness: quick, response, busy_share: 0.3 }
+            Self { threads: &[], offered, achieved: 1000.0, own: quick, lateness: quick, response, busy_share: 0.3, slack_us: 0 }
         }
     }
 
@@ -199,6 +202,7 @@ mod tests {
                 threads: self.threads,
                 offered_rate_rps: self.offered,
                 achieved_rate_rps: self.achieved,
+                slack_us: self.slack_us,
                 own_lateness: &filled(self.own),
                 lateness: &filled(self.lateness),
                 response: &filled(self.response),
@@ -317,6 +321,14 @@ mod tests {
         let verdict =
             Run { threads: &[thread(100, 0, 10)], own: late, response: &[(2_000_000, 10_000)], ..Run::default() }.judged();
         assert_eq!(verdict.generator_saturated, Some(false));
+    }
+
+    #[test]
+    fn lateness_that_was_asked_for_is_no_fault() {
+        let late: Values = &[(20_000, 10_000)];
+        let run = |slack_us| Run { threads: &[thread(970, 0, 0)], lateness: late, slack_us, ..Run::default() }.judged();
+        assert_eq!(run(0).generator_saturated, Some(true));
+        assert_eq!(run(20_000).generator_saturated, Some(false));
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub struct Habits {
     /// CPU time of one sleep until a certain time.
     pub sleep_cost_ns: u64,
     pub busy: Busy,
+    /// How much later than it is due a request may leave; then nothing is waited for busily.
+    pub slack_ns: u64,
 }
 
 /// How much of its waiting a thread may do busily.
@@ -116,7 +118,7 @@ impl Habits {
             Busily::For(_) | Busily::Fitting => Busy::Freely,
         };
         let (wakes_late_ns, sleep_cost_ns) = (median_ns.min(WAKES_LATE_NS_MAX), sleep_cost_ns.min(SLEEP_COST_NS_MAX));
-        Ok(Self { spin_ns, wakes_late_ns, sleep_cost_ns, busy })
+        Ok(Self { spin_ns, wakes_late_ns, sleep_cost_ns, busy, slack_ns: plan.slack_ns })
     }
 
     /// From now on others have the CPU.
@@ -134,11 +136,23 @@ impl Habits {
         housekeeping_ns: u64,
         answer: Option<u64>,
     ) -> Wait {
+        if self.slack_ns > 0 {
+            return self.wait_slack(now_ns, due_ns, housekeeping_ns);
+        }
         if self.busy.allows(spun_ns, elapsed_ns) {
             return self.wait(now_ns, due_ns, housekeeping_ns, answer);
         }
         let until_ns = due_ns.min(housekeeping_ns);
         if until_ns <= now_ns { Wait::NotAtAll } else { Wait::Asleep(until_ns) }
+    }
+
+    /// Asleep as long as the request may wait; who wakes late meanwhile finds more that are due, and sends all of them.
+    fn wait_slack(&self, now_ns: u64, due_ns: u64, housekeeping_ns: u64) -> Wait {
+        if due_ns.min(housekeeping_ns) <= now_ns {
+            return Wait::NotAtAll;
+        }
+        let leave_by_ns = due_ns.saturating_add(self.slack_ns.saturating_sub(self.wakes_late_ns));
+        Wait::Asleep(leave_by_ns.min(housekeeping_ns))
     }
 
     /// `answer_sent_ns`: when the last request left, if an answer is awaited.
@@ -201,14 +215,15 @@ mod tests {
 
     #[test]
     fn what_is_due_is_not_waited_for() {
-        let habits = Habits { spin_ns: 50 * US, wakes_late_ns: 20 * US, sleep_cost_ns: 5 * US, busy: Busy::Freely };
+        let habits =
+            Habits { spin_ns: 50 * US, wakes_late_ns: 20 * US, sleep_cost_ns: 5 * US, busy: Busy::Freely, ..Habits::default() };
         assert_eq!(habits.wait(100 * US, 100 * US, FAR, None), Wait::NotAtAll);
         assert_eq!(habits.wait(100 * US, FAR, 99 * US, None), Wait::NotAtAll);
     }
 
     #[test]
     fn a_wait_no_longer_than_a_sleep_costs_is_made_busily_and_a_longer_one_asleep() {
-        let sparing = Habits { spin_ns: 0, wakes_late_ns: 0, sleep_cost_ns: 5 * US, busy: Busy::Sparingly };
+        let sparing = Habits { spin_ns: 0, wakes_late_ns: 0, sleep_cost_ns: 5 * US, busy: Busy::Sparingly, ..Habits::default() };
         assert_eq!(sparing.wait(0, 5 * US, FAR, None), Wait::Busily(5 * US));
         assert_eq!(sparing.wait(0, 6 * US, FAR, None), Wait::Asleep(6 * US));
         assert_eq!(sparing.wait(0, 6 * US, FAR, Some(0)), Wait::Asleep(6 * US), "an answer wakes by itself");
@@ -216,14 +231,16 @@ mod tests {
 
     #[test]
     fn the_timer_is_set_early_by_as_much_as_sleepers_wake_late_and_the_rest_is_waited_for_busily() {
-        let sparing = Habits { spin_ns: 0, wakes_late_ns: 20 * US, sleep_cost_ns: 5 * US, busy: Busy::Sparingly };
+        let sparing =
+            Habits { spin_ns: 0, wakes_late_ns: 20 * US, sleep_cost_ns: 5 * US, busy: Busy::Sparingly, ..Habits::default() };
         assert_eq!(sparing.wait(0, 500 * US, FAR, None), Wait::Asleep(480 * US));
         assert_eq!(sparing.wait(483 * US, 500 * US, FAR, None), Wait::Busily(500 * US));
     }
 
     #[test]
     fn with_spin_the_last_part_of_a_wait_is_busy_and_so_is_the_time_in_which_an_answer_may_come() {
-        let spin = Habits { spin_ns: 50 * US, wakes_late_ns: 20 * US, sleep_cost_ns: 5 * US, busy: Busy::Freely };
+        let spin =
+            Habits { spin_ns: 50 * US, wakes_late_ns: 20 * US, sleep_cost_ns: 5 * US, busy: Busy::Freely, ..Habits::default() };
         assert_eq!(spin.wait(0, 500 * US, FAR, None), Wait::Asleep(450 * US));
         assert_eq!(spin.wait(450 * US, 500 * US, FAR, None), Wait::Busily(500 * US));
         assert_eq!(spin.wait(10 * US, 500 * US, FAR, Some(0)), Wait::Busily(50 * US));
@@ -233,13 +250,14 @@ mod tests {
     #[test]
     fn where_nothing_is_due_it_sleeps_until_there_is_something_else_to_do() {
         assert_eq!(Habits::default().wait(0, NEVER, FAR, Some(0)), Wait::Asleep(FAR));
-        let dear = Habits { spin_ns: 0, wakes_late_ns: 40 * US, sleep_cost_ns: 30 * US, busy: Busy::Sparingly };
+        let dear =
+            Habits { spin_ns: 0, wakes_late_ns: 40 * US, sleep_cost_ns: 30 * US, busy: Busy::Sparingly, ..Habits::default() };
         assert_eq!(dear.wait(0, NEVER, FAR, Some(0)), Wait::Asleep(FAR));
     }
 
     #[test]
     fn off_never_waits_busily_however_short_the_wait() {
-        let off = Habits { spin_ns: 0, wakes_late_ns: 20 * US, sleep_cost_ns: 5 * US, busy: Busy::Never };
+        let off = Habits { spin_ns: 0, wakes_late_ns: 20 * US, sleep_cost_ns: 5 * US, busy: Busy::Never, ..Habits::default() };
         for due_us in [1, 5, 20, 500] {
             assert_eq!(off.wait_after(0, FAR, 0, due_us * US, FAR, Some(0)), Wait::Asleep(due_us * US), "due_us={due_us}");
         }
@@ -247,8 +265,22 @@ mod tests {
     }
 
     #[test]
+    fn with_slack_a_thread_sleeps_past_the_due_time_and_wakes_when_the_slack_is_over() {
+        let spin = Habits { spin_ns: 50 * US, wakes_late_ns: 20 * US, sleep_cost_ns: 5 * US, busy: Busy::Freely, slack_ns: 0 };
+        let wait = |slack_us: u64, now_us: u64, due_us: u64| {
+            let slack = Habits { slack_ns: slack_us * US, ..spin };
+            slack.wait_after(0, FAR, now_us * US, due_us * US, FAR, Some(0))
+        };
+        assert_eq!(wait(50, 0, 10), Wait::Asleep(40 * US));
+        assert_eq!(wait(10, 0, 10), Wait::Asleep(10 * US), "late by no more than the machine wakes its sleepers");
+        assert_eq!(wait(50, 10, 10), Wait::NotAtAll, "who is awake sends");
+        assert_eq!(wait(50, 0, NEVER / US), Wait::Asleep(FAR));
+    }
+
+    #[test]
     fn who_shares_a_cpu_finishes_waits_busily_only_up_to_a_twentieth_of_the_time() {
-        let sparing = Habits { spin_ns: 0, wakes_late_ns: 20 * US, sleep_cost_ns: 5 * US, busy: Busy::Sparingly };
+        let sparing =
+            Habits { spin_ns: 0, wakes_late_ns: 20 * US, sleep_cost_ns: 5 * US, busy: Busy::Sparingly, ..Habits::default() };
         assert_eq!(sparing.wait_after(50 * US, 1000 * US, 0, 10 * US, FAR, None), Wait::Busily(10 * US));
         assert_eq!(sparing.wait_after(51 * US, 1000 * US, 0, 10 * US, FAR, None), Wait::Asleep(10 * US));
     }

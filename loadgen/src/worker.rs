@@ -14,7 +14,7 @@ mod receiving;
 mod sending;
 mod timing;
 
-pub use messages::{Order, Outcome, Report};
+pub use messages::{Links, Order, Outcome, Report};
 pub use opening::Opened;
 
 use std::cmp::Reverse;
@@ -32,6 +32,7 @@ use crate::endpoint::Endpoints;
 use crate::epoll::Epoll;
 use crate::error::Error;
 use crate::errors::ErrorKind;
+use crate::live::Board;
 use crate::machine::Busily;
 use crate::measurement::{Measurement, Window};
 use crate::opening_times::OpeningTimes;
@@ -60,6 +61,8 @@ pub struct Worker<'a> {
     places: BTreeMap<String, u64>,
     reports: &'a Sender<(usize, Report)>,
     stop: &'a AtomicBool,
+    /// Where the line on a terminal is made from; none without one.
+    board: Option<&'a Board>,
     habits: Habits,
     /// How the thread meant to wait when the run began.
     spin_at_first_ns: u64,
@@ -102,6 +105,8 @@ pub struct Worker<'a> {
     /// Nothing new is sent, and nothing opened again.
     ending: bool,
     spun_ns: u64,
+    /// In a closed loop that ends with a number of requests: those left of this thread's.
+    requests_left: Option<u64>,
     /// See [`Outcome::used`].
     used: Vec<UsedBy>,
     problem: Option<String>,
@@ -113,8 +118,7 @@ impl<'a> Worker<'a> {
         plan: &'a Plan,
         thread: usize,
         endpoints: [Endpoints; 2],
-        reports: &'a Sender<(usize, Report)>,
-        stop: &'a AtomicBool,
+        links: Links<'a>,
         busily: Busily,
         script: Option<WorkerState>,
     ) -> Result<Self, Error> {
@@ -137,8 +141,9 @@ impl<'a> Worker<'a> {
             thread,
             places: places(&endpoints, &connections),
             endpoints,
-            reports,
-            stop,
+            reports: links.reports,
+            stop: links.stop,
+            board: links.board,
             habits,
             spin_at_first_ns: habits.spin_ns,
             crowding: Crowding::default(),
@@ -166,6 +171,7 @@ impl<'a> Worker<'a> {
             looked_ns: u64::MAX,
             ending: false,
             spun_ns: 0,
+            requests_left: plan.requests_of(thread),
             used: Vec::new(),
             problem: None,
             failure: None,
@@ -188,7 +194,8 @@ impl<'a> Worker<'a> {
 
         let sending_ended_ns = loop {
             let now = now_ns();
-            let mut called_off = self.failure.is_some() || self.script.as_ref().is_some_and(WorkerState::stopped);
+            let mut called_off =
+                self.failure.is_some() || self.requests_left == Some(0) || self.script.as_ref().is_some_and(WorkerState::stopped);
             if now >= self.housekeeping_ns {
                 self.keep_house(now);
                 called_off |= self.stop.load(Ordering::Relaxed) || matches!(orders.try_recv(), Ok(Order::Stop));

@@ -9,7 +9,16 @@ use crate::tally::Tally;
 use crate::units::{aligned, banner_duration, binary, metric, time_us};
 
 pub fn banner(duration_s: f64, url: &str, threads: usize, connections: usize) -> String {
-    format!("Running {} test @ {url}\n  {threads} threads and {connections} connections\n", banner_duration(duration_s))
+    banner_of(&banner_duration(duration_s), url, threads, connections)
+}
+
+/// Of a run that ends with a number of requests, which wrk2 does not have.
+pub fn banner_of_requests(requests: u64, url: &str, threads: usize, connections: usize) -> String {
+    banner_of(&format!("{requests}-request"), url, threads, connections)
+}
+
+fn banner_of(length: &str, url: &str, threads: usize, connections: usize) -> String {
+    format!("Running {length} test @ {url}\n  {threads} threads and {connections} connections\n")
 }
 
 /// wrk2 keeps the mean as whole microseconds; one that is no number becomes the largest there is.

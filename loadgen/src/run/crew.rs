@@ -2,10 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
+use std::time::Duration;
 
 use super::ending::print;
 use crate::clock::{Epoch, now_ns};
 use crate::error::Error;
+use crate::live::{self, Board};
 use crate::plan::Plan;
 use crate::report::text;
 use crate::result::Intervals;
@@ -19,6 +21,8 @@ pub(super) struct Crew<'a> {
     pub(super) orders: Vec<Sender<Order>>,
     pub(super) heard: Receiver<(usize, Report)>,
     pub(super) stop: &'a AtomicBool,
+    /// What is put on it is shown while the run lasts.
+    pub(super) board: Option<&'a Board>,
 }
 
 fn past(utc: jiff::Timestamp) -> Error {
@@ -86,8 +90,14 @@ impl Crew<'_> {
         };
         (0..plan.threads).for_each(|number| self.tell(number, Order::Go(start_ns)));
         let mut gathered = Gathered { start_ns, epoch, intervals: Intervals::default(), outcomes: Vec::new() };
+        let starts_in = Duration::from_nanos(start_ns.saturating_sub(now_ns()));
+        let mut line = self.board.map(|board| live::Line::new(board, starts_in, plan.duration()));
         while gathered.outcomes.len() < plan.threads {
-            match self.hear().1 {
+            let told = match &mut line {
+                Some(line) => line.hear(&self.heard).expect("the run itself keeps a sender"),
+                None => self.hear(),
+            };
+            match told.1 {
                 Report::Calibrated(found) => print(&text::calibration(found.mean_us, found.sample_every_ms)),
                 Report::Finished(mut outcome) => {
                     outcome.measured.intervals.drain(..).for_each(|interval| gathered.intervals.add(interval));

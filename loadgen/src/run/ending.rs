@@ -53,6 +53,14 @@ pub(super) fn report(
     Ok(exit_code(plan, result, failure, connect_problem, interruption.signal()))
 }
 
+pub(super) fn banner(plan: &Plan) -> String {
+    let (url, threads, connections) = (&plan.urls(), plan.threads, plan.connections);
+    match (plan.duration(), plan.requests_max) {
+        (None, Some(requests)) => text::banner_of_requests(requests, url, threads, connections),
+        _ => text::banner(plan.duration_ns as f64 / 1e9, url, threads, connections),
+    }
+}
+
 /// What stdout has no place for.
 fn notes(result: &RunResult, signal: Option<i32>, connections: usize, connect_problem: Option<&str>) {
     if signal.is_some() {

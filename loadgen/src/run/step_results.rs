@@ -45,6 +45,7 @@ fn one(plan: &Plan, steps: &Steps, step: usize, threads: &[(&ThreadUse, OfThread
         threads: &used,
         offered_rate_rps: Some(offered_rate_rps),
         achieved_rate_rps,
+        slack_us: plan.slack_ns / 1000,
         own_lateness: &own_lateness,
         lateness: &latencies.lateness,
         response: &latencies.response,

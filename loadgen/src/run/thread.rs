@@ -1,7 +1,6 @@
 //! What a worker's thread does from its first order to its last.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender};
 
 use crate::endpoint::Endpoints;
@@ -9,18 +8,17 @@ use crate::error::Error;
 use crate::machine;
 use crate::plan::Plan;
 use crate::script::{Value, WorkerState};
-use crate::worker::{Order, Report, Worker};
+use crate::worker::{Links, Order, Report, Worker};
 
 pub(super) fn worker_thread(
     plan: &Plan,
     number: usize,
     second: Option<Endpoints>,
-    reports: &Sender<(usize, Report)>,
-    stop: &AtomicBool,
+    links: Links,
     orders: &Receiver<Order>,
     answers: &Sender<Result<Value, String>>,
 ) {
-    reported(number, reports, || work(plan, number, second, reports, stop, orders, answers));
+    reported(number, links.reports, || work(plan, number, second, links, orders, answers));
 }
 
 /// Whatever ends a thread before its last report is reported, so that nobody waits for it in vain.
@@ -40,8 +38,7 @@ fn work(
     plan: &Plan,
     number: usize,
     second: Option<Endpoints>,
-    reports: &Sender<(usize, Report)>,
-    stop: &AtomicBool,
+    links: Links,
     orders: &Receiver<Order>,
     answers: &Sender<Result<Value, String>>,
 ) -> Result<(), Error> {
@@ -54,16 +51,16 @@ fn work(
     if let Some(script) = &mut script {
         script.init(plan, endpoints[0].clone())?;
     }
-    let _ = reports.send((number, Report::Initialized));
+    let _ = links.reports.send((number, Report::Initialized));
     let Some(Order::Connect) = serve(orders, answers, script.as_ref()) else { return Ok(()) };
     let busily = machine::busily(plan, &endpoints);
     let endpoints = [endpoints.clone(), second.unwrap_or(endpoints)];
-    let mut worker = Worker::new(plan, number, endpoints, reports, stop, busily, script)?;
+    let mut worker = Worker::new(plan, number, endpoints, links, busily, script)?;
     let opened = worker.open_all();
-    let _ = reports.send((number, Report::Ready(opened)));
+    let _ = links.reports.send((number, Report::Ready(opened)));
     let Ok(Order::Go(start_ns)) = orders.recv() else { return Ok(()) };
     let (outcome, script) = worker.run(start_ns, orders);
-    let _ = reports.send((number, Report::Finished(Box::new(outcome))));
+    let _ = links.reports.send((number, Report::Finished(Box::new(outcome))));
     // `done` may ask for globals and set them, until the main state is gone.
     let _ = serve(orders, answers, script.as_ref());
     Ok(())
@@ -85,7 +82,7 @@ fn serve(orders: &Receiver<Order>, answers: &Sender<Result<Value, String>>, scri
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::Ordering;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc::channel;
     use std::thread::scope;
     use std::time::Duration;
@@ -101,7 +98,7 @@ mod tests {
         let stop = AtomicBool::new(false);
         let problem = scope(|scope| {
             let (orders, taken): (Vec<_>, Vec<_>) = (0..2).map(|_| channel::<Order>()).unzip();
-            let crew = Crew { orders, heard, stop: &stop };
+            let crew = Crew { orders, heard, stop: &stop, board: None };
             for (number, taken) in taken.into_iter().enumerate() {
                 let (reports, stop) = (reports.clone(), &stop);
                 scope.spawn(move || {

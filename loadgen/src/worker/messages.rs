@@ -1,9 +1,12 @@
 //! What the main thread and a worker tell each other.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::Sender;
 
 use crate::endpoint::Endpoints;
 use crate::error::Error;
+use crate::live::Board;
 use crate::measurement::{Calibration, Measured};
 use crate::opening_times::OpeningTimes;
 use crate::reconnecting::Reconnecting;
@@ -12,6 +15,15 @@ use crate::script::Value;
 use crate::thread_use::UsedBy;
 use crate::waiting::Habits;
 use crate::worker::Opened;
+
+/// Where a worker is heard, and what ends it early.
+#[derive(Clone, Copy)]
+pub struct Links<'a> {
+    pub reports: &'a Sender<(usize, Report)>,
+    pub stop: &'a AtomicBool,
+    /// Where the line on a terminal is made from; none without one.
+    pub board: Option<&'a Board>,
+}
 
 /// What a worker is told.
 pub enum Order {

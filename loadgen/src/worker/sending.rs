@@ -41,7 +41,7 @@ impl Worker<'_> {
 
     /// A free connection sends its next request if it is due, and awaits its time otherwise.
     pub(super) fn next_request(&mut self, place: usize, now: u64) {
-        let over = self.ending || now >= self.end_ns();
+        let over = self.ending || now >= self.end_ns() || self.requests_left == Some(0);
         let connection = &mut self.connections[place];
         if over || !connection.is_idle() || self.failure.is_some() {
             return;
@@ -119,7 +119,11 @@ impl Worker<'_> {
             }
         }
         self.last_sent_ns = sent_ns;
-        connection.own_late_ns = own_late_ns(due_ns, sent_ns, free_ns, connection.own_late_ns);
+        if let Some(left) = &mut self.requests_left {
+            *left = left.saturating_sub(u64::from(batch.requests));
+        }
+        let leave_by_ns = due_ns + self.plan.slack_ns;
+        connection.own_late_ns = own_late_ns(leave_by_ns, sent_ns, free_ns, connection.own_late_ns);
         let own_late_ns = (!closed_loop).then_some(connection.own_late_ns);
         self.measurement.sent(&Sent { due_ns, sent_ns, requests: batch.requests, own_late_ns });
         if let Some(sample) = &mut self.sample {

@@ -72,6 +72,9 @@ impl Worker<'_> {
         if let Some(calibration) = self.measurement.keep(now, self.ending) {
             let _ = self.reports.send((self.thread, Report::Calibrated(calibration)));
         }
+        if let (Some(board), Some(interval)) = (self.board, self.measurement.newly_closed()) {
+            board.put(self.thread, interval);
+        }
         if self.plan.spin == Spin::Auto && self.habits.spin_ns > 0 {
             let waited_ns = clock::thread_waited_for_cpu_ns();
             if waited_ns.is_some_and(|waited_ns| self.crowding.look(now, waited_ns)) {
