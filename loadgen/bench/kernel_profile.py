@@ -75,9 +75,9 @@ def main():
         return int(re.search(r"(\d+) requests in", text).group(1)), seconds
 
     runs = [
-        measure("2 000/s, no spin", loadgen("-R2000", "--spin", "off"), "loadgen", of_json),
-        measure("20 000/s, no spin", loadgen("-R20000", "--spin", "off"), "loadgen", of_json),
-        measure("50 000/s, no spin", loadgen("-R50000", "--spin", "off"), "loadgen", of_json),
+        measure("2 000/s, asleep", loadgen("-R2000", "--spin", "off"), "loadgen", of_json),
+        measure("20 000/s, asleep", loadgen("-R20000", "--spin", "off"), "loadgen", of_json),
+        measure("50 000/s, asleep", loadgen("-R50000", "--spin", "off"), "loadgen", of_json),
         measure("400 000/s asked for", loadgen("-R400000", "--spin", "off"), "loadgen", of_json),
         measure("the same, Lua request", loadgen("-R400000", "--spin", "off", "-s", PUT), "loadgen", of_json),
         measure("closed loop", loadgen("--closed"), "loadgen", of_json),

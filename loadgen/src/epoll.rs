@@ -77,6 +77,13 @@ impl Epoll {
         self.collect(None)
     }
 
+    /// Waits for events, at the latest until a time between two: until the one that is already set if it lies there, since setting
+    /// one costs as much as some wakes, and else until `wanted_ns`.
+    pub fn wait_within(&mut self, earliest_ns: u64, wanted_ns: u64, latest_ns: u64) -> io::Result<usize> {
+        let set = (earliest_ns..=latest_ns).contains(&self.set_to_ns);
+        self.wait_until(if set { self.set_to_ns } else { wanted_ns })
+    }
+
     fn set_timer(&mut self, to_ns: u64) -> io::Result<()> {
         let seconds = i64::try_from(to_ns / 1_000_000_000).unwrap_or(i64::MAX);
         let at = Timespec { tv_sec: seconds, tv_nsec: (to_ns.max(1) % 1_000_000_000) as i64 };
@@ -133,5 +140,21 @@ mod tests {
         assert!(now_ns() >= until_ns);
         assert_eq!(epoll.wait_until(until_ns).unwrap(), 0, "a time that is over");
         assert_eq!(epoll.look().unwrap(), 0);
+    }
+
+    #[test]
+    fn a_time_that_is_set_and_will_do_is_not_set_anew() {
+        let mut epoll = Epoll::new().unwrap();
+        let (mut sender, receiver) = UnixStream::pair().unwrap();
+        epoll.add(&receiver, READABLE | ONCE, 7).unwrap();
+        let (from_ns, second_ns) = (now_ns(), 1_000_000_000);
+        let soon_ns = from_ns + second_ns / 50;
+        sender.write_all(b"x").unwrap();
+        assert_eq!(epoll.wait_until(soon_ns).unwrap(), 1, "an event ends it before its time");
+        assert_eq!(epoll.wait_within(from_ns, from_ns + 60 * second_ns, from_ns + 90 * second_ns).unwrap(), 0);
+        assert!((soon_ns..from_ns + 60 * second_ns).contains(&now_ns()));
+        let later_ns = now_ns() + second_ns / 50;
+        assert_eq!(epoll.wait_within(later_ns, later_ns, later_ns).unwrap(), 0);
+        assert!(now_ns() >= later_ns, "one that is over, or too early, is");
     }
 }

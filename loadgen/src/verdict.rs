@@ -273,6 +273,21 @@ mod tests {
     }
 
     #[test]
+    fn closed_loops_on_two_cores_that_a_service_shares_are_condemned_only_where_a_thread_is_at_its_limit() {
+        // From the reference runs, in which a service of two threads shared both cores: (work, waited for a CPU) of each thread.
+        let closed = |threads: &[(u64, u64)]| {
+            let threads: Vec<ThreadUse> = threads.iter().map(|&(work_ms, waited_ms)| thread(work_ms, 0, waited_ms)).collect();
+            Run { threads: &threads, offered: None, own: &[], ..Run::default() }.judged().generator_saturated
+        };
+        for healthy in
+            [&[(860, 20)][..], &[(340, 90), (320, 50)], &[(220, 178), (208, 162), (199, 156), (204, 149)], &[(160, 50)]]
+        {
+            assert_eq!(closed(healthy), Some(false), "{healthy:?}");
+        }
+        assert_eq!(closed(&[(952, 13)]), Some(true), "199 000 requests per second by one thread");
+    }
+
+    #[test]
     fn of_a_closed_loop_whose_time_to_spare_is_not_known_nothing_is_said() {
         let blind = |work_ms| ThreadUse { waited_for_cpu_ns: None, ..thread(work_ms, 0, 0) };
         let closed = |thread| Run { threads: &[thread], offered: None, own: &[], ..Run::default() }.judged();

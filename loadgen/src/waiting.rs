@@ -151,8 +151,12 @@ impl Habits {
         if due_ns.min(housekeeping_ns) <= now_ns {
             return Wait::NotAtAll;
         }
-        let leave_by_ns = due_ns.saturating_add(self.slack_ns.saturating_sub(self.wakes_late_ns));
-        Wait::Asleep(leave_by_ns.min(housekeeping_ns))
+        if due_ns >= housekeeping_ns {
+            return Wait::Asleep(housekeeping_ns);
+        }
+        let wanted_ns = due_ns + self.slack_ns.saturating_sub(self.wakes_late_ns);
+        let latest_ns = (due_ns + self.slack_ns).min(housekeeping_ns);
+        Wait::Within { earliest_ns: due_ns, wanted_ns: wanted_ns.min(latest_ns), latest_ns }
     }
 
     /// `answer_sent_ns`: when the last request left, if an answer is awaited.
@@ -178,6 +182,12 @@ pub enum Wait {
     NotAtAll,
     Busily(u64),
     Asleep(u64),
+    /// Asleep until the time wanted, or until another between these if the timer is set to that already.
+    Within {
+        earliest_ns: u64,
+        wanted_ns: u64,
+        latest_ns: u64,
+    },
 }
 
 /// Looks for events until one comes or the time has come; how many came, and how long there was nothing to do.
@@ -271,8 +281,13 @@ mod tests {
             let slack = Habits { slack_ns: slack_us * US, ..spin };
             slack.wait_after(0, FAR, now_us * US, due_us * US, FAR, Some(0))
         };
-        assert_eq!(wait(50, 0, 10), Wait::Asleep(40 * US));
-        assert_eq!(wait(10, 0, 10), Wait::Asleep(10 * US), "late by no more than the machine wakes its sleepers");
+        let within = |earliest_us: u64, wanted_us: u64, latest_us: u64| Wait::Within {
+            earliest_ns: earliest_us * US,
+            wanted_ns: wanted_us * US,
+            latest_ns: latest_us * US,
+        };
+        assert_eq!(wait(50, 0, 10), within(10, 40, 60));
+        assert_eq!(wait(10, 0, 10), within(10, 10, 20), "late by no more than the machine wakes its sleepers");
         assert_eq!(wait(50, 10, 10), Wait::NotAtAll, "who is awake sends");
         assert_eq!(wait(50, 0, NEVER / US), Wait::Asleep(FAR));
     }

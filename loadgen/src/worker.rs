@@ -32,6 +32,7 @@ use crate::endpoint::Endpoints;
 use crate::epoll::Epoll;
 use crate::error::Error;
 use crate::errors::ErrorKind;
+use crate::http::request::Batch;
 use crate::live::Board;
 use crate::machine::Busily;
 use crate::measurement::{Measurement, Window};
@@ -77,6 +78,8 @@ pub struct Worker<'a> {
     /// The requests that are sent in turn to each server, unless the script makes each.
     fixed: Option<[Rotation<'a>; 2]>,
     room: Vec<u8>,
+    /// The latest string of several requests that the script made; empty if there was none.
+    latest_batch: (Vec<u8>, Batch),
     /// For what comes encrypted; empty without https.
     cipher: Vec<u8>,
     /// (time, place, generation): when to give up opening a connection, in the order of time; those that are open stay until
@@ -155,6 +158,7 @@ impl<'a> Worker<'a> {
             script,
             fixed,
             room: vec![0; RECEIVE_BYTES],
+            latest_batch: (Vec::new(), Batch::default()),
             cipher: vec![0; if plan.has_tls() { CIPHER_BYTES } else { 0 }],
             opening: VecDeque::with_capacity(plan.connections_total() / plan.threads + 1),
             retries: BinaryHeap::new(),

@@ -16,7 +16,7 @@ pub enum Body {
     UntilClose,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Head {
     pub status: u16,
     pub keep_alive: bool,

@@ -4,9 +4,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// All answers in `bytes`, fed in pieces that end at `cuts`; the stream ends behind them.
+/// All answers in `bytes`, fed in pieces that end at `cuts`; the stream ends behind them. A reader that keeps no bodies, but the latest
+/// head, must say the same.
 fn read(bytes: &[u8], cuts: &[usize], head_only: bool) -> Result<Vec<(u16, bool, Vec<u8>)>, AnswerError> {
-    let mut reader = AnswerReader::new(true);
+    let (mut reader, mut plain) = (AnswerReader::new(true), AnswerReader::new(false));
     let mut answers = Vec::new();
     let mut ends: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
     ends.extend([0, bytes.len()]);
@@ -14,7 +15,9 @@ fn read(bytes: &[u8], cuts: &[usize], head_only: bool) -> Result<Vec<(u16, bool,
     for piece in ends.windows(2).map(|pair| &bytes[pair[0]..pair[1]]) {
         let mut used = 0;
         while used < piece.len() {
-            let (count, answer) = reader.feed(&piece[used..], head_only)?;
+            let fed = reader.feed(&piece[used..], head_only);
+            assert_eq!(plain.feed(&piece[used..], head_only), fed);
+            let (count, answer) = fed?;
             assert!(count > 0, "nothing used of {} bytes: it would spin", piece.len() - used);
             assert!(answer.is_some() || used + count == piece.len(), "no answer, and bytes left over");
             used += count;
@@ -50,6 +53,29 @@ fn some_statuses_have_no_body() {
         let statuses: Vec<u16> = read(text.as_bytes(), &[], false).unwrap().iter().map(|answer| answer.0).collect();
         assert_eq!(statuses, [status, 200]);
     }
+}
+
+#[test]
+fn a_head_that_is_repeated_is_read_as_the_first_time_and_one_that_is_nearly_the_same_is_not() {
+    let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    let longer = "HTTP/1.1 200 OK\r\nContent-Length: 22\r\n\r\nHTTP/1.1 500 no answer";
+    let closing = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
+    let all = [ok, ok, longer, longer, ok, ok, closing].concat();
+    let read = read(all.as_bytes(), &[], false).unwrap();
+    let told: Vec<(u16, bool, usize)> = read.iter().map(|(status, keep, body)| (*status, *keep, body.len())).collect();
+    assert_eq!(
+        told,
+        [(200, true, 2), (200, true, 2), (200, true, 22), (200, true, 22), (200, true, 2), (200, true, 2), (200, false, 2)]
+    );
+    // Without the bodies kept, as most runs read.
+    let mut reader = AnswerReader::new(false);
+    let (mut used, mut found) = (0, Vec::new());
+    while used < all.len() {
+        let (count, answer) = reader.feed(&all.as_bytes()[used..], false).unwrap();
+        used += count;
+        found.push((count, answer.unwrap().keep_alive));
+    }
+    assert_eq!(found, [ok, ok, longer, longer, ok, ok, closing].map(|text| (text.len(), text != closing)));
 }
 
 #[test]

@@ -81,7 +81,7 @@ impl Worker<'_> {
                 let request = rotations[self.connections[place].server].next();
                 (&request.bytes, request.batch.clone(), now)
             }
-            (None, Some(script)) => match request_of(script) {
+            (None, Some(script)) => match request_of(script, &mut self.latest_batch) {
                 Ok(None) => return,
                 Ok(Some((string, batch))) => {
                     made = string;
@@ -157,9 +157,18 @@ impl Worker<'_> {
     }
 }
 
-fn request_of(script: &WorkerState) -> Result<Option<(mlua::BorrowedBytes, Batch)>, Error> {
+/// `latest`: the latest string of several requests and what it holds; scripts that pipeline return the same again and again.
+fn request_of(script: &WorkerState, latest: &mut (Vec<u8>, Batch)) -> Result<Option<(mlua::BorrowedBytes, Batch)>, Error> {
     let Some(string) = script.request()? else { return Ok(None) };
     let bytes = string.as_bytes();
+    if *bytes == *latest.0 && !bytes.is_empty() {
+        return Ok(Some((bytes, latest.1.clone())));
+    }
     let batch = Batch::parse(&bytes).map_err(|HttpError(why)| Error::Failed(format!("request() returned no request: {why}")))?;
+    if batch.requests > 1 {
+        latest.0.clear();
+        latest.0.extend_from_slice(&bytes);
+        latest.1 = batch.clone();
+    }
     Ok(Some((bytes, batch)))
 }

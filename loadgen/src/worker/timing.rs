@@ -39,6 +39,9 @@ impl Worker<'_> {
         let until_ns = match wait {
             Wait::NotAtAll => return self.epoll.look(),
             Wait::Asleep(until_ns) => return self.epoll.wait_until(until_ns),
+            Wait::Within { earliest_ns, wanted_ns, latest_ns } => {
+                return self.epoll.wait_within(earliest_ns, wanted_ns, latest_ns);
+            }
             Wait::Busily(until_ns) => until_ns,
         };
         let (epoll, answers_may_come) = (&mut self.epoll, answer_sent_ns.is_some());
