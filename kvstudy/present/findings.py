@@ -88,7 +88,7 @@ def _rates_held(answer: Answer) -> str:
 
 
 def _repeated_against_unique(answer: Answer) -> str:
-    parts = [f"{claim.variant} has {telling.estimate(claim)} the p99 of {telling.place(claim)} ({telling.word(claim)})" for claim in answer.claims]
+    parts = [f"{claim.variant} has {telling.estimate(claim)} the p99 of {telling.place(claim)} ({telling.certainty(claim)})" for claim in answer.claims]
     return f"**Repeated against unique keys:** {'; '.join(parts)}."
 
 
@@ -108,7 +108,7 @@ def _waiting(answer: Answer) -> str:
 
 
 def _ratio_and_word(claim: Claim) -> str:
-    return f"{telling.estimate(claim)} ({telling.word(claim)})"
+    return f"{telling.estimate(claim)} ({telling.certainty(claim)})"
 
 
 _PERCENTILES, _CAPACITY = "03-percentiles", "04-capacity"

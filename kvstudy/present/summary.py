@@ -145,11 +145,10 @@ def steepest(tables: Tables, factor: str, percentile: float = 99.0) -> Markdown:
     told = words.several([f"{counts[word]} {word}" for word in WORDS if counts[word]])
     where = "" if factor == "workload" else f"{first.subject.workload}, "
     (before, after), sides = first.ends, first.sides
-    findable = f"; {telling.findable(first)}" if first.word == CANNOT_TELL else ""
     return Markdown(
         f"**Found:** of {words.counted(len(answer.claims), 'comparison')} over {words.factor(factor)}, all else equal: {told}. "
         f"The largest{' decided' if first.differs else ''}: {where}{first.measure} {words.latency(before)} at {telling.side(factor, first.baseline)} and {words.latency(after)} at "
-        f"{telling.side(factor, first.variant)}, ratio {telling.estimate(first)} ({telling.word(first)}{findable}; {sides[0]} and {sides[1]} runs)."
+        f"{telling.side(factor, first.variant)}, ratio {telling.estimate(first)} ({telling.certainty(first)}; {sides[0]} and {sides[1]} runs)."
     )
 
 

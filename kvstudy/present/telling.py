@@ -9,7 +9,7 @@
 import math
 
 from kvstudy.analyse.claim import CLOSED_LOOP, SEARCH, Claim
-from kvstudy.analyse.comparison.words import SAME
+from kvstudy.analyse.comparison.words import CANNOT_TELL, SAME
 from kvstudy.present import words
 
 _NUMBERS = {"ratio": words.times, "us": words.latency, "rps": words.rate, "share": words.share, "count": words.count}
@@ -38,6 +38,11 @@ def findable(claim: Claim) -> str:
     if claim.sides is None:
         return ""
     return words.findable(math.inf if claim.findable_percent is None else 1 + claim.findable_percent / 100)
+
+
+def certainty(claim: Claim) -> str:
+    """The word, and beside *cannot tell* what could have been found."""
+    return f"{claim.word}: {findable(claim)}" if claim.word == CANNOT_TELL and findable(claim) else word(claim)
 
 
 def place(claim: Claim) -> str:

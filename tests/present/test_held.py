@@ -32,6 +32,7 @@ def test_a_panel_for_each_search_with_its_band_and_its_trials():
     figure = held_by_rate(together(BETWEEN, TO_THE_TOP))
     assert [trace.name for trace in figure.data] == ["95 % interval", "held in so many trials", "trials"] * 2
     assert "in half of its trials; 1 more below" in figure.layout.meta["finding"]
+    assert figure.data[2].error_y.array is None and figure.data[5].error_y.arrayminus[0] > 0.1, "one rate has a bar"
     assert "Nothing to draw" in held_by_rate(empty_tables()).layout.title.text
 
 

@@ -1,6 +1,7 @@
 """Claims in words: what a reader reads of each number, word and place."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -26,6 +27,8 @@ def test_the_same_says_within_what_and_cannot_tell_says_what_could_have_been_fou
     assert telling.findable(RATIO) == "only a difference above 12 % could have been found"
     assert telling.findable(Claim(Place(), "p50", "ratio", 1.0, sides=(2, 2))) == "no difference could have been found"
     assert telling.findable(Claim(Place(), "p50", "us", 1.0)) == ""
+    assert telling.certainty(replace(RATIO, word="cannot tell")) == "cannot tell: only a difference above 12 % could have been found"
+    assert telling.certainty(RATIO) == "slower"
 
 
 @pytest.mark.parametrize("ratio, told", [(1.052, "5.2 %"), (1.12, "12 %"), (2.14, "2.1×"), (8.14, "8×"), (5000.0, ""), (math.inf, ""), (math.nan, "")])

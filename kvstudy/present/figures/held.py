@@ -9,7 +9,7 @@ from kvstudy.present import capacity, theme, words
 from kvstudy.present.figures.panels import cell, nothing, panel_grid, titled
 
 BAND = "rgba(0, 114, 178, 0.18)"  # theme.BLUE, thin
-_DRAWN = ("Line: median of the share of trials that a fresh service holds; band: 95 % interval; dots: the trials, as large as their number. "
+_DRAWN = ("Line: median of the share of trials that a fresh service holds; band, or bar where one rate was tried: 95 % interval; dots: the trials. "
           "By the posterior that the search itself uses (kvstudy/plan/knee.py).")  # fmt: skip
 
 
@@ -28,14 +28,16 @@ def held_by_rate(trials: Tables) -> go.Figure:
 
 def _draw(figure: go.Figure, shares, named: bool, place: dict) -> None:
     around = np.append(shares["offered_rate_rps"], shares["offered_rate_rps"][::-1])
-    figure.add_trace(go.Scatter(x=around, y=np.append(shares["low"], shares["high"][::-1]), fill="toself", fillcolor=BAND, line={"width": 0}, hoverinfo="skip",
+    figure.add_trace(go.Scatter(x=around, y=np.append(shares["low"], shares["high"][::-1]), mode="lines", fill="toself", fillcolor=BAND, line={"width": 0}, hoverinfo="skip",
                                 name="95 % interval", legendgroup="interval", showlegend=named), **place)
     told = [f"{words.rate(row.offered_rate_rps)}: held in <b>{words.share(row.share)}</b>{words.interval(row.low, row.high, words.share)} of trials" for row in shares.itertuples()]
     figure.add_trace(go.Scatter(x=shares["offered_rate_rps"], y=shares["share"], mode="lines", line={"color": theme.BLUE, "width": 2.4}, text=told,
                                 hovertemplate="%{text}<extra></extra>", name="held in so many trials", legendgroup="share", showlegend=named), **place)
     tried = shares[shares["trials"] > 0]
+    # A single rate has no band to be seen: its interval is a bar.
+    bar = {"type": "data", "symmetric": False, "array": shares["high"] - shares["share"], "arrayminus": shares["share"] - shares["low"], "color": theme.BLUE} if len(shares) == 1 else None
     told = [f"{words.rate(row.offered_rate_rps)}: {row.held} of {words.counted(row.trials, 'trial')} held it" for row in tried.itertuples()]
-    figure.add_trace(go.Scatter(x=tried["offered_rate_rps"], y=tried["held"] / tried["trials"], mode="markers", text=told, hovertemplate="%{text}<extra></extra>",
+    figure.add_trace(go.Scatter(x=tried["offered_rate_rps"], y=tried["held"] / tried["trials"], mode="markers", text=told, hovertemplate="%{text}<extra></extra>", error_y=bar,
                                 marker={"color": theme.TEXT, "size": 5 + 3 * np.sqrt(tried["trials"].to_numpy()), "opacity": 0.7},
                                 name="trials", legendgroup="trials", showlegend=named), **place)
 
