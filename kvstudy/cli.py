@@ -196,6 +196,25 @@ def findings() -> None:
 
 
 @commands.command()
+@click.argument("name")
+@click.option("--command", "words", metavar="WORDS", help="What starts it: 'java -jar my.jar --port {port} --data {dir}'.")
+@click.option("--url", metavar="URL", help="Where it runs already: http://127.0.0.1:8080.")
+@click.option("--ready", default="tcp", show_default=True, metavar="HOW", help="When it is ready: tcp, a /path that answers, or a text of a line that it writes.")
+@click.option("--path", default="/{key}", show_default=True, metavar="PATH", help="Where a key stands.")
+def new(name: str, words: str | None, url: str | None, ready: str, path: str) -> None:
+    """Write an experiment for a service of your own, experiments/NAME.yaml, and try it once."""
+    from kvstudy.measure.new import tried, write
+    file = write(name, project_root(), words, url, ready, path)
+    click.echo(f"written: {file}")
+    try:
+        for told in tried(file, project_root()):
+            click.echo(told)
+    except KvstudyError as error:
+        raise type(error)(f"{error.message}: in the trial of {file.name}", error.hint or "the file stays: mend it there") from error
+    click.echo(f"measure it: kvstudy run {file.relative_to(project_root())}")
+
+
+@commands.command()
 @click.option("--test-java", is_flag=True, help="Build the service with its tests, and nothing else.")
 def build(test_java: bool) -> None:
     """Build the service (Maven, JDK 25) and the load generator (Cargo)."""

@@ -37,7 +37,7 @@ def sealed_run(root: Path) -> Path:
 def test_help_names_every_command():
     answer = kvstudy("--help")
     assert answer.returncode == 0
-    for command in ("plan", "run", "verify", "tables", "publish", "report", "findings", "doctor", "build"):
+    for command in ("plan", "run", "verify", "tables", "publish", "report", "findings", "doctor", "build", "new"):
         assert f"\n  {command}" in answer.stdout
 
 

@@ -1,0 +1,120 @@
+"""`kvstudy new`: an experiment for a service of one's own, written with comments and tried once: ready? first answers? does it stop?"""
+
+import http.client
+import json
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from kvstudy.errors import KvstudyError
+from kvstudy.hosts.interrupt import interruptible
+from kvstudy.measure.keys import key_of, value_of
+from kvstudy.measure.session import Session
+from kvstudy.plan.experiment import Experiment
+from kvstudy.plan.run_plan import configurations_of
+from kvstudy.plan.subject import SubjectSpec
+from kvstudy.project import work_root
+from kvstudy.subject.catalogue import subject_of
+from kvstudy.subject.protocol import LiveSubject, Place
+
+KEY, VALUE_BYTES, TIMEOUT_S = key_of(1, 16), 100, 10
+
+TEMPLATE = """\
+# What is measured, by `kvstudy run experiments/{name}.yaml`; all keys: experiments/README.md.
+question: How fast does {name} answer PUT and GET?
+expectation: At 1 000/s the p99 of both is under 10 ms.  # a number, written before the run
+
+subject:
+  name: {name}
+{kind}  # Where a key stands. Without paths: /v0/entity?id={{key}}
+  paths: {{PUT: "{path}", GET: "{path}", DELETE: "{path}"}}
+  # What it answers when it has done it: PUT 200, 201 or 204, GET 200, if nothing else is said.
+  # statuses: {{PUT: 201, GET: 200}}
+  # jvm: true          # a HotSpot JVM: flame graphs (profile: cpu), GC and safepoints
+
+workload: [{{script: put, key_count: 10000}}, {{script: get, key_count: 10000}}]  # or a Lua script of your own: {{script: my/own.lua}}
+{fill}connections: 16
+threads: 1
+rate: [1000, 4000]     # per second; or closed: each connection sends as soon as it was answered
+duration: 20s          # the whole run, of which
+warm_up: 8s            # the first part is not measured
+repeats: 5
+
+profiles:
+  quick: {{duration: 5s, warm_up: 2s, repeats: 2}}
+  full: {{}}
+"""
+COMMAND = """\
+  command: {command}  # {{port}}, {{dir}} (its data directory) and {{root}} (the project's folder) are filled in
+  ready: {ready}           # or {{line: TEXT}} of its output, or {{http: /path}}
+  stop: TERM           # or {{signal: INT, time: 20s, exit: 0}}
+"""
+ADDRESS = "  url: {url}  # runs already: it is neither started nor stopped\n  fill: http           # but written to before runs that read\n"
+
+
+def write(name: str, root: Path, command: str | None, url: str | None, ready: str, path: str) -> Path:
+    """KvstudyError when the file is there already, or what was given is no subject."""
+    file = root / "experiments" / f"{name}.yaml"
+    if file.exists():
+        raise KvstudyError(f"there is such an experiment already: {file}", "choose another name, or edit it")
+    if (command is None) == (url is None):
+        raise KvstudyError("give either --command or --url", "as --command 'java -jar my.jar --port {port} --data {dir}'")
+    kind = COMMAND.format(command=json.dumps(shlex.split(command)), ready=_ready(ready)) if command else ADDRESS.format(url=url)
+    file.write_text(TEMPLATE.format(name=name, kind=kind, path=path, fill="fill: 10000            # records written before a run that reads\n"), encoding="utf-8")
+    try:
+        Experiment.load(file)
+    except KvstudyError:
+        file.unlink()
+        raise
+    return file
+
+
+def tried(file: Path, root: Path) -> Iterator[str]:
+    """Says what it does, line by line. KvstudyError with the first thing that is not as it should be; nothing is left running."""
+    configuration = configurations_of(Experiment.load(file))[0]
+    subject, folder = subject_of(configuration, root, built=_no_build), work_root(root) / "tried"
+    subject.check(profiled=False)
+    with interruptible(), Session(work_root(root)) as session:
+        shutil.rmtree(folder, ignore_errors=True)
+        (folder / "store").mkdir(parents=True)
+        live = subject.launch(Place(folder / "store", folder, registered=session.registered))
+        try:
+            yield f"ready: {live.url}"
+            yield from _answers(live, configuration.spec)
+        finally:
+            fault = live.stop()
+        if fault:
+            raise KvstudyError(fault, f"its log: {folder / 'service.log'}")
+    if configuration.spec.command:
+        yield "stopped in order"
+
+
+def _answers(live: LiveSubject, spec: SubjectSpec) -> Iterator[str]:
+    value = value_of(KEY, VALUE_BYTES)
+    for method, body in (("PUT", value), ("GET", None)):
+        target = spec.path_of(method).replace("{key}", KEY)
+        connection = http.client.HTTPConnection(live.url.removeprefix("http://"), timeout=TIMEOUT_S)
+        try:
+            connection.request(method, target, body)
+            answer = connection.getresponse()
+            status, content = answer.status, answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise KvstudyError(f"no answer to {method} {target}: {error!r}") from error
+        finally:
+            connection.close()
+        if status not in spec.statuses_of(method):
+            raise KvstudyError(f"{method} {target} answered {status}: {content[:100].decode(errors='replace')!r}",
+                               "look into its log" if status >= 500 else f"write its path in paths, or what it answers in statuses: {{{method}: {status}}}")
+        yield f"{method} {target}: {status}"
+    if content != value:
+        yield "GET gives back something else than PUT wrote: write verify: false, if that is as it should be"
+
+
+def _ready(ready: str) -> str:
+    """``tcp``, ``/path`` or a text of a line."""
+    return ready if ready == "tcp" else json.dumps({"http" if ready.startswith("/") else "line": ready})
+
+
+def _no_build(revision: str, root: Path) -> Path:
+    raise AssertionError(f"no subject of this has a build: {revision}")
