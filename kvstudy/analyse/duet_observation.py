@@ -28,16 +28,20 @@ def observe_duet(run: SealedRun) -> dict[str, list[dict]]:
     slices = attempt(lambda: duet.slices_of(run), duet.read_slices(",".join(duet.SLICES), duet.SLICES_FILE))
     counted = launches.counted_slices(slices, int(run.machine.get("cores_usable") or run.machine.get("cores") or 1))
     histograms = attempt(lambda: duet.slice_histograms(run), {})
-    ratios = launches.launch_values(counted, histograms)
     files = {part["workload"] + " " + part["loop"]: duet.generator_file(part["workload"], part["loop"]) for part in facts["parts"]}
     generators = {name: attempt(lambda file=file: generator_result.read_json(run.text(file), file), None) for name, file in files.items() if run.has(file)}
+    generators = {name: one for name, one in generators.items() if one is not None}
+    ratios = launches.launch_values(counted, histograms)
+    # Where the generator was the limit it was so for both sides: they would look the same.
+    limited = [name for name, one in generators.items() if one.saturated]
+    ratios = ratios[~(ratios["workload"] + " " + ratios["loop"]).isin(limited)]
     rows = {
         "slices": _rows(run, counted),
         "ratios": _rows(run, ratios),
         "duet_stacks": [row for side in duet.SIDES for row in _stacks(run, side, attempt)],
     }
     unexpected = attempt(lambda: duet.unexpected_answers(run), {})
-    checks = duet_validity.check(run, counted, {name: one for name, one in generators.items() if one is not None}, unexpected, problems)
+    checks = duet_validity.check(run, counted, generators, unexpected, problems)
     return {**rows, "duet_validity": [{"run_id": run.run_id, **vars(one)} for one in checks], "duets": [_duet(run, checks)]}
 
 

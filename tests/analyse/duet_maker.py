@@ -47,7 +47,7 @@ class DuetMaker:
         print(f"duet: seed={seed}")
         self.root, self.generator = root, np.random.default_rng(seed)
 
-    def __call__(self, launch=1, ratio=1.0, noise=0.05, parts=None, ends=None, machine=None, stacks=None, unexpected=None, without=(), **changes) -> SealedRun:
+    def __call__(self, launch=1, ratio=1.0, noise=0.05, parts=None, ends=None, machine=None, stacks=None, unexpected=None, saturated=(), without=(), **changes) -> SealedRun:
         begin_ns = 1_795_207_345_000_000_000 + launch * 60_000_000_000
         own = ratio * np.exp(self.generator.normal(0, 0.01))
         if parts is None:
@@ -70,7 +70,7 @@ class DuetMaker:
             if duet.SLICES_FILE not in without:
                 folder.write_text(duet.SLICES_FILE, duet.write_slices(every))
             for (workload, loop), part in parts.items():
-                folder.write_text(duet.generator_file(workload, loop), json.dumps(self._generator(loop, part, unexpected or {})))
+                folder.write_text(duet.generator_file(workload, loop), json.dumps(self._generator(loop, part, unexpected or {}, loop in saturated)))
             for side, text in (stacks or {}).items():
                 folder.write_text(duet.side_file("cpu.collapsed", side), text)
             return folder.seal()
@@ -80,8 +80,8 @@ class DuetMaker:
         return {"died": False, "log_errors": [], "rss_max_bytes": 200 << 20, "data_check": {"sampled": 200, "missing": 0, "wrong": 0}, **changes}
 
     @staticmethod
-    def _generator(loop: str, part: pd.DataFrame, unexpected: dict) -> dict:
+    def _generator(loop: str, part: pd.DataFrame, unexpected: dict, saturated: bool) -> dict:
         usual = RunMaker.generator_json({"offered_rate_rps": 2000.0 if loop == "rate" else None}, [np.full(100, 20)])
         of_slices = [{"slice": int(row.slice), "server": row.side.upper(), "unexpected": unexpected.get(row.side, 0), "response_time_ns": {"histogram_v2_base64": histogram({max(1, int(row.p50_ns)): 960, max(1, int(row.p99_ns)): 40})}}
                      for row in part.itertuples()]
-        return usual | {"alternate": {"slices": of_slices}}
+        return usual | {"alternate": {"slices": of_slices}, "verdict": {"generator_saturated": saturated, "reason": "starved" if saturated else None}}

@@ -141,6 +141,12 @@ def test_slices_of_a_profiler_are_kept_and_judge_nothing(make):
     assert {row["verdict"] for row in rows["duet_validity"]} == {"PASS"}
 
 
+def test_a_part_in_which_the_generator_was_the_limit_gives_no_value_and_the_other_does(make):
+    run = make(1, saturated=("closed",))
+    assert {row["loop"] for row in observe_duet(run)["ratios"]} == {"rate"}
+    assert checks(run)["generator_not_saturated"] == "WARN" and excluded(run) == ""
+
+
 def test_what_was_not_recorded_is_marked(make):
     run = make(1, ends={}, machine={"load_during": None})
     marked = [name for name, verdict in checks(run).items() if verdict == "WARN"]
