@@ -12,8 +12,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 # The benchmarks and the longer tests stand at the end.
-.PHONY: help setup build test test-python test-rust test-java smoke reproduce reference peers lab html figure verify clean lock doctor \
-        bench-engine engine-costs soundness tail-causes violations bench-analysis bench-service bench-socket-calls bench-stalled bench-awake bench-loadgen bench-redis bench-tail bench-value-size fuzz-service hostile-service kill-service failures metamorphic soak-service soak-engine
+.PHONY: help setup build test test-python test-rust test-java smoke reproduce reference peers compare lab html figure verify clean lock doctor \
+        bench-engine engine-costs soundness tail-causes duet-power violations bench-analysis bench-service bench-socket-calls bench-stalled bench-awake bench-loadgen bench-redis bench-tail bench-value-size fuzz-service hostile-service kill-service failures metamorphic soak-service soak-engine
 
 help: ## this list
 	@printf 'kvstudy: a performance study that anyone can run again\n\n'
@@ -76,6 +76,13 @@ reference: build ## measure every experiment as data/reference was (over an hour
 peers: build ## the service beside nginx, Redis behind webdis and an empty server, at the same rates (quick: about 5 min); installs nothing
 	$(KVSTUDY) run experiments/peers.yaml --profile $(PROFILE) --resume
 
+BASE ?= main
+WITHIN ?= 10m
+FILE ?= experiments/put-get.yaml
+
+compare: build ## did your change help? the checkout beside BASE=main, a Markdown table for a pull request (WITHIN=10m, FILE=experiments/put-get.yaml)
+	@$(KVSTUDY) compare $(FILE) --builds $(BASE) . --within $(WITHIN) --markdown
+
 html: setup ## write figures/study/index.html from the sealed runs that are there
 	$(KVSTUDY) report
 
@@ -137,6 +144,9 @@ soundness: setup ## simulations of every rule: how often does it say something f
 
 tail-causes: build ## plant three causes of slow answers in real runs: is each one named? (about 13 min, on a quiet machine)
 	$(BIN)/python -m pytest -q -s tests/planted/tail_causes.py
+
+duet-power: build ## real duets of nothing and of planted changes: which words are said? (a day: DUETS=10 of each change, FALSE=20 of nothing, of GET and of PUT); resumes
+	$(BIN)/python tests/planted/duet_power.py --duets $(or $(DUETS),10) --false $(or $(FALSE),20) --within $(WITHIN) $(if $(ONLY),--only $(ONLY)) --write tests/planted/duet-power.md
 
 violations: build ## real runs made to break each rule of validity: does each check notice? (about 1 min)
 	$(BIN)/python -m pytest -q -s tests/planted/violations.py

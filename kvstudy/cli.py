@@ -16,7 +16,7 @@ import click
 from kvstudy import __version__
 from kvstudy.errors import KvstudyError
 from kvstudy.project import project_root, raw_root, reference_root, tidy_root
-from kvstudy.units import parse_duration_s
+from kvstudy.units import format_duration, parse_duration_s
 
 PROFILE_HELP = "Which profile of the files: quick, full, smoke or reference (default: quick where a file has it)."
 EXPERIMENT_FILES = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
@@ -98,6 +98,55 @@ def run(files: tuple[Path, ...], profile_name: str | None, only: tuple[str, ...]
             stopped.append(one.experiment.name)
     if stopped:
         raise KvstudyError(f"not measured in full: {', '.join(stopped)}", "the reason stands above; the same command with --resume runs what is missing")
+
+
+class Percent(click.ParamType):
+    """``5%`` or ``5`` → 5.0."""
+
+    name = "percent"
+
+    def convert(self, value: object, parameter: click.Parameter | None, context: click.Context | None) -> float:
+        try:
+            percent = float(str(value).removesuffix("%"))
+        except ValueError:
+            percent = 0.0
+        return percent if 0 < percent < 100 else self.fail(f"not a percentage: {value!r}; as 5%", parameter, context)
+
+
+@commands.command()
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--builds", nargs=2, metavar="A B", help="Two revisions of the service; . is the checkout as it is. B is compared with A.")
+@click.option("--baseline", metavar="KEY=VALUE", help="Of a factor with more than two values the one that each other is compared with.")
+@click.option("--within", type=Duration(), metavar="TIME", help="How long launches may go on, builds and fills apart (default: the file's, else 10m).")
+@click.option("--same", type=Percent(), metavar="PERCENT", help="Sides that differ by less are the same (default: the file's, else 5%).")
+@click.option("--primary", metavar="MEASURE", help="The measure that has an error of its own: p50 (default), p90, p99, mean, cpu, written, rate.")
+@click.option("--workload", "workloads", multiple=True, metavar="NAME", help="Only this workload of the file; may be given several times.")
+@ONLY
+@PROFILE
+@click.option("--label", default="", help="A name for this duet.")
+@click.option("--resume", is_flag=True, help="Go on with the newest duet of the same sides and builds.")
+@click.option("--patience", type=Duration(), default="0s", show_default=True, metavar="TIME", help="As of kvstudy run.")
+@click.option("--markdown", is_flag=True, help="Print the answer as a Markdown table, for a pull request.")
+def compare(file: Path, builds: tuple[str, str] | None, baseline: str | None, within: float | None, same: float | None, primary: str | None, workloads: tuple[str, ...],
+            only: tuple[str, ...], profile_name: str | None, label: str, resume: bool, patience: float, markdown: bool) -> None:
+    """Which of two is faster? Both alive at once, loaded in turn, until it is decided or the time is over.
+
+    The sides are two builds, or the two values of a factor of FILE (its key `compare` may choose them). Each launch is sealed under data/raw;
+    Ctrl-C keeps what is sealed."""
+    from kvstudy.measure.compare import compare as measured
+    from kvstudy.measure.quiet import Patience
+    from kvstudy.measure.standing import table_lines
+    from kvstudy.plan.comparison import comparisons, changed
+    from kvstudy.plan.experiment import Experiment
+    experiment = changed(Experiment.load(file, profile_name, compared=True), baseline=baseline, within=within, same=same, primary=primary)
+    for one in comparisons(experiment, builds=builds, only=(*only, *(f"workload={name}" for name in workloads))):
+        click.echo(f"{one.names[1]} beside {one.names[0]}: {' '.join(load.workload for load in one.loads)}; a launch takes about "
+                   f"{format_duration(round(one.launch_s))}, all at most {format_duration(one.comparing.within)}", err=True)
+        duet = measured(one, project_root(), label=label, resume=resume, patience=Patience(patience))
+        for line in table_lines(duet.found, duet.over, markdown):
+            click.echo(line)
+        if duet.launches and all(run.facts["outcome"] != "completed" for run in duet.launches):
+            raise KvstudyError(f"no launch was completed; the first: {duet.launches[0].facts['outcome']}", f"see {duet.launches[0].path}")
 
 
 def _measured_apart(experiment: str, label: str) -> str | None:

@@ -1,18 +1,19 @@
-"""What each of two processes has used when a slice's counted part begins and when it ends: CPU in nanoseconds, compilers, bytes written; and
-what the machine's host and other programs took meanwhile.
+"""What each of two sides has used when a slice's counted part begins and when it ends: CPU in nanoseconds,
+compilers, bytes written; and what the machine's host and other programs took meanwhile.
 
-CPU is a process's own clock, which the kernel keeps by nanoseconds and which holds the time of threads that have ended. The compilers'
-part is read from their threads; one that has ended keeps what it had used when it was last seen.
+CPU is a process's own clock, which the kernel keeps by nanoseconds and which holds the time of threads that
+have ended. The compilers' part is read from their threads; one that has ended keeps what it had used when it
+was last seen.
 
-Borders are known before: loadgen starts at a given time (``--start-at``). A thread sleeps until each and reads both processes first, some
-0.2 ms of work; when it did is kept too, since on a busy machine it may come late.
-"""
+Borders are known before: loadgen starts at a given time (``--start-at``). A thread sleeps until each and
+reads both processes first, some 0.2 ms of work; when it did is kept too, since on a busy machine it may come
+late."""
 
 import os
 import re
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kvstudy.measure.kernel_counts import COMPILERS
@@ -35,8 +36,8 @@ class Used:
 
 @dataclass(frozen=True)
 class Border:
-    """``read_at_ns``: UTC. ``sides``: by name. ``others_ns``: CPU of every other process by its number; None where not all can be seen.
-    ``steal_ns``: of all cores since boot."""
+    """``read_at_ns``: UTC. ``sides``: by name, those whose processes are known. ``others_ns``: CPU of every
+    other process by its number; None where not all can be seen. ``steal_ns``: of all cores since boot."""
 
     read_at_ns: int
     sides: Mapping[str, Used]
@@ -45,7 +46,8 @@ class Border:
 
 
 def cpu_clock(pid: int) -> int:
-    """The id of a process's CPU clock, made as clock_getcpuclockid(3) makes it: the number, negated, and 2 for CPU time of a whole process."""
+    """The id of a process's CPU clock, made as clock_getcpuclockid(3) makes it: the number, negated, and 2
+    for CPU time of a whole process."""
     return (~pid << 3) | 2
 
 
@@ -69,7 +71,9 @@ class ProcessCounters:
         for number in _names_in(f"{self._folder}/task"):
             if number not in self._is_compiler:
                 self._is_compiler[number] = _read(f"{self._folder}/task/{number}/comm").strip() in COMPILERS
-            if self._is_compiler[number] and (fields := _read(f"{self._folder}/task/{number}/schedstat").split()):
+            if self._is_compiler[number] and (
+                fields := _read(f"{self._folder}/task/{number}/schedstat").split()
+            ):
                 self._compiler_ns[number] = int(fields[0])
         return sum(self._compiler_ns.values())
 
@@ -79,8 +83,24 @@ class ProcessCounters:
         return int(found[1]) if found else 0
 
 
+class SideCounters:
+    """Reads all processes of a side together; None once one of them has ended."""
+
+    def __init__(self, pids: Iterable[int]):
+        self._processes = [ProcessCounters(pid) for pid in pids]
+
+    def read(self) -> Used | None:
+        read = [process.read() for process in self._processes]
+        if None in read:
+            return None
+        return Used(
+            *(sum(getattr(one, name) for one in read) for name in ("cpu_ns", "compiler_ns", "written_bytes"))
+        )
+
+
 def foreign_ns(before: Border, now: Border) -> int | None:
-    """CPU that other processes used from one border to another, but for those that ended in between; None where it is not known."""
+    """CPU that other processes used from one border to another, but for those that ended in between; None
+    where it is not known."""
     if before.others_ns is None or now.others_ns is None:
         return None
     return sum(max(0, used - before.others_ns.get(number, 0)) for number, used in now.others_ns.items())
@@ -88,20 +108,23 @@ def foreign_ns(before: Border, now: Border) -> int | None:
 
 @dataclass
 class BorderReader:
-    """``with BorderReader(pids, borders_ns, ours) as reader: …``; then ``reader.at[border_ns]``, of the borders that were read.
+    """``with BorderReader(pids, borders_ns, ours) as reader: …``; then ``reader.at[border_ns]``, of the
+    borders that were read.
 
-    ``pids``: of the sides by name. ``borders_ns``: UTC. ``ours``: numbers of processes that are not foreign, the generator's and our own; more
-    of them may be added while it goes on.
+    ``pids``: of the sides by name; none where they are not known. ``borders_ns``: UTC. ``ours``: numbers of
+    processes that are not foreign, the generator's and our own; more of them may be added while it goes on.
     """
 
-    pids: Mapping[str, int]
+    pids: Mapping[str, tuple[int, ...]]
     borders_ns: Collection[int]
     ours: set[int]
     at: dict[int, Border] = field(default_factory=dict)
 
     def __enter__(self) -> "BorderReader":
-        self._counters = {name: ProcessCounters(pid) for name, pid in self.pids.items()}
-        self._all_are_seen = _KERNELS_FIRST_THREAD in _names_in("/proc") and b"kthreadd" in _read(f"/proc/{_KERNELS_FIRST_THREAD}/comm")
+        self._counters = {name: SideCounters(pids) for name, pids in self.pids.items() if pids}
+        self._all_are_seen = _KERNELS_FIRST_THREAD in _names_in("/proc") and b"kthreadd" in _read(
+            f"/proc/{_KERNELS_FIRST_THREAD}/comm"
+        )
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name="borders")
         self._thread.start()
@@ -130,7 +153,10 @@ class BorderReader:
         return Border(at, sides, self._others() if self._all_are_seen else None, _steal_ns())
 
     def _others(self) -> dict[str, int]:
-        ours = {str(pid) for pid in {*self.ours, *self.pids.values(), os.getpid()}}
+        ours = {
+            str(pid)
+            for pid in {*self.ours, *(pid for pids in self.pids.values() for pid in pids), os.getpid()}
+        }
         return dict(_clocks(name for name in _names_in("/proc") if name[0].isdigit() and name not in ours))
 
 

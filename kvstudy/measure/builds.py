@@ -4,9 +4,9 @@
     data/work/builds/<key>/build.json       revision, tree and JDK it was made of
     data/work/builds/<key>.src/             a git worktree while the build goes on; never read
 
-``<key>`` is a digest of the tree of ``service/`` at that revision and of the JDK's version, so that commits elsewhere build nothing anew.
-``.`` is the checkout as it is, changes that are not committed included; it is kept by the digest of what the jar holds.
-"""
+``<key>`` is a digest of the tree of ``service/`` at that revision and of the JDK's version, so that commits
+elsewhere build nothing anew. ``.`` is the checkout as it is, changes that are not committed included; it is
+kept by the digest of what the jar holds."""
 
 import fcntl
 import hashlib
@@ -32,7 +32,8 @@ GIT_TIMEOUT_S = 120
 
 @dataclass(frozen=True)
 class Build:
-    """``name``: as it was asked for. ``revision``: the commit; ``dirty``: whether it holds changes that no commit has."""
+    """``name``: as it was asked for. ``revision``: the commit; ``dirty``: whether it holds changes that no
+    commit has."""
 
     name: str
     jar: Path
@@ -41,7 +42,8 @@ class Build:
 
 
 def built(revision: str, root: Path) -> Path:
-    """The jar of a revision, or of ``.``, the checkout; built where that was not done yet. KvstudyError in one line."""
+    """The jar of a revision, or of ``.``, the checkout; built where that was not done yet. KvstudyError in
+    one line."""
     return build_of(revision, root).jar
 
 
@@ -62,21 +64,39 @@ def build_of(revision: str, root: Path) -> Build:
 def _of_checkout(root: Path, builds: Path) -> Build:
     """A copy, so that a build in the meantime cannot change what is measured."""
     with _alone(builds / "checkout.lock"):
-        if not is_up_to_date(root / "service", (service_jar(root), profiler_library(root), jfr_converter_jar(root))):
+        if not is_up_to_date(
+            root / "service", (service_jar(root), profiler_library(root), jfr_converter_jar(root))
+        ):
             build_service(root)
             os.utime(service_jar(root))
         folder = builds / f"checkout-{jar_digest(service_jar(root))}"
         if not (folder / JAR).is_file():
             _keep(service_jar(root), folder, {"revision": CHECKOUT})
     commit = _git(root, "rev-parse", "HEAD")
-    return Build(CHECKOUT, folder / JAR, commit or "unknown", dirty=commit is None or _git(root, "status", "--porcelain", "--", "service") != "")
+    return Build(
+        CHECKOUT,
+        folder / JAR,
+        commit or "unknown",
+        dirty=commit is None or _git(root, "status", "--porcelain", "--", "service") != "",
+    )
 
 
 def _build_tree(revision: str, commit: str, tree: str, root: Path, folder: Path) -> None:
     source = folder.with_name(f"{folder.name}.src")
     _remove_worktree(root, source)
     prefix = _prefix(root)
-    _asked(root, f"no worktree of {revision}", "worktree", "add", "--force", "--quiet", "--detach", "--no-checkout", str(source), commit)
+    _asked(
+        root,
+        f"no worktree of {revision}",
+        "worktree",
+        "add",
+        "--force",
+        "--quiet",
+        "--detach",
+        "--no-checkout",
+        str(source),
+        commit,
+    )
     try:
         _asked(source, f"no sources of {revision}", "checkout", "--quiet", commit, "--", f"{prefix}service")
         try:
@@ -84,11 +104,19 @@ def _build_tree(revision: str, commit: str, tree: str, root: Path, folder: Path)
         except ToolMissing:
             raise
         except KvstudyError as error:
-            raise KvstudyError(f"revision cannot be built: {revision} ({commit[:12]}): {error.message}",
-                               "its last lines stand above; choose another revision, or mend it") from error
+            raise KvstudyError(
+                f"revision cannot be built: {revision} ({commit[:12]}): {error.message}",
+                "its last lines stand above; choose another revision, or mend it",
+            ) from error
         if not service_jar(source / prefix).is_file():
-            raise KvstudyError(f"revision cannot be built: {revision} ({commit[:12]}): the build ended without service/target/{JAR}")
-        _keep(service_jar(source / prefix), folder, {"revision": commit, "tree": tree, "jdk": find_jdk().version})
+            raise KvstudyError(
+                f"revision cannot be built: {revision} ({commit[:12]}): the build ended without service/target/{JAR}"
+            )
+        _keep(
+            service_jar(source / prefix),
+            folder,
+            {"revision": commit, "tree": tree, "jdk": find_jdk().version},
+        )
     finally:
         _remove_worktree(root, source)
 
@@ -106,15 +134,30 @@ def _keep(jar: Path, folder: Path, facts: dict) -> None:
 
 def _commit_and_tree(revision: str, root: Path) -> tuple[str, str]:
     if not shutil.which("git"):
-        raise ToolMissing(f"revision cannot be built without git: {revision}", "apt-get install git; or compare what you have built: --builds . .")
+        raise ToolMissing(
+            f"revision cannot be built without git: {revision}",
+            "apt-get install git; or compare what you have built: --builds . .",
+        )
     if _git(root, "rev-parse", "--git-dir") is None:
-        raise KvstudyError(f"revision cannot be built: {revision}: not a git repository: {root}", "clone the project with git; . is the checkout as it is")
-    commit = None if revision.startswith("-") else _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        raise KvstudyError(
+            f"revision cannot be built: {revision}: not a git repository: {root}",
+            "clone the project with git; . is the checkout as it is",
+        )
+    commit = (
+        None
+        if revision.startswith("-")
+        else _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    )
     if not commit:
-        raise KvstudyError(f"no such revision: {revision}", "a branch, a tag or a commit that `git log` shows; . is the checkout as it is")
+        raise KvstudyError(
+            f"no such revision: {revision}",
+            "a branch, a tag or a commit that `git log` shows; . is the checkout as it is",
+        )
     tree = _git(root, "rev-parse", "--verify", "--quiet", f"{commit}:{_prefix(root)}service")
     if not tree:
-        raise KvstudyError(f"revision has no service to build: {revision} ({commit[:12]}): no folder service/")
+        raise KvstudyError(
+            f"revision has no service to build: {revision} ({commit[:12]}): no folder service/"
+        )
     return commit, tree
 
 
@@ -133,7 +176,9 @@ def _remove_worktree(root: Path, source: Path) -> None:
 def _git(folder: Path, *words: str) -> str | None:
     """What git says; None when it refuses, or is not there."""
     try:
-        asked = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=GIT_TIMEOUT_S)
+        asked = subprocess.run(
+            ["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=GIT_TIMEOUT_S
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return asked.stdout.strip() if asked.returncode == 0 else None
@@ -141,7 +186,9 @@ def _git(folder: Path, *words: str) -> str | None:
 
 def _asked(folder: Path, otherwise: str, *words: str) -> None:
     """KvstudyError with git's last line when it refuses."""
-    asked = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=GIT_TIMEOUT_S)
+    asked = subprocess.run(
+        ["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=GIT_TIMEOUT_S
+    )
     if asked.returncode != 0:
         lines = asked.stderr.strip().splitlines()
         raise KvstudyError(f"{otherwise}: git {words[0]}: {lines[-1] if lines else asked.returncode}")

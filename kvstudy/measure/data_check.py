@@ -72,6 +72,14 @@ def check_data(subject: Answering, configuration: Configuration, answers: Answer
     return sum(parts[1:], parts[0]) if parts else None
 
 
+def check_sample(url: str, configurations: Iterable[Configuration], sample: Iterable[Mapping], seed: int) -> DataCheck | None:
+    """``check_data`` after several loads of one store: of all their sampled writes, and of its fill where none of them deletes."""
+    loads = list(configurations)
+    filled = {} if any(one.method == "DELETE" for one in loads) else {target: right for one in loads for target, right in _filled(one, seed).items()}
+    expected = filled | {_target_of_get(loads[0].spec, target): right for target, right in sampled_writes(sample).items()}
+    return _read_back(url, expected) if expected else None
+
+
 def sampled_writes(sample: Iterable[Mapping]) -> dict[str, Expected]:
     """What each target of the acknowledged writes of loadgen's sample must answer."""
     put, deleted = defaultdict(set), set()

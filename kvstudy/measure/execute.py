@@ -79,7 +79,7 @@ def execute(experiment: Experiment, root: Path, *, label: str = "", resume: bool
     if told := awake.note(experiment.awake):
         print(told, file=sys.stderr)
     with interruptible(), Session(work_root(root)) as session:
-        _clear_up(session, root, experiment.name)
+        clear_up(session, root, experiment.name)
         _check_port(experiment.port)
         kept = _sealed_before(whole, artifacts, root, label) if resume else {}
         result = Result(experiment.name, len(whole.runs), kept=list(kept.values()))
@@ -125,7 +125,7 @@ def _disturbed(whole: Plan, result: Result) -> dict[str, str]:
     return {identity: told for identity, run in newest.items() if identity in asked and (told := disturbance(run.machine.get("load_during")))}
 
 
-def _clear_up(session: Session, root: Path, experiment: str) -> None:
+def clear_up(session: Session, root: Path, experiment: str) -> None:
     """Says what a killed measurement left behind. Its stores are scratch and go; its unsealed runs may still tell their owner something."""
     for pid in session.ended_orphans:
         print(f"ended a process that an interrupted measurement had left behind: pid={pid}", file=sys.stderr)

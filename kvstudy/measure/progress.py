@@ -25,7 +25,7 @@ class Progress:
         self._done_s = 0.0
         self._run: PlannedRun | None = None
         self._run_start = self._start = time.monotonic()
-        self._bar = _bar(self._total_s) if _shows_bars() else None
+        self._bar = _bar(self._total_s) if shows_bars() else None
 
     def __enter__(self) -> "Progress":
         return self
@@ -75,7 +75,7 @@ def _bar(total_s: float):
         return tqdm(total=total_s, bar_format=BAR, smoothing=0, dynamic_ncols=True, mininterval=0.5)
 
 
-def _shows_bars() -> bool:
+def shows_bars() -> bool:
     return sys.stderr.isatty() or _in_notebook()
 
 

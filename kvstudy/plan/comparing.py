@@ -1,8 +1,7 @@
 """How an experiment is measured as a duet: its key ``compare``.
 
-``compare`` holds keys of Comparing, and keys of the experiment that are others in a duet than in its independent runs: usually fewer
-values of a factor, and one rate.
-"""
+``compare`` holds keys of Comparing, and keys of the experiment that are others in a duet than in its
+independent runs: usually fewer values of a factor, and one rate."""
 
 from typing import Annotated, Literal
 
@@ -12,7 +11,21 @@ from kvstudy.plan.factors import DurationS, Part, Positive
 from kvstudy.units import parse_duration_s
 
 # Of an experiment's keys those that `compare` may have too.
-COMPARABLE = frozenset({"subject", "service", "jvm", "timeout", "workload", "method", "connections", "threads", "rate", "fill", "same"})
+COMPARABLE = frozenset(
+    {
+        "subject",
+        "service",
+        "jvm",
+        "timeout",
+        "workload",
+        "method",
+        "connections",
+        "threads",
+        "rate",
+        "fill",
+        "same",
+    }
+)
 MEASURES = ("p50", "p90", "p99", "mean", "cpu", "written", "rate")
 ProfilerEvent = Literal["cpu", "alloc", "lock", "wall"]
 
@@ -28,13 +41,16 @@ SlicePart = Annotated[float, PlainValidator(_slice_part)]
 
 
 class Comparing(Part):
-    """``baseline``: the value of each factor that all others are compared with; needed where there are more than two. ``within``: how long a
-    duet may go on. ``primary``: the measure that is decided first. ``pairs``, ``closed_pairs``: slice pairs of each launch at the rate and in a
-    closed loop; ``closed_pairs: 0`` leaves the closed loop out. ``own_fills``: each side's store is filled by its own build, where the builds lay data
-    out in another way; otherwise both get copies of one. ``profile``: what async-profiler samples, in slices of their own of the first launch."""
+    """``baseline``: the value of each factor that all others are compared with; needed where there are more
+    than two. ``within``: how long a duet may go on; ``launches``: how many it may have. ``primary``: the
+    measure that is decided first. ``pairs``, ``closed_pairs``: slice pairs of each launch at the rate and in
+    a closed loop; ``closed_pairs: 0`` leaves the closed loop out. ``own_fills``: each side's store is filled
+    by its own build, where the builds lay data out in another way; otherwise both get copies of one.
+    ``profile``: what async-profiler samples, in slices of their own of the first launch."""
 
     baseline: dict[str, str | int | float] | None = None
     within: DurationS = 600.0
+    launches: Positive | None = None
     primary: Literal[MEASURES] = "p50"
     warm_up: DurationS = 10.0
     pairs: Positive = 12

@@ -1,6 +1,8 @@
-"""From an experiment to duets: two sides, the loads that both get, the slices of a launch, and what the seed draws for each launch.
+"""From an experiment to duets: two sides, the loads that both get, the slices of a launch, and what the seed
+draws for each launch.
 
-    a launch    both sides start; for each load: warm-up, slice pairs at the rate, slice pairs in a closed loop
+    a launch    both sides start; for each load: warm-up, slice pairs at the rate, slice pairs in a closed
+    loop
     a slice     |not counted|      counted      |gap|     of one side; a pair has one of each
     a duet      launches of one comparison, until each measure is decided or its time is over
 
@@ -11,25 +13,37 @@ import hashlib
 import json
 import math
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+
+from pydantic import ValidationError
 
 from kvstudy.errors import ExperimentError
 from kvstudy.plan.comparing import MEASURES, Comparing
 from kvstudy.plan.experiment import Experiment
-from kvstudy.plan.run_plan import FILL_OVERHEAD_S, FILL_RATE_RPS, Configuration, PlannedRun, configurations_of, fill_identity
+from kvstudy.plan.run_plan import (
+    FILL_OVERHEAD_S,
+    FILL_RATE_RPS,
+    Configuration,
+    PlannedRun,
+    configurations_of,
+    fill_identity,
+)
 from kvstudy.plan.run_plan import Plan as RunPlan
 from kvstudy.plan.selection import selected
+from kvstudy.plan.subject import SubjectSpec
 
 SIDES = ("a", "b")
-# Beyond warm-ups and slices: start of two JVMs, connections, checks, stop, reading of two recordings, seal; between two loops of slices.
+# Beyond warm-ups and slices: start of two JVMs, connections, checks, stop, reading of two recordings, seal;
+# between two loops of slices.
 LAUNCH_OVERHEAD_S = 8.0
 LOOP_OVERHEAD_S = 2.0
 
 
 @dataclass(frozen=True)
 class Slices:
-    """Of one loop. Times in seconds, whole milliseconds; ``warm_pairs`` come before the ``pairs`` and are not measured."""
+    """Of one loop. Times in seconds, whole milliseconds; ``warm_pairs`` come before the ``pairs`` and are not
+    measured."""
 
     loop: str  # rate, closed or profile
     warm_pairs: int
@@ -56,8 +70,14 @@ class Slices:
 
     def counted_ns(self, start_ns: int) -> list[tuple[int, int]]:
         """Begin and end of the counted part of each measured slice, when the loop starts at ``start_ns``."""
-        period, skipped, counted = (round(1e9 * seconds) for seconds in (self.slice_s + self.gap_s, self.not_counted_s, self.counted_s))
-        begins = (start_ns + number * period + skipped for number in range(2 * self.warm_pairs, 2 * (self.warm_pairs + self.pairs)))
+        period, skipped, counted = (
+            round(1e9 * seconds)
+            for seconds in (self.slice_s + self.gap_s, self.not_counted_s, self.counted_s)
+        )
+        begins = (
+            start_ns + number * period + skipped
+            for number in range(2 * self.warm_pairs, 2 * (self.warm_pairs + self.pairs))
+        )
         return [(begin, begin + counted) for begin in begins]
 
 
@@ -79,7 +99,8 @@ class Load:
 
 @dataclass(frozen=True)
 class Launch:
-    """``number`` from 1. ``starts``: the sides in the order of their start; ``ports``: in the order of the ports they get."""
+    """``number`` from 1. ``starts``: the sides in the order of their start; ``ports``: in the order of the
+    ports they get."""
 
     number: int
     seed: int
@@ -89,12 +110,11 @@ class Launch:
 
 @dataclass(frozen=True)
 class Comparison:
-    """``names``: of the sides, as people call them. ``builds``: revisions as typed, or None where both are the checkout's build."""
+    """``names``: of the sides, as people call them."""
 
     experiment: Experiment
     names: tuple[str, str]
     loads: tuple[Load, ...]
-    builds: tuple[str, str] | None = None
 
     @property
     def comparing(self) -> Comparing:
@@ -123,7 +143,12 @@ class Comparison:
 
     def launch(self, number: int) -> Launch:
         """Drawn from the seed."""
-        return Launch(number, self.experiment.seed + number - 1, self._turned("start", number), self._turned("port", number))
+        return Launch(
+            number,
+            self.experiment.seed + number - 1,
+            self._turned("start", number),
+            self._turned("port", number),
+        )
 
     def first(self, number: int, workload: str, loop: str) -> str:
         """Whose slice is the first of a launch's part."""
@@ -134,18 +159,38 @@ class Comparison:
         turn = random.Random(f"{what} {self.experiment.seed} {(number + 1) // 2}").random() < 0.5
         return SIDES if turn == (number % 2 == 1) else SIDES[::-1]
 
-    def asked(self, programs: dict[str, str]) -> str:
-        """A digest of all that was asked for and of the ``programs``: by it --resume finds the launches of before."""
+    def asked(self, programs: Mapping[str, str | None]) -> str:
+        """A digest of all that was asked for and of the ``programs``: by it --resume finds the launches of
+        before."""
         loads = [asdict(load) for load in self.loads]
         for load in loads:
             for side in SIDES:
                 load[side] |= {"question": None}
-        comparing = self.comparing.model_dump() | {"within": None, "profile": None, "profile_pairs": None}
-        asked = {"loads": loads, "comparing": comparing, "same": self.experiment.same, "seed": self.experiment.seed, "names": self.names, "programs": programs}
+        comparing = self.comparing.model_dump() | {
+            "within": None,
+            "launches": None,
+            "profile": None,
+            "profile_pairs": None,
+        }
+        asked = {
+            "loads": loads,
+            "comparing": comparing,
+            "same": self.experiment.same,
+            "seed": self.experiment.seed,
+            "names": self.names,
+            "programs": programs,
+        }
         return hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
-def changed(experiment: Experiment, *, baseline: str | None = None, within: float | None = None, same: float | None = None, primary: str | None = None) -> Experiment:
+def changed(
+    experiment: Experiment,
+    *,
+    baseline: str | None = None,
+    within: float | None = None,
+    same: float | None = None,
+    primary: str | None = None,
+) -> Experiment:
     """With what the command line says in the place of what the file says."""
     own: dict = {"within": within} if within is not None else {}
     if primary is not None:
@@ -156,47 +201,94 @@ def changed(experiment: Experiment, *, baseline: str | None = None, within: floa
         if "=" not in baseline:
             raise ExperimentError(f"--baseline takes KEY=VALUE: {baseline}", "as --baseline handler=selector")
         own["baseline"] = dict([baseline.split("=", 1)])
-    return experiment.model_copy(update={"comparing": experiment.comparing.model_copy(update=own)} | ({"same": same} if same is not None else {}))
+    return experiment.model_copy(
+        update={"comparing": experiment.comparing.model_copy(update=own)}
+        | ({"same": same} if same is not None else {})
+    )
 
 
-def comparisons(experiment: Experiment, *, builds: tuple[str, str] | None = None, only: Iterable[str] = ()) -> list[Comparison]:
-    """One for each value of the factor beside the baseline; with ``builds`` one. ExperimentError says what is missing or too much."""
+def comparisons(
+    experiment: Experiment, *, builds: tuple[str, str] | None = None, only: Iterable[str] = ()
+) -> list[Comparison]:
+    """One for each value of the factor beside the baseline; with ``builds`` one. ExperimentError says what is
+    missing or too much."""
     configurations = _chosen(experiment, only)
     for configuration in configurations:
         if configuration.generator != "loadgen":
-            raise ExperimentError(f"two sides in turn need loadgen: generator={configuration.generator}", "choose with --only generator=loadgen")
+            raise ExperimentError(
+                f"two sides in turn need loadgen: generator={configuration.generator}",
+                "choose with --only generator=loadgen",
+            )
         if configuration.pause or configuration.head_start_bytes:
-            raise ExperimentError("a duet has no pause and no head_start: neither side may stand still in the other's slice", "leave them out, or measure independent runs: kvstudy run")
+            raise ExperimentError(
+                "a duet has no pause and no head_start: neither side may stand still in the other's slice",
+                "leave them out, or measure independent runs: kvstudy run",
+            )
     loads = _by_load(configurations)
     named = {_name(one): one.variant for load in loads for one in load}
     if builds:
         if len(named) > 1:
-            raise ExperimentError(f"two builds are compared with the same options: the file has {len(named)}: {', '.join(named)}",
-                                  f"choose one: --only {next(iter(named)).split()[0]}")
+            raise ExperimentError(
+                f"two builds are compared with the same options: the file has {len(named)}: {', '.join(named)}",
+                f"choose one: --only {next(iter(named)).split()[0]}",
+            )
         names = builds if builds[0] != builds[1] else (builds[0], f"{builds[1]} again")
-        return [Comparison(experiment, names, tuple(_load(experiment, (one[0], one[0])) for one in loads), builds)]
+        sides = [tuple(_built(one[0], build) for build in builds) for one in loads]
+        return [Comparison(experiment, names, tuple(_load(experiment, both) for both in sides))]
     if len(named) < 2:
-        raise ExperimentError(f"one side only: {experiment.name} varies no option of the service, of the JVM, or size of the values",
-                              "give two builds, as --builds main ., or a factor of two values, as service: {handler: [selector, workers]}")
+        raise ExperimentError(
+            f"one side only: {experiment.name} varies no option of the service, of the JVM, or size of the values",
+            "give two builds, as --builds main ., or a factor of two values, as service: {handler: [selector, workers]}",
+        )
     baseline = _baseline(experiment, named)
     return [_of_two(experiment, loads, baseline, other) for other in named if other != baseline]
 
 
+def _built(configuration: Configuration, build: str) -> Configuration:
+    """Of another build of our service; ``.``: of the checkout."""
+    if not configuration.spec.is_ours or not configuration.spec.keeps_data:
+        raise ExperimentError(
+            f"only kv-service is built: subject={configuration.spec.label}",
+            "choose with --only subject=kv-service, or give a factor of two subjects",
+        )
+    try:
+        spec = SubjectSpec(build=build)
+    except ValidationError:
+        raise ExperimentError(
+            f"no such revision: {build}",
+            "a branch, a tag or a commit that `git log` shows; . is the checkout as it is",
+        ) from None
+    return replace(configuration, subject=spec.facts, server=spec.server)
+
+
 def _chosen(experiment: Experiment, only: Iterable[str]) -> list[Configuration]:
-    whole = RunPlan(experiment, [PlannedRun(configuration, 1, 1, experiment.seed) for configuration in configurations_of(_long_enough(experiment))])
+    whole = RunPlan(
+        experiment,
+        [
+            PlannedRun(configuration, 1, 1, experiment.seed)
+            for configuration in configurations_of(_long_enough(experiment))
+        ],
+    )
     return [run.configuration for run in selected(whole, only).runs]
 
 
 def _long_enough(experiment: Experiment) -> Experiment:
-    """Its duration is that of all slices, of which unique_put makes its number of keys, and the disk that is needed."""
+    """Its duration is that of all slices, of which unique_put makes its number of keys, and the disk that is
+    needed."""
     loops = _loops(experiment.comparing, experiment.rate != ["closed"])
-    return experiment.model_copy(update={"duration": math.ceil(sum(loop.duration_s for loop in loops)), "warm_up": experiment.comparing.warm_up})
+    return experiment.model_copy(
+        update={
+            "duration": math.ceil(sum(loop.duration_s for loop in loops)),
+            "warm_up": experiment.comparing.warm_up,
+        }
+    )
 
 
 def _loops(comparing: Comparing, at_rate: bool) -> tuple[Slices, ...]:
     def loop(name: str, warm_up_s: float, pairs: int) -> Slices:
         one = Slices(name, 0, pairs, comparing.not_counted, comparing.counted, comparing.gap)
         return replace(one, warm_pairs=math.ceil(round(warm_up_s / one.pair_s, 6)))
+
     if not at_rate:
         return (loop("closed", comparing.warm_up, comparing.pairs),)
     closed = (loop("closed", 0, comparing.closed_pairs),) if comparing.closed_pairs else ()
@@ -204,21 +296,32 @@ def _loops(comparing: Comparing, at_rate: bool) -> tuple[Slices, ...]:
 
 
 def profile_loop(comparing: Comparing) -> Slices:
-    return Slices("profile", 0, comparing.profile_pairs, comparing.not_counted, comparing.counted, comparing.gap)
+    return Slices(
+        "profile", 0, comparing.profile_pairs, comparing.not_counted, comparing.counted, comparing.gap
+    )
 
 
 def _by_load(configurations: list[Configuration]) -> list[list[Configuration]]:
-    """The configurations of each load, those that read before those that write, after which two stores are no longer the same."""
+    """The configurations of each load, those that read before those that write, after which two stores are no
+    longer the same."""
     found: dict[tuple, list[Configuration]] = {}
     for one in configurations:
-        found.setdefault((one.workload, *(repr(value) for value in _load_facts(one).values())), []).append(one)
+        found.setdefault((one.workload, *(repr(value) for value in _load_facts(one).values())), []).append(
+            one
+        )
     loads = [_with_sizes(load) for load in sorted(found.values(), key=lambda load: load[0].method != "GET")]
     for first in loads:
         for other in loads:
             if first is not other and first[0].workload == other[0].workload:
-                differing = [name for name, value in _load_facts(first[0]).items() if _load_facts(other[0])[name] != value]
-                raise ExperimentError(f"two loads of one workload cannot be measured in one duet: {first[0].workload}: they differ in {', '.join(differing)}",
-                                      "choose one with --only KEY=VALUE, or in the file's compare: {…}")
+                differing = [
+                    name
+                    for name, value in _load_facts(first[0]).items()
+                    if _load_facts(other[0])[name] != value
+                ]
+                raise ExperimentError(
+                    f"two loads of one workload cannot be measured in one duet: {first[0].workload}: they differ in {', '.join(differing)}",
+                    "choose one with --only KEY=VALUE, or in the file's compare: {…}",
+                )
     return loads
 
 
@@ -226,13 +329,27 @@ def _with_sizes(load: list[Configuration]) -> list[Configuration]:
     """The size of the values is a factor like any other where it makes the sides."""
     if len({one.workload_args["value_bytes"] for one in load}) == 1:
         return load
-    return [replace(one, variant=one.variant | {"value_bytes": one.workload_args["value_bytes"]}) for one in load]
+    return [
+        replace(one, variant=one.variant | {"value_bytes": one.workload_args["value_bytes"]}) for one in load
+    ]
 
 
 def _load_facts(one: Configuration) -> dict:
-    """What must be the same of both sides: they get the same requests. The size of values that are only read is the store's."""
-    arguments = {name: value for name, value in one.workload_args.items() if name != "value_bytes" or one.method != "GET"}
-    return {**arguments, "connections": one.connections, "threads": one.threads, "rate": one.offered_rate_rps, "arrivals": one.arrivals, "spin": one.spin}
+    """What must be the same of both sides: they get the same requests. The size of values that are only read
+    is the store's."""
+    arguments = {
+        name: value
+        for name, value in one.workload_args.items()
+        if name != "value_bytes" or one.method != "GET"
+    }
+    return {
+        **arguments,
+        "connections": one.connections,
+        "threads": one.threads,
+        "rate": one.offered_rate_rps,
+        "arrivals": one.arrivals,
+        "spin": one.spin,
+    }
 
 
 def _name(one: Configuration) -> str:
@@ -243,22 +360,34 @@ def _baseline(experiment: Experiment, named: dict[str, dict]) -> str:
     asked = experiment.comparing.baseline
     if asked is None:
         if len(named) > 2:
-            raise ExperimentError(f"two sides are compared, and the file has {len(named)}: {', '.join(named)}",
-                                  f"choose two with --only, or say what each is compared with: --baseline {next(iter(named)).split()[0]}")
+            raise ExperimentError(
+                f"two sides are compared, and the file has {len(named)}: {', '.join(named)}",
+                f"choose two with --only, or say what each is compared with: --baseline {next(iter(named)).split()[0]}",
+            )
         return next(iter(named))
-    found = [name for name, variant in named.items() if all(str(variant.get(key)) == str(value) for key, value in asked.items())]
+    found = [
+        name
+        for name, variant in named.items()
+        if all(str(variant.get(key)) == str(value) for key, value in asked.items())
+    ]
     if len(found) != 1:
-        raise ExperimentError(f"baseline is {'no' if not found else 'more than one'} side of the file: {' '.join(f'{key}={value}' for key, value in asked.items())}",
-                              f"sides: {', '.join(named)}")
+        raise ExperimentError(
+            f"baseline is {'no' if not found else 'more than one'} side of the file: {' '.join(f'{key}={value}' for key, value in asked.items())}",
+            f"sides: {', '.join(named)}",
+        )
     return found[0]
 
 
-def _of_two(experiment: Experiment, loads: list[list[Configuration]], baseline: str, other: str) -> Comparison:
+def _of_two(
+    experiment: Experiment, loads: list[list[Configuration]], baseline: str, other: str
+) -> Comparison:
     pairs = []
     for load in loads:
         of = {_name(one): one for one in load}
         if baseline not in of or other not in of:
-            raise ExperimentError(f"workload {load[0].workload} has not both sides: {baseline}, {other}", "choose with --only")
+            raise ExperimentError(
+                f"workload {load[0].workload} has not both sides: {baseline}, {other}", "choose with --only"
+            )
         pairs.append(_load(experiment, (of[baseline], of[other])))
     return Comparison(experiment, (baseline, other), tuple(pairs))
 

@@ -179,7 +179,7 @@ class Experiment(Part):
         return cls._checked(values, profile_name, source, compared)
 
     @classmethod
-    def from_parameters(cls, parameters: dict[str, Any], profile_name: str | None = None) -> "Experiment":
+    def from_parameters(cls, parameters: dict[str, Any], profile_name: str | None = None, compared: bool = False) -> "Experiment":
         """The experiment of a notebook's parameters: the same keys as a file's, None where a parameter was left alone.
 
         With ``experiment_file`` the file is read first and the other parameters take the place of its keys.
@@ -197,7 +197,7 @@ class Experiment(Part):
             if chosen in profiles:
                 for key in given:
                     profiles[chosen].pop(key, None)
-        return cls._checked(values | given, profile_name, source)
+        return cls._checked(values | given, profile_name, source, compared)
 
     @classmethod
     def _checked(cls, values: dict[str, Any], profile_name: str | None, source: Source, compared: bool = False) -> "Experiment":

@@ -1,4 +1,5 @@
-"""What two processes have used at the borders of slices: their own CPU to the nanosecond, ended threads included, and what others took."""
+"""What two processes have used at the borders of slices: their own CPU to the nanosecond, ended threads
+included, and what others took."""
 
 import subprocess
 import sys
@@ -22,10 +23,17 @@ sys.stdin.read()
 @pytest.fixture
 def worker():
     started = []
+
     def start(cpu_s: float) -> tuple[subprocess.Popen, int]:
-        process = subprocess.Popen([sys.executable, "-c", WORKER, str(cpu_s)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [sys.executable, "-c", WORKER, str(cpu_s)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         started.append(process)
         return process, int(process.stdout.readline())
+
     yield start
     for process in started:
         process.kill()
@@ -46,28 +54,42 @@ def test_borders_are_read_at_their_times_and_none_after_a_side_has_ended(worker)
     (one, _), (other, _) = worker(0.0), worker(0.0)
     now = time.time_ns()
     borders = [now + round(after * 1e9) for after in (0.1, 0.2, 0.5)]
-    with BorderReader({"a": one.pid, "b": other.pid}, borders, set()) as reader:
+    with BorderReader({"a": (one.pid,), "b": (other.pid,)}, borders, set()) as reader:
         time.sleep(0.35)
         other.kill()
         other.wait()
         time.sleep(0.3)
     assert sorted(reader.at) == borders[:2]
-    assert all(border.read_at_ns >= planned and set(border.sides) == {"a", "b"} for planned, border in reader.at.items())
+    assert all(
+        border.read_at_ns >= planned and set(border.sides) == {"a", "b"}
+        for planned, border in reader.at.items()
+    )
 
 
 def test_the_reader_ends_at_once_when_it_is_over(worker):
     process, _ = worker(0.0)
     began = time.monotonic()
-    with BorderReader({"a": process.pid, "b": process.pid}, [time.time_ns() + 60_000_000_000], set()):
+    with BorderReader({"a": (process.pid,), "b": ()}, [time.time_ns() + 60_000_000_000], set()):
         pass
     assert time.monotonic() - began < 5
+
+
+def test_several_processes_of_a_side_are_added_up_and_a_side_of_unknown_ones_is_left_out(worker):
+    (one, first_ns), (other, second_ns) = worker(0.05), worker(0.1)
+    with BorderReader({"a": (one.pid, other.pid), "b": ()}, [time.time_ns() + 50_000_000], set()) as reader:
+        time.sleep(0.2)
+    (border,) = reader.at.values()
+    assert list(border.sides) == ["a"] and border.sides["a"].cpu_ns >= first_ns + second_ns
 
 
 def test_foreign_time_is_that_of_all_other_processes_by_themselves():
     def border(others):
         return Border(0, {"a": Used(0, 0, 0)}, others)
+
     assert foreign_ns(border({"1": 100, "2": 50}), border({"1": 130, "2": 50, "3": 7})) == 37
-    assert foreign_ns(border({"1": 100, "9": 10**9}), border({"1": 130})) == 30, "one that ended takes nothing back"
+    assert foreign_ns(border({"1": 100, "9": 10**9}), border({"1": 130})) == 30, (
+        "one that ended takes nothing back"
+    )
     assert foreign_ns(border({"1": 100}), border({"1": 30})) == 0, "its number was given anew"
     assert foreign_ns(border(None), border({"1": 1})) is None
 
@@ -76,15 +98,17 @@ def test_a_busy_process_is_foreign_unless_it_is_ours(worker):
     (side, _), (busy, _) = worker(0.0), worker(0.0)
     other = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
+
         def foreign(ours: set[int]) -> int:
             now = time.time_ns()
             borders = [now + 100_000_000, now + 400_000_000]
-            with BorderReader({"a": side.pid, "b": busy.pid}, borders, ours) as reader:
+            with BorderReader({"a": (side.pid,), "b": (busy.pid,)}, borders, ours) as reader:
                 time.sleep(0.6)
             begin, end = (reader.at[border].others_ns for border in borders)
             if begin is None:
                 pytest.skip("not all processes can be seen here")
             return end.get(str(other.pid), 0) - begin.get(str(other.pid), 0)
+
         assert foreign(set()) > 10_000_000
         assert foreign({other.pid}) == 0
     finally:

@@ -1,4 +1,5 @@
-"""The service of a revision: built once, kept by the digest of its tree, whole or not at all; every mistake is one line."""
+"""The service of a revision: built once, kept by the digest of its tree, whole or not at all; every mistake
+is one line."""
 
 import os
 import subprocess
@@ -41,8 +42,19 @@ class Repository:
         self.commit("first")
 
     def git(self, *words: str) -> str:
-        identity = {"GIT_AUTHOR_NAME": "t", "GIT_AUTHOR_EMAIL": "t@t", "GIT_COMMITTER_NAME": "t", "GIT_COMMITTER_EMAIL": "t@t"}
-        return subprocess.run(["git", "-C", str(self.root), *words], check=True, capture_output=True, text=True, env=os.environ | identity).stdout.strip()
+        identity = {
+            "GIT_AUTHOR_NAME": "t",
+            "GIT_AUTHOR_EMAIL": "t@t",
+            "GIT_COMMITTER_NAME": "t",
+            "GIT_COMMITTER_EMAIL": "t@t",
+        }
+        return subprocess.run(
+            ["git", "-C", str(self.root), *words],
+            check=True,
+            capture_output=True,
+            text=True,
+            env=os.environ | identity,
+        ).stdout.strip()
 
     def source(self, text: str) -> None:
         (self.root / "service" / "src" / "Main.java").write_text(text)
@@ -99,10 +111,18 @@ def test_a_commit_that_leaves_the_service_alone_builds_nothing(repository):
 def test_the_checkout_is_built_with_its_changes_and_kept_when_it_changes_again(repository):
     repository.source("changed")
     one = build_of(".", repository.root)
-    assert (content(one.jar), one.dirty, one.revision) == ("changed", True, repository.git("rev-parse", "HEAD"))
+    assert (content(one.jar), one.dirty, one.revision) == (
+        "changed",
+        True,
+        repository.git("rev-parse", "HEAD"),
+    )
     assert content(built("HEAD", repository.root)) == "first"
     repository.source("changed again")
-    for product in (service_jar(repository.root), profiler_library(repository.root), jfr_converter_jar(repository.root)):
+    for product in (
+        service_jar(repository.root),
+        profiler_library(repository.root),
+        jfr_converter_jar(repository.root),
+    ):
         os.utime(product, (1, 1))
     other = build_of(".", repository.root)
     assert (content(other.jar), content(one.jar)) == ("changed again", "changed")
@@ -110,11 +130,17 @@ def test_the_checkout_is_built_with_its_changes_and_kept_when_it_changes_again(r
     assert not build_of(".", repository.root).dirty
 
 
-@pytest.mark.parametrize(("revision", "told"), [
-    ("mian", "no such revision: mian\n  a branch, a tag or a commit that `git log` shows; . is the checkout as it is"),
-    ("--all", "no such revision: --all\n"),
-    ("", "no such revision: \n"),
-])
+@pytest.mark.parametrize(
+    ("revision", "told"),
+    [
+        (
+            "mian",
+            "no such revision: mian\n  a branch, a tag or a commit that `git log` shows; . is the checkout as it is",
+        ),
+        ("--all", "no such revision: --all\n"),
+        ("", "no such revision: \n"),
+    ],
+)
 def test_an_unknown_revision_is_one_line_and_builds_nothing(repository, revision, told):
     with pytest.raises(KvstudyError) as caught:
         built(revision, repository.root)
@@ -126,7 +152,9 @@ def test_a_build_that_fails_leaves_its_last_lines_and_nothing_to_be_used(reposit
     for _ in range(2):
         with pytest.raises(KvstudyError) as caught:
             built("main", repository.root)
-        assert str(caught.value).startswith(f"revision cannot be built: main ({commit[:12]}): build failed: service: mvn package")
+        assert str(caught.value).startswith(
+            f"revision cannot be built: main ({commit[:12]}): build failed: service: mvn package"
+        )
         assert "class expected" in capfd.readouterr().err
     assert repository.builds == ["broken", "broken"] and repository.leftovers() == []
     assert repository.git("worktree", "list").count("\n") == 0
@@ -145,7 +173,12 @@ def test_a_revision_without_a_service_and_a_project_without_git_are_told(reposit
 
 def test_two_at_once_build_it_once_and_a_killed_build_is_made_again(repository):
     code = f"from pathlib import Path; from kvstudy.measure.builds import built; print(built('HEAD', Path({str(repository.root)!r})))"
-    both = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) for _ in range(2)]
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]
+        )
+        for _ in range(2)
+    ]
     first, second = (process.communicate(timeout=60)[0] for process in both)
     assert first == second and repository.builds == ["first"]
     jar = Path(first.strip())

@@ -45,8 +45,8 @@ def test_notebook_gets_a_bar(tmp_path):
     from nbclient import NotebookClient
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(
         f"import sys; sys.path.insert(0, {str(PROJECT)!r})\n"
-        "from kvstudy.measure.progress import _shows_bars\n"
-        "_shows_bars()")])
+        "from kvstudy.measure.progress import shows_bars\n"
+        "shows_bars()")])
     NotebookClient(notebook, timeout=60, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
     assert notebook.cells[0].outputs[0]["data"]["text/plain"] == "True"
 

@@ -6,6 +6,7 @@ async-profiler falls back to timers, and ``engine`` in run.json says so.
 
 import subprocess
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,12 +40,16 @@ class Profiler:
         """``<event>.collapsed`` and ``<event>.flamegraph.html`` for every event, one process each; of cpu also its heat map, and both forms
         again for the slow seconds alone (``cpu_slow``), by the latency log that stands beside."""
         for event in events:
-            weight = ["--total"] if event in ("alloc", "lock") else []
-            self._convert([f"--{event}", *weight, "-o", "collapsed"], recording, folder / f"{event}.collapsed")
-            self._convert([f"--{event}", *weight, "-o", "html", "--title", event], recording, folder / f"{event}.flamegraph.html")
+            self.convert_event(recording, event, folder.joinpath)
         if "cpu" in events:
             self._convert(["--cpu", "-o", "heatmap", "--title", "cpu"], recording, folder / "cpu.heatmap.html")
             self._convert_slow(recording, folder)
+
+    def convert_event(self, recording: Path, event: str, file: Callable[[str], Path]) -> None:
+        """The first line of ``convert``, for one event. ``file``: the path of a file by its name."""
+        weight = ["--total"] if event in ("alloc", "lock") else []
+        self._convert([f"--{event}", *weight, "-o", "collapsed"], recording, file(f"{event}.collapsed"))
+        self._convert([f"--{event}", *weight, "-o", "html", "--title", event], recording, file(f"{event}.flamegraph.html"))
 
     def _convert_slow(self, recording: Path, folder: Path) -> None:
         whole: Counter[str] = Counter()
@@ -87,6 +92,9 @@ class AttachedProfiler:
 
     def convert(self, recording: Path, events: tuple[str, ...], folder: Path) -> None:
         self.profiler.convert(recording, events, folder)
+
+    def convert_event(self, recording: Path, event: str, file: Callable[[str], Path]) -> None:
+        self.profiler.convert_event(recording, event, file)
 
 
 def start_arguments(events: tuple[str, ...], recording: Path) -> str:

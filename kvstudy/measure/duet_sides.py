@@ -1,0 +1,224 @@
+"""The two sides of a launch: each with its own data, port and files, alive at the same time."""
+
+import os
+import re
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+import psutil
+
+from kvstudy.analyse.evidence import log_errors
+from kvstudy.errors import KvstudyError, RunFailed
+from kvstudy.measure.artifacts import Artifacts
+from kvstudy.measure.fill import Fills
+from kvstudy.plan.comparison import SIDES, Comparison, Launch
+from kvstudy.plan.run_plan import Configuration, fill_identity
+from kvstudy.record.duet import side_file
+from kvstudy.subject.protocol import LiveSubject, Place
+from kvstudy.units import format_bytes, parse_size_bytes
+
+JVM_BESIDE_HEAP_BYTES = 160 << 20  # code, threads, metaspace and buffers of one JVM with the service
+LOG_ERRORS_KEPT = 20
+_HEAP = re.compile(r"-Xmx(\w+)")
+_PEAK = re.compile(rb"^VmHWM:\s*(\d+) kB", re.MULTILINE)
+
+
+@dataclass
+class End:
+    """How a side ended, for run.json's ``ends``. None: not known."""
+
+    died: bool = False
+    log_errors: list[str] | None = None
+    rss_max_bytes: int | None = None
+    store_bytes_before: int | None = None
+    store_bytes_after: int | None = None
+    data_check: dict | None = None
+
+
+@dataclass
+class LiveSide:
+    """A side that is ready. ``file`` gives the path of a file of this side in the run folder."""
+
+    name: str
+    configuration: Configuration
+    live: LiveSubject
+    store: Path
+    file: Callable[[str], Path]
+    end: End = field(default_factory=End)
+    _fault: str | None = None
+    _stopped: bool = False
+
+    def check_alive(self, doing: str) -> None:
+        try:
+            self.live.check_alive(doing)
+        except RunFailed as error:
+            self.end.died = True
+            raise RunFailed(f"side {self.name}: {error.message}") from error
+
+    def stop(self) -> str | None:
+        """Why it did not end in order, or None; safe to call again. Notes what is known of it then."""
+        if not self._stopped:
+            self.end.rss_max_bytes = _rss_max_bytes(self.live.pids)
+            fault = self.live.stop()
+            self._fault = f"side {self.name}: {fault}" if fault else None
+            self.end.store_bytes_after = size_of(self.store)
+            log = self.file("service.log")
+            self.end.log_errors = (
+                list(log_errors(log.read_text(encoding="utf-8", errors="replace")))[:LOG_ERRORS_KEPT]
+                if log.is_file()
+                else None
+            )
+            self._stopped = True
+        return self._fault
+
+
+def launch_sides(
+    comparison: Comparison,
+    launch: Launch,
+    artifacts: Artifacts,
+    fills: Fills,
+    stores: Path,
+    folder: Path,
+    cores: list[int] | None,
+    registered: Callable[[int, bool], None],
+    live: dict[str, LiveSide],
+) -> None:
+    """Puts both into ``live``, each as soon as it is ready, so that who called can stop what runs whatever
+    happens then."""
+    for side in SIDES:
+        fills.restore(store_of(comparison, side), stores / side)
+    ports = dict(zip(launch.ports, chosen_ports(comparison.experiment.port), strict=True))
+    for side in launch.starts:
+        name, one = comparison.names[SIDES.index(side)], filled(comparison, side)
+        place = Place(
+            stores / side,
+            folder,
+            ports[side],
+            cores,
+            registered,
+            bool(comparison.comparing.profile),
+            named=lambda file, side=side: side_file(file, side),
+        )
+        with told_of(name):
+            live[side] = LiveSide(
+                name,
+                one,
+                artifacts.subject(one).launch(place),
+                stores / side,
+                place.file,
+                End(store_bytes_before=size_of(stores / side)),
+            )
+    for side in SIDES:
+        one = live[side]
+        with told_of(one.name):
+            if one.configuration.fill and not one.configuration.spec.is_restored:
+                fills.write(one.configuration, one.live, one.file("fill.log"))
+            if one.configuration.fill and not one.live.come_to_rest():
+                raise RunFailed("store did not come to rest: flush or compaction still runs after 60 s")
+
+
+@contextmanager
+def told_of(name: str) -> Iterator[None]:
+    """Puts the side's name before what failed."""
+    try:
+        yield
+    except RunFailed as error:
+        raise RunFailed(f"side {name}: {error.message}", error.hint) from error
+
+
+def filled(comparison: Comparison, side: str) -> Configuration:
+    """The side's configuration with the fill of a load that has one: all loads get the same store."""
+    loads = [load.of(side) for load in comparison.loads]
+    return next((one for one in loads if one.fill), loads[0])
+
+
+def store_of(comparison: Comparison, side: str) -> Configuration:
+    """By whom the side's store is filled. Two of our service get copies of one store, filled by side a's
+    build, where their options lay the same on disk: how two fills happened to flush and compact would
+    otherwise be a difference that stays in all launches."""
+    own, first = filled(comparison, side), filled(comparison, SIDES[0])
+    ours = all(one.fill and one.spec.is_ours and one.spec.keeps_data for one in (own, first))
+    if comparison.comparing.own_fills or not ours:
+        return own
+    return (
+        first
+        if fill_identity(replace(own, subject=None)) == fill_identity(replace(first, subject=None))
+        else own
+    )
+
+
+def chosen_ports(asked: int) -> tuple[int, int]:
+    """Two free ones; of a port that the experiment names, that one and the next. KvstudyError when one is
+    taken."""
+    if asked:
+        for port in (asked, asked + 1):
+            try:
+                socket.create_server(("127.0.0.1", port)).close()
+            except OSError as error:
+                raise KvstudyError(
+                    f"port {port} cannot be used: {os.strerror(error.errno or 0).lower()}: two sides need ports {asked} and {asked + 1}",
+                    "choose another one, or port: 0, which takes free ones",
+                ) from error
+        return asked, asked + 1
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+        return one.getsockname()[1], other.getsockname()[1]
+
+
+def check_memory(comparison: Comparison) -> None:
+    """KvstudyError when both sides together need more than there is: one would push the other's pages out,
+    and both the generator's."""
+    needed = sum(
+        _heap_bytes(one) + JVM_BESIDE_HEAP_BYTES
+        for one in (comparison.loads[0].of(side) for side in SIDES)
+        if one.spec.has_our_jvm
+    )
+    available = psutil.virtual_memory().available
+    if needed > available:
+        raise KvstudyError(
+            f"not enough memory for both sides together: needed={format_bytes(needed)} available={format_bytes(available)}",
+            "choose a smaller heap: jvm: {heap: 128m}",
+        )
+
+
+def _heap_bytes(configuration: Configuration) -> int:
+    """The JVM takes a quarter of the memory where nobody says how much."""
+    given = [found[1] for flag in configuration.jvm if (found := _HEAP.fullmatch(flag))]
+    return parse_size_bytes(given[-1]) if given else psutil.virtual_memory().total // 4
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of the files below it; files that go meanwhile count nothing."""
+    total = 0
+    for place, _, files in os.walk(folder):
+        for name in files:
+            try:
+                total += os.stat(os.path.join(place, name)).st_size
+            except OSError:
+                pass
+    return total
+
+
+def _rss_max_bytes(pids: tuple[int, ...]) -> int | None:
+    """Of all processes of a side, each at its own peak; None where it is not known."""
+    peaks = []
+    for pid in pids:
+        try:
+            found = _PEAK.search(Path(f"/proc/{pid}/status").read_bytes())
+        except OSError:
+            found = None
+        peaks += [int(found[1]) * 1024] if found else []
+    return sum(peaks) if peaks else None
+
+
+def side_facts(
+    configuration: Configuration, name: str, digest: str | None, revision: tuple[str, bool] | None
+) -> Mapping:
+    """A side of run.json's ``sides``: its name, all that was asked of it, and of which program. ``revision``:
+    of one that was built, with its dirty flag."""
+    facts = asdict(configuration)
+    facts.pop("question")
+    commit, dirty = revision or (None, None)
+    return {"name": name, **facts, "digest": digest, "revision": commit, "dirty": dirty}

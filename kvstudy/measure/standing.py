@@ -1,0 +1,136 @@
+"""What a duet's launches say until now, as text: after each launch, and as the table at the end."""
+
+import math
+
+from kvstudy.analyse.comparison import launches
+from kvstudy.analyse.comparison.stopping import Standing
+from kvstudy.analyse.comparison.words import SAME
+from kvstudy.analyse.duets import Duet
+from kvstudy.analyse.validity import FAIL
+from kvstudy.record.run_folder import SealedRun
+from kvstudy.units import format_bytes, format_duration
+
+# As an experiment names them.
+MEASURE_NAMES = {
+    "p50": launches.P50,
+    "p90": launches.P90,
+    "p99": launches.P99,
+    "mean": launches.MEAN,
+    "cpu": launches.CPU,
+    "written": launches.WRITTEN,
+    "rate": launches.RATE,
+}
+_LOOPS = {"rate": "at the rate", "closed": "closed loop"}
+OBSERVED_TOLD = 80  # letters
+CHECKS_TOLD = 2  # of one launch; the page has them all
+HEADINGS = ("workload", "measure", "{a}", "{b}", "ratio", "interval", "answer")
+
+
+def progress_lines(found: Duet | None, launch_s: float) -> list[str]:
+    """One line per measure, and when all of them are probably decided."""
+    if found is None or not found.standings:
+        return ["no launch counts yet"]
+    lines = [
+        f"  {row[0]} {row[1]:26} {row[4]:>7} {row[5]:16} {row[6]}{_to_come(one, launch_s)}"
+        for one, row in zip(found.standings, _rows(found), strict=True)
+    ]
+    return lines + _left_out(found)
+
+
+def outcome_of(found: Duet | None, run: SealedRun) -> str:
+    """Of a launch that was just sealed: its outcome, and why it does not count where it does not."""
+    if run.facts["outcome"] != "completed" or found is None:
+        return run.facts["outcome"]
+    checks = found.tables.duet_validity
+    failed = checks[(checks["run_id"] == run.run_id) & (checks["verdict"] == FAIL)]
+    why = [f"{row.check}: {row.observed[:OBSERVED_TOLD]}" for row in failed.itertuples()][:CHECKS_TOLD]
+    return "completed" + (f", but does not count: {'; '.join(why)}" if why else "")
+
+
+def table_lines(found: Duet | None, over: str, markdown: bool = False) -> list[str]:
+    """The answer: one row per measure, the primary first; below it what it rests on."""
+    if found is None or not found.standings:
+        return [f"no launch counts: {over}"]
+    headings = [heading.format(a=found.a, b=found.b) for heading in HEADINGS]
+    rows = _rows(found)
+    told = f"{found.counted} launches; ratio of {found.b} to {found.a}, with an interval over launches that allows for looking after each; {over}"
+    if markdown:
+        cells = [
+            [cell.replace("|", "\\|") for cell in row] for row in (headings, ["---"] * len(headings), *rows)
+        ]
+        return [
+            *(f"| {' | '.join(row)} |" for row in cells),
+            "",
+            told,
+            *(line.strip() for line in _left_out(found)),
+        ]
+    widths = [max(len(row[column]) for row in (headings, *rows)) for column in range(len(headings))]
+    return [
+        *(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in (headings, *rows)
+        ),
+        told,
+        *_left_out(found),
+    ]
+
+
+def _rows(found: Duet) -> list[list[str]]:
+    return [
+        [
+            f"{one.workload} {_LOOPS[one.loop]}",
+            one.measure + (" (primary)" if one.primary else ""),
+            _value(one.a, one.measure),
+            _value(one.b, one.measure),
+            f"{one.ratio:.3f}",
+            "" if math.isnan(one.low) else f"[{one.low:.3f}, {one.high:.3f}]",
+            _answer(one),
+        ]
+        for one in found.standings
+    ]
+
+
+def _answer(one: Standing) -> str:
+    """The word; of what cannot be told what could have been found."""
+    if one.held_back:
+        return f"{one.word}: {one.held_back}, but for what the sides left out"
+    if one.decided:
+        return f"{SAME} within {one.same_within:.0%}" if one.word == SAME else one.word
+    found = (
+        f" (a difference of {100 * (one.found - 1):.0f} % would be found)" if math.isfinite(one.found) else ""
+    )
+    return f"{one.word}{found}"
+
+
+def _to_come(one: Standing, launch_s: float) -> str:
+    if one.decided or one.held_back:
+        return ""
+    if one.to_come is None:
+        return "; no number of launches here will decide it" if one.launches else ""
+    return f"; about {one.to_come} more launches, {format_duration(round(one.to_come * launch_s))}"
+
+
+def _left_out(found: Duet) -> list[str]:
+    """Launches that do not count are counted all the same."""
+    words = [f"{found.outside} disturbed or failed from outside"] if found.outside else []
+    words += [
+        f"{count} failed by {name}"
+        for count, name in ((found.lost.a, found.a), (found.lost.b, found.b))
+        if count
+    ]
+    return [f"  launches that do not count: {', '.join(words)}"] if words else []
+
+
+def _value(value: float, measure: str) -> str:
+    if math.isnan(value):
+        return ""
+    if measure == launches.RATE:
+        return f"{value:.0f}/s"
+    if measure == launches.WRITTEN:
+        return format_bytes(value)
+    return f"{value / 1e6:.3g} ms" if value >= 1e6 else f"{value / 1e3:.3g} us"
+
+
+def undecided(found: Duet | None) -> int | None:
+    """How many measures are worth another launch; None while none is known."""
+    return len(found.undecided) if found and found.standings else None

@@ -1,0 +1,291 @@
+"""Whole duets with real services and the real generator: what is sealed, what is said, and what is left when
+something goes wrong.
+
+Slices are tiny, so nothing here says which side is faster; on a busy machine the launches do not count, and
+are sealed all the same."""
+
+import socket
+import subprocess
+import time
+
+import psutil
+import pytest
+
+from kvstudy.analyse.duets import duet_of
+from kvstudy.cli import exit_code_of
+from kvstudy.plan.comparison import SIDES
+from kvstudy.record.duet import slice_histograms, slices_of
+from kvstudy.record.run_folder import sealed_runs
+from kvstudy.record.verification import verify
+
+pytestmark = pytest.mark.machine
+
+TINY = {
+    "warm_up": "200ms",
+    "pairs": 2,
+    "closed_pairs": 2,
+    "not_counted": "20ms",
+    "counted": "80ms",
+    "gap": "10ms",
+    "profile": [],
+    "launches": 2,
+    "within": "2m",
+}
+EMPTY_SIDES = {"subject": "empty", "jvm": {"heap": ["48m", "64m"]}, "workload": "get"}
+
+
+def experiment(project, compare=None, **change):
+    return project.experiment(
+        **{
+            "subject": None,
+            "rate": 400,
+            "fill": None,
+            "duration": "2s",
+            "warm_up": "1s",
+            "compare": TINY | (compare or {}),
+        }
+        | change
+    )
+
+
+def test_a_duet_seals_each_launch_with_both_sides_files_and_every_slice(project):
+    path = experiment(
+        project,
+        workload="mixed",
+        fill={"records": 500, "methods": ["MIXED"]},
+        service={"handler": ["selector", "workers"]},
+        jvm={"heap": "64m"},
+        compare={"profile": ["cpu"], "profile_pairs": 2},
+    )
+    code, out, err = project.finished(project.kvstudy("compare", path, "--markdown", "--label", "short"), 180)
+    assert code == 0 and "Traceback" not in err, err
+    assert "launch 2: completed" in err and "no more launches were asked for" in out
+    first, second = sealed_runs(project.raw)
+    assert verify(first.path) == verify(second.path) == []
+    assert first.facts["comparison"] == second.facts["comparison"]
+    assert [run.facts["launch"] for run in (first, second)] == [1, 2]
+    assert [run.facts["outcome"] for run in (first, second)] == ["completed"] * 2
+    assert {first.facts["first_started"], second.facts["first_started"]} == {"a", "b"}
+    assert [first.facts["sides"][side]["service"] for side in SIDES] == [
+        {"handler": "selector"},
+        {"handler": "workers"},
+    ]
+    assert first.facts["sampled_after"] == ["cpu"] and second.facts["sampled_after"] is None
+    files = {path.name for path in first.path.iterdir()}
+    assert files >= {
+        f"{name}-{side}{ending}"
+        for side in SIDES
+        for name, ending in (
+            ("service", ".cmd"),
+            ("service", ".log"),
+            ("gc", ".log.gz"),
+            ("events", ".json.gz"),
+            ("cpu", ".collapsed.gz"),
+            ("cpu", ".flamegraph.html.gz"),
+        )
+    }
+    assert not any(name.startswith("service-") and ".jfr" in name for name in files)
+    for run in (first, second):
+        slices, histograms = slices_of(run), slice_histograms(run)
+        sampled = slices[slices["loop"] == "profile"]
+        assert len(sampled) == (4 if run is first else 0)
+        slices = slices[slices["loop"] != "profile"]
+        assert len(slices) == 8 and slices.groupby(["loop", "round"])["side"].nunique().eq(2).all()
+        at_rate = slices[slices["loop"] == "rate"]
+        assert (
+            slices["answered"].gt(0).any()
+            and at_rate["due"].eq(32).all()
+            and (at_rate["answered"] + at_rate["errors"]).eq(32).all()
+        )
+        assert slices["a_cpu_ns"].notna().any()
+        for row in slices.itertuples():
+            assert histograms[row.workload, row.loop, row.slice].total == row.answered
+            assert row.end_utc_ns - row.begin_utc_ns == 80_000_000
+        ends = run.facts["ends"]
+        for side in SIDES:
+            assert (ends[side]["died"], ends[side]["log_errors"]) == (False, [])
+            assert (
+                ends[side]["data_check"]["sampled"] > 0
+                and ends[side]["data_check"]["missing"] + ends[side]["data_check"]["wrong"] == 0
+            )
+            assert ends[side]["rss_max_bytes"] > 10 << 20 and ends[side]["store_bytes_before"] > 0
+    found = duet_of([first, second], first.facts["comparison"])
+    assert (found.a, found.b) == ("handler=selector", "handler=workers")
+    assert project.processes() == []
+    assert list((project.root / "data" / "work" / "stores").iterdir()) == []
+    stacks = [first.text(f"cpu-{side}.collapsed") for side in SIDES]
+    assert all("kv/http" in text for text in stacks)
+
+
+def test_ctrl_c_keeps_what_is_sealed_and_resume_goes_on_with_the_next_launch(project):
+    path = experiment(project, **EMPTY_SIDES)
+    interrupting = """
+import os, signal
+from kvstudy.measure.duet_progress import DuetProgress
+doing = DuetProgress.doing
+def interrupting(self, phase):
+    doing(self, phase)
+    if phase == "get closed loop" and self._launch == 2:
+        os.kill(os.getpid(), signal.SIGINT)
+DuetProgress.doing = interrupting
+"""
+    code, _, err = project.finished(project.kvstudy("compare", path, code=interrupting), 120)
+    assert code == 130 and err.splitlines()[-1] == "kvstudy: interrupted" and "Traceback" not in err
+    assert "launches are sealed; the same command with --resume goes on from here" in err
+    first, second = sealed_runs(project.raw)
+    assert [run.facts["outcome"] for run in (first, second)] == [
+        "completed",
+        "failed: interrupted during get closed loop",
+    ]
+    assert len(slices_of(second)) == 4, "what was measured until then stays"
+    assert verify(second.path) == [] and project.processes() == []
+    path.write_text(path.read_text().replace('"launches": 2', '"launches": 3'))
+    code, _, err = project.finished(project.kvstudy("compare", path, "--resume"), 120)
+    assert code == 0 and "2 launches are sealed already and kept" in err
+    third = sealed_runs(project.raw)[-1]
+    assert (third.facts["launch"], third.facts["comparison"], third.facts["outcome"]) == (
+        3,
+        first.facts["comparison"],
+        "completed",
+    )
+    only_told = """
+from kvstudy.errors import KvstudyError
+from kvstudy.measure import compare
+def told(duet, *_rest):
+    raise KvstudyError(f"duet {duet.identity} has {len(duet.launches)} launches")
+compare._launches = told
+"""
+    code, _, err = project.finished(project.kvstudy("compare", path, code=only_told), 60)
+    assert code == 1 and " has 0 launches" in err and first.facts["comparison"] not in err, (
+        "without --resume a new duet begins"
+    )
+
+
+def test_a_side_that_dies_ends_the_launch_in_one_line_and_three_in_a_row_end_the_duet(project):
+    path = experiment(project, **EMPTY_SIDES, rate=200, compare={"pairs": 40, "launches": 5})
+    process = project.kvstudy("compare", path)
+    session = project.root / "data" / "work" / "session.json"
+    killed = set()
+    while len(killed) < 3 and process.poll() is None:
+        time.sleep(0.1)
+        sides = [
+            child
+            for child in psutil.process_iter(["cmdline"])
+            if f"{project.root}" in " ".join(child.info["cmdline"] or [])
+            and "-Xmx64m" in child.info["cmdline"]
+        ]
+        is_loaded = session.exists() and session.read_text().count('"started"') == 4
+        if sides and is_loaded and sides[0].pid not in killed:
+            killed.add(sides[0].pid)
+            sides[0].kill()
+    code, _, err = project.finished(process, 60)
+    assert code == 1 and "Traceback" not in err
+    assert (
+        "3 launches in a row failed, the last one: side heap=64m: service died during get at the rate: signal 9"
+        in err
+    )
+    runs = sealed_runs(project.raw)
+    assert len(runs) == 3 and project.processes() == []
+    assert [[run.facts["ends"][side]["died"] for side in SIDES] for run in runs] == [[False, True]] * 3
+
+
+def test_an_answer_of_another_status_fails_the_launch(project):
+    """Keys that nothing wrote: 404, where reading filled ones expects 200."""
+    path = experiment(
+        project,
+        workload={"script": "get", "key_count": 2000},
+        fill=2000,
+        service={"handler": ["selector", "workers"]},
+        jvm={"heap": "64m"},
+        compare={"launches": 1},
+    )
+    delete = """
+from kvstudy.measure import fill
+restored = fill.Fills.restore
+def emptied(self, configuration, store):
+    store.mkdir(parents=True)
+fill.Fills.restore = emptied
+"""
+    code, _, err = project.finished(project.kvstudy("compare", path, code=delete), 120)
+    (run,) = sealed_runs(project.raw)
+    assert run.facts["outcome"].startswith("failed: unexpected answers: get: 404: "), err
+    assert project.processes() == []
+
+
+@pytest.mark.parametrize(
+    ("change", "arguments", "code", "told"),
+    [
+        ({}, [], 2, "one side only: trial varies no option"),
+        (
+            {"service": {"handler": ["selector", "workers", "virtual"]}},
+            [],
+            2,
+            "two sides are compared, and the file has 3: handler=selector, ",
+        ),
+        (
+            {"service": {"handler": ["selector", "workers", "virtual"]}},
+            ["--baseline", "workers"],
+            2,
+            "--baseline takes KEY=VALUE: workers",
+        ),
+        ({}, ["--builds", "main", "."], 1, "revision cannot be built: main: not a git repository: "),
+        (EMPTY_SIDES, ["--within", "3s"], 2, "--within 3s is shorter than one launch of both sides, about "),
+        (EMPTY_SIDES, ["--primary", "median"], 2, "no such measure: median\n  measures: p50, p90, "),
+        (EMPTY_SIDES, ["--same", "none"], 2, "not a percentage: 'none'; as 5%"),
+        (EMPTY_SIDES, ["--workload", "put"], 2, "--only: no run has this value: workload=put"),
+        (
+            EMPTY_SIDES | {"jvm": {"heap": ["48m", "9000g"]}},
+            [],
+            1,
+            "not enough memory for both sides together: needed=",
+        ),
+    ],
+)
+def test_what_cannot_be_compared_is_told_in_one_line_before_anything_starts(
+    project, monkeypatch, capsys, change, arguments, code, told
+):
+    monkeypatch.setenv("KVSTUDY_ROOT", str(project.root))
+    assert (
+        exit_code_of(["compare", str(experiment(project, **{"workload": "put"} | change)), *arguments])
+        == code
+    )
+    assert told in capsys.readouterr().err
+    assert not project.raw.exists()
+
+
+def test_a_port_that_one_side_needs_and_another_program_has_is_told(project, monkeypatch, capsys):
+    monkeypatch.setenv("KVSTUDY_ROOT", str(project.root))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for asked in (port, port - 1):
+            assert exit_code_of(["compare", str(experiment(project, **EMPTY_SIDES, port=asked))]) == 1
+            assert (
+                f"port {port} cannot be used: address already in use: two sides need ports {asked} and {asked + 1}"
+                in capsys.readouterr().err
+            )
+
+
+def test_two_builds_of_a_repository_are_compared_by_their_names(project):
+    """The checkout beside a copy of it: what is built is built from git, the jar itself comes from this
+    tree."""
+    git = ["git", "-C", str(project.root), "-c", "user.name=t", "-c", "user.email=t@t"]
+    (project.root / ".gitignore").write_text("data\n")
+    for words in (
+        ["init", "--quiet", "--initial-branch=main"],
+        ["add", "--all"],
+        ["commit", "--quiet", "-m", "all"],
+    ):
+        subprocess.run([*git, *words], check=True)
+    path = experiment(
+        project, workload="put", jvm={"heap": "64m"}, compare={"launches": 1, "closed_pairs": 0}
+    )
+    code, out, err = project.finished(project.kvstudy("compare", path, "--builds", ".", "."), 120)
+    assert code == 0, err
+    (run,) = sealed_runs(project.raw)
+    assert [run.facts["sides"][side]["name"] for side in SIDES] == [".", ". again"]
+    commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
+    assert {run.facts["sides"][side]["revision"] for side in SIDES} == {commit}
+    jars = {run.text(f"service-{side}.cmd").split("-jar\n")[1].splitlines()[0] for side in SIDES}
+    assert len(jars) == 1 and "/data/work/builds/checkout-" in jars.pop()
+    code, _, err = project.finished(project.kvstudy("compare", path, "--builds", "mian", "."))
+    assert code == 1 and "no such revision: mian" in err

@@ -1,0 +1,313 @@
+"""What duets say of nothing, and of changes of known size: real duets of the service beside itself, with an
+agent that plants the change.
+
+    python tests/planted/duet_power.py [--duets 10] [--false 40] [--within 10m] [--only KIND] [--write FILE]
+    (make duet-power)
+
+    nothing     the same on both sides: is a word said that is false, and how often "the same"?
+    cpu-5       every request burns 5 % of its CPU: dearer?
+    p50-5 -3    every request takes 5 %, 3 % of the median longer: slower?
+    wait        every 50th request waits for 1 ms: is p99 slower?
+
+Each duet is begun anew, sealed under data/raw/duet-power, and may last as long as --within says; what was
+sealed before is counted too (a duet of the same kind, with the same programs), so the script may be
+interrupted and run again. How much 5 % is, is measured first: the median of CPU per request and of p50 of the
+first duet without a change. On a machine that is not quiet launches do not count, and the table says how many
+did."""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from kvstudy.analyse.comparison import launches
+from kvstudy.analyse.comparison.stopping import Standing
+from kvstudy.analyse.comparison.words import CANNOT_TELL
+from kvstudy.analyse.duets import Duet, duet_of
+from kvstudy.errors import KvstudyError
+from kvstudy.measure import machine
+from kvstudy.measure.compare import compare
+from kvstudy.plan.comparison import Comparison, comparisons
+from kvstudy.plan.experiment import Experiment
+from kvstudy.project import project_root, raw_root, work_root
+from kvstudy.record.duet import is_duet
+from kvstudy.record.run_folder import sealed_runs
+from kvstudy.subject.jdk import find_jdk
+
+NAME = "duet-power"
+WORKLOADS = ("get", "put")
+SAME_PERCENT = 5.0
+EVERY, WAIT_NS = 50, 1_000_000
+AGENT = Path(__file__).with_name("agent") / "PlantedAgent.java"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """``share``: of what ``of`` (a measure) is without a change, burned by every request of side b.
+    ``measure``, ``right``: whose word is right if it is one of these."""
+
+    name: str
+    told: str
+    measure: str
+    right: tuple[str, ...]
+    share: float = 0.0
+    of: str = launches.CPU
+    waits: bool = False
+
+
+KINDS = (
+    Kind("nothing", "nothing", launches.P50, ("the same",)),
+    Kind("cpu-5", "5 % of CPU per request", launches.CPU, ("dearer",), 0.05, launches.CPU),
+    Kind("p50-5", "5 % of p50", launches.P50, ("slower",), 0.05, launches.P50),
+    Kind("p50-3", "3 % of p50", launches.P50, ("slower",), 0.03, launches.P50),
+    Kind("wait", f"every {EVERY}th request waits 1 ms", launches.P99, ("slower",), waits=True),
+)
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    arguments.add_argument("--duets", type=int, default=10, help="of each planted change and workload")
+    arguments.add_argument("--false", type=int, default=20, help="without a change, of each workload")
+    arguments.add_argument("--within", default="10m")
+    arguments.add_argument("--rate", type=float, default=20_000.0)
+    arguments.add_argument(
+        "--only", action="append", choices=[kind.name for kind in KINDS], help="these kinds only"
+    )
+    arguments.add_argument("--workload", action="append", choices=WORKLOADS)
+    arguments.add_argument(
+        "--tiny",
+        action="store_true",
+        help="slices and stores so small that they say nothing: tries the script itself",
+    )
+    arguments.add_argument("--write", type=Path, help="the table into this file, too")
+    given = arguments.parse_args()
+    root, kinds, workloads = (
+        project_root(),
+        [kind for kind in KINDS if not given.only or kind.name in given.only],
+        given.workload or WORKLOADS,
+    )
+    agent = built_agent(root)
+    try:
+        for number in range(1, max(given.duets, given.false) + 1):
+            for workload in workloads:
+                for kind in kinds:
+                    wanted = given.false if kind.name == "nothing" else given.duets
+                    if number <= wanted and len(sealed(root, kind, workload)) < number:
+                        measure(root, agent, kind, workload, number, given)
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on from here", file=sys.stderr)
+    lines = table(root, kinds, workloads, given)
+    print("\n".join(lines))
+    if given.write:
+        given.write.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def built_agent(root: Path) -> Path:
+    """The agent's jar, compiled anew each time: it takes a second."""
+    folder, jdk = work_root(root) / "planted", find_jdk()
+    classes = folder / "classes"
+    classes.mkdir(parents=True, exist_ok=True)
+    (folder / "manifest").write_text("Premain-Class: PlantedAgent\n", encoding="utf-8")
+    for command in (
+        [jdk.tool("javac"), "-d", str(classes), str(AGENT)],
+        [
+            jdk.tool("jar"),
+            "cfm",
+            str(folder / "planted.jar"),
+            str(folder / "manifest"),
+            "-C",
+            str(classes),
+            ".",
+        ],
+    ):
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise SystemExit(f"agent cannot be built: {done.stderr.strip()}")
+    return folder / "planted.jar"
+
+
+def measure(
+    root: Path, agent: Path, kind: Kind, workload: str, number: int, given: argparse.Namespace
+) -> None:
+    burn_ns = round(kind.share * unchanged(root, workload, kind.of)) if kind.share else 0
+    planted = f"burn={burn_ns},every={EVERY if kind.waits else 0},wait={WAIT_NS}"
+    one = planned(agent, workload, planted, 1000 * number + KINDS.index(kind), given)
+    print(f"{workload} {kind.name} {number}: {planted}", file=sys.stderr, flush=True)
+    try:
+        compare(one, root, label=label_of(kind, workload))
+    except KvstudyError as error:
+        print(f"{workload} {kind.name} {number}: {error}", file=sys.stderr)
+
+
+def planned(agent: Path, workload: str, planted: str, seed: int, given: argparse.Namespace) -> Comparison:
+    """The service beside itself, both with the agent, that of side b with the change."""
+    tiny = {
+        "warm_up": "200ms",
+        "pairs": 2,
+        "closed_pairs": 2,
+        "not_counted": "20ms",
+        "counted": "80ms",
+        "gap": "10ms",
+        "launches": 1,
+    }
+    compare_as = {"primary": "p50", "profile": [], "within": given.within} | (tiny if given.tiny else {})
+    experiment = Experiment.from_parameters(
+        {
+            "name": NAME,
+            "question": "Does a duet see what was planted?",
+            "expectation": "In 9 of 10 duets.",
+            "service": {"memtable_bytes": "4m", "handler": "selector"},
+            "jvm": {"heap": "128m", "options": [f"-javaagent:{agent}=burn=0"]},
+            "workload": workload,
+            "connections": 4,
+            "threads": 1,
+            "rate": 500 if given.tiny else given.rate,
+            "fill": {"records": 2_000 if given.tiny else 300_000, "methods": ["GET", "PUT"]},
+            "duration": "30s",
+            "warm_up": "10s",
+            "repeats": 1,
+            "same": SAME_PERCENT,
+            "seed": seed,
+            "compare": compare_as,
+        },
+        compared=True,
+    )
+    (one,) = comparisons(experiment, builds=(".", "."))
+    loads = tuple(
+        replace(load, b=replace(load.b, jvm=[*load.b.jvm[:-1], f"-javaagent:{agent}={planted}"]))
+        for load in one.loads
+    )
+    return replace(one, loads=loads, names=("as it is", "planted"))
+
+
+def label_of(kind: Kind, workload: str) -> str:
+    return f"{kind.name} {workload}"
+
+
+def sealed(root: Path, kind: Kind, workload: str) -> list[Duet]:
+    """Duets of this kind, in the order in which they were begun."""
+    folder = raw_root(root) / NAME
+    runs = (
+        [
+            run
+            for run in sealed_runs(folder)
+            if is_duet(run) and run.facts["label"] == label_of(kind, workload)
+        ]
+        if folder.is_dir()
+        else []
+    )
+    return [
+        duet_of(runs, comparison) for comparison in dict.fromkeys(run.facts["comparison"] for run in runs)
+    ]
+
+
+def standing(duet: Duet, measure: str, loop: str = "rate") -> Standing | None:
+    return next((one for one in duet.standings if one.measure == measure and one.loop == loop), None)
+
+
+def unchanged(root: Path, workload: str, measure: str) -> float:
+    """What the measure is without a change, in ns."""
+    found = [one.a for duet in sealed(root, KINDS[0], workload) if (one := standing(duet, measure))]
+    if not found:
+        raise SystemExit(
+            f"measure nothing first: --only nothing --workload {workload} (of {measure} a share is planted)"
+        )
+    return statistics.median(found)
+
+
+def table(root: Path, kinds: list[Kind], workloads: list[str], given: argparse.Namespace) -> list[str]:
+    facts = machine.fixed_facts()
+    lines = [
+        f"{date.today().isoformat()}, {facts['cpu_model']}, {facts['cores']} cores, {facts['system']}, {facts['kernel']}; duets of at most "
+        f"{given.within}, {given.rate:g}/s.",
+        "",
+        "| planted | workload | duets | right word | other words | launches that counted, of all | median ratio, launches until the word |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for kind in kinds:
+        for workload in workloads:
+            duets = sealed(root, kind, workload)
+            if duets:
+                lines.append(_row(kind, workload, duets))
+    lines += [
+        "",
+        "Without a change, by measure: words asked for and false ones (any but *the same* and *cannot tell*), and how often *the same*.",
+        "",
+        "| measure | asked for | false | the same | cannot tell |",
+        "|---|---|---|---|---|",
+    ]
+    nothing = (
+        [duet for workload in workloads for duet in sealed(root, KINDS[0], workload)]
+        if KINDS[0] in kinds
+        else []
+    )
+    for loop, measures in launches.MEASURES.items():
+        for measure in measures:
+            words = [one.word for duet in nothing if (one := standing(duet, measure, loop))]
+            if words:
+                same = sum(word.startswith("the same") for word in words)
+                unknown = words.count(CANNOT_TELL)
+                lines.append(
+                    f"| {measure} ({loop}) | {len(words)} | {len(words) - same - unknown} | {same} | {unknown} |"
+                )
+    lines += [
+        "",
+        "Width of the interval (95 %, of a mean over launches) of the same launches, taken as pairs and as two heaps of launches:",
+        "",
+        "| measure | pairs | heaps | heaps / pairs, median (smallest – largest) of duets |",
+        "|---|---|---|---|",
+    ]
+    for measure in (launches.P50, launches.CPU):
+        widths = [found for duet in nothing if (found := _widths(duet, measure))]
+        if widths:
+            ratios = [heaps / pairs for pairs, heaps in widths]
+            lines.append(
+                f"| {measure} | {statistics.median(pairs for pairs, _ in widths):.1%} | {statistics.median(heaps for _, heaps in widths):.1%} | "
+                f"{statistics.median(ratios):.1f} ({min(ratios):.1f} – {max(ratios):.1f}) |"
+            )
+    return lines
+
+
+def _row(kind: Kind, workload: str, duets: list[Duet]) -> str:
+    found = [one for duet in duets if (one := standing(duet, kind.measure))]
+    right = sum(one.word.startswith(kind.right) for one in found)
+    others: dict[str, int] = {}
+    for one in found:
+        if not one.word.startswith(kind.right):
+            others[one.word] = others.get(one.word, 0) + 1
+    counted, of = sum(duet.counted for duet in duets), sum(len(duet.tables.duets) for duet in duets)
+    ratio = (
+        f"{statistics.median(one.ratio for one in found):.3f}, {statistics.median(one.launches for one in found):g}"
+        if found
+        else ""
+    )
+    return f"| {kind.told} | {workload} | {len(duets)} | {right} | {json.dumps(others, ensure_ascii=False)[1:-1].replace(chr(34), '')} | {counted} of {of} | {ratio} |"
+
+
+def _widths(duet: Duet, measure: str) -> tuple[float, float] | None:
+    """Half widths of t intervals of the mean log ratio: of launches as pairs, and of the sides' values as
+    independent heaps (Welch)."""
+    ratios = duet.tables.ratios
+    rows: pd.DataFrame = ratios[(ratios["measure"] == measure) & (ratios["loop"] == "rate")]
+    count = len(rows)
+    if count < 4:
+        return None
+    a, b = (np.log(rows[side].to_numpy(dtype=float)) for side in ("a", "b"))
+    pairs = stats.t.isf(0.025, count - 1) * rows["log_ratio"].std(ddof=1) / count**0.5
+    of_a, of_b = a.var(ddof=1) / count, b.var(ddof=1) / count
+    freedom = (of_a + of_b) ** 2 / ((of_a**2 + of_b**2) / (count - 1))
+    return (float(pairs), float(stats.t.isf(0.025, freedom) * (of_a + of_b) ** 0.5)) if pairs > 0 else None
+
+
+if __name__ == "__main__":
+    main()
