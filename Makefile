@@ -151,7 +151,7 @@ duet-power: build ## real duets of nothing and of planted changes: which words a
 violations: build ## real runs made to break each rule of validity: does each check notice? (about 1 min)
 	$(BIN)/python -m pytest -q -s tests/planted/violations.py
 
-bench-analysis: setup ## 1 000 run folders to tables and all figures, time and memory (copies the sealed runs that are there)
+bench-analysis: setup ## 1 000 and 10 000 run folders to tables, ten more, and all figures, time and memory beside the goals (links to the sealed runs that are there)
 	$(BIN)/python tests/bench/analysis.py
 
 bench-awake: build ## what sleeping processors cost: response times of a null server, and what the machine's host takes (about 1.5 min)

@@ -1,6 +1,7 @@
 """Tables that grow: what is read again, what is left on disk, and what two builders do to each other."""
 
 import hashlib
+import os
 import random
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from kvstudy import workers
 from kvstudy.analyse import schema, tables
 from kvstudy.analyse.tidy import batches, build, part, version
 from kvstudy.errors import KvstudyError
@@ -69,6 +71,17 @@ def test_tables_are_the_same_bytes_however_they_came_about(make_run, tidy, tmp_p
     made(make_run, tmp_path / "at once")
     assert len(parts(tidy)) > 1
     assert content(tidy) == content(tmp_path / "at once")
+
+
+def test_tables_are_the_same_bytes_whoever_makes_them_and_in_whatever_order(make_run, tidy, tmp_path, monkeypatch):
+    for number in range(8):
+        make_run(f"run-{number}", experiment=("rates", "tail")[number % 2], stacks={"cpu": f"x;{number} 5\n"})
+    made(make_run, tidy)
+    monkeypatch.setattr(build, "SPREAD_FROM_RUNS", 1)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1, 2})
+    for name, spread in {"three processes": workers.processes, "backwards": lambda work, tasks: map(work, tasks[::-1])}.items():
+        made(make_run, tmp_path / name, spread=spread)
+        assert len(parts(tmp_path / name)) > 2 and content(tmp_path / name) == content(tidy)
 
 
 def test_a_run_is_read_once_whatever_comes_and_goes_beside_it(make_run, tidy, tmp_path, observed):
