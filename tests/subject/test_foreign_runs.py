@@ -12,7 +12,9 @@ from project import PROJECT, project  # noqa: F401
 from kvstudy.analyse.observation import observe
 from kvstudy.record.run_folder import sealed_runs
 from kvstudy.subject.command import Command
+from kvstudy.subject.jdk import find_jdk
 from kvstudy.plan.subject import SubjectSpec
+from kvstudy.project import service_jar
 from kvstudy.subject.protocol import Place
 
 pytestmark = pytest.mark.machine
@@ -123,3 +125,26 @@ def test_a_script_of_ones_own_has_its_own_path_and_statuses(project):  # noqa: F
     run, = sealed_runs(project.raw)
     assert run.facts["workload"] == "health_check" and set(json.loads(run.text("generator.json"))["answers"]) == {"404"}
     assert {check["check"]: check["verdict"] for check in observe(run)["validity"]}["answers_expected"] == "PASS"
+
+
+def test_our_service_as_a_command_with_a_jvm_gives_recording_and_profile_as_the_built_in_one_does(project):  # noqa: F811
+    java, jar = find_jdk().tool("java"), str(service_jar(PROJECT))
+    subject = {"name": "by-command", "command": [java, "-Xmx128m", "-jar", jar, "--port", "{port}", "--dir", "{dir}"], "jvm": True,
+               "ready": {"line": "ready: http"}, "fill": "directory"}
+    asked = experiment(project, subject=subject, workload="get", fill=2000, profile=["cpu"], duration="3s", warm_up="1s", repeats=2)
+    code, _, err = project.finished(project.kvstudy("run", asked), timeout_s=180)
+    assert code == 0, err
+    assert err.count("fill 2000 records") == 1, "filled once, then restored"
+    runs = sealed_runs(project.raw)
+    assert len(runs) == 3 and not any(run.has("service.jfr") for run in runs)
+    for run in runs:
+        assert run.facts["data_check"] == {"sampled": run.facts["data_check"]["sampled"], "missing": 0, "wrong": 0}
+        assert {"gc", "safepoints"} <= set(json.loads(run.text("events.json")))
+    profiled, = [run for run in runs if run.facts["profile"]]
+    assert "one/nio" in profiled.text("cpu.collapsed")
+
+
+def test_a_subject_that_says_it_is_a_jvm_and_is_none_is_one_line(project):  # noqa: F811
+    code, _, err = project.finished(project.kvstudy("run", experiment(project, subject=foreign(jvm=True))))
+    assert code == 1 and "subject says jvm: true, but none of its processes is a JVM: foreign" in err and "Traceback" not in err
+    assert project.processes() == []
