@@ -17,12 +17,11 @@ from kvstudy.measure.fill import Fills
 from kvstudy.plan.comparison import SIDES, Comparison, Launch
 from kvstudy.plan.run_plan import Configuration, fill_identity
 from kvstudy.record.duet import side_file
+from kvstudy.subject.evidence.jvm import memory_needed_bytes
 from kvstudy.subject.protocol import LiveSubject, Place
-from kvstudy.units import format_bytes, parse_size_bytes
+from kvstudy.units import format_bytes
 
-JVM_BESIDE_HEAP_BYTES = 160 << 20  # code, threads, metaspace and buffers of one JVM with the service
 LOG_ERRORS_KEPT = 20
-_HEAP = re.compile(r"-Xmx(\w+)")
 _PEAK = re.compile(rb"^VmHWM:\s*(\d+) kB", re.MULTILINE)
 
 
@@ -171,7 +170,7 @@ def check_memory(comparison: Comparison) -> None:
     """KvstudyError when both sides together need more than there is: one would push the other's pages out,
     and both the generator's."""
     needed = sum(
-        _heap_bytes(one) + JVM_BESIDE_HEAP_BYTES
+        memory_needed_bytes(one.jvm)
         for one in (comparison.loads[0].of(side) for side in SIDES)
         if one.spec.has_our_jvm
     )
@@ -181,12 +180,6 @@ def check_memory(comparison: Comparison) -> None:
             f"not enough memory for both sides together: needed={format_bytes(needed)} available={format_bytes(available)}",
             "choose a smaller heap: jvm: {heap: 128m}",
         )
-
-
-def _heap_bytes(configuration: Configuration) -> int:
-    """The JVM takes a quarter of the memory where nobody says how much."""
-    given = [found[1] for flag in configuration.jvm if (found := _HEAP.fullmatch(flag))]
-    return parse_size_bytes(given[-1]) if given else psutil.virtual_memory().total // 4
 
 
 def size_of(folder: Path) -> int:

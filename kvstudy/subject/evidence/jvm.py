@@ -4,9 +4,13 @@
     Attached(jdk, pid, recording)       for one that somebody else started: the recording is begun and ended through jcmd
 """
 
+import re
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 from kvstudy.errors import RunFailed
 from kvstudy.project import jfr_converter_jar, profiler_library
@@ -14,12 +18,15 @@ from kvstudy.subject.evidence.profiler import AttachedProfiler, Profiler
 from kvstudy.subject.evidence.recording import RECORDING_SETTINGS, read_recording
 from kvstudy.subject.jdk import Jdk
 from kvstudy.subject.protocol import Evidence, Place
+from kvstudy.units import parse_size_bytes
 
 GC_LOG, RECORDING = "gc.log", "service.jfr"
 RECORDING_MAX = "128m"
 # Frames between safepoints are named too; without it a profile is biased towards loops' ends and calls.
 PROFILING_FLAGS = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"]
 JCMD_TIMEOUT_S = 30
+HEAP = re.compile(r"-Xmx(\w+)")
+BESIDE_HEAP_BYTES = 160 << 20  # code, threads, metaspace and buffers of one JVM with the service
 
 
 def flags(place: Place) -> list[str]:
@@ -31,6 +38,12 @@ def flags(place: Place) -> list[str]:
         f"-Xlog:gc*,safepoint:file={place.file(GC_LOG)}:utctime,uptime,level,tags:filecount=0",
         f"-XX:StartFlightRecording:filename={place.file(RECORDING)},settings={RECORDING_SETTINGS},dumponexit=true,maxsize={RECORDING_MAX}",
     ]  # fmt: skip
+
+
+def memory_needed_bytes(flags: Sequence[str]) -> int:
+    """Of a JVM with these flags: its heap, a quarter of the machine's memory where nobody says how much, and what it takes beside."""
+    given = [found[1] for flag in flags if (found := HEAP.fullmatch(flag))]
+    return BESIDE_HEAP_BYTES + (parse_size_bytes(given[-1]) if given else psutil.virtual_memory().total // 4)
 
 
 def profiler(jdk: Jdk, root: Path, pid: int) -> AttachedProfiler:
