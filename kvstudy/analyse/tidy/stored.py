@@ -36,8 +36,9 @@ class Stored:
         self._seals = {run_id: run["seal"] for content in self._parts.values() for run_id, run in content["runs"].items()}
 
     def frame(self, table: str, run_ids: Iterable[str] | None = None, columns: list[str] | None = None) -> pd.DataFrame:
-        """Rows of ``run_ids`` (None: of all) ordered by run, typed as kvstudy.analyse.schema says; ``columns`` None: all of them."""
-        wanted = None if run_ids is None else set(run_ids)
+        """Rows of ``run_ids`` (None: of all that were there when this was opened) ordered by run, typed as kvstudy.analyse.schema
+        says; ``columns`` None: all of them."""
+        wanted = set(self._seals if run_ids is None else run_ids)
         for _ in range(_ATTEMPTS):
             try:
                 rows = self._rows(table, wanted, columns)
@@ -51,8 +52,9 @@ class Stored:
 
     def dataset(self, table: str, run_ids: Iterable[str] | None = None) -> ds.Dataset:
         """The files of the parts that hold these runs (None: of all), for who filters by other columns or asks in SQL; it may hold rows of other runs."""
-        wanted = None if run_ids is None else set(run_ids)
-        files = [self._file(name, table) for name, content in self._parts.items() if table in content["files"] and (wanted is None or wanted & content["runs"].keys())]
+        wanted = set(self._seals if run_ids is None else run_ids)
+        files = [self._file(name, table) for name, content in self._parts.items()
+                 if table in content["files"] and wanted & content["runs"].keys()]
         return ds.dataset([str(file) for file in files], schema=schema.arrow_schema(table), format="parquet")
 
     def _open(self) -> None:
@@ -70,19 +72,19 @@ class Stored:
             return
         raise self._lost()
 
-    def _follow(self, wanted: set[str] | None) -> None:
+    def _follow(self, wanted: set[str]) -> None:
         """The parts of now, as long as they say the same of these runs."""
         before = self.version
         self._open()
         now = {run_id: run["seal"] for content in self._parts.values() for run_id, run in content["runs"].items()}
-        if self.version != before or any(now.get(run_id) != self._seals[run_id] for run_id in wanted or self._seals):
+        if self.version != before or any(now.get(run_id) != self._seals.get(run_id) for run_id in wanted):
             raise KvstudyError(f"the tables were made anew since they were read: {self.tidy_root}", "read them again: in a notebook, restart and run all")
 
-    def _rows(self, table: str, wanted: set[str] | None, columns: list[str] | None) -> pa.Table:
+    def _rows(self, table: str, wanted: set[str], columns: list[str] | None) -> pa.Table:
         read = None if columns is None else tuple(dict.fromkeys(["run_id", *columns]))
         parts, experiments = [], set()
         for name, content in self._parts.items():
-            mine = content["runs"].keys() if wanted is None else wanted & content["runs"].keys()
+            mine = wanted & content["runs"].keys()
             if mine and table in content["files"]:
                 rows = self._part(name, table, read)
                 whole = len(mine) == len(content["runs"])
