@@ -169,6 +169,10 @@ bench-socket-calls: build ## what calling send and recv directly gains: the serv
 bench-stalled: build ## p99 of GET on other connections while writers are stalled; fails at 10 ms (about 30 s)
 	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_stalled.py
 
+.PHONY: bench-synced
+bench-synced: build ## how long GETs wait for syncs of other connections' writes with --wal always, by handler (about 3 min)
+	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_synced.py
+
 bench-redis: build ## PUT and GET beside SET and GET of Redis (needs redis-server), closed loop, alternating rounds (about 4 min); SYNC=always: every write is synced before its answer
 	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_redis.py $(if $(SYNC),--sync $(SYNC))
 

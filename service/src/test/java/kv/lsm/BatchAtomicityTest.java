@@ -21,7 +21,8 @@ import org.junit.jupiter.params.provider.EnumSource;
 class BatchAtomicityTest {
     private static final Path DIRECTORY = Path.of("/faulty");
     private static final int KEYS = 6;
-    private static final int BATCHES = 60;
+    /// Enough for flushes and compactions.
+    private static final int BATCHES = "all".equals(System.getProperty("kv.failures")) ? 60 : 24;
     /// Ways to end at each call: 0 kills the process, others cut the power.
     private static final int SEEDS = 3;
     private static final boolean ALL = "all".equals(System.getProperty("kv.failures"));

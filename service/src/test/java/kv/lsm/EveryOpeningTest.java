@@ -14,7 +14,8 @@ import org.junit.jupiter.api.TestFactory;
 /// Opens a store in each of many states, writes, closes it, and lets the disk fail or crash in each of its calls in turn. Then the store
 /// is opened twice more, with another crash in between: it must open, and hold what was promised.
 ///
-/// Each call meets one [Trouble] of many; `-Dkv.failures=all` lets it meet all of them, `-Dkv.seed=N` repeats one run.
+/// Every other call meets one [Trouble] of many, so that each state and log mode meets all; `-Dkv.failures=all` lets every call meet all
+/// of them, `-Dkv.seed=N` repeats one run.
 class EveryOpeningTest {
     /// What happens in call number n.
     private enum Trouble {
@@ -52,6 +53,9 @@ class EveryOpeningTest {
         StoreState.Made made = state.make(wal, seed);
         Trouble[] troubles = Trouble.values();
         for (int call = 1; ; call++) {
+            if (!ALL && Math.floorMod(seed + call + wal.ordinal(), 2L) == 0) {
+                continue;
+            }
             boolean reached = false;
             for (int i = 0; i < (ALL ? troubles.length : 1); i++) {
                 Trouble trouble = troubles[(int) Math.floorMod(seed + call + i, (long) troubles.length)];
