@@ -120,6 +120,32 @@ class ShutdownTest {
         assertThat(stop.join(Duration.ofMinutes(1))).isTrue();
     }
 
+    /// More than the sockets take: the rest is sent while the server stops.
+    @ParameterizedTest
+    @EnumSource(HttpOptions.HandlerKind.class)
+    void whoReadsSlowlyGetsTheWholeAnswerWhileTheServerDrainsAndWhoNeverReadsHoldsItUpNoLonger(HttpOptions.HandlerKind kind) throws Exception {
+        MemoryStore store = new MemoryStore();
+        byte[] value = new byte[8 << 20];
+        value[value.length - 1] = 1;
+        store.put(new byte[] {'a'}, value);
+        HttpOptions options = HttpOptions.onFreePort().withHandler(kind, 2, 16).withLimits(value.length, 100).withOperations(new Operations(false, 3_000));
+        TestServer server = new TestServer(store, options);
+        try (RawClient slow = new RawClient(server.server.port(), 4_096); RawClient deaf = new RawClient(server.server.port(), 4_096)) {
+            slow.send(get("/v0/entity?id=a"));
+            deaf.send(get("/v0/entity?id=a") + get("/v0/entities?start=a"));
+            Eventually.holds(() -> server.server.budget().bytesTaken() > value.length);
+            long start = System.nanoTime();
+            Thread stop = Thread.startVirtualThread(server.server::stopInOrder);
+            Eventually.holds(() -> server.server.router().isStopping());
+            RawClient.Reply reply = slow.read();
+            assertThat(reply.status()).isEqualTo(200);
+            assertThat(reply.body()).isEqualTo(value);
+            assertThat(stop.join(Duration.ofMinutes(1))).isTrue();
+            assertThat((System.nanoTime() - start) / 1e9).as("seconds of the stop").isBetween(2.9, 30.0);
+        }
+        assertThat(server.server.budget().bytesTaken()).isZero();
+    }
+
     @Test
     void afterTheStopNobodyIsAccepted() throws IOException {
         TestServer server = new TestServer(new MemoryStore());

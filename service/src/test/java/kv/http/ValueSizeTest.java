@@ -21,6 +21,31 @@ class ValueSizeTest {
     private static final int LAST_ANSWERS = 10;
     private static final long DELAYED_ACKNOWLEDGEMENT_NANOS = 38_000_000;
 
+    /// Around what an output copies, with other answers before it and behind.
+    @ParameterizedTest
+    @EnumSource(HttpOptions.HandlerKind.class)
+    void pipelinedValuesAround63And64KibComeBackWholeAndInOrder(HttpOptions.HandlerKind handler) throws Exception {
+        MemoryStore store = new MemoryStore();
+        Random random = new Random(7);
+        try (TestServer server = new TestServer(store, HttpOptions.onFreePort().withHandler(handler, 2, 16));
+                RawClient client = server.connect()) {
+            for (int size = 63 * KIB - 300; size < 64 * KIB + 300; size += 41) {
+                byte[] value = new byte[size];
+                byte[] before = new byte[random.nextInt(40 * KIB)];
+                random.nextBytes(value);
+                random.nextBytes(before);
+                store.put(new byte[] {'a'}, value);
+                store.put(new byte[] {'b'}, before);
+                client.send((get("/v0/entity?id=b") + get("/v0/entity?id=a")).repeat(2) + get("/v0/status"));
+                for (int i = 0; i < 2; i++) {
+                    assertThat(client.read().body()).as("before a value of %d bytes", size).isEqualTo(before);
+                    assertThat(client.read().body()).as("value of %d bytes", size).isEqualTo(value);
+                }
+                assertThat(client.read().status()).isEqualTo(200);
+            }
+        }
+    }
+
     @ParameterizedTest
     @EnumSource(HttpOptions.HandlerKind.class)
     void everySizeComesBackWholeAndAtOnce(HttpOptions.HandlerKind handler) throws Exception {

@@ -13,8 +13,9 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
-import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// The real process with a heap of 128 MB and clients that take all they can at once: ranges over 1 MiB values that nobody reads,
 /// connections that say nothing, 60 kB values through the cache, a writer at full speed. It lives, and a client that behaves is served.
@@ -34,10 +35,11 @@ class HostileClientsTest {
     /// Heap of 128 MB; memtables of 4 MB, three of them with index and filter; code, stacks and the JVM's own.
     private static final long ANONYMOUS_KIB_MAX = 420_000;
 
-    @Test
-    void itLivesAndServesThoseWhoBehave(@TempDir Path directory) throws Exception {
+    @ParameterizedTest
+    @ValueSource(strings = {"selector", "virtual"})
+    void itLivesAndServesThoseWhoBehave(String handler, @TempDir Path directory) throws Exception {
         List<String> options = List.of(
-                "--dir", directory.toString(), "--port", "0", "--cache-entries=10000", "--memtable-bytes=4m", "--max-connections=11000", "--answer-timeout-ms=600000");
+                "--dir", directory.toString(), "--port", "0", "--handler", handler, "--cache-entries=10000", "--memtable-bytes=4m", "--max-connections=11000", "--answer-timeout-ms=600000");
         List<Socket> greedy = new ArrayList<>();
         AtomicBoolean stop = new AtomicBoolean();
         AtomicLong written = new AtomicLong();
