@@ -7,6 +7,7 @@ import kv.http.HttpOptions;
 import kv.http.Operations;
 import kv.lsm.CompactionPolicyKind;
 import kv.lsm.Compression;
+import kv.lsm.OptionRange;
 import kv.lsm.ReadMode;
 import kv.lsm.StoreOptions;
 import kv.lsm.WalMode;
@@ -185,11 +186,11 @@ final class Arguments {
         between("--cache-bytes", cacheBytes(), 1 << 10, Runtime.getRuntime().maxMemory());
         StoreOptions.Builder options = StoreOptions.at(behaviour.dir).toBuilder()
                 .wal(behaviour.wal)
-                .walInterval(Duration.ofMillis(between("--wal-interval-ms", behaviour.walIntervalMillis, 1, 3_600_000)))
-                .stallLimit(Duration.ofMillis(between("--stall-limit-ms", limits.stallLimitMillis, 0, 3_600_000)))
-                .memtableBytes(between("--memtable-bytes", performance.memtableBytes, 1 << 10, 1 << 30))
-                .blockBytes((int) between("--block-bytes", performance.blockBytes, 64, 1 << 15))
-                .bloomBitsPerKey(between("--bloom-bits", performance.bloomBits, 0, 32))
+                .walInterval(Duration.ofMillis(StoreOptions.WAL_INTERVAL_MILLIS.check("--wal-interval-ms", behaviour.walIntervalMillis)))
+                .stallLimit(Duration.ofMillis(StoreOptions.STALL_LIMIT_MILLIS.check("--stall-limit-ms", limits.stallLimitMillis)))
+                .memtableBytes(StoreOptions.MEMTABLE_BYTES.check("--memtable-bytes", performance.memtableBytes))
+                .blockBytes((int) StoreOptions.BLOCK_BYTES.check("--block-bytes", performance.blockBytes))
+                .bloomBitsPerKey(StoreOptions.BLOOM_BITS.check("--bloom-bits", performance.bloomBits))
                 .compaction(performance.compaction)
                 .read(performance.read)
                 .compression(performance.compression);
@@ -210,9 +211,6 @@ final class Arguments {
     }
 
     static long between(String option, long value, long min, long max) {
-        if (value < min || value > max) {
-            throw new IllegalArgumentException("option out of range: " + option + "=" + value + ", min=" + min + ", max=" + max);
-        }
-        return value;
+        return new OptionRange(min, max).check(option, value);
     }
 }

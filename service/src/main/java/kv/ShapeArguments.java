@@ -1,15 +1,10 @@
 package kv;
 
-import static kv.Arguments.between;
-
 import kv.lsm.StoreOptions;
 import picocli.CommandLine.Option;
 
 /// The options that shape the tree of tables and decide when writers wait for flush and compaction.
 final class ShapeArguments {
-    private static final long BYTES_MIN = 1 << 10;
-    private static final long BYTES_MAX = 1L << 40;
-
     @Option(names = "--table-bytes", paramLabel = "BYTES", converter = ByteCount.class, defaultValue = "64m", description = {
         "Size of a table. Default: ${DEFAULT-VALUE}.",
         "Larger makes fewer files and longer single compactions."
@@ -67,16 +62,18 @@ final class ShapeArguments {
     long compactionBytesPerSecond;
 
     StoreOptions.Builder applyTo(StoreOptions.Builder options) {
-        int slowdown = between("--level0-slowdown", level0Slowdown, 2, 10_000);
-        return options.tableBytes(between("--table-bytes", tableBytes, BYTES_MIN, 1 << 30))
-                .frozenMemtablesMax(between("--frozen-memtables", frozenMemtables, 1, 64))
+        int slowdown = StoreOptions.LEVEL0_SLOWDOWN_RUNS.check("--level0-slowdown", level0Slowdown);
+        return options.tableBytes(StoreOptions.TABLE_BYTES.check("--table-bytes", tableBytes))
+                .frozenMemtablesMax(StoreOptions.FROZEN_MEMTABLES.check("--frozen-memtables", frozenMemtables))
                 .level0(
-                        between("--level0-compaction", level0Compaction, 2, Math.min(1_000, slowdown)),
+                        StoreOptions.level0CompactionRuns(slowdown).check("--level0-compaction", level0Compaction),
                         slowdown,
-                        between("--level0-stop", level0Stop, slowdown, 10_000))
-                .slowdownBytesPerSecond(between("--slowdown-bytes-per-second", slowdownBytesPerSecond, BYTES_MIN, BYTES_MAX))
-                .level1Bytes(between("--level1-bytes", level1Bytes, BYTES_MIN, BYTES_MAX))
-                .levelMultiplier(between("--level-multiplier", levelMultiplier, 2, 100))
-                .compactionBytesPerSecond(between("--compaction-bytes-per-second", compactionBytesPerSecond, 0, BYTES_MAX));
+                        StoreOptions.level0StopRuns(slowdown).check("--level0-stop", level0Stop))
+                .slowdownBytesPerSecond(
+                        StoreOptions.SLOWDOWN_BYTES_PER_SECOND.check("--slowdown-bytes-per-second", slowdownBytesPerSecond))
+                .level1Bytes(StoreOptions.LEVEL1_BYTES.check("--level1-bytes", level1Bytes))
+                .levelMultiplier(StoreOptions.LEVEL_MULTIPLIER.check("--level-multiplier", levelMultiplier))
+                .compactionBytesPerSecond(
+                        StoreOptions.COMPACTION_BYTES_PER_SECOND.check("--compaction-bytes-per-second", compactionBytesPerSecond));
     }
 }

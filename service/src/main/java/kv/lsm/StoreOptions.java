@@ -62,6 +62,29 @@ public record StoreOptions(
     /// Longest value, bytes: a write-ahead log is mapped as one piece of at most 2 GiB.
     public static final int VALUE_BYTES_MAX = 1 << 30;
 
+    public static final OptionRange WAL_INTERVAL_MILLIS = new OptionRange(1, 3_600_000);
+    public static final OptionRange STALL_LIMIT_MILLIS = new OptionRange(0, 3_600_000);
+    public static final OptionRange MEMTABLE_BYTES = new OptionRange(1 << 10, 1 << 30);
+    public static final OptionRange FROZEN_MEMTABLES = new OptionRange(1, 64);
+    public static final OptionRange TABLE_BYTES = new OptionRange(1 << 10, 1 << 30);
+    public static final OptionRange BLOCK_BYTES = new OptionRange(64, 1 << 15);
+    public static final OptionRange BLOOM_BITS = new OptionRange(0, 32);
+    public static final OptionRange SLOWDOWN_BYTES_PER_SECOND = new OptionRange(1 << 10, 1L << 40);
+    public static final OptionRange LEVEL1_BYTES = new OptionRange(1 << 10, 1L << 40);
+    public static final OptionRange LEVEL_MULTIPLIER = new OptionRange(2, 100);
+    public static final OptionRange COMPACTION_BYTES_PER_SECOND = new OptionRange(0, 1L << 40);
+    public static final OptionRange LEVEL0_SLOWDOWN_RUNS = new OptionRange(2, 10_000);
+
+    /// Compaction begins before writers are slowed down.
+    public static OptionRange level0CompactionRuns(int slowdownRuns) {
+        return new OptionRange(2, Math.min(1_000, slowdownRuns));
+    }
+
+    /// Writers are slowed down before they are stopped.
+    public static OptionRange level0StopRuns(int slowdownRuns) {
+        return new OptionRange(slowdownRuns, 10_000);
+    }
+
     public StoreOptions {
         Objects.requireNonNull(directory, "directory");
         Objects.requireNonNull(wal, "wal");
@@ -70,20 +93,20 @@ public record StoreOptions(
         Objects.requireNonNull(compaction, "compaction");
         Objects.requireNonNull(read, "read");
         Objects.requireNonNull(compression, "compression");
-        between("walIntervalMillis", walInterval.toMillis(), 1, 3_600_000);
-        between("stallLimitMillis", stallLimit.toMillis(), 0, 3_600_000);
-        between("memtableBytes", memtableBytes, 1 << 10, 1 << 30);
-        between("frozenMemtablesMax", frozenMemtablesMax, 1, 64);
-        between("tableBytes", tableBytes, 1 << 10, 1 << 30);
-        between("blockBytes", blockBytes, 64, 1 << 15);
-        between("bloomBitsPerKey", bloomBitsPerKey, 0, 32);
-        between("level0Compaction", level0Compaction, 2, 1_000);
-        between("level0Slowdown", level0Slowdown, level0Compaction, 10_000);
-        between("level0Stop", level0Stop, level0Slowdown, 10_000);
-        between("slowdownBytesPerSecond", slowdownBytesPerSecond, 1 << 10, 1L << 40);
-        between("level1Bytes", level1Bytes, 1 << 10, 1L << 40);
-        between("levelMultiplier", levelMultiplier, 2, 100);
-        between("compactionBytesPerSecond", compactionBytesPerSecond, 0, 1L << 40);
+        WAL_INTERVAL_MILLIS.check("walIntervalMillis", walInterval.toMillis());
+        STALL_LIMIT_MILLIS.check("stallLimitMillis", stallLimit.toMillis());
+        MEMTABLE_BYTES.check("memtableBytes", memtableBytes);
+        FROZEN_MEMTABLES.check("frozenMemtablesMax", frozenMemtablesMax);
+        TABLE_BYTES.check("tableBytes", tableBytes);
+        BLOCK_BYTES.check("blockBytes", blockBytes);
+        BLOOM_BITS.check("bloomBitsPerKey", bloomBitsPerKey);
+        LEVEL0_SLOWDOWN_RUNS.check("level0Slowdown", level0Slowdown);
+        level0CompactionRuns(level0Slowdown).check("level0Compaction", level0Compaction);
+        level0StopRuns(level0Slowdown).check("level0Stop", level0Stop);
+        SLOWDOWN_BYTES_PER_SECOND.check("slowdownBytesPerSecond", slowdownBytesPerSecond);
+        LEVEL1_BYTES.check("level1Bytes", level1Bytes);
+        LEVEL_MULTIPLIER.check("levelMultiplier", levelMultiplier);
+        COMPACTION_BYTES_PER_SECOND.check("compactionBytesPerSecond", compactionBytesPerSecond);
     }
 
     /// The defaults for a store in `directory`.
@@ -93,13 +116,6 @@ public record StoreOptions(
 
     public Builder toBuilder() {
         return new Builder(this);
-    }
-
-    private static void between(String name, long value, long min, long max) {
-        if (value < min || value > max) {
-            throw new IllegalArgumentException(
-                    "option out of range: " + name + "=" + value + ", min=" + min + ", max=" + max);
-        }
     }
 
     /// Options under construction; [#build] checks them.
