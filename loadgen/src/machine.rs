@@ -61,7 +61,7 @@ pub fn raise_file_limit(connections: usize) -> Result<(), Error> {
     if !allows(limit.current) {
         limit.current = limit.maximum.map_or(Some(needed), |most| Some(needed.min(most)));
         // Whether it helped is looked at below.
-        let _ = setrlimit(Resource::Nofile, limit.clone());
+        let _ = setrlimit(Resource::Nofile, limit);
         limit = getrlimit(Resource::Nofile);
     }
     if !allows(limit.current) {
