@@ -73,6 +73,11 @@ final class Request {
         }
     }
 
+    /// As [#reject], but counts before every other reason.
+    void rejectAboveAll(Answer answer) {
+        rejection = answer;
+    }
+
     /// Refuses the request and gives up the connection.
     void rejectForGood(Answer answer) {
         rejection = answer;

@@ -41,14 +41,14 @@ final class RequestParser {
         int next = requestLine(b, at, to, request);
         for (int headers = 0; next > 0 && next < to; headers++) {
             if (b[next] == '\n') {
-                return endOfHead(next + 1, to, request);
+                return endOfHead(next + 1, request);
             }
             if (b[next] == '\r') {
                 if (next + 1 == to) {
                     return INCOMPLETE;
                 }
                 if (b[next + 1] == '\n') {
-                    return endOfHead(next + 2, to, request);
+                    return endOfHead(next + 2, request);
                 }
             }
             if (headers == HEADERS_MAX) {
@@ -60,10 +60,9 @@ final class RequestParser {
         return next == REFUSED ? to : INCOMPLETE;
     }
 
-    private static int endOfHead(int end, int to, Request request) {
+    private static int endOfHead(int end, Request request) {
         if (request.http11 && !request.hasHost) {
-            request.rejectForGood(Answer.MALFORMED_HOST);
-            return to;
+            request.rejectAboveAll(Answer.MALFORMED_HOST); // the head was read to its end, so the connection can go on
         }
         return end;
     }

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import kv.lsm.StoreMetrics;
@@ -181,15 +182,6 @@ class ConnectionTest {
         "GET /v0/status HTTP/1.1\r\nHost: x\r\n folded\r\n\r\n",
         "GET /v0/status HTTP/1.1\r\nHost: x\u0000\r\n\r\n",
         "GET /v0/status HTTP/1.1\r\nHost: x\ry\r\n\r\n",
-        "GET /v0/status HTTP/1.1\r\n\r\n",
-        "GET /v0/status HTTP/1.1\r\nHosts: x\r\n\r\n",
-        "GET /v0/status HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n",
-        "GET /v0/status HTTP/1.0\r\nHost: x\r\nhost: y\r\n\r\n",
-        "GET /v0/status HTTP/1.1\r\nHost: x y\r\n\r\n",
-        "GET /v0/status HTTP/1.1\r\nHost: x/y\r\n\r\n",
-        "GET /v0/status HTTP/1.1\r\nHost: u@x\r\n\r\n",
-        "GET http://x/v0/status HTTP/1.1\r\n\r\n",
-        "PUT /v0/entity?id=a HTTP/1.1\r\nContent-Length: 3\r\n\r\none",
         "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n",
         "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
         "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: +1\r\n\r\nx",
@@ -216,7 +208,29 @@ class ConnectionTest {
 
     @ParameterizedTest
     @ValueSource(strings = {
-        "1.1\r\nHost: x\r\n", "1.1\r\nHOST:\t[::1]:8080 \r\n", "1.1\r\nhost:\r\n", "1.1\nHost: a.b%20c\n", "1.0\r\n", "1.0\r\nHost: x\r\n"
+        "", "Hosts: x\r\n", "Host: x\r\nHost: x\r\n", "Host: x\r\nhost: y\r\n",
+        "Host: x y\r\n", "Host: x/y\r\n", "Host: u@x\r\n", "Host: x,y z\r\n",
+        "Host: ::::\r\n", "Host: a:b:c\r\n", "Host: x:port\r\n", "Host: x:80:80\r\n", "Host: x:-1\r\n", "Host: ::1\r\n",
+        "Host: ]a[\r\n", "Host: []\r\n", "Host: [::1\r\n", "Host: [::1]80\r\n", "Host: [::1]:p\r\n", "Host: [a]\r\n", "Host: a[::1]\r\n",
+        "Host: a%\r\n", "Host: a%4\r\n", "Host: a%zz\r\n"
+    })
+    void withoutOneValidHostARequestIs400AndTheNextOneIsServed(String headers) throws IOException {
+        for (String request : List.of(
+                "GET /v0/status HTTP/1.1\r\n" + headers + "\r\n",
+                "PATCH http://x/v0/status HTTP/1.1\r\n" + headers + "\r\n",
+                "PUT /v0/entity?id=a HTTP/1.1\r\n" + headers + "Content-Length: 3\r\n\r\none",
+                "PUT /v0/entity?id=a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" + headers + "\r\n3\r\none\r\n0\r\n\r\n")) {
+            RawClient.Reply reply = client.ask(request);
+            assertThat(reply.status()).as(request).isEqualTo(400);
+            assertThat(reply.text()).as(request).contains("Host");
+            assertThat(reply.closes()).isFalse();
+            assertThat(client.ask(get("/v0/entity?id=a")).status()).as("nothing was stored").isEqualTo(404);
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {
+        "1.1\r\nHost: x\r\n", "1.1\r\nHost: 127.0.0.1:80\r\n", "1.1\r\nHost: x:\r\n", "1.1\r\nHost: [v1.a:b]\r\n", "1.1\r\nHost: [::ffff:1.2.3.4]\r\n", "1.1\r\nHOST:\t[::1]:8080 \r\n", "1.1\r\nhost:\r\n", "1.1\nHost: a.b%20c\n", "1.0\r\n", "1.0\r\nHost: x\r\n"
     })
     void oneHostIsEnoughAndHttp10NeedsNone(String versionAndHost) throws IOException {
         assertThat(server.ask("GET /v0/status HTTP/" + versionAndHost + "\r\n").status()).isEqualTo(200);
