@@ -17,7 +17,8 @@ import sun.misc.Signal;
 /// every path and method, on the selector thread.
 ///
 /// `java -jar empty-server.jar --port N [--selectors 1]`; the same `ready:` line and exit code 0 on a signal as the service.
-/// Connections are placed as the service places them, evenly over the selectors.
+/// New connections go to the selectors in turn, so they are spread evenly while none is closed. The service gives each to the selector
+/// that then holds the fewest, which is the same until one is closed.
 ///
 /// It is a program of its own, with nothing of the service in its jar: a change of the service leaves it the same program, so
 /// its runs of before and after that change are repeats of one another.
