@@ -107,11 +107,25 @@ final class Connections implements AutoCloseable {
             } catch (InterruptedException e) {
                 return;
             }
-            long now = MonotonicClock.millis();
-            for (KvSession session : open) {
-                session.sweep(now);
-            }
+            sweep(open, MonotonicClock.millis());
             logPlacement();
+        }
+    }
+
+    /// What the sweeper sees of a connection.
+    interface Sweepable {
+        /// Closes what is overdue.
+        void sweep(long nowMillis);
+    }
+
+    /// One that fails keeps no other from being swept, now or later.
+    static void sweep(Iterable<? extends Sweepable> sessions, long nowMillis) {
+        for (Sweepable session : sessions) {
+            try {
+                session.sweep(nowMillis);
+            } catch (RuntimeException | Error e) {
+                log.error("a connection was not swept", e);
+            }
         }
     }
 

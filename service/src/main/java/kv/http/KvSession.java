@@ -26,7 +26,7 @@ import org.slf4j.LoggerFactory;
 /// 3. All fields are guarded by this session's lock, except where a comment says otherwise.
 /// 4. A connection that we end is first half-closed and then read until the client closes it (LINGERING): a socket that is
 ///    closed with unread bytes is reset, and the reset can overtake the last answer. [Timeouts] says how long each state may last.
-final class KvSession extends WritingSession implements MemoryReclaimer.Holder {
+final class KvSession extends WritingSession implements MemoryReclaimer.Holder, Connections.Sweepable {
     private static final Logger log = LoggerFactory.getLogger(KvSession.class);
     private static final int UNREAD_BYTES_MAX = 8 << 10;
     private static final int TURN_REQUESTS_MAX = 128;
@@ -355,8 +355,9 @@ final class KvSession extends WritingSession implements MemoryReclaimer.Holder {
         listen(READABLE);
     }
 
-    /// Closes what is overdue; called about once a second by one thread.
-    void sweep(long nowMillis) {
+    /// Called about once a second by one thread.
+    @Override
+    public void sweep(long nowMillis) {
         if (busy) { // a racy read: at worst decided one sweep later
             return;
         }

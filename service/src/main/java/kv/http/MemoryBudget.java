@@ -47,11 +47,12 @@ final class MemoryBudget {
         return bytesTaken.get() > bytesNearlyFull;
     }
 
-    void awaitNearlyFull() throws InterruptedException {
+    /// Returns when it is nearly full, or after `millisMax`.
+    void awaitNearlyFull(long millisMax) throws InterruptedException {
         synchronized (nearlyFull) {
             someoneWaits = true;
-            while (!isNearlyFull()) {
-                nearlyFull.wait();
+            if (!isNearlyFull()) {
+                nearlyFull.wait(millisMax);
             }
             someoneWaits = false;
         }

@@ -2,6 +2,7 @@ package kv.http;
 
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.util.function.IntConsumer;
 import kv.lsm.RangeCursor;
 import one.nio.net.Session;
 import one.nio.net.Socket;
@@ -45,6 +46,7 @@ final class RangeStream extends Session.QueueItem {
     private int valueLength;
     private boolean cursorEnded;
     private boolean released;
+    private IntConsumer whenSent = bytes -> {};
 
     /// Takes over the cursor and `memory`, [#BUFFER_BYTES] that are taken. Reads the first entries, so that an error
     /// that shows at once can still become an answer.
@@ -55,6 +57,11 @@ final class RangeStream extends Session.QueueItem {
         byte[] head = !request.http11 ? HEAD_HTTP10 : request.keepAlive ? HEAD : HEAD_CLOSED;
         append(head, head.length);
         fill();
+    }
+
+    /// @param listener told how many bytes the socket took in each turn
+    void whenSent(IntConsumer listener) {
+        whenSent = listener;
     }
 
     /// True when the next [#write] has to read from the store first.
@@ -137,6 +144,14 @@ final class RangeStream extends Session.QueueItem {
 
     @Override
     public int write(Socket socket) throws IOException {
+        int sent = writeTurn(socket);
+        if (sent > 0) {
+            whenSent.accept(sent);
+        }
+        return sent;
+    }
+
+    private int writeTurn(Socket socket) throws IOException {
         recordsLeft = RECORDS_PER_TURN;
         int sent = 0;
         while (sent < SLICE_BYTES) {

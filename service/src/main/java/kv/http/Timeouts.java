@@ -1,5 +1,7 @@
 package kv.http;
 
+import java.util.function.LongSupplier;
+
 /// What a connection may take its time for, and since when it does. Milliseconds of [MonotonicClock].
 ///
 /// | what                                        | limit                  | then       |
@@ -9,22 +11,38 @@ package kv.http;
 /// | from the first to the last byte of an answer | `--answer-timeout-ms`  | closed     |
 /// | the client reads our end of the connection  | [#LINGER_MILLIS]       | closed     |
 ///
-/// Written under the connection's lock, read by the sweeper without it.
+/// Beside that it keeps since when the client has moved less than [#STRIDE_BYTES] of a half request or of a half taken answer: a client
+/// that is slow but goes on begins a new stride again and again, one that is silent or sends drops does not.
+///
+/// Written under the connection's lock, read by the sweeper and the [MemoryReclaimer] without it.
 final class Timeouts {
     enum Overdue { NOTHING, REQUEST, CONNECTION }
 
     static final int LINGER_MILLIS = 2_000;
+    static final int STRIDE_BYTES = 16 << 10;
     private static final long NOT_BEGUN = 0;
 
+    private final LongSupplier clock;
     /// one-nio keeps such a time too, but by the wall clock
-    private volatile long lastMoveMillis = MonotonicClock.millis();
+    private volatile long lastMoveMillis;
     private volatile long requestBeganMillis = NOT_BEGUN;
     private volatile long answerBeganMillis = NOT_BEGUN;
     private volatile long lingeringBeganMillis = NOT_BEGUN;
+    private volatile long strideBeganMillis;
+    private int strideBytes;
+
+    Timeouts() {
+        this(MonotonicClock::millis);
+    }
+
+    Timeouts(LongSupplier clock) {
+        this.clock = clock;
+        lastMoveMillis = clock.getAsLong();
+    }
 
     /// Something moved on the connection, in either direction, or an answer was given.
     void moved() {
-        lastMoveMillis = MonotonicClock.millis();
+        lastMoveMillis = clock.getAsLong();
     }
 
     /// Until [#moved] is called, the connection is at work and not idle.
@@ -35,7 +53,8 @@ final class Timeouts {
     /// A request is half received, now or still.
     void requestIsIncomplete() {
         if (requestBeganMillis == NOT_BEGUN) {
-            requestBeganMillis = MonotonicClock.millis();
+            requestBeganMillis = clock.getAsLong();
+            beginStride();
         }
     }
 
@@ -48,14 +67,31 @@ final class Timeouts {
     /// The socket did not take the whole answer, now or still.
     void answerIsIncomplete() {
         if (answerBeganMillis == NOT_BEGUN) {
-            answerBeganMillis = MonotonicClock.millis();
+            answerBeganMillis = clock.getAsLong();
+            beginStride();
         }
     }
 
     void answerIsComplete() {
         if (answerBeganMillis != NOT_BEGUN) {
             answerBeganMillis = NOT_BEGUN;
+            beginStride(); // the next request was not read meanwhile
         }
+    }
+
+    /// The client has sent, or taken, so many bytes.
+    void clientMoved(int bytes) {
+        if (answerBeganMillis != NOT_BEGUN || requestBeganMillis != NOT_BEGUN) {
+            strideBytes += bytes;
+            if (strideBytes >= STRIDE_BYTES) {
+                beginStride();
+            }
+        }
+    }
+
+    private void beginStride() {
+        strideBytes = 0;
+        strideBeganMillis = clock.getAsLong();
     }
 
     /// Since when the client has had an answer that it did not take, or 0.
@@ -63,18 +99,15 @@ final class Timeouts {
         return answerBeganMillis;
     }
 
-    /// Since when nothing goes on because of the client: it has taken nothing of an answer, or not finished a request. In the future when it
-    /// is not waited for.
+    /// Since when the client, of which the rest of a request or the taking of an answer is awaited, has moved less than [#STRIDE_BYTES]
+    /// of it. In the future when it is not waited for.
     long waitsForClientSinceMillis() {
-        if (answerBeganMillis != NOT_BEGUN) {
-            return lastMoveMillis;
-        }
-        long requestBegan = requestBeganMillis;
-        return requestBegan != NOT_BEGUN ? requestBegan : Long.MAX_VALUE;
+        boolean waits = answerBeganMillis != NOT_BEGUN || requestBeganMillis != NOT_BEGUN;
+        return waits && lastMoveMillis != Long.MAX_VALUE ? strideBeganMillis : Long.MAX_VALUE;
     }
 
     void lingeringBegins() {
-        lingeringBeganMillis = MonotonicClock.millis();
+        lingeringBeganMillis = clock.getAsLong();
     }
 
     /// @param readsSinceMillis since when the connection is read as soon as something comes: what came before may have lain unread

@@ -66,6 +66,7 @@ abstract class WritingSession extends Session {
                 }
                 at += written;
             }
+            timeouts.clientMoved(at - start);
             return at - start;
         }
     }
@@ -104,6 +105,7 @@ abstract class WritingSession extends Session {
             write(new RestOfAnswer(out.large(), 0));
         }
         if (out.stream() != null) {
+            out.stream().whenSent(timeouts::clientMoved);
             write(out.stream());
         }
         out.clear();
@@ -127,6 +129,14 @@ abstract class WritingSession extends Session {
 
     @Override
     public final int read(byte[] data, int offset, int count) throws IOException {
+        int received = receive(data, offset, count);
+        if (received > 0) {
+            timeouts.clientMoved(received);
+        }
+        return received;
+    }
+
+    private int receive(byte[] data, int offset, int count) throws IOException {
         if (!hasDescriptor()) {
             return super.read(data, offset, count);
         }

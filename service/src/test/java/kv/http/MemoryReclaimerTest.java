@@ -3,10 +3,12 @@ package kv.http;
 import static kv.http.RawClient.get;
 import static kv.http.RawClient.put;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
 import kv.Eventually;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -29,11 +31,11 @@ class MemoryReclaimerTest {
         }
     }
 
-    private final class Holder implements MemoryReclaimer.Holder {
+    private static class Holder implements MemoryReclaimer.Holder {
         final MemoryBudget.Share memory;
         final long bytes;
         final long wasted;
-        boolean cut;
+        volatile boolean cut;
 
         Holder(MemoryBudget budget, long bytes, long wasted) {
             memory = budget.account().share();
@@ -105,11 +107,12 @@ class MemoryReclaimerTest {
         serve(store);
         RawClient small = connect().send("PUT /v0/entity?id=b HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nha");
         int greedy = 0;
-        for (; server.server.reclaimer().cut() == 0 && greedy < 200; greedy++) {
+        for (; !server.server.budget().isNearlyFull() && greedy < 200; greedy++) {
             connect().send(get("/v0/entity?id=a"));
             Thread.sleep(10); // for the answer to reach the socket
         }
         assertThat(greedy).isLessThan(200);
+        Eventually.holds(() -> server.server.reclaimer().cut() > 0);
         for (int i = 0; i < 6; i++) {
             connect().send(get("/v0/entity?id=a")); // memory stays scarce
             Eventually.holds(() -> !server.server.budget().isNearlyFull()); // however busy this machine is
@@ -128,16 +131,87 @@ class MemoryReclaimerTest {
     void whoSendsItsRequestIsServedHoweverManyOthersStopHalfWay() throws Exception {
         serve(new MemoryStore());
         byte[] half = new byte[LARGE / 2];
-        int slow = 0;
-        for (; server.server.reclaimer().cut() == 0 && slow < 200; slow++) {
-            connect().send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: " + LARGE + "\r\n\r\n").send(half);
-            Thread.sleep(10);
-        }
-        assertThat(slow).isLessThan(200);
+        holdMemoryWithHalfUploads(half);
+        Eventually.holds(() -> server.server.reclaimer().cut() > 0);
         Eventually.holds(() -> !server.server.budget().isNearlyFull());
         for (int i = 0; i < 3; i++) {
             assertThat(server.ask(put("/v0/entity?id=b", "v".repeat(LARGE / 4))).status()).isEqualTo(201);
         }
         assertThat(server.server.reclaimer().cut()).isPositive();
+    }
+
+    private void holdMemoryWithHalfUploads(byte[] half) throws Exception {
+        int slow = 0;
+        for (; !server.server.budget().isNearlyFull() && slow < 200; slow++) {
+            connect().send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: " + LARGE + "\r\n\r\n").send(half);
+            Thread.sleep(10);
+        }
+        assertThat(slow).isLessThan(200);
+    }
+
+    /// Both upload for twice the time after which silence is waste, while memory stays scarce, and both hold more than any other: one sends
+    /// a stride in a tenth of that time, one a byte.
+    @Test
+    void anUploadThatGoesOnIsNotCutAndOneThatDripsIs() throws Exception {
+        serve(new MemoryStore());
+        int strides = 20;
+        int begun = LARGE - strides * Timeouts.STRIDE_BYTES;
+        RawClient steady = connect().send("PUT /v0/entity?id=s HTTP/1.1\r\nHost: x\r\nContent-Length: " + LARGE + "\r\n\r\n").send(new byte[begun]);
+        RawClient dripping = connect().send("PUT /v0/entity?id=d HTTP/1.1\r\nHost: x\r\nContent-Length: " + LARGE + "\r\n\r\n").send(new byte[begun]);
+        for (int i = 0; i < strides; i++) {
+            if (!server.server.budget().isNearlyFull()) {
+                holdMemoryWithHalfUploads(new byte[LARGE / 2]);
+            }
+            steady.send(new byte[Timeouts.STRIDE_BYTES]);
+            try {
+                dripping.send(new byte[1]);
+            } catch (IOException e) {
+                // cut, as it should be
+            }
+            Thread.sleep(MemoryReclaimer.WASTED_MILLIS_MIN / 10);
+        }
+        assertThat(steady.read().status()).isEqualTo(201);
+        assertThatThrownBy(dripping::read).isInstanceOf(IOException.class);
+    }
+
+    /// The first one's memory is asked for in vain, the second one cannot be cut.
+    @Test
+    void aConnectionThatCannotBeJudgedOrCutKeepsNoOtherFromBeingCutAndARoundThatFailsIsNotTheLast() {
+        MemoryBudget budget = new MemoryBudget(1_000);
+        Holder unjudged = new Holder(budget, 200, 90) {
+            @Override
+            public long wasted(long nowMillis) {
+                throw new IllegalStateException("planted");
+            }
+        };
+        Holder uncut = new Holder(budget, 200, 80) {
+            @Override
+            public boolean cutIfWasteful(long nowMillis) {
+                throw new IllegalStateException("planted");
+            }
+        };
+        Holder wasteful = new Holder(budget, 400, 70);
+        AtomicInteger rounds = new AtomicInteger();
+        Iterable<Holder> holders = () -> {
+            if (rounds.getAndIncrement() == 0) {
+                throw new StackOverflowError("planted");
+            }
+            return List.of(unjudged, uncut, wasteful).iterator();
+        };
+        try (MemoryReclaimer reclaimer = new MemoryReclaimer(budget, holders)) {
+            reclaimer.start();
+            Eventually.holds(() -> reclaimer.cut() == 1);
+        }
+        assertThat(wasteful.cut).isTrue();
+    }
+
+    @Test
+    void aConnectionThatCannotBeSweptKeepsNoOtherFromBeingSwept() {
+        List<Long> swept = new ArrayList<>();
+        Connections.Sweepable broken = now -> {
+            throw new IllegalStateException("planted");
+        };
+        Connections.sweep(List.of(broken, swept::add, broken, swept::add), 7);
+        assertThat(swept).containsExactly(7L, 7L);
     }
 }
