@@ -3,7 +3,7 @@
 
     python3 service/bench/bench_tail.py --rounds 5 --seconds 10
 
-Two services hold the same records and get the same requests, half reads and half writes, at the same constant rate. One has
+Two services hold the same records, filled by the build that serves them, and get the same requests, half reads and half writes, at the same constant rate. One has
 memtables so small that it flushes and compacts all the time; the other has one memtable for the whole run and never
 compacts. With --beside JAR another build's service does as the first. They take turns, who goes first changes, and nobody is measured before all have come to rest. The rate is
 half (--share) of what the first one answers in a closed loop. Services run on core 0, the generator on core 1. Response time counts from the intended start, service time from the
@@ -47,6 +47,17 @@ def stop(process: subprocess.Popen) -> None:
     process.wait(timeout=60)
 
 
+def filled_store(options, service: list[str], directory: pathlib.Path) -> pathlib.Path:
+    """A directory with all records, written by this build and at rest: another build may not read its tables."""
+    process, url = start([*service, "--dir", str(directory)], directory.with_suffix(".log"))
+    try:
+        fill(options, url)
+        come_to_rest(process, url)
+    finally:
+        stop(process)
+    return directory
+
+
 def spread(values: list[float], digits: int) -> str:
     return f"{statistics.median(values):,.{digits}f} ({min(values):,.{digits}f}–{max(values):,.{digits}f})"
 
@@ -73,14 +84,9 @@ def main() -> None:
     services = {}
     results = []
     try:
-        filled, url = start([*java, options.jar, *further, "--dir", str(work / "filled")], work / "fill.log")
-        try:
-            fill(options, url)
-            come_to_rest(filled, url)
-        finally:
-            stop(filled)
+        filled = {jar: filled_store(options, [*java, jar, *further], work / f"filled-{n}") for n, jar in enumerate(dict.fromkeys(jars.values()))}
         for name, jar in jars.items():
-            shutil.copytree(work / "filled", work / name)
+            shutil.copytree(filled[jar], work / name)
             services[name] = start([*java, jar, *further, "--dir", str(work / name), *OPTIONS[name]], work / f"{name}.log")
         saturation = []
         for name, (_, url) in services.items():
