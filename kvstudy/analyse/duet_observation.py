@@ -31,7 +31,7 @@ def observe_duet(run: SealedRun) -> dict[str, list[dict]]:
     files = {part["workload"] + " " + part["loop"]: duet.generator_file(part["workload"], part["loop"]) for part in facts["parts"]}
     generators = {name: attempt(lambda file=file: generator_result.read_json(run.text(file), file), None) for name, file in files.items() if run.has(file)}
     generators = {name: one for name, one in generators.items() if one is not None}
-    ratios = launches.launch_values(counted, histograms)
+    ratios = launches.launch_values(counted, histograms, launches.sent_per_counted(facts["parts"]))
     # Where the generator was the limit it was so for both sides: they would look the same.
     limited = [name for name, one in generators.items() if one.saturated]
     ratios = ratios[~(ratios["workload"] + " " + ratios["loop"]).isin(limited)]

@@ -17,7 +17,7 @@ and bytes written are sums over the rounds, busy ones and the other's turns incl
 that is put off until the other's turn is paid all the same. p99 is read off the merged histograms of a side's slices.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pandas as pd
@@ -70,13 +70,19 @@ def counted_slices(slices: pd.DataFrame, cores: int) -> pd.DataFrame:
     return found
 
 
-def launch_values(counted: pd.DataFrame, histograms: Mapping[tuple[str, str, int], hdr.Histogram]) -> pd.DataFrame:
+def sent_per_counted(parts: Iterable[Mapping]) -> dict[tuple[str, str], float]:
+    """Time in which a slice sends / its counted part, by workload and loop. ``parts``: run.json's, which hold the times of their slices."""
+    return {(part["workload"], part["loop"]): 1 + part["not_counted_s"] / part["counted_s"] for part in parts if part.get("counted_s")}
+
+
+def launch_values(counted: pd.DataFrame, histograms: Mapping[tuple[str, str, int], hdr.Histogram],
+                  sent: Mapping[tuple[str, str], float] | None = None) -> pd.DataFrame:
     """COLUMNS; ``a`` and ``b`` in ns, r/s, ns per request or bytes per request; ``log_ratio`` of b to a; ``rounds`` that it rests on. A measure
-    that the launch cannot give has no row."""
+    that the launch cannot give has no row. ``sent``: of ``sent_per_counted``; 1 where it is not known."""
     rows = []
     for (workload, loop), part in counted.groupby(PART, sort=True):
         for measure in MEASURES[loop]:
-            found = _cost(part, measure) if measure in COSTS else _p99(part, histograms) if measure == P99 else _of_rounds(part, _OF_A_SLICE[measure])
+            found = _cost(part, measure, (sent or {}).get((workload, loop), 1.0)) if measure in COSTS else _p99(part, histograms) if measure == P99 else _of_rounds(part, _OF_A_SLICE[measure])
             if found is not None:
                 rows.append((workload, loop, measure, *found))
     return pd.DataFrame(rows, columns=COLUMNS)
@@ -126,30 +132,33 @@ def _p99(part: pd.DataFrame, histograms: Mapping[tuple[str, str, int], hdr.Histo
     return *values, float(np.log(values[1] / values[0])), len(keys)
 
 
-def _cost(part: pd.DataFrame, measure: str) -> tuple | None:
-    """Sums over all rounds whose requests were answered and in which nobody else took the CPU."""
+def _cost(part: pd.DataFrame, measure: str, sent: float) -> tuple | None:
+    """Sums over all rounds whose requests were answered and in which nobody else took the CPU.
+
+    What slices and gaps cost holds the settle parts, whose requests loadgen's result does not count: they are taken to be as dense as those of the
+    counted parts, ``sent`` times in all. At a constant rate that is exact."""
     kept = part[part["left_out"].isin(("", BUSY))]
     if len(kept) < 2 * ROUNDS_MIN:
         return None
     answered = [int(kept.loc[kept["side"] == side, "answered"].sum()) for side in duet.SIDES]
-    sums = _cpu(kept) if measure == CPU else _written(kept)
+    sums, is_whole = _cpu(kept) if measure == CPU else _written(kept)
     if min(*answered, *sums) <= 0 or not np.isfinite(sums).all():
         return None
-    a, b = (total / count for total, count in zip(sums, answered, strict=True))
+    a, b = (total / (count * (sent if is_whole else 1.0)) for total, count in zip(sums, answered, strict=True))
     return a, b, float(np.log(b / a)), len(kept) // 2
 
 
-def _cpu(kept: pd.DataFrame) -> list[float]:
-    """Of each side's process without its compilers: in all slices and gaps where that was recorded, else in the counted parts."""
+def _cpu(kept: pd.DataFrame) -> tuple[list[float], bool]:
+    """Of each side's process without its compilers: in all slices and gaps where that was recorded (True), else in the counted parts."""
     if kept[["a_cpu_ns", "b_cpu_ns"]].notna().all(axis=None):
         compilers = [kept[f"{side}_compiler_ns"].sum() if kept[["a_compiler_ns", "b_compiler_ns"]].notna().all(axis=None) else 0.0 for side in duet.SIDES]
-        return [float(kept[f"{side}_cpu_ns"].sum() - compiler) for side, compiler in zip(duet.SIDES, compilers, strict=True)]
+        return [float(kept[f"{side}_cpu_ns"].sum() - compiler) for side, compiler in zip(duet.SIDES, compilers, strict=True)], True
     compiler = kept["compiler_ns"] if kept["compiler_ns"].notna().all() else 0.0
     own, other = kept["cpu_ns"] - compiler, kept["idle_cpu_ns"]
-    return [float(own[kept["side"] == side].sum(skipna=False) + other[kept["side"] != side].sum(skipna=False)) for side in duet.SIDES]
+    return [float(own[kept["side"] == side].sum(skipna=False) + other[kept["side"] != side].sum(skipna=False)) for side in duet.SIDES], False
 
 
-def _written(kept: pd.DataFrame) -> list[float]:
+def _written(kept: pd.DataFrame) -> tuple[list[float], bool]:
     if kept[["a_written_bytes", "b_written_bytes"]].notna().all(axis=None):
-        return [float(kept[f"{side}_written_bytes"].sum()) for side in duet.SIDES]
-    return [float(kept.loc[kept["side"] == side, "written_bytes"].sum(skipna=False)) for side in duet.SIDES]
+        return [float(kept[f"{side}_written_bytes"].sum()) for side in duet.SIDES], True
+    return [float(kept.loc[kept["side"] == side, "written_bytes"].sum(skipna=False)) for side in duet.SIDES], False

@@ -55,6 +55,19 @@ def test_what_was_recorded_over_slices_and_gaps_is_taken_before_the_counted_part
     assert np.exp(values(slices)["CPU per request"]) == pytest.approx(12 / 8)
 
 
+def test_a_known_cost_per_request_is_found_whether_slices_and_gaps_or_counted_parts_were_recorded():
+    """20 us each: 1000 requests in the counted 500 ms, and 300 in the 150 ms before."""
+    sent = launches.sent_per_counted([{"workload": "put", "loop": "rate", "not_counted_s": 0.15, "counted_s": 0.5}])
+    counted_only = made().assign(cpu_ns=1000 * 20e3, idle_cpu_ns=0.0, written_bytes=1000 * 64.0)
+    whole = counted_only.copy()
+    for side in "ab":
+        whole[f"{side}_cpu_ns"], whole[f"{side}_written_bytes"] = ((whole["side"] == side) * 1300.0 * each for each in (20e3, 64.0))
+    for slices in (counted_only, whole):
+        found = launches.launch_values(launches.counted_slices(slices, 2), {}, sent).set_index("measure")
+        assert found.loc["CPU per request", ["a", "b"]].tolist() == pytest.approx([20e3, 20e3])
+        assert found.loc["bytes written per request", ["a", "b"]].tolist() == pytest.approx([64, 64])
+
+
 def test_requests_without_an_answer_leave_the_round_out_and_are_laid_to_their_side():
     for change in ({"errors": 3, "answered": 997}, {"answered": 990}, {"answered": 0}):
         slices = made()
