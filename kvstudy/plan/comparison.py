@@ -169,7 +169,7 @@ class Comparison:
         comparing = self.comparing.model_dump() | {
             "within": None,
             "launches": None,
-            "profile": None,
+            "profile": bool(self.comparing.profile),  # the JVM is started in another way for it
             "profile_pairs": None,
         }
         asked = {
@@ -223,6 +223,11 @@ def comparisons(
             raise ExperimentError(
                 "a duet has no pause and no head_start: neither side may stand still in the other's slice",
                 "leave them out, or measure independent runs: kvstudy run",
+            )
+        if configuration.spec.url:
+            raise ExperimentError(
+                f"a duet starts both sides anew in each launch, and what runs at an address is not ours to start: url={configuration.spec.url}",
+                "give its command instead of its url, or measure independent runs: kvstudy run",
             )
     loads = _by_load(configurations)
     named = {_name(one): one.variant for load in loads for one in load}
@@ -352,6 +357,20 @@ def _load_facts(one: Configuration) -> dict:
     }
 
 
+def _check_contracts(a: Configuration, b: Configuration) -> None:
+    """One loadgen sends the same paths to both, and expects the same statuses of both."""
+    methods = ("PUT", "GET") if a.method == "MIXED" else (a.method,)
+    for what in ("path", "statuses"):
+        for method in methods:
+            of_a, of_b = (getattr(one.spec, f"{what}_of")(method) for one in (a, b))
+            if of_a != of_b and not (what == "statuses" and a.statuses):
+                told = [", ".join(map(str, found)) if what == "statuses" else found for found in (of_a, of_b)]
+                raise ExperimentError(
+                    f"both sides of a duet get the same requests, and theirs differ: {method} {what}: {told[0]}; {told[1]}",
+                    "write the same paths and statuses for both, or measure independent runs: kvstudy run",
+                )
+
+
 def _name(one: Configuration) -> str:
     return " ".join(f"{name}={value}" for name, value in one.variant.items())
 
@@ -393,4 +412,5 @@ def _of_two(
 
 
 def _load(experiment: Experiment, sides: tuple[Configuration, Configuration]) -> Load:
+    _check_contracts(*sides)
     return Load(*sides, _loops(experiment.comparing, not sides[0].closed_loop))
