@@ -39,7 +39,7 @@ def check(run: SealedRun, counted: pd.DataFrame, generators: dict[str, Generator
         found += _of_side(side, ends.get(side) or {}, counted)
         if side in unexpected:
             found.append(_verdict(f"{ANSWERS}_{side}", unexpected[side] == 0, str(unexpected[side]), "0 answers with an unexpected status"))
-    found += [_rounds(counted), _order(counted), _memory(ends, run.machine), *_grown_apart(counted), _generator(generators), _undisturbed(run)]
+    found += [_rounds(counted), _order(counted), _memory(ends, run.machine), *_grown_apart(counted), _generator(generators), _undisturbed(run), _clock(run)]
     return [one for one in found if one is not None]
 
 
@@ -127,6 +127,15 @@ def _undisturbed(run: SealedRun) -> Check:
         return Check("machine_quiet", WARN, "not recorded", required)
     seen = disturbance(load)
     return _verdict("machine_quiet", seen is None, seen or "quiet", required)
+
+
+def _clock(run: SealedRun) -> Check | None:
+    """Marks: loadgen and the reader of counters go by the monotonic clock, but borders are named by the wall clock."""
+    steps = run.facts.get("clock_steps_ms")
+    if steps is None:
+        return None
+    told = ", ".join(f"{part}: {step_ms:g} ms" for part, step_ms in steps.items())
+    return Check("clock_steady", WARN if steps else PASS, told or "not set", "the wall clock was not set by more than 1 ms while a part went on")
 
 
 def _known(name: str, value, judged, required: str) -> Check:

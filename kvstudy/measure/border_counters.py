@@ -5,9 +5,13 @@ CPU is a process's own clock, which the kernel keeps by nanoseconds and which ho
 have ended. The compilers' part is read from their threads; one that has ended keeps what it had used when it
 was last seen.
 
+A side is all members of its sessions: what it starts later counts as its own from its first moment, and what
+ends keeps what it had used when it was last seen.
+
 Borders are known before: loadgen starts at a given time (``--start-at``). A thread sleeps until each and
-reads both processes first, some 0.2 ms of work; when it did is kept too, since on a busy machine it may come
-late."""
+reads both sides first, some 0.2 ms of work; when it began and when it had done so is kept too, since on a busy
+machine it may come late. The wall clock is asked once, at the beginning, and all else goes by the monotonic
+one; ``clock_step_ns`` says by how much the former was set meanwhile."""
 
 import os
 import re
@@ -36,13 +40,15 @@ class Used:
 
 @dataclass(frozen=True)
 class Border:
-    """``read_at_ns``: UTC. ``sides``: by name, those whose processes are known. ``others_ns``: CPU of every
+    """``read_at_ns``, ``done_at_ns``: when the sides began to be read, and when they had been; UTC by the
+    monotonic clock. ``sides``: by name, those whose processes are known. ``others_ns``: CPU of every
     other process by its number; None where not all can be seen. ``steal_ns``: of all cores since boot."""
 
     read_at_ns: int
     sides: Mapping[str, Used]
     others_ns: Mapping[str, int] | None = None
     steal_ns: int = 0
+    done_at_ns: int = 0
 
 
 def cpu_clock(pid: int) -> int:
@@ -84,15 +90,41 @@ class ProcessCounters:
 
 
 class SideCounters:
-    """Reads all processes of a side together; None once one of them has ended."""
+    """Reads all processes of a side together; None once the first of them has ended. One of the others that
+    ends keeps what it had used when it was last read."""
 
     def __init__(self, pids: Iterable[int]):
-        self._processes = [ProcessCounters(pid) for pid in pids]
+        self._first, *others = pids
+        self._processes = {pid: ProcessCounters(pid) for pid in (self._first, *others)}
+        self._last: dict[int, Used] = {}
+        self._ended: list[Used] = []
+
+    @property
+    def pids(self) -> Collection[int]:
+        return self._processes.keys()
 
     def read(self) -> Used | None:
-        read = [process.read() for process in self._processes]
-        if None in read:
-            return None
+        for pid, process in list(self._processes.items()):
+            used = process.read()
+            if used is None and pid == self._first:
+                return None
+            if used is None:
+                del self._processes[pid]
+                self._ended += [self._last.pop(pid)] if pid in self._last else []
+            else:
+                self._last[pid] = used
+        return self._sum()
+
+    def joined(self, pids: Iterable[int]) -> Used:
+        """Takes in what the side has started since then; the sum with it."""
+        for pid in set(pids) - self._processes.keys():
+            process = ProcessCounters(pid)
+            if (used := process.read()) is not None:
+                self._processes[pid], self._last[pid] = process, used
+        return self._sum()
+
+    def _sum(self) -> Used:
+        read = [*self._ended, *self._last.values()]
         return Used(
             *(sum(getattr(one, name) for one in read) for name in ("cpu_ns", "compiler_ns", "written_bytes"))
         )
@@ -111,7 +143,7 @@ class BorderReader:
     """``with BorderReader(pids, borders_ns, ours) as reader: …``; then ``reader.at[border_ns]``, of the
     borders that were read.
 
-    ``pids``: of the sides by name; none where they are not known. ``borders_ns``: UTC. ``ours``: numbers of
+    ``pids``: of the sides by name, the one that was started first; none where they are not known. ``borders_ns``: UTC. ``ours``: numbers of
     processes that are not foreign, the generator's and our own; more of them may be added while it goes on.
     """
 
@@ -119,8 +151,13 @@ class BorderReader:
     borders_ns: Collection[int]
     ours: set[int]
     at: dict[int, Border] = field(default_factory=dict)
+    clock_step_ns: int = 0
 
     def __enter__(self) -> "BorderReader":
+        self._wall_minus_monotonic_ns = _wall_minus_monotonic_ns()
+        self._sessions = {
+            os.getsid(pid): name for name, pids in self.pids.items() for pid in pids if _leads_session(pid)
+        }
         self._counters = {name: SideCounters(pids) for name, pids in self.pids.items() if pids}
         self._all_are_seen = _KERNELS_FIRST_THREAD in _names_in("/proc") and b"kthreadd" in _read(
             f"/proc/{_KERNELS_FIRST_THREAD}/comm"
@@ -137,27 +174,57 @@ class BorderReader:
     def _run(self) -> None:
         self._read()  # the first time costs more: each thread is asked for its name
         for border_ns in sorted(set(self.borders_ns)):
-            while (left_s := (border_ns - time.time_ns()) / 1e9) > 0:
+            while (left_s := (border_ns - self._now_ns()) / 1e9) > 0:
                 if self._over.wait(min(left_s, SHORT_SLEEP_S)):
                     return
             border = self._read()
             if border is None:
                 return
             self.at[border_ns] = border
+            step_ns = _wall_minus_monotonic_ns() - self._wall_minus_monotonic_ns
+            self.clock_step_ns = max(self.clock_step_ns, step_ns, key=abs)
+
+    def _now_ns(self) -> int:
+        return time.monotonic_ns() + self._wall_minus_monotonic_ns
 
     def _read(self) -> Border | None:
-        at = time.time_ns()
+        at = self._now_ns()
         sides = {name: counters.read() for name, counters in self._counters.items()}
         if None in sides.values():
             return None
-        return Border(at, sides, self._others() if self._all_are_seen else None, _steal_ns())
+        done_at, steal_ns = self._now_ns(), _steal_ns()
+        started: dict[str, list[int]] = {name: [] for name in self._counters}
+        known = {*self.ours, os.getpid(), *(pid for one in self._counters.values() for pid in one.pids)}
+        others = []
+        for number in _names_in("/proc"):
+            if number[0].isdigit() and int(number) not in known:
+                side = self._sessions.get(_session_of(int(number)))
+                started[side].append(int(number)) if side else others.append(number)
+        for name, pids in started.items():
+            if pids:
+                sides[name] = self._counters[name].joined(pids)
+        return Border(at, sides, dict(_clocks(others)) if self._all_are_seen else None, steal_ns, done_at)
 
-    def _others(self) -> dict[str, int]:
-        ours = {
-            str(pid)
-            for pid in {*self.ours, *(pid for pids in self.pids.values() for pid in pids), os.getpid()}
-        }
-        return dict(_clocks(name for name in _names_in("/proc") if name[0].isdigit() and name not in ours))
+
+def _wall_minus_monotonic_ns() -> int:
+    """The nearest of a few tries: between its two clocks one may be kept waiting."""
+    tries = []
+    for _ in range(5):
+        before, wall, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
+        tries.append((after - before, wall - (before + after) // 2))
+    return min(tries)[1]
+
+
+def _session_of(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return None
+
+
+def _leads_session(pid: int) -> bool:
+    """As what we start does. A process in a session of others would make these its side's."""
+    return _session_of(pid) == pid
 
 
 def _clocks(numbers: Iterable[str]) -> Iterable[tuple[str, int]]:

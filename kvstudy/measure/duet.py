@@ -38,6 +38,9 @@ from kvstudy.record.run_folder import RunWriter, SealedRun
 from kvstudy.subject.evidence.profiler import AttachedProfiler, cpu_engine
 
 
+CLOCK_STEP_MAX_NS = 1_000_000
+
+
 @dataclass(frozen=True)
 class DuetBench:
     """What all launches of a duet share. ``facts``: of run.json, what is the same in all launches.
@@ -66,12 +69,14 @@ class DuetLaunch:
         self._live: dict[str, LiveSide] = {}
         self._rows: list[dict] = []
         self._firsts: dict[str, str] = {}  # whose slice is the first, by part
+        self._clock_steps_ms: dict[str, float] = {}  # parts in which the wall clock was set
         self._attached: dict[str, AttachedProfiler] = {}
+        self.waited_s = 0.0  # for a quiet machine, before it began
         self._pinning = pinning(max(load.a.threads for load in bench.comparison.loads))
 
     def sealed(self) -> SealedRun:
         bench = self._bench
-        bench.patience.wait(bench.doing)
+        self.waited_s = bench.patience.wait(bench.doing)
         folder = self._new_folder()
         stores = work_root(bench.root) / "stores" / folder.run_id
         outcome, interrupted, bug = "completed", False, None
@@ -182,6 +187,8 @@ class DuetLaunch:
                 self._check_alive,
                 bench.tick,
             )
+        if abs(part.clock_step_ns) > CLOCK_STEP_MAX_NS:
+            self._clock_steps_ms[f"{load.workload} {slices.loop}"] = round(part.clock_step_ns / 1e6, 3)
         if part.unexpected:
             statuses = ", ".join(f"{status}: {count}" for status, count in sorted(part.unexpected.items()))
             raise RunFailed(f"unexpected answers: {load.workload}: {statuses}")
@@ -254,6 +261,7 @@ class DuetLaunch:
             "ends": {side: asdict(self._live[side].end) if side in self._live else None for side in SIDES},
             "profile": None,
             "sampled_after": list(self._profile) if self._attached else None,
+            "clock_steps_ms": self._clock_steps_ms,
             "phases": self._phases,
             "outcome": outcome,
         }

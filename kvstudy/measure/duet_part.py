@@ -38,7 +38,7 @@ _MEASURED_EXITS = (
 
 @dataclass(frozen=True)
 class Part:
-    """What one loadgen found. ``rows``: one per slice, by the columns of slices.csv. ``borders``: what was
+    """What one loadgen found. ``clock_step_ns``: by how much the wall clock was set meanwhile. ``rows``: one per slice, by the columns of slices.csv. ``borders``: what was
     read at each. ``samples``: some of the answered requests of each side. ``unexpected``: answers of another
     status, by status."""
 
@@ -47,6 +47,7 @@ class Part:
     samples: dict[str, tuple[dict, ...]]
     unexpected: dict[str, int]
     start_ns: int
+    clock_step_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -175,6 +176,7 @@ def run_part(
         _samples(result, load, turn),
         _unexpected(result, load),
         start_ns,
+        reader.clock_step_ns,
     )
 
 
@@ -269,7 +271,9 @@ def slice_rows(
 
 
 def _in_time(border: Border | None, planned_ns: int, slices: Slices) -> bool:
-    return border is not None and border.read_at_ns - planned_ns <= READ_LATE_MAX * slices.counted_s * 1e9
+    """Begun and done: a reader that is kept from going on between the two has counted what came after."""
+    late_ns = READ_LATE_MAX * slices.counted_s * 1e9
+    return border is not None and max(border.read_at_ns, border.done_at_ns) - planned_ns <= late_ns
 
 
 def _used_in(begin: Border, end: Border, side: str) -> dict:

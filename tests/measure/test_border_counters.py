@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 
 from kvstudy.measure.border_counters import Border, BorderReader, ProcessCounters, Used, foreign_ns
@@ -80,6 +81,44 @@ def test_several_processes_of_a_side_are_added_up_and_a_side_of_unknown_ones_is_
         time.sleep(0.2)
     (border,) = reader.at.values()
     assert list(border.sides) == ["a"] and border.sides["a"].cpu_ns >= first_ns + second_ns
+
+
+def test_what_a_side_starts_later_is_its_own_and_what_ends_keeps_what_it_used():
+    """A side's child works for 0.2 s of CPU and ends, all after the reader has begun."""
+    code = "import subprocess, sys, time; time.sleep(0.5); subprocess.run([sys.executable, '-c', sys.argv[1]]); time.sleep(60)"
+    now = time.time_ns()
+    borders = [now + round(after * 1e9) for after in (0.3, 3.0, 4.5)]
+    until = borders[1] / 1e9 + 0.5  # seen at the second border, gone at the third
+    child = f"import time\nwhile time.process_time() < 0.2: pass\ntime.sleep(max(0, {until} - time.time()))"
+    side = subprocess.Popen([sys.executable, "-c", code, child], start_new_session=True)
+    try:
+        with BorderReader({"a": (side.pid,)}, borders, set()) as reader:
+            seen = set()
+            while time.time_ns() < borders[-1] + 300_000_000:
+                seen |= {str(one.pid) for one in psutil.Process(side.pid).children()}
+                time.sleep(0.02)
+        assert sorted(reader.at) == borders and seen
+        before, _, after = (reader.at[border] for border in borders)
+        assert after.sides["a"].cpu_ns - before.sides["a"].cpu_ns >= 150_000_000
+        for border in reader.at.values():
+            assert not seen & set(border.others_ns or {}), "and is nobody else's"
+            assert border.read_at_ns <= border.done_at_ns
+    finally:
+        side.kill()
+        side.wait()
+
+
+def test_a_wall_clock_that_is_set_moves_no_border_and_is_noted(worker, monkeypatch):
+    process, _ = worker(0.0)
+    border = time.time_ns() + 400_000_000
+    wall, began = time.time_ns, time.monotonic()
+    with BorderReader({"a": (process.pid,)}, [border], set()) as reader:
+        monkeypatch.setattr(time, "time_ns", lambda: wall() + 30_000_000_000)
+        time.sleep(0.2)
+        assert not reader.at, "half a minute later by the wall clock, and 0.2 s by the other"
+        while not reader.at and time.monotonic() < began + 20:
+            time.sleep(0.02)
+    assert border in reader.at and reader.clock_step_ns == pytest.approx(30e9, abs=1e8)
 
 
 def test_foreign_time_is_that_of_all_other_processes_by_themselves():
