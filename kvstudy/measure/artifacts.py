@@ -4,14 +4,14 @@ import hashlib
 import json
 import platform
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from kvstudy import __version__
 from kvstudy.errors import ToolMissing
-from kvstudy.measure.build import newer_source
-from kvstudy.measure.builds import built
+from kvstudy.measure.build import changed_source
+from kvstudy.measure.builds import Build, build_of
 from kvstudy.measure.generator import generator_path
 from kvstudy.plan.run_plan import Configuration, Plan
 from kvstudy.project import loadgen_binary
@@ -21,17 +21,26 @@ from kvstudy.subject.protocol import Subject
 
 @dataclass(frozen=True)
 class Artifacts:
-    """What a plan needs; each is known to exist. ``generators``: program by name. ``subjects``: by what of a configuration names them."""
+    """What a plan needs; each is known to exist. ``generators``: program by name. ``subjects``: by what of a configuration names them. ``builds``: by
+    revision, each asked for once: what `.` is may change meanwhile."""
 
     root: Path
     loadgen: Path
     generators: dict[str, str]
     subjects: dict[str, Subject]
+    builds: dict[str, Build] = field(default_factory=dict)
 
     @classmethod
     def needed_by(cls, plan: Plan, root: Path) -> "Artifacts":
         """ToolMissing names what is not there, or older than its sources, and the command that makes it, before anything is started."""
         subjects: dict[str, Subject] = {}
+        builds: dict[str, Build] = {}
+
+        def built(revision: str, of: Path) -> Path:
+            if revision not in builds:
+                builds[revision] = build_of(revision, of)
+            return builds[revision].jar
+
         for run in plan.runs:
             key = _key(run.configuration)
             if key not in subjects:
@@ -45,7 +54,7 @@ class Artifacts:
             _check_age("service", root / "service", product)
         if "loadgen" in names or writes_first:
             _check_age("loadgen", root / "loadgen", loadgen)
-        found = cls(root, loadgen, {name: generator_path(name, loadgen) for name in names}, subjects)
+        found = cls(root, loadgen, {name: generator_path(name, loadgen) for name in names}, subjects, builds)
         found.subject_digests, found.generator_digests, found.versions, found.revision  # noqa: B018 – now, not when a build may have replaced them
         return found
 
@@ -103,9 +112,9 @@ class Artifacts:
 
 def _check_age(name: str, folder: Path, product: Path) -> None:
     """Nobody who has changed a source shall measure what it was before."""
-    source = newer_source(folder, product) if product.is_file() else None
+    source = changed_source(folder, product) if product.is_file() else None
     if source is not None:
-        raise ToolMissing(f"{name} is older than its sources: {source.relative_to(folder.parent)}", "kvstudy build")
+        raise ToolMissing(f"{name} is older than its sources: {source}", "kvstudy build")
 
 
 def _key(configuration: Configuration) -> str:

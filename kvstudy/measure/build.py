@@ -1,11 +1,15 @@
 """Builds the service with Maven on a JDK 25 and the load generator with Cargo, and says how it goes on."""
 
+import hashlib
+import json
 import os
 import shutil
 import subprocess
 import sys
 import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from kvstudy.errors import KvstudyError, ToolMissing
@@ -24,28 +28,61 @@ def build(root: Path) -> None:
         if is_up_to_date(root / name, products):
             print(f"{name}: up to date", file=sys.stderr)
             continue
-        builder(root)
-        for built in products:
-            if not built.is_file():
-                raise KvstudyError(f"the build ended without its product: {built}")
-            os.utime(built)  # a tool that finds nothing to do leaves its product as old as it was
+        with noted(root / name, products):
+            builder(root)
+
+
+@contextmanager
+def noted(folder: Path, products: tuple[Path, ...]) -> Iterator[None]:
+    """Around a build: its products become as old as its beginning, so that a source that is saved while it goes on is newer. A tool that finds nothing
+    to do leaves its product as old as it was. Beside the first product stands which sources there were, since one that is deleted later is not newer."""
+    begun_ns, digest = time.time_ns(), sources_digest(folder)
+    yield
+    for built in products:
+        if not built.is_file():
+            raise KvstudyError(f"the build ended without its product: {built}")
+        os.utime(built, ns=(begun_ns, begun_ns))
+    facts = {"built_ns": products[0].stat().st_mtime_ns, "sources": digest}
+    _note(products[0]).write_text(json.dumps(facts) + "\n", encoding="utf-8")
 
 
 def is_up_to_date(folder: Path, products: tuple[Path, ...]) -> bool:
-    """Whether the main product, the first, is newer than every source below the folder, and the others are there."""
-    return all(product.is_file() for product in products) and newer_source(folder, products[0]) is None
+    """Whether the main product, the first, is of the sources below the folder as they are, and the others are there."""
+    return all(product.is_file() for product in products) and changed_source(folder, products[0]) is None
 
 
-def newer_source(folder: Path, product: Path) -> Path | None:
-    """A source below the folder that is newer than its product. Sources: what the build reads, not texts, tests, benchmarks and hidden files."""
-    built_at = product.stat().st_mtime
+def changed_source(folder: Path, product: Path) -> str | None:
+    """What differs from the sources that the product was built of: a newer one by name, or that one is gone; None where nothing does."""
+    built_ns = product.stat().st_mtime_ns
+    newer = next((path for path, status in _sources(folder) if status.st_mtime_ns > built_ns), None)
+    if newer is not None:
+        return str(newer.relative_to(folder.parent))
+    try:
+        note = json.loads(_note(product).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None  # built by hand
+    # Built again by hand since then: the note is of another product.
+    return f"one below {folder.name}/ was deleted or replaced" if note["built_ns"] == built_ns and note["sources"] != sources_digest(folder) else None
+
+
+def sources_digest(folder: Path) -> str:
+    """Of the list of sources, not of what they hold."""
+    listed = [(str(path.relative_to(folder)), status.st_size, status.st_mtime_ns) for path, status in _sources(folder)]
+    return hashlib.sha256(json.dumps(listed).encode()).hexdigest()[:16]
+
+
+def _note(product: Path) -> Path:
+    return product.with_name(f"{product.name}.sources.json")
+
+
+def _sources(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """What the build reads, not texts, tests, benchmarks and hidden files; in an order that stays."""
     for place, subfolders, files in os.walk(folder):
         at = Path(place).relative_to(folder)
         subfolders[:] = sorted(set(subfolders) & {"src", ".mvn"} if at == Path() else set(subfolders) - {"test"} if at == Path("src") else subfolders)
         for name in sorted(files):
-            if not name.startswith(".") and not name.endswith(".md") and os.stat(os.path.join(place, name)).st_mtime > built_at:
-                return Path(place) / name
-    return None
+            if not name.startswith(".") and not name.endswith(".md"):
+                yield Path(place) / name, os.stat(os.path.join(place, name))
 
 
 def build_service(root: Path, test: bool = False) -> None:

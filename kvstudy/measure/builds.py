@@ -11,7 +11,6 @@ kept by the digest of what the jar holds."""
 import fcntl
 import hashlib
 import json
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kvstudy.errors import KvstudyError, ToolMissing
-from kvstudy.measure.build import build_service, is_up_to_date
+from kvstudy.measure.build import build_service, is_up_to_date, noted
 from kvstudy.subject.jdk import find_jdk
 from kvstudy.subject.kv_service import jar_digest
 from kvstudy.project import jfr_converter_jar, profiler_library, service_jar, work_root
@@ -51,6 +50,7 @@ def build_of(revision: str, root: Path) -> Build:
     """``built``, and what it was made of."""
     builds = work_root(root) / "builds"
     builds.mkdir(parents=True, exist_ok=True)
+    _remove_abandoned(root, builds)
     if revision == CHECKOUT:
         return _of_checkout(root, builds)
     commit, tree = _commit_and_tree(revision, root)
@@ -64,11 +64,10 @@ def build_of(revision: str, root: Path) -> Build:
 def _of_checkout(root: Path, builds: Path) -> Build:
     """A copy, so that a build in the meantime cannot change what is measured."""
     with _alone(builds / "checkout.lock"):
-        if not is_up_to_date(
-            root / "service", (service_jar(root), profiler_library(root), jfr_converter_jar(root))
-        ):
-            build_service(root)
-            os.utime(service_jar(root))
+        products = (service_jar(root), profiler_library(root), jfr_converter_jar(root))
+        if not is_up_to_date(root / "service", products):
+            with noted(root / "service", products):
+                build_service(root)
         folder = builds / f"checkout-{jar_digest(service_jar(root))}"
         if not (folder / JAR).is_file():
             _keep(service_jar(root), folder, {"revision": CHECKOUT})
@@ -164,6 +163,17 @@ def _commit_and_tree(revision: str, root: Path) -> tuple[str, str]:
 def _prefix(root: Path) -> str:
     """Of the project inside its repository; empty where it is the repository."""
     return _git(root, "rev-parse", "--show-prefix") or ""
+
+
+def _remove_abandoned(root: Path, builds: Path) -> None:
+    """Worktrees of builds that were killed: nobody holds their lock, and perhaps nobody will ask for their revision again."""
+    for source in builds.glob("*.src"):
+        with source.with_suffix(".lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                continue
+            _remove_worktree(root, source)
 
 
 def _remove_worktree(root: Path, source: Path) -> None:

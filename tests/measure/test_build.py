@@ -1,6 +1,7 @@
 """Building: only what is not up to date, with a clear end when a build fails or a tool is missing."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,34 @@ def test_changed_source_is_built_again(tree, source):
     os.utime(tree / "service" / source, (3000, 3000))
     assert not builder.is_up_to_date(tree / "service", (service_jar(tree),))
     assert builder.is_up_to_date(tree / "loadgen", (loadgen_binary(tree),))
+
+
+def test_a_source_that_is_saved_while_its_build_goes_on_is_newer_than_what_it_makes(tree):
+    products = (service_jar(tree),)
+    source = tree / "service/src/Main.java"
+    with builder.noted(tree / "service", products):
+        time.sleep(0.05)
+        source.write_text("saved by an editor")
+        time.sleep(0.05)
+    assert not builder.is_up_to_date(tree / "service", products)
+    with builder.noted(tree / "service", products):
+        time.sleep(0.05)
+    assert builder.is_up_to_date(tree / "service", products)
+
+
+def test_a_source_that_is_deleted_or_replaced_by_an_older_one_is_built_again(tree):
+    products = (service_jar(tree),)
+    more = tree / "service/src/More.java"
+    more.write_text("")
+    for change in (more.unlink, lambda: os.utime(tree / "service/src/Main.java", (500, 500))):
+        with builder.noted(tree / "service", products):
+            pass
+        assert builder.is_up_to_date(tree / "service", products)
+        change()
+        assert not builder.is_up_to_date(tree / "service", products)
+        assert builder.changed_source(tree / "service", products[0]) == "one below service/ was deleted or replaced"
+    os.utime(products[0])
+    assert builder.is_up_to_date(tree / "service", products), "built by hand since then"
 
 
 def test_missing_product_is_built_again(tree):

@@ -1,6 +1,7 @@
 """The service of a revision: built once, kept by the digest of its tree, whole or not at all; every mistake
 is one line."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -169,6 +170,19 @@ def test_a_revision_without_a_service_and_a_project_without_git_are_told(reposit
     bare.mkdir()
     with pytest.raises(KvstudyError, match="revision cannot be built: main: not a git repository"):
         built("main", bare)
+
+
+def test_what_a_killed_build_of_another_revision_left_goes_unless_it_is_still_built(repository):
+    builds = repository.root / "data" / "work" / "builds"
+    builds.mkdir(parents=True)
+    for key in ("killed", "alive"):
+        repository.git("worktree", "add", "--quiet", "--detach", str(builds / f"{key}.src"), "HEAD")
+    with (builds / "alive.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        built("HEAD", repository.root)
+        assert repository.leftovers() == ["alive.src"]
+    built("HEAD", repository.root)
+    assert repository.leftovers() == [] and repository.git("worktree", "list").count("\n") == 0
 
 
 def test_two_at_once_build_it_once_and_a_killed_build_is_made_again(repository):
