@@ -6,36 +6,39 @@ Launches are sealed one by one; what is sealed stays. With ``resume`` the newest
 that is begun again until its answer pleases would be none."""
 
 import hashlib
+import json
 import math
 import shutil
+import statistics
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kvstudy.analyse.comparison.launches import MEASURES
+from kvstudy.analyse.comparison.launches import MEASURES, ROUNDS_MIN
 from kvstudy.analyse.comparison.looks import FIRST_LOOK
 from kvstudy.analyse.duets import Duet as FoundDuet
 from kvstudy.analyse.duets import duet_of
 from kvstudy.errors import ExperimentError, KvstudyError
 from kvstudy.hosts.interrupt import interruptible
-from kvstudy.measure import awake
+from kvstudy.measure import awake, machine
 from kvstudy.measure.artifacts import Artifacts
-from kvstudy.measure.builds import build_of
 from kvstudy.measure.duet import DuetBench, DuetLaunch
 from kvstudy.measure.duet_progress import DuetProgress
-from kvstudy.measure.duet_sides import check_memory, chosen_ports, side_facts
+from kvstudy.measure.duet_sides import check_memory, chosen_ports, side_facts, store_of
 from kvstudy.measure.execute import clear_up
 from kvstudy.measure.fill import Fills
+from kvstudy.measure.generator import script_path
 from kvstudy.measure.quiet import Patience
 from kvstudy.measure.session import Session
-from kvstudy.measure.standing import MEASURE_NAMES, outcome_of, progress_lines, undecided
+from kvstudy.measure.standing import MEASURE_NAMES, nothing_to_come, outcome_of, progress_lines, undecided
 from kvstudy.plan.comparison import SIDES, Comparison
 from kvstudy.plan.run_plan import Plan as RunPlan
 from kvstudy.plan.run_plan import PlannedRun
 from kvstudy.project import raw_root, work_root, workloads_root
 from kvstudy.record.duet import is_duet
 from kvstudy.record.run_folder import DUET, SCHEMA_VERSION, SealedRun, sealed_runs
+from kvstudy.subject.jdk import find_jdk
 from kvstudy.units import format_bytes, format_duration
 
 # When so many launches fail one after the other, the next ones will too.
@@ -72,18 +75,24 @@ def compare(
     primary_of(comparison)
     chosen_ports(comparison.experiment.port)
     check_memory(comparison)
-    artifacts = artifacts_of(comparison, root)
     check_disk(comparison, root)
     progress = DuetProgress(within_s)
-    if told := awake.note(comparison.experiment.awake):
-        progress.say(told)
+    for told in (awake.note(comparison.experiment.awake), *without_value(comparison)):
+        if told:
+            progress.say(told)
+    # A build would be in the way of another measurement, so the session comes first.
     with interruptible(), Session(work_root(root)) as session:
+        artifacts = artifacts_of(comparison, root)
         clear_up(session, root, comparison.experiment.name)
         digests = digests_of(comparison, artifacts)
-        duet = _resumed(comparison, digests, root, label) if resume else None
+        check_difference(comparison, digests)
+        asked = comparison.asked(digests | conditions_of(comparison, root))
+        if resume:
+            check_digests(comparison, digests)
+        duet = _resumed(comparison, asked, root, label) if resume else None
         if duet:
             progress.say(f"{len(duet.launches)} launches are sealed already and kept")
-        duet = duet or Duet(comparison, _new_identity(comparison.asked(digests)))
+        duet = duet or Duet(comparison, _new_identity(asked))
         fills = Fills(work_root(root), workloads_root(root), artifacts, session.registered, progress.doing)
         bench = DuetBench(
             root,
@@ -92,10 +101,12 @@ def compare(
             fills,
             session,
             patience or Patience(0),
-            duet_facts(duet, artifacts, root, label),
+            duet_facts(duet, artifacts, asked, label),
             progress.doing,
             progress.tick,
         )
+        for side in SIDES:
+            fills.make(store_of(comparison, side))
         try:
             _launches(duet, bench, within_s, progress)
         except KeyboardInterrupt:
@@ -107,9 +118,11 @@ def compare(
 
 
 def _launches(duet: Duet, bench: DuetBench, within_s: float, progress: DuetProgress) -> None:
-    begun, failures_in_a_row, took_s = time.monotonic(), 0, duet.comparison.launch_s
+    begun, failures_in_a_row = time.monotonic(), 0
+    took_s, unprofiled_s = duet.comparison.launch_s, []
     kept, most = len(duet.launches), duet.comparison.comparing.launches
-    while (left := undecided(duet.found)) != 0:
+    while not (over := nothing_to_come(duet.found)):
+        left = undecided(duet.found)
         are_undecided = f", and {left} measures are undecided" if left else ""
         if most and len(duet.launches) >= most:
             duet.over = f"no more launches were asked for{are_undecided}"
@@ -121,10 +134,14 @@ def _launches(duet: Duet, bench: DuetBench, within_s: float, progress: DuetProgr
         sampled = any(run.facts["sampled_after"] for run in duet.launches)
         start = time.monotonic()
         progress.begin(number)
-        run = DuetLaunch(
-            duet.comparison.launch(number), bench, () if sampled else tuple(duet.comparison.comparing.profile)
-        ).sealed()
-        took_s = time.monotonic() - start
+        profile = () if sampled else tuple(duet.comparison.comparing.profile)
+        launch = DuetLaunch(duet.comparison.launch(number), bench, profile)
+        run = launch.sealed()
+        begun += launch.waited_s  # for a quiet machine, which is nobody's launch
+        progress.waited(launch.waited_s)
+        if not profile:
+            unprofiled_s.append(time.monotonic() - start - launch.waited_s)
+            took_s = statistics.median(unprofiled_s)
         duet.launches.append(run)
         failed = run.facts["outcome"] != "completed"
         failures_in_a_row = failures_in_a_row + 1 if failed else 0
@@ -138,7 +155,7 @@ def _launches(duet: Duet, bench: DuetBench, within_s: float, progress: DuetProgr
                 f"{failures_in_a_row} launches in a row failed, the last one: {run.facts['outcome'].removeprefix('failed: ')}",
                 f"see {run.path}; mend it and run the same command with --resume",
             )
-    duet.over = "every measure is decided"
+    duet.over = over
 
 
 def check_time(comparison: Comparison, within_s: float) -> None:
@@ -148,6 +165,30 @@ def check_time(comparison: Comparison, within_s: float) -> None:
             f"--within {format_duration(within_s)} is shorter than one launch of both sides, about {format_duration(round(comparison.launch_s))}",
             f"words need {FIRST_LOOK} launches or more: --within {format_duration(math.ceil(FIRST_LOOK * comparison.launch_s / 60) * 60)}, "
             "or fewer and shorter slices: compare: {pairs, closed_pairs, warm_up}",
+        )
+
+
+def without_value(comparison: Comparison) -> list[str]:
+    """Of slices that are so few that no launch gives a value of what is measured in them, one line each."""
+    short = {(loop.loop, loop.pairs) for load in comparison.loads for loop in load.loops if loop.pairs <= ROUNDS_MIN}
+    closed = any(load.a.closed_loop for load in comparison.loads)
+    return [
+        f"no launch gives a value {'of the closed loop' if loop == 'closed' else 'at the rate'}: "
+        f"{'closed_pairs' if loop == 'closed' and not closed else 'pairs'}: {pairs}: the first does not count, and {ROUNDS_MIN} others must"
+        for loop, pairs in sorted(short)
+    ]
+
+
+def check_difference(comparison: Comparison, digests: dict[str, str | None]) -> None:
+    """Nobody shall wait ten minutes to learn that a build is like itself, unless that is what was asked for."""
+    if digests["a"] is None or digests["a"] != digests["b"]:
+        return
+    same = all(replace(load.a, subject=None, variant={}) == replace(load.b, subject=None, variant={}) for load in comparison.loads)
+    if same and any(load.a.subject != load.b.subject for load in comparison.loads):
+        a, b = comparison.names
+        raise ExperimentError(
+            f"nothing to compare: {a} and {b} are the same program with the same options: digest={digests['a']}",
+            f"change something first; to see what nothing looks like: --builds {b} {b}",
         )
 
 
@@ -178,7 +219,37 @@ def digests_of(comparison: Comparison, artifacts: Artifacts) -> dict[str, str | 
     }
 
 
-def duet_facts(duet: Duet, artifacts: Artifacts, root: Path, label: str) -> dict:
+def conditions_of(comparison: Comparison, root: Path) -> dict[str, str]:
+    """What launches have in common beside programs and options: the scripts as they are written, the JDK, the machine."""
+    workloads = workloads_root(root)
+    scripts = {
+        path
+        for load in comparison.loads
+        for path in [*script_path(load.a, workloads).parent.glob("*.lua"), *workloads.glob("*.lua")]
+    }
+    text = hashlib.sha256()
+    for path in sorted(scripts):
+        text.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    facts = machine.fixed_facts()
+    needs_jdk = any(load.of(side).spec.has_our_jvm or load.of(side).spec.jvm for load in comparison.loads for side in SIDES)
+    return {
+        "scripts": text.hexdigest()[:16],
+        "jdk": find_jdk().version if needs_jdk else "",
+        "machine": json.dumps({name: facts[name] for name in ("cpu_model", "cores", "cores_usable", "memory_bytes", "kernel")}),
+    }
+
+
+def check_digests(comparison: Comparison, digests: dict[str, str | None]) -> None:
+    """Launches of a program that may be another one now are not pooled."""
+    for side, name in zip(SIDES, comparison.names, strict=True):
+        if digests[side] is None:
+            raise ExperimentError(
+                f"--resume cannot know whether side {name} is the same program as before: it has no digest",
+                "leave --resume out: a new duet begins",
+            )
+
+
+def duet_facts(duet: Duet, artifacts: Artifacts, asked: str, label: str) -> dict:
     """Of run.json, what is the same in all launches."""
     comparison = duet.comparison
     experiment, comparing = comparison.experiment, comparison.comparing
@@ -187,7 +258,7 @@ def duet_facts(duet: Duet, artifacts: Artifacts, root: Path, label: str) -> dict
     sides = {}
     for side, name in zip(SIDES, comparison.names, strict=True):
         one = comparison.loads[0].of(side)
-        build = build_of(one.spec.build, root) if one.spec.build else None
+        build = artifacts.builds[one.spec.build] if one.spec.build else None
         ours = (build.revision, build.dirty) if build else artifacts.revision if one.spec.is_ours else None
         sides[side] = side_facts(one, name, digests[side], ours)
     parts = [
@@ -213,7 +284,7 @@ def duet_facts(duet: Duet, artifacts: Artifacts, root: Path, label: str) -> dict
         "question": experiment.question,
         "profile_name": experiment.profile_name,
         "comparison": duet.identity,
-        "asked": comparison.asked(digests),
+        "asked": asked,
         "launch": None,
         "sides": sides,
         "parts": parts,
@@ -241,9 +312,8 @@ def primary_of(comparison: Comparison) -> dict[str, str]:
     return {"workload": first.workload, "loop": measured_in[0], "measure": measure}
 
 
-def _resumed(comparison: Comparison, digests: dict[str, str | None], root: Path, label: str) -> Duet | None:
+def _resumed(comparison: Comparison, asked: str, root: Path, label: str) -> Duet | None:
     """The newest duet that asked for the same with the same programs, under the same label."""
-    asked = comparison.asked(digests)
     before = [
         run
         for run in sealed_runs(raw_root(root) / comparison.experiment.name)

@@ -24,6 +24,10 @@ class DuetProgress:
             self._start = time.monotonic()
         self._launch = launch
 
+    def waited(self, seconds: float) -> None:
+        """For a quiet machine: that is not counted as gone."""
+        self._start += seconds
+
     def doing(self, phase: str) -> None:
         """``phase``: wait for …, fill …, launch, get at the rate, get closed loop, get profile, check, stop,
         convert, seal."""

@@ -73,12 +73,13 @@ def execute(experiment: Experiment, root: Path, *, label: str = "", resume: bool
     ``patience`` has time left.
     """
     whole = selected(plan(experiment), only)
-    artifacts = Artifacts.needed_by(whole, root)
     _check_workloads(whole, root)
     _check_disk(whole, root)
     if told := awake.note(experiment.awake):
         print(told, file=sys.stderr)
+    # A build would be in the way of another measurement, so the session comes first.
     with interruptible(), Session(work_root(root)) as session:
+        artifacts = Artifacts.needed_by(whole, root)
         clear_up(session, root, experiment.name)
         _check_port(experiment.port)
         kept = _sealed_before(whole, artifacts, root, label) if resume else {}

@@ -40,14 +40,18 @@ class Fills:
         identity = fill_identity(configuration) | {"service": self._artifacts.subject_digest(configuration)}
         return self._root / hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
 
+    def make(self, configuration: Configuration) -> None:
+        """Fills the store that ``restore`` copies, where that was not done yet."""
+        if configuration.fill is not None and configuration.spec.is_restored and not (self.folder(configuration) / "filled.json").is_file():
+            self._fill(configuration, self.folder(configuration))
+
     def restore(self, configuration: Configuration, store: Path) -> None:
         """Makes ``store`` the filled one of this configuration, filling first where that was not done yet; else an empty folder."""
         if configuration.fill is None or not configuration.spec.is_restored:
             store.mkdir(parents=True)
             return
         folder = self.folder(configuration)
-        if not (folder / "filled.json").is_file():
-            self._fill(configuration, folder)
+        self.make(configuration)
         store.parent.mkdir(parents=True, exist_ok=True)
         try:
             _copy(folder / "store", store)

@@ -1,8 +1,10 @@
 """What a duet's launches say until now, as text: after each launch, and as the table at the end."""
 
+import json
 import math
 
 from kvstudy.analyse.comparison import launches
+from kvstudy.analyse.comparison.looks import LAST_LOOK
 from kvstudy.analyse.comparison.stopping import Standing
 from kvstudy.analyse.comparison.words import SAME
 from kvstudy.analyse.duets import Duet
@@ -29,12 +31,12 @@ HEADINGS = ("workload", "measure", "{a}", "{b}", "ratio", "interval", "answer")
 def progress_lines(found: Duet | None, launch_s: float) -> list[str]:
     """One line per measure, and when all of them are probably decided."""
     if found is None or not found.standings:
-        return ["no launch counts yet"]
+        return [f"{found.counted} launches count, but none gives a value"] if found and found.counted else ["no launch counts yet"]
     lines = [
         f"  {row[0]} {row[1]:26} {row[4]:>7} {row[5]:16} {row[6]}{_to_come(one, launch_s)}"
         for one, row in zip(found.standings, _rows(found), strict=True)
     ]
-    return lines + _left_out(found)
+    return lines + _missing(found) + _left_out(found)
 
 
 def outcome_of(found: Duet | None, run: SealedRun) -> str:
@@ -50,7 +52,8 @@ def outcome_of(found: Duet | None, run: SealedRun) -> str:
 def table_lines(found: Duet | None, over: str, markdown: bool = False) -> list[str]:
     """The answer: one row per measure, the primary first; below it what it rests on."""
     if found is None or not found.standings:
-        return [f"no launch counts: {over}"]
+        none = f"{found.counted} launches count, but none gives a value" if found and found.counted else "no launch counts"
+        return [f"{none}: {over}"]
     headings = [heading.format(a=found.a, b=found.b) for heading in HEADINGS]
     rows = _rows(found)
     told = f"{found.counted} launches; ratio of {found.b} to {found.a}, with an interval over launches that allows for looking after each; {over}"
@@ -62,7 +65,7 @@ def table_lines(found: Duet | None, over: str, markdown: bool = False) -> list[s
             *(f"| {' | '.join(row)} |" for row in cells),
             "",
             told,
-            *(line.strip() for line in _left_out(found)),
+            *(line.strip() for line in [*_missing(found), *_left_out(found)]),
         ]
     widths = [max(len(row[column]) for row in (headings, *rows)) for column in range(len(headings))]
     return [
@@ -71,6 +74,7 @@ def table_lines(found: Duet | None, over: str, markdown: bool = False) -> list[s
             for row in (headings, *rows)
         ),
         told,
+        *_missing(found),
         *_left_out(found),
     ]
 
@@ -95,7 +99,7 @@ def _answer(one: Standing) -> str:
     if one.held_back:
         return f"{one.word}: {one.held_back}, but for what the sides left out"
     if one.decided:
-        return f"{SAME} within {one.same_within:.0%}" if one.word == SAME else one.word
+        return f"{SAME} within {100 * one.same_within:.3g} %" if one.word == SAME else one.word
     found = (
         f" (a difference of {100 * (one.found - 1):.0f} % would be found)" if math.isfinite(one.found) else ""
     )
@@ -131,6 +135,27 @@ def _value(value: float, measure: str) -> str:
     return f"{value / 1e6:.3g} ms" if value >= 1e6 else f"{value / 1e3:.3g} us"
 
 
+def _missing(found: Duet) -> list[str]:
+    """A primary measure without a value has no row, and is what was asked for."""
+    if found.primary:
+        return []
+    one = json.loads(found.tables.duets["primary"].iloc[0])
+    return [f"  {one['workload']} {_LOOPS.get(one['loop'], one['loop'])} {one['measure']} (primary): undecided: no launch gives a value of it"]
+
+
 def undecided(found: Duet | None) -> int | None:
-    """How many measures are worth another launch; None while none is known."""
-    return len(found.undecided) if found and found.standings else None
+    """How many measures are worth another launch, a primary one without a value among them; None while none is known."""
+    return len(found.undecided) + (found.primary is None) if found and found.standings else None
+
+
+def nothing_to_come(found: Duet | None) -> str:
+    """Why no further launch would say more; empty while one may."""
+    left = undecided(found)
+    if found is None or left is None:
+        return ""
+    if left and found.primary and all(one.launches >= LAST_LOOK for one in found.undecided):
+        return f"no further look is planned after {LAST_LOOK} launches, and {left} measures are undecided"
+    held = sum(bool(one.held_back) for one in found.standings)
+    if left == 0 and held:
+        return f"no further launch helps: the words of {held} measures are held back for what the sides left out"
+    return "" if left else "every measure is decided"

@@ -7,13 +7,17 @@ are sealed all the same."""
 import socket
 import subprocess
 import time
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
 from kvstudy.analyse.duets import duet_of
 from kvstudy.cli import exit_code_of
-from kvstudy.plan.comparison import SIDES
+from kvstudy.errors import ExperimentError
+from kvstudy.measure import compare
+from kvstudy.plan.comparison import SIDES, comparisons
+from kvstudy.plan.experiment import Experiment
 from kvstudy.record.duet import slice_histograms, slices_of
 from kvstudy.record.run_folder import sealed_runs
 from kvstudy.record.verification import verify
@@ -46,6 +50,63 @@ def experiment(project, compare=None, **change):
         }
         | change
     )
+
+
+def of(project, builds=None, **change):
+    (one,) = comparisons(Experiment.load(experiment(project, **change), compared=True), builds=builds)
+    return one
+
+
+def test_two_builds_that_are_one_program_are_refused_unless_the_same_name_was_asked_for(project):
+    ours = {"workload": "put", "jvm": {"heap": "64m"}}
+    alike = {"a": "0123", "b": "0123"}
+    with pytest.raises(ExperimentError, match="nothing to compare: main and . are the same program .* digest=0123"):
+        compare.check_difference(of(project, ("main", "."), **ours), alike)
+    compare.check_difference(of(project, (".", "."), **ours), alike)
+    compare.check_difference(of(project, ("main", "."), **ours), {"a": "0123", "b": "4567"})
+    compare.check_difference(of(project, **EMPTY_SIDES), alike)
+
+
+def test_slices_too_few_for_a_value_are_told_before_they_are_measured(project):
+    assert compare.without_value(of(project, **EMPTY_SIDES, compare={"pairs": 5, "closed_pairs": 0})) == []
+    at_rate, closed = compare.without_value(of(project, **EMPTY_SIDES, compare={"pairs": 4}))[::-1]
+    assert at_rate.startswith("no launch gives a value at the rate: pairs: 4: ")
+    assert closed.startswith("no launch gives a value of the closed loop: closed_pairs: 2: ")
+
+
+def test_a_changed_script_is_another_question_and_a_side_without_a_digest_is_not_resumed(project):
+    one = of(project, **EMPTY_SIDES)
+    before = compare.conditions_of(one, project.root)
+    assert before == compare.conditions_of(one, project.root)
+    script = project.root / "experiments" / "workloads" / "get.lua"
+    script.write_text(script.read_text() + "-- other\n")
+    after = compare.conditions_of(one, project.root)
+    assert {name for name in before if before[name] != after[name]} == {"scripts"}
+    with pytest.raises(ExperimentError, match="--resume cannot know whether side heap=64m"):
+        compare.check_digests(one, {"a": "0123", "b": None})
+
+
+def test_waiting_and_filling_are_no_part_of_the_time_for_launches(project, monkeypatch):
+    """Each launch waits for ten hours by the clock that is asked, and takes a minute beside that; the profiled first one takes an hour."""
+    clock, took = [0.0], iter([3600.0, 60.0, 60.0, 60.0])
+    monkeypatch.setattr(compare.time, "monotonic", lambda: clock[0])
+
+    class Launch:
+        waited_s = 36_000.0
+
+        def __init__(self, launch, _bench, profile):
+            self.facts = {"launch": launch.number, "sampled_after": list(profile) or None, "outcome": "completed"}
+
+        def sealed(self):
+            clock[0] += self.waited_s + next(took)
+            return SimpleNamespace(facts=self.facts, path=None)
+
+    monkeypatch.setattr(compare, "DuetLaunch", Launch)
+    monkeypatch.setattr(compare.Duet, "found", None)
+    monkeypatch.setattr(compare, "outcome_of", lambda *_: "")
+    duet = compare.Duet(of(project, **EMPTY_SIDES, compare={"profile": ["cpu"], "launches": None}), "x")
+    compare._launches(duet, None, 3600.0 + 3 * 60.0, compare.DuetProgress(0))
+    assert len(duet.launches) == 4 and duet.over.startswith("the time is over")
 
 
 def test_a_duet_seals_each_launch_with_both_sides_files_and_every_slice(project):

@@ -104,7 +104,7 @@ def undecided(standings: Sequence[Standing]) -> list[Standing]:
 
 def looked_at(logs: Sequence[float], same_within: float) -> dict:
     """Of one measure's log ratios, one per launch in their order: what all looks until now say."""
-    logs = np.asarray(logs, dtype=float)
+    logs = np.asarray(logs, dtype=float)[: looks.LAST_LOOK]  # interval, ratio and number of the same launches
     counts, means, errors = _by_look(logs)
     p, p_same = sequential(logs[None, :], same_within)
     inside = [(-math.inf, math.inf)]

@@ -104,6 +104,13 @@ def test_the_launches_to_come_are_about_those_that_it_takes():
     assert 0.3 < np.median([one for one in told if one is not None]) / np.median(took) < 3
 
 
+def test_ratio_and_interval_are_of_the_same_launches_beyond_the_last_look():
+    logs = noisy(0.0, looks.LAST_LOOK) + [1.0] * 20
+    found = stopping.looked_at(logs, 0.05)
+    assert found["launches"] == looks.LAST_LOOK and found == stopping.looked_at(logs[:looks.LAST_LOOK], 0.05)
+    assert found["low"] <= found["ratio"] <= found["high"] < 1.05
+
+
 def test_what_could_have_been_found_is_found_in_four_of_five():
     print("seed=6")
     ratio = stopping.could_find(0.03, 12)

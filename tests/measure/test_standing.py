@@ -1,0 +1,60 @@
+"""What is said of a duet while it goes on: when it is over, and why."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "analyse"))
+from duet_maker import DuetMaker, slices  # noqa: E402
+
+from kvstudy.analyse.comparison.looks import LAST_LOOK
+from kvstudy.analyse.comparison.words import CANNOT_TELL, SAME
+from kvstudy.analyse.duets import duet_of
+from kvstudy.measure.standing import nothing_to_come, progress_lines, table_lines, undecided
+from kvstudy.record.run_folder import sealed_runs
+
+
+@pytest.fixture
+def found(tmp_path):
+    """A duet of seven launches, made once for each test; ``found(**facts)``."""
+
+    def of(launches: int = 7, **changes):
+        make = DuetMaker(tmp_path)
+        for launch in range(1, launches + 1):
+            make(launch, ratio=1.1, **changes)
+        return duet_of(sealed_runs(tmp_path), "c0ffee")
+
+    return of
+
+
+def test_a_primary_measure_without_a_value_is_undecided_and_said(found):
+    duet = found(primary={"workload": "get", "loop": "rate", "measure": "p99"})
+    assert not duet.undecided and undecided(duet) == 1 and nothing_to_come(duet) == ""
+    line = "get at the rate p99 (primary): undecided: no launch gives a value of it"
+    for lines in (progress_lines(duet, 30.0), table_lines(duet, "over"), table_lines(duet, "over", markdown=True)):
+        assert line in [one.strip() for one in lines]
+
+
+def test_launches_that_count_without_any_value_are_not_said_not_to_count(found):
+    duet = found(launches=2, parts={("put", "rate"): slices(3)})
+    assert duet.counted == 2 and not duet.standings
+    assert table_lines(duet, "the time is over") == ["2 launches count, but none gives a value: the time is over"]
+
+
+def test_held_back_words_are_no_decision_and_beyond_the_last_look_nothing_is_planned(found):
+    duet = found()
+    assert nothing_to_come(duet) == "every measure is decided"
+    held = replace(duet.standings[0], word=CANNOT_TELL, held_back="slower")
+    assert nothing_to_come(replace(duet, standings=[held, *duet.standings[1:]])).startswith("no further launch helps: the words of 1 ")
+    open_ = [replace(one, word=CANNOT_TELL, launches=LAST_LOOK) for one in duet.standings]
+    assert nothing_to_come(replace(duet, standings=open_)).startswith(f"no further look is planned after {LAST_LOOK} launches")
+    open_[1] = replace(open_[1], launches=LAST_LOOK - 1)
+    assert nothing_to_come(replace(duet, standings=open_)) == ""
+
+
+def test_a_limit_of_half_percents_is_told_as_it_was_asked(found):
+    duet = found()
+    same = replace(duet.standings[0], word=SAME, same_within=0.025)
+    assert "the same within 2.5 %" in "\n".join(table_lines(replace(duet, standings=[same]), "over"))
