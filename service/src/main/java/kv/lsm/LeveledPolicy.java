@@ -8,8 +8,14 @@ import java.util.Optional;
 
 /// [CompactionPolicyKind#LEVELED]: keeps each level from 1 on one run within its target size.
 ///
-/// The level that exceeds its target by the largest factor goes first, unless level 0 will soon stop writers. From level 0 all runs go together with what they
-/// overlap in level 1; from another level the table that overlaps least of the next level for its size.
+/// The level that exceeds its target by the largest factor goes first, unless level 0 will soon stop writers:
+/// then level 0 does. Each of its merges rewrites level 1, though, and where more runs gather meanwhile than it
+/// merged, level 1 would grow for ever, and these merges with it. So a level that holds more than
+/// `levelMultiplier` times its target and `levelMultiplier` times the level above goes before that: up to there
+/// a byte of level 0 costs no more than a byte of any other level does.
+///
+/// From level 0 all runs go together with what they overlap in level 1; from another level the table that
+/// overlaps least of the next level for its size.
 ///
 /// @param level0Runs      runs of level 0 that start a compaction
 /// @param level0Urgent    runs of level 0 from which on it goes before every other level
@@ -30,7 +36,8 @@ record LeveledPolicy(int level0Runs, int level0Urgent, long level1Bytes, int lev
     @Override
     public Optional<CompactionChoice> choose(Version version) {
         if (version.level(0).size() >= level0Urgent) {
-            return Optional.of(fromLevel0(version));
+            int level = overgrownBelow0(version);
+            return Optional.of(level == 0 ? fromLevel0(version) : fromLevel(version, level));
         }
         int best = -1;
         double bestScore = 1;
@@ -48,12 +55,31 @@ record LeveledPolicy(int level0Runs, int level0Urgent, long level1Bytes, int lev
         };
     }
 
+    /// The last of the levels from 1 on each of which is too large for the one above it to be merged into; 0 when level 1 is not.
+    private int overgrownBelow0(Version version) {
+        int level = 0;
+        double bytesAbove = bytes(version, 0);
+        while (level + 1 < LEVEL_MAX) {
+            double bytes = bytes(version, level + 1);
+            if (bytes <= levelMultiplier * Math.max(bytesAbove, targetBytes(level + 1))) {
+                break;
+            }
+            bytesAbove = bytes;
+            level++;
+        }
+        return level;
+    }
+
+    private static long bytes(Version version, int level) {
+        return version.level(level).stream().mapToLong(Run::bytes).sum();
+    }
+
     private double score(Version version, int level) {
         List<Run> runs = version.level(level);
         if (level == 0) {
             return (double) runs.size() / level0Runs;
         }
-        long bytes = runs.stream().mapToLong(Run::bytes).sum();
+        long bytes = bytes(version, level);
         // a level that just reached its target is as it should be
         return bytes <= targetBytes(level) ? 0 : bytes / targetBytes(level);
     }

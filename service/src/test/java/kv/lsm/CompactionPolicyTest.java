@@ -75,7 +75,7 @@ class CompactionPolicyTest {
 
     @Test
     void leveledLetsLevelZeroWaitForALevelThatIsFurtherOverItsTargetUntilWritersWouldSoonBeStopped() {
-        List<TableMetadata> tables = new ArrayList<>(List.of(table(1, 0, "a", "c", 900 * MB), table(2, 0, "a", "b", 9_000 * MB)));
+        List<TableMetadata> tables = new ArrayList<>(List.of(table(1, 0, "a", "c", 90 * MB), table(2, 0, "a", "b", 900 * MB)));
         for (int run = 1; run < 6; run++) {
             tables.add(table(0, run, "a", "z", MB));
         }
@@ -85,7 +85,7 @@ class CompactionPolicyTest {
     }
 
     @Test
-    void theNextCompactionFreesStoppedWritersWhateverTheRestOfTheStoreLooksLike() {
+    void theNextCompactionFreesStoppedWritersUnlessLevel1IsTooLargeToMergeInto() {
         for (CompactionPolicyKind kind : List.of(CompactionPolicyKind.LEVELED, CompactionPolicyKind.TIERED)) {
             StoreOptions options = StoreOptions.at(Path.of("/store")).toBuilder().compaction(kind).build();
             List<TableMetadata> tables = new ArrayList<>();
@@ -93,7 +93,9 @@ class CompactionPolicyTest {
                 long bytes = i < 24 ? MB << i % 6 : 4_000 * MB; // the oldest are large and alike, the newest are not alike
                 tables.add(table(0, 1_000 - i, "a", "z", bytes));
             }
-            for (int level = 1; level < LeveledPolicy.LEVEL_MAX; level++) {
+            long level0Bytes = tables.stream().mapToLong(TableMetadata::bytes).sum();
+            tables.add(table(1, 0, "a", "z", options.levelMultiplier() * level0Bytes));
+            for (int level = 2; level < LeveledPolicy.LEVEL_MAX; level++) {
                 tables.add(table(level, 0, "a", "z", 1L << 60));
             }
             CompactionChoice choice = CompactionPolicy.of(options).choose(Version.of(tables)).orElseThrow();
@@ -101,6 +103,33 @@ class CompactionPolicyTest {
             long merged = choice.inputs().stream().filter(run -> run.level() == 0).count();
             assertThat(merged).as("%s: runs merged, so level 0 is no longer at its stop", kind).isGreaterThan(1);
         }
+    }
+
+    @Test
+    void leveledTakesALevelThatIsTooLargeToMergeIntoBeforeStoppedWriters() {
+        List<TableMetadata> tables = new ArrayList<>();
+        for (int run = 1; run <= 8; run++) {
+            tables.add(table(0, run, "a", "z", 20 * MB));
+        }
+        TableMetadata atItsBound = table(1, 0, "a", "z", 1_600 * MB);
+        assertThat(numbers(leveled.choose(with(tables, atItsBound)).orElseThrow())).contains(1L, atItsBound.number());
+        TableMetadata over = table(1, 0, "a", "z", 1_601 * MB);
+        assertThat(numbers(leveled.choose(with(tables, over)).orElseThrow())).containsExactly(over.number());
+        TableMetadata below = table(2, 0, "a", "z", 16_011 * MB);
+        CompactionChoice choice = leveled.choose(with(tables, over, below)).orElseThrow();
+        assertThat(numbers(choice)).as("level 2 is too large to merge level 1 into it").containsExactly(below.number());
+        List<TableMetadata> small = new ArrayList<>();
+        for (int run = 1; run <= 8; run++) {
+            small.add(table(0, run, "a", "z", 1));
+        }
+        assertThat(leveled.choose(with(small, table(1, 0, "a", "z", 100 * MB))).orElseThrow().cause())
+                .as("small runs are merged into a level that is not ten times over its target").isEqualTo("level0_runs");
+    }
+
+    private static Version with(List<TableMetadata> tables, TableMetadata... more) {
+        List<TableMetadata> all = new ArrayList<>(tables);
+        all.addAll(List.of(more));
+        return Version.of(all);
     }
 
     @Test
