@@ -6,6 +6,10 @@ import java.util.SplittableRandom;
 
 /// Options drawn at random, small enough that flushes and compactions happen within a few hundred writes.
 final class RandomOptions {
+    /// Only a store that hangs lets a write wait for so long. A merge into tables of 2 KiB syncs hundreds of them,
+    /// which on a busy disk takes longer than the ten seconds after which a write fails by default.
+    private static final Duration STALL_LIMIT = Duration.ofMinutes(5);
+
     private RandomOptions() {}
 
     static StoreOptions draw(SplittableRandom random, Path directory) {
@@ -14,6 +18,7 @@ final class RandomOptions {
         return StoreOptions.at(directory).toBuilder()
                 .wal(wal(random))
                 .walInterval(Duration.ofMillis(random.nextInt(1, 20)))
+                .stallLimit(STALL_LIMIT)
                 .memtableBytes(random.nextInt(1 << 13, 1 << 16))
                 .frozenMemtablesMax(random.nextInt(1, 4))
                 .tableBytes(random.nextInt(1 << 11, 1 << 16))

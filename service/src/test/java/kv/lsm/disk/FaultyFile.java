@@ -50,15 +50,21 @@ final class FaultyFile {
     }
 
     private boolean isDirty(byte[] now, int sector) {
-        byte[] cached = sector(now, sector);
-        return !Arrays.equals(cached, sector(durable, sector)) && !Arrays.equals(cached, lost.get(sector));
+        int from = Math.min(sector * SECTOR_BYTES, now.length);
+        int onDisk = Math.min(sector * SECTOR_BYTES, durable.length);
+        return !Arrays.equals(
+                        now, from, Math.min(from + SECTOR_BYTES, now.length),
+                        durable, onDisk, Math.min(onDisk + SECTOR_BYTES, durable.length))
+                && !Arrays.equals(sector(now, sector), lost.get(sector));
     }
 
     /// Takes the sector to the disk.
     private void settle(byte[] now, int sector) {
         byte[] cached = sector(now, sector);
         int from = sector * SECTOR_BYTES;
-        durable = Arrays.copyOf(durable, Math.max(durable.length, from + cached.length));
+        if (durable.length < from + cached.length) {
+            durable = Arrays.copyOf(durable, from + cached.length);
+        }
         System.arraycopy(cached, 0, durable, from, cached.length);
         lost.remove(sector);
     }
@@ -66,6 +72,9 @@ final class FaultyFile {
     /// A sync of `[from, to)`: takes dirty sectors to the disk. When it `fails`, some of them, and the others are lost.
     private void sync(int from, int to, boolean fails, SplittableRandom random) {
         byte[] now = content();
+        if (!fails && to >= now.length && durable.length < now.length) {
+            durable = Arrays.copyOf(durable, now.length); // once, and not for each sector
+        }
         for (int sector = from / SECTOR_BYTES; sector < sectors(Math.min(to, now.length)); sector++) {
             if (!isDirty(now, sector)) {
                 continue;
