@@ -10,14 +10,17 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
+import psutil
+
 from kvstudy.hosts.interrupt import shielded
 
 ORDERLY_STOP_TIMEOUT_S = 20.0
+KILLED_TIMEOUT_S = 5.0
 
 
 class OwnedProcess:
@@ -29,6 +32,7 @@ class OwnedProcess:
     def __init__(self, argv: list[str], *, stdout: int = subprocess.DEVNULL, stderr_path: Path, cores: list[int] | None = None,
                  environment: dict[str, str] | None = None, registered: Callable[[int, bool], None] | None = None, folder: Path | None = None):
         self.argv = argv
+        self.outlived_by: list[int] = []  # who was still there when the time of ``stop`` was over, and was killed
         self._registered = registered or (lambda _pid, _alive: None)
         # An interrupt waits until the pid is noted: whoever catches it can then end the child.
         with shielded():
@@ -52,15 +56,21 @@ class OwnedProcess:
         return self._process.poll()
 
     def stop(self, timeout_s: float = ORDERLY_STOP_TIMEOUT_S, by: signal.Signals = signal.SIGTERM) -> int:
-        """The signal ``by``, then SIGKILL to the whole group when it does not end in time. Returns the exit code; safe to call again."""
-        if self.exit_code is None:
-            self._signal(signal.SIGCONT)
-            self._signal(by)
-            try:
-                self._process.wait(timeout_s)
-            except subprocess.TimeoutExpired:
-                pass
-        self._signal(signal.SIGKILL)  # also what the process itself left behind in its group
+        """The signal ``by`` to its whole session, and SIGKILL to who is left of it when the time is over. Returns the exit
+        code; safe to call again.
+
+        The time is everybody's: a shell that runs the program dies of the signal at once, and the program may need
+        as long as it is given to end by itself."""
+        if self.pid not in self.alive:
+            return self._process.wait()
+        end = time.monotonic() + timeout_s
+        self._signal(signal.SIGCONT)
+        self._signal(by)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout_s)
+        if not wait_until(lambda: not self._left(), max(0.0, end - time.monotonic())):
+            self.outlived_by = [process.pid for process in self._left()]
+            wait_until(self._killed, KILLED_TIMEOUT_S)
         code = self._process.wait()
         if self._process.stdout:
             self._process.stdout.close()
@@ -79,11 +89,39 @@ class OwnedProcess:
         except subprocess.TimeoutExpired:
             return False
 
+    def _left(self) -> list[psutil.Process]:
+        """Of its session, itself included."""
+        self._process.poll()  # else its own end would leave it there, as one that nobody asked for its exit code
+        return session_of(self.pid)
+
+    def _killed(self) -> bool:
+        """Again and again: what is killed may have started another one meanwhile."""
+        left = self._left()
+        for process in left:
+            with suppress(psutil.Error):
+                process.kill()
+        return not left
+
     def _signal(self, number: signal.Signals) -> None:
-        try:
+        """To its group at once; one by one to those of its session that are in groups of their own."""
+        with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
-        except (ProcessLookupError, PermissionError):
-            pass
+        for process in session_of(self.pid):
+            with suppress(psutil.Error, OSError):
+                if os.getpgid(process.pid) != self.pid:
+                    process.send_signal(number)
+
+
+def session_of(leader: int) -> list[psutil.Process]:
+    """Who runs in the session, or the group, that ``leader`` began, whether he is still there or not."""
+    found = []
+    for pid in psutil.pids():
+        with suppress(psutil.Error, OSError):
+            if leader in (os.getsid(pid), os.getpgid(pid)):
+                process = psutil.Process(pid)
+                if process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process)
+    return found
 
 
 def command_text(argv: list[str], environment: dict[str, str]) -> str:

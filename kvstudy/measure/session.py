@@ -2,19 +2,26 @@
 
 What a killed kvstudy left behind is found there by the next one and ended: a process is ended only when its pid, its start time and
 its owner's absence all agree, so never a stranger that got the same pid.
+
+Where a process was a wrapper that is gone, what it started still has its session. Nobody else can have that session's
+number while one of them lives; but after a start of the machine, or when all of them have ended, it may be another's.
+So only those are ended that are of the same user, were started after it, and since the machine was.
 """
 
 import errno
 import json
 import os
 import signal
-import time
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
 from kvstudy.errors import KvstudyError
+from kvstudy.hosts.process import session_of, wait_until
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+START_TOLERANCE_S = 1.0
 
 
 class Session:
@@ -35,7 +42,8 @@ class Session:
             if _alive(before["pid"], before["started"]):
                 raise KvstudyError(f"another measurement is running: pid={before['pid']}", "wait for it, or stop it with Ctrl-C: two at a time "
                                    "would measure each other")
-            self.ended_orphans = [child["pid"] for child in before["children"] if _end(child["pid"], child["started"])]
+            same_boot = before.get("boot") == _boot()
+            self.ended_orphans = [child["pid"] for child in before["children"] if _end(child["pid"], child["started"], same_boot)]
         self._write()
         return self
 
@@ -71,7 +79,7 @@ class Session:
             return None  # not written by us: every write is whole or absent
 
     def _write(self) -> None:
-        facts = {"pid": os.getpid(), "started": psutil.Process().create_time(),
+        facts = {"pid": os.getpid(), "started": psutil.Process().create_time(), "boot": _boot(),
                  "children": [{"pid": pid, "started": started} for pid, started in self._children.items()]}
         new = self._path.with_suffix(".new")
         try:
@@ -90,23 +98,47 @@ def _cannot_note(path: Path, error: OSError) -> KvstudyError:
 def _alive(pid: int, started: float) -> bool:
     try:
         process = psutil.Process(pid)
-        return abs(process.create_time() - started) < 1.0 and process.status() != psutil.STATUS_ZOMBIE
+        return abs(process.create_time() - started) < START_TOLERANCE_S and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
 
 
-def _end(pid: int, started: float) -> bool:
-    """Ends an orphan and its group: orderly, then by force. True when there was one."""
-    if not _alive(pid, started):
+def _boot() -> str:
+    """Of this start of the machine."""
+    with suppress(OSError):
+        return BOOT_ID.read_text(encoding="ascii").strip()
+    return f"{psutil.boot_time():.0f}"
+
+
+def _left(leader: int, started: float, same_boot: bool) -> list[psutil.Process]:
+    """The process that was noted, and all of its session; where it is gone, who is left of that."""
+    if not _alive(leader, started) and (not same_boot or _is_a_stranger(leader, started)):
+        return []
+    found = []
+    for process in session_of(leader):
+        with suppress(psutil.Error):
+            if process.create_time() >= started - START_TOLERANCE_S and process.uids().real == os.getuid():
+                found.append(process)
+    return found
+
+
+def _is_a_stranger(pid: int, started: float) -> bool:
+    """Another process has the number now, and so the session of that number is its own. One that ended and was asked by
+    nobody for its exit code is still the one that was noted."""
+    with suppress(psutil.Error):
+        return abs(psutil.Process(pid).create_time() - started) >= START_TOLERANCE_S
+    return False
+
+
+def _end(leader: int, started: float, same_boot: bool = True) -> bool:
+    """Ends an orphan and its session: orderly, then by force. True when there was one."""
+    if not (left := _left(leader, started, same_boot)):
         return False
-    for number in (signal.SIGCONT, signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(pid, number)
-        except ProcessLookupError:
+    for number, time_s in ((signal.SIGCONT, 0), (signal.SIGTERM, 5), (signal.SIGKILL, 5)):
+        for process in left:
+            with suppress(psutil.Error):
+                process.send_signal(number)
+        if wait_until(lambda: not _left(leader, started, same_boot), time_s):
             break
-        end = time.monotonic() + (5 if number == signal.SIGTERM else 0)
-        while _alive(pid, started) and time.monotonic() < end:
-            time.sleep(0.05)
-        if not _alive(pid, started):
-            break
+        left = _left(leader, started, same_boot)
     return True

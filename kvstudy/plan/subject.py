@@ -42,7 +42,7 @@ class Ready(Part):
     its port takes connections."""
 
     line: Annotated[str, Field(min_length=1)] | None = None
-    http: Annotated[str, Field(pattern=r"^/")] | None = None
+    http: Annotated[str, Field(pattern=r"^/[!-~]*$")] | None = None
     timeout: DurationS = 60.0
 
     @model_validator(mode="after")
@@ -99,9 +99,7 @@ class SubjectSpec(Part):
         if self.command:
             self._command_is_possible()
         if self.url:
-            parts = urlsplit(self.url)
-            if parts.scheme != "http" or not parts.hostname or parts.query:
-                raise Impossible("url", f"not an address of HTTP: {self.url!r}\nas http://127.0.0.1:8080")
+            self._url_is_possible()
         for method, path in (self.paths or {}).items():
             if not path.startswith("/") or path.count("{key}") != 1 or " " in path:
                 raise Impossible("paths", f"a path begins with / and holds {{key}} once: {method}: {path!r}\nas /{{key}}")
@@ -115,6 +113,21 @@ class SubjectSpec(Part):
             raise Impossible(key, f"{what} has no {key}\nit is of a command")
         if kind == "url" and self.fill == "directory":
             raise Impossible("fill", "an address has no directory that could be restored\nwrite fill: http")
+
+    def _url_is_possible(self) -> None:
+        example = "as http://127.0.0.1:8080"
+        try:
+            parts = urlsplit(self.url)
+            port = parts.port
+        except ValueError as error:
+            raise Impossible("url", f"not an address of HTTP: {self.url!r}: {str(error).lower()}\n{example}") from None
+        bare = parts.query == parts.fragment == "" and not parts.username and not re.search(r"\s", self.url)
+        if parts.scheme != "http" or not parts.hostname or port == 0 or not bare:
+            raise Impossible("url", f"not an address of HTTP: {self.url!r}\n{example}")
+        if parts.path not in ("", "/"):
+            path = parts.path.rstrip("/")
+            raise Impossible("url", f"an address has no path: {self.url!r}\n"
+                             f"write it into paths, of each method: PUT: {path}/{{key}}")
 
     def _command_is_possible(self) -> None:
         words = [*self.command, *(self.environment or {}).values()]

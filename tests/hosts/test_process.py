@@ -42,6 +42,30 @@ def test_stubborn_process_and_its_own_children_are_killed(tmp_path):
     assert ended(grandchild)
 
 
+@pytest.mark.parametrize("own_group", [False, True], ids=["in the shell's group", "in a group of its own"])
+def test_what_a_shell_started_has_the_time_to_end_by_itself_after_the_shell(tmp_path, own_group):
+    finishing = tmp_path / "finished"
+    start = tmp_path / "start.sh"
+    start.write_text(f"""{"set -m" if own_group else ""}
+sh -c 'trap "sleep 0.7; echo whole >{finishing}; exit 0" TERM; echo up; while :; do sleep 0.05; done'
+echo "the shell goes on"
+""")
+    process = OwnedProcess(["sh", str(start)], stdout=subprocess.PIPE, stderr_path=tmp_path / "log")
+    assert process.stdout.readline() == b"up\n"
+    assert process.stop(timeout_s=20) in (0, -signal.SIGTERM)
+    assert finishing.read_text() == "whole\n" and process.outlived_by == []
+
+
+def test_what_a_shell_started_and_does_not_end_in_time_is_killed_and_told(tmp_path):
+    start = tmp_path / "start.sh"
+    start.write_text("sh -c 'trap \"\" TERM; echo $$; while :; do sleep 0.05; done'\necho 'the shell goes on'\n")
+    process = OwnedProcess(["sh", str(start)], stdout=subprocess.PIPE, stderr_path=tmp_path / "log")
+    program = int(process.stdout.readline())
+    assert process.stop(timeout_s=0.5) == -signal.SIGTERM
+    assert program in process.outlived_by and process.pid not in process.outlived_by
+    assert ended(program)
+
+
 def test_stopped_process_can_still_be_ended(tmp_path):
     process = OwnedProcess(["sleep", "60"], stderr_path=tmp_path / "log")
     process.send(signal.SIGSTOP)
@@ -145,6 +169,53 @@ with Session(Path({str(tmp_path)!r})) as session:
     with Session(tmp_path) as session:
         assert session.ended_orphans == [orphan]
     assert ended(orphan)
+
+
+def orphan_without_its_leader() -> tuple[int, int, float]:
+    """A process whose shell has ended: its pid, and the shell's with its start."""
+    shell = subprocess.Popen(["sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!; read _"], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, start_new_session=True)
+    orphan, started = int(shell.stdout.readline()), psutil.Process(shell.pid).create_time()
+    shell.communicate(b"\n", timeout=10)
+    return orphan, shell.pid, started
+
+
+def test_what_a_wrapper_of_a_killed_measurement_started_is_ended_though_the_wrapper_is_gone(tmp_path):
+    code = f"""
+import os, signal, subprocess
+from pathlib import Path
+from kvstudy.measure.session import Session
+with Session(Path({str(tmp_path)!r})) as session:
+    wrapper = subprocess.Popen(["sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!; read _"], start_new_session=True,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    session.registered(wrapper.pid, True)
+    print(wrapper.pid, int(wrapper.stdout.readline()), flush=True)
+    wrapper.communicate(b"\\n")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    killed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    wrapper, orphan = map(int, killed.stdout.split())
+    assert killed.returncode == -signal.SIGKILL and psutil.pid_exists(orphan) and not psutil.pid_exists(wrapper)
+    with Session(tmp_path) as session:
+        assert session.ended_orphans == [wrapper]
+    assert ended(orphan)
+
+
+@pytest.mark.parametrize("stranger", ["begun before", "of another start of the machine"])
+def test_who_has_the_session_of_a_gone_wrapper_and_was_not_started_by_it_is_left_alone(tmp_path, stranger):
+    orphan, shell, started = orphan_without_its_leader()
+    try:
+        with Session(tmp_path / "other"):
+            boot = json.loads((tmp_path / "other" / "session.json").read_text())["boot"]
+        before = stranger == "begun before"
+        noted = {"pid": shell, "started": started + (60 if before else 0)}
+        stale = {"pid": 4_000_000, "started": 1.0, "boot": boot if before else "another", "children": [noted]}
+        (tmp_path / "session.json").write_text(json.dumps(stale))
+        with Session(tmp_path) as session:
+            assert session.ended_orphans == []
+        assert psutil.pid_exists(orphan) and psutil.Process(orphan).status() != psutil.STATUS_ZOMBIE
+    finally:
+        os.kill(orphan, signal.SIGKILL)
 
 
 @pytest.mark.parametrize(("number", "hint"), [(errno.ENOSPC, "free some space"), (errno.EROFS, "make it writable")])

@@ -26,10 +26,19 @@ def configurations(tmp_path, **change):
     ({"command": ["serve", "{port}"], "fill": "directory"}, "subject.fill: {dir} is missing", "write {dir}"),
     (COMMAND | {"stop": "KILL"}, "subject.stop.signal: not one of TERM, INT, QUIT, HUP: 'KILL'", None),
     (COMMAND | {"ready": {"line": "x", "http": "/"}}, "subject.ready.http: give either line or http, not both", None),
+    (COMMAND | {"ready": {"http": "/a b"}}, "subject.ready.http: string should match pattern", None),
     (COMMAND | {"ready": {"lines": "x"}}, "subject.ready: unknown key: lines", "did you mean line?"),
     (COMMAND | {"statuses": {"PUT": 42}}, "subject.statuses.PUT: input should be greater than or equal to 100: 42", None),
     (COMMAND | {"paths": {"PUT": "/x"}}, "subject.paths: a path begins with / and holds {key} once: PUT: '/x'", "as /{key}"),
     ({"url": "127.0.0.1:80"}, "subject.url: not an address of HTTP: '127.0.0.1:80'", "as http://127.0.0.1:8080"),
+    ({"url": "http://h:99999"}, "subject.url: not an address of HTTP: 'http://h:99999': port out of range 0-65535", "as http://"),
+    ({"url": "http://h:abc"}, "subject.url: not an address of HTTP: 'http://h:abc': port could not be cast", "as http://"),
+    ({"url": "http://h:0"}, "subject.url: not an address of HTTP: 'http://h:0'", "as http://"),
+    ({"url": "http://[::1:80"}, "subject.url: not an address of HTTP: 'http://[::1:80': invalid ipv6 url", "as http://"),
+    ({"url": "http://me:secret@h:80"}, "subject.url: not an address of HTTP: 'http://me:secret@h:80'", "as http://"),
+    ({"url": "http://h:80#top"}, "subject.url: not an address of HTTP: 'http://h:80#top'", "as http://"),
+    ({"url": "http://h:1/api/"}, "subject.url: an address has no path: 'http://h:1/api/'",
+     "write it into paths, of each method: PUT: /api/{key}"),
     ({"url": "http://127.0.0.1", "ready": "tcp"}, "subject.ready: an address, where something runs already, has no ready", None),
     ({"build": "main", "jvm": True}, "subject.jvm: our own service has no jvm", None),
     ([COMMAND, COMMAND | {"stop": "INT"}], "subject: two subjects have one name: serve", "give each a name of its own"),
@@ -103,3 +112,8 @@ def test_a_read_back_can_be_made_larger_or_left_out(tmp_path):
 @pytest.mark.parametrize(("command", "label"), [(["/usr/sbin/Nginx"], "nginx"), (["{root}/my peer.sh"], "my-peer.sh"), (["..."], "command")])
 def test_a_command_is_named_after_its_program(command, label):
     assert SubjectSpec.model_validate({"command": [*command, "{port}"]}).label == label
+
+
+@pytest.mark.parametrize("url", ["http://h", "http://h/", "http://h:1", "http://[::1]:8080/"])
+def test_an_address_is_a_host_and_perhaps_a_port(url):
+    assert SubjectSpec(url=url).label == url.removeprefix("http://").rstrip("/")
