@@ -1,11 +1,12 @@
 """Filled stores: written once per content, checked, kept under data/work/fills, and restored by copy or reflink for each run.
 
     data/work/fills/<digest>/store/        what the subject wrote
-    data/work/fills/<digest>/filled.json   written last: without it the fill is not whole, and is made again
+    data/work/fills/<digest>/filled.json   written last: without it, or cut, the fill is not whole, and is made again
 """
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from kvstudy.subject.protocol import LiveSubject, Place
 FILL_CONNECTIONS = 16
 FILL_THREADS = 2
 RECORDS_PER_S_MIN = 2000
+FILLED = "filled.json"
 PIECE_BYTES = 128 << 10  # of a table's data, as SSTableWriter writes it
 
 
@@ -42,8 +44,11 @@ class Fills:
 
     def make(self, configuration: Configuration) -> None:
         """Fills the store that ``restore`` copies, where that was not done yet."""
-        if configuration.fill is not None and configuration.spec.is_restored and not (self.folder(configuration) / "filled.json").is_file():
-            self._fill(configuration, self.folder(configuration))
+        if configuration.fill is None or not configuration.spec.is_restored:
+            return
+        folder = self.folder(configuration)
+        if _noted(folder / FILLED) is None:
+            self._fill(configuration, folder)
 
     def restore(self, configuration: Configuration, store: Path) -> None:
         """Makes ``store`` the filled one of this configuration, filling first where that was not done yet; else an empty folder."""
@@ -85,12 +90,12 @@ class Fills:
         if fault:
             raise RunFailed(f"{fault}: after the fill")
         facts = fill_identity(configuration) | {"service": self._artifacts.subject_digest(configuration), "found": found}
-        (folder / "filled.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+        _note(folder / FILLED, facts)
 
     def _drop_fills_of_other_builds(self) -> None:
         """They would never be restored again."""
-        for marker in self._root.glob("*/filled.json"):
-            if json.loads(marker.read_text(encoding="utf-8")).get("service") not in self._artifacts.subject_digests.values():
+        for marker in self._root.glob(f"*/{FILLED}"):
+            if (_noted(marker) or {}).get("service") not in self._artifacts.subject_digests.values():
                 shutil.rmtree(marker.parent, ignore_errors=True)
 
 
@@ -113,6 +118,28 @@ def written(command: list[str], subject: LiveSubject, phase: str, log: Path, reg
     finally:
         code = generator.stop(timeout_s=2)
     check_exit("loadgen", code, log)
+
+
+def _note(marker: Path, facts: dict) -> None:
+    """Whole or not at all, also when the disk is full. RunFailed when it cannot be written."""
+    new = marker.with_suffix(".new")
+    try:
+        with new.open("w", encoding="utf-8") as file:
+            file.write(json.dumps(facts, indent=1) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(marker)
+    except OSError as error:
+        raise RunFailed(f"fill could not be noted: {marker}: {(error.strerror or str(error)).lower()}") from error
+
+
+def _noted(marker: Path) -> dict | None:
+    """What was filled; None where there is no fill, or its note cannot be read."""
+    try:
+        facts = json.loads(marker.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return facts if isinstance(facts, dict) else None
 
 
 def _copy(source: Path, target: Path) -> None:
