@@ -93,6 +93,7 @@ class DuetLaunch:
         with shielded():
             self._stop()  # what an interrupt kept from it
             bench.session.end_children()
+            shutil.rmtree(stores, ignore_errors=True)  # first: sealing needs space, and may fail for want of it
             bench.doing("seal")
             self._drop_what_is_not_kept(folder)
             self._machine["load_during"] = load_during(
@@ -102,7 +103,6 @@ class DuetLaunch:
             folder.write_text(SLICES_FILE, write_slices(pd.DataFrame(self._rows)))
             folder.write_json("run.json", self._facts(folder.run_id, outcome))
             run = folder.seal()
-            shutil.rmtree(stores, ignore_errors=True)
         if interrupted:
             raise KeyboardInterrupt
         if bug is not None:

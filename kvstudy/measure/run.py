@@ -90,6 +90,7 @@ class Run:
             outcome, bug = f"failed: {type(error).__name__}: {error}", error
         with shielded():
             self._bench.session.end_children()
+            shutil.rmtree(store, ignore_errors=True)  # first: sealing needs space, and may fail for want of it
             self._drop_what_is_not_kept(folder)
             self._bench.progress.doing("seal")
             folder.write_json("machine.json", self._machine)
@@ -97,7 +98,6 @@ class Run:
             folder.write_json("run.json", run_facts(self._planned, folder.run_id, bench.label, outcome, bench.artifacts, self._phases,
                                                     self._data_check, bench.search_facts, bench.profile_name, bench.same_percent))
             run = folder.seal()
-            shutil.rmtree(store, ignore_errors=True)
         if interrupted:
             raise KeyboardInterrupt
         if bug is not None:

@@ -250,6 +250,21 @@ def test_a_side_that_dies_ends_the_launch_in_one_line_and_three_in_a_row_end_the
     assert [[run.facts["ends"][side]["died"] for side in SIDES] for run in runs] == [[False, True]] * 3
 
 
+def test_a_launch_that_cannot_be_sealed_leaves_neither_process_nor_store(project):
+    full = """
+import errno, os
+from kvstudy.record import run_folder
+def full(*_arguments):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+run_folder.os.fsync = full
+"""
+    path = experiment(project, workload="put", jvm={"heap": ["48m", "64m"]}, subject="kv-service")
+    code, _, err = project.finished(project.kvstudy("compare", path, code=full), 120)
+    assert code == 1 and "disk full: could not" in err and "Traceback" not in err, err
+    assert sealed_runs(project.raw) == [] and project.processes() == []
+    assert list((project.root / "data" / "work" / "stores").iterdir()) == []
+
+
 def test_an_answer_of_another_status_fails_the_launch(project):
     """Keys that nothing wrote: 404, where reading filled ones expects 200."""
     path = experiment(

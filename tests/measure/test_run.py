@@ -142,6 +142,7 @@ Progress.doing = filling
         assert code == 1
         assert "disk full: could not" in err and "--resume" in err and "Traceback" not in err
         assert sealed_runs(raw) == [] and project.processes() == []
+        assert list((project.root / "data" / "work" / "stores").iterdir()) == [], "a store would take the space that is missing"
         (raw / "ballast").unlink()
         for partial in raw.rglob("*.partial"):
             shutil.rmtree(partial)
