@@ -6,12 +6,12 @@ a port that another one holds, ignore the signal that stops it.
 """
 
 import hashlib
+import http.client
 import json
 import os
 import shutil
 import socket
-import urllib.error
-import urllib.request
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
@@ -23,7 +23,7 @@ from kvstudy.hosts.adoption import Adoption
 from kvstudy.hosts.process import command_text
 from kvstudy.plan.subject import SUBJECT, SubjectSpec
 from kvstudy.subject.evidence import jvm
-from kvstudy.subject.evidence.process import cpu_is_quiet, listener, members
+from kvstudy.subject.evidence.process import cpu_is_quiet, listeners, members
 from kvstudy.subject.evidence.profiler import AttachedProfiler
 from kvstudy.subject.jdk import Jdk
 from kvstudy.subject.launched import Launched, how_it_ended
@@ -34,6 +34,8 @@ PROBE_TIMEOUT_S = 1.0
 ENDED_WELL = "service ended before it was ready: exit=0"
 IN_THE_FOREGROUND = "give the command the option that keeps it in the foreground"
 DIGESTED_MAX_BYTES = 256 << 20
+# Elsewhere an ordinary user is not told who holds a port, also of his own processes.
+CAN_SEE_PORTS = sys.platform == "linux"
 
 
 class Command:
@@ -138,6 +140,7 @@ class LiveCommand:
         self._recorded = False
         self._fault: str | None = None
         self._stopped = False
+        self._is_seen = True
         self.url = launched.url
         self.check_alive, self.send, self.last_words = launched.check_alive, launched.send, launched.last_words
 
@@ -146,16 +149,24 @@ class LiveCommand:
         if self._launched.exit_code is not None:
             gone = [process.pid for process in self._adoption.escaped()]
             raise RunFailed(_left(gone) if gone else f"service ended when it was ready: {how_it_ended(self._launched.exit_code)}: {self.last_words()}")
-        holder = listener(port)
-        if holder is not None and holder not in self.pids:
+        holders = set(listeners(port, HOST))
+        if holders and not holders & set(self._members):
             escaped = [process.pid for process in self._adoption.escaped()]
-            raise RunFailed(_left(escaped) if holder in escaped else f"port {port} is served by another process: pid={holder}: service does not serve on the port that it is given")
+            raise RunFailed(_left(escaped) if holders & set(escaped) else f"port {port} is served by another process: "
+                            f"pid={min(holders)}: service does not serve on the port that it is given")
+        self._is_seen = bool(holders) or not CAN_SEE_PORTS
         if self._command.jdk and not self._place.filling:
             self._recording = jvm.Attached(self._command.jdk, self._jvm_pid(), self._place.file(jvm.RECORDING))
             self._recording.begin()
 
     @property
     def pids(self) -> tuple[int, ...]:
+        """None where the port is held by one that we cannot see: what was started then only asked another one to serve, as the
+        program of a container does, and its CPU is not the service's."""
+        return self._members if self._is_seen else ()
+
+    @property
+    def _members(self) -> tuple[int, ...]:
         return members(self._launched.pid)
 
     @property
@@ -163,7 +174,7 @@ class LiveCommand:
         return jvm.profiler(self._command.jdk, self._command.root, self._jvm_pid()) if self._command.jdk else None
 
     def come_to_rest(self, timeout_s: float = 60.0) -> bool:
-        return cpu_is_quiet(self.pids, self.check_alive, timeout_s)
+        return cpu_is_quiet(self._members, self.check_alive, timeout_s)
 
     def count_records(self) -> int | None:
         return None
@@ -172,26 +183,28 @@ class LiveCommand:
         if self._stopped:
             return self._fault
         self._stopped = True
-        rule, was_alive = self._command.spec.stop, self._launched.exit_code is None
+        rule = self._command.spec.stop
         signal, time_s = Signals[f"SIG{rule.signal}"], rule.time if timeout_s is None else timeout_s
-        if self._recording and was_alive:
+        if self._recording and self._launched.exit_code is None:
             with suppress(RunFailed):  # then there is no recording, and the run says so
                 self._recording.end()
                 self._recorded = True
         code = self._launched.stop(time_s, signal)
         self._adoption.end_escaped()
         expected = (0, 128 + signal, -signal) if rule.exit is None else tuple(rule.exit)
-        if code not in expected:
-            ignored = was_alive and code == -Signals.SIGKILL
-            self._fault = (f"service ignored {signal.name} for {time_s:g} s and was killed" if ignored
-                           else f"service did not stop in order: {how_it_ended(code)}: {self.last_words()}")
+        if self._launched.outlived_by:
+            self._fault = f"service ignored {signal.name} for {time_s:g} s and was killed"
+            if self._launched.pid not in self._launched.outlived_by:  # a wrapper that ended, and not what it had started
+                self._fault += f": its process {self._launched.outlived_by[0]} outlived the one that was started"
+        elif code not in expected:
+            self._fault = f"service did not stop in order: {how_it_ended(code)}: {self.last_words()}"
         return self._fault
 
     def evidence(self) -> Evidence:
         return jvm.evidence(self._place.file(jvm.RECORDING), self._command.jdk) if self._recorded else Evidence()
 
     def _jvm_pid(self) -> int:
-        for pid in self.pids:
+        for pid in self._members:
             with suppress(OSError):
                 if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "java":
                     return pid
@@ -203,20 +216,21 @@ def ready_rule(line: str | None, path: str | None, port: int) -> Callable[[Launc
     if line is not None:
         return lambda launched: any(line in said for said in launched.log_lines())
     if path is not None:
-        return lambda _launched: (status := status_of(f"http://{HOST}:{port}{path}")) is not None and status < 500
+        return lambda _launched: (status := status_of(port, path)) is not None and status < 500
     return lambda _launched: takes_connections(port)
 
 
-def status_of(url: str) -> int | None:
-    """Of a GET; None where nothing answers."""
+def status_of(port: int, path: str) -> int | None:
+    """Of a GET to the port itself, by no proxy and without following where it leads; None where nothing answers, or not
+    in HTTP."""
+    connection = http.client.HTTPConnection(HOST, port, timeout=PROBE_TIMEOUT_S)
     try:
-        with urllib.request.urlopen(url, timeout=PROBE_TIMEOUT_S) as answer:
-            return answer.status
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code
-    except (OSError, ValueError):
+        connection.request("GET", path, headers={"Connection": "close"})
+        return connection.getresponse().status
+    except (OSError, http.client.HTTPException):
         return None
+    finally:
+        connection.close()
 
 
 def takes_connections(port: int, host: str = HOST) -> bool:

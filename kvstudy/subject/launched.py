@@ -82,6 +82,11 @@ class Launched:
     def exit_code(self) -> int | None:
         return self._process.exit_code
 
+    @property
+    def outlived_by(self) -> list[int]:
+        """Who did not end in time when it was stopped, and was killed."""
+        return self._process.outlived_by
+
     def check_alive(self, doing: str) -> None:
         """RunFailed when it has ended by itself."""
         code = self._process.exit_code

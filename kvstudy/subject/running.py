@@ -11,13 +11,12 @@ from kvstudy.errors import KvstudyError, RunFailed
 from kvstudy.hosts.process import command_text
 from kvstudy.plan.subject import SUBJECT, SubjectSpec
 from kvstudy.subject.evidence import jvm
-from kvstudy.subject.evidence.process import cpu_is_quiet, family, listener
+from kvstudy.subject.evidence.process import cpu_is_quiet, family, is_own, listeners, only_passes_on
 from kvstudy.subject.evidence.profiler import AttachedProfiler
 from kvstudy.subject.jdk import Jdk
 from kvstudy.subject.protocol import Evidence, Place
 
 CONNECT_TIMEOUT_S = 5.0
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class Address:
@@ -35,7 +34,7 @@ class Address:
         self.url = spec.url.rstrip("/")
 
     def check(self, profiled: bool) -> None:
-        if why := self._refusal():
+        if why := self._reached()[1]:
             raise KvstudyError(why, "start it first, or let kvstudy start it: subject: {command: […]}")
 
     @property
@@ -44,9 +43,10 @@ class Address:
 
     def launch(self, place: Place) -> "LiveAddress":
         place.file("service.cmd").write_text(command_text([self.url], {}), encoding="utf-8")
-        if why := self._refusal():
+        ip, why = self._reached()
+        if why:
             raise RunFailed(f"service is not there: {why}")
-        return LiveAddress(self)
+        return LiveAddress(self, ip)
 
     @property
     def port(self) -> int:
@@ -56,33 +56,38 @@ class Address:
     def host(self) -> str:
         return urlsplit(self.url).hostname or ""
 
-    def _refusal(self) -> str | None:
+    def _reached(self) -> tuple[str, str | None]:
+        """The address of the host that answered; why none did."""
         try:
-            socket.create_connection((self.host, self.port), timeout=CONNECT_TIMEOUT_S).close()
-            return None
+            with socket.create_connection((self.host, self.port), timeout=CONNECT_TIMEOUT_S) as connection:
+                return connection.getpeername()[0], None
         except OSError as error:
-            return f"nothing answers at {self.url}: {(error.strerror or str(error)).lower()}"
+            return "", f"nothing answers at {self.url}: {(error.strerror or str(error)).lower()}"
 
 
 class LiveAddress:
-    """Of one on this machine the process that holds the port is looked for, so that its CPU is known and not taken for a stranger's."""
+    """Of one on this machine the processes that hold the port are looked for, so that their CPU is known and not taken for a
+    stranger's. Those that only hand on to another one (a container's) are not the service, whose CPU is then not known.
+    """
 
-    def __init__(self, address: Address):
+    def __init__(self, address: Address, ip: str):
         self._address = address
-        self._pid = listener(address.port) if address.host in LOOPBACK else None
+        held = listeners(address.port, ip) if is_own(ip) else ()
+        self._holders = tuple(pid for pid in held if not only_passes_on(pid))
         self.url = address.url
 
     @property
     def pids(self) -> tuple[int, ...]:
-        return family(self._pid) if self._pid else ()
+        return tuple(dict.fromkeys(pid for holder in self._holders for pid in family(holder)))
 
     @property
     def profiler(self) -> AttachedProfiler | None:
-        return jvm.profiler(self._address.jdk, self._address.root, self._pid) if self._address.jdk and self._pid else None
+        known = self._address.jdk and self._holders
+        return jvm.profiler(self._address.jdk, self._address.root, self._holders[0]) if known else None
 
     def check_alive(self, doing: str) -> None:
-        if self._pid and not psutil.pid_exists(self._pid):
-            raise RunFailed(f"service died during {doing}: its process {self._pid} at {self.url} is gone")
+        if self._holders and not any(map(psutil.pid_exists, self._holders)):
+            raise RunFailed(f"service died during {doing}: its process {self._holders[0]} at {self.url} is gone")
 
     def send(self, number: Signals) -> None:
         """To nobody: it is not ours to stop."""

@@ -14,6 +14,7 @@ from kvstudy.errors import KvstudyError, RunFailed, ToolMissing
 from kvstudy.hosts.process import wait_until
 from kvstudy.plan.subject import SubjectSpec
 from kvstudy.subject.command import Command, free_port
+from kvstudy.subject.evidence.process import is_own, listeners
 from kvstudy.subject.protocol import Place
 from kvstudy.subject.running import Address
 
@@ -118,6 +119,52 @@ def test_another_signal_and_other_exit_codes_may_be_orderly(place):
         assert live.stop() == fault
 
 
+def wrapped(place, ends: str, **change) -> Command:
+    """A start script that runs the service without becoming it. ``ends``: what the service does on SIGTERM."""
+    service = place.folder / "service.sh"
+    service.write_text(f"trap '{ends}' TERM\n{sys.executable} {FOREIGN} $1 \"$2\" ignores-term &\nkeeper=$!\n"
+                       "echo serving >&2; while :; do sleep 0.05; done\n")
+    start = place.folder / "start.sh"
+    start.write_text(f"sh {service} $1 '{place.store}'\necho 'the shell goes on'\n")
+    return command(place, command=["sh", str(start), "{port}", "{dir}"], **change)
+
+
+def test_a_service_behind_a_start_script_ends_by_itself_after_the_script(place):
+    done = place.folder / "done"
+    live = wrapped(place, f"sleep 0.7; kill -KILL $keeper; echo whole >{done}; exit 0").launch(place)
+    assert live.stop() is None
+    assert done.read_text() == "whole\n"
+
+
+def test_a_service_behind_a_start_script_that_ignores_its_signal_is_killed_and_that_is_said(place):
+    live = wrapped(place, "", stop={"time": "500ms"}).launch(place)
+    assert (fault := live.stop()).startswith("service ignored SIGTERM for 0.5 s and was killed: its process "), fault
+
+
+# Speaks another protocol first, then leads to where nothing is, then answers.
+SLOW_TO_SPEAK = """
+import socket, sys
+server, asked = socket.create_server(("127.0.0.1", int(sys.argv[1]))), 0
+while True:
+    connection, _ = server.accept()
+    connection.recv(65536)
+    asked += 1
+    connection.sendall([b"hello", b"HTTP/1.1 abc\\r\\n\\r\\n", b"", b"HTTP/1.1 503 Later\\r\\nContent-Length: 0\\r\\n\\r\\n",
+                        b"HTTP/1.1 302 There\\r\\nLocation: http://127.0.0.1:1/\\r\\nContent-Length: 0\\r\\n\\r\\n"][min(asked, 5) - 1])
+    print("asked", asked, flush=True)
+    connection.close()
+"""
+
+
+def test_readiness_is_asked_of_the_port_itself_until_it_answers_in_http(place, monkeypatch):
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.delenv("no_proxy", raising=False)
+    live = command(place, command=[sys.executable, "-c", SLOW_TO_SPEAK, "{port}"],
+                   ready={"http": "/health", "timeout": "20s"}).launch(place)
+    assert live.stop() is None
+    assert (place.folder / "service.log").read_text().split("\n")[-2] == "asked 5"
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives orphans back")
 @pytest.mark.parametrize("ready", ["tcp", {"line": "serving on"}], ids=["tcp", "line"])
 def test_a_command_that_goes_on_in_the_background_is_refused_and_ended(place, ready):
@@ -165,6 +212,70 @@ def test_an_address_is_used_as_it_is_and_left_running(place):
         live.stop()
     with pytest.raises(RunFailed, match="^service died during measure: its process"):
         beside.check_alive("measure")
+
+
+@pytest.mark.parametrize("host", ["localhost", socket.gethostname(), "own address"])
+def test_an_address_of_this_machine_is_known_by_each_of_its_names(place, host):
+    if host == "own address":
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+            try:
+                one.connect(("192.0.2.1", 9))  # sends nothing
+            except OSError:
+                pytest.skip("no network but the machine's own")
+            host = one.getsockname()[0]
+    with socket.create_server(("0.0.0.0", 0)) as server:
+        url = f"http://{host}:{server.getsockname()[1]}"
+        subject = Address(SubjectSpec(url=url), place.folder, None)
+        if subject._reached()[1]:
+            pytest.skip(f"{host} does not lead here")
+        assert os.getpid() in subject.launch(place).pids
+
+
+def test_of_two_that_hold_a_port_the_one_of_the_address_is_taken():
+    code = "import socket, sys, time; s = socket.create_server(('127.0.0.2', int(sys.argv[1]))); print(flush=True); time.sleep(60)"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        other = subprocess.Popen([sys.executable, "-c", code, str(port)], stdout=subprocess.PIPE)
+        try:
+            other.stdout.readline()
+            assert listeners(port, "127.0.0.1") == listeners(port, "::ffff:127.0.0.1") == (os.getpid(),)
+            assert listeners(port, "127.0.0.2") == (other.pid,)
+            assert listeners(port, "127.0.0.3") == ()
+        finally:
+            other.kill()
+            other.communicate()
+    assert is_own("127.0.0.3") and is_own("::1") and not is_own("192.0.2.1")
+
+
+def test_the_cpu_of_what_only_hands_on_is_not_the_service_s(place):
+    """A container's port is held by the program that hands its connections on."""
+    forwarder = place.folder / "docker-proxy"
+    forwarder.symlink_to(os.path.realpath(sys.executable))
+    port = free_port()
+    code = f"import socket, time; s = socket.create_server(('127.0.0.1', {port})); print(flush=True); time.sleep(60)"
+    running = subprocess.Popen([forwarder, "-c", code], stdout=subprocess.PIPE)
+    try:
+        running.stdout.readline()
+        assert listeners(port, "127.0.0.1") == (running.pid,)
+        live = Address(SubjectSpec(url=f"http://127.0.0.1:{port}"), place.folder, None).launch(place)
+        assert live.pids == () and live.profiler is None and live.come_to_rest(1)
+        live.check_alive("measure")
+    finally:
+        running.kill()
+        running.communicate()
+
+
+def test_a_command_whose_port_is_held_by_one_that_cannot_be_seen_has_no_cpu(place, monkeypatch):
+    """As an ordinary user sees a container's: the program that asked for it is not what serves."""
+    live = command(place).launch(place)
+    assert live.pids
+    assert live.stop() is None
+    monkeypatch.setattr("kvstudy.subject.command.listeners", lambda _port, _ip: ())
+    live = command(place).launch(place)
+    try:
+        assert live.pids == () and asked(live.url, "GET", "/health")[0] == 200
+    finally:
+        assert live.stop() is None
 
 
 def test_an_address_that_refuses_is_said_before_anything_is_started(place):

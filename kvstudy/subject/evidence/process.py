@@ -4,12 +4,20 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from socket import AF_INET, AF_INET6
 
 import psutil
 
 REST_STEP_S = 0.1
 REST_CPU_MAX_SHARE = 0.2
 REST_STEPS = 2
+# They hold a port and hand on what arrives there; by the kernel's names, which end after 15 letters. The first of all processes
+# does so too, for services that are started by a connection.
+FORWARDERS = frozenset({
+    "docker-proxy", "rootlessport", "rootlesskit", "slirp4netns", "pasta", "pasta.avx2", "passt", "passt.avx2", "gvproxy",
+    "com.docker.backend", "com.docker.back", "kubectl", "ssh", "sshd", "sshd-session", "socat", "systemd",
+})
 
 
 def members(session_pid: int) -> tuple[int, ...]:
@@ -22,13 +30,48 @@ def members(session_pid: int) -> tuple[int, ...]:
     return (session_pid, *sorted(found))
 
 
-def listener(port: int) -> int | None:
-    """The process that takes connections on a local port; None where that cannot be seen."""
+def listeners(port: int, ip: str) -> tuple[int, ...]:
+    """The processes that take connections to a local address; none where that cannot be seen. One that takes those of this
+    address goes before one that takes those of all."""
+    asked = plain_ip(ip)
+    found: dict[bool, set[int]] = {True: set(), False: set()}  # by whether it takes those of this address alone
     with suppress(psutil.Error, OSError):
         for connection in psutil.net_connections(kind="tcp"):
-            if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port and connection.pid:
-                return connection.pid
-    return None
+            if connection.status != psutil.CONN_LISTEN or connection.laddr.port != port or not connection.pid:
+                continue
+            held = plain_ip(connection.laddr.ip)
+            if held == asked or _takes_all_of(held, asked):
+                found[held == asked].add(connection.pid)
+    return tuple(sorted(found[True] or found[False]))
+
+
+def plain_ip(text: str) -> IPv4Address | IPv6Address:
+    """Without its zone; an IPv4 address that is written as one of IPv6 is one of IPv4."""
+    ip = ip_address(text.partition("%")[0])
+    return getattr(ip, "ipv4_mapped", None) or ip
+
+
+def is_own(ip: str) -> bool:
+    """Whether an address is one of this machine."""
+    asked = plain_ip(ip)
+    if asked.is_loopback:
+        return True
+    own = (address for addresses in psutil.net_if_addrs().values() for address in addresses)
+    return asked in {plain_ip(address.address) for address in own if address.family in (AF_INET, AF_INET6)}
+
+
+def only_passes_on(pid: int) -> bool:
+    """Whether it stands before the process that answers, which is then not seen: what it uses is not what the service
+    does."""
+    if pid == 1:
+        return True
+    with suppress(psutil.Error):
+        return psutil.Process(pid).name() in FORWARDERS
+    return False
+
+
+def _takes_all_of(held: IPv4Address | IPv6Address, asked: IPv4Address | IPv6Address) -> bool:
+    return held.is_unspecified and (held.version == 6 or asked.version == 4)
 
 
 def family(pid: int) -> tuple[int, ...]:
