@@ -23,8 +23,8 @@ PASS, WARN, FAIL = VERDICTS
 ROUNDS_KEPT_MIN = 0.5  # of the rounds of a part after the first: of fewer the rest may be what was left out
 GROWN_APART_MAX = 0.02  # by so much more may one side have been written to at one rate
 MEMORY_MAX_SHARE = 0.8  # of the machine's, by both sides together: above it the kernel begins to take the files from its cache
-ALIVE, LOG, DATA, ANSWERS, RATE = "alive", "log_clean", "data_kept", "answers_expected", "rate_held"
-_OF_A_SIDE = (ALIVE, LOG, DATA, ANSWERS)
+ALIVE, ORDERLY, LOG, DATA, ANSWERS, RATE = "alive", "orderly", "log_clean", "data_kept", "answers_expected", "rate_held"
+_OF_A_SIDE = (ALIVE, ORDERLY, LOG, DATA, ANSWERS)
 
 
 def check(run: SealedRun, counted: pd.DataFrame, generators: dict[str, GeneratorResult], unexpected: dict[str, int], problems: list[str]) -> list[Check]:
@@ -55,6 +55,8 @@ def excluded(checks: list[Check]) -> str:
 def _of_side(side: str, end: dict, counted: pd.DataFrame) -> list[Check]:
     own = counted[counted["side"] == side]
     found = [_known(f"{ALIVE}_{side}", end.get("died"), lambda died: (not died, "died" if died else "alive"), "alive from the first slice to the last")]
+    if "fault" in end:
+        found.append(_verdict(f"{ORDERLY}_{side}", not end["fault"], str(end["fault"] or "in order")[:200], "it starts, comes to rest and stops in order"))
     found.append(_known(f"{LOG}_{side}", end.get("log_errors"), lambda errors: (not errors, str(errors[0])[:200] if errors else "0"), "no error in the service's log"))
     data = end.get("data_check")
     if data:

@@ -131,7 +131,7 @@ def _launches(duet: Duet, bench: DuetBench, within_s: float, progress: DuetProgr
             duet.over = f"the time is over ({format_duration(within_s)}){are_undecided}"
             return
         number = 1 + max((run.facts["launch"] for run in duet.launches), default=0)
-        sampled = any(run.facts["sampled_after"] for run in duet.launches)
+        sampled = any(run.facts["sampled_after"] or run.facts.get("profile_note") for run in duet.launches)
         start = time.monotonic()
         progress.begin(number)
         profile = () if sampled else tuple(duet.comparison.comparing.profile)

@@ -26,7 +26,7 @@ from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.awake import kept_awake
 from kvstudy.measure.data_check import check_sample
 from kvstudy.measure.duet_part import Part, Turn, run_part
-from kvstudy.measure.duet_sides import LiveSide, launch_sides
+from kvstudy.measure.duet_sides import End, LiveSide, launch_sides
 from kvstudy.measure.fill import Fills
 from kvstudy.measure.pinning import pinning
 from kvstudy.measure.quiet import Patience
@@ -67,10 +67,12 @@ class DuetLaunch:
         self._phase = "launch"
         self._machine = dict(machine.fixed_facts())
         self._live: dict[str, LiveSide] = {}
+        self._ends: dict[str, End] = {}
         self._rows: list[dict] = []
         self._firsts: dict[str, str] = {}  # whose slice is the first, by part
         self._clock_steps_ms: dict[str, float] = {}  # parts in which the wall clock was set
         self._attached: dict[str, AttachedProfiler] = {}
+        self._profile_note: str | None = None  # why there is no profile, or not all of it
         self.waited_s = 0.0  # for a quiet machine, before it began
         self._pinning = pinning(max(load.a.threads for load in bench.comparison.loads))
 
@@ -137,6 +139,7 @@ class DuetLaunch:
                     self._pinning.service,
                     bench.session.registered,
                     self._live,
+                    self._ends,
                 )
             samples: dict[str, list[dict]] = {side: [] for side in SIDES}
             for load in bench.comparison.loads:
@@ -200,15 +203,28 @@ class DuetLaunch:
             one.check_alive(self._phase)
 
     def _profile_both(self, folder: RunWriter) -> None:
-        """Both are sampled all the time; while it is not its turn a side does next to nothing."""
+        """Both are sampled all the time; while it is not its turn a side does next to nothing. What was measured before counts whether a profiler
+        works or not: its failure is a note."""
         bench, load = self._bench, self._bench.comparison.loads[0]
-        attached = {side: profiler for side, one in self._live.items() if (profiler := one.live.profiler)}
-        for side, profiler in attached.items():
-            profiler.start(self._profile, self._live[side].file("profile.jfr").resolve())
-        self._part(folder, load, profile_loop(bench.comparison.comparing))
-        for side, profiler in attached.items():
-            profiler.stop(self._live[side].file("profile.jfr").resolve())
-        self._attached = attached
+        attached: dict[str, AttachedProfiler] = {}
+        try:
+            for side, one in self._live.items():
+                if profiler := one.live.profiler:
+                    profiler.start(self._profile, one.file("profile.jfr").resolve())
+                    attached[side] = profiler
+        except RunFailed as error:
+            self._profile_note = error.message
+        if attached and not self._profile_note:
+            self._part(folder, load, profile_loop(bench.comparison.comparing))
+        for side, profiler in list(attached.items()):
+            try:
+                profiler.stop(self._live[side].file("profile.jfr").resolve())
+            except RunFailed as error:
+                self._profile_note = self._profile_note or error.message
+                del attached[side]
+        if not attached:
+            self._profile_note = self._profile_note or "neither side has a JVM that a profiler could be attached to"
+        self._attached = {} if self._profile_note else attached
 
     def _check(self, samples: Mapping[str, list[dict]]) -> None:
         for side, one in self._live.items():
@@ -234,7 +250,10 @@ class DuetLaunch:
                 folder.write_json(side_file("events.json", side), events)
         for side, profiler in self._attached.items():
             for event in self._profile:
-                profiler.convert_event(self._live[side].file("profile.jfr"), event, self._live[side].file)
+                try:
+                    profiler.convert_event(self._live[side].file("profile.jfr"), event, self._live[side].file)
+                except RunFailed as error:
+                    self._profile_note = self._profile_note or error.message
 
     def _drop_what_is_not_kept(self, folder: RunWriter) -> None:
         """The recordings have become events; a generator's log that says nothing says nothing."""
@@ -258,9 +277,10 @@ class DuetLaunch:
             "first_started": launch.starts[0],
             "first_port": launch.ports[0],
             "first_slices": self._firsts,
-            "ends": {side: asdict(self._live[side].end) if side in self._live else None for side in SIDES},
+            "ends": {side: asdict(self._ends[side]) if side in self._ends else None for side in SIDES},
             "profile": None,
             "sampled_after": list(self._profile) if self._attached else None,
+            "profile_note": self._profile_note,
             "clock_steps_ms": self._clock_steps_ms,
             "phases": self._phases,
             "outcome": outcome,

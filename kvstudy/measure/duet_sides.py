@@ -29,7 +29,8 @@ _PEAK = re.compile(rb"^VmHWM:\s*(\d+) kB", re.MULTILINE)
 class End:
     """How a side ended, for run.json's ``ends``. None: not known."""
 
-    died: bool = False
+    died: bool | None = False
+    fault: str | None = ""  # why it did not start, come to rest or stop in order
     log_errors: list[str] | None = None
     rss_max_bytes: int | None = None
     store_bytes_before: int | None = None
@@ -63,6 +64,7 @@ class LiveSide:
             self.end.rss_max_bytes = _rss_max_bytes(self.live.pids)
             fault = self.live.stop()
             self._fault = f"side {self.name}: {fault}" if fault else None
+            self.end.fault = self.end.fault or fault or ""
             self.end.store_bytes_after = size_of(self.store)
             log = self.file("service.log")
             self.end.log_errors = (
@@ -84,9 +86,10 @@ def launch_sides(
     cores: list[int] | None,
     registered: Callable[[int, bool], None],
     live: dict[str, LiveSide],
+    ends: dict[str, End],
 ) -> None:
     """Puts both into ``live``, each as soon as it is ready, so that who called can stop what runs whatever
-    happens then."""
+    happens then; and into ``ends`` how each ended, of one that did not become ready why."""
     for side in SIDES:
         fills.restore(store_of(comparison, side), stores / side)
     ports = dict(zip(launch.ports, chosen_ports(comparison.experiment.port), strict=True))
@@ -101,22 +104,29 @@ def launch_sides(
             bool(comparison.comparing.profile),
             named=lambda file, side=side: side_file(file, side),
         )
+        end = ends[side] = End(store_bytes_before=size_of(stores / side))
         with told_of(name):
-            live[side] = LiveSide(
-                name,
-                one,
-                artifacts.subject(one).launch(place),
-                stores / side,
-                place.file,
-                End(store_bytes_before=size_of(stores / side)),
-            )
+            with blamed_on(end):
+                subject = artifacts.subject(one).launch(place)
+            live[side] = LiveSide(name, one, subject, stores / side, place.file, end)
     for side in SIDES:
         one = live[side]
         with told_of(one.name):
             if one.configuration.fill and not one.configuration.spec.is_restored:
                 fills.write(one.configuration, one.live, one.file("fill.log"))
-            if one.configuration.fill and not one.live.come_to_rest():
-                raise RunFailed("store did not come to rest: flush or compaction still runs after 60 s")
+            with blamed_on(one.end):
+                if one.configuration.fill and not one.live.come_to_rest():
+                    raise RunFailed("store did not come to rest: flush or compaction still runs after 60 s")
+
+
+@contextmanager
+def blamed_on(end: End) -> Iterator[None]:
+    """What fails within is that side's doing: launches that only the slow one of two survives would flatter it."""
+    try:
+        yield
+    except RunFailed as error:
+        end.fault = error.message
+        raise
 
 
 @contextmanager

@@ -59,7 +59,7 @@ DUET_FACTS = frozenset({
     "primary",  # {"workload": "put", "loop": "rate", "measure": "p50"}: named before the first launch
     "same_within_percent",
     "first_started",  # "a" | "b": drawn from the seed
-    "ends",  # {"a": {"died": false, "log_errors": …, "rss_max_bytes": …, "store_bytes_before": …, "store_bytes_after": …, "data_check": …}, "b": {…}}
+    "ends",  # {"a": {"died": false, "fault": "", "log_errors": …, "rss_max_bytes": …, "store_bytes_before": …, "store_bytes_after": …, "data_check": …}, "b": {…}}
     "profile", "seed", "revision", "dirty", "tool_versions", "phases", "outcome",
 })  # fmt: skip
 

@@ -115,6 +115,8 @@ def test_a_side_that_dies_is_an_outcome_and_takes_the_good_words_from_it(tmp_pat
     ({"without": ["slices.csv"]}, "rounds_kept", "outside"),
     ({"ends": {"a": DuetMaker.end(data_check={"sampled": 200, "missing": 3, "wrong": 0}), "b": DuetMaker.end()}}, "data_kept_a", "a"),
     ({"ends": {"a": DuetMaker.end(), "b": DuetMaker.end(log_errors=["ERROR: disk"])}}, "log_clean_b", "b"),
+    ({"ends": {"a": DuetMaker.end(fault="service did not stop in order: signal 9"), "b": DuetMaker.end(fault="")}, "outcome": "failed: side a"}, "orderly_a", "a"),
+    ({"ends": {"a": None, "b": DuetMaker.end(fault="service was not ready after 60 s")}, "outcome": "failed: side b", "parts": {("put", "rate"): slices(1)}}, "orderly_b", "b"),
     ({"unexpected": {"b": 3}, "outcome": "failed: unexpected answers: put: 503: 60"}, "answers_expected_b", "b"),
     ({"ends": {"a": DuetMaker.end(died=True), "b": DuetMaker.end(died=True)}}, "alive_a", "ab"),
 ])  # fmt: skip

@@ -265,6 +265,37 @@ run_folder.os.fsync = full
     assert list((project.root / "data" / "work" / "stores").iterdir()) == []
 
 
+def test_a_side_that_does_not_start_is_that_sides_doing_and_a_profiler_that_fails_is_a_note(project):
+    path = experiment(project, **EMPTY_SIDES, compare={"profile": ["cpu"], "profile_pairs": 1, "launches": 2})
+    failing = """
+from kvstudy.errors import RunFailed
+from kvstudy.subject.evidence.profiler import AttachedProfiler
+from kvstudy.subject.kv_service import OurProgram
+from kvstudy.measure.duet_progress import DuetProgress
+begin, launch = DuetProgress.begin, OurProgram.launch
+def begun(self, number):
+    begin(self, number)
+    def refusing(program, place):
+        if "-Xmx64m" in program._jvm_flags:
+            raise RunFailed("service was not ready after 60 s")
+        return launch(program, place)
+    OurProgram.launch = refusing if number == 2 else launch
+DuetProgress.begin = begun
+def refused(*_):
+    raise RunFailed("profiler refused: start: no perf events")
+AttachedProfiler.start = refused
+"""
+    _, _, err = project.finished(project.kvstudy("compare", path, code=failing), 120)
+    first, second = sealed_runs(project.raw)
+    assert first.facts["outcome"] == "completed", err
+    assert (first.facts["sampled_after"], first.facts["profile_note"]) == (None, "profiler refused: start: no perf events")
+    assert [first.facts["ends"][side]["fault"] for side in SIDES] == ["", ""]
+    assert second.facts["outcome"] == "failed: side heap=64m: service was not ready after 60 s"
+    assert second.facts["ends"]["b"]["fault"] == "service was not ready after 60 s"
+    found = duet_of([second], second.facts["comparison"])
+    assert (found.outside, found.lost.b) == (0, 1)
+
+
 def test_an_answer_of_another_status_fails_the_launch(project):
     """Keys that nothing wrote: 404, where reading filled ones expects 200."""
     path = experiment(
