@@ -16,6 +16,7 @@ first duet without a change. On a machine that is not quiet launches do not coun
 did."""
 
 import argparse
+import hashlib
 import json
 import statistics
 import subprocess
@@ -29,6 +30,7 @@ import pandas as pd
 from scipy import stats
 
 from kvstudy.analyse.comparison import launches
+from kvstudy.analyse.comparison.looks import FIRST_LOOK
 from kvstudy.analyse.comparison.stopping import Standing
 from kvstudy.analyse.comparison.words import CANNOT_TELL
 from kvstudy.analyse.duets import Duet, duet_of
@@ -103,7 +105,7 @@ def main() -> None:
             for workload in workloads:
                 for kind in kinds:
                     wanted = given.false if kind.name == "nothing" else given.duets
-                    told = sum(duet.counted > 0 for duet in sealed(root, kind, workload))
+                    told = len(whole(sealed(root, kind, workload), given))
                     if number <= wanted and told < number:
                         measure(root, agent, kind, workload, number, given)
     except KeyboardInterrupt:
@@ -115,7 +117,9 @@ def main() -> None:
 
 
 def built_agent(root: Path) -> Path:
-    """The agent's jar, compiled anew each time: it takes a second."""
+    """The agent's jar, compiled anew each time: it takes a second. Its name is of its source, so that it is part of what was asked: a duet is not
+    resumed with another agent."""
+    jar = f"planted-{hashlib.sha256(AGENT.read_bytes()).hexdigest()[:12]}.jar"
     folder, jdk = work_root(root) / "planted", find_jdk()
     classes = folder / "classes"
     classes.mkdir(parents=True, exist_ok=True)
@@ -125,7 +129,7 @@ def built_agent(root: Path) -> Path:
         [
             jdk.tool("jar"),
             "cfm",
-            str(folder / "planted.jar"),
+            str(folder / jar),
             str(folder / "manifest"),
             "-C",
             str(classes),
@@ -135,7 +139,7 @@ def built_agent(root: Path) -> Path:
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise SystemExit(f"agent cannot be built: {done.stderr.strip()}")
-    return folder / "planted.jar"
+    return folder / jar
 
 
 def measure(
@@ -153,7 +157,8 @@ def measure(
     one = planned(agent, workload, planted, 1000 * number + KINDS.index(kind), given)
     print(f"{workload} {kind.name} {number}: {planted}", file=sys.stderr, flush=True)
     try:
-        compare(one, root, label=label_of(kind, workload))
+        # One that was interrupted goes on: its number is in its seed, so it is no other.
+        compare(one, root, label=label_of(kind, workload), resume=True)
     except KvstudyError as error:
         print(f"{workload} {kind.name} {number}: {error}", file=sys.stderr)
 
@@ -220,6 +225,11 @@ def sealed(root: Path, kind: Kind, workload: str) -> list[Duet]:
     ]
 
 
+def whole(duets: list[Duet], given: argparse.Namespace) -> list[Duet]:
+    """Those that may say a word: one that was interrupted before, or of which too few launches counted, was not asked."""
+    return [duet for duet in duets if duet.counted >= (1 if given.tiny else FIRST_LOOK)]
+
+
 def standing(duet: Duet, measure: str, loop: str = "rate") -> Standing | None:
     return next((one for one in duet.standings if one.measure == measure and one.loop == loop), None)
 
@@ -241,7 +251,7 @@ def table(root: Path, kinds: list[Kind], workloads: list[str], given: argparse.N
     ]
     for kind in kinds:
         for workload in workloads:
-            duets = sealed(root, kind, workload)
+            duets = whole(sealed(root, kind, workload), given)
             if duets:
                 lines.append(_row(kind, workload, duets))
     lines += [
@@ -252,13 +262,14 @@ def table(root: Path, kinds: list[Kind], workloads: list[str], given: argparse.N
         "|---|---|---|---|---|",
     ]
     nothing = (
-        [duet for workload in workloads for duet in sealed(root, KINDS[0], workload)]
+        [duet for workload in workloads for duet in whole(sealed(root, KINDS[0], workload), given)]
         if KINDS[0] in kinds
         else []
     )
     for loop, measures in launches.MEASURES.items():
         for measure in measures:
-            words = [one.word for duet in nothing if (one := standing(duet, measure, loop))]
+            standings = [one for duet in nothing if (one := standing(duet, measure, loop))]
+            words = [one.word for one in standings if given.tiny or one.launches >= FIRST_LOOK]
             if words:
                 same = sum(word.startswith("the same") for word in words)
                 unknown = words.count(CANNOT_TELL)
