@@ -45,6 +45,8 @@ pub struct Tls {
     heard: bool,
     /// The other side sends no more, and whether it said so.
     ended: Option<Ended>,
+    /// What went wrong behind what has been decrypted, which is read first.
+    failed: Option<io::Error>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +68,7 @@ impl Tls {
     pub fn new(client: &TlsClient) -> Self {
         let mut config = ClientConfig::clone(&client.config);
         config.resumption = Resumption::in_memory_sessions(1);
-        Self { config: Arc::new(config), name: client.name.clone(), session: None, heard: false, ended: None }
+        Self { config: Arc::new(config), name: client.name.clone(), session: None, heard: false, ended: None, failed: None }
     }
 
     /// A socket has connected.
@@ -75,7 +77,7 @@ impl Tls {
         let mut session = session.map_err(|problem| problem::told(&problem))?;
         // A request is taken whole, however long; what the kernel has no room for waits here, encrypted.
         session.set_buffer_limit(None);
-        (self.session, self.heard, self.ended) = (Some(session), false, None);
+        (self.session, self.heard, self.ended, self.failed) = (Some(session), false, None, None);
         Ok(())
     }
 
@@ -130,7 +132,7 @@ impl Tls {
     pub fn receive(&mut self, socket: &Socket, cipher: &mut [u8], room: &mut [u8]) -> io::Result<Received> {
         let mut count = self.decrypted(room)?;
         let mut more = false;
-        while self.ended.is_none() {
+        while self.ended.is_none() && self.failed.is_none() {
             more = room.len() - count < 2 * cipher.len();
             if more && count > 0 {
                 break;
@@ -144,29 +146,38 @@ impl Tls {
                 Some(came) => came,
             };
             count += self.decrypt(socket, &cipher[..came], &mut room[count..])?;
-            if came < cipher.len() {
-                more = false;
+            // Where nothing to be read came of it, an end that the same event told of is still to be found.
+            if came < cipher.len() && count > 0 {
+                more = count == room.len();
                 break;
             }
         }
-        Ok(match (count, self.ended) {
-            (0, Some(_)) => Received::End,
-            (0, None) => Received::Nothing,
-            (count, ended) => Received::Bytes { count, more: more || ended.is_some() },
-        })
+        if count > 0 {
+            let more = more || self.ended.is_some() || self.failed.is_some();
+            return Ok(Received::Bytes { count, more });
+        }
+        match self.failed.take() {
+            Some(problem) => Err(problem),
+            None if self.ended.is_some() => Ok(Received::End),
+            None => Ok(Received::Nothing),
+        }
     }
 
     /// What came is decrypted into the room; how much that is.
     fn decrypt(&mut self, socket: &Socket, mut came: &[u8], room: &mut [u8]) -> io::Result<usize> {
         let mut count = 0;
-        while !came.is_empty() && self.ended.is_none() {
+        while !came.is_empty() && self.ended.is_none() && self.failed.is_none() {
             let Some(session) = &mut self.session else { break };
             let took = session.read_tls(&mut came)?;
             let state = session.process_new_packets();
             if let Err(problem) = state {
                 // The server is told why, if it still listens.
                 let _ = self.flush(socket);
-                return Err(problem::told(&problem));
+                if room.is_empty() {
+                    return Err(problem::told(&problem));
+                }
+                // An answer may have come before it.
+                self.failed = Some(problem::told(&problem));
             }
             if !room.is_empty() {
                 count += self.decrypted(&mut room[count..])?;
@@ -175,7 +186,7 @@ impl Tls {
                 break; // behind close_notify nothing counts
             }
         }
-        if self.has_unwritten() {
+        if self.failed.is_none() && self.has_unwritten() {
             self.flush(socket)?;
         }
         Ok(count)
@@ -185,18 +196,18 @@ impl Tls {
     fn decrypted(&mut self, room: &mut [u8]) -> io::Result<usize> {
         let Some(session) = &mut self.session else { return Ok(0) };
         let mut count = 0;
-        loop {
+        while count < room.len() {
             match session.reader().read(&mut room[count..]) {
-                Ok(0) if count < room.len() => self.ended = Some(Ended::Orderly),
-                Ok(some) => {
-                    count += some;
-                    continue;
+                Ok(0) => {
+                    self.ended = Some(Ended::Orderly);
+                    break;
                 }
-                Err(problem) if problem.kind() == ErrorKind::WouldBlock => {}
+                Ok(some) => count += some,
+                Err(problem) if problem.kind() == ErrorKind::WouldBlock => break,
                 Err(problem) => return Err(problem),
             }
-            return Ok(count);
         }
+        Ok(count)
     }
 
     /// The other side closed without saying so: what came may not be all that it sent.

@@ -63,10 +63,12 @@ fn requests_are_answered_over_tls_and_handshakes_are_recorded_apart() {
 fn a_handshake_is_no_part_of_a_response_time() {
     let authority = Authority::new();
     let identity = authority.identity(&["localhost"], |_| {});
-    // Over 2000 bytes of the handshake, one by one.
-    let server = TlsServer::with(identity, Manner::ByteByByte, rustls::ALL_VERSIONS, &[], |_, _| ok());
-    let run = loadgen(&["-R20", "-c1", "-t1", "-d500ms", "--ca-file", &authority.file(), &server.url()]);
-    assert_answered(&run, 10);
+    // Over 2000 bytes of the handshake, one by one; and a handshake before each request, since each answer closes.
+    let act = |_, _: &str| Act::AnswerAndClose(CLOSES.to_owned());
+    let server = TlsServer::with(identity, Manner::ByteByByte, &[&TLS12], &[], act);
+    let run = loadgen(&["-R2", "-c1", "-t1", "-d3s", "-T", "20s", "--ca-file", &authority.file(), &server.url()]);
+    assert_answered(&run, 6);
+    assert!(shook(&run, "handshake_time") >= 5, "{}", run.stderr);
     let handshake_us = run.json["tls"]["handshake_time"]["percentiles"]["50"].as_u64().unwrap();
     assert!(handshake_us > 20_000, "it took {handshake_us} us though its bytes were 20 us apart");
     assert!(run.percentile("response_time", "50") < handshake_us, "{handshake_us}");
@@ -302,6 +304,52 @@ fn a_close_without_close_notify_is_an_error_and_no_end_of_an_answer() {
         }
     }
 }
+
+const CLOSES: &str = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";
+
+/// One of ten requests is met by it.
+fn third_closes(number: u64, _: &str) -> Act {
+    if number == 2 { Act::AnswerAndClose(CLOSES.to_owned()) } else { ok() }
+}
+
+#[test]
+fn an_end_that_comes_with_half_a_record_is_seen_and_the_connection_opened_again() {
+    let authority = Authority::new();
+    let identity = authority.identity(&["localhost"], |_| {});
+    let server = TlsServer::with(identity, Manner::HalfARecord, rustls::ALL_VERSIONS, &["http/1.1"], third_closes);
+    let run = loadgen(&["-R20", "-c1", "-t1", "-d500ms", "-T", "2s", "--ca-file", &authority.file(), &server.url()]);
+    let counts = ["lost", "in_flight_at_end"].map(|name| run.count(name));
+    assert_eq!((run.code, counts), (0, [1, 0]), "{}", run.stderr);
+    assert!(run.stderr.contains("closed before an answer, without TLS's close_notify"), "{}", run.stderr);
+    assert!(run.count("completed") >= 5, "the others are answered: {}", run.stderr);
+}
+
+#[test]
+fn an_end_that_comes_with_tickets_is_seen_before_a_request_is_sent() {
+    let authority = Authority::new();
+    let identity = authority.identity(&["localhost"], |_| {});
+    let server = TlsServer::with(identity, Manner::TicketsAndEnd, &[&TLS13], &["http/1.1"], |_, _| ok());
+    // Its first request is due 250 ms after the start.
+    let run = loadgen(&["-R4", "-c2", "-t1", "-d1s", "-T", "2s", "--ca-file", &authority.file(), &server.url()]);
+    assert_eq!((run.code, run.count("lost"), run.count("completed")), (0, 0, 4), "{}", run.stderr);
+    assert!(run.stderr.contains("closed while nothing was asked for, without TLS's close_notify"), "{}", run.stderr);
+}
+
+#[test]
+fn an_answer_counts_though_a_fatal_alert_comes_with_it() {
+    let authority = Authority::new();
+    let identity = authority.identity(&["localhost"], |_| {});
+    let server = TlsServer::with(identity, Manner::AlertBehind, rustls::ALL_VERSIONS, &["http/1.1"], |number, _| {
+        // It does not say that it closes in its head.
+        if number == 2 { Act::Answer(OK_THEN_ALERT.to_owned()) } else { ok() }
+    });
+    let run = loadgen(&["-R20", "-c1", "-t1", "-d500ms", "-T", "2s", "--ca-file", &authority.file(), &server.url()]);
+    assert_eq!((run.code, run.count("lost"), run.error("read")), (0, 0, 1), "{}", run.stderr);
+    assert!(run.count("completed") >= 5 && run.count("completed") == run.count("sent"), "{}", run.stderr);
+}
+
+/// Looks to the client like any answer.
+const OK_THEN_ALERT: &str = "HTTP/1.1 200 OK\r\nX-Then: Connection: close\r\nContent-Length: 2\r\n\r\nok";
 
 #[test]
 fn http_spoken_to_a_tls_port_is_told_of() {

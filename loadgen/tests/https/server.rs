@@ -88,6 +88,12 @@ pub enum Manner {
     ByteByByte,
     /// Closes without a word at the end.
     NoCloseNotify,
+    /// Sends half the record of an answer that closes, and its end with it in one segment.
+    HalfARecord,
+    /// Sends a fatal alert behind an answer that closes, in one segment.
+    AlertBehind,
+    /// The second connection of the run gets its tickets and the end in one segment.
+    TicketsAndEnd,
 }
 
 pub struct TlsServer {
@@ -116,6 +122,11 @@ impl TlsServer {
         let key = PrivateKeyDer::try_from(identity.key.serialize_der()).unwrap();
         let mut config = builder.with_single_cert(identity.chain, key).unwrap();
         config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+        if manner == Manner::ByteByByte {
+            // Each handshake is a full one.
+            config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
+            config.send_tls13_tickets = 0;
+        }
         let config = Arc::new(config);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -124,8 +135,10 @@ impl TlsServer {
         let counts = [&server.requests, &server.full, &server.resumed, &server.said_goodbye].map(Arc::clone);
         let act = Arc::new(act);
         thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
+            for (number, stream) in listener.incoming().flatten().enumerate() {
                 let (config, act, counts) = (config.clone(), act.clone(), counts.clone());
+                // The first looked whether anybody is there.
+                let manner = if manner == Manner::TicketsAndEnd && number != 2 { Manner::Well } else { manner };
                 thread::spawn(move || {
                     let _ = stream.set_nodelay(true);
                     let [requests, full, resumed, said_goodbye] = &counts;
@@ -187,7 +200,21 @@ impl TlsStream {
                 self.pull()?;
             }
         }
+        if self.manner == Manner::TicketsAndEnd {
+            return self.push_and_end(|records| records.len());
+        }
         self.push()
+    }
+
+    /// So many of the bytes that wait, and the end, all in one segment.
+    fn push_and_end(&mut self, bytes: impl Fn(&[u8]) -> usize) -> io::Result<()> {
+        let mut records = Vec::new();
+        while self.tls.wants_write() {
+            self.tls.write_tls(&mut records)?;
+        }
+        rustix::net::sockopt::set_tcp_cork(&self.stream, true)?;
+        self.stream.write_all(&records[..bytes(&records)])?;
+        self.stream.shutdown(Shutdown::Write)
     }
 
     fn pull(&mut self) -> io::Result<usize> {
@@ -241,7 +268,18 @@ impl Read for TlsStream {
 impl Write for TlsStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.tls.writer().write(bytes)?;
-        self.push()?;
+        let closes = bytes.windows(17).any(|part| part == b"Connection: close");
+        match self.manner {
+            Manner::HalfARecord if closes => self.push_and_end(|records| records.len() / 2)?,
+            Manner::AlertBehind if closes => {
+                // What cannot be decrypted is answered with an alert.
+                let nonsense = [&[23, 3, 3, 0, 32][..], &[0; 32]].concat();
+                self.tls.read_tls(&mut &nonsense[..])?;
+                assert!(self.tls.process_new_packets().is_err());
+                self.push()?;
+            }
+            _ => self.push()?,
+        }
         Ok(count)
     }
 
