@@ -149,6 +149,9 @@ impl Measurement {
     pub fn start(&mut self, window: Window, slowest: usize) {
         self.window = window;
         self.recorder = Recorder::new(window.start_ns, window.measure_ns(), slowest);
+        if let Some(steps) = &mut self.steps {
+            steps.start(window.start_ns);
+        }
     }
 
     /// What is found in each slice is told apart from here on.
@@ -158,9 +161,9 @@ impl Measurement {
         self.slices = Some(SliceRecorder::new(alternation.clone(), start_ns, self.window.measure_ns()));
     }
 
-    /// What is found in each step is told apart from here on.
-    pub fn tell_steps(&mut self, steps: &Steps) {
-        self.steps = Some(StepRecorder::new(steps.clone(), self.window.start_ns));
+    /// What is found in each step will be told apart; said before the start.
+    pub fn of_steps(steps: Option<&Steps>) -> Self {
+        Self { steps: steps.cloned().map(StepRecorder::new), ..Self::default() }
     }
 
     #[inline]

@@ -16,6 +16,8 @@ pub struct StepCounts {
     pub completed: u64,
     /// Of them those that came behind the end of their step.
     pub late: u64,
+    /// Answers that came within it, whatever step their requests are of: what its rate counts.
+    pub answered_within: u64,
     pub latencies: Latencies<Counts>,
     pub own_lateness: Counts,
     /// Lower bounds of the response times of what was due and got no answer.
@@ -29,6 +31,7 @@ struct Recording {
     sent: u64,
     completed: u64,
     late: u64,
+    answered_within: u64,
     latencies: Latencies<Histogram<u32>>,
     own_lateness: Histogram<u32>,
     unanswered: Unanswered,
@@ -41,6 +44,7 @@ impl Recording {
             sent: 0,
             completed: 0,
             late: 0,
+            answered_within: 0,
             latencies: Latencies { response: histogram(), service: histogram(), lateness: histogram() },
             own_lateness: histogram(),
             unanswered: Unanswered::default(),
@@ -61,9 +65,14 @@ pub struct StepRecorder {
 }
 
 impl StepRecorder {
-    pub fn new(steps: Steps, start_ns: u64) -> Self {
+    /// Made before the run: there may be many histograms, and the start is near once its time is known.
+    pub fn new(steps: Steps) -> Self {
         let recordings = (0..steps.count()).map(|_| Recording::new()).collect();
-        Self { steps, start_ns, recordings }
+        Self { steps, start_ns: 0, recordings }
+    }
+
+    pub fn start(&mut self, start_ns: u64) {
+        self.start_ns = start_ns;
     }
 
     #[inline]
@@ -83,6 +92,10 @@ impl StepRecorder {
     #[inline]
     pub fn answered(&mut self, answer: &Answered) {
         let Answered { due_ns, sent_ns, now_ns, recorded, .. } = *answer;
+        let came_ns = now_ns - self.start_ns;
+        if let Some(step) = self.steps.step_at(came_ns).filter(|&step| came_ns < self.steps.end_ns(step)) {
+            self.recordings[step].answered_within += 1;
+        }
         let Some(step) = self.steps.step_at(due_ns - self.start_ns) else { return };
         let recording = &mut self.recordings[step];
         recording.completed += 1;
@@ -116,6 +129,7 @@ impl StepRecorder {
             sent: recording.sent,
             completed: recording.completed,
             late: recording.late,
+            answered_within: recording.answered_within,
             latencies: recording.latencies.map(counts),
             own_lateness: counts(&recording.own_lateness),
             unanswered: recording.unanswered.at_least(given_up_ns),
@@ -137,7 +151,9 @@ mod tests {
     /// Two steps of 100 ms behind a warm-up of 50 ms, from 1 s on.
     fn recorder() -> StepRecorder {
         let step = |rate_rps| Step { rate_rps, length: Duration::from_millis(100) };
-        StepRecorder::new(Steps::new(&[step(100.0), step(200.0)], 50 * MS), 1000 * MS)
+        let mut recorder = StepRecorder::new(Steps::new(&[step(100.0), step(200.0)], 50 * MS));
+        recorder.start(1000 * MS);
+        recorder
     }
 
     fn answer(due_ms: u64, now_ms: u64) -> Answered {
@@ -158,6 +174,8 @@ mod tests {
         let found = steps.finish(3000 * MS);
         let told: Vec<_> = found.iter().map(|step| (step.sent, step.completed, step.late, step.unanswered.len())).collect();
         assert_eq!(told, [(3, 3, 2, 0), (2, 2, 1, 5)]);
+        let within: Vec<u64> = found.iter().map(|step| step.answered_within).collect();
+        assert_eq!(within, [2, 2], "that of the warm-up is in the first, that of the first in the second");
         assert_eq!(found[0].latencies.response.iter().map(|&(_, count)| count).sum::<u32>(), 3);
         assert!(found[0].latencies.response.last().unwrap().0 >= 851_000, "the latecomer is not in the second step");
     }

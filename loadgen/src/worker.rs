@@ -166,7 +166,7 @@ impl<'a> Worker<'a> {
             reconnecting: Reconnecting::default(),
             opening_times: OpeningTimes::new(plan.has_tls()),
             random: fastrand::Rng::with_seed(mix(plan.seed, place as u64)),
-            measurement: Measurement::default(),
+            measurement: Measurement::of_steps(plan.steps.as_ref()),
             housekeeping_ns: 0,
             start_ns: u64::MAX / 2,
             busy: 0,
@@ -190,9 +190,6 @@ impl<'a> Worker<'a> {
         self.measurement.start(Window { start_ns, warm_up_ns, duration_ns, timeout_ns }, slowest_count);
         if let Some(Alternate { alternation, .. }) = &self.plan.alternate {
             self.measurement.tell_slices(alternation);
-        }
-        if let Some(steps) = &self.plan.steps {
-            self.measurement.tell_steps(steps);
         }
         self.start();
 

@@ -26,7 +26,7 @@ fn one(plan: &Plan, steps: &Steps, step: usize, threads: &[(&ThreadUse, OfThread
     let (start_ns, end_ns) = (steps.start_ns(step), steps.end_ns(step).min(duration_ns));
     let mut latencies = Latencies { response: histogram(), service: histogram(), lateness: histogram() };
     let (mut own_lateness, mut unanswered) = (histogram(), histogram());
-    let (mut sent, mut completed, mut late, mut busy_ns) = (0, 0, 0, 0);
+    let (mut sent, mut completed, mut late, mut within, mut busy_ns) = (0, 0, 0, 0, 0);
     for (_, OfThread { steps, .. }) in threads {
         let own = &steps[step];
         add_counts(&mut latencies.response, &own.latencies.response);
@@ -34,11 +34,12 @@ fn one(plan: &Plan, steps: &Steps, step: usize, threads: &[(&ThreadUse, OfThread
         add_counts(&mut latencies.lateness, &own.latencies.lateness);
         add_counts(&mut own_lateness, &own.own_lateness);
         unanswered.add(&own.unanswered).expect("both have the project's one shape");
-        (sent, completed, late, busy_ns) = (sent + own.sent, completed + own.completed, late + own.late, busy_ns + own.busy_ns);
+        (sent, completed, late) = (sent + own.sent, completed + own.completed, late + own.late);
+        (within, busy_ns) = (within + own.answered_within, busy_ns + own.busy_ns);
     }
     let seconds = (end_ns - start_ns) as f64 / 1e9;
     let offered_rate_rps = steps.rate_rps(step) * plan.own_share();
-    let achieved_rate_rps = (completed - late) as f64 / seconds;
+    let achieved_rate_rps = within as f64 / seconds;
     let used: Vec<ThreadUse> =
         threads.iter().map(|(all, OfThread { used, .. })| all.between(&used[step], &used[step + 1])).collect();
     let verdict = judge(&Facts {
