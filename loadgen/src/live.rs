@@ -24,13 +24,13 @@ const LOOK_BEHIND: Duration = Duration::from_millis(100);
 const SECOND: Duration = Duration::from_secs(1);
 
 /// What a thread recorded in its latest interval.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Latest {
     responses: Counts,
     length_ns: u64,
 }
 
-/// Where threads put what they recorded; nobody waits here for longer than a copy takes.
+/// Where threads put what they recorded. They never wait for it: while it is read they leave there what is there.
 #[derive(Debug)]
 pub struct Board(Vec<Mutex<Latest>>);
 
@@ -44,7 +44,7 @@ impl Board {
             Phase::WarmUp => &interval.warm_up,
             Phase::Measured => &interval.counts.response,
         };
-        if let Ok(mut latest) = self.0[thread].lock() {
+        if let Ok(mut latest) = self.0[thread].try_lock() {
             latest.responses.clone_from(responses);
             latest.length_ns = interval.end_ns - interval.start_ns;
         }
@@ -53,7 +53,8 @@ impl Board {
     /// Answers per second, and their response times, of the latest interval of every thread.
     fn read(&self) -> (f64, Histogram<u64>) {
         let (mut rate_rps, mut responses) = (0.0, histogram());
-        for latest in self.0.iter().filter_map(|latest| latest.lock().ok()) {
+        for latest in &self.0 {
+            let Ok(latest) = latest.lock().map(|latest| latest.clone()) else { continue };
             let answers: u64 = latest.responses.iter().map(|&(_, count)| u64::from(count)).sum();
             rate_rps += answers as f64 / (latest.length_ns.max(1) as f64 / 1e9);
             add_counts(&mut responses, &latest.responses);
@@ -156,5 +157,21 @@ mod tests {
         let (rate_rps, responses) = board.read();
         assert_eq!(line(rate_rps, &responses, Some(Duration::from_millis(6900))), "2000/s  p50 100.00us  p99 100.00us  7s left");
         assert_eq!(line(0.0, &histogram(), None), "0/s  p50 -  p99 -");
+    }
+
+    #[test]
+    fn a_thread_that_measures_does_not_wait_for_who_reads_the_board() {
+        let board = std::sync::Arc::new(Board::new(1));
+        board.put(0, &interval(Phase::Measured, vec![(100, 7)], 1000));
+        let held = board.0[0].lock().unwrap();
+        let (done, heard) = std::sync::mpsc::channel();
+        let other = board.clone();
+        std::thread::spawn(move || {
+            other.put(0, &interval(Phase::Measured, vec![(100, 9)], 1000));
+            let _ = done.send(());
+        });
+        assert!(heard.recv_timeout(Duration::from_secs(5)).is_ok());
+        drop(held);
+        assert_eq!(board.read().1.len(), 7);
     }
 }
