@@ -26,8 +26,12 @@ pub struct SliceCounts {
     pub late: u64,
     /// Answers that came within the counted part, also to what was due while the slice settled: what its rate counts.
     pub answered_within: u64,
+    /// Answers to what was due in it that came while it settled.
+    pub answered_settling: u64,
     /// Of those that were completed: (status, how many), few of them.
     pub answers: Vec<(u16, u64)>,
+    /// The same of what was due while it settled.
+    pub settling_answers: Vec<(u16, u64)>,
     /// By kind, those of the settling part included.
     pub errors: [u64; ErrorKind::ALL.len()],
     /// Were due and got no answer.
@@ -42,18 +46,41 @@ impl SliceCounts {
         self.completed += other.completed;
         self.late += other.late;
         self.answered_within += other.answered_within;
-        other.answers.iter().for_each(|&(status, count)| self.count_status(status, count));
+        self.answered_settling += other.answered_settling;
+        other.answers.iter().for_each(|&(status, number)| count_status(&mut self.answers, status, number));
+        other.settling_answers.iter().for_each(|&(status, number)| count_status(&mut self.settling_answers, status, number));
         self.errors.iter_mut().zip(other.errors).for_each(|(all, own)| *all += own);
         self.unanswered += other.unanswered;
         self.response_ns.extend(&other.response_ns);
         self.service_ns.extend(&other.service_ns);
     }
+}
 
-    fn count_status(&mut self, status: u16, count: u64) {
-        match self.answers.iter_mut().find(|(known, _)| *known == status) {
-            Some((_, counted)) => *counted += count,
-            None => self.answers.push((status, count)),
-        }
+fn count_status(answers: &mut Vec<(u16, u64)>, status: u16, number: u64) {
+    match answers.iter_mut().find(|(known, _)| *known == status) {
+        Some((_, counted)) => *counted += number,
+        None => answers.push((status, number)),
+    }
+}
+
+#[derive(Debug)]
+struct Recording {
+    response_ns: Histogram<u32>,
+    service_ns: Histogram<u32>,
+}
+
+impl Recording {
+    fn new() -> Self {
+        let (mut response_ns, mut service_ns) = (histogram_ns(), histogram_ns());
+        // Written to once before the run, so that no first use of a page delays a request.
+        response_ns.reset();
+        service_ns.reset();
+        Self { response_ns, service_ns }
+    }
+
+    fn empty_into(&mut self, counts: &mut SliceCounts) {
+        counts.response_ns.extend(taken(&mut self.response_ns));
+        counts.service_ns.extend(taken(&mut self.service_ns));
     }
 }
 
@@ -64,20 +91,16 @@ pub struct SliceRecorder {
     /// What is due earlier is warm-up and not recorded.
     measure_ns: u64,
     slices: Vec<SliceCounts>,
-    /// The slice whose answers go to the histograms; those of the others are kept one by one.
+    /// The slice whose answers go to the first histograms; those of the one before it, which are late, go to the second, and the
+    /// few that are later still are kept one by one.
     current: usize,
-    response_ns: Histogram<u32>,
-    service_ns: Histogram<u32>,
+    recordings: [Recording; 2],
 }
 
 impl SliceRecorder {
     pub fn new(alternation: Alternation, start_ns: u64, measure_ns: u64) -> Self {
         let slices = vec![SliceCounts::default(); alternation.slices()];
-        let (mut response_ns, mut service_ns) = (histogram_ns(), histogram_ns());
-        // Written to once before the run, so that no first use of a page delays a request.
-        response_ns.reset();
-        service_ns.reset();
-        Self { alternation, start_ns, measure_ns, slices, current: 0, response_ns, service_ns }
+        Self { alternation, start_ns, measure_ns, slices, current: 0, recordings: [Recording::new(), Recording::new()] }
     }
 
     /// The slice of a request behind the warm-up, and whether it is counted in it.
@@ -105,18 +128,20 @@ impl SliceRecorder {
         }
         let counts = &mut self.slices[slice];
         let (came_ns, end_ns) = (now_ns - self.start_ns, self.alternation.end_ns(slice));
-        counts.answered_within += u64::from((self.alternation.counted_from_ns(slice)..end_ns).contains(&came_ns));
+        let counted_from_ns = self.alternation.counted_from_ns(slice);
+        counts.answered_within += u64::from((counted_from_ns..end_ns).contains(&came_ns));
+        counts.answered_settling += u64::from(came_ns < counted_from_ns);
         if !counted {
-            return;
+            return count_status(&mut counts.settling_answers, status, 1);
         }
         counts.completed += 1;
         counts.late += u64::from(came_ns >= end_ns);
-        counts.count_status(status, 1);
+        count_status(&mut counts.answers, status, 1);
         let (response_ns, service_ns) = (now_ns.saturating_sub(due_ns).max(1), now_ns.saturating_sub(sent_ns).max(1));
         if !recorded {
-        } else if slice == self.current {
-            self.response_ns.saturating_record(response_ns);
-            self.service_ns.saturating_record(service_ns);
+        } else if let Some(recording) = self.recordings.get_mut(self.current - slice) {
+            recording.response_ns.saturating_record(response_ns);
+            recording.service_ns.saturating_record(service_ns);
         } else {
             counts.response_ns.push((response_ns.min(HIGHEST_NS), 1));
             counts.service_ns.push((service_ns.min(HIGHEST_NS), 1));
@@ -162,14 +187,22 @@ impl SliceRecorder {
     }
 
     fn turn_to(&mut self, slice: usize) {
-        let counts = &mut self.slices[self.current];
-        counts.response_ns.extend(taken(&mut self.response_ns));
-        counts.service_ns.extend(taken(&mut self.service_ns));
-        self.current = slice;
+        while self.current < slice {
+            self.empty_the_earlier();
+            self.recordings.swap(0, 1);
+            self.current += 1;
+        }
+    }
+
+    fn empty_the_earlier(&mut self) {
+        if let Some(earlier) = self.current.checked_sub(1) {
+            self.recordings[1].empty_into(&mut self.slices[earlier]);
+        }
     }
 
     pub fn finish(mut self) -> Vec<SliceCounts> {
-        self.turn_to(self.current);
+        self.empty_the_earlier();
+        self.recordings[0].empty_into(&mut self.slices[self.current]);
         self.slices
     }
 }
@@ -218,8 +251,20 @@ mod tests {
         );
         let first = values(&found[0].response_ns);
         assert_eq!(first.len(), 3);
-        assert!(first.contains(&(22 * MS)) && first.contains(&(201 * MS)), "kept exactly: {first:?}");
+        assert!(first.contains(&(201 * MS)), "of the slice before the last one it is kept exactly: {first:?}");
+        assert!(first.iter().any(|value| value.abs_diff(22 * MS) < MS / 10), "{first:?}");
         assert_eq!((values(&found[1].response_ns).len(), values(&found[3].service_ns).len()), (1, 1));
+    }
+
+    #[test]
+    fn late_answers_of_the_slice_before_take_no_memory_of_their_own() {
+        let mut slices = recorder(0);
+        slices.keep(1115 * MS);
+        (0..10_000).for_each(|_| slices.answered(&answer(1099 * MS, 1125 * MS)));
+        slices.answered(&answer(1120 * MS, 1121 * MS));
+        let found = slices.finish();
+        assert_eq!((found[0].late, found[0].response_ns.len(), values(&found[0].response_ns).len()), (10_000, 1, 10_000));
+        assert_eq!(values(&found[1].service_ns).len(), 1);
     }
 
     #[test]
@@ -253,12 +298,14 @@ mod tests {
         }
         slices.unanswered(1029 * MS, 3);
         slices.unanswered(1030 * MS, 4);
-        let told: Vec<_> = slices
-            .finish()
+        let found = slices.finish();
+        let settling: Vec<u64> = found.iter().map(|slice| slice.answered_settling).collect();
+        let told: Vec<_> = found
             .iter()
             .map(|slice| (slice.sent, slice.completed, slice.late, slice.answered_within, slice.unanswered))
             .collect();
         assert_eq!(told[..2], [(2, 2, 1, 2, 4), (0, 0, 0, 0, 0)]);
+        assert_eq!(settling, [1, 1, 0, 0], "one came while each settled");
     }
 
     #[test]
@@ -275,6 +322,7 @@ mod tests {
         slices.failed(ErrorKind::Write, 0, 1300 * MS);
         let found = slices.finish();
         assert_eq!(found[0].answers, [(200, 2), (503, 1)]);
+        assert_eq!(found[0].settling_answers, [(404, 1)]);
         assert_eq!(
             found.iter().map(|slice| slice.errors).collect::<Vec<_>>(),
             [[0, 1, 0, 4], [2, 0, 0, 0], [0; 4], [0, 0, 1, 0]]
