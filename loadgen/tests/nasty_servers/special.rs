@@ -51,9 +51,13 @@ fn refuses_then_accepts() {
     thread::spawn(move || {
         drop(listener.accept().unwrap());
         let mut streams: Vec<_> = (0..4).map(|_| listener.accept().unwrap().0).collect();
+        // Shut down, not only dropped: a child that another case has just forked has them all until it becomes a program, so that
+        // connections would be accepted for that long and lost with it.
+        rustix::net::shutdown(&listener, rustix::net::Shutdown::Both).unwrap();
         drop(listener);
         // The first connection to be opened has the first request of its thread, if not of all.
         let _ = streams[0].read(&mut [0; 4096]);
+        streams.iter().for_each(|stream| drop(stream.shutdown(std::net::Shutdown::Both)));
         drop(streams);
         thread::sleep(Duration::from_millis(500));
         serve(&TcpListener::bind(address).unwrap(), Nasty::Once(u64::MAX), &Arc::new(Vec::new()), &Arc::new(Vec::new()));
@@ -79,6 +83,7 @@ fn goes_away_for_good() {
     thread::spawn(move || {
         drop(listener.accept().unwrap());
         let (mut stream, _) = listener.accept().unwrap();
+        rustix::net::shutdown(&listener, rustix::net::Shutdown::Both).unwrap(); // as above
         drop(listener);
         for _ in 0..10 {
             let _ = stream.read(&mut [0; 4096]).unwrap();
