@@ -353,6 +353,16 @@ fn check(args: &Args) -> Result<(), Error> {
     if args.closed && (of_schedules || !args.slack.is_zero()) {
         return rule("--closed has no schedule: it excludes --arrivals, --dispatch, --max-lateness and --slack".to_owned());
     }
+    if !args.slack.is_zero() && args.alternate.is_some() {
+        return rule("--slack lets requests leave in the other server's slice: it excludes --alternate".to_owned());
+    }
+    if !args.slack.is_zero() && args.max_lateness.is_some_and(|most| args.slack >= most) {
+        return rule(format!(
+            "--slack lets requests leave so late that the run fails: --slack {:?}, --max-lateness {:?}",
+            args.slack,
+            args.max_lateness.unwrap_or_default()
+        ));
+    }
     if !args.slack.is_zero() && matches!(args.spin, Spin::For(_)) {
         return rule("--slack waits asleep: it excludes --spin T".to_owned());
     }
@@ -599,6 +609,8 @@ mod tests {
             (&["-R1", "--sample", "5", "http://h/"], "--sample 5 asks for --json"),
             (&["-R1", "--warmup", "10s", "http://h/"], "warm-up must be shorter"),
             (&["-R1", "--slack", "1ms", "--spin", "1ms", "http://h/"], "it excludes --spin"),
+            (&["-R1", "--slack", "1ms", "--alternate", "http://h/", "http://i/"], "it excludes --alternate"),
+            (&["-R1", "--slack", "1ms", "--max-lateness", "1ms", "http://h/"], "so late that the run fails"),
             (&["--closed", "--slack", "1ms", "http://h/"], "and --slack"),
             (&["--closed", "--requests", "0", "http://h/"], "--requests is over 0"),
             (&["--closed", "--requests", "5", "--alternate", "http://h/", "http://i/"], "excludes --alternate"),
