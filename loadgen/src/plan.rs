@@ -196,6 +196,11 @@ impl Plan {
         (self.duration_ns < u64::MAX / 4).then_some(Duration::from_nanos(self.duration_ns))
     }
 
+    /// A run that only a number of requests ends, and that nobody knows the length of: it ends too where no answers come.
+    pub fn ends_by_answers(&self) -> bool {
+        self.pacing == Pacing::ClosedLoop && self.requests_max.is_some() && self.duration().is_none()
+    }
+
     /// How many requests a thread sends in a closed loop before it ends; none if it is not ended by that.
     pub fn requests_of(&self, thread: usize) -> Option<u64> {
         let threads = (self.threads * self.part.of) as u64;
@@ -332,7 +337,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_number_of_requests_ends_a_paced_run_when_the_next_would_be_due_and_a_closed_loop_when_they_are_sent() {
+    fn a_number_of_requests_ends_a_paced_run_when_the_next_would_be_due_and_a_closed_loop_when_they_are_answered() {
         assert_eq!(plan("-c10 -t2 -R1000 --requests 50 http://h/").duration_ns, 50_000_000);
         assert_eq!(plan("-c10 -t2 -R1000 --requests 50 -d20ms http://h/").duration_ns, 20_000_000);
         assert_eq!(plan("-c10 -t2 -R1000 --requests 30k http://h/").warm_up_ns, 0);

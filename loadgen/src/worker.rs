@@ -110,6 +110,8 @@ pub struct Worker<'a> {
     spun_ns: u64,
     /// In a closed loop that ends with a number of requests: those left of this thread's.
     requests_left: Option<u64>,
+    /// When the latest answer came, or the run began.
+    answered_ns: u64,
     /// See [`Outcome::used`].
     used: Vec<UsedBy>,
     problem: Option<String>,
@@ -176,6 +178,7 @@ impl<'a> Worker<'a> {
             ending: false,
             spun_ns: 0,
             requests_left: plan.requests_of(thread),
+            answered_ns: 0,
             used: Vec::new(),
             problem: None,
             failure: None,
@@ -185,7 +188,7 @@ impl<'a> Worker<'a> {
     /// The run: from `start_ns` until its end, and on until the answers under way have come or timed out.
     pub fn run(mut self, start_ns: u64, orders: &Receiver<Order>) -> (Outcome, Option<WorkerState>) {
         let (cpu_before, waited_before) = (clock::thread_cpu_ns(), clock::thread_waited_for_cpu_ns());
-        self.start_ns = start_ns;
+        (self.start_ns, self.answered_ns) = (start_ns, start_ns);
         let Plan { warm_up_ns, duration_ns, timeout_ns, slowest_count, .. } = *self.plan;
         self.measurement.start(Window { start_ns, warm_up_ns, duration_ns, timeout_ns }, slowest_count);
         if let Some(Alternate { alternation, .. }) = &self.plan.alternate {
@@ -196,9 +199,13 @@ impl<'a> Worker<'a> {
         let sending_ended_ns = loop {
             let now = now_ns();
             let mut called_off =
-                self.failure.is_some() || self.requests_left == Some(0) || self.script.as_ref().is_some_and(WorkerState::stopped);
+                self.failure.is_some() || self.all_answered() || self.script.as_ref().is_some_and(WorkerState::stopped);
             if now >= self.housekeeping_ns {
                 self.keep_house(now);
+                if self.is_given_up(now) {
+                    self.give_up(now);
+                    break now;
+                }
                 called_off |= self.stop.load(Ordering::Relaxed) || matches!(orders.try_recv(), Ok(Order::Stop));
             }
             if now >= self.end_ns() || called_off {
@@ -232,6 +239,26 @@ impl<'a> Worker<'a> {
             failure: self.failure,
         };
         (outcome, self.script)
+    }
+
+    /// A closed loop lasts until the last answer to its number of requests.
+    fn all_answered(&self) -> bool {
+        self.requests_left == Some(0) && self.busy == 0
+    }
+
+    /// No answer has come for the timeout, and no connection is free to ask: a run that only answers can end would last for ever.
+    fn is_given_up(&self, now: u64) -> bool {
+        self.plan.ends_by_answers()
+            && now.saturating_sub(self.answered_ns) >= self.plan.timeout_ns
+            && (self.requests_left == Some(0) || !self.connections.iter().any(Connection::is_idle))
+    }
+
+    /// Requests that are left were due, and will not be sent.
+    fn give_up(&mut self, now: u64) {
+        let left = self.requests_left.take().unwrap_or(0);
+        self.requests_left = Some(0);
+        self.measurement.tally.unsent += left;
+        self.measurement.unanswered(now, left);
     }
 
     /// Puts every open connection on the agenda; in a closed loop, which has none, the first requests leave at the start.

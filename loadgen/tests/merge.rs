@@ -241,3 +241,22 @@ fn times_of_opening_connections_are_added_and_left_out_where_a_part_has_none() {
     let all = merged(&parts);
     assert!(all.get("tls").is_none() && all.get("connect_time").is_none());
 }
+
+#[test]
+fn parts_of_a_closed_loop_that_so_many_requests_end_may_last_for_different_times() {
+    let part = |number: usize, pause_ms: u64, requests: &str| {
+        let server = Server::start(move |_, _| Act::After(Duration::from_millis(pause_ms), OK.to_owned()));
+        let part = format!("{number}/2");
+        let run = common::loadgen(&["--closed", "--requests", requests, "-c2", "-t1", "--part", &part, &server.url()]);
+        let mut result = run.json;
+        result["url"] = json!("http://h/");
+        result["start_utc"] = json!("2026-01-01T00:00:00.000000000Z");
+        result
+    };
+    let (quick, slow) = (part(1, 1, "20"), part(2, 20, "20"));
+    assert!(quick["duration_s"].as_f64() < slow["duration_s"].as_f64());
+    let all = merged(&[quick.clone(), slow.clone()]);
+    assert_eq!((&all["counts"]["completed"], &all["duration_s"]), (&json!(20), &slow["duration_s"]));
+    let line = error(&[quick, part(2, 1, "30")]);
+    assert!(line.contains("another --requests: 20 in "), "{line}");
+}

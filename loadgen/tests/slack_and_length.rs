@@ -5,6 +5,7 @@ mod common;
 use std::io::Read;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use common::{Act, NullServer, OK, Server, assert_follows_schema, loadgen};
 
@@ -39,9 +40,35 @@ fn a_closed_loop_ends_when_so_many_requests_are_answered() {
         run.json["threads"].as_array().unwrap().iter().map(|thread| thread["sent"].as_u64().unwrap()).collect();
     assert_eq!(shared, [19, 19, 19]);
     // A time that was typed ends it too.
-    let slow = Server::start(|_, _| Act::After(std::time::Duration::from_millis(20), OK.to_owned()));
+    let slow = Server::start(|_, _| Act::After(Duration::from_millis(20), OK.to_owned()));
     let run = loadgen(&["--closed", "--requests", "1M", "-d300ms", "-c1", "-t1", &slow.url()]);
     assert!((1..=15).contains(&run.count("sent")), "{}", run.stdout);
+}
+
+#[test]
+fn a_closed_loop_of_few_requests_lasts_until_the_last_answer() {
+    let slow = Server::start(|_, _| Act::After(Duration::from_millis(200), OK.to_owned()));
+    let run = loadgen(&["--closed", "--requests", "4", "-c4", "-t2", &slow.url()]);
+    assert_eq!((run.code, run.count("completed")), (0, 4), "{}", run.stderr);
+    assert!(run.json["duration_s"].as_f64().unwrap() >= 0.2, "{}", run.json["duration_s"]);
+    let rate = run.json["achieved_rate_rps"].as_f64().unwrap();
+    assert!((0.5..=20.0).contains(&rate), "{rate}");
+}
+
+#[test]
+fn a_closed_loop_of_so_many_requests_ends_when_no_answers_come_any_more() {
+    for silent in [true, false] {
+        let server = Server::start(move |number, _| match number {
+            0..10 => Act::Answer(OK.to_owned()),
+            _ if silent => Act::Silence,
+            _ => Act::Close,
+        });
+        let options = ["--closed", "--requests", "50", "-c2", "-t1", "-T", "500ms", "--max-unanswered", "1%"];
+        let run = loadgen(&[&options[..], &[&server.url()]].concat());
+        assert_eq!((run.code, run.count("completed")), (5, 10), "{}", run.stderr);
+        assert_eq!(run.count("sent") + run.count("unsent"), 50, "{}", run.stderr);
+        assert_follows_schema(&run);
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::args;
 use crate::error::Error;
 use crate::report::json::SCHEMA_VERSION;
 
@@ -20,6 +21,8 @@ pub struct Part {
     of: u64,
     pub whole_connections: usize,
     start: Timestamp,
+    /// How many requests end it, where nobody knows when: it lasts until the last answer, in each part for its own time.
+    ends_after: Option<u64>,
 }
 
 impl Part {
@@ -44,6 +47,7 @@ impl Part {
             of: number("of")?,
             whole_connections: number("whole_connections")? as usize,
             start: start.ok_or_else(|| wrong("no time: start_utc"))?,
+            ends_after: ends_after(&result),
             file: file.to_owned(),
             result,
         })
@@ -62,8 +66,22 @@ impl Part {
         self.result["threads"].as_array().map_or(0, Vec::len)
     }
 
+    /// The longest of the parts' times.
+    pub fn longest(parts: &[Self], name: &str) -> Result<f64, Error> {
+        parts.iter().try_fold(0.0, |longest: f64, part| Ok(longest.max(part.seconds(name)?)))
+    }
+
     pub fn seconds(&self, name: &str) -> Result<f64, Error> {
         self.result[name].as_f64().ok_or_else(|| Error::file(&self.file, format!("no number: {name}")))
+    }
+}
+
+/// By what was typed.
+fn ends_after(result: &Value) -> Option<u64> {
+    let typed = result["arguments"].as_array()?.iter().map(|word| word.as_str().map(str::to_owned)).collect::<Option<_>>()?;
+    match args::parse(typed) {
+        Ok(args::Parsed::Run(args)) if args.closed => args.requests,
+        _ => None,
     }
 }
 
@@ -84,7 +102,7 @@ pub fn read(files: &[PathBuf]) -> Result<Vec<Part>, Error> {
         return Err(Error::Failed(format!("parts are missing: {}", missing.join(", "))));
     }
     parts.sort_by_key(|part| part.number);
-    let (apart_s, measured_s) = (apart_s(&parts), parts[0].seconds("duration_s")?);
+    let (apart_s, measured_s) = (apart_s(&parts), Part::longest(&parts, "duration_s")?);
     if apart_s >= measured_s {
         return Err(Error::Failed(format!("the parts did not run at the same time: starts are {apart_s:.3} s apart")));
     }
@@ -103,7 +121,15 @@ fn belongs(first: &Part, other: &Part) -> Result<(), Error> {
         ("seed", "/seed"),
         ("version", "/version"),
     ];
+    if first.ends_after != other.ends_after {
+        let told =
+            |part: &Part| format!("{} in {}", part.ends_after.map_or("none".to_owned(), |n| n.to_string()), part.file.display());
+        return Err(Error::Failed(format!("not parts of one load: another --requests: {}, {}", told(first), told(other))));
+    }
     for (what, pointer) in SAME {
+        if pointer == "/duration_s" && first.ends_after.is_some() {
+            continue;
+        }
         let (one, two) = (first.result.pointer(pointer), other.result.pointer(pointer));
         if one != two {
             let told = |value: Option<&Value>| value.map_or("none".to_owned(), Value::to_string);

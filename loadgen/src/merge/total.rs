@@ -37,7 +37,7 @@ impl Total {
     pub fn of(parts: &[Part]) -> Result<Self, Error> {
         let mut total = Self {
             tally: Tally::default(),
-            duration_s: parts[0].seconds("duration_s")?,
+            duration_s: Part::longest(parts, "duration_s")?,
             response: histogram(),
             service: histogram(),
             lateness: histogram(),
@@ -91,7 +91,7 @@ impl Total {
             let times = parts.iter().filter_map(|part| part.result[name].as_str());
             times.reduce(|one, other| if pick(other, one) { other } else { one }).map(str::to_owned)
         };
-        let (tally, measured_s) = (&self.tally, first.seconds("measured_s")?);
+        let (tally, measured_s) = (&self.tally, Part::longest(parts, "measured_s")?);
         let closed_loop = first.result["offered_rate_rps"].is_null();
         let mut document = json!({
             "schema_version": first.result["schema_version"],

@@ -130,7 +130,13 @@ fn found(plan: &Plan, counts: &SliceCounts, counted_ns: u64) -> Result<Found, Er
         answered_within: counts.answered_within,
         answered_settling: counts.answered_settling,
         answers: counts.answers.iter().map(|&(status, count)| (status.to_string(), count)).collect(),
-        unexpected: counts.answers.iter().chain(&counts.settling_answers).filter(|(status, _)| is_unexpected(status)).map(|(_, count)| count).sum(),
+        unexpected: counts
+            .answers
+            .iter()
+            .chain(&counts.settling_answers)
+            .filter(|(status, _)| is_unexpected(status))
+            .map(|(_, count)| count)
+            .sum(),
         errors: ErrorKind::ALL.into_iter().map(|kind| (kind.name(), counts.errors[kind as usize])).collect(),
         achieved_rate_rps: counts.answered_within as f64 / seconds(counted_ns.max(1)),
         response_time_ns: latency(&counts.response_ns)?,

@@ -130,6 +130,7 @@ impl Worker<'_> {
         }
         connection.answered += 1;
         connection.failures = 0;
+        self.answered_ns = now;
         let last = connection.answered == connection.batch.requests;
         let recorded = last || !self.plan.batch_latency;
         let (due_ns, sent_ns) = (connection.batch_due_ns, connection.sent_ns);
