@@ -88,7 +88,7 @@ def of_comparison(row, baseline: str, variant: str, experiment: str = "") -> Cla
     """``row``: one of ``configuration.comparisons``, as ``itertuples`` gives it."""
     found = row.found - 1 if math.isfinite(row.found) else None
     return Claim(
-        subject=place(row, experiment), measure=row.measure, unit="ratio", estimate=row.ratio, interval=_pair(row.low, row.high), word=row.word,
+        subject=place(row, experiment), measure=row.measure, unit="ratio", estimate=row.ratio, interval=_pair(row.low, row.high), word=row.word, why=row.why,
         runs=int(row.runs_before + row.runs_after), rule=COMPARISON, baseline=baseline, variant=variant,
         sides=(int(row.runs_before), int(row.runs_after)), ends=(row.before, row.after), within_percent=100 * row.same_within,
         findable_percent=None if found is None else 100 * found,

@@ -3,6 +3,7 @@ share a median.
 
     runs = configured(tables.runs)                     adds ``data`` and ``configuration``, a digest
     comparisons(tables, "label", "before", "after")    ratio of medians for every pair of configurations that differ in the label alone
+    each_configuration(runs)                           parts of runs that share a median; not_repeats(runs): why they do not
     differing(runs, ["workload"])                      what tells configurations apart that the columns named do not
 """
 
@@ -16,6 +17,7 @@ import pandas as pd
 
 from kvstudy.analyse import conditions, validity
 from kvstudy.analyse.comparison import families, outcomes, power
+from kvstudy.analyse.comparison.intervals import CONFIDENCE
 from kvstudy.analyse.comparison.pairs import pair
 from kvstudy.analyse.comparison.words import ALPHA
 from kvstudy.analyse.tables import Tables
@@ -39,10 +41,11 @@ _FOLLOWS = {
     "generator": {"closed_loop", "offered_rate_rps", "generator_program", "arrivals", "spin"},
 }
 RATE, CPU, INVALID = "achieved rate", "CPU per request", "invalid runs"  # measures beside the percentiles
+RESOLUTION_US = 1.0  # of percentiles: the generator counts in whole microseconds
 BETTER = {RATE: "higher", CPU: "less", INVALID: "fewer"}
 COMPARISON_COLUMNS = [
     "workload", "connections", "threads", "offered_rate_rps", "measure", "before", "after", "ratio", "low", "high", "word", "runs_before", "runs_after",
-    "differs", "apart", "invalid_before", "of_before", "invalid_after", "of_after", "p", "p_same", "same_within", "noise", "found", "family",
+    "differs", "apart", "invalid_before", "of_before", "invalid_after", "of_after", "p", "p_same", "same_within", "noise", "found", "family", "why",
 ]
 _PLACE = COMPARISON_COLUMNS[:4]
 _NUMBERS = ("before", "after", "ratio", "low", "high", "p", "p_same", "same_within", "noise", "found")
@@ -55,6 +58,26 @@ def configured(runs: pd.DataFrame) -> pd.DataFrame:
     runs["data"] = [_data(run) for run in runs.itertuples()]
     runs["configuration"] = _digests(runs, CONFIGURATION)
     return runs
+
+
+def each_configuration(runs: pd.DataFrame, along: Sequence[str] = ()) -> list[tuple[str, pd.DataFrame]]:
+    """``runs`` as parts that share a median, each with what tells it from the others ("" where it is alone). Whoever takes a median of runs
+    that did not come through ``comparisons`` asks here first. ``along``: columns in which the runs of a part may differ all the same."""
+    if runs.empty:
+        return []
+    runs = runs if "configuration" in runs else configured(runs)
+    columns = [name for name in CONFIGURATION if name not in along]
+    parts = [part for _, part in runs.groupby(_digests(runs, columns), sort=True)]
+    first = pd.DataFrame([part.iloc[0] for part in parts])
+    names = [name for name in columns if len({str(value) for value in first[name]}) > 1]
+    told = zip(*([f"{name} {text}" for text in _different_parts(first[name])] for name in names), strict=True) if names else [()]
+    return [(", ".join(texts), part) for texts, part in zip(told, parts, strict=True)]
+
+
+def not_repeats(runs: pd.DataFrame, along: Sequence[str] = ()) -> str:
+    """Why ``runs`` share no median; "" where they are repeats of one another."""
+    parts = each_configuration(runs, along)
+    return f"runs of {len(parts)} configurations share no median ({'; '.join(told for told, _ in parts)})" if len(parts) > 1 else ""
 
 
 def alike(runs: pd.DataFrame, factor: str) -> pd.Series:
@@ -84,7 +107,7 @@ def not_alike(tables: Tables, factor: str, before, after) -> list[str]:
 
 
 def comparisons(tables: Tables, factor: str, before, after, percentiles: Sequence[float] = (50.0, 99.0, 99.9), cpu: bool = False,
-                share: float | None = families.WHOLE) -> pd.DataFrame:
+                share: float | None = families.WHOLE, confidence: float = CONFIDENCE) -> pd.DataFrame:
     """One row per measure and pair of configurations that have runs on either side of ``factor`` (a column of runs).
 
     Measures: response time at ``percentiles`` (microseconds, lower is better), achieved rate in a closed loop (higher is better); with ``cpu``
@@ -94,7 +117,7 @@ def comparisons(tables: Tables, factor: str, before, after, percentiles: Sequenc
     Columns COMPARISON_COLUMNS: medians before and after, their ratio after / before with its interval; the word, corrected for all rows at
     ``share`` of a page's error (``worded``; None: no word yet, for rows that join a larger family). ``differs``: what tells rows of one place apart, such as two builds under one label. ``apart``: all
     runs of one side were made before all of the other. ``invalid_before`` of ``of_before`` runs were made invalid by the service, those left out for
-    reasons from outside not counted; ``found``: the ratio that these runs could have found.
+    reasons from outside not counted; ``found``: the ratio that these runs could have found; ``confidence``: of every interval.
     """
     runs = configured(tables.runs[~tables.runs["profiled"] & (tables.runs["excluded"] != validity.OUTSIDE)])
     runs = runs[runs[factor].isin([before, after])]
@@ -112,7 +135,8 @@ def comparisons(tables: Tables, factor: str, before, after, percentiles: Sequenc
             common = {**{name: first[name].iloc[0] for name in _PLACE}, "differs": differs, **outcome, "same_within": float(first["same_within"].min())}
             for measure in names:
                 if (ends[0], measure) in values and (ends[1], measure) in values:
-                    rows.append({**common, **compared(*(values[end, measure] for end in ends), common["same_within"]), "measure": measure,
+                    resolution = 0.0 if measure in BETTER else RESOLUTION_US
+                    rows.append({**common, **compared(*(values[end, measure] for end in ends), common["same_within"], resolution, confidence), "measure": measure,
                                  "apart": _apart(first, second)})
             if outcome["invalid_before"] or outcome["invalid_after"]:
                 rows.append({**common, **_compared_outcomes(outcome), "measure": INVALID, "apart": _apart(first, second)})
@@ -123,20 +147,21 @@ def comparisons(tables: Tables, factor: str, before, after, percentiles: Sequenc
 
 
 def worded(rows: pd.DataFrame, share: float = families.WHOLE) -> pd.DataFrame:
-    """``rows`` of one or several ``comparisons`` as one family: ``word``, ``found`` and ``family`` anew."""
+    """``rows`` of one or several ``comparisons`` as one family: ``word``, ``why``, ``found`` and ``family`` anew."""
     outcomes_of = [(0, 1, 0, 1) if row.measure == INVALID else (row.invalid_before, row.of_before, row.invalid_after, row.of_after) for row in rows.itertuples()]
     if rows.empty:
-        return rows.assign(word=pd.Series([], dtype=object)).astype(dict.fromkeys(_WHOLE_NUMBERS, "int64"))
-    said = families.words(list(rows.itertuples()), [BETTER.get(measure, "lower") for measure in rows["measure"]], outcomes_of, share)
+        return rows.assign(word=pd.Series([], dtype=object), why=pd.Series([], dtype=object)).astype(dict.fromkeys(_WHOLE_NUMBERS, "int64"))
+    said = families.with_reasons(list(rows.itertuples()), [BETTER.get(measure, "lower") for measure in rows["measure"]], outcomes_of, share)
     alpha = ALPHA * share / max(1, len(rows))
     found = [np.nan if row.measure == INVALID else power.detectable(row.noise, row.runs_before, row.runs_after, alpha) for row in rows.itertuples()]
-    return rows.assign(word=pd.Series(said, index=rows.index, dtype=object), found=np.array(found, dtype=float), family=len(rows)).astype(
+    words, whys = (pd.Series(part, index=rows.index, dtype=object) for part in zip(*said, strict=True))
+    return rows.assign(word=words, why=whys, found=np.array(found, dtype=float), family=len(rows)).astype(
         dict.fromkeys(_WHOLE_NUMBERS, "int64"))  # fmt: skip
 
 
-def compared(before: pd.Series, after: pd.Series, same_within: float) -> dict:
+def compared(before: pd.Series, after: pd.Series, same_within: float, resolution: float = 0.0, confidence: float = CONFIDENCE) -> dict:
     """What one row of ``comparisons`` says of two sides' values, a number per run."""
-    found = pair(before, after, same_within)
+    found = pair(before, after, same_within, confidence, resolution)
     return {"before": float(np.median(before)), "after": float(np.median(after)), "ratio": found.ratio, "low": found.low, "high": found.high, "p": found.p,
             "p_same": found.p_same, "noise": found.noise, "runs_before": found.runs_before, "runs_after": found.runs_after}
 

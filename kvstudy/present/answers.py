@@ -14,7 +14,7 @@ from IPython.display import Markdown
 from kvstudy.analyse import rates
 from kvstudy.analyse.answers import Answer, options, ruler, service, tail
 from kvstudy.analyse.claim import CLOSED_LOOP, Claim
-from kvstudy.analyse.comparison.words import CANNOT_TELL
+from kvstudy.analyse.comparison.words import CANNOT_TELL, TOO_FEW
 from kvstudy.analyse.configuration import INVALID
 from kvstudy.analyse.linked import LINKED
 from kvstudy.analyse.intervention import CAUSED
@@ -30,7 +30,7 @@ _INSTRUMENT, _CAPACITY, _BEFORE_AFTER, _TAIL = "01-instrument", "04-capacity", "
 
 
 def _empty_server(answer: Answer) -> str:
-    parts = [f"{telling.estimate(claim)} at {words.rate(claim.subject.offered_rate_rps)}" for claim in answer.claims]
+    parts = [f"{telling.estimate(claim)} at {words.rate(claim.subject.offered_rate_rps)}{f' ({claim.variant})' if claim.variant else ''}" for claim in answer.claims]
     return f"**The ruler on a server that does nothing:** the median response time is {words.several(parts)}."
 
 
@@ -70,7 +70,7 @@ def _searches(answer: Answer) -> str:
 
 
 def _stable_rate(claim: Claim) -> str:
-    told = f"{claim.subject.workload} {telling.estimate(claim)}"
+    told = f"{claim.subject.workload} {telling.estimate(claim)}" + (f" ({claim.variant})" if claim.variant else "")
     return f"{told}, no higher rate missed" if math.isinf(claim.interval[1]) else told
 
 
@@ -113,22 +113,22 @@ def _measure(claim: Claim, decided: bool = False) -> str:
 
 
 def _undecided(claims_made: tuple[Claim, ...], of: dict[str, int]) -> str:
-    """Of which experiments how many comparisons decide nothing, and where the number of runs alone is the reason."""
+    """Of which experiments how many comparisons decide nothing, and where runs are too few whose interval leaves 1 out."""
     counts = {name: len(mine) for name, mine in _grouped(claims_made, lambda claim: claim.subject.experiment).items()}
     parts = [f"{name} {count} of {of[name]}" for name, count in sorted(counts.items(), key=lambda item: -item[1])]
-    few = [claim for claim in claims_made if options.only_too_few(claim)]
+    few = [claim for claim in claims_made if options.too_few(claim)]
     sides = dict.fromkeys(f"{instead(claim.baseline, claim.variant)} with {claim.subject.workload} ({claim.sides[0]} and {claim.sides[1]} runs)" for claim in few)
-    why = f" In {len(few)} of them the number of runs alone forbids a word: {words.several(list(sides))}." if sides else ""
+    why = f" In {len(few)} of them the interval leaves 1 out and {TOO_FEW} forbid a word: {words.several(list(sides))}." if sides else ""
     total = words.counted(sum(of.values()), "comparison")
     return f"**{CANNOT_TELL.capitalize()}** in {len(claims_made)} of {total} of an option with its default: {words.several(parts)}.{why}"
 
 
 def _caused(answer: Answer) -> str:
     causes = [claim for claim in answer.claims if claim.word == CAUSED]
-    told = [f"{held_off(claim.variant, claim.also)} (p99 without it {words.times(claim.estimate)})" for claim in causes]
+    told = [f"{held_off(claim.variant, claim.also)} (p99 is {words.times(claim.estimate)} without it)" for claim in causes]
     first = f"the slow tail is caused by {words.several(told)}" if causes else "none of what was held off can be called a cause"
-    parts = [f"without {held_off(claim.variant, claim.also)} p99 is {telling.estimate(claim)} ({claim.word}{': ' + claim.why if claim.why else ''})" for claim in answer.claims]
-    return f"**What makes slow PUTs slow:** {first}. In turn {'; '.join(parts)}."
+    parts = [f"p99 is {telling.estimate(claim)} without {held_off(claim.variant, claim.also)} ({claim.word}{': ' + claim.why if claim.why else ''})" for claim in answer.claims]
+    return f"**What makes slow PUTs slow:** {first}. For {telling.place(answer.claims[0])} {'; '.join(parts)}."
 
 
 def _tail(answer: Answer) -> str:

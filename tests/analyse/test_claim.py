@@ -10,7 +10,7 @@ from kvstudy.analyse import claim
 from kvstudy.analyse.claim import CLOSED_LOOP, Claim, Place, of_comparison, of_runs
 
 ROW = SimpleNamespace(workload="get", connections=4, threads=1, offered_rate_rps=2000.0, measure="p50", before=20.0, after=30.0, ratio=1.5, low=1.4,
-                      high=1.6, word="slower", runs_before=5, runs_after=6, same_within=0.05, found=1.12)  # fmt: skip
+                      high=1.6, word="slower", runs_before=5, runs_after=6, same_within=0.05, found=1.12, why="")  # fmt: skip
 
 
 def test_a_comparison_keeps_every_number_of_its_row():

@@ -93,7 +93,7 @@ def test_the_measures_that_stand_in_one_row_are_told_apart_by_every_eye(of_page)
 
 def test_a_finding_says_when_only_the_number_of_runs_kept_it_from_deciding():
     told = answers.options_told(varied("wal", ["wal=interval", "wal=always"], slower=3.0, repeats=2)).data
-    assert "In 2 of them the number of runs alone forbids a word: wal=always instead of interval with mixed (2 and 2 runs)." in told
+    assert "In 2 of them the interval leaves 1 out and fewer than 5 runs a side forbid a word: wal=always instead of interval with mixed (2 and 2 runs)." in told
     assert "runs)" not in answers.options_told(varied("wal", ["wal=interval", "wal=always"], slower=3.0)).data.split("*(")[0]
 
 

@@ -12,12 +12,12 @@ ADDED_UP = """
 import sys
 import nbformat
 from kvstudy.analyse.comparison import families
-told, seen = families.words, {}
+told, seen = families.with_reasons, {}
 def noted(pairs, better, outcomes=None, share=families.WHOLE):
     pairs = list(pairs)
     seen[share, tuple((one.p, one.low) for one in pairs)] = share
     return told(pairs, better, outcomes, share)
-families.words = noted
+families.with_reasons = noted
 space = {"In": [""]}
 for cell in nbformat.read(sys.argv[1], as_version=4).cells:
     if cell.cell_type == "code":

@@ -4,7 +4,7 @@ import pandas as pd
 
 from kvstudy.analyse.answers import RULER, Answer, unanswered
 from kvstudy.analyse.claim import Claim, of_comparison
-from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS
+from kvstudy.analyse.comparison.words import CANNOT_TELL, TOO_FEW
 from kvstudy.analyse.options import at_the_highest, compared_options, runs_behind, sides_in
 from kvstudy.analyse.tables import Tables
 
@@ -32,10 +32,10 @@ def undecided(tables: Tables) -> tuple[Answer, dict[str, int]]:
     return Answer(_claims(rows), runs_behind(tables, rows) if len(rows) else 0), counts
 
 
-def only_too_few(claim: Claim) -> bool:
-    """Whether nothing but the number of runs forbids a word: the interval of the ratio leaves 1 out."""
+def too_few(claim: Claim) -> bool:
+    """Whether the number of runs forbids a word, and the interval of the ratio leaves 1 out: more runs may decide it."""
     low, high = claim.interval or (0.0, 2.0)
-    return claim.word == CANNOT_TELL and not low <= 1 <= high and min(claim.sides) < MIN_RUNS
+    return claim.why == TOO_FEW and not low <= 1 <= high
 
 
 def _compared(tables: Tables) -> pd.DataFrame:

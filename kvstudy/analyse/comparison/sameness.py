@@ -6,11 +6,12 @@ import numpy as np
 from statsmodels.stats.weightstats import ttost_ind
 
 
-def same_p(before: np.ndarray, after: np.ndarray, within: float) -> np.ndarray:
-    """p of logarithms, one row per pair: small where the ratio lies between 1 / (1 + within) and 1 + within for certain. 1 where a side has one run."""
-    if min(before.shape[1], after.shape[1]) < 2:
+def same_p(before: np.ndarray, after: np.ndarray, within: float, slack: float = 0.0) -> np.ndarray:
+    """p of logarithms, one row per pair: small where the ratio lies between 1 / (1 + within) and 1 + within for certain. 1 where a side has one run, and
+    where ``slack``, by which the values themselves may be wrong, is all of that."""
+    margin = math.log1p(within) - slack
+    if min(before.shape[1], after.shape[1]) < 2 or margin <= 0:
         return np.ones(len(before))
-    margin = math.log1p(within)
     with np.errstate(all="ignore"):
         p = np.atleast_1d(ttost_ind(after.T, before.T, -margin, margin, usevar="unequal")[0])
     constant = (np.ptp(before, axis=1) == 0) & (np.ptp(after, axis=1) == 0)

@@ -14,6 +14,8 @@ FAVOURABLE = (FASTER, CHEAPER, BETTER)
 # What a ratio below and above 1 means: of a latency, of a rate, of a cost, of the share of runs that the service made invalid.
 BELOW_AND_ABOVE = {"lower": (FASTER, SLOWER), "higher": (SLOWER, FASTER), "less": (CHEAPER, DEARER), "fewer": (BETTER, WORSE)}
 MIN_RUNS = 5
+# Why no word is said.
+TOO_FEW, LOST_MORE, NEITHER = f"fewer than {MIN_RUNS} runs a side", "a side lost a larger share of its runs", "neither a difference nor that there is none is shown"
 ALPHA = 0.05
 SAME_WITHIN = 0.05  # where the experiment says nothing
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from kvstudy.analyse.configuration import alike
+from kvstudy.analyse.configuration import RESOLUTION_US, alike
 from kvstudy.analyse.comparison import families
 from kvstudy.analyse.comparison.pairs import Pair, pair
 from kvstudy.analyse.comparison.words import DIFFERENT, MIN_RUNS
@@ -222,7 +222,7 @@ def _rise(rows: pd.DataFrame, medians: pd.DataFrame, colour_by: str, kind: str) 
         return f"{top['told']}: {name} is {words.latency(top['latency_us'])} at {words.value(colour_by, top['colour'])}{f', the highest of {len(at)} lines' if len(at) > 1 else ''}"
     values = rows[rows["valid"] & np.isclose(rows["percentile"], target)].groupby("configuration")["latency_us"].apply(list)
     pairs = sorted((_ends(lines) for lines in sets if len(lines) == most), key=_distance, reverse=True)
-    results = [pair(*(values[end["configuration"]] for end in ends)) for ends in pairs]
+    results = [pair(*(values[end["configuration"]] for end in ends), resolution=RESOLUTION_US) for ends in pairs]
     said = families.words(results, ["lower"] * len(pairs), [_outcome(rows, ends) for ends in pairs], families.CHART)
     chosen = next((place for place, word in enumerate(said) if word in DIFFERENT), 0)
     moves = _moves(name, pairs[chosen], results[chosen], said[chosen], colour_by)

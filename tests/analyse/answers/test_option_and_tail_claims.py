@@ -8,6 +8,7 @@ from sample import empty_tables, sample_tables
 
 from kvstudy.analyse.answers import options, tail
 from kvstudy.analyse.claim import INTERVENTION, Claim, Place
+from kvstudy.analyse.comparison.words import NEITHER, TOO_FEW
 from kvstudy.analyse.intervention import CAUSED, EXPERIMENT
 from test_intervention import study
 
@@ -31,16 +32,21 @@ def test_what_is_decided_of_an_option_is_told_against_its_default():
     assert {claim.subject for claim in slower} == {Place("mixed", 4, 1000.0, "handler")} and answer.runs == 10
 
 
-def test_too_few_runs_decide_nothing_and_it_is_known_that_their_number_alone_forbids_it():
+def test_too_few_runs_decide_nothing_and_it_is_known_that_they_are_too_few():
     tables = varied("handler", 3.0, repeats=2)
     assert options.decided(tables) == {}
     answer, of = options.undecided(tables)
-    assert of == {"handler": len(answer.claims)} and {claim.measure for claim in answer.claims if options.only_too_few(claim)} == {"p50", "p99"}
+    assert of == {"handler": len(answer.claims)} and {claim.measure for claim in answer.claims if options.too_few(claim)} == {"p50", "p99"}
 
 
 def test_a_ratio_whose_interval_holds_one_is_undecided_for_more_than_the_number_of_runs():
-    claim = Claim(Place(), "p50", "ratio", 1.1, (0.9, 1.3), "cannot tell", sides=(2, 2))
-    assert not options.only_too_few(claim)
+    claim = Claim(Place(), "p50", "ratio", 1.1, (0.9, 1.3), "cannot tell", why=TOO_FEW, sides=(2, 2))
+    assert not options.too_few(claim)
+
+
+def test_what_keeps_a_word_back_is_known_and_fewer_runs_are_not_blamed_for_what_they_did_not_forbid():
+    undecided, _ = options.undecided(varied("handler", 1.02))
+    assert {claim.why for claim in undecided.claims} == {NEITHER} and not any(map(options.too_few, undecided.claims))
 
 
 def test_what_was_held_off_is_a_claim_with_its_pairs_and_what_went_away_with_it():

@@ -44,6 +44,24 @@ def test_fewer_than_five_runs_a_side_never_decide():
     assert said(BEFORE, [1.0] * 5) == FASTER and said([19.0] * 5, [19.0] * 5) == SAME
 
 
+def told_in_steps(before, after, same_within=0.05):
+    return families.words([pair([before] * 6, [after] * 6, same_within, resolution=1.0)], ["lower"])[0]
+
+
+def test_whole_microseconds_that_are_one_apart_are_never_called_different_and_three_apart_are():
+    assert [told_in_steps(17, 18), told_in_steps(18, 17), told_in_steps(1, 2), told_in_steps(100, 101, 0.001)] == [CANNOT_TELL] * 4
+    assert [told_in_steps(17, 20), told_in_steps(20, 17)] == [SLOWER, FASTER]
+
+
+def test_nothing_is_the_same_within_less_than_the_step_in_which_it_is_told():
+    assert told_in_steps(17, 17) == CANNOT_TELL and told_in_steps(17, 17, 0.07) == SAME and told_in_steps(100, 100) == SAME
+
+
+def test_the_interval_of_a_ratio_holds_what_its_values_may_have_been_before_they_were_rounded():
+    found = pair([17.0] * 6, [20.0] * 6, resolution=1.0)
+    assert found.low <= 19.5 / 17.5 and found.high >= 20.5 / 16.5 and found.ratio == 20 / 17
+
+
 @pytest.mark.parametrize("values", [[], [1.0, -1.0], [1.0, math.nan], [0.0]])
 def test_what_is_no_measurement_is_refused(values):
     with pytest.raises(ValueError, match="one positive, finite number per run"):

@@ -30,9 +30,9 @@ SHAPES = {
 }
 
 
-def words(before: np.ndarray, after: np.ndarray, invalid: tuple[int, int] = (0, 0), closed_loop: bool = False) -> dict[str, list[str]]:
+def words(before: np.ndarray, after: np.ndarray, invalid: tuple[int, int] = (0, 0), closed_loop: bool = False, unit_us: float = 1e4) -> dict[str, list[str]]:
     """Measure → the word of each comparison, as the entry of the pages says it: a row of ``before`` and ``after`` is a comparison, a column a run; p99,
-    or in a closed loop the rate. ``invalid``: so many runs of either side more, which the service made invalid."""
+    or in a closed loop the rate; a value is so many times ``unit_us``, far above the generator's resolution. ``invalid``: so many runs of either side more, which the service made invalid."""
     ids, labels, workloads, values, failed = [], [], [], [], []
     for label, side, lost in (("before", before, invalid[0]), ("after", after, invalid[1])):
         for place, row in enumerate(side):
@@ -40,7 +40,7 @@ def words(before: np.ndarray, after: np.ndarray, invalid: tuple[int, int] = (0, 
                 ids.append(f"{label}-{place:02d}-{run:02d}")
                 labels.append(label)
                 workloads.append(f"workload {place:02d}")
-                values.append(value)
+                values.append(unit_us * value)
                 failed.append(run >= len(row))
     runs = {"run_id": ids, "label": labels, "workload": workloads, "verdict": np.where(failed, "FAIL", "PASS"), "excluded": np.where(failed, "service", "")}
     known = [place for place, bad in enumerate(failed) if not bad]
@@ -97,6 +97,21 @@ def truly_the_same(generator: np.random.Generator, trials: int) -> int:
     return sum(words(*np.exp(0.02 * generator.standard_normal((2, 1, RUNS))))["p99"] == [SAME] for _ in range(trials))
 
 
+def rounded_false_pages(generator: np.random.Generator, trials: int) -> int:
+    """Pages of PER_PAGE comparisons of 17 us with 17 us and a hundredth of one, which rounding makes 17 and 18: how many say that something differs."""
+    wrong = 0
+    for _ in range(trials):
+        before, after = (np.round(centre + 0.02 * generator.standard_normal((PER_PAGE, RUNS))) for centre in (17.495, 17.505))
+        wrong += any(word in DIFFERENT for word in words(before, after, unit_us=1)["p99"])
+    return wrong
+
+
+def rounded_not_the_same(generator: np.random.Generator, trials: int) -> int:
+    """17.55 us beside 18.45 us, 5.1 % apart, which rounding makes the same number: how often they are called the same within 5 %."""
+    sides = (np.round(np.array([17.55, 18.45])[:, None, None] + 0.01 * generator.standard_normal((2, 1, RUNS))) for _ in range(trials))
+    return sum(words(*pair, unit_us=1)["p99"] == [SAME] for pair in sides)
+
+
 def covered(generator: np.random.Generator, trials: int) -> int:
     """The interval of a ratio of medians, over all shapes."""
     shapes, inside = list(SHAPES.values()), 0
@@ -131,6 +146,8 @@ SIMULATIONS = [
     Simulation("invalid n of m", "a word where both sides fail alike", fail_alike, 400, 12, at_most=ALPHA),
     Simulation("the same", "said within 5 % of a true difference of 5 %", just_not_the_same, 400, 12, at_most=ALPHA),
     Simulation("the same", "said within 5 % where nothing differs and runs do by 2 %", truly_the_same, 400, 12, at_least=0.8),
+    Simulation("whole microseconds", f"pages with a false word, {PER_PAGE} comparisons of 17 µs with 17 µs", rounded_false_pages, 300, 4, at_most=ALPHA),
+    Simulation("whole microseconds", "the same within 5 %, said of a true difference of 5.1 %", rounded_not_the_same, 400, 12, at_most=ALPHA),
     Simulation("interval of a ratio", f"holds the truth, {RUNS} runs a side", covered, 4000, 400, at_least=0.95),
     Simulation("repeats", "sealed runs that differ in one to three planted facts and pass for repeats", pooled, 150, 8, at_most=0.0),
 ]
