@@ -51,7 +51,7 @@ def interventions(tables: Tables, percentile: float = 99.0) -> pd.DataFrame:
     points = believed.percentiles
     points = points[(points["latency_kind"] == "response") & np.isclose(points["percentile"], percentile) & points["latency_us"].notna()]
     runs = configured(believed.runs)
-    runs = runs.assign(key=alike(runs, "variant"), latency_us=runs["run_id"].map(points.set_index("run_id")["latency_us"]),
+    runs = runs.assign(key=alike(runs, "variant"), sweep=runs["run_id"].map(_sweeps(counted)), latency_us=runs["run_id"].map(points.set_index("run_id")["latency_us"]),
                        options=[json.loads(options or "{}") for options in runs["service_options"]])
     runs = runs[runs["latency_us"].notna()]
     rows = [row for key, group in runs.groupby("key", sort=True) for row in _of_group(tables, group, failed.loc[key])]
@@ -117,7 +117,7 @@ def _flattered(invalid_usual: int, of_usual: int, invalid_without: int, of_witho
 
 
 def _row(tables: Tables, cause: str, usual: pd.DataFrame, other: pd.DataFrame) -> dict:
-    pairs = usual.drop_duplicates("repeat", keep="last").merge(other.drop_duplicates("repeat", keep="last"), on="repeat", suffixes=("", "_without"))
+    pairs = usual.drop_duplicates(["sweep", "repeat"], keep="last").merge(other.drop_duplicates(["sweep", "repeat"], keep="last"), on=["sweep", "repeat"], suffixes=("", "_without"))
     first, second = usual.iloc[0], other.iloc[0]
     changed = next(name for name in {**first["options"], **second["options"]} if first["options"].get(name) != second["options"].get(name))
     ratios = (pairs["latency_us_without"] / pairs["latency_us"]).tolist()
@@ -129,6 +129,13 @@ def _row(tables: Tables, cause: str, usual: pd.DataFrame, other: pd.DataFrame) -
         "word": CANNOT_TELL, "why": _unanswerable(tables, cause, set(pairs["run_id"]), set(pairs["run_id_without"])), "ratios": ratios,
         "also": _also_gone(tables, cause, set(pairs["run_id"]), set(pairs["run_id_without"])),
     }
+
+
+def _sweeps(counted: pd.DataFrame) -> pd.Series:
+    """By run id how often the repeat of its variant had been measured before. Two runs of one repeat of different sweeps are hours apart, and no pair.
+    Runs that something from outside made invalid are measured again, and are not among these."""
+    ordered = counted.sort_values(["start_utc", "run_id"], kind="stable")
+    return ordered.groupby([alike(ordered, "variant"), ordered["variant"], ordered["repeat"]]).cumcount().set_axis(ordered["run_id"])
 
 
 def _also_gone(tables: Tables, cause: str, usual: set[str], other: set[str]) -> tuple[str, ...]:

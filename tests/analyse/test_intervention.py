@@ -116,3 +116,13 @@ def test_a_variant_that_differs_in_more_than_one_option_holds_nothing_off():
 
 def test_without_runs_there_is_nothing_to_tell():
     assert intervention.interventions(study().only([])).empty
+
+
+def test_an_experiment_measured_twice_has_a_pair_for_each_repeat_of_each_sweep():
+    once, again = study(repeats=4, flush=0.3), study(repeats=4, flush=0.3)
+    later = {name: getattr(again, name).assign(run_id="again-" + getattr(again, name)["run_id"]) for name in ("runs", "percentiles", "events")}
+    later["runs"] = later["runs"].assign(start_utc="2026-11-22T00:00:00.000Z")
+    both = replace(once, **{name: pd.concat([getattr(once, name).assign(**({"start_utc": "2026-11-21T00:00:00.000Z"} if name == "runs" else {})), frame], ignore_index=True)
+                            for name, frame in later.items()})
+    found = intervention.interventions(both).set_index("cause")
+    assert found.loc["flush", "pairs"] == 8 and found.loc["flush", "word"] == intervention.CAUSED
