@@ -13,7 +13,7 @@ from pathlib import Path
 import kvstudy
 
 ROOTS = ("kvstudy.analyse.tidy.part", "kvstudy.analyse.tidy.batches")
-LIBRARIES = ("numpy", "pandas", "pyarrow", "hdrhistogram")  # they compute the numbers and write the bytes
+LIBRARIES = ("numpy", "pandas", "pyarrow", "hdrhistogram", "pydantic")  # they compute the numbers and write the bytes
 _PACKAGE = Path(kvstudy.__file__).parent
 
 
@@ -58,3 +58,6 @@ def _file(name: str) -> Path | None:
         return None
     base = _PACKAGE.joinpath(*parts)
     return next((path for path in (base.with_suffix(".py") if parts else base / "__init__.py", base / "__init__.py") if path.is_file()), None)
+
+
+code_version()  # now: of the source that was imported, not of what somebody has made of it by the first call
