@@ -4,6 +4,7 @@ A run that did not keep up is invalid for latencies, by its own checks, and yet 
 that another program disturbed, or whose generator was the limit, says nothing about the service at all. So:
 
     speaks = about_rate(tables)        the runs that failed nothing, or did not hold their rate and failed only what follows from that
+    witnesses(tables)                  these, and the runs that the service itself lost, which did not hold theirs
     held_rates(tables)                 of each series and number of connections the highest rate held and the lowest not held
     found = knee_of(trials)            what the trials of a search say about the knee, by the search's own rule
     held_by_rate(trials)               how often each rate is held, by the same rule
@@ -17,12 +18,13 @@ import json
 import numpy as np
 import pandas as pd
 
-from kvstudy.analyse.configuration import SERIES, configured
+from kvstudy.analyse.configuration import SERIES, alike, configured
 from kvstudy.analyse.tables import Tables
-from kvstudy.analyse.validity import ACHIEVED_SHARE_MIN
+from kvstudy.analyse.validity import ACHIEVED_SHARE_MIN, SERVICE
 from kvstudy.plan.objective import Answer
 from kvstudy.plan.search import Found, Trial, found_in, held_shares
 
+_POINT = ["highest_held_rps", "saturation_rps", "runs", "fewest"]
 # What a service that cannot keep up makes fail: requests pile up, time out, are sent late or never, and wait longer every second.
 FOLLOWS_FROM_OVERLOAD = frozenset({"rate_held", "every_request_sent", "send_lateness", "warm_up_long_enough", "no_errors"})
 
@@ -43,27 +45,49 @@ def speaking(tables: Tables) -> set[str]:
     }  # fmt: skip
 
 
+def witnesses(tables: Tables) -> pd.DataFrame:
+    """The configured latency runs, at a rate, that say whether it was held: those that speak about it, and those that the service itself made
+    invalid, by errors, wrong answers or its own death, which achieved nothing. Without these a rate would be held by those who survived it."""
+    runs = tables.runs[~tables.runs["profiled"] & ~tables.runs["closed_loop"]]
+    speaks = runs["run_id"].isin(speaking(tables)) & (runs["outcome"] == "completed")
+    lost = ~speaks & (runs["excluded"] == SERVICE)
+    return configured(runs.assign(achieved_rate_rps=runs["achieved_rate_rps"].mask(lost, 0.0))[speaks | lost])
+
+
 def saturation_points(runs: pd.DataFrame, group_by: list[str]) -> pd.DataFrame:
     """One row per group of open-loop runs: the group's columns, ``highest_held_rps`` and ``saturation_rps`` (NaN where none).
 
-    ``highest_held_rps`` is the highest offered rate below the saturation point that was achieved.
+    ``highest_held_rps`` is the highest offered rate below the saturation point that was achieved. ``runs``: how many there are up to the saturation
+    point, ``fewest``: at one rate; fewer than MIN_RUNS decide nothing.
     """
     open_loop = runs[~runs["closed_loop"]]
-    medians = open_loop.groupby([*group_by, "offered_rate_rps"], as_index=False)["achieved_rate_rps"].median()
+    medians = open_loop.groupby([*group_by, "offered_rate_rps"], as_index=False).agg(achieved_rate_rps=("achieved_rate_rps", "median"), runs=("run_id", "size"))
     medians["held"] = medians["achieved_rate_rps"] >= ACHIEVED_SHARE_MIN * medians["offered_rate_rps"]
     rows = []
     for key, group in medians.groupby(group_by):
         lost = group.loc[~group["held"], "offered_rate_rps"]
         saturation = lost.min() if len(lost) else np.nan
         held = group.loc[group["held"] & ~(group["offered_rate_rps"] >= saturation), "offered_rate_rps"]
-        rows.append([*key, held.max() if len(held) else np.nan, saturation])
-    return pd.DataFrame(rows, columns=[*group_by, "highest_held_rps", "saturation_rps"])
+        counted = group.loc[~(group["offered_rate_rps"] > saturation), "runs"]
+        rows.append([*key, held.max() if len(held) else np.nan, saturation, counted.sum(), counted.min()])
+    return pd.DataFrame(rows, columns=[*group_by, *_POINT])
 
 
 def held_rates(tables: Tables) -> pd.DataFrame:
-    """``saturation_points`` of each series and number of connections, of runs that speak about their rate."""
-    group, runs = [*SERIES, "connections", "threads"], configured(about_rate(tables).runs)
-    return saturation_points(runs, group) if len(runs) else pd.DataFrame(columns=[*group, "highest_held_rps", "saturation_rps"])
+    """``saturation_points`` of each series and number of connections, of ``witnesses``."""
+    group, runs = [*SERIES, "connections", "threads", "pinning"], witnesses(tables)
+    return saturation_points(runs, group) if len(runs) else pd.DataFrame(columns=[*group, *_POINT])
+
+
+def each_search(runs: pd.DataFrame) -> list[pd.DataFrame]:
+    """The trials among ``runs`` by the search that they are of, the one made last at the end: a search is one line of runs and one objective."""
+    trials = runs[runs["search"] != ""]
+    if trials.empty:
+        return []
+    trials = configured(trials)
+    goals = [json.dumps(json.loads(text).get("objective", {}), sort_keys=True) for text in trials["search"]]
+    parts = [part for _, part in trials.groupby([alike(trials, "offered_rate_rps"), pd.Series(goals, index=trials.index)], sort=True)]
+    return sorted(parts, key=lambda part: (part["start_utc"].max(), part["run_id"].max()))
 
 
 def knee_of(runs: pd.DataFrame) -> Found:

@@ -17,12 +17,14 @@ import pandas as pd
 from IPython.display import Markdown
 
 from kvstudy.analyse import rates
-from kvstudy.analyse.configuration import configured
+from kvstudy.analyse.configuration import RESOLUTION_US, configured
+from kvstudy.analyse.comparison.intervals import CONFIDENCE
+from kvstudy.analyse.comparison.outcomes import allowed
 from kvstudy.analyse.comparison.pairs import pair
-from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS
+from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS, SAME, SLOWER, TOO_FEW
 from kvstudy.analyse.rates import saturation_points
 from kvstudy.analyse.tables import Tables
-from kvstudy.analyse.validity import ACHIEVED_SHARE_MIN
+from kvstudy.analyse.validity import ACHIEVED_SHARE_MIN, OUTSIDE, SERVICE
 from kvstudy.plan.objective import Answer
 from kvstudy.plan.search import Found
 from kvstudy.present import series, words
@@ -66,12 +68,12 @@ class Searched:
 
 def searches(trials: Tables) -> list[Searched]:
     """What ``trials`` are of: a search for each line of runs and each objective."""
-    runs = configured(trials.runs[trials.runs["search"] != ""]).reset_index(drop=True)
-    asked = [json.loads(text) for text in runs["search"]]
-    goals = [json.dumps(search.get("objective", {}), sort_keys=True) for search in asked]
-    names = series.names(runs, said=("experiment", "workload"))
-    runs = runs.assign(name=runs["experiment"] + ", " + runs["workload"] + ", " + names, asked=pd.Series(asked, dtype=object), goal=goals)
-    return [_searched(name, json.loads(goal), mine) for (name, goal), mine in runs.groupby(["name", "goal"])]
+    parts = rates.each_search(trials.runs)
+    if not parts:
+        return []
+    told = series.names(pd.concat(parts), said=("experiment", "workload"))
+    named = [(f"{mine['experiment'].iloc[0]}, {mine['workload'].iloc[0]}, {told[mine.index[0]]}", json.loads(mine["search"].iloc[0]).get("objective", {}), mine) for mine in parts]
+    return [_searched(*one) for one in sorted(named, key=lambda one: (one[0], json.dumps(one[1], sort_keys=True)))]
 
 
 def found(tables: Tables, trials: Tables) -> Markdown:
@@ -152,8 +154,8 @@ def _of_searches(searched: list[Searched]) -> str:
 def _at_rates(tables: Tables) -> pd.DataFrame:
     """Latency runs at rates chosen beforehand, with ``line`` (equal for runs that differ in the rate alone) and ``speaks`` (about its rate)."""
     runs = tables.runs[~tables.runs["profiled"] & ~tables.runs["closed_loop"] & (tables.runs["search"] == "")]
-    runs = configured(runs)
-    return runs.assign(line=series.names(runs), speaks=runs["run_id"].isin(rates.about_rate(tables).runs["run_id"]))
+    runs, known = configured(runs), rates.witnesses(tables).set_index("run_id")["achieved_rate_rps"]
+    return runs.assign(line=series.names(runs), speaks=runs["run_id"].isin(known.index), achieved_rate_rps=runs["run_id"].map(known))
 
 
 def _of_rates(tables: Tables) -> str:
@@ -167,15 +169,17 @@ def _of_rates(tables: Tables) -> str:
         failed = tables.validity[(tables.validity["verdict"] == "FAIL") & tables.validity["run_id"].isin(runs["run_id"])]["check"].value_counts()
         why = words.several([f"{check} ({count})" for check, count in failed.head(3).items()])
         return f"{whose} nothing can be told: no run speaks about its rate; checks failed: {why}"
+    few = int((points["fewest"] < MIN_RUNS).sum())
+    unsure = f"; {TOO_FEW.replace(' a side', ' at a rate')}, too few to be sure, are in {few} of {len(points)}" if few else ""
     silent = runs.groupby(["line", "offered_rate_rps"])["speaks"].any()
     unjudged = f" ({(~silent).sum()} of {len(silent)} cannot be judged: no run of them speaks about its rate)" if not silent.all() else ""
     total, lost = len(points), points.dropna(subset=["saturation_rps"])
     if lost.empty:
         who = f"the only combination {_COMBINATIONS}" if total == 1 else f"each of {total} combinations {_COMBINATIONS}"
-        return f"{whose}, at most {words.rate(points['highest_held_rps'].max())}, none was too much{unjudged}: {who} held what it was offered, and what saturates it lies above"
+        return f"{whose}, at most {words.rate(points['highest_held_rps'].max())}, none was too much{unjudged}: {who} held what it was offered, and what saturates it lies above{unsure}"
     first, highest = lost.loc[lost["saturation_rps"].idxmin()], points["highest_held_rps"].max()
     best = "none was held" if math.isnan(highest) else f"the highest that was held is {words.rate(highest)}"
-    return f"{whose} {best}{unjudged}; {len(lost)} of {words.counted(total, 'combination')} {_COMBINATIONS} met one that is too much, the lowest {words.rate(first['saturation_rps'])} by {first['line']}"
+    return f"{whose} {best}{unjudged}; {len(lost)} of {words.counted(total, 'combination')} {_COMBINATIONS} met one that is too much, the lowest {words.rate(first['saturation_rps'])} by {first['line']}{unsure}"
 
 
 def _warnings(tables: Tables, percentile: float) -> list[str]:
@@ -194,10 +198,17 @@ def _warning(runs: pd.DataFrame) -> str:
     saturation = points["saturation_rps"].iloc[0] if len(points) else math.nan
     below = runs[~(runs["offered_rate_rps"] >= saturation)]
     valid = below[(below["verdict"] != "FAIL") & (below["latency_us"] > 0)]
-    groups = [group["latency_us"] for _, group in valid.groupby("offered_rate_rps")]
-    ratios = [pair(groups[0], group) for group in groups[1:] if min(len(groups[0]), len(group)) >= MIN_RUNS]
-    if any(ratio.low > BEND for ratio in ratios):
+    groups = {rate: group["latency_us"] for rate, group in valid.groupby("offered_rate_rps")}
+    counted = below[below["excluded"] != OUTSIDE]
+    lost = {rate: (int((group["excluded"] == SERVICE).sum()), len(group)) for rate, group in counted.groupby("offered_rate_rps")}
+    lowest, *others = groups or [math.nan]
+    # One of several intervals lies aside by chance more often than one alone.
+    sure = 1 - (1 - CONFIDENCE) / max(1, len(others))
+    ratios = {rate: pair(groups[lowest], groups[rate], confidence=sure, resolution=RESOLUTION_US) for rate in others if min(len(groups[lowest]), len(groups[rate])) >= MIN_RUNS}
+    # Of the survivors alone neither a bend above nor its absence is shown: ``allowed``.
+    if any(ratio.low > BEND and allowed(SLOWER, *lost[lowest], *lost[rate]) == SLOWER for rate, ratio in ratios.items()):
         return WARNED
-    if not ratios or len(ratios) < below["offered_rate_rps"].nunique() - 1 or any(ratio.high >= BEND for ratio in ratios):
+    told = [rate for rate, ratio in ratios.items() if ratio.high < BEND and allowed(SAME, *lost[lowest], *lost[rate]) == SAME]
+    if not told or len(told) < below["offered_rate_rps"].nunique() - 1:
         return UNSURE
     return NEITHER if math.isnan(saturation) else LATE

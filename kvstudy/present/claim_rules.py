@@ -15,7 +15,7 @@ import pandas as pd
 from kvstudy.analyse import frames, published, rates
 from kvstudy.analyse.answers.service import stable_rate
 from kvstudy.analyse.comparison import families
-from kvstudy.analyse.configuration import comparisons
+from kvstudy.analyse.configuration import RATE, comparisons, not_repeats
 from kvstudy.analyse.comparison.intervals import median_interval
 from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS
 from kvstudy.analyse.tables import Tables
@@ -30,7 +30,8 @@ SHARE_LEAST_PERCENT = 0.1  # what a profile without a sample of a subsystem may 
 class Measured:
     """Our number for a claim, in the claim's unit, with its interval over ``runs`` runs; ``word``: of ratios that of the comparison, of numbers
     *cannot tell* where they are not of what was asked; ``told``: in words where its unit is not the claim's, or the number alone is not enough;
-    ``fewest``: the runs of the side that has fewer, where there are two; ``trials``: of a search, whose interval knows how few they are."""
+    ``fewest``: the runs of the side that has fewer, where there are two; ``trials``: of a search, whose interval knows how few they are; ``mixed``: why its runs share no
+    median."""
 
     value: float
     low: float
@@ -40,10 +41,13 @@ class Measured:
     told: str = ""
     fewest: int | None = None
     trials: bool = False
+    mixed: str = ""
 
     @property
-    def too_few(self) -> str:
-        """Why so many runs are not enough to be sure; "" where they are."""
+    def unsure(self) -> str:
+        """Why these runs decide nothing: they share no median, or are too few; "" where they may."""
+        if self.mixed:
+            return self.mixed
         runs = self.runs if self.fewest is None else self.fewest
         side = "" if self.fewest is None else " a side"
         return f"{words.counted(runs, 'run')}{side}: not enough to be sure, {MIN_RUNS} are needed" if runs < MIN_RUNS and not self.trials else ""
@@ -66,6 +70,22 @@ def _over(values: pd.Series) -> Measured | None:
     return Measured(interval.estimate, interval.low, interval.high, interval.runs)
 
 
+def _of(values: pd.Series, runs: pd.DataFrame, along: tuple[str, ...] = ()) -> Measured | None:
+    """``_over`` values of ``runs``, which decide nothing where they are not repeats of one another, but for ``along``."""
+    found = _over(values)
+    return replace(found, mixed=not_repeats(runs, along)) if found is not None else None
+
+
+def _compared(rows: pd.DataFrame, measure: str) -> Measured | None:
+    """Of one comparison; several, as of two builds, decide nothing."""
+    rows = rows[rows["measure"] == measure]
+    if rows.empty:
+        return None
+    row, fewest = rows.iloc[-1], int(rows[["runs_before", "runs_after"]].min(axis=None))
+    mixed = f"{len(rows)} comparisons, of runs that share no median ({'; '.join(filter(None, rows['differs'])) or 'at several places'})" if len(rows) > 1 else ""
+    return Measured(row["ratio"], row["low"], row["high"], int(row["runs_before"] + row["runs_after"]), row["word"], fewest=fewest, mixed=mixed)
+
+
 def _runs(tables: Tables, experiment: str, workload: str, variant: str | None = None, **equal) -> Tables:
     chosen = tables.select(experiment=experiment, workload=workload, **equal)
     return chosen if variant is None else chosen.only(chosen.runs.loc[chosen.runs["variant"].str.contains(variant, regex=False), "run_id"])
@@ -73,17 +93,22 @@ def _runs(tables: Tables, experiment: str, workload: str, variant: str | None = 
 
 def _percentile(percentile: float, *where, **equal) -> Callable[[Tables], Measured | None]:
     def measure(tables: Tables) -> Measured | None:
-        points = _runs(tables, *where, **equal).believed().percentiles
-        return _over(points.loc[(points["latency_kind"] == "response") & np.isclose(points["percentile"], percentile), "latency_us"])
+        chosen = _runs(tables, *where, **equal).believed()
+        points = chosen.percentiles
+        points = points[(points["latency_kind"] == "response") & np.isclose(points["percentile"], percentile) & points["latency_us"].notna()]
+        return _of(points["latency_us"], chosen.runs[chosen.runs["run_id"].isin(points["run_id"])])
 
     return measure
 
 
 def _column(column: str, *where, scale: float = 1.0, **equal) -> Callable[[Tables], Measured | None]:
-    """Over the runs that speak about their rate: what one that did not hold it achieved is still what it achieved."""
+    """The rate over the runs that speak about it: what one that did not hold it achieved is still what it achieved. All else over believed runs: the
+    latency of an overload grows with the length of the run."""
 
     def measure(tables: Tables) -> Measured | None:
-        return _over(scale * rates.about_rate(_runs(tables, *where, **equal)).runs[column])
+        chosen = _runs(tables, *where, **equal)
+        runs = (rates.about_rate(chosen) if column == "achieved_rate_rps" else chosen.believed()).runs
+        return _of(scale * runs[column], runs)
 
     return measure
 
@@ -104,10 +129,7 @@ def found_rate(workload: str, experiment: str = "report-1", key_bytes: int | Non
 def _cache_ratio(workload: str, connections: int) -> Callable[[Tables], Measured | None]:
     def measure(tables: Tables) -> Measured | None:
         rows = comparisons(_runs(tables, "report-5", workload, connections=connections), "variant", "cache_entries=0", "cache_entries=5000", (), share=families.SMALL)
-        if rows.empty:
-            return None
-        row = rows.iloc[0]
-        return Measured(row["ratio"], row["low"], row["high"], int(row["runs_before"] + row["runs_after"]), row["word"])
+        return _compared(rows, RATE)
 
     return measure
 
@@ -143,7 +165,11 @@ def _shares_percent(chosen: Tables, event: str, subsystems: tuple[str, ...]) -> 
 
 def _profile_share(event: str, subsystems: tuple[str, ...], *where, **equal) -> Callable[[Tables], Measured | None]:
     """Percent of the samples of profiled runs, median over them."""
-    return lambda tables: _over(_shares_percent(_profiled(tables, *where, **equal), event, subsystems))
+    def measure(tables: Tables) -> Measured | None:
+        chosen = _profiled(tables, *where, **equal)
+        return _of(_shares_percent(chosen, event, subsystems), chosen.runs)
+
+    return measure
 
 
 def _profile_share_around(event: str, subsystems: tuple[str, ...], report: int, method: str, rate_rps: float) -> Callable[[Tables], Measured | None]:
@@ -152,7 +178,7 @@ def _profile_share_around(event: str, subsystems: tuple[str, ...], report: int, 
     def measure(tables: Tables) -> Measured | None:
         chosen = profiles(tables, report, method, "synchronous", rate_rps)
         percents = _shares_percent(chosen, event, subsystems)
-        found, at = _over(percents), sorted(chosen.select(run_id=list(percents.index)).runs["offered_rate_rps"].unique())
+        found, at = _of(percents, chosen.runs, ("offered_rate_rps",)), sorted(chosen.select(run_id=list(percents.index)).runs["offered_rate_rps"].unique())
         if found is None:
             return None
         between = words.interval(found.low, found.high, lambda percent: words.share(percent / 100))
@@ -178,11 +204,7 @@ def _at_found_rate(percentile: float, workload: str) -> Callable[[Tables], Measu
 def _variant_ratio(measured: str, workload: str, experiment: str, before: str, after: str, **equal) -> Callable[[Tables], Measured | None]:
     def measure(tables: Tables) -> Measured | None:
         rows = comparisons(_runs(tables, experiment, workload, **equal), "variant", before, after, (50.0, 99.0), share=families.SMALL)
-        rows = rows[rows["measure"] == measured]
-        if rows.empty:
-            return None
-        row = rows.iloc[0]
-        return Measured(row["ratio"], row["low"], row["high"], int(row["runs_before"] + row["runs_after"]), row["word"])
+        return _compared(rows, measured)
 
     return measure
 
@@ -192,12 +214,14 @@ def _share_ratio(event: str, subsystem: str, low_rate: float, high_rate: float, 
     give; of one run each there is no interval."""
 
     def measure(tables: Tables) -> Measured | None:
-        low, high = (_shares_percent(_profiled(tables, *where, offered_rate_rps=rate), event, (subsystem,)) for rate in (low_rate, high_rate))
+        sides = [_profiled(tables, *where, offered_rate_rps=rate) for rate in (low_rate, high_rate)]
+        low, high = (_shares_percent(side, event, (subsystem,)) for side in sides)
         if low.empty or high.empty:
             return None
         low = low.clip(lower=SHARE_LEAST_PERCENT)
         ends = (high.min() / low.max(), high.max() / low.min()) if len(low) + len(high) > 2 else (math.nan, math.nan)
-        return Measured(high.median() / low.median(), *ends, len(low) + len(high), fewest=min(len(low), len(high)))
+        return Measured(high.median() / low.median(), *ends, len(low) + len(high), fewest=min(len(low), len(high)),
+                        mixed=next(filter(None, (not_repeats(side.runs) for side in sides)), ""))
 
     return measure
 
@@ -212,7 +236,7 @@ def _lock_waiting(*where, **equal) -> Callable[[Tables], Measured | None]:
         locks = chosen.stacks[chosen.stacks["event"] == "lock"].groupby("run_id")["samples"].sum()
         waited_s = chosen.runs.set_index("run_id")["measured_s"]
         shares = 100 * locks.reindex(waited_s.index, fill_value=0) / 1e9 / waited_s
-        result = _over(shares)
+        result = _of(shares, chosen.runs)
         return replace(result, told=f"{words.share(result.value / 100)} of the time waited for locks") if result else None
 
     return measure
@@ -224,14 +248,15 @@ def _flushed_bytes(*where, **equal) -> Callable[[Tables], Measured | None]:
         events = chosen.events
         sizes = [json.loads(text).get("bytes_written") for text in events.loc[events["kind"] == "flush", "attributes"]]
         known = pd.Series([size for size in sizes if size], dtype=float)
-        return None if known.empty else Measured(float(known.median()), float(known.quantile(0.05)), float(known.quantile(0.95)), len(chosen.runs))
+        return None if known.empty else Measured(float(known.median()), float(known.quantile(0.05)), float(known.quantile(0.95)), len(chosen.runs), mixed=not_repeats(chosen.runs))
 
     return measure
 
 
 def _closed_rate(workload: str, connections: int, variant: str) -> Callable[[Tables], Measured | None]:
     def measure(tables: Tables) -> Measured | None:
-        return _over(_runs(tables, "report-5", workload, variant, connections=connections).believed().runs["achieved_rate_rps"])
+        runs = _runs(tables, "report-5", workload, variant, connections=connections).believed().runs
+        return _of(runs["achieved_rate_rps"], runs)
 
     return measure
 
@@ -239,7 +264,8 @@ def _closed_rate(workload: str, connections: int, variant: str) -> Callable[[Tab
 def _unexpected(workload: str, connections: int, variant: str) -> Callable[[Tables], Measured | None]:
     def measure(tables: Tables) -> Measured | None:
         runs = _runs(tables, "report-5", workload, variant, connections=connections, profiled=False).runs
-        return _over(runs.loc[runs["outcome"] == "completed", "unexpected_answers"].astype(float))
+        runs = runs[runs["outcome"] == "completed"]
+        return _of(runs["unexpected_answers"].astype(float), runs)
 
     return measure
 

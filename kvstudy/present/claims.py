@@ -46,7 +46,7 @@ def judge(published: Published, tables: Tables) -> pd.DataFrame:
         numbers = (measured.value, measured.low, measured.high, measured.runs) if measured is not None else (math.nan, math.nan, math.nan, 0)
         notes = [claim.why_mistaken if isinstance(claim.why_mistaken, str) else "", rule.note if rule is not None else "our study has no run that could tell"]
         if measured is not None and claim.mistaken not in ("yes", UNPROVEN):
-            notes.append(measured.too_few)
+            notes.append(measured.unsure)
         note = "; ".join(part for part in notes if part)
         rows.append([claim.claim, claim.report, claim.method, claim.says, claim.quantity, claim.value, *numbers, _verdict(claim, rule, measured), note,
                      measured.told if measured is not None else ""])  # fmt: skip
@@ -123,7 +123,7 @@ def _verdict(claim, rule: Rule | None, measured: Measured | None) -> str:
         return UNPROVEN
     if rule is None or measured is None:
         return NOT_MEASURED
-    if measured.too_few or (measured.word == CANNOT_TELL and rule.kind == "number"):
+    if measured.unsure or (measured.word == CANNOT_TELL and rule.kind == "number"):
         return CANNOT_TELL
     low, high = (measured.value if math.isnan(end) else end for end in (measured.low, measured.high))
     if math.isnan(measured.high) and not math.isnan(measured.low):  # a search that met no rate that is too much

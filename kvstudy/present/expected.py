@@ -11,7 +11,9 @@ import pandas as pd
 from IPython.display import Markdown
 
 from kvstudy.analyse.configuration import comparisons
-from kvstudy.analyse.comparison.words import CANNOT_TELL, DIFFERENT, MIN_RUNS
+from kvstudy.analyse.comparison.intervals import CONFIDENCE
+from kvstudy.analyse.comparison.outcomes import allowed
+from kvstudy.analyse.comparison.words import CANNOT_TELL, DIFFERENT, FASTER, MIN_RUNS, SAME, SLOWER
 from kvstudy.analyse.rates import held_rates
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import words
@@ -23,17 +25,15 @@ _TITLE = "**Against the Expectation:**"
 def neighbouring_rates(tables: Tables) -> Markdown:
     """Of every two neighbouring rates that were held, all else equal: does p99 lie within TOGETHER? And was any rate past a saturation point?
 
-    Judged by the intervals alone, so no word is asked of a family."""
-    held = tables.believed()
-    rates = sorted(held.runs["offered_rate_rps"].dropna().unique())
-    parts = [comparisons(held, "offered_rate_rps", low, high, (99.0,), share=None).assign(one=low, other=high) for low, high in pairwise(rates)]
-    pairs = pd.concat([part for part in parts if len(part)], ignore_index=True) if any(map(len, parts)) else pd.DataFrame(columns=["measure"])
-    pairs = pairs[pairs["measure"] == words.percentile(99)]
+    Judged by the intervals, all of them together at 95 %: no word is asked of a family. A rate at which the service made a larger share of the
+    runs invalid is judged by its survivors, so nothing favourable is said of it (``comparison.outcomes``)."""
+    pairs = _pairs(tables)
+    pairs = _pairs(tables, 1 - (1 - CONFIDENCE) / len(pairs)) if len(pairs) > 1 else pairs
     if pairs.empty:
         return Markdown(f"{_TITLE} no two neighbouring rates have valid runs that are otherwise alike, so nothing can be told. {_past(tables)}")
     sure = pairs[["runs_before", "runs_after"]].min(axis=1) >= MIN_RUNS
-    close = sure & (pairs["low"] >= 1 / TOGETHER) & (pairs["high"] <= TOGETHER)
-    apart = sure & ((pairs["low"] > TOGETHER) | (pairs["high"] < 1 / TOGETHER))
+    close = sure & (pairs["low"] >= 1 / TOGETHER) & (pairs["high"] <= TOGETHER) & _may_be(pairs, SAME)
+    apart = sure & (((pairs["low"] > TOGETHER) & _may_be(pairs, SLOWER)) | ((pairs["high"] < 1 / TOGETHER) & _may_be(pairs, FASTER)))
     verdict = "it did not hold" if apart.any() else "it held, as far as it was tested" if close.all() else CANNOT_TELL
     sentence = (
         f"{_TITLE} {verdict}. Of {words.counted(len(pairs), 'pair')} of neighbouring rates that were held, all else equal, {close.sum()} lie close together at p99 "
@@ -47,6 +47,19 @@ def neighbouring_rates(tables: Tables) -> Markdown:
             f"{words.latency(row['after'])} at {words.rate(row['other'])}, ratio {words.times(row['ratio'])}{words.interval(row['low'], row['high'], words.times)}."
         )
     return Markdown(f"{sentence} {_past(tables)}")
+
+
+def _pairs(tables: Tables, confidence: float = CONFIDENCE) -> pd.DataFrame:
+    """p99 of every two neighbouring rates that have valid runs, of the whole tables: what the service made invalid counts."""
+    rates = sorted(tables.believed().runs["offered_rate_rps"].dropna().unique())
+    parts = [comparisons(tables, "offered_rate_rps", low, high, (99.0,), share=None, confidence=confidence).assign(one=low, other=high) for low, high in pairwise(rates)]
+    pairs = pd.concat([part for part in parts if len(part)], ignore_index=True) if any(map(len, parts)) else pd.DataFrame(columns=["measure"])
+    return pairs[pairs["measure"] == words.percentile(99)]
+
+
+def _may_be(pairs: pd.DataFrame, word: str) -> pd.Series:
+    found = [allowed(word, row.invalid_before, row.of_before, row.invalid_after, row.of_after) == word for row in pairs.itertuples()]
+    return pd.Series(found, index=pairs.index, dtype=bool)
 
 
 def mostly_undecided(compared: pd.DataFrame) -> Markdown:

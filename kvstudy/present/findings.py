@@ -13,7 +13,7 @@ from IPython.display import Markdown
 
 from kvstudy.analyse.answers import RULER, Answer, of_the_service, service
 from kvstudy.analyse.claim import Claim
-from kvstudy.analyse.comparison.words import CANNOT_TELL, FASTER, SAME, SLOWER
+from kvstudy.analyse.comparison.words import CANNOT_TELL, FASTER, SAME, SLOWER, TOO_FEW
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import telling, words
 
@@ -61,6 +61,8 @@ def listed(found: list[Finding], otherwise: str) -> Markdown:
 
 def silence(title: str, answer: Answer) -> str:
     """Of an answer without claims."""
+    if answer.why:
+        return f"**{title}:** {CANNOT_TELL}: {answer.why}."
     if not answer.failed:
         return f"**{title}:** {CANNOT_TELL}: the runs that count are not of both sides, or have too few samples."
     why = words.several([f"{check} ({count})" for check, count in answer.failed])
@@ -70,7 +72,12 @@ def silence(title: str, answer: Answer) -> str:
 def _p99_of_workloads(answer: Answer) -> str:
     first = answer.claims[0].subject
     where = f"{words.rate(first.offered_rate_rps)} on {words.value('connections', first.connections)}"
-    return f"**p99 response time at {where}:** {'; '.join(f'{claim.subject.workload} {telling.estimate(claim)}' for claim in answer.claims)}."
+    return f"**p99 response time at {where}:** {'; '.join(_of_workload(claim) for claim in answer.claims)}."
+
+
+def _of_workload(claim: Claim) -> str:
+    """With what tells its runs from others of the same workload and place, which share no median with them."""
+    return f"{claim.subject.workload}{f' ({claim.variant})' if claim.variant else ''} {telling.estimate(claim)}"
 
 
 def _rates_held(answer: Answer) -> str:
@@ -78,13 +85,16 @@ def _rates_held(answer: Answer) -> str:
     title = f"**Rates chosen beforehand,** at most {words.rate(offered.estimate)}:"
     named = f"{words.counted(len(combinations), 'combination')} of workload, connections and options"
     lost = [claim for claim in combinations if claim.word == service.MET_ITS_LIMIT]
+    every = sum(claim.word == service.HELD_EVERY for claim in combinations)
+    few = len(combinations) - len(lost) - every
+    unsure = f" Of {few} the runs cannot tell: {TOO_FEW.replace(' a side', ' at a rate')}." if few else ""
     if not lost:
-        return f"{title} {len(combinations)} of {named} held every rate that they were offered; what saturates them lies above."
-    first, held = min(lost, key=lambda claim: claim.ends[1]), [claim.estimate for claim in combinations if not math.isnan(claim.estimate)]
+        return f"{title} {every} of {named} held every rate that they were offered; what saturates them lies above.{unsure}"
+    first, held = min(lost, key=lambda claim: claim.ends[1]), [claim.estimate for claim in combinations if claim.decided and not math.isnan(claim.estimate)]
     best = f"the highest that was held is {words.rate(max(held))}" if held else "none was held"
     variant = f" ({first.variant})" if first.variant else ""
     return (f"{title} {best}. {len(lost)} of {named} met a rate that they did not hold. The lowest such rate is {words.rate(first.ends[1])}, "
-            f"by {first.subject.workload}{variant} on {words.value('connections', first.subject.connections)}.")
+            f"by {first.subject.workload}{variant} on {words.value('connections', first.subject.connections)}.{unsure}")
 
 
 def _repeated_against_unique(answer: Answer) -> str:

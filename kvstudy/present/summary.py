@@ -14,7 +14,7 @@ from kvstudy.analyse.answers import factors
 from kvstudy.analyse.configuration import INVALID, RATE, configured, differing
 from kvstudy.analyse.published import Published
 from kvstudy.analyse.rates import saturation_points
-from kvstudy.analyse.comparison.words import CANNOT_TELL, WORDS
+from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS, WORDS
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import capacity, claim_rules, claims, series, telling, words
 from kvstudy.present.spreads import spread
@@ -119,18 +119,25 @@ def said_once(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
 
 
 def held(tables: Tables) -> pd.DataFrame:
-    """One row per series and connections: highest offered rate held, lowest not held, of runs that speak about their rate (analyse.rates)."""
-    runs = configured(rates.about_rate(tables).runs)
+    """One row per series and connections: highest offered rate held, lowest not held, of the runs that say so (analyse.rates); with fewer than MIN_RUNS at a rate
+    nobody can tell."""
+    runs = rates.witnesses(tables)
     if runs.empty:
         return pd.DataFrame(columns=["workload", "connections", "highest rate held", "saturated at"])
     runs["sizes"] = series.differing(runs, "data", ["experiment", "workload"])
-    points = saturation_points(runs, ["experiment", "workload", "sizes", "variant", "label", "connections", "threads"])
+    group = ["experiment", "workload", "sizes", "variant", "label", "connections", "threads"]
+    # Two windows, or two builds, are two rows: what tells them apart is a column too.
+    more = [name for name in differing(runs, [*group, "offered_rate_rps"]) if name not in ("service_options", "method", "data")]
+    points = saturation_points(runs, [*group, *more])
+    sure = (points["fewest"] >= MIN_RUNS).tolist()
     frame = pd.DataFrame(
         {
             "experiment": points["experiment"], "workload": points["workload"], "sizes": points["sizes"], "variant": points["variant"].replace("", "default"),
             "label": points["label"].replace("", "none"), "connections": points["connections"], "threads": points["threads"],
-            "highest rate held": [words.rate(rate) for rate in points["highest_held_rps"]],
-            "saturated at": ["above the rates offered" if np.isnan(rate) else words.rate(rate) for rate in points["saturation_rps"]],
+            **{words.factor(name): [words.value(name, value) for value in points[name]] for name in more}, "runs": points["runs"],
+            "highest rate held": [words.rate(rate) if sure else CANNOT_TELL for rate, sure in zip(points["highest_held_rps"], sure, strict=True)],
+            "saturated at": [CANNOT_TELL if not enough else "above the rates offered" if np.isnan(rate) else words.rate(rate)
+                             for rate, enough in zip(points["saturation_rps"], sure, strict=True)],
         }
     )  # fmt: skip
     return _without_idle_columns(frame, ("sizes", "variant", "label"))

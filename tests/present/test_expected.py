@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sample import empty_tables, sample_tables
+from sample import empty_tables, failed, sample_tables
 
 from kvstudy.analyse.configuration import comparisons
 from kvstudy.present import expected
@@ -25,6 +25,13 @@ def test_neighbouring_rates_lie_close_together_or_not_or_nobody_can_tell(factor,
     assert text.startswith(f"**Against the Expectation:** {verdict} Of 1 pair of neighbouring rates")
     assert ("Furthest apart: unique_put, 4 connections, p99" in text) == ("did not" in verdict)
     assert "No offered rate was past a saturation point" in text
+
+
+def test_rates_that_lie_close_together_by_their_survivors_are_not_said_to():
+    tables = at_two_rates(1.0, repeats=8)
+    lost = tables.runs.loc[tables.runs["offered_rate_rps"] == RATES[1], "run_id"].head(3)
+    assert "it held" in expected.neighbouring_rates(tables).data
+    assert "cannot tell" in expected.neighbouring_rates(failed(tables, lost, "no_errors", excluded="service")).data
 
 
 def test_what_lies_past_the_saturation_point_is_called_no_claim():

@@ -14,7 +14,7 @@ def lines(tables, rules=findings.RULES):
 
 def invalid(tables, check="no_foreign_load"):
     failed = tables.validity.drop_duplicates("run_id").assign(check=check, verdict="FAIL")
-    return replace(tables, runs=tables.runs.assign(verdict="FAIL"), validity=failed)
+    return replace(tables, runs=tables.runs.assign(verdict="FAIL", excluded="outside"), validity=failed)
 
 
 def test_only_invalid_runs_give_no_number_but_the_checks_that_failed():

@@ -83,7 +83,7 @@ def test_a_ratio_of_shares_has_the_interval_that_its_runs_leave(reports):
     two = rule.measure(together(profiles_of("report-2", "put", 2000, runs=2), profiles_of("report-2", "put", 20000, runs=2)))
     assert one.low != one.low and one.runs == 2
     assert two.low < two.value < two.high and two.runs == 4
-    assert two.too_few == "2 runs a side: not enough to be sure, 5 are needed"
+    assert two.unsure == "2 runs a side: not enough to be sure, 5 are needed"
 
 
 def test_profiles_of_fewer_than_five_runs_decide_nothing(reports):

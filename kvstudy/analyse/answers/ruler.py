@@ -6,7 +6,7 @@ import pandas as pd
 from kvstudy.analyse.answers import Answer, latency_at, unanswered
 from kvstudy.analyse.claim import CLOSED_LOOP, Place, of_comparison, of_runs
 from kvstudy.analyse.comparison import families
-from kvstudy.analyse.configuration import RATE, comparisons
+from kvstudy.analyse.configuration import RATE, comparisons, each_configuration, not_repeats
 from kvstudy.analyse.options import SAME_THING, usual_sides
 from kvstudy.analyse.profiling_cost import cost
 from kvstudy.analyse.tables import Tables
@@ -20,8 +20,8 @@ def empty_server(tables: Tables) -> Answer | None:
     points = latency_at(tables, 50)
     if points.empty:
         return unanswered(tables)
-    claims = [of_runs(group["latency_us"], Place(offered_rate_rps=float(rate), experiment="instrument"), "p50", "us")
-              for rate, group in points.groupby("offered_rate_rps")]  # fmt: skip
+    claims = [of_runs(mine["latency_us"], Place(offered_rate_rps=float(rate), experiment="instrument"), "p50", "us", told)
+              for rate, group in points.groupby("offered_rate_rps") for told, mine in each_configuration(group)]  # fmt: skip
     return Answer(tuple(claims), len(points))
 
 
@@ -29,22 +29,28 @@ def generators(tables: Tables) -> Answer | None:
     """loadgen against wrk in a closed loop, by the rate that they achieve."""
     tables = tables.select(experiment="generators")
     rows = compared_generators(tables)
+    rows = rows[rows["measure"] == RATE]
     if rows.empty:
         return unanswered(tables)
-    row = next(rows[rows["measure"] == RATE].itertuples())
-    claim = of_comparison(row, "wrk", "loadgen", "generators")
+    if len(rows) > 1:
+        runs = tables.believed().runs
+        return Answer((), len(runs), why=not_repeats(runs, ["generator", "generator_program"]))
+    claim = of_comparison(next(rows.itertuples()), "wrk", "loadgen", "generators")
     return Answer((claim,), claim.runs)
 
 
 def stall(tables: Tables) -> Answer | None:
     """p99 of a service that stands still for a second: from the intended start, from the send, and in a closed loop."""
-    tables = tables.select(experiment="stall").believed()
-    points = tables.percentiles.merge(tables.runs[["run_id", "closed_loop", "offered_rate_rps"]], on="run_id")
+    mine = tables.select(experiment="stall", profiled=False)
+    tables = mine.believed()
+    points = tables.percentiles.merge(tables.runs, on="run_id")
     points = points[np.isclose(points["percentile"], 99) & points["latency_us"].notna()]
     closed, kind = points["closed_loop"], points["latency_kind"]
     seen = {RESPONSE: points[(kind == RESPONSE) & ~closed], SERVICE: points[(kind == SERVICE) & ~closed], CLOSED: points[(kind == RESPONSE) & closed]}
     if any(part.empty for part in seen.values()):
-        return None
+        return unanswered(mine)
+    if mixed := next(filter(None, map(not_repeats, seen.values())), ""):
+        return Answer((), len(tables.runs), why=mixed)
     rate = float(seen[RESPONSE]["offered_rate_rps"].iloc[0])
     claims = [of_runs(part["latency_us"], Place(offered_rate_rps=CLOSED_LOOP if name == CLOSED else rate, experiment="stall"), "p99", "us", name)
               for name, part in seen.items()]  # fmt: skip
@@ -66,7 +72,7 @@ def profiling(tables: Tables) -> Answer | None:
     """A closed loop with the profiler against the same without."""
     rows = profiled_against_not(tables)
     if rows.empty:
-        return None
+        return unanswered(tables.select(experiment="profile-cost"))
     claims = [of_comparison(row, "not profiled", "profiled", "profile-cost") for row in rows.itertuples()]
     first = rows[rows["measure"] == rows["measure"].iloc[0]]
     return Answer(tuple(claims), int(first[["runs_before", "runs_after"]].sum().sum()))

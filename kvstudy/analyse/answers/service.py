@@ -9,12 +9,13 @@ from kvstudy.analyse import rates
 from kvstudy.analyse.answers import Answer, latency_at, of_the_service, unanswered
 from kvstudy.analyse.claim import HELD, MEDIAN, SEARCH, Claim, Place, of_comparison, of_runs
 from kvstudy.analyse.comparison import families
-from kvstudy.analyse.comparison.words import DIFFERENT, MIN_RUNS
-from kvstudy.analyse.configuration import comparisons
+from kvstudy.analyse.comparison.words import CANNOT_TELL, DIFFERENT, MIN_RUNS, TOO_FEW
+from kvstudy.analyse.configuration import comparisons, each_configuration
 from kvstudy.analyse.tables import Tables
 from kvstudy.plan.objective import Answer as TrialAnswer
 
 P99 = "p99"
+_PLACE = ["connections", "threads", "offered_rate_rps"]
 HELD_EVERY, MET_ITS_LIMIT = "held every rate", "met a rate that it did not hold"
 OFFERED, HIGHEST = "highest rate offered", "highest rate held"
 WAITS_MIN = 1.1  # of response over service time: less is no waiting to speak of
@@ -30,36 +31,44 @@ def p99_of_workloads(tables: Tables) -> Answer | None:
     shared = points.groupby(place)["workload"].nunique()
     best = shared[shared == shared.max()].index[-1]
     here = points.set_index(place).sort_index().loc[[best]]
-    claims = [of_runs(group["latency_us"], Place(workload, int(best[1]), float(best[3]), best[0]), P99, "us") for workload, group in here.groupby("workload")]
+    claims = [of_runs(mine["latency_us"], Place(workload, int(best[1]), float(best[3]), best[0]), P99, "us", told)
+              for workload, group in here.reset_index().groupby("workload") for told, mine in each_configuration(group)]  # fmt: skip
     return Answer(tuple(sorted(claims, key=lambda claim: claim.estimate)), len(here))
 
 
 def rates_held(tables: Tables) -> Answer | None:
     """Of the rates chosen beforehand: first the highest that was offered; then of each combination the highest rate it held, and in ``ends`` beside
-    it the lowest it did not (infinite where it held all). A combination that held none has no estimate."""
+    it the lowest it did not (infinite where it held all). A combination that held none has no estimate; one with fewer than MIN_RUNS runs at a rate
+    decides nothing."""
     tables = of_the_service(tables).select(search="")
-    held, runs = rates.held_rates(tables), rates.about_rate(tables).runs
+    held, runs = rates.held_rates(tables), rates.witnesses(tables)
     if held.empty:
         return unanswered(tables.select(closed_loop=False))
     claims = [Claim(Place(), OFFERED, "rps", float(runs["offered_rate_rps"].max()), runs=len(runs), rule=HELD)]
     for row in held.itertuples():
         lowest_lost = math.inf if np.isnan(row.saturation_rps) else row.saturation_rps
-        claims.append(Claim(Place(row.workload, int(row.connections), experiment=row.experiment), HIGHEST, "rps", row.highest_held_rps, rule=HELD,
-                            word=HELD_EVERY if math.isinf(lowest_lost) else MET_ITS_LIMIT, variant=row.variant, ends=(row.highest_held_rps, lowest_lost)))
+        few = row.fewest < MIN_RUNS
+        word = CANNOT_TELL if few else HELD_EVERY if math.isinf(lowest_lost) else MET_ITS_LIMIT
+        claims.append(Claim(Place(row.workload, int(row.connections), experiment=row.experiment), HIGHEST, "rps", row.highest_held_rps, rule=HELD, runs=int(row.runs),
+                            word=word, why=TOO_FEW if few else "", variant=row.variant, ends=(row.highest_held_rps, lowest_lost)))
     return Answer(tuple(claims), len(runs))
 
 
 def repeated_against_unique(tables: Tables) -> Answer | None:
     """p99 of repeated keys over that of unique ones, PUT and GET, where both were measured at their highest rate."""
     chosen = of_the_service(tables)
+    measured = set(chosen.runs.loc[~chosen.runs["profiled"], "workload"])
     parts = [(f"unique_{method}", f"repeated_{method}") for method in ("put", "get")]
     claims = []
     for unique, repeated in parts:
         rows = comparisons(chosen, "workload", unique, repeated, (99.0,), share=families.SMALL / 2)
         rows = rows[rows["measure"] == P99]
-        if len(rows):
-            claims.append(of_comparison(list(rows.itertuples())[-1], unique, repeated))
-    return Answer(tuple(claims), sum(claim.runs for claim in claims)) if claims else None
+        rows = rows[(rows[_PLACE].fillna(math.inf) == rows[_PLACE].iloc[-1:].fillna(math.inf).squeeze(axis=0)).all(axis=1)] if len(rows) else rows
+        claims += [of_comparison(row, unique, repeated) for row in rows.itertuples()]
+    if claims:
+        return Answer(tuple(claims), sum(claim.runs for claim in claims))
+    asked = [names for names in parts if measured.issuperset(names)]
+    return unanswered(chosen.select(workload={name for names in asked for name in names})) if asked else None
 
 
 def more_connections(tables: Tables) -> Answer | None:
@@ -71,7 +80,7 @@ def more_connections(tables: Tables) -> Answer | None:
     rows = comparisons(tables, "connections", sizes[0], sizes[-1], (99.0,), share=families.SMALL)
     rows = rows[rows["measure"] == P99]
     if rows.empty:
-        return None
+        return unanswered(tables)
     certain = rows[rows["word"].isin(DIFFERENT)]
     first = certain["ratio"].map(lambda ratio: abs(math.log(ratio))).idxmax() if len(certain) else rows.index[-1]
     ordered = [first, *(index for index in rows.index if index != first)]
@@ -100,19 +109,22 @@ def waiting(tables: Tables) -> Answer | None:
 
 
 def stable_rate(tables: Tables, experiment: str, workload: str, key_bytes: int | None = None) -> Claim | None:
-    """The knee that a search found, between the rate surely held and the one surely missed (infinite: none was); None where no rate was surely held."""
+    """The knee that the last search found, between the rate surely held and the one surely missed (infinite: none was); None where no rate was surely held."""
     runs = tables.select(experiment=experiment, workload=workload).runs
     runs = runs[runs["search"] != ""]
     if key_bytes is not None:
         runs = runs[runs["workload_args"].str.contains(f'"key_bytes": {key_bytes}')]
-    if runs.empty:
+    searches = rates.each_search(runs)
+    if not searches:
         return None
+    runs = searches[-1]
     found = rates.knee_of(runs)
     if found.held_rps is None:
         return None
     missed = math.inf if found.missed_rps is None else found.missed_rps
     return Claim(Place(workload, int(runs["connections"].iloc[0]), experiment=experiment), "stable rate", "rps", found.knee_rps, (found.held_rps, missed),
-                 runs=int((runs["answer"] != TrialAnswer.UNKNOWN.value).sum()), rule=SEARCH)  # fmt: skip
+                 runs=int((runs["answer"] != TrialAnswer.UNKNOWN.value).sum()), rule=SEARCH,
+                 variant=f"the last of {len(searches)} searches" if len(searches) > 1 else "")  # fmt: skip
 
 
 def searches(tables: Tables) -> Answer | None:

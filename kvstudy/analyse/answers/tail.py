@@ -30,11 +30,12 @@ def caused(tables: Tables) -> Answer | None:
 def linked(tables: Tables) -> Answer | None:
     """Of the slowest percent of unique PUTs at the highest rate held: the limit; each kind of event, with the share by chance and the share
     observed in ``ends``; last NO_EVENT, what no telling event touches. With the words that 07-tail has for them."""
+    mine = tables.select(experiment=EXPERIMENT, profiled=False, workload=WORKLOAD)
     measured = tables.select(experiment=EXPERIMENT, profiled=False).believed()
     if not (measured.intervals["latency_kind"] == "response").any():
-        return None
+        return unanswered(mine)
     group = next((group for group in tail.of_page(measured).groups if group.workload == WORKLOAD), None)
-    return None if group is None else Answer(claims_of(group), group.runs)
+    return unanswered(mine) if group is None else Answer(claims_of(group), group.runs)
 
 
 def claims_of(group: OfWorkload) -> tuple[Claim, ...]:
