@@ -61,7 +61,7 @@ def saturation_points(runs: pd.DataFrame, group_by: list[str]) -> pd.DataFrame:
     point, ``fewest``: at one rate; fewer than MIN_RUNS decide nothing.
     """
     open_loop = runs[~runs["closed_loop"]]
-    medians = open_loop.groupby([*group_by, "offered_rate_rps"], as_index=False).agg(achieved_rate_rps=("achieved_rate_rps", "median"), runs=("run_id", "size"))
+    medians = open_loop.groupby([*group_by, "offered_rate_rps"], as_index=False).agg(achieved_rate_rps=("achieved_rate_rps", "median"), runs=("achieved_rate_rps", "size"))
     medians["held"] = medians["achieved_rate_rps"] >= ACHIEVED_SHARE_MIN * medians["offered_rate_rps"]
     rows = []
     for key, group in medians.groupby(group_by):

@@ -160,6 +160,8 @@ def test_a_place_that_cannot_be_written_is_one_line_with_the_place(project):
 def test_run_without_what_it_needs_says_what_to_build_before_anything_starts(project):
     (project / "experiments" / "trial.yaml").write_text(
         "question: what?\nexpectation: 1 ms\nworkload: put\nconnections: 1\nthreads: 1\nrate: 10\nduration: 2s\nwarm_up: 1s\nrepeats: 1\n")
+    (project / "experiments" / "workloads").mkdir()
+    (project / "experiments" / "workloads" / "put.lua").touch()
     answer = kvstudy("run", "experiments/trial.yaml", root=project)
     assert answer.returncode == 1
     assert "kvstudy build" in answer.stderr and "Traceback" not in answer.stderr
