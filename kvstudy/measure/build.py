@@ -54,6 +54,8 @@ def is_up_to_date(folder: Path, products: tuple[Path, ...]) -> bool:
 def changed_source(folder: Path, product: Path) -> str | None:
     """What differs from the sources that the product was built of: a newer one by name, or that one is gone; None where nothing does."""
     built_ns = product.stat().st_mtime_ns
+    if next(_sources(folder), None) is None:
+        return None  # products alone, without a tree that anybody could change
     newer = next((path for path, status in _sources(folder) if status.st_mtime_ns > built_ns), None)
     if newer is not None:
         return str(newer.relative_to(folder.parent))
