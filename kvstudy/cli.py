@@ -1,8 +1,8 @@
-"""The command line. Each command imports what it needs when it runs, so that ``kvstudy --help`` is quick and looking at runs
-never loads what starts processes.
+"""The command line. Each command imports what it needs when it runs, so that ``kvstudy --help`` is quick and
+looking at runs never loads what starts processes.
 
-An error is one line: what is wrong, where, and below it what to do. Exit code 2 for wrong input, 1 for anything else that failed,
-130 after Ctrl-C. ``--debug`` adds the traceback.
+An error is one line: what is wrong, where, and below it what to do. Exit code 2 for wrong input, 1 for
+anything else that failed, 130 after Ctrl-C. ``--debug`` adds the traceback.
 """
 
 import re
@@ -18,10 +18,19 @@ from kvstudy.errors import KvstudyError
 from kvstudy.project import project_root, raw_root, reference_root, tidy_root
 from kvstudy.units import format_duration, parse_duration_s
 
-PROFILE_HELP = "Which profile of the files: quick, full, smoke or reference (default: quick where a file has it)."
-EXPERIMENT_FILES = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+PROFILE_HELP = (
+    "Which profile of the files: quick, full, smoke or reference (default: quick where a file has it)."
+)
+EXPERIMENT_FILES = click.argument(
+    "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
 PROFILE = click.option("--profile", "profile_name", metavar="NAME", help=PROFILE_HELP)
-ONLY = click.option("--only", multiple=True, metavar="KEY=VALUE", help="Only runs with this value of a factor; may be given several times.")
+ONLY = click.option(
+    "--only",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Only runs with this value of a factor; may be given several times.",
+)
 
 
 class Duration(click.ParamType):
@@ -29,7 +38,9 @@ class Duration(click.ParamType):
 
     name = "duration"
 
-    def convert(self, value: object, parameter: click.Parameter | None, context: click.Context | None) -> float:
+    def convert(
+        self, value: object, parameter: click.Parameter | None, context: click.Context | None
+    ) -> float:
         try:
             return parse_duration_s(value)
         except ValueError as error:
@@ -53,6 +64,7 @@ def commands(context: click.Context, debug: bool) -> None:
 def plan(files: tuple[Path, ...], profile_name: str | None, only: tuple[str, ...], total: bool) -> None:
     """Show the runs of experiments, their order and how long they take; run nothing."""
     from kvstudy.plan.show import plan_lines, total_line
+
     plans = _plans(files, profile_name, only)
     if total or len(plans) > 1:
         click.echo(total_line(plans))
@@ -66,16 +78,41 @@ def plan(files: tuple[Path, ...], profile_name: str | None, only: tuple[str, ...
 @PROFILE
 @ONLY
 @click.option("--label", default="", help="A name for this series of runs, as before or after.")
-@click.option("--resume", is_flag=True, help="Keep sealed runs of the same configuration and build; run what is missing.")
-@click.option("--retries", type=click.IntRange(0, 10), default=0, show_default=True, metavar="N",
-              help="Measure runs again, each at most N times, when other programs or the machine's host took the CPU; the disturbed ones stay.")
-@click.option("--patience", type=Duration(), default="0s", show_default=True, metavar="TIME",
-              help="Let runs wait until other programs and the machine's host leave the CPU alone; all of them together at most so long: 90s, 30m.")
-def run(files: tuple[Path, ...], profile_name: str | None, only: tuple[str, ...], label: str, resume: bool, retries: int, patience: float) -> None:
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Keep sealed runs of the same configuration and build; run what is missing.",
+)
+@click.option(
+    "--retries",
+    type=click.IntRange(0, 10),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Measure runs again, each at most N times, when other programs or the machine's host took the CPU; the disturbed ones stay.",
+)
+@click.option(
+    "--patience",
+    type=Duration(),
+    default="0s",
+    show_default=True,
+    metavar="TIME",
+    help="Let runs wait until other programs and the machine's host leave the CPU alone; all of them together at most so long: 90s, 30m.",
+)
+def run(
+    files: tuple[Path, ...],
+    profile_name: str | None,
+    only: tuple[str, ...],
+    label: str,
+    resume: bool,
+    retries: int,
+    patience: float,
+) -> None:
     """Run experiments, one after the other; every run is sealed under data/raw."""
     from kvstudy.measure.execute import execute
     from kvstudy.measure.quiet import Patience
     from kvstudy.plan.show import total_line
+
     plans = _plans(files, profile_name, only)
     click.echo(total_line(plans), err=True)
     for told in filter(None, (_measured_apart(one.experiment.name, label) for one in plans)):
@@ -84,7 +121,15 @@ def run(files: tuple[Path, ...], profile_name: str | None, only: tuple[str, ...]
     waiting = Patience(patience)
     for one in plans:
         try:
-            result = execute(one.experiment, project_root(), label=label, resume=resume, only=only, retries=retries, patience=waiting)
+            result = execute(
+                one.experiment,
+                project_root(),
+                label=label,
+                resume=resume,
+                only=only,
+                retries=retries,
+                patience=waiting,
+            )
         except KvstudyError as error:
             if len(plans) == 1:
                 raise
@@ -93,11 +138,17 @@ def run(files: tuple[Path, ...], profile_name: str | None, only: tuple[str, ...]
             continue
         click.echo(result.summary())
         if result.failed:
-            click.echo(f"kvstudy: {one.experiment.name}: runs failed: {len(result.failed)} of {result.planned}; first: {result.failed[0].facts['outcome']}\n"
-                       f"  see {result.failed[0].path}", err=True)
+            click.echo(
+                f"kvstudy: {one.experiment.name}: runs failed: {len(result.failed)} of {result.planned}; first: {result.failed[0].facts['outcome']}\n"
+                f"  see {result.failed[0].path}",
+                err=True,
+            )
             stopped.append(one.experiment.name)
     if stopped:
-        raise KvstudyError(f"not measured in full: {', '.join(stopped)}", "the reason stands above; the same command with --resume runs what is missing")
+        raise KvstudyError(
+            f"not measured in full: {', '.join(stopped)}",
+            "the reason stands above; the same command with --resume runs what is missing",
+        )
 
 
 class Percent(click.ParamType):
@@ -105,59 +156,131 @@ class Percent(click.ParamType):
 
     name = "percent"
 
-    def convert(self, value: object, parameter: click.Parameter | None, context: click.Context | None) -> float:
+    def convert(
+        self, value: object, parameter: click.Parameter | None, context: click.Context | None
+    ) -> float:
         try:
             percent = float(str(value).removesuffix("%"))
         except ValueError:
             percent = 0.0
-        return percent if 0 < percent < 100 else self.fail(f"not a percentage: {value!r}; as 5%", parameter, context)
+        return (
+            percent
+            if 0 < percent < 100
+            else self.fail(f"not a percentage: {value!r}; as 5%", parameter, context)
+        )
 
 
 @commands.command()
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--builds", nargs=2, metavar="A B", help="Two revisions of the service; . is the checkout as it is. B is compared with A.")
-@click.option("--baseline", metavar="KEY=VALUE", help="Of a factor with more than two values the one that each other is compared with.")
-@click.option("--within", type=Duration(), metavar="TIME", help="How long launches may go on, builds and fills apart (default: the file's, else 10m).")
-@click.option("--same", type=Percent(), metavar="PERCENT", help="Sides that differ by less are the same (default: the file's, else 5%).")
-@click.option("--primary", metavar="MEASURE", help="The measure that has an error of its own: p50 (default), p90, p99, mean, cpu, written, rate.")
-@click.option("--workload", "workloads", multiple=True, metavar="NAME", help="Only this workload of the file; may be given several times.")
+@click.option(
+    "--builds",
+    nargs=2,
+    metavar="A B",
+    help="Two revisions of the service; . is the checkout as it is. B is compared with A.",
+)
+@click.option(
+    "--baseline",
+    metavar="KEY=VALUE",
+    help="Of a factor with more than two values the one that each other is compared with.",
+)
+@click.option(
+    "--within",
+    type=Duration(),
+    metavar="TIME",
+    help="How long launches may go on, builds and fills apart (default: the file's, else 10m).",
+)
+@click.option(
+    "--same",
+    type=Percent(),
+    metavar="PERCENT",
+    help="Sides that differ by less are the same (default: the file's, else 5%).",
+)
+@click.option(
+    "--primary",
+    metavar="MEASURE",
+    help="The measure that has an error of its own: p50 (default), p90, p99, mean, cpu, written, rate.",
+)
+@click.option(
+    "--workload",
+    "workloads",
+    multiple=True,
+    metavar="NAME",
+    help="Only this workload of the file; may be given several times.",
+)
 @ONLY
 @PROFILE
 @click.option("--label", default="", help="A name for this duet.")
 @click.option("--resume", is_flag=True, help="Go on with the newest duet of the same sides and builds.")
-@click.option("--patience", type=Duration(), default="0s", show_default=True, metavar="TIME", help="As of kvstudy run.")
+@click.option(
+    "--patience", type=Duration(), default="0s", show_default=True, metavar="TIME", help="As of kvstudy run."
+)
 @click.option("--markdown", is_flag=True, help="Print the answer as a Markdown table, for a pull request.")
-def compare(file: Path, builds: tuple[str, str] | None, baseline: str | None, within: float | None, same: float | None, primary: str | None, workloads: tuple[str, ...],
-            only: tuple[str, ...], profile_name: str | None, label: str, resume: bool, patience: float, markdown: bool) -> None:
+def compare(
+    file: Path,
+    builds: tuple[str, str] | None,
+    baseline: str | None,
+    within: float | None,
+    same: float | None,
+    primary: str | None,
+    workloads: tuple[str, ...],
+    only: tuple[str, ...],
+    profile_name: str | None,
+    label: str,
+    resume: bool,
+    patience: float,
+    markdown: bool,
+) -> None:
     """Which of two is faster? Both alive at once, loaded in turn, until it is decided or the time is over.
 
-    The sides are two builds, or the two values of a factor of FILE (its key `compare` may choose them). Each launch is sealed under data/raw;
-    Ctrl-C keeps what is sealed."""
+    The sides are two builds, or the two values of a factor of FILE (its key `compare` may choose them). Each
+    launch is sealed under data/raw; Ctrl-C keeps what is sealed."""
     from kvstudy.measure.compare import compare as measured
     from kvstudy.measure.quiet import Patience
     from kvstudy.measure.standing import table_lines
     from kvstudy.plan.comparison import comparisons, changed
     from kvstudy.plan.experiment import Experiment
-    experiment = changed(Experiment.load(file, profile_name, compared=True), baseline=baseline, within=within, same=same, primary=primary)
-    for one in comparisons(experiment, builds=builds, only=(*only, *(f"workload={name}" for name in workloads))):
-        click.echo(f"{one.names[1]} beside {one.names[0]}: {' '.join(load.workload for load in one.loads)}; a launch takes about "
-                   f"{format_duration(round(one.launch_s))}, all at most {format_duration(one.comparing.within)}", err=True)
+
+    experiment = changed(
+        Experiment.load(file, profile_name, compared=True),
+        baseline=baseline,
+        within=within,
+        same=same,
+        primary=primary,
+    )
+    for one in comparisons(
+        experiment, builds=builds, only=(*only, *(f"workload={name}" for name in workloads))
+    ):
+        click.echo(
+            f"{one.names[1]} beside {one.names[0]}: {' '.join(load.workload for load in one.loads)}; a launch takes about "
+            f"{format_duration(round(one.launch_s))}, all at most {format_duration(one.comparing.within)}",
+            err=True,
+        )
         duet = measured(one, project_root(), label=label, resume=resume, patience=Patience(patience))
         for line in table_lines(duet.found, duet.over, markdown):
             click.echo(line)
         if duet.launches and all(run.facts["outcome"] != "completed" for run in duet.launches):
-            raise KvstudyError(f"no launch was completed; the first: {duet.launches[0].facts['outcome']}", f"see {duet.launches[0].path}")
+            raise KvstudyError(
+                f"no launch was completed; the first: {duet.launches[0].facts['outcome']}",
+                f"see {duet.launches[0].path}",
+            )
 
 
 def _measured_apart(experiment: str, label: str) -> str | None:
     """A warning where runs of another label are there already: these come all after them."""
     from kvstudy.record.run_folder import sealed_runs
+
     folder = raw_root(project_root()) / experiment
-    others = sorted({run.facts["label"] for run in sealed_runs(folder)} - {label, ""}) if label and folder.is_dir() else []
+    others = (
+        sorted({run.facts["label"] for run in sealed_runs(folder)} - {label, ""})
+        if label and folder.is_dir()
+        else []
+    )
     if not others:
         return None
-    return (f"{experiment}: label {label} is measured apart from {', '.join(others)}: a machine that drifts meanwhile looks like a change. With a drift of 5 % "
-            "such a comparison says a false word in about one of five")
+    return (
+        f"{experiment}: label {label} is measured apart from {', '.join(others)}: a machine that drifts meanwhile looks like a change. With a drift of 5 % "
+        "such a comparison says a false word in about one of five"
+    )
 
 
 def _plans(files: tuple[Path, ...], profile_name: str | None, only: tuple[str, ...]) -> list:
@@ -165,69 +288,114 @@ def _plans(files: tuple[Path, ...], profile_name: str | None, only: tuple[str, .
     from kvstudy.plan.experiment import Experiment
     from kvstudy.plan.run_plan import plan as plan_of
     from kvstudy.plan.selection import selected
+
     return [selected(plan_of(Experiment.load(file, profile_name)), only) for file in files]
 
 
 @commands.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 def verify(paths: tuple[Path, ...]) -> None:
-    """Recompute the checksums of sealed runs: PATHS are runs or folders of runs (default: data/raw and data/reference)."""
+    """Recompute the checksums of sealed runs: PATHS are runs or folders of runs (default: data/raw and
+    data/reference)."""
     from kvstudy.errors import NotSealed, SealBroken
     from kvstudy.record.run_folder import sealed_runs
     from kvstudy.record.verification import verify as verify_run
     from kvstudy.record.verification import without_seal
+
     given = paths
     if not given:
         root = project_root()
         paths = tuple(path for path in (raw_root(root), reference_root(root)) if path.is_dir())
     for path in given:
         if not path.is_dir():
-            raise KvstudyError(f"no such folder: {path}", "a run, an experiment or a folder of them: data/raw, data/reference/wal, …")
+            raise KvstudyError(
+                f"no such folder: {path}",
+                "a run, an experiment or a folder of them: data/raw, data/reference/wal, …",
+            )
     runs, problems = sealed_runs(*paths), without_seal(*paths)
     if given and not runs and not problems:
-        raise NotSealed(f"no sealed run here: {' '.join(map(str, given))}", "a sealed run holds SHA256SUMS and its folder's name has no .partial")
+        raise NotSealed(
+            f"no sealed run here: {' '.join(map(str, given))}",
+            "a sealed run holds SHA256SUMS and its folder's name has no .partial",
+        )
     count = len(runs) + len(problems)
     problems += [problem for run in _progress(runs, "verifying") for problem in verify_run(run.path)]
     for problem in problems:
         click.echo(str(problem), err=True)
     if problems:
         broken = {problem.run for problem in problems}
-        raise SealBroken(f"{len(broken)} of {count} sealed runs are not as they were sealed", "they are not data any more: measure them again")
+        raise SealBroken(
+            f"{len(broken)} of {count} sealed runs are not as they were sealed",
+            "they are not data any more: measure them again",
+        )
     click.echo(f"{len(runs)} sealed runs are as they were sealed")
 
 
 @commands.command()
 def tables() -> None:
-    """Bring the parquet tables under data/tidy up to date with the sealed runs; only new and changed runs are read, by all processors."""
+    """Bring the parquet tables under data/tidy up to date with the sealed runs; only new and changed runs are
+    read, by all processors."""
     from kvstudy.analyse.tables import rebuild
     from kvstudy.workers import processes
+
     root = project_root()
-    rebuild([path for path in (raw_root(root), reference_root(root)) if path.is_dir()], tidy_root(root), spread=processes)
+    rebuild(
+        [path for path in (raw_root(root), reference_root(root)) if path.is_dir()],
+        tidy_root(root),
+        spread=processes,
+    )
     click.echo(f"tables: {tidy_root(root)}")
 
 
 @commands.command()
 @click.argument("experiments", metavar="[EXPERIMENT]...", nargs=-1)
-@click.option("--profile", "profile_name", default="reference", show_default=True, metavar="NAME", help="Only runs that this profile of their files asks for.")
+@click.option(
+    "--profile",
+    "profile_name",
+    default="reference",
+    show_default=True,
+    metavar="NAME",
+    help="Only runs that this profile of their files asks for.",
+)
 def publish(experiments: tuple[str, ...], profile_name: str) -> None:
-    """Copy the runs of data/raw that nothing disturbed to data/reference, for committing; there they replace those of the same experiment."""
+    """Copy the runs of data/raw that nothing disturbed to data/reference, for committing; there they replace
+    those of the same experiment."""
     from kvstudy.measure.search_runs import asked_for_by
     from kvstudy.record.reference import measured_experiments
     from kvstudy.record.reference import publish as publish_runs
     from kvstudy.units import format_bytes
+
     root = project_root()
     names = experiments or measured_experiments(raw_root(root))
-    asked = {one.experiment.name: asked_for_by(one) for one in _plans(tuple(root / "experiments" / f"{name}.yaml" for name in names), profile_name, ())}
-    for one in publish_runs(raw_root(root), reference_root(root), names, lambda run: asked[run.path.parent.name](run), f"its profile {profile_name}"):
-        click.echo(f"{one.experiment}: {one.copied} runs, {format_bytes(one.size_bytes)}" + (f"; {one.disturbed} disturbed ones left out" if one.disturbed else ""))
+    asked = {
+        one.experiment.name: asked_for_by(one)
+        for one in _plans(tuple(root / "experiments" / f"{name}.yaml" for name in names), profile_name, ())
+    }
+    for one in publish_runs(
+        raw_root(root),
+        reference_root(root),
+        names,
+        lambda run: asked[run.path.parent.name](run),
+        f"its profile {profile_name}",
+    ):
+        click.echo(
+            f"{one.experiment}: {one.copied} runs, {format_bytes(one.size_bytes)}"
+            + (f"; {one.disturbed} disturbed ones left out" if one.disturbed else "")
+        )
 
 
 @commands.command()
-@click.option("--offline", is_flag=True, expose_value=False, help="Pages that need no network: there are no others, so this changes nothing.")
+@click.option(
+    "--offline",
+    is_flag=True,
+    expose_value=False,
+    help="Pages that need no network: there are no others, so this changes nothing.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Where to (default: figures/study).")
 def report(out: Path | None) -> None:
     """Execute the notebooks on the runs that are there and write the HTML study."""
     from kvstudy.present.report import export
+
     root = project_root()
     out = out or root / "figures" / "study"
     export(root, out)
@@ -239,27 +407,46 @@ def findings() -> None:
     """What the runs that are there say, as Markdown: the sentences of the study's first page."""
     from kvstudy.present import answers, notebook
     from kvstudy.present import findings as found
+
     tables = notebook.all_tables()
-    for text in (found.told(tables, answers.SERVICE), answers.options_told(tables), found.told(tables, answers.RULER)):
+    for text in (
+        found.told(tables, answers.SERVICE),
+        answers.options_told(tables),
+        found.told(tables, answers.RULER),
+    ):
         click.echo(text.data)
 
 
 @commands.command()
 @click.argument("name")
-@click.option("--command", "words", metavar="WORDS", help="What starts it: 'java -jar my.jar --port {port} --data {dir}'.")
+@click.option(
+    "--command",
+    "words",
+    metavar="WORDS",
+    help="What starts it: 'java -jar my.jar --port {port} --data {dir}'.",
+)
 @click.option("--url", metavar="URL", help="Where it runs already: http://127.0.0.1:8080.")
-@click.option("--ready", default="tcp", show_default=True, metavar="HOW", help="When it is ready: tcp, a /path that answers, or a text of a line that it writes.")
+@click.option(
+    "--ready",
+    default="tcp",
+    show_default=True,
+    metavar="HOW",
+    help="When it is ready: tcp, a /path that answers, or a text of a line that it writes.",
+)
 @click.option("--path", default="/{key}", show_default=True, metavar="PATH", help="Where a key stands.")
 def new(name: str, words: str | None, url: str | None, ready: str, path: str) -> None:
     """Write an experiment for a service of your own, experiments/NAME.yaml, and try it once."""
     from kvstudy.measure.new import tried, write
+
     file = write(name, project_root(), words, url, ready, path)
     click.echo(f"written: {file}")
     try:
         for told in tried(file, project_root()):
             click.echo(told)
     except KvstudyError as error:
-        raise type(error)(f"{error.message}: in the trial of {file.name}", error.hint or "the file stays: mend it there") from error
+        raise type(error)(
+            f"{error.message}: in the trial of {file.name}", error.hint or "the file stays: mend it there"
+        ) from error
     click.echo(f"measure it: kvstudy run {file.relative_to(project_root())}")
 
 
@@ -268,6 +455,7 @@ def new(name: str, words: str | None, url: str | None, ready: str, path: str) ->
 def build(test_java: bool) -> None:
     """Build the service (Maven, JDK 25) and the load generator (Cargo)."""
     from kvstudy.measure import build as builder
+
     if test_java:
         builder.build_service(project_root(), test=True)
     else:
@@ -275,12 +463,18 @@ def build(test_java: bool) -> None:
 
 
 @commands.command()
-@click.option("--warm-up", is_flag=True, help="Measure instead how long the service needs to warm up here, and recommend it (about 6 minutes).")
+@click.option(
+    "--warm-up",
+    is_flag=True,
+    help="Measure instead how long the service needs to warm up here, and recommend it (about 6 minutes).",
+)
 def doctor(warm_up: bool) -> None:
     """What is missing on this machine, and the command that installs it."""
     from kvstudy.measure.doctor import MISSING, OK, examine
+
     if warm_up:
         from kvstudy.measure import warm_up as settling
+
         for line in settling.advice(settling.measure(project_root())):
             click.echo(line)
         return
@@ -292,18 +486,24 @@ def doctor(warm_up: bool) -> None:
             click.echo(f"{'':8}{'':{width}}  → {_as_called(check.hint)}")
     missing = [check.name for check in checks if check.verdict == MISSING]
     if missing:
-        raise KvstudyError(f"missing on this machine: {', '.join(missing)}", "each line above says what to do")
+        raise KvstudyError(
+            f"missing on this machine: {', '.join(missing)}", "each line above says what to do"
+        )
 
 
 def _as_called(text: str) -> str:
-    """``kvstudy build`` in a hint → ``.venv/bin/kvstudy build``, where that was called and no kvstudy is on PATH."""
+    """``kvstudy build`` in a hint → ``.venv/bin/kvstudy build``, where that was called and no kvstudy is on
+    PATH."""
     if Path(sys.argv[0]).name != "kvstudy" or shutil.which("kvstudy"):
         return text
-    return re.sub(rf"(?<![\w/])kvstudy (?=({'|'.join(commands.commands)})\b)", lambda _found: f"{sys.argv[0]} ", text)
+    return re.sub(
+        rf"(?<![\w/])kvstudy (?=({'|'.join(commands.commands)})\b)", lambda _found: f"{sys.argv[0]} ", text
+    )
 
 
 def _progress(items: list, what: str) -> list:
     from tqdm.auto import tqdm
+
     return tqdm(items, desc=what, leave=False, delay=2)
 
 
@@ -333,12 +533,18 @@ def exit_code_of(arguments: list[str] | None = None) -> int:
         if debug:
             traceback.print_exc()
         where = f"{error.filename}: " if error.filename else ""
-        click.echo(f"kvstudy: {where}{(error.strerror or str(error)).lower()}\n  kvstudy --debug … shows where it was needed", err=True)
+        click.echo(
+            f"kvstudy: {where}{(error.strerror or str(error)).lower()}\n  kvstudy --debug … shows where it was needed",
+            err=True,
+        )
         return 1
     except Exception as error:
         if debug:
             raise
-        click.echo(f"kvstudy: error of kvstudy itself: {type(error).__name__}: {error}\n  kvstudy --debug … shows where", err=True)
+        click.echo(
+            f"kvstudy: error of kvstudy itself: {type(error).__name__}: {error}\n  kvstudy --debug … shows where",
+            err=True,
+        )
         return 1
 
 

@@ -1,6 +1,7 @@
 """When a run speaks about the machine and not about the service: its host or other programs took the CPU.
 
-Decided by what the kernel counted, never by a latency: a run may be measured again for this, and for nothing else.
+Decided by what the kernel counted, never by a latency: a run may be measured again for this, and for nothing
+else.
 """
 
 STEAL_MAX_SHARE = 0.05  # of the machine's CPU time in the measured seconds, taken by its host
@@ -9,7 +10,10 @@ FOREIGN_CPU_MAX_SHARE = 0.20  # used by neither service nor generator
 
 def disturbance(load_during: dict | None) -> str | None:
     """What disturbed the measured seconds; ``load_during`` is machine.json's."""
-    for name, most in (("foreign_cpu_share_mean", FOREIGN_CPU_MAX_SHARE), ("steal_share_mean", STEAL_MAX_SHARE)):
+    for name, most in (
+        ("foreign_cpu_share_mean", FOREIGN_CPU_MAX_SHARE),
+        ("steal_share_mean", STEAL_MAX_SHARE),
+    ):
         share = (load_during or {}).get(name, 0.0)
         if share > most:
             return f"{name} {share:.2f} over {most:.2f}"

@@ -9,7 +9,8 @@ KvstudyError
 │   └── SealBroken      a file does not match its checksum, is missing, or was added
 └── FormatError         an output file of a tool cannot be read; names the file and the line
 
-The command line prints ``message`` and ``hint`` and exits with 2 (ExperimentError) or 1; a traceback only with ``--debug``.
+The command line prints ``message`` and ``hint`` and exits with 2 (ExperimentError) or 1; a traceback only
+with ``--debug``.
 """
 
 

@@ -1,4 +1,5 @@
-"""Where things lie in the tree. The project root is the folder that holds ``experiments/`` and ``notebooks/``.
+"""Where things lie in the tree. The project root is the folder that holds ``experiments/`` and
+``notebooks/``.
 
 It is looked for upwards from the current folder, or given by the environment variable KVSTUDY_ROOT.
 """
@@ -12,20 +13,25 @@ ROOT_VARIABLE = "KVSTUDY_ROOT"
 
 
 def project_root(start: Path | None = None) -> Path:
-    """The absolute project root; KvstudyError when there is none above ``start`` (default: the current folder)."""
+    """The absolute project root; KvstudyError when there is none above ``start`` (default: the current
+    folder)."""
     given = os.environ.get(ROOT_VARIABLE)
     if given:
         root = Path(given).expanduser().resolve()
         if not _is_root(root):
-            raise KvstudyError(f"not a kvstudy project: {ROOT_VARIABLE}={given}",
-                               "it must name the folder that holds experiments/ and notebooks/")
+            raise KvstudyError(
+                f"not a kvstudy project: {ROOT_VARIABLE}={given}",
+                "it must name the folder that holds experiments/ and notebooks/",
+            )
         return root
     here = (start or Path.cwd()).resolve()
     for folder in (here, *here.parents):
         if _is_root(folder):
             return folder
-    raise KvstudyError(f"not inside a kvstudy project: folder={here}",
-                       f"change to the folder that holds experiments/ and notebooks/, or set {ROOT_VARIABLE}")
+    raise KvstudyError(
+        f"not inside a kvstudy project: folder={here}",
+        f"change to the folder that holds experiments/ and notebooks/, or set {ROOT_VARIABLE}",
+    )
 
 
 def raw_root(root: Path) -> Path:
@@ -44,7 +50,8 @@ def tidy_root(root: Path) -> Path:
 
 
 def work_root(root: Path) -> Path:
-    """Scratch: stores of running services, filled stores kept for restoring, the lock of a running measurement."""
+    """Scratch: stores of running services, filled stores kept for restoring, the lock of a running
+    measurement."""
     return root / "data" / "work"
 
 

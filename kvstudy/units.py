@@ -1,7 +1,7 @@
 """Durations, rates and sizes as people write them in experiment files, and back.
 
-``10s 500ms 1.5m 2h`` → seconds; ``2000 2k 1.5M`` → requests per second; ``128m 1g 4096`` → bytes (powers of 1024).
-A bare number is no duration: 10 could be seconds or minutes, so the unit has to be said.
+``10s 500ms 1.5m 2h`` → seconds; ``2000 2k 1.5M`` → requests per second; ``128m 1g 4096`` → bytes (powers of
+1024). A bare number is no duration: 10 could be seconds or minutes, so the unit has to be said.
 """
 
 import re

@@ -1,12 +1,15 @@
-"""Other processes that share the work of reading runs: as many as there are processors, each a copy of this program that measures nothing.
+"""Other processes that share the work of reading runs: as many as there are processors, each a copy of this
+program that measures nothing.
 
     rebuild(roots, tidy_root, spread=workers.processes)
 
-kvstudy.analyse starts no process by itself: who calls it says who does the work. multiprocessing was rejected: it imports the caller's main
-script again in every worker, so that a script which reads tables without a guard starts itself again and waits for itself; and its pool
-leaves the workers of a process that was killed waiting for ever.
+kvstudy.analyse starts no process by itself: who calls it says who does the work. multiprocessing was
+rejected: it imports the caller's main script again in every worker, so that a script which reads tables
+without a guard starts itself again and waits for itself; and its pool leaves the workers of a process that
+was killed waiting for ever.
 
-A worker is ``python -m kvstudy.workers``: pickled tasks on its stdin, pickled answers on its stdout. It ends when its stdin does.
+A worker is ``python -m kvstudy.workers``: pickled tasks on its stdin, pickled answers on its stdout. It ends
+when its stdin does.
 """
 
 import os
@@ -27,8 +30,8 @@ _Answer = TypeVar("_Answer")
 
 
 def processes(work: Callable[[_Task], _Answer], tasks: list[_Task]) -> Iterator[_Answer]:
-    """``work``, a function of a module, of each of ``tasks``, in the order in which they are done. The first that fails ends it all, with its error;
-    nothing is left running."""
+    """``work``, a function of a module, of each of ``tasks``, in the order in which they are done. The first
+    that fails ends it all, with its error; nothing is left running."""
     count = min(len(tasks), len(os.sched_getaffinity(0)))
     if count < 2:
         yield from map(work, tasks)
@@ -58,8 +61,13 @@ def processes(work: Callable[[_Task], _Answer], tasks: list[_Task]) -> Iterator[
 class _Worker:
     def __init__(self):
         # In a session of its own: Ctrl-C is for who waits for the answers, and ends it.
-        self._process = subprocess.Popen([sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
-                                         env=os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)})
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
+        )
 
     def answer(self, work: Callable, task: object) -> object:
         try:
@@ -67,8 +75,10 @@ class _Worker:
             self._process.stdin.flush()
             answer, error = pickle.load(self._process.stdout)
         except (EOFError, BrokenPipeError) as ended:
-            raise KvstudyError(f"a process that reads runs ended: pid={self._process.pid} exit code={self._process.wait()}",
-                               "was it killed, or is memory short? the same command goes on where it was") from ended
+            raise KvstudyError(
+                f"a process that reads runs ended: pid={self._process.pid} exit code={self._process.wait()}",
+                "was it killed, or is memory short? the same command goes on where it was",
+            ) from ended
         if error is not None:
             raise error
         return answer

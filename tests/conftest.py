@@ -1,4 +1,5 @@
-"""Which tests go to the same process when several share the work (`make test-python`): what they share is made once."""
+"""Which tests go to the same process when several share the work (`make test-python`): what they share is
+made once."""
 
 import pytest
 

@@ -2,11 +2,20 @@
 
 import pytest
 
-from kvstudy.units import (duration_argument, format_bytes, format_duration, parse_duration_s, parse_rate_rps,
-                           parse_size_bytes)
+from kvstudy.units import (
+    duration_argument,
+    format_bytes,
+    format_duration,
+    parse_duration_s,
+    parse_rate_rps,
+    parse_size_bytes,
+)
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("10s", 10), ("500ms", 0.5), ("1.5m", 90), ("2h", 7200), (" 3 s ", 3), ("50us", 5e-5)])
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("10s", 10), ("500ms", 0.5), ("1.5m", 90), ("2h", 7200), (" 3 s ", 3), ("50us", 5e-5)],
+)
 def test_duration_carries_its_unit(text, seconds):
     assert parse_duration_s(text) == pytest.approx(seconds)
 
@@ -17,7 +26,9 @@ def test_duration_without_a_unit_is_refused(text):
         parse_duration_s(text)
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(8, "8s"), (2.5, "2.5s"), (90, "1m 30s"), (600, "10m"), (3725, "1h 2m")])
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(8, "8s"), (2.5, "2.5s"), (90, "1m 30s"), (600, "10m"), (3725, "1h 2m")]
+)
 def test_duration_is_shown_short(seconds, text):
     assert format_duration(seconds) == text
 
@@ -44,4 +55,9 @@ def test_size_is_in_powers_of_1024(value, size_bytes):
 
 
 def test_bytes_are_shown_in_the_unit_that_fits():
-    assert [format_bytes(count) for count in (512, 1536, 5 << 20, 3 << 40)] == ["512 B", "1.5 KiB", "5.0 MiB", "3072.0 GiB"]
+    assert [format_bytes(count) for count in (512, 1536, 5 << 20, 3 << 40)] == [
+        "512 B",
+        "1.5 KiB",
+        "5.0 MiB",
+        "3072.0 GiB",
+    ]

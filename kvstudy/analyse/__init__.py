@@ -1,1 +1,2 @@
-"""From sealed runs to tables, verdicts and statistics. Pure: reads run folders, starts no process, imports no measuring code."""
+"""From sealed runs to tables, verdicts and statistics. Pure: reads run folders, starts no process, imports no
+measuring code."""

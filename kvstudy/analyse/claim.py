@@ -1,4 +1,5 @@
-"""A claim is data: what is said of what, how much, how sure, from how many runs, by which rule. Only ``present`` puts it into words.
+"""A claim is data: what is said of what, how much, how sure, from how many runs, by which rule. Only
+``present`` puts it into words.
 
     Claim(Place("get", 4, 20_000.0), "p50", "ratio", 1.51, (1.45, 1.54), "slower", 12, "comparison",
           baseline="handler=selector", variant="handler=workers")
@@ -19,7 +20,15 @@ from kvstudy.analyse.comparison.words import CANNOT_TELL, DIFFERENT, MIN_RUNS
 
 CLOSED_LOOP = math.inf  # the offered rate of a closed loop; None: of no rate, or of several
 UNITS = ("ratio", "us", "rps", "share", "count")
-COMPARISON, DUET, MEDIAN, HELD, SEARCH, LINK, INTERVENTION = "comparison", "duet", "median", "held", "search", "link", "intervention"
+COMPARISON, DUET, MEDIAN, HELD, SEARCH, LINK, INTERVENTION = (
+    "comparison",
+    "duet",
+    "median",
+    "held",
+    "search",
+    "link",
+    "intervention",
+)
 RULES = {
     COMPARISON: "ratio of medians over runs; Welch's t test and two one-sided tests, corrected for the page (analyse.comparison)",
     DUET: "ratio over launches of two sides loaded in turn; a t interval whose looks after each launch are paid for (analyse.comparison.stopping)",
@@ -43,12 +52,15 @@ class Place:
 
 @dataclass(frozen=True)
 class Claim:
-    """``estimate`` of ``measure`` in ``unit`` (one of UNITS), with its 95 % ``interval``; None: too few runs for one.
+    """``estimate`` of ``measure`` in ``unit`` (one of UNITS), with its 95 % ``interval``; None: too few runs
+    for one.
 
-    ``word``: one of ``comparison.words.WORDS`` or of another rule; "" for a plain number. ``why``: what keeps the word at *cannot tell*.
-    ``runs``: how many the claim rests on; ``sides``: of baseline and variant each.
-    ``ends``: the measure itself on both sides. ``also``: what changed together with the variant, and may be why as well. ``extent``: least and most of runs too few for an interval.
-    ``within_percent``: the difference that *the same* excludes; ``findable_percent``: the one that these runs would have found; None: none.
+    ``word``: one of ``comparison.words.WORDS`` or of another rule; "" for a plain number. ``why``: what keeps
+    the word at *cannot tell*. ``runs``: how many the claim rests on; ``sides``: of baseline and variant each.
+    ``ends``: the measure itself on both sides. ``also``: what changed together with the variant, and may be
+    why as well. ``extent``: least and most of runs too few for an interval. ``within_percent``: the
+    difference that *the same* excludes; ``findable_percent``: the one that these runs would have found; None:
+    none.
     """
 
     subject: Place
@@ -88,26 +100,50 @@ def of_comparison(row, baseline: str, variant: str, experiment: str = "") -> Cla
     """``row``: one of ``configuration.comparisons``, as ``itertuples`` gives it."""
     found = row.found - 1 if math.isfinite(row.found) else None
     return Claim(
-        subject=place(row, experiment), measure=row.measure, unit="ratio", estimate=row.ratio, interval=_pair(row.low, row.high), word=row.word, why=row.why,
-        runs=int(row.runs_before + row.runs_after), rule=COMPARISON, baseline=baseline, variant=variant,
-        sides=(int(row.runs_before), int(row.runs_after)), ends=(row.before, row.after), within_percent=100 * row.same_within,
+        subject=place(row, experiment),
+        measure=row.measure,
+        unit="ratio",
+        estimate=row.ratio,
+        interval=_pair(row.low, row.high),
+        word=row.word,
+        why=row.why,
+        runs=int(row.runs_before + row.runs_after),
+        rule=COMPARISON,
+        baseline=baseline,
+        variant=variant,
+        sides=(int(row.runs_before), int(row.runs_after)),
+        ends=(row.before, row.after),
+        within_percent=100 * row.same_within,
         findable_percent=None if found is None else 100 * found,
-    )  # fmt: skip
+    )
 
 
-def of_runs(values: Iterable[float], subject: Place, measure: str, unit: str, variant: str = "") -> Claim | None:
-    """The median of one finite number per run; None without runs. With fewer than MIN_RUNS an extent instead of an interval."""
+def of_runs(
+    values: Iterable[float], subject: Place, measure: str, unit: str, variant: str = ""
+) -> Claim | None:
+    """The median of one finite number per run; None without runs. With fewer than MIN_RUNS an extent instead
+    of an interval."""
     known = np.asarray([value for value in values if value == value], dtype=float)
     if not len(known):
         return None
     found = median_interval(known)
     few = found.runs < MIN_RUNS
-    return Claim(subject, measure, unit, found.estimate, interval=None if few else _pair(found.low, found.high), runs=found.runs, rule=MEDIAN,
-                 variant=variant, extent=(float(known.min()), float(known.max())) if few else None)
+    return Claim(
+        subject,
+        measure,
+        unit,
+        found.estimate,
+        interval=None if few else _pair(found.low, found.high),
+        runs=found.runs,
+        rule=MEDIAN,
+        variant=variant,
+        extent=(float(known.min()), float(known.max())) if few else None,
+    )
 
 
 def place(row, experiment: str = "") -> Place:
-    """Of a row with the columns workload, connections and offered_rate_rps; a missing rate is a closed loop's."""
+    """Of a row with the columns workload, connections and offered_rate_rps; a missing rate is a closed
+    loop's."""
     rate = row.offered_rate_rps
     return Place(row.workload, int(row.connections), CLOSED_LOOP if rate != rate else float(rate), experiment)
 

@@ -1,13 +1,15 @@
-"""Under which conditions a run was made: what was asked for, with which programs, on which machine, as columns of ``runs``.
+"""Under which conditions a run was made: what was asked for, with which programs, on which machine, as
+columns of ``runs``.
 
     of_run(sealed)      {"arrivals": "uniform", "jvm": '["-Xmx128m"]', …, "machine": '{"cores": 2, …}'}
 
-Two runs are repeats only when all of these are equal (configuration.py). Everything is read from run.json and machine.json, so runs of
-before these columns existed have them too. A fact that a run did not note is NOT_RECORDED: equal to another that is not recorded, and
-to no value, since what was not noted may have been anything.
+Two runs are repeats only when all of these are equal (configuration.py). Everything is read from run.json and
+machine.json, so runs of before these columns existed have them too. A fact that a run did not note is
+NOT_RECORDED: equal to another that is not recorded, and to no value, since what was not noted may have been
+anything.
 
-Left out on purpose: the seed and the number of the repeat (chance is what repeats are for), times, loads and free space, which no two
-runs share, and limits that touch profiling alone.
+Left out on purpose: the seed and the number of the repeat (chance is what repeats are for), times, loads and
+free space, which no two runs share, and limits that touch profiling alone.
 """
 
 import json
@@ -18,9 +20,26 @@ from kvstudy.record.run_folder import SealedRun
 NOT_RECORDED = "not recorded"
 _ASKED = ("arrivals", "spin", "timeout_s", "jvm", "pause", "fill", "awake", "head_start_bytes")
 _NONE_BEFORE = ("head_start_bytes",)  # what no run had before it was noted
-# Facts of machine.json that make it another machine when they differ; processors_awake and pinning are columns of their own.
-_MACHINE = ("cpu_model", "cores", "cores_usable", "threads_per_core", "governor", "memory_bytes", "swap_bytes", "kernel", "system", "virtualisation",
-            "transparent_hugepage", "clock_source", "cgroup_cpu_max", "disk_device", "file_system", "mount_options")
+# Facts of machine.json that make it another machine when they differ; processors_awake and pinning are
+# columns of their own.
+_MACHINE = (
+    "cpu_model",
+    "cores",
+    "cores_usable",
+    "threads_per_core",
+    "governor",
+    "memory_bytes",
+    "swap_bytes",
+    "kernel",
+    "system",
+    "virtualisation",
+    "transparent_hugepage",
+    "clock_source",
+    "cgroup_cpu_max",
+    "disk_device",
+    "file_system",
+    "mount_options",
+)
 _GIB = 2**30  # two starts of one virtual machine differ by some megabytes of memory
 COLUMNS = (*_ASKED, "pinning", "service_program", "generator_program", "machine")
 
@@ -45,12 +64,15 @@ def _text(facts: dict, name: str) -> str:
 
 
 def _service_program(facts: dict) -> str:
-    """What was measured, and the JDK that ran it. The empty server was part of the service's jar before it had one of its own."""
+    """What was measured, and the JDK that ran it. The empty server was part of the service's jar before it
+    had one of its own."""
     program = SERVER_PROGRAMS.get(facts.get("server") or KV_SERVICE, SUBJECT)
     digest = _digest(facts, program)
     if digest == NOT_RECORDED and program != SUBJECT:
         digest = _digest(facts, SERVER_PROGRAMS[KV_SERVICE])
-    return json.dumps({"digest": digest, "jdk": (facts.get("tool_versions") or {}).get("jdk", NOT_RECORDED)}, sort_keys=True)
+    return json.dumps(
+        {"digest": digest, "jdk": (facts.get("tool_versions") or {}).get("jdk", NOT_RECORDED)}, sort_keys=True
+    )
 
 
 def _digest(facts: dict, program: str) -> str:

@@ -1,5 +1,5 @@
-"""What makes two runs repeats of one another: everything that was asked for, the programs and the machine are the same. Only repeats
-share a median.
+"""What makes two runs repeats of one another: everything that was asked for, the programs and the machine are
+the same. Only repeats share a median.
 
     runs = configured(tables.runs)                     adds ``data`` and ``configuration``, a digest
     comparisons(tables, "label", "before", "after")    ratio of medians for every pair of configurations that differ in the label alone
@@ -23,13 +23,28 @@ from kvstudy.analyse.comparison.words import ALPHA
 from kvstudy.analyse.tables import Tables
 
 # One series of runs over connections, threads and rates …
-SERIES = ["experiment", "label", "variant", "workload", "data", "method", "server", "generator", "closed_loop", "service_options", "profiled",
-          "processors_awake", "duration_s", "warm_up_s", *(name for name in conditions.COLUMNS if name != "pinning")]
+SERIES = [
+    "experiment",
+    "label",
+    "variant",
+    "workload",
+    "data",
+    "method",
+    "server",
+    "generator",
+    "closed_loop",
+    "service_options",
+    "profiled",
+    "processors_awake",
+    "duration_s",
+    "warm_up_s",
+    *(name for name in conditions.COLUMNS if name != "pinning"),
+]
 # … and one point of it, repeated. On which cores it ran follows from its threads.
 CONFIGURATION = [*SERIES, "connections", "threads", "pinning", "offered_rate_rps"]
 
-# What changes together with a factor and so cannot be held equal in a comparison over it. A label stands for a change to the service, so
-# its program may differ; within one side it may not, as nothing else.
+# What changes together with a factor and so cannot be held equal in a comparison over it. A label stands for
+# a change to the service, so its program may differ; within one side it may not, as nothing else.
 _FOLLOWS = {
     "label": {"service_program"},
     "variant": {"service_options", "jvm"},
@@ -44,16 +59,51 @@ RATE, CPU, INVALID = "achieved rate", "CPU per request", "invalid runs"  # measu
 RESOLUTION_US = 1.0  # of percentiles: the generator counts in whole microseconds
 BETTER = {RATE: "higher", CPU: "less", INVALID: "fewer"}
 COMPARISON_COLUMNS = [
-    "workload", "connections", "threads", "offered_rate_rps", "measure", "before", "after", "ratio", "low", "high", "word", "runs_before", "runs_after",
-    "differs", "apart", "invalid_before", "of_before", "invalid_after", "of_after", "p", "p_same", "same_within", "noise", "found", "family", "why",
+    "workload",
+    "connections",
+    "threads",
+    "offered_rate_rps",
+    "measure",
+    "before",
+    "after",
+    "ratio",
+    "low",
+    "high",
+    "word",
+    "runs_before",
+    "runs_after",
+    "differs",
+    "apart",
+    "invalid_before",
+    "of_before",
+    "invalid_after",
+    "of_after",
+    "p",
+    "p_same",
+    "same_within",
+    "noise",
+    "found",
+    "family",
+    "why",
 ]
 _PLACE = COMPARISON_COLUMNS[:4]
 _NUMBERS = ("before", "after", "ratio", "low", "high", "p", "p_same", "same_within", "noise", "found")
-_WHOLE_NUMBERS = ("connections", "threads", "runs_before", "runs_after", "invalid_before", "of_before", "invalid_after", "of_after", "family")
+_WHOLE_NUMBERS = (
+    "connections",
+    "threads",
+    "runs_before",
+    "runs_after",
+    "invalid_before",
+    "of_before",
+    "invalid_after",
+    "of_after",
+    "family",
+)
 
 
 def configured(runs: pd.DataFrame) -> pd.DataFrame:
-    """``runs`` with ``data`` (the workload's arguments that matter) and ``configuration`` (a digest, equal for repeats)."""
+    """``runs`` with ``data`` (the workload's arguments that matter) and ``configuration`` (a digest, equal
+    for repeats)."""
     runs = runs.copy()
     runs["data"] = [_data(run) for run in runs.itertuples()]
     runs["configuration"] = _digests(runs, CONFIGURATION)
@@ -61,8 +111,9 @@ def configured(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def each_configuration(runs: pd.DataFrame, along: Sequence[str] = ()) -> list[tuple[str, pd.DataFrame]]:
-    """``runs`` as parts that share a median, each with what tells it from the others ("" where it is alone). Whoever takes a median of runs
-    that did not come through ``comparisons`` asks here first. ``along``: columns in which the runs of a part may differ all the same."""
+    """``runs`` as parts that share a median, each with what tells it from the others ("" where it is alone).
+    Whoever takes a median of runs that did not come through ``comparisons`` asks here first. ``along``:
+    columns in which the runs of a part may differ all the same."""
     if runs.empty:
         return []
     runs = runs if "configuration" in runs else configured(runs)
@@ -70,113 +121,240 @@ def each_configuration(runs: pd.DataFrame, along: Sequence[str] = ()) -> list[tu
     parts = [part for _, part in runs.groupby(_digests(runs, columns), sort=True)]
     first = pd.DataFrame([part.iloc[0] for part in parts])
     names = [name for name in columns if len({str(value) for value in first[name]}) > 1]
-    told = zip(*([f"{name} {text}" for text in _different_parts(first[name])] for name in names), strict=True) if names else [()]
+    told = (
+        zip(*([f"{name} {text}" for text in _different_parts(first[name])] for name in names), strict=True)
+        if names
+        else [()]
+    )
     return [(", ".join(texts), part) for texts, part in zip(told, parts, strict=True)]
 
 
 def not_repeats(runs: pd.DataFrame, along: Sequence[str] = ()) -> str:
     """Why ``runs`` share no median; "" where they are repeats of one another."""
     parts = each_configuration(runs, along)
-    return f"runs of {len(parts)} configurations share no median ({'; '.join(told for told, _ in parts)})" if len(parts) > 1 else ""
+    return (
+        f"runs of {len(parts)} configurations share no median ({'; '.join(told for told, _ in parts)})"
+        if len(parts) > 1
+        else ""
+    )
 
 
 def alike(runs: pd.DataFrame, factor: str) -> pd.Series:
-    """For configured runs: equal where they differ in nothing but ``factor`` and what changes together with it."""
-    return _digests(runs, [column for column in CONFIGURATION if column != factor and column not in _FOLLOWS.get(factor, set())])
+    """For configured runs: equal where they differ in nothing but ``factor`` and what changes together with
+    it."""
+    return _digests(
+        runs,
+        [
+            column
+            for column in CONFIGURATION
+            if column != factor and column not in _FOLLOWS.get(factor, set())
+        ],
+    )
 
 
 def differing(runs: pd.DataFrame, said: Sequence[str]) -> list[str]:
-    """The columns of CONFIGURATION, but for ``said``, in which configured runs differ that are equal in all of ``said``."""
+    """The columns of CONFIGURATION, but for ``said``, in which configured runs differ that are equal in all
+    of ``said``."""
     groups = runs.groupby(list(said), dropna=False) if said else None
     rest = [column for column in CONFIGURATION if column not in said]
-    counts = {column: (groups[column].nunique(dropna=False).max() if said else runs[column].nunique(dropna=False)) for column in rest} if len(runs) else {}
+    counts = (
+        {
+            column: (
+                groups[column].nunique(dropna=False).max() if said else runs[column].nunique(dropna=False)
+            )
+            for column in rest
+        }
+        if len(runs)
+        else {}
+    )
     return [column for column, count in counts.items() if count > 1]
 
 
 def not_alike(tables: Tables, factor: str, before, after) -> list[str]:
-    """Why the two sides share no configuration: the columns in which their closest configurations differ, apart from ``factor`` and what follows it.
+    """Why the two sides share no configuration: the columns in which their closest configurations differ,
+    apart from ``factor`` and what follows it.
 
     Empty where a side has no believed run, or where some configurations do differ in ``factor`` alone.
     """
     runs = configured(tables.believed().runs)
     first, second = (runs[runs[factor] == side].drop_duplicates("configuration") for side in (before, after))
-    others = [column for column in CONFIGURATION if column != factor and column not in _FOLLOWS.get(factor, set())]
-    unlike = [[column for column in others if str(getattr(one, column)) != str(getattr(other, column))]
-              for one, other in product(first.itertuples(), second.itertuples())]
+    others = [
+        column for column in CONFIGURATION if column != factor and column not in _FOLLOWS.get(factor, set())
+    ]
+    unlike = [
+        [column for column in others if str(getattr(one, column)) != str(getattr(other, column))]
+        for one, other in product(first.itertuples(), second.itertuples())
+    ]
     return min(unlike, key=len, default=[])
 
 
-def comparisons(tables: Tables, factor: str, before, after, percentiles: Sequence[float] = (50.0, 99.0, 99.9), cpu: bool = False,
-                share: float | None = families.WHOLE, confidence: float = CONFIDENCE) -> pd.DataFrame:
-    """One row per measure and pair of configurations that have runs on either side of ``factor`` (a column of runs).
+def comparisons(
+    tables: Tables,
+    factor: str,
+    before,
+    after,
+    percentiles: Sequence[float] = (50.0, 99.0, 99.9),
+    cpu: bool = False,
+    share: float | None = families.WHOLE,
+    confidence: float = CONFIDENCE,
+) -> pd.DataFrame:
+    """One row per measure and pair of configurations that have runs on either side of ``factor`` (a column of
+    runs).
 
-    Measures: response time at ``percentiles`` (microseconds, lower is better), achieved rate in a closed loop (higher is better); with ``cpu``
-    CPU per request, microseconds of the service without the JVM's compilers (a cost, less is better), of believed runs; and, where the service
-    made runs invalid, INVALID: the share of its runs on each side.
+    Measures: response time at ``percentiles`` (microseconds, lower is better), achieved rate in a closed loop
+    (higher is better); with ``cpu`` CPU per request, microseconds of the service without the JVM's compilers
+    (a cost, less is better), of believed runs; and, where the service made runs invalid, INVALID: the share
+    of its runs on each side.
 
-    Columns COMPARISON_COLUMNS: medians before and after, their ratio after / before with its interval; the word, corrected for all rows at
-    ``share`` of a page's error (``worded``; None: no word yet, for rows that join a larger family). ``differs``: what tells rows of one place apart, such as two builds under one label. ``apart``: all
-    runs of one side were made before all of the other. ``invalid_before`` of ``of_before`` runs were made invalid by the service, those left out for
-    reasons from outside not counted; ``found``: the ratio that these runs could have found; ``confidence``: of every interval.
+    Columns COMPARISON_COLUMNS: medians before and after, their ratio after / before with its interval; the
+    word, corrected for all rows at ``share`` of a page's error (``worded``; None: no word yet, for rows that
+    join a larger family). ``differs``: what tells rows of one place apart, such as two builds under one
+    label. ``apart``: all runs of one side were made before all of the other. ``invalid_before`` of
+    ``of_before`` runs were made invalid by the service, those left out for reasons from outside not counted;
+    ``found``: the ratio that these runs could have found; ``confidence``: of every interval.
     """
     runs = configured(tables.runs[~tables.runs["profiled"] & (tables.runs["excluded"] != validity.OUTSIDE)])
     runs = runs[runs[factor].isin([before, after])]
     told, keys = _told_apart(runs, factor), alike(runs, factor)
     measured = _measures(tables, runs[runs["verdict"] != validity.FAIL], percentiles, cpu)
-    values = {key: group.set_index("run_id")["value"] for key, group in measured.groupby(["configuration", "measure"], sort=True)}
+    values = {
+        key: group.set_index("run_id")["value"]
+        for key, group in measured.groupby(["configuration", "measure"], sort=True)
+    }
     names = sorted(measured["measure"].unique())
     rows = []
     for _, group in runs.groupby(keys, sort=True):
-        sides = [[mine for _, mine in group[group[factor] == side].groupby("configuration", sort=True)] for side in (before, after)]
+        sides = [
+            [mine for _, mine in group[group[factor] == side].groupby("configuration", sort=True)]
+            for side in (before, after)
+        ]
         for first, second in product(*sides):
             ends = first["configuration"].iloc[0], second["configuration"].iloc[0]
             differs = " against ".join(dict.fromkeys(filter(None, (told[end] for end in ends))))
             outcome = _outcome(first, second)
-            common = {**{name: first[name].iloc[0] for name in _PLACE}, "differs": differs, **outcome, "same_within": float(first["same_within"].min())}
+            common = {
+                **{name: first[name].iloc[0] for name in _PLACE},
+                "differs": differs,
+                **outcome,
+                "same_within": float(first["same_within"].min()),
+            }
             for measure in names:
                 if (ends[0], measure) in values and (ends[1], measure) in values:
                     resolution = 0.0 if measure in BETTER else RESOLUTION_US
-                    rows.append({**common, **compared(*(values[end, measure] for end in ends), common["same_within"], resolution, confidence), "measure": measure,
-                                 "apart": _apart(first, second)})
+                    rows.append(
+                        {
+                            **common,
+                            **compared(
+                                *(values[end, measure] for end in ends),
+                                common["same_within"],
+                                resolution,
+                                confidence,
+                            ),
+                            "measure": measure,
+                            "apart": _apart(first, second),
+                        }
+                    )
             if outcome["invalid_before"] or outcome["invalid_after"]:
-                rows.append({**common, **_compared_outcomes(outcome), "measure": INVALID, "apart": _apart(first, second)})
-    # Said for every column, since a table without rows has no types of its own, and lends that to the tables that it is joined to.
+                rows.append(
+                    {
+                        **common,
+                        **_compared_outcomes(outcome),
+                        "measure": INVALID,
+                        "apart": _apart(first, second),
+                    }
+                )
+    # Said for every column, since a table without rows has no types of its own, and lends that to the tables
+    # that it is joined to.
     frame = pd.DataFrame(rows, columns=COMPARISON_COLUMNS).astype(dict.fromkeys(_NUMBERS, "float64"))
     frame = frame.sort_values(_PLACE, kind="stable", ignore_index=True)
     return worded(frame, share) if share is not None else frame
 
 
 def worded(rows: pd.DataFrame, share: float = families.WHOLE) -> pd.DataFrame:
-    """``rows`` of one or several ``comparisons`` as one family: ``word``, ``why``, ``found`` and ``family`` anew."""
-    outcomes_of = [(0, 1, 0, 1) if row.measure == INVALID else (row.invalid_before, row.of_before, row.invalid_after, row.of_after) for row in rows.itertuples()]
+    """``rows`` of one or several ``comparisons`` as one family: ``word``, ``why``, ``found`` and ``family``
+    anew."""
+    outcomes_of = [
+        (0, 1, 0, 1)
+        if row.measure == INVALID
+        else (row.invalid_before, row.of_before, row.invalid_after, row.of_after)
+        for row in rows.itertuples()
+    ]
     if rows.empty:
-        return rows.assign(word=pd.Series([], dtype=object), why=pd.Series([], dtype=object)).astype(dict.fromkeys(_WHOLE_NUMBERS, "int64"))
-    said = families.with_reasons(list(rows.itertuples()), [BETTER.get(measure, "lower") for measure in rows["measure"]], outcomes_of, share)
+        return rows.assign(word=pd.Series([], dtype=object), why=pd.Series([], dtype=object)).astype(
+            dict.fromkeys(_WHOLE_NUMBERS, "int64")
+        )
+    said = families.with_reasons(
+        list(rows.itertuples()),
+        [BETTER.get(measure, "lower") for measure in rows["measure"]],
+        outcomes_of,
+        share,
+    )
     alpha = ALPHA * share / max(1, len(rows))
-    found = [np.nan if row.measure == INVALID else power.detectable(row.noise, row.runs_before, row.runs_after, alpha) for row in rows.itertuples()]
+    found = [
+        np.nan
+        if row.measure == INVALID
+        else power.detectable(row.noise, row.runs_before, row.runs_after, alpha)
+        for row in rows.itertuples()
+    ]
     words, whys = (pd.Series(part, index=rows.index, dtype=object) for part in zip(*said, strict=True))
     return rows.assign(word=words, why=whys, found=np.array(found, dtype=float), family=len(rows)).astype(
-        dict.fromkeys(_WHOLE_NUMBERS, "int64"))  # fmt: skip
+        dict.fromkeys(_WHOLE_NUMBERS, "int64")
+    )
 
 
-def compared(before: pd.Series, after: pd.Series, same_within: float, resolution: float = 0.0, confidence: float = CONFIDENCE) -> dict:
+def compared(
+    before: pd.Series,
+    after: pd.Series,
+    same_within: float,
+    resolution: float = 0.0,
+    confidence: float = CONFIDENCE,
+) -> dict:
     """What one row of ``comparisons`` says of two sides' values, a number per run."""
     found = pair(before, after, same_within, confidence, resolution)
-    return {"before": float(np.median(before)), "after": float(np.median(after)), "ratio": found.ratio, "low": found.low, "high": found.high, "p": found.p,
-            "p_same": found.p_same, "noise": found.noise, "runs_before": found.runs_before, "runs_after": found.runs_after}
+    return {
+        "before": float(np.median(before)),
+        "after": float(np.median(after)),
+        "ratio": found.ratio,
+        "low": found.low,
+        "high": found.high,
+        "p": found.p,
+        "p_same": found.p_same,
+        "noise": found.noise,
+        "runs_before": found.runs_before,
+        "runs_after": found.runs_after,
+    }
 
 
 def _outcome(first: pd.DataFrame, second: pd.DataFrame) -> dict:
     counts = [(int((side["excluded"] == validity.SERVICE).sum()), len(side)) for side in (first, second)]
-    return {"invalid_before": counts[0][0], "of_before": counts[0][1], "invalid_after": counts[1][0], "of_after": counts[1][1]}
+    return {
+        "invalid_before": counts[0][0],
+        "of_before": counts[0][1],
+        "invalid_after": counts[1][0],
+        "of_after": counts[1][1],
+    }
 
 
 def _compared_outcomes(outcome: dict) -> dict:
-    """The share of invalid runs on each side; of all runs, since every one of them is an observation of it."""
-    before, after = outcome["invalid_before"] / outcome["of_before"], outcome["invalid_after"] / outcome["of_after"]
+    """The share of invalid runs on each side; of all runs, since every one of them is an observation of
+    it."""
+    before, after = (
+        outcome["invalid_before"] / outcome["of_before"],
+        outcome["invalid_after"] / outcome["of_after"],
+    )
     ratio = after / before if before else np.inf
-    return {"before": before, "after": after, "ratio": ratio, "low": ratio, "high": ratio, "p": outcomes.outcome_p(*outcome.values()), "p_same": 1.0,
-            "noise": np.nan, "runs_before": outcome["of_before"], "runs_after": outcome["of_after"]}  # fmt: skip
+    return {
+        "before": before,
+        "after": after,
+        "ratio": ratio,
+        "low": ratio,
+        "high": ratio,
+        "p": outcomes.outcome_p(*outcome.values()),
+        "p_same": 1.0,
+        "noise": np.nan,
+        "runs_before": outcome["of_before"],
+        "runs_after": outcome["of_after"],
+    }
 
 
 def _apart(first: pd.DataFrame, second: pd.DataFrame) -> bool:
@@ -204,18 +382,27 @@ def _different_parts(values: pd.Series) -> list[str]:
     if not all(str(value).startswith("{") for value in values):
         return [str(value) for value in values]
     parts = [json.loads(value) for value in values]
-    names = [name for name in sorted({name for part in parts for name in part}) if len({str(part.get(name)) for part in parts}) > 1]
+    names = [
+        name
+        for name in sorted({name for part in parts for name in part})
+        if len({str(part.get(name)) for part in parts}) > 1
+    ]
     return [" ".join(f"{name}={part.get(name, conditions.NOT_RECORDED)}" for name in names) for part in parts]
 
 
 def _digests(runs: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
     """A missing offered rate (closed loop) is a value like any other here."""
     rows = runs[list(columns)].itertuples(index=False)
-    return pd.Series([hashlib.sha256(repr([str(value) for value in row]).encode()).hexdigest()[:16] for row in rows], index=runs.index, dtype=object)
+    return pd.Series(
+        [hashlib.sha256(repr([str(value) for value in row]).encode()).hexdigest()[:16] for row in rows],
+        index=runs.index,
+        dtype=object,
+    )
 
 
 def _measures(tables: Tables, runs: pd.DataFrame, percentiles: Sequence[float], cpu: bool) -> pd.DataFrame:
-    """One row per run and measure: the run's columns, ``measure`` and ``value`` (missing and zero values left out)."""
+    """One row per run and measure: the run's columns, ``measure`` and ``value`` (missing and zero values left
+    out)."""
     points = tables.percentiles[tables.percentiles["latency_kind"] == "response"]
     parts = []
     for percentile in percentiles:
@@ -231,7 +418,8 @@ def _measures(tables: Tables, runs: pd.DataFrame, percentiles: Sequence[float], 
 
 
 def _data(run) -> str:
-    """The workload's arguments, but for the keys of unique_put: it gets as many as its rate can write, which makes it no other workload."""
+    """The workload's arguments, but for the keys of unique_put: it gets as many as its rate can write, which
+    makes it no other workload."""
     arguments = json.loads(run.workload_args or "{}")
     if run.workload == "unique_put":
         arguments.pop("key_count", None)

@@ -1,10 +1,12 @@
-"""Can a launch of a duet be believed? As validity.py of a run: PASS, WARN or FAIL with what was observed and what is required.
+"""Can a launch of a duet be believed? As validity.py of a run: PASS, WARN or FAIL with what was observed and
+what is required.
 
     checks = check(run, counted, generators, problems)
     excluded(checks)          "outside", or whose doing it was: "a", "b", "ab"; "" for a launch that counts
 
-What came from outside leaves a launch out without more words. What a side did (it died, an error in its log, lost data) is an outcome: such
-launches are counted against that side (comparison/stopping.py). Whether a side was slow, or did not hold its rate, leaves nothing out.
+What came from outside leaves a launch out without more words. What a side did (it died, an error in its log,
+lost data) is an outcome: such launches are counted against that side (comparison/stopping.py). Whether a side
+was slow, or did not hold its rate, leaves nothing out.
 """
 
 import math
@@ -23,29 +25,67 @@ PASS, WARN, FAIL = VERDICTS
 ROUNDS_KEPT_MIN = 0.5  # of the rounds of a part after the first: of fewer the rest may be what was left out
 GROWN_APART_MAX = 0.02  # by so much more may one side have been written to at one rate
 MEMORY_MAX_SHARE = 0.8  # of the machine's, by both sides together: above it the kernel begins to take the files from its cache
-ALIVE, ORDERLY, LOG, DATA, ANSWERS, RATE = "alive", "orderly", "log_clean", "data_kept", "answers_expected", "rate_held"
+ALIVE, ORDERLY, LOG, DATA, ANSWERS, RATE = (
+    "alive",
+    "orderly",
+    "log_clean",
+    "data_kept",
+    "answers_expected",
+    "rate_held",
+)
 _OF_A_SIDE = (ALIVE, ORDERLY, LOG, DATA, ANSWERS)
 
 
-def check(run: SealedRun, counted: pd.DataFrame, generators: dict[str, GeneratorResult], unexpected: dict[str, int], problems: list[str]) -> list[Check]:
-    """Every check that applies; those of one side are named with it: ``alive_a``. ``unexpected``: answers of another status, by side."""
+def check(
+    run: SealedRun,
+    counted: pd.DataFrame,
+    generators: dict[str, GeneratorResult],
+    unexpected: dict[str, int],
+    problems: list[str],
+) -> list[Check]:
+    """Every check that applies; those of one side are named with it: ``alive_a``. ``unexpected``: answers of
+    another status, by side."""
     ends = run.facts.get("ends") or {}
     counted = counted[counted["loop"] != "profile"]
     found = [
         _verdict("completed", run.facts["outcome"] == "completed", run.facts["outcome"], "completed"),
-        _verdict("readable", not problems, "; ".join(problems) or "every file", "every file of the launch can be read"),
+        _verdict(
+            "readable",
+            not problems,
+            "; ".join(problems) or "every file",
+            "every file of the launch can be read",
+        ),
     ]
     for side in SIDES:
         found += _of_side(side, ends.get(side) or {}, counted)
         if side in unexpected:
-            found.append(_verdict(f"{ANSWERS}_{side}", unexpected[side] == 0, str(unexpected[side]), "0 answers with an unexpected status"))
-    found += [_rounds(counted), _order(counted), _memory(ends, run.machine), *_grown_apart(counted), _generator(generators), _undisturbed(run), _clock(run)]
+            found.append(
+                _verdict(
+                    f"{ANSWERS}_{side}",
+                    unexpected[side] == 0,
+                    str(unexpected[side]),
+                    "0 answers with an unexpected status",
+                )
+            )
+    found += [
+        _rounds(counted),
+        _order(counted),
+        _memory(ends, run.machine),
+        *_grown_apart(counted),
+        _generator(generators),
+        _undisturbed(run),
+        _clock(run),
+    ]
     return [one for one in found if one is not None]
 
 
 def excluded(checks: list[Check]) -> str:
     failed = [one.check for one in checks if one.verdict == FAIL]
-    sides = "".join(side for side in SIDES if any(name.endswith(f"_{side}") and name[:-2] in _OF_A_SIDE for name in failed))
+    sides = "".join(
+        side
+        for side in SIDES
+        if any(name.endswith(f"_{side}") and name[:-2] in _OF_A_SIDE for name in failed)
+    )
     # A launch that a side ended did not complete, and its last rounds are missing: that follows.
     follows = {"completed", "rounds_kept", "turns_balanced"} if sides else set()
     others = [name for name in failed if not (name[:-2] in _OF_A_SIDE) and name not in follows]
@@ -54,19 +94,53 @@ def excluded(checks: list[Check]) -> str:
 
 def _of_side(side: str, end: dict, counted: pd.DataFrame) -> list[Check]:
     own = counted[counted["side"] == side]
-    found = [_known(f"{ALIVE}_{side}", end.get("died"), lambda died: (not died, "died" if died else "alive"), "alive from the first slice to the last")]
+    found = [
+        _known(
+            f"{ALIVE}_{side}",
+            end.get("died"),
+            lambda died: (not died, "died" if died else "alive"),
+            "alive from the first slice to the last",
+        )
+    ]
     if "fault" in end:
-        found.append(_verdict(f"{ORDERLY}_{side}", not end["fault"], str(end["fault"] or "in order")[:200], "it starts, comes to rest and stops in order"))
-    found.append(_known(f"{LOG}_{side}", end.get("log_errors"), lambda errors: (not errors, str(errors[0])[:200] if errors else "0"), "no error in the service's log"))
+        found.append(
+            _verdict(
+                f"{ORDERLY}_{side}",
+                not end["fault"],
+                str(end["fault"] or "in order")[:200],
+                "it starts, comes to rest and stops in order",
+            )
+        )
+    found.append(
+        _known(
+            f"{LOG}_{side}",
+            end.get("log_errors"),
+            lambda errors: (not errors, str(errors[0])[:200] if errors else "0"),
+            "no error in the service's log",
+        )
+    )
     data = end.get("data_check")
     if data:
         bad = data["missing"] + data["wrong"]
-        found.append(_verdict(f"{DATA}_{side}", bad == 0, f"{data['sampled']} sampled, {data['missing']} missing, {data['wrong']} wrong",
-                              "every sampled key reads back as it was acknowledged"))
+        found.append(
+            _verdict(
+                f"{DATA}_{side}",
+                bad == 0,
+                f"{data['sampled']} sampled, {data['missing']} missing, {data['wrong']} wrong",
+                "every sampled key reads back as it was acknowledged",
+            )
+        )
     at_rate = own[own["loop"] == "rate"]
     if len(at_rate) and at_rate["due"].sum() > 0:
         late = (at_rate["late"].sum() + at_rate["errors"].sum()) / at_rate["due"].sum()
-        found.append(Check(f"{RATE}_{side}", PASS if late <= 0.01 else WARN, f"{1 - late:.1%} answered within their slices", "99 % answered within their slices"))
+        found.append(
+            Check(
+                f"{RATE}_{side}",
+                PASS if late <= 0.01 else WARN,
+                f"{1 - late:.1%} answered within their slices",
+                "99 % answered within their slices",
+            )
+        )
     return found
 
 
@@ -91,13 +165,19 @@ def _order(counted: pd.DataFrame) -> Check:
     by_part = [(int((part["side"] == "a").sum()), len(part)) for _, part in firsts.groupby(PART)]
     observed = ", ".join(f"a first in {of_a} of {count}" for of_a, count in by_part)
     # Drawn orders vary: by three standard deviations at most.
-    fine = all(abs(2 * of_a - count) <= max(1.0, 3 * math.sqrt(count)) and 0 < of_a < count or count == 1 for of_a, count in by_part)
+    fine = all(
+        abs(2 * of_a - count) <= max(1.0, 3 * math.sqrt(count)) and 0 < of_a < count or count == 1
+        for of_a, count in by_part
+    )
     return Check("turns_balanced", PASS if fine else FAIL, observed, required)
 
 
 def _memory(ends: dict, machine: dict) -> Check:
     required = f"both sides together hold ≤ {MEMORY_MAX_SHARE:.0%} of the machine's memory"
-    sizes, memory = [(ends.get(side) or {}).get("rss_max_bytes") for side in SIDES], machine.get("memory_bytes")
+    sizes, memory = (
+        [(ends.get(side) or {}).get("rss_max_bytes") for side in SIDES],
+        machine.get("memory_bytes"),
+    )
     if not memory or None in sizes:
         return Check("memory", WARN, "not recorded", required)
     share = sum(sizes) / memory
@@ -105,11 +185,19 @@ def _memory(ends: dict, machine: dict) -> Check:
 
 
 def _grown_apart(counted: pd.DataFrame) -> list[Check]:
-    """At a rate both sides are written to alike. In a closed loop the faster one grows more: that is marked, where it is much."""
+    """At a rate both sides are written to alike. In a closed loop the faster one grows more: that is marked,
+    where it is much."""
     required = f"both sides answered as many requests, within {GROWN_APART_MAX:.0%}"
     answered = counted.groupby("side")["answered"].sum().reindex(SIDES, fill_value=0)
     apart = abs(answered["a"] - answered["b"]) / max(1, answered.max())
-    return [Check("stores_alike", PASS if apart <= GROWN_APART_MAX else WARN, f"{answered['a']} and {answered['b']}", required)]
+    return [
+        Check(
+            "stores_alike",
+            PASS if apart <= GROWN_APART_MAX else WARN,
+            f"{answered['a']} and {answered['b']}",
+            required,
+        )
+    ]
 
 
 def _generator(generators: dict[str, GeneratorResult]) -> Check:
@@ -119,7 +207,9 @@ def _generator(generators: dict[str, GeneratorResult]) -> Check:
     bad = [f"{name}: {one.saturated_reason or 'saturated'}" for name, one in known.items() if one.saturated]
     if not known:
         return Check("generator_not_saturated", WARN, "not recorded", required)
-    return Check("generator_not_saturated", WARN if bad else PASS, "; ".join(bad) or "not saturated", required)
+    return Check(
+        "generator_not_saturated", WARN if bad else PASS, "; ".join(bad) or "not saturated", required
+    )
 
 
 def _undisturbed(run: SealedRun) -> Check:
@@ -132,12 +222,18 @@ def _undisturbed(run: SealedRun) -> Check:
 
 
 def _clock(run: SealedRun) -> Check | None:
-    """Marks: loadgen and the reader of counters go by the monotonic clock, but borders are named by the wall clock."""
+    """Marks: loadgen and the reader of counters go by the monotonic clock, but borders are named by the wall
+    clock."""
     steps = run.facts.get("clock_steps_ms")
     if steps is None:
         return None
     told = ", ".join(f"{part}: {step_ms:g} ms" for part, step_ms in steps.items())
-    return Check("clock_steady", WARN if steps else PASS, told or "not set", "the wall clock was not set by more than 1 ms while a part went on")
+    return Check(
+        "clock_steady",
+        WARN if steps else PASS,
+        told or "not set",
+        "the wall clock was not set by more than 1 ms while a part went on",
+    )
 
 
 def _known(name: str, value, judged, required: str) -> Check:

@@ -1,9 +1,9 @@
 """What the launches of a duet say until now, from its tables or from the sealed folders themselves.
 
-    for found in duets(study_duets()):        one Duet per comparison, the last measured first
-        found.standings                       comparison.stopping.Standing of each measure, the primary first
+for found in duets(study_duets()):        one Duet per comparison, the last measured first
+    found.standings                       comparison.stopping.Standing of each measure, the primary first
 
-    duet_of(sealed_runs(folder), digest)      the same while it is measured, after each launch
+duet_of(sealed_runs(folder), digest)      the same while it is measured, after each launch
 """
 
 import json
@@ -27,8 +27,9 @@ from kvstudy.record.run_folder import SealedRun
 
 @dataclass(frozen=True)
 class Duet:
-    """One comparison. ``a``, ``b``: names of the sides; ratios are b / a. ``counted``: launches that count; ``outside``, ``lost_a``, ``lost_b``: those that
-    do not, by whose doing; ``tables``: of these launches, profiled ones included."""
+    """One comparison. ``a``, ``b``: names of the sides; ratios are b / a. ``counted``: launches that count;
+    ``outside``, ``lost_a``, ``lost_b``: those that do not, by whose doing; ``tables``: of these launches,
+    profiled ones included."""
 
     comparison: str
     experiment: str
@@ -51,7 +52,9 @@ class Duet:
 
 def duets(tables: Duets) -> list[Duet]:
     """Every comparison that has launches, the last measured first."""
-    found = [_duet(tables.only(group["run_id"])) for _, group in tables.duets.groupby("comparison", sort=False)]
+    found = [
+        _duet(tables.only(group["run_id"])) for _, group in tables.duets.groupby("comparison", sort=False)
+    ]
     return sorted(found, key=lambda one: one.tables.duets["start_utc"].max(), reverse=True)
 
 
@@ -61,21 +64,44 @@ def duet_of(runs: Iterable[SealedRun], comparison: str) -> Duet | None:
     if not parts:
         return None
     frames = {name: [row for part in parts for row in part[name]] for name in schema.DUET_TABLES}
-    return _duet(Duets(**{name: schema.conform(name, pd.DataFrame(rows)) if rows else schema.empty(name) for name, rows in frames.items()}))
+    return _duet(
+        Duets(
+            **{
+                name: schema.conform(name, pd.DataFrame(rows)) if rows else schema.empty(name)
+                for name, rows in frames.items()
+            }
+        )
+    )
 
 
 def claims(duet: Duet) -> tuple[Claim, ...]:
     """Of each measure, the primary first."""
-    parts = {(part["workload"], part["loop"]): part for part in json.loads(duet.tables.duets["parts"].iloc[0])}
+    parts = {
+        (part["workload"], part["loop"]): part for part in json.loads(duet.tables.duets["parts"].iloc[0])
+    }
     found = []
     for one in duet.standings:
         part = parts.get((one.workload, one.loop), {})
         rate = CLOSED_LOOP if one.loop == "closed" else part.get("offered_rate_rps")
-        found.append(Claim(
-            subject=Place(one.workload, part.get("connections"), rate, duet.experiment), measure=one.measure, unit="ratio", estimate=one.ratio,
-            interval=None if math.isnan(one.low) else (one.low, one.high), word=one.word, runs=one.launches, rule=DUET, baseline=duet.a, variant=duet.b,
-            why="rounds or launches left out for what a side did" if one.held_back else "", sides=(one.launches, one.launches), ends=(one.a, one.b),
-            within_percent=100 * one.same_within, findable_percent=None if math.isinf(one.found) else 100 * (one.found - 1)))  # fmt: skip
+        found.append(
+            Claim(
+                subject=Place(one.workload, part.get("connections"), rate, duet.experiment),
+                measure=one.measure,
+                unit="ratio",
+                estimate=one.ratio,
+                interval=None if math.isnan(one.low) else (one.low, one.high),
+                word=one.word,
+                runs=one.launches,
+                rule=DUET,
+                baseline=duet.a,
+                variant=duet.b,
+                why="rounds or launches left out for what a side did" if one.held_back else "",
+                sides=(one.launches, one.launches),
+                ends=(one.a, one.b),
+                within_percent=100 * one.same_within,
+                findable_percent=None if math.isinf(one.found) else 100 * (one.found - 1),
+            )
+        )
     return tuple(found)
 
 
@@ -95,21 +121,38 @@ def _duet(tables: Duets) -> Duet:
     order = {run_id: place for place, run_id in enumerate(counted["run_id"])}
     values = tables.ratios[tables.ratios["run_id"].isin(order)]
     values = values.assign(launch=values["run_id"].map(order))
-    lost = Lost(*(int(asked["excluded"].str.fullmatch(f"{side}|ab").sum()) for side in SIDES), of=int((asked["excluded"] != "outside").sum()))
-    standings = stopping.stand(values, json.loads(first["primary"]), float(first["same_within"]), _lost_rounds(tables, order), lost)
-    return Duet(str(first["comparison"]), str(first["experiment"]), str(first["a"]), str(first["b"]), len(counted),
-                int((asked["excluded"] == "outside").sum()), lost, standings, tables)
+    lost = Lost(
+        *(int(asked["excluded"].str.fullmatch(f"{side}|ab").sum()) for side in SIDES),
+        of=int((asked["excluded"] != "outside").sum()),
+    )
+    standings = stopping.stand(
+        values, json.loads(first["primary"]), float(first["same_within"]), _lost_rounds(tables, order), lost
+    )
+    return Duet(
+        str(first["comparison"]),
+        str(first["experiment"]),
+        str(first["a"]),
+        str(first["b"]),
+        len(counted),
+        int((asked["excluded"] == "outside").sum()),
+        lost,
+        standings,
+        tables,
+    )
 
 
 def _lost_rounds(tables: Duets, counted: Iterable[str]) -> dict[tuple[str, str, str], Lost]:
-    """By workload, loop and kind of measure: those of latency lack the rounds in which a side was busy or gave no answer, those of cost only the latter."""
+    """By workload, loop and kind of measure: those of latency lack the rounds in which a side was busy or
+    gave no answer, those of cost only the latter."""
     found = {}
     slices = tables.slices[tables.slices["run_id"].isin(list(counted)) & (tables.slices["loop"] != "profile")]
     parts = [launches.lost_rounds(of_launch) for _, of_launch in slices.groupby("run_id")]
-    for (workload, loop), part in (pd.concat(parts).groupby(launches.PART) if parts else ()):
+    for (workload, loop), part in pd.concat(parts).groupby(launches.PART) if parts else ():
         of = int(part["rounds"].sum())
         errors = [int(part[f"errors_{side}"].sum()) for side in SIDES]
         busy = [int(part[f"busy_{side}"].sum()) for side in SIDES]
         found[workload, loop, "cost"] = found[workload, loop, "errors"] = Lost(*errors, of)
-        found[workload, loop, "latency"] = Lost(*(one + other for one, other in zip(errors, busy, strict=True)), of)
+        found[workload, loop, "latency"] = Lost(
+            *(one + other for one, other in zip(errors, busy, strict=True)), of
+        )
     return found

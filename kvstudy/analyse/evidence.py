@@ -10,21 +10,44 @@ from kvstudy.record import hdr
 from kvstudy.record.generator_result import GeneratorResult, Latency
 
 LATENESS_PERCENTILES = (50.0, 99.0)
-# What the service, the JVM and one-nio write when something is wrong; warnings of the JVM about itself are not among it.
-_LOG_ERROR = re.compile(r"\b(ERROR|SEVERE|FATAL)\b|Exception\b|\bOutOfMemoryError\b|\bStackOverflowError\b|^error\b|# A fatal error")
+# What the service, the JVM and one-nio write when something is wrong; warnings of the JVM about itself are
+# not among it.
+_LOG_ERROR = re.compile(
+    r"\b(ERROR|SEVERE|FATAL)\b|Exception\b|\bOutOfMemoryError\b|\bStackOverflowError\b|^error\b|# A fatal error"
+)
 
 
-def of_generator(result: GeneratorResult, *, generator: str, closed_loop: bool, connections: int | None, threads: int | None,
-                 offered_rate_rps: float | None, method: str) -> dict:
-    """Evidence that any generator's result gives, also a published text alone; keyword arguments of Evidence."""
+def of_generator(
+    result: GeneratorResult,
+    *,
+    generator: str,
+    closed_loop: bool,
+    connections: int | None,
+    threads: int | None,
+    offered_rate_rps: float | None,
+    method: str,
+) -> dict:
+    """Evidence that any generator's result gives, also a published text alone; keyword arguments of
+    Evidence."""
     main = main_latency(result)
     return {
-        "generator": generator, "closed_loop": closed_loop, "connections": connections, "threads": threads, "method": method,
-        "offered_rate_rps": offered_rate_rps, "achieved_rate_rps": result.achieved_rate_rps,
-        "unexpected_answers": result.unexpected_answers, "errors": result.errors, "requests_due": _due(result), "unsent": result.unsent,
-        "samples": None if main is None else main.total, "saturated": result.saturated,
-        "saturated_reason": result.saturated_reason, "distorted_percentiles": result.distorted_percentiles,
-        "percentile_pairs": _pairs(result), "lateness_is_own": result.own_lateness is not None,
+        "generator": generator,
+        "closed_loop": closed_loop,
+        "connections": connections,
+        "threads": threads,
+        "method": method,
+        "offered_rate_rps": offered_rate_rps,
+        "achieved_rate_rps": result.achieved_rate_rps,
+        "unexpected_answers": result.unexpected_answers,
+        "errors": result.errors,
+        "requests_due": _due(result),
+        "unsent": result.unsent,
+        "samples": None if main is None else main.total,
+        "saturated": result.saturated,
+        "saturated_reason": result.saturated_reason,
+        "distorted_percentiles": result.distorted_percentiles,
+        "percentile_pairs": _pairs(result),
+        "lateness_is_own": result.own_lateness is not None,
     }
 
 
@@ -43,9 +66,11 @@ def log_errors(log: str) -> tuple[str, ...]:
     return tuple(line.strip() for line in log.splitlines() if _LOG_ERROR.search(line))
 
 
-def thirds(seconds: list[tuple[int, hdr.Histogram]], process: dict[str, np.ndarray] | None, measured_s: float) -> dict:
-    """Of the first and the last third of the window: keyword arguments of Evidence; none for a window under three seconds or without answers
-    in a third."""
+def thirds(
+    seconds: list[tuple[int, hdr.Histogram]], process: dict[str, np.ndarray] | None, measured_s: float
+) -> dict:
+    """Of the first and the last third of the window: keyword arguments of Evidence; none for a window under
+    three seconds or without answers in a third."""
     last = math.floor(measured_s + 1e-6)
     length = last // 3
     spans = [range(length), range(last - length, last)]
@@ -58,36 +83,60 @@ def thirds(seconds: list[tuple[int, hdr.Histogram]], process: dict[str, np.ndarr
     if all(part.total >= 1000 for part in merged):  # ten samples beyond
         found["third_p99s_us"] = p99s
     if process is not None and "service_jit_cpu_s" in process:
-        found["third_cpus_us"] = tuple(_cpu_us(process, span, part.total) for span, part in zip(spans, merged, strict=True))
+        found["third_cpus_us"] = tuple(
+            _cpu_us(process, span, part.total) for span, part in zip(spans, merged, strict=True)
+        )
     return found
 
 
 def _cpu_us(process: dict[str, np.ndarray], span: range, answers: int) -> float:
     rows = np.isin(process["second"], span)
-    return float((process["service_cpu_s"][rows].sum() - process["service_jit_cpu_s"][rows].sum()) / answers * 1e6) if rows.sum() == len(span) else math.nan
+    return (
+        float(
+            (process["service_cpu_s"][rows].sum() - process["service_jit_cpu_s"][rows].sum()) / answers * 1e6
+        )
+        if rows.sum() == len(span)
+        else math.nan
+    )
 
 
 def shares(process: dict[str, np.ndarray], measured_s: float) -> dict[str, float]:
-    """Means over the measured window, weighted by the rows' length: of the machine's CPU time (steal, foreign) or of the time (throttled);
-    service and generator in cores. Columns that were not recorded are left out."""
+    """Means over the measured window, weighted by the rows' length: of the machine's CPU time (steal,
+    foreign) or of the time (throttled); service and generator in cores. Columns that were not recorded are
+    left out."""
     rows = (process["second"] >= 0) & (process["second"] < max(1.0, math.floor(measured_s + 1e-6)))
     if not rows.any():
         return {}
     length_s = process["interval_s"][rows] if "interval_s" in process else np.ones(rows.sum())
     weighted = {"steal_share": "steal_share", "foreign_share": "foreign_cpu_share"}
-    summed = {"throttled_share": "throttled_s", "service_cpu_share": "service_cpu_s", "generator_cpu_share": "generator_cpu_s"}
-    found = {name: float(np.nansum(process[column][rows] * length_s) / length_s.sum()) for name, column in weighted.items() if column in process}
-    found |= {name: float(np.nansum(process[column][rows]) / length_s.sum()) for name, column in summed.items() if column in process}
+    summed = {
+        "throttled_share": "throttled_s",
+        "service_cpu_share": "service_cpu_s",
+        "generator_cpu_share": "generator_cpu_s",
+    }
+    found = {
+        name: float(np.nansum(process[column][rows] * length_s) / length_s.sum())
+        for name, column in weighted.items()
+        if column in process
+    }
+    found |= {
+        name: float(np.nansum(process[column][rows]) / length_s.sum())
+        for name, column in summed.items()
+        if column in process
+    }
     if "service_rss_bytes" in process:
         found["service_rss_max_bytes"] = float(np.nanmax(process["service_rss_bytes"][rows]))
     return found
 
 
-def cpu_us_per_answer(process: dict[str, np.ndarray], seconds: list[tuple[int, hdr.Histogram]], measured_s: float) -> float:
-    """CPU microseconds of the service for each answer, garbage collection, flush and compaction included, the JVM's compilers not: they are at
-    work while code is new, and an option that brings more code would look dear for it. Where they were not counted apart (series without
-    ``service_jit_cpu_s``) only the second half of the window counts, when they have mostly done. NaN when a window is under two seconds or
-    nothing was counted by second.
+def cpu_us_per_answer(
+    process: dict[str, np.ndarray], seconds: list[tuple[int, hdr.Histogram]], measured_s: float
+) -> float:
+    """CPU microseconds of the service for each answer, garbage collection, flush and compaction included, the
+    JVM's compilers not: they are at work while code is new, and an option that brings more code would look
+    dear for it. Where they were not counted apart (series without ``service_jit_cpu_s``) only the second half
+    of the window counts, when they have mostly done. NaN when a window is under two seconds or nothing was
+    counted by second.
     """
     last = math.floor(measured_s + 1e-6)
     apart = "service_jit_cpu_s" in process
@@ -96,7 +145,9 @@ def cpu_us_per_answer(process: dict[str, np.ndarray], seconds: list[tuple[int, h
     answers = sum(histogram.total for second, histogram in seconds if second in counted)
     if last < 2 or rows.sum() != len(counted) or not answers:
         return math.nan
-    used_s = process["service_cpu_s"][rows].sum() - (process["service_jit_cpu_s"][rows].sum() if apart else 0.0)
+    used_s = process["service_cpu_s"][rows].sum() - (
+        process["service_jit_cpu_s"][rows].sum() if apart else 0.0
+    )
     return float(used_s / answers * 1e6)
 
 
@@ -108,5 +159,7 @@ def _pairs(result: GeneratorResult) -> tuple[tuple[float, float, float], ...]:
     late, response = result.own_lateness or result.latencies.get("lateness"), result.latencies.get("response")
     if late is None or response is None or late.histogram is None or response.histogram is None:
         return ()
-    return tuple((percentile, late.histogram.percentile_us(percentile), response.histogram.percentile_us(percentile))
-                 for percentile in LATENESS_PERCENTILES)
+    return tuple(
+        (percentile, late.histogram.percentile_us(percentile), response.histogram.percentile_us(percentile))
+        for percentile in LATENESS_PERCENTILES
+    )

@@ -1,21 +1,26 @@
-"""Do events and slow answers of the same run come together, more than chance would have it? Two permutation tests, and both must say so.
+"""Do events and slow answers of the same run come together, more than chance would have it? Two permutation
+tests, and both must say so.
 
     p_value(groups, draws, generator)      of one kind of event; each group: the repeats of one configuration
     smallest_p(groups)                     below this no number of draws can get
     in_step(groups)                        0 … 1: how far the events come at the same moment in every repeat
 
-What is compared is the alignment: the sum, over the bins of a run, of the milliseconds of the event felt in it, each weighted by the root of
-the number of slow answers that waited in it, so that one terrible moment does not outvote all others.
+What is compared is the alignment: the sum, over the bins of a run, of the milliseconds of the event felt in
+it, each weighted by the root of the number of slow answers that waited in it, so that one terrible moment
+does not outvote all others.
 
-1. *Exchanged*: each run gets the events of another repeat of its configuration, at the same moment. Every repeat begins alike, so what
-   decays or beats by the run's own clock aligns as well with the events of another repeat as with its own: it is not told apart, and so not linked.
-   A run's events weigh one in all, so that a repeat on a slower machine, with longer events and more slow answers, does not align better for it.
-2. *Shifted*: the events come at another time of the same run, around a circle. It keeps apart a run that was bad from end to end,
+1. *Exchanged*: each run gets the events of another repeat of its configuration, at the same moment. Every
+   repeat begins alike, so what
+   decays or beats by the run's own clock aligns as well with the events of another repeat as with its own: it
+   is not told apart, and so not linked. A run's events weigh one in all, so that a repeat on a slower
+   machine, with longer events and more slow answers, does not align better for it.
+2. *Shifted*: the events come at another time of the same run, around a circle. It keeps apart a run that was
+   bad from end to end,
    with long events and slow answers everywhere, from answers that were slow at those moments.
 
-p is the larger of the two: of either null hypothesis alone it is no smaller than a valid p. Both count the order observed among the draws
-(Phipson and Smyth, "Permutation p-values should never be zero", 2010), so p is never 0. With n repeats there are n! ways to exchange: in few,
-or in groups of one, p cannot become small.
+p is the larger of the two: of either null hypothesis alone it is no smaller than a valid p. Both count the
+order observed among the draws (Phipson and Smyth, "Permutation p-values should never be zero", 2010), so p is
+never 0. With n repeats there are n! ways to exchange: in few, or in groups of one, p cannot become small.
 """
 
 import math
@@ -28,8 +33,9 @@ _SAME = 1 - 1e-9  # a draw that differs by rounding alone is as good as what was
 
 @dataclass(frozen=True)
 class Repeats:
-    """Of the runs of one configuration, on grids of the same step. ``slow``: of each, how many slow answers waited in each bin; ``felt_ms``: how
-    long the kind was felt there. All of a run have its own number of bins."""
+    """Of the runs of one configuration, on grids of the same step. ``slow``: of each, how many slow answers
+    waited in each bin; ``felt_ms``: how long the kind was felt there. All of a run have its own number of
+    bins."""
 
     slow: tuple[np.ndarray, ...]
     felt_ms: tuple[np.ndarray, ...]
@@ -37,13 +43,21 @@ class Repeats:
     @property
     def tells(self) -> bool:
         """Whether an exchange changes anything: slow answers and events, and someone to exchange with."""
-        return len(self.slow) > 1 and any(run.any() for run in self.slow) and any(run.any() for run in self.felt_ms)
+        return (
+            len(self.slow) > 1
+            and any(run.any() for run in self.slow)
+            and any(run.any() for run in self.felt_ms)
+        )
 
     def aligned(self) -> np.ndarray:
-        """Row i, column j: the alignment of the slow answers of run i with the events of run j at the same moment. Each run's events weigh one
-        in all: a repeat in which everything took longer, events and answers alike, must not look as if they came together."""
+        """Row i, column j: the alignment of the slow answers of run i with the events of run j at the same
+        moment. Each run's events weigh one in all: a repeat in which everything took longer, events and
+        answers alike, must not look as if they came together."""
         bins = max(map(len, (*self.slow, *self.felt_ms)))
-        slow, felt = (np.stack([np.pad(run, (0, bins - len(run))) for run in runs]) for runs in (self.slow, self.felt_ms))
+        slow, felt = (
+            np.stack([np.pad(run, (0, bins - len(run))) for run in runs])
+            for runs in (self.slow, self.felt_ms)
+        )
         return np.sqrt(slow) @ (felt / np.maximum(felt.sum(axis=1, keepdims=True), np.finfo(float).tiny)).T
 
 
@@ -52,12 +66,18 @@ def p_value(groups: list[Repeats], draws: int, generator: np.random.Generator) -
     telling = [group for group in groups if group.tells]
     if not telling:
         return 1.0
-    slow, felt_ms = ([run for group in telling for run in getattr(group, side)] for side in ("slow", "felt_ms"))
-    return max(exchanged_p([group.aligned() for group in telling], draws, generator), shifted_p(slow, felt_ms, draws, generator))
+    slow, felt_ms = (
+        [run for group in telling for run in getattr(group, side)] for side in ("slow", "felt_ms")
+    )
+    return max(
+        exchanged_p([group.aligned() for group in telling], draws, generator),
+        shifted_p(slow, felt_ms, draws, generator),
+    )
 
 
 def exchanged_p(aligned: list[np.ndarray], draws: int, generator: np.random.Generator) -> float:
-    """Share of random exchanges, within each group by itself, that align at least as well. ``aligned``: of each group Repeats.aligned."""
+    """Share of random exchanges, within each group by itself, that align at least as well. ``aligned``: of
+    each group Repeats.aligned."""
     observed, exchanged = 0.0, np.zeros(draws)
     for table in aligned:
         runs = len(table)
@@ -67,13 +87,16 @@ def exchanged_p(aligned: list[np.ndarray], draws: int, generator: np.random.Gene
     return _share(exchanged, observed)
 
 
-def shifted_p(slow: list[np.ndarray], felt_ms: list[np.ndarray], draws: int, generator: np.random.Generator) -> float:
+def shifted_p(
+    slow: list[np.ndarray], felt_ms: list[np.ndarray], draws: int, generator: np.random.Generator
+) -> float:
     """Share of random shifts, one for each run, that align at least as well."""
     observed, shifted = 0.0, np.zeros(draws)
     for counts, weight in zip(slow, felt_ms, strict=True):
         if not counts.any() or not weight.any():
             continue
-        # Every circular shift of the weights against the counts at once: their correlation, by Fourier's transform.
+        # Every circular shift of the weights against the counts at once: their correlation, by Fourier's
+        # transform.
         around = np.fft.irfft(np.fft.rfft(np.sqrt(counts)) * np.conj(np.fft.rfft(weight)), len(counts))
         observed += around[0]
         shifted += generator.choice(around, draws)
@@ -86,7 +109,8 @@ def smallest_p(groups: list[Repeats]) -> float:
 
 
 def in_step(groups: list[Repeats]) -> float:
-    """How far two repeats feel the events at the same moment, beyond chance: 0 as if at random, 1 always. As Cohen's kappa; the mean over groups."""
+    """How far two repeats feel the events at the same moment, beyond chance: 0 as if at random, 1 always. As
+    Cohen's kappa; the mean over groups."""
     found = []
     for group in groups:
         if not group.tells:

@@ -2,12 +2,14 @@
 
     interventions(tables)        one row per kind held off: p99 as usual and without it, ratio, interval, word and why
 
-An experiment measures the same load as usual and with an option changed that holds one kind of event off (HOLDS_OFF), in turn: one run of
-each side per repeat. A pair is the two runs of a repeat. If the option did nothing, the sides of every pair could be exchanged: p is the
-share of all exchanges whose mean log ratio is as low (a permutation test, exact up to 2^14 of them, the observed one included), corrected
-by Holm's method over all kinds. That the kind was held off is checked in the events, not taken from the option; so is what went away with it
-(``also``: without flushes there is nothing to compact), since *caused by* is then said of both together. Where the service made a
-larger share of the runs without it invalid, those that are left are its better ones, and nothing is said (comparison/outcomes.py).
+An experiment measures the same load as usual and with an option changed that holds one kind of event off
+(HOLDS_OFF), in turn: one run of each side per repeat. A pair is the two runs of a repeat. If the option did
+nothing, the sides of every pair could be exchanged: p is the share of all exchanges whose mean log ratio is
+as low (a permutation test, exact up to 2^14 of them, the observed one included), corrected by Holm's method
+over all kinds. That the kind was held off is checked in the events, not taken from the option; so is what
+went away with it (``also``: without flushes there is nothing to compact), since *caused by* is then said of
+both together. Where the service made a larger share of the runs without it invalid, those that are left are
+its better ones, and nothing is said (comparison/outcomes.py).
 """
 
 import json
@@ -30,12 +32,30 @@ LEFT_MOST = 0.1  # of a kind that is held off; the log is synced now and then wh
 PAIRS_MIN = 7  # with six, p cannot fall below 1/64, which is too much for three questions
 KINDS = ("compaction", "flush", "wal_sync")
 _EXACT_PAIRS, _DRAWS = 14, 9999
-COLUMNS = ["cause", "held_off", "workload", "connections", "offered_rate_rps", "pairs", "usual_us", "without_us", "ratio", "low", "high", "p_value", "word", "why", "ratios", "also"]
+COLUMNS = [
+    "cause",
+    "held_off",
+    "workload",
+    "connections",
+    "offered_rate_rps",
+    "pairs",
+    "usual_us",
+    "without_us",
+    "ratio",
+    "low",
+    "high",
+    "p_value",
+    "word",
+    "why",
+    "ratios",
+    "also",
+]
 
 
 @dataclass(frozen=True)
 class Moved:
-    """``ratio``: median over the pairs of without / usual, with the interval of a sign test; ``p_value``: of this question alone."""
+    """``ratio``: median over the pairs of without / usual, with the interval of a sign test; ``p_value``: of
+    this question alone."""
 
     ratio: float
     low: float
@@ -44,28 +64,56 @@ class Moved:
 
 
 def interventions(tables: Tables, percentile: float = 99.0) -> pd.DataFrame:
-    """COLUMNS, of all runs in ``tables`` that were made with something held off and have a partner that was not."""
+    """COLUMNS, of all runs in ``tables`` that were made with something held off and have a partner that was
+    not."""
     believed = tables.believed()
-    counted = configured(tables.runs[~tables.runs["profiled"] & (tables.runs["excluded"] != validity.OUTSIDE)])
-    failed = (counted["excluded"] == validity.SERVICE).groupby([alike(counted, "variant"), counted["variant"]]).agg(["sum", "size"])
+    counted = configured(
+        tables.runs[~tables.runs["profiled"] & (tables.runs["excluded"] != validity.OUTSIDE)]
+    )
+    failed = (
+        (counted["excluded"] == validity.SERVICE)
+        .groupby([alike(counted, "variant"), counted["variant"]])
+        .agg(["sum", "size"])
+    )
     points = believed.percentiles
-    points = points[(points["latency_kind"] == "response") & np.isclose(points["percentile"], percentile) & points["latency_us"].notna()]
+    points = points[
+        (points["latency_kind"] == "response")
+        & np.isclose(points["percentile"], percentile)
+        & points["latency_us"].notna()
+    ]
     runs = configured(believed.runs)
-    runs = runs.assign(key=alike(runs, "variant"), sweep=runs["run_id"].map(_sweeps(counted)), latency_us=runs["run_id"].map(points.set_index("run_id")["latency_us"]),
-                       options=[json.loads(options or "{}") for options in runs["service_options"]])
+    runs = runs.assign(
+        key=alike(runs, "variant"),
+        sweep=runs["run_id"].map(_sweeps(counted)),
+        latency_us=runs["run_id"].map(points.set_index("run_id")["latency_us"]),
+        options=[json.loads(options or "{}") for options in runs["service_options"]],
+    )
     runs = runs[runs["latency_us"].notna()]
-    rows = [row for key, group in runs.groupby("key", sort=True) for row in _of_group(tables, group, failed.loc[key])]
+    rows = [
+        row
+        for key, group in runs.groupby("key", sort=True)
+        for row in _of_group(tables, group, failed.loc[key])
+    ]
     tested = [row for row in rows if not row["why"]]
     if tested:
-        for row, p_value in zip(tested, multipletests([row["p_value"] for row in tested], method="holm")[1], strict=True):
-            row |= {"p_value": float(p_value)} | dict(zip(("word", "why"), word(row["ratio"], float(p_value)), strict=True))
+        for row, p_value in zip(
+            tested, multipletests([row["p_value"] for row in tested], method="holm")[1], strict=True
+        ):
+            row |= {"p_value": float(p_value)} | dict(
+                zip(("word", "why"), word(row["ratio"], float(p_value)), strict=True)
+            )
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def word(ratio: float, p_value: float) -> tuple[str, str]:
     """CAUSED, or CANNOT_TELL and why. ``p_value``: corrected."""
     if p_value > SIGNIFICANCE:
-        return CANNOT_TELL, "the tail is longer without it" if ratio > 1 else "the tail is not shorter without it by more than repeats differ"
+        return (
+            CANNOT_TELL,
+            "the tail is longer without it"
+            if ratio > 1
+            else "the tail is not shorter without it by more than repeats differ",
+        )
     return CAUSED, ""
 
 
@@ -79,11 +127,17 @@ def moved(ratios: Sequence[float], seed: int = 1) -> Moved:
         signs = np.vstack([np.ones(pairs), np.random.default_rng(seed).choice([-1, 1], (_DRAWS, pairs))])
     means = signs @ logs
     low, high = _sign_interval(np.sort(logs))
-    return Moved(float(np.exp(np.median(logs))), low, high, float(np.mean(means <= means[0] + 1e-9 * np.abs(logs).sum())))
+    return Moved(
+        float(np.exp(np.median(logs))),
+        low,
+        high,
+        float(np.mean(means <= means[0] + 1e-9 * np.abs(logs).sum())),
+    )
 
 
 def held_off(usual: dict, other: dict) -> str:
-    """The kind of event that these service options hold off, compared with the usual ones; "" when they differ in something else, or in more."""
+    """The kind of event that these service options hold off, compared with the usual ones; "" when they
+    differ in something else, or in more."""
     names = [name for name in {**usual, **other} if usual.get(name) != other.get(name)]
     if len(names) != 1:
         return ""
@@ -96,8 +150,8 @@ def held_off(usual: dict, other: dict) -> str:
 
 
 def _of_group(tables: Tables, group: pd.DataFrame, failed: pd.DataFrame) -> list[dict]:
-    """A row per variant that holds one thing off of another variant of the group. ``failed``: of each variant, how many of how many runs the
-    service made invalid."""
+    """A row per variant that holds one thing off of another variant of the group. ``failed``: of each
+    variant, how many of how many runs the service made invalid."""
     variants = {variant: mine for variant, mine in group.groupby("variant", sort=True)}
     rows = []
     for name, usual in variants.items():
@@ -105,7 +159,9 @@ def _of_group(tables: Tables, group: pd.DataFrame, failed: pd.DataFrame) -> list
             cause = held_off(usual["options"].iloc[0], other["options"].iloc[0])
             if cause:
                 row = _row(tables, cause, usual, other)
-                rows.append(row | {"why": row["why"] or _flattered(*failed.loc[name], *failed.loc[other_name])})
+                rows.append(
+                    row | {"why": row["why"] or _flattered(*failed.loc[name], *failed.loc[other_name])}
+                )
     return rows
 
 
@@ -117,25 +173,53 @@ def _flattered(invalid_usual: int, of_usual: int, invalid_without: int, of_witho
 
 
 def _row(tables: Tables, cause: str, usual: pd.DataFrame, other: pd.DataFrame) -> dict:
-    pairs = usual.drop_duplicates(["sweep", "repeat"], keep="last").merge(other.drop_duplicates(["sweep", "repeat"], keep="last"), on=["sweep", "repeat"], suffixes=("", "_without"))
+    pairs = usual.drop_duplicates(["sweep", "repeat"], keep="last").merge(
+        other.drop_duplicates(["sweep", "repeat"], keep="last"),
+        on=["sweep", "repeat"],
+        suffixes=("", "_without"),
+    )
     first, second = usual.iloc[0], other.iloc[0]
-    changed = next(name for name in {**first["options"], **second["options"]} if first["options"].get(name) != second["options"].get(name))
+    changed = next(
+        name
+        for name in {**first["options"], **second["options"]}
+        if first["options"].get(name) != second["options"].get(name)
+    )
     ratios = (pairs["latency_us_without"] / pairs["latency_us"]).tolist()
-    found = moved(ratios) if len(ratios) >= PAIRS_MIN else Moved(float(np.median(ratios)) if ratios else np.nan, np.nan, np.nan, np.nan)
+    found = (
+        moved(ratios)
+        if len(ratios) >= PAIRS_MIN
+        else Moved(float(np.median(ratios)) if ratios else np.nan, np.nan, np.nan, np.nan)
+    )
     return {
-        "cause": cause, "held_off": f"{changed}={second['options'].get(changed)}", "workload": first["workload"], "connections": first["connections"],
-        "offered_rate_rps": first["offered_rate_rps"], "pairs": len(ratios), "usual_us": float(usual["latency_us"].median()),
-        "without_us": float(other["latency_us"].median()), "ratio": found.ratio, "low": found.low, "high": found.high, "p_value": found.p_value,
-        "word": CANNOT_TELL, "why": _unanswerable(tables, cause, set(pairs["run_id"]), set(pairs["run_id_without"])), "ratios": ratios,
+        "cause": cause,
+        "held_off": f"{changed}={second['options'].get(changed)}",
+        "workload": first["workload"],
+        "connections": first["connections"],
+        "offered_rate_rps": first["offered_rate_rps"],
+        "pairs": len(ratios),
+        "usual_us": float(usual["latency_us"].median()),
+        "without_us": float(other["latency_us"].median()),
+        "ratio": found.ratio,
+        "low": found.low,
+        "high": found.high,
+        "p_value": found.p_value,
+        "word": CANNOT_TELL,
+        "why": _unanswerable(tables, cause, set(pairs["run_id"]), set(pairs["run_id_without"])),
+        "ratios": ratios,
         "also": _also_gone(tables, cause, set(pairs["run_id"]), set(pairs["run_id_without"])),
     }
 
 
 def _sweeps(counted: pd.DataFrame) -> pd.Series:
-    """By run id how often the repeat of its variant had been measured before. Two runs of one repeat of different sweeps are hours apart, and no pair.
-    Runs that something from outside made invalid are measured again, and are not among these."""
+    """By run id how often the repeat of its variant had been measured before. Two runs of one repeat of
+    different sweeps are hours apart, and no pair. Runs that something from outside made invalid are measured
+    again, and are not among these."""
     ordered = counted.sort_values(["start_utc", "run_id"], kind="stable")
-    return ordered.groupby([alike(ordered, "variant"), ordered["variant"], ordered["repeat"]]).cumcount().set_axis(ordered["run_id"])
+    return (
+        ordered.groupby([alike(ordered, "variant"), ordered["variant"], ordered["repeat"]])
+        .cumcount()
+        .set_axis(ordered["run_id"])
+    )
 
 
 def _also_gone(tables: Tables, cause: str, usual: set[str], other: set[str]) -> tuple[str, ...]:
@@ -158,11 +242,16 @@ def _unanswerable(tables: Tables, cause: str, usual: set[str], other: set[str]) 
     before, left = _windows(tables, cause, usual, other)
     if not before:
         return "it did not happen in the usual runs either"
-    return f"it was not held off: {left} in {len(other)} windows, usually {before}" if left > LEFT_MOST * before else ""
+    return (
+        f"it was not held off: {left} in {len(other)} windows, usually {before}"
+        if left > LEFT_MOST * before
+        else ""
+    )
 
 
 def _sign_interval(ordered: np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
-    """Of the median, as a ratio: the inmost pair of order statistics that covers it at least so often; NaN with under six."""
+    """Of the median, as a ratio: the inmost pair of order statistics that covers it at least so often; NaN
+    with under six."""
     pairs = len(ordered)
     cut = int(stats.binom.ppf((1 - confidence) / 2, pairs, 0.5))
     while cut > 0 and 2 * stats.binom.cdf(cut - 1, pairs, 0.5) > 1 - confidence:

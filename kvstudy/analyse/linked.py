@@ -2,8 +2,8 @@
 
     judged({"flush": Question(groups, events), …})      a Judgement for each; p values hold for all questions together (Holm)
 
-All questions that one page asks belong into one call. What cannot be answered by its design (too few events in a window, too few
-repeats) is not tested, and so takes nothing from the others.
+All questions that one page asks belong into one call. What cannot be answered by its design (too few events
+in a window, too few repeats) is not tested, and so takes nothing from the others.
 """
 
 from collections.abc import Hashable
@@ -16,17 +16,21 @@ from kvstudy.analyse import exchange
 from kvstudy.analyse.exchange import Repeats
 
 LINKED, CANNOT_TELL = "linked", "cannot tell"
-# Two families of words stand on a page, this one and that of intervention.py: each has half of the 5 % at which the page may be wrong anywhere.
+# Two families of words stand on a page, this one and that of intervention.py: each has half of the 5 % at
+# which the page may be wrong anywhere.
 SIGNIFICANCE = 0.05 / 2
 DRAWS = 9999
-EVENTS_MIN = 5  # of a kind in a window, in the mean: with fewer, one coincidence is most of what a run has to say
+EVENTS_MIN = (
+    5  # of a kind in a window, in the mean: with fewer, one coincidence is most of what a run has to say
+)
 IN_STEP = 0.5
 _IN_STEP = "the repeats are in step"
 
 
 @dataclass(frozen=True)
 class Question:
-    """Is this kind linked? ``groups``: the repeats of each configuration; ``events``: of the kind, in all runs of the groups that can tell."""
+    """Is this kind linked? ``groups``: the repeats of each configuration; ``events``: of the kind, in all
+    runs of the groups that can tell."""
 
     groups: tuple[Repeats, ...]
     events: int
@@ -59,14 +63,21 @@ class Judgement:
     why: str
 
 
-def judged(questions: dict[Hashable, Question], draws: int = DRAWS, seed: int = 1) -> dict[Hashable, Judgement]:
+def judged(
+    questions: dict[Hashable, Question], draws: int = DRAWS, seed: int = 1
+) -> dict[Hashable, Judgement]:
     """The same questions and seed give the same judgements."""
     generator = np.random.default_rng(seed)
     why = {key: question.unanswerable() for key, question in questions.items()}
     tested = [key for key in questions if not why[key]]
     p_values = [exchange.p_value(list(questions[key].groups), draws, generator) for key in tested]
     corrected = dict(zip(tested, multipletests(p_values, method="holm")[1], strict=True)) if tested else {}
-    return {key: Judgement(CANNOT_TELL, float("nan"), why[key]) if why[key] else _word(questions[key], float(corrected[key]), len(tested)) for key in questions}
+    return {
+        key: Judgement(CANNOT_TELL, float("nan"), why[key])
+        if why[key]
+        else _word(questions[key], float(corrected[key]), len(tested))
+        for key in questions
+    }
 
 
 def _word(question: Question, p_value: float, tests: int) -> Judgement:
@@ -74,7 +85,13 @@ def _word(question: Question, p_value: float, tests: int) -> Judgement:
         return Judgement(LINKED, p_value, "")
     smallest = exchange.smallest_p(list(question.groups)) * tests
     if smallest > SIGNIFICANCE:
-        return Judgement(CANNOT_TELL, p_value, f"too few repeats for {tests} questions: p cannot be told to be below {smallest:.2g}")
+        return Judgement(
+            CANNOT_TELL,
+            p_value,
+            f"too few repeats for {tests} questions: p cannot be told to be below {smallest:.2g}",
+        )
     if exchange.in_step(list(question.groups)) > IN_STEP:
         return Judgement(CANNOT_TELL, p_value, f"{_IN_STEP}: it comes at the same moment in all of them")
-    return Judgement(CANNOT_TELL, p_value, "no closer to the slow answers than in other repeats or at other times")
+    return Judgement(
+        CANNOT_TELL, p_value, "no closer to the slow answers than in other repeats or at other times"
+    )

@@ -1,15 +1,19 @@
-"""What the machine did to a run, as events beside the JVM's and the store's: from process.csv and the service times.
+"""What the machine did to a run, as events beside the JVM's and the store's: from process.csv and the service
+times.
 
     cpu_steal        the host took CPU time from the machine
     cpu_foreign      other processes used the CPU
     cpu_throttled    a CPU quota held the run back
-    service_stopped  no connection was answered for a while, and neither the JVM nor the store reports a pause that long: the process
+    service_stopped  no connection was answered for a while, and neither the JVM nor the store reports a pause
+    that long: the process
                      was paused, swapped out or starved
 
-The first three last the share of the machine's CPU time that was lost, times the second; they count only where the validity checks
-would not let it pass. A stop shows in the service times: all connections wait equally long and are answered in the same moment, so
-about as many answers as there are connections take about as long as the longest. It ended when they came; where the generator kept no
-single answers that is not known, and the middle of the second is taken. With fewer than four connections a stop cannot be told from a slow request.
+The first three last the share of the machine's CPU time that was lost, times the second; they count only
+where the validity checks would not let it pass. A stop shows in the service times: all connections wait
+equally long and are answered in the same moment, so about as many answers as there are connections take about
+as long as the longest. It ended when they came; where the generator kept no single answers that is not known,
+and the middle of the second is taken. With fewer than four connections a stop cannot be told from a slow
+request.
 """
 
 import numpy as np
@@ -25,39 +29,69 @@ _PAUSES = ("gc_pause", "safepoint", "write_stall", "wal_sync")
 
 
 def of_process(process: dict[str, np.ndarray], start_epoch_s: float) -> list[Event]:
-    """Events of the measured seconds, by time. ``process``: kvstudy.record.process_series; ``start_epoch_s``: of the measured window."""
+    """Events of the measured seconds, by time. ``process``: kvstudy.record.process_series; ``start_epoch_s``:
+    of the measured window."""
     measured = process["second"] >= 0
     second = process["second"][measured]
     length_s = process["interval_s"][measured] if "interval_s" in process else np.ones(len(second))
     lost: dict[str, np.ndarray] = {}
-    for kind, column, passes in (("cpu_steal", "steal_share", STEAL_SHARE_PASS), ("cpu_foreign", "foreign_cpu_share", FOREIGN_SHARE_PASS)):
+    for kind, column, passes in (
+        ("cpu_steal", "steal_share", STEAL_SHARE_PASS),
+        ("cpu_foreign", "foreign_cpu_share", FOREIGN_SHARE_PASS),
+    ):
         if column in process:
             share = process[column][measured]
             lost[kind] = np.where(share > passes, share, 0.0)
     if "throttled_s" in process:
         lost["cpu_throttled"] = process["throttled_s"][measured] / length_s
-    events = [Event(kind, start_epoch_s + float(second[row]), round(1e3 * float(share[row] * length_s[row]), 3), {"share": round(float(share[row]), 4)})
-              for kind, share in lost.items() for row in np.flatnonzero(np.nan_to_num(share) > 0)]
+    events = [
+        Event(
+            kind,
+            start_epoch_s + float(second[row]),
+            round(1e3 * float(share[row] * length_s[row]), 3),
+            {"share": round(float(share[row]), 4)},
+        )
+        for kind, share in lost.items()
+        for row in np.flatnonzero(np.nan_to_num(share) > 0)
+    ]
     return sorted(events, key=lambda event: (event.start_epoch_s, event.kind))
 
 
-def stops(service_seconds: list[tuple[int, Histogram]], connections: int, events: list[Event], start_epoch_s: float,
-          slowest: dict[str, np.ndarray]) -> list[Event]:
-    """``service_stopped`` events. ``service_seconds``: second of the window and its service times; ``events``: what is known already;
-    ``slowest``: kvstudy.record.slowest."""
+def stops(
+    service_seconds: list[tuple[int, Histogram]],
+    connections: int,
+    events: list[Event],
+    start_epoch_s: float,
+    slowest: dict[str, np.ndarray],
+) -> list[Event]:
+    """``service_stopped`` events. ``service_seconds``: second of the window and its service times;
+    ``events``: what is known already; ``slowest``: kvstudy.record.slowest."""
     answered_s = (slowest["due_us"] + slowest["response_us"]) / 1e6
     found = []
     pauses = [event for event in events if event.kind in _PAUSES]
     for second, histogram in service_seconds:
         longest_ms = histogram.max_us / 1e3
-        if connections < _CONNECTIONS_MIN or not longest_ms >= max(STOP_MS_MIN, _STOP_TIMES_MEDIAN_MIN * histogram.percentile_us(50) / 1e3):
+        if connections < _CONNECTIONS_MIN or not longest_ms >= max(
+            STOP_MS_MIN, _STOP_TIMES_MEDIAN_MIN * histogram.percentile_us(50) / 1e3
+        ):
             continue
         waited = histogram.count_above(histogram.max_us / 2)
         if not 0.75 * connections <= waited <= 2 * connections:
             continue
         ended = answered_s[(slowest["service_us"] > histogram.max_us / 2) & (np.floor(answered_s) == second)]
         end_s = start_epoch_s + (float(np.median(ended)) if len(ended) else second + 0.5)
-        if not any(pause.duration_ms >= longest_ms / 2 and pause.start_epoch_s <= end_s + 0.5 and
-                   pause.start_epoch_s + pause.duration_ms / 1e3 >= end_s - 0.5 - longest_ms / 1e3 for pause in pauses):
-            found.append(Event("service_stopped", end_s - longest_ms / 1e3, round(longest_ms, 3), {"connections_waiting": waited}))
+        if not any(
+            pause.duration_ms >= longest_ms / 2
+            and pause.start_epoch_s <= end_s + 0.5
+            and pause.start_epoch_s + pause.duration_ms / 1e3 >= end_s - 0.5 - longest_ms / 1e3
+            for pause in pauses
+        ):
+            found.append(
+                Event(
+                    "service_stopped",
+                    end_s - longest_ms / 1e3,
+                    round(longest_ms, 3),
+                    {"connections_waiting": waited},
+                )
+            )
     return found

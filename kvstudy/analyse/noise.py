@@ -3,8 +3,9 @@
     by_configuration(tables)      one row per configuration of the service and measure: noise, runs, what these runs can find
     certainty(tables)             one row per measure over all configurations
 
-Each configuration has its own noise: a store under PUT spreads more than an empty server, and a mean of both describes neither. So power is
-computed for each, from its own repeats, and runs of a server that does nothing do not count.
+Each configuration has its own noise: a store under PUT spreads more than an empty server, and a mean of both
+describes neither. So power is computed for each, from its own repeats, and runs of a server that does nothing
+do not count.
 """
 
 from collections.abc import Sequence
@@ -18,18 +19,40 @@ from kvstudy.analyse.configuration import CPU, configured
 from kvstudy.analyse.tables import Tables
 
 REPEATS = 6  # a side, as most comparisons of options have
-COLUMNS = ["measure", "configurations", "runs", "noise_percent", "noise_least_percent", "noise_most_percent", "share_found", "share_found_least",
-           "share_found_most", "found_percent", "runs_needed"]
+COLUMNS = [
+    "measure",
+    "configurations",
+    "runs",
+    "noise_percent",
+    "noise_least_percent",
+    "noise_most_percent",
+    "share_found",
+    "share_found_least",
+    "share_found_most",
+    "found_percent",
+    "runs_needed",
+]
 
 
-def by_configuration(tables: Tables, percentiles: Sequence[float] = (50.0, 99.0, 99.9), repeats: int = REPEATS, ratio: float = 1.05) -> pd.DataFrame:
-    """Columns: configuration, workload, connections, offered_rate_rps, measure, runs, noise (standard deviation of the logarithm), share_found (how
-    often ``repeats`` runs a side find a true ``ratio``), found (the ratio that they find in four of five). Believed runs of the service, of
-    configurations with at least MIN_RUNS of them."""
+def by_configuration(
+    tables: Tables,
+    percentiles: Sequence[float] = (50.0, 99.0, 99.9),
+    repeats: int = REPEATS,
+    ratio: float = 1.05,
+) -> pd.DataFrame:
+    """Columns: configuration, workload, connections, offered_rate_rps, measure, runs, noise (standard
+    deviation of the logarithm), share_found (how often ``repeats`` runs a side find a true ``ratio``), found
+    (the ratio that they find in four of five). Believed runs of the service, of configurations with at least
+    MIN_RUNS of them."""
     believed = tables.select(server="kv-service").believed()
     runs = configured(believed.runs)
-    points = believed.percentiles[(believed.percentiles["latency_kind"] == "response") & (believed.percentiles["latency_us"] > 0)]
-    values = {f"p{percentile:g}": points.loc[np.isclose(points["percentile"], percentile), ["run_id", "latency_us"]] for percentile in percentiles}
+    points = believed.percentiles[
+        (believed.percentiles["latency_kind"] == "response") & (believed.percentiles["latency_us"] > 0)
+    ]
+    values = {
+        f"p{percentile:g}": points.loc[np.isclose(points["percentile"], percentile), ["run_id", "latency_us"]]
+        for percentile in percentiles
+    }
     values[CPU] = runs.loc[runs["service_cpu_us_per_answer"] > 0, ["run_id", "service_cpu_us_per_answer"]]
     rows = []
     for measure, value in values.items():
@@ -37,17 +60,56 @@ def by_configuration(tables: Tables, percentiles: Sequence[float] = (50.0, 99.0,
         for configuration, group in measured.groupby("configuration", sort=True):
             if len(group) >= MIN_RUNS:
                 noise = float(np.log(group["value"]).std(ddof=1))
-                rows.append([configuration, *group[["workload", "connections", "offered_rate_rps"]].iloc[0], measure, len(group), noise,
-                             power.share_found(noise, repeats, repeats, ratio), power.detectable(noise, repeats, repeats)])
-    return pd.DataFrame(rows, columns=["configuration", "workload", "connections", "offered_rate_rps", "measure", "runs", "noise", "share_found", "found"])
+                rows.append(
+                    [
+                        configuration,
+                        *group[["workload", "connections", "offered_rate_rps"]].iloc[0],
+                        measure,
+                        len(group),
+                        noise,
+                        power.share_found(noise, repeats, repeats, ratio),
+                        power.detectable(noise, repeats, repeats),
+                    ]
+                )
+    return pd.DataFrame(
+        rows,
+        columns=[
+            "configuration",
+            "workload",
+            "connections",
+            "offered_rate_rps",
+            "measure",
+            "runs",
+            "noise",
+            "share_found",
+            "found",
+        ],
+    )
 
 
-def certainty(tables: Tables, percentiles: Sequence[float] = (50.0, 99.0, 99.9), repeats: int = REPEATS, ratio: float = 1.05) -> pd.DataFrame:
-    """COLUMNS: medians over configurations with the least and the most; ``found_percent``: the change that ``repeats`` runs a side find in four
-    of five at the median noise; ``runs_needed``: a side, to find ``ratio`` so (NA: over 100)."""
+def certainty(
+    tables: Tables,
+    percentiles: Sequence[float] = (50.0, 99.0, 99.9),
+    repeats: int = REPEATS,
+    ratio: float = 1.05,
+) -> pd.DataFrame:
+    """COLUMNS: medians over configurations with the least and the most; ``found_percent``: the change that
+    ``repeats`` runs a side find in four of five at the median noise; ``runs_needed``: a side, to find
+    ``ratio`` so (NA: over 100)."""
     rows = []
-    for measure, group in by_configuration(tables, percentiles, repeats, ratio).groupby("measure", sort=False):
+    for measure, group in by_configuration(tables, percentiles, repeats, ratio).groupby(
+        "measure", sort=False
+    ):
         noise, share = group["noise"], group["share_found"]
-        rows.append([measure, len(group), int(group["runs"].sum()), *(100 * noise.agg(["median", "min", "max"])), *share.agg(["median", "min", "max"]),
-                     100 * (power.detectable(float(noise.median()), repeats, repeats) - 1), power.runs_needed(float(noise.median()), ratio)])
+        rows.append(
+            [
+                measure,
+                len(group),
+                int(group["runs"].sum()),
+                *(100 * noise.agg(["median", "min", "max"])),
+                *share.agg(["median", "min", "max"]),
+                100 * (power.detectable(float(noise.median()), repeats, repeats) - 1),
+                power.runs_needed(float(noise.median()), ratio),
+            ]
+        )
     return pd.DataFrame(rows, columns=COLUMNS).astype({"runs_needed": "Int64"})

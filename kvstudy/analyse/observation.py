@@ -1,7 +1,7 @@
 """One sealed run, read once: its rows of the seven tables.
 
-A run is never dropped: what cannot be read is said in its check ``readable``, and the rest of its rows are there. A failed run has
-the rows that its files allow.
+A run is never dropped: what cannot be read is said in its check ``readable``, and the rest of its rows are
+there. A failed run has the rows that its files allow.
 """
 
 import json
@@ -19,7 +19,9 @@ from kvstudy.record.generator_result import GeneratorResult
 from kvstudy.record.run_folder import SealedRun
 
 WARM_UP_TAG = "warmup_"  # loadgen's log holds the warm-up too, under tags of its own
-_NO_ANSWERS = dict.fromkeys(slowest.COLUMNS, np.empty(0, dtype=np.int64))  # wrk and wrk2 tell of no single answer
+_NO_ANSWERS = dict.fromkeys(
+    slowest.COLUMNS, np.empty(0, dtype=np.int64)
+)  # wrk and wrk2 tell of no single answer
 P99_SAMPLES_MIN = 100 * validity.SAMPLES_BEYOND_PRINTED
 
 
@@ -50,7 +52,8 @@ class _Read:
 
 
 def observe(run: SealedRun) -> dict[str, list[dict] | dict]:
-    """Table name → rows, each with the keys of kvstudy.analyse.schema; of ``slowest``, which has thousands a run, column name → values."""
+    """Table name → rows, each with the keys of kvstudy.analyse.schema; of ``slowest``, which has thousands a
+    run, column name → values."""
     facts, read = run.facts, _Read(run)
     result: GeneratorResult | None = read.attempt("generator.json", generator_result.read_json, None)
     if result is None:
@@ -70,21 +73,29 @@ def observe(run: SealedRun) -> dict[str, list[dict] | dict]:
     rows = {
         "percentiles": _percentiles(run.run_id, result),
         "intervals": [_interval_row(run.run_id, second) for second in seconds],
-        "slowest": {"run_id": [run.run_id] * len(slow["due_us"]), "due_s": slow["due_us"] / 1e6,
-                    **{name: slow[name] for name in ("response_us", "service_us", "connection")}},
+        "slowest": {
+            "run_id": [run.run_id] * len(slow["due_us"]),
+            "due_s": slow["due_us"] / 1e6,
+            **{name: slow[name] for name in ("response_us", "service_us", "connection")},
+        },
         "stacks": _stack_rows(read),
         "events": [_event_row(run.run_id, event, start_epoch_s) for event in events],
     }
     answered = _answered(seconds)
-    shares["service_cpu_us_per_answer"] = math.nan if process is None else evidence.cpu_us_per_answer(process, answered, measured_s)
-    checks = validity.check(_evidence(read, result, answered, evidence.thirds(answered, process, measured_s), shares))
+    shares["service_cpu_us_per_answer"] = (
+        math.nan if process is None else evidence.cpu_us_per_answer(process, answered, measured_s)
+    )
+    checks = validity.check(
+        _evidence(read, result, answered, evidence.thirds(answered, process, measured_s), shares)
+    )
     rows["validity"] = [{"run_id": run.run_id, **vars(check)} for check in checks]
     rows["runs"] = [_run_row(run, result, measured_s, shares, checks)]
     return rows
 
 
 def _window(facts: dict) -> tuple[float, float]:
-    """Start (epoch seconds) and length of the measured window as planned and noted by whoever measured; NaN start when it never began."""
+    """Start (epoch seconds) and length of the measured window as planned and noted by whoever measured; NaN
+    start when it never began."""
     phase = (facts.get("phases") or {}).get("measure") or {}
     start = phase.get("start_utc")
     return (jfr.epoch_s(start) if start else math.nan), max(0.0, facts["duration_s"] - facts["warm_up_s"])
@@ -99,24 +110,45 @@ def _seconds(log: str, start_epoch_s: float, file: str) -> list[_Second]:
             histogram = hdr.decode(interval.histogram)
         except ValueError as reason:
             raise FormatError(file, interval.line, str(reason)) from None
-        seconds.append(_Second(round(interval.start_epoch_s - start_epoch_s), interval.tag or "response", interval.histogram, histogram))
+        seconds.append(
+            _Second(
+                round(interval.start_epoch_s - start_epoch_s),
+                interval.tag or "response",
+                interval.histogram,
+                histogram,
+            )
+        )
     return seconds
 
 
 def _percentiles(run_id: str, result: GeneratorResult | None) -> list[dict]:
     names = schema.names("percentiles")
     latencies = {} if result is None else dict(result.latencies)
-    if result is not None and result.own_lateness is not None and result.own_lateness.total:  # a closed loop has none
+    if (
+        result is not None and result.own_lateness is not None and result.own_lateness.total
+    ):  # a closed loop has none
         latencies["own_lateness"] = result.own_lateness
-    return [dict(zip(names, (run_id, kind, *row), strict=True)) for kind in schema.LATENCY_KINDS
-            if kind in latencies for row in percentile_grid.rows(latencies[kind])]
+    return [
+        dict(zip(names, (run_id, kind, *row), strict=True))
+        for kind in schema.LATENCY_KINDS
+        if kind in latencies
+        for row in percentile_grid.rows(latencies[kind])
+    ]
 
 
 def _interval_row(run_id: str, second: _Second) -> dict:
     histogram = second.histogram
     p50, p99 = histogram.percentiles_us((50.0, 99.0))
-    return {"run_id": run_id, "second": second.second, "latency_kind": second.kind, "count": histogram.total, "p50_us": p50,
-            "p99_us": p99 if histogram.total >= P99_SAMPLES_MIN else math.nan, "max_us": histogram.max_us, "histogram": second.text}
+    return {
+        "run_id": run_id,
+        "second": second.second,
+        "latency_kind": second.kind,
+        "count": histogram.total,
+        "p50_us": p50,
+        "p99_us": p99 if histogram.total >= P99_SAMPLES_MIN else math.nan,
+        "max_us": histogram.max_us,
+        "histogram": second.text,
+    }
 
 
 def _stack_rows(read: _Read) -> list[dict]:
@@ -128,21 +160,38 @@ def _stack_rows(read: _Read) -> list[dict]:
 
 
 def _event_row(run_id: str, event: jfr.Event, start_epoch_s: float) -> dict:
-    return {"run_id": run_id, "kind": event.kind, "start_s": round(event.start_epoch_s - start_epoch_s, 6),
-            "duration_ms": event.duration_ms, "attributes": json.dumps(event.attributes, sort_keys=True)}
+    return {
+        "run_id": run_id,
+        "kind": event.kind,
+        "start_s": round(event.start_epoch_s - start_epoch_s, 6),
+        "duration_ms": event.duration_ms,
+        "attributes": json.dumps(event.attributes, sort_keys=True),
+    }
 
 
 def _answered(seconds: list[_Second]) -> list[tuple[int, hdr.Histogram]]:
-    """Second and latencies of what was answered in it: response times, or service times where those are all there is."""
+    """Second and latencies of what was answered in it: response times, or service times where those are all
+    there is."""
     kind = "response" if any(second.kind == "response" for second in seconds) else "service"
     return [(second.second, second.histogram) for second in seconds if second.kind == kind]
 
 
-def _evidence(read: _Read, result: GeneratorResult | None, answered: list[tuple[int, hdr.Histogram]], thirds: dict, shares: dict) -> validity.Evidence:
+def _evidence(
+    read: _Read,
+    result: GeneratorResult | None,
+    answered: list[tuple[int, hdr.Histogram]],
+    thirds: dict,
+    shares: dict,
+) -> validity.Evidence:
     run, facts = read.run, read.run.facts
-    common = {name: facts[name] for name in ("generator", "closed_loop", "connections", "threads", "offered_rate_rps", "method")}
+    common = {
+        name: facts[name]
+        for name in ("generator", "closed_loop", "connections", "threads", "offered_rate_rps", "method")
+    }
     known = evidence.of_generator(result, **common) if result is not None else common
-    known |= {name: shares[name] for name in ("steal_share", "throttled_share", "foreign_share") if name in shares}
+    known |= {
+        name: shares[name] for name in ("steal_share", "throttled_share", "foreign_share") if name in shares
+    }
     return validity.Evidence(
         **known,
         outcome=facts["outcome"],
@@ -154,25 +203,71 @@ def _evidence(read: _Read, result: GeneratorResult | None, answered: list[tuple[
     )
 
 
-def _run_row(run: SealedRun, result: GeneratorResult | None, measured_s: float, shares: dict, checks: list[validity.Check]) -> dict:
+def _run_row(
+    run: SealedRun,
+    result: GeneratorResult | None,
+    measured_s: float,
+    shares: dict,
+    checks: list[validity.Check],
+) -> dict:
     facts = run.facts
-    same = {name: facts[name] for name in ("experiment", "label", "workload", "method", "generator", "closed_loop", "connections", "threads",
-                                           "duration_s", "warm_up_s", "repeat", "plan_index", "seed", "outcome", "revision", "dirty")}
+    same = {
+        name: facts[name]
+        for name in (
+            "experiment",
+            "label",
+            "workload",
+            "method",
+            "generator",
+            "closed_loop",
+            "connections",
+            "threads",
+            "duration_s",
+            "warm_up_s",
+            "repeat",
+            "plan_index",
+            "seed",
+            "outcome",
+            "revision",
+            "dirty",
+        )
+    }
     phase = (facts.get("phases") or {}).get("measure") or {}
     offered = facts["offered_rate_rps"]
     return {
-        "run_id": run.run_id, **same, "server": facts.get("server") or "kv-service", "variant": variant(facts["variant"]), "offered_rate_rps": math.nan if offered is None else offered,
-        "measured_s": measured_s, "profiled": bool(facts["profile"]), "processors_awake": bool(run.machine.get("processors_awake")), "verdict": validity.worst(checks), "excluded": validity.excluded(checks, facts["closed_loop"]),
-        "same_within": facts.get("same_within_percent", 100 * SAME_WITHIN) / 100, "start_utc": phase.get("start_utc") or "",
-        **_counts(result), **_latencies(result),
-        **{name: shares.get(name, math.nan) for name in ("service_cpu_share", "generator_cpu_share", "service_cpu_us_per_answer", "service_rss_max_bytes")},
-        "service_options": json.dumps(facts["service"], sort_keys=True), "workload_args": json.dumps(facts["workload_args"], sort_keys=True),
-        **conditions.of_run(run), **_trial(run),
+        "run_id": run.run_id,
+        **same,
+        "server": facts.get("server") or "kv-service",
+        "variant": variant(facts["variant"]),
+        "offered_rate_rps": math.nan if offered is None else offered,
+        "measured_s": measured_s,
+        "profiled": bool(facts["profile"]),
+        "processors_awake": bool(run.machine.get("processors_awake")),
+        "verdict": validity.worst(checks),
+        "excluded": validity.excluded(checks, facts["closed_loop"]),
+        "same_within": facts.get("same_within_percent", 100 * SAME_WITHIN) / 100,
+        "start_utc": phase.get("start_utc") or "",
+        **_counts(result),
+        **_latencies(result),
+        **{
+            name: shares.get(name, math.nan)
+            for name in (
+                "service_cpu_share",
+                "generator_cpu_share",
+                "service_cpu_us_per_answer",
+                "service_rss_max_bytes",
+            )
+        },
+        "service_options": json.dumps(facts["service"], sort_keys=True),
+        "workload_args": json.dumps(facts["workload_args"], sort_keys=True),
+        **conditions.of_run(run),
+        **_trial(run),
     }
 
 
 def _trial(run: SealedRun) -> dict:
-    """Of a trial, the search and what it answered that search: the pages tell what the search itself was told."""
+    """Of a trial, the search and what it answered that search: the pages tell what the search itself was
+    told."""
     search = run.facts.get("search")
     if not search:
         return {"search": "", "answer": ""}
@@ -180,7 +275,9 @@ def _trial(run: SealedRun) -> dict:
         result = json.loads(run.text("generator.json")) if run.has("generator.json") else None
     except (KvstudyError, json.JSONDecodeError):
         result = None  # unknown; the check "readable" says why
-    answer, _ = Objective.recorded(search["objective"]).answer(run.facts["outcome"], result, run.machine.get("load_during"))
+    answer, _ = Objective.recorded(search["objective"]).answer(
+        run.facts["outcome"], result, run.machine.get("load_during")
+    )
     return {"search": json.dumps(search, sort_keys=True), "answer": answer.value}
 
 

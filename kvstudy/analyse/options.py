@@ -1,11 +1,13 @@
-"""What each option does: every experiment that varies one is compared with the value that the service has by default.
+"""What each option does: every experiment that varies one is compared with the value that the service has by
+default.
 
     options = compared_options(tables)      one row per experiment, other value, configuration and measure
     at_the_highest(options)                 of them those at the highest rate and most connections
     runs_behind(tables, options)            how many runs they rest on
     sides_in(tables_of_one_experiment)      what is compared there: the factor, the default's runs, the others
 
-A factor is a service or JVM option (``variant``), or a size of the workload (``data``) where no option is varied.
+A factor is a service or JVM option (``variant``), or a size of the workload (``data``) where no option is
+varied.
 """
 
 import json
@@ -18,7 +20,14 @@ from kvstudy.analyse.configuration import COMPARISON_COLUMNS, alike, comparisons
 from kvstudy.analyse.tables import Tables
 
 # What the service and the JVM do when they are not told otherwise; of a cache: that there is none.
-DEFAULTS = {"handler": "selector", "wal": "interval", "compaction": "leveled", "gc": "G1", "cache_entries": "0", "heap": "128m"}
+DEFAULTS = {
+    "handler": "selector",
+    "wal": "interval",
+    "compaction": "leveled",
+    "gc": "G1",
+    "cache_entries": "0",
+    "heap": "128m",
+}
 # A difference without a meaning: two spellings of one heap, measured to see what chance makes of them.
 SAME_THING = "noise"
 USUAL_LABELS = ("before", "after")
@@ -28,7 +37,8 @@ _PLACE = ["workload", "connections", "threads", "offered_rate_rps"]
 
 @dataclass(frozen=True)
 class Sides:
-    """``factor``: a column of configured runs; ``before``: its default value; ``others``: the rest, in order."""
+    """``factor``: a column of configured runs; ``before``: its default value; ``others``: the rest, in
+    order."""
 
     factor: str
     before: str
@@ -36,7 +46,8 @@ class Sides:
 
 
 def sides_in(tables: Tables) -> Sides | None:
-    """What the runs of one experiment compare; None when they vary neither an option nor the workload's sizes."""
+    """What the runs of one experiment compare; None when they vary neither an option nor the workload's
+    sizes."""
     runs = configured(tables.runs[~tables.runs["profiled"]])
     for factor, order in (("variant", _distance_from_default), ("data", _sizes)):
         if factor == "data":
@@ -48,7 +59,8 @@ def sides_in(tables: Tables) -> Sides | None:
 
 
 def compared_options(tables: Tables, percentiles: tuple[float, ...] = (50.0, 99.0)) -> pd.DataFrame:
-    """COLUMNS: ``analyse.configuration.comparisons`` of every experiment with two sides, each other value against the default."""
+    """COLUMNS: ``analyse.configuration.comparisons`` of every experiment with two sides, each other value
+    against the default."""
     parts = []
     for experiment in sorted(set(tables.runs["experiment"]) - {SAME_THING}):
         mine = tables.select(experiment=experiment)
@@ -58,18 +70,24 @@ def compared_options(tables: Tables, percentiles: tuple[float, ...] = (50.0, 99.
             before, after = told_apart(sides.before, other)
             parts.append(rows.assign(experiment=experiment, before_name=before, after_name=after))
     parts = [part for part in parts if len(part)]
-    return worded(pd.concat(parts, ignore_index=True), families.OPTIONS)[COLUMNS] if parts else pd.DataFrame(columns=COLUMNS)
+    return (
+        worded(pd.concat(parts, ignore_index=True), families.OPTIONS)[COLUMNS]
+        if parts
+        else pd.DataFrame(columns=COLUMNS)
+    )
 
 
 def at_the_highest(compared: pd.DataFrame) -> pd.DataFrame:
-    """Of ``compared_options`` one row per experiment, value, workload and measure: that of the highest rate, and there of the most connections."""
+    """Of ``compared_options`` one row per experiment, value, workload and measure: that of the highest rate,
+    and there of the most connections."""
     rows = compared.assign(rate=compared["offered_rate_rps"].fillna(-1)).sort_values(["rate", "connections"])
     top = rows.groupby(["experiment", "before_name", "after_name", "workload", "measure"], sort=False).tail(1)
     return top.drop(columns="rate").sort_values(["experiment", "workload", "after_name"])
 
 
 def runs_behind(tables: Tables, rows: pd.DataFrame) -> int:
-    """How many runs ``rows`` of ``compared_options`` rest on. Those of the default count once, however many values stand against them."""
+    """How many runs ``rows`` of ``compared_options`` rest on. Those of the default count once, however many
+    values stand against them."""
     behind = set()
     for experiment, told in rows.groupby("experiment"):
         mine = tables.select(experiment=experiment)
@@ -78,7 +96,9 @@ def runs_behind(tables: Tables, rows: pd.DataFrame) -> int:
         runs["key"] = alike(runs, sides.factor)
         for other in sides.others:
             before, after = told_apart(sides.before, other)
-            places = told.loc[(told["before_name"] == before) & (told["after_name"] == after), _PLACE].drop_duplicates()
+            places = told.loc[
+                (told["before_name"] == before) & (told["after_name"] == after), _PLACE
+            ].drop_duplicates()
             pair = runs[runs[sides.factor].isin([sides.before, other])].merge(places, on=_PLACE)
             behind |= set(pair.loc[pair.groupby("key")[sides.factor].transform("nunique") == 2, "run_id"])
     return len(behind)
@@ -88,7 +108,10 @@ def told_apart(before: str, after: str) -> tuple[str, str]:
     """Only what differs: ``("gc=G1 heap=128m", "gc=Z heap=128m")`` → ("gc=G1", "gc=Z")."""
     first, second = parts_of(before), parts_of(after)
     names = [name for name in {**first, **second} if first.get(name) != second.get(name)]
-    return tuple(" ".join(f"{name}={side[name]}" for name in names if name in side) or "default" for side in (first, second))
+    return tuple(
+        " ".join(f"{name}={side[name]}" for name in names if name in side) or "default"
+        for side in (first, second)
+    )
 
 
 def parts_of(value: str) -> dict[str, str]:
@@ -100,7 +123,9 @@ def parts_of(value: str) -> dict[str, str]:
 
 def _distance_from_default(variant: str) -> tuple:
     parts = parts_of(variant)
-    return sum(DEFAULTS.get(name, value) != value for name, value in parts.items()), [_as_number(value) for value in parts.values()]
+    return sum(DEFAULTS.get(name, value) != value for name, value in parts.items()), [
+        _as_number(value) for value in parts.values()
+    ]
 
 
 def _sizes(data: str) -> list:
@@ -112,7 +137,8 @@ def _as_number(value: str) -> tuple:
 
 
 def usual_sides(factor: str, values: list) -> list:
-    """Of a factor's values in their order those that are compared when nobody names the sides: the first and the last of these."""
+    """Of a factor's values in their order those that are compared when nobody names the sides: the first and
+    the last of these."""
     if factor != "label":
         return values
     named = [value for value in values if value]

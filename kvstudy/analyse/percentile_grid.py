@@ -1,4 +1,5 @@
-"""Which percentiles of a distribution are tabulated: the ones people quote, and HdrHistogram's spectrum between them."""
+"""Which percentiles of a distribution are tabulated: the ones people quote, and HdrHistogram's spectrum
+between them."""
 
 import math
 from functools import lru_cache
@@ -14,7 +15,8 @@ TICKS_PER_HALF_DISTANCE = 5
 
 
 def rows(latency: Latency) -> list[tuple[float, float, int, int]]:
-    """(percentile, latency_us, sample_count, samples_beyond); latency_us is NaN where too few samples lie beyond to print it.
+    """(percentile, latency_us, sample_count, samples_beyond); latency_us is NaN where too few samples lie
+    beyond to print it.
 
     The maximum is a fact, not an estimate: it is always given.
     """
@@ -24,16 +26,33 @@ def rows(latency: Latency) -> list[tuple[float, float, int, int]]:
     else:
         percentiles = tuple(latency.printed_us)
         values = np.fromiter(latency.printed_us.values(), dtype=float)
-    beyond = (latency.total - hdr.ranks(latency.total, percentiles)).tolist() if latency.total else [0] * len(percentiles)
-    return [(percentile, float(value) if latency.total and (left >= SAMPLES_BEYOND_PRINTED or percentile == 100) else math.nan,
-             latency.total, left) for percentile, value, left in zip(percentiles, values, beyond, strict=True)]
+    beyond = (
+        (latency.total - hdr.ranks(latency.total, percentiles)).tolist()
+        if latency.total
+        else [0] * len(percentiles)
+    )
+    return [
+        (
+            percentile,
+            float(value)
+            if latency.total and (left >= SAMPLES_BEYOND_PRINTED or percentile == 100)
+            else math.nan,
+            latency.total,
+            left,
+        )
+        for percentile, value, left in zip(percentiles, values, beyond, strict=True)
+    ]
 
 
 @lru_cache
 def grid(half_distances: int) -> tuple[float, ...]:
-    """QUOTED and, in each of the first ``half_distances`` halvings of what is left to 100, five equal steps."""
-    ticks = {100 * (1 - 0.5**half * (1 - step / (2 * TICKS_PER_HALF_DISTANCE))) for half in range(half_distances)
-             for step in range(TICKS_PER_HALF_DISTANCE)}
+    """QUOTED and, in each of the first ``half_distances`` halvings of what is left to 100, five equal
+    steps."""
+    ticks = {
+        100 * (1 - 0.5**half * (1 - step / (2 * TICKS_PER_HALF_DISTANCE)))
+        for half in range(half_distances)
+        for step in range(TICKS_PER_HALF_DISTANCE)
+    }
     return tuple(sorted({round(tick, 6) for tick in ticks} | set(QUOTED)))
 
 

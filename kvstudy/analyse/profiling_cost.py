@@ -2,15 +2,23 @@
 
     cost(tables.select(experiment="profile-cost"))      one row per configuration that was run both ways
 
-Only an experiment whose profiled runs are shuffled among the others (``profile: {interleave: true}``) answers this: elsewhere they come last,
-and what the machine did meanwhile would count as their cost.
+Only an experiment whose profiled runs are shuffled among the others (``profile: {interleave: true}``) answers
+this: elsewhere they come last, and what the machine did meanwhile would count as their cost.
 """
 
 import pandas as pd
 
 from kvstudy.analyse.comparison import families
 from kvstudy.analyse.comparison.words import SAME_WITHIN
-from kvstudy.analyse.configuration import COMPARISON_COLUMNS, CONFIGURATION, CPU, RATE, compared, configured, worded
+from kvstudy.analyse.configuration import (
+    COMPARISON_COLUMNS,
+    CONFIGURATION,
+    CPU,
+    RATE,
+    compared,
+    configured,
+    worded,
+)
 from kvstudy.analyse.tables import Tables
 
 _SAME = [name for name in CONFIGURATION if name != "profiled"]
@@ -19,8 +27,9 @@ _SAME = [name for name in CONFIGURATION if name != "profiled"]
 def cost(tables: Tables) -> pd.DataFrame:
     """``comparisons`` of without the profiler (before) with it (after), in the same columns.
 
-    Measures: ``achieved rate`` (requests per second) in a closed loop, where a cost shows as fewer answers; everywhere ``CPU per request``
-    (microseconds of the service's CPU time, as ``comparisons`` has it). Runs that FAILed a check do not count.
+    Measures: ``achieved rate`` (requests per second) in a closed loop, where a cost shows as fewer answers;
+    everywhere ``CPU per request`` (microseconds of the service's CPU time, as ``comparisons`` has it). Runs
+    that FAILed a check do not count.
     """
     runs = configured(tables.runs[tables.runs["verdict"] != "FAIL"])
     rows = []
@@ -32,6 +41,17 @@ def cost(tables: Tables) -> pd.DataFrame:
             before, after = plain[column].dropna(), profiled[column].dropna()
             if (measure == RATE and not group["closed_loop"].all()) or before.empty or after.empty:
                 continue
-            rows.append({**group[["workload", "connections", "threads"]].iloc[0], "measure": measure, "differs": "", "apart": False, "invalid_before": 0,
-                         "of_before": len(plain), "invalid_after": 0, "of_after": len(profiled), **compared(before, after, SAME_WITHIN)})
+            rows.append(
+                {
+                    **group[["workload", "connections", "threads"]].iloc[0],
+                    "measure": measure,
+                    "differs": "",
+                    "apart": False,
+                    "invalid_before": 0,
+                    "of_before": len(plain),
+                    "invalid_after": 0,
+                    "of_after": len(profiled),
+                    **compared(before, after, SAME_WITHIN),
+                }
+            )
     return worded(pd.DataFrame(rows, columns=COMPARISON_COLUMNS), families.SMALL)

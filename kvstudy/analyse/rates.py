@@ -1,7 +1,8 @@
 """Which runs may say whether a rate was held.
 
-A run that did not keep up is invalid for latencies, by its own checks, and yet it is the only witness of a saturation point. A run
-that another program disturbed, or whose generator was the limit, says nothing about the service at all. So:
+A run that did not keep up is invalid for latencies, by its own checks, and yet it is the only witness of a
+saturation point. A run that another program disturbed, or whose generator was the limit, says nothing about
+the service at all. So:
 
     speaks = about_rate(tables)        the runs that failed nothing, or did not hold their rate and failed only what follows from that
     witnesses(tables)                  these, and the runs that the service itself lost, which did not hold theirs
@@ -9,8 +10,9 @@ that another program disturbed, or whose generator was the limit, says nothing a
     found = knee_of(trials)            what the trials of a search say about the knee, by the search's own rule
     held_by_rate(trials)               how often each rate is held, by the same rule
 
-Saturation point of a group of runs: the lowest offered rate at which the median achieved rate over its repeats is under 99 % of
-the offered one. None when every offered rate was achieved: the capacity then lies above the data, and nothing is extrapolated.
+Saturation point of a group of runs: the lowest offered rate at which the median achieved rate over its
+repeats is under 99 % of the offered one. None when every offered rate was achieved: the capacity then lies
+above the data, and nothing is extrapolated.
 """
 
 import json
@@ -25,13 +27,18 @@ from kvstudy.plan.objective import Answer
 from kvstudy.plan.search import Found, Trial, found_in, held_shares
 
 _POINT = ["highest_held_rps", "saturation_rps", "runs", "fewest"]
-# What a service that cannot keep up makes fail: requests pile up, time out, are sent late or never, and wait longer every second.
-FOLLOWS_FROM_OVERLOAD = frozenset({"rate_held", "every_request_sent", "send_lateness", "warm_up_long_enough", "no_errors"})
+# What a service that cannot keep up makes fail: requests pile up, time out, are sent late or never, and wait
+# longer every second.
+FOLLOWS_FROM_OVERLOAD = frozenset(
+    {"rate_held", "every_request_sent", "send_lateness", "warm_up_long_enough", "no_errors"}
+)
 
 
 def about_rate(tables: Tables) -> Tables:
     """The completed latency runs, at a rate, whose achieved rate is the service's own."""
-    runs = tables.runs[~tables.runs["profiled"] & ~tables.runs["closed_loop"] & (tables.runs["outcome"] == "completed")]
+    runs = tables.runs[
+        ~tables.runs["profiled"] & ~tables.runs["closed_loop"] & (tables.runs["outcome"] == "completed")
+    ]
     return tables.only(set(runs["run_id"]) & speaking(tables))
 
 
@@ -40,14 +47,17 @@ def speaking(tables: Tables) -> set[str]:
     failed = tables.validity[tables.validity["verdict"] == "FAIL"].groupby("run_id")["check"].agg(set)
     verdicts = tables.runs.set_index("run_id")["verdict"]
     return {
-        run_id for run_id, verdict in verdicts.items()
-        if verdict != "FAIL" or ("rate_held" in failed.get(run_id, set()) and failed[run_id] <= FOLLOWS_FROM_OVERLOAD)
-    }  # fmt: skip
+        run_id
+        for run_id, verdict in verdicts.items()
+        if verdict != "FAIL"
+        or ("rate_held" in failed.get(run_id, set()) and failed[run_id] <= FOLLOWS_FROM_OVERLOAD)
+    }
 
 
 def witnesses(tables: Tables) -> pd.DataFrame:
-    """The configured latency runs, at a rate, that say whether it was held: those that speak about it, and those that the service itself made
-    invalid, by errors, wrong answers or its own death, which achieved nothing. Without these a rate would be held by those who survived it."""
+    """The configured latency runs, at a rate, that say whether it was held: those that speak about it, and
+    those that the service itself made invalid, by errors, wrong answers or its own death, which achieved
+    nothing. Without these a rate would be held by those who survived it."""
     runs = tables.runs[~tables.runs["profiled"] & ~tables.runs["closed_loop"]]
     speaks = runs["run_id"].isin(speaking(tables)) & (runs["outcome"] == "completed")
     lost = ~speaks & (runs["excluded"] == SERVICE)
@@ -55,13 +65,17 @@ def witnesses(tables: Tables) -> pd.DataFrame:
 
 
 def saturation_points(runs: pd.DataFrame, group_by: list[str]) -> pd.DataFrame:
-    """One row per group of open-loop runs: the group's columns, ``highest_held_rps`` and ``saturation_rps`` (NaN where none).
+    """One row per group of open-loop runs: the group's columns, ``highest_held_rps`` and ``saturation_rps``
+    (NaN where none).
 
-    ``highest_held_rps`` is the highest offered rate below the saturation point that was achieved. ``runs``: how many there are up to the saturation
-    point, ``fewest``: at one rate; fewer than MIN_RUNS decide nothing.
+    ``highest_held_rps`` is the highest offered rate below the saturation point that was achieved. ``runs``:
+    how many there are up to the saturation point, ``fewest``: at one rate; fewer than MIN_RUNS decide
+    nothing.
     """
     open_loop = runs[~runs["closed_loop"]]
-    medians = open_loop.groupby([*group_by, "offered_rate_rps"], as_index=False).agg(achieved_rate_rps=("achieved_rate_rps", "median"), runs=("achieved_rate_rps", "size"))
+    medians = open_loop.groupby([*group_by, "offered_rate_rps"], as_index=False).agg(
+        achieved_rate_rps=("achieved_rate_rps", "median"), runs=("achieved_rate_rps", "size")
+    )
     medians["held"] = medians["achieved_rate_rps"] >= ACHIEVED_SHARE_MIN * medians["offered_rate_rps"]
     rows = []
     for key, group in medians.groupby(group_by):
@@ -80,29 +94,40 @@ def held_rates(tables: Tables) -> pd.DataFrame:
 
 
 def each_search(runs: pd.DataFrame) -> list[pd.DataFrame]:
-    """The trials among ``runs`` by the search that they are of, the one made last at the end: a search is one line of runs and one objective."""
+    """The trials among ``runs`` by the search that they are of, the one made last at the end: a search is one
+    line of runs and one objective."""
     trials = runs[runs["search"] != ""]
     if trials.empty:
         return []
     trials = configured(trials)
     goals = [json.dumps(json.loads(text).get("objective", {}), sort_keys=True) for text in trials["search"]]
-    parts = [part for _, part in trials.groupby([alike(trials, "offered_rate_rps"), pd.Series(goals, index=trials.index)], sort=True)]
+    parts = [
+        part
+        for _, part in trials.groupby(
+            [alike(trials, "offered_rate_rps"), pd.Series(goals, index=trials.index)], sort=True
+        )
+    ]
     return sorted(parts, key=lambda part: (part["start_utc"].max(), part["run_id"].max()))
 
 
 def knee_of(runs: pd.DataFrame) -> Found:
-    """``runs``: those rows of the table ``runs`` that are the trials of one search; none of them is left out for its checks."""
+    """``runs``: those rows of the table ``runs`` that are the trials of one search; none of them is left out
+    for its checks."""
     trials, lowest, highest, precision = _search_of(runs)
     return found_in(trials, lowest, highest, precision)
 
 
 def held_by_rate(runs: pd.DataFrame, points: int = 60) -> pd.DataFrame:
-    """How often a fresh service holds a rate, by the same posterior as ``knee_of``: one row per rate that was tried, and for drawing ``points`` between
-    the lowest and the highest of them. ``held`` of ``trials`` held it (0 of 0 between); ``share`` of trials, with its interval ``low`` … ``high``.
+    """How often a fresh service holds a rate, by the same posterior as ``knee_of``: one row per rate that was
+    tried, and for drawing ``points`` between the lowest and the highest of them. ``held`` of ``trials`` held
+    it (0 of 0 between); ``share`` of trials, with its interval ``low`` … ``high``.
     """
     trials, lowest, highest, _ = _search_of(runs)
-    tried = runs.loc[runs["answer"] != Answer.UNKNOWN.value].groupby("offered_rate_rps")["answer"].agg(
-        trials="size", held=lambda answers: int((answers == Answer.HELD.value).sum()))  # fmt: skip
+    tried = (
+        runs.loc[runs["answer"] != Answer.UNKNOWN.value]
+        .groupby("offered_rate_rps")["answer"]
+        .agg(trials="size", held=lambda answers: int((answers == Answer.HELD.value).sum()))
+    )
     if tried.empty:
         return pd.DataFrame(columns=["offered_rate_rps", "trials", "held", "low", "share", "high"])
     between = np.linspace(tried.index.min(), tried.index.max(), points) if len(tried) > 1 else []
@@ -113,11 +138,14 @@ def held_by_rate(runs: pd.DataFrame, points: int = 60) -> pd.DataFrame:
 
 
 def _search_of(runs: pd.DataFrame) -> tuple[list[Trial], float, float, float]:
-    """The trials in the order in which they were made, the rates that were allowed, and the precision that was asked for."""
+    """The trials in the order in which they were made, the rates that were allowed, and the precision that
+    was asked for."""
     runs = runs.sort_values("run_id")
     asked = [json.loads(text) for text in runs["search"]]
-    trials = [Trial(rate, Answer(answer), search["purpose"])
-              for rate, answer, search in zip(runs["offered_rate_rps"], runs["answer"], asked, strict=True)]  # fmt: skip
+    trials = [
+        Trial(rate, Answer(answer), search["purpose"])
+        for rate, answer, search in zip(runs["offered_rate_rps"], runs["answer"], asked, strict=True)
+    ]
     rates = runs["offered_rate_rps"]
     lowest = min(search.get("lowest_rate_rps", rates.min()) for search in asked)
     highest = max(search.get("highest_rate_rps", rates.max()) for search in asked)

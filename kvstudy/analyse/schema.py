@@ -16,8 +16,9 @@ and, of launches of duets (record/duet.py), which have no row in any of these,
     duet_stacks    one row per profiled launch, side, profiler event and distinct stack
     duet_validity  one row per launch and check
 
-Every frame that kvstudy.analyse hands out has exactly these columns in this order with these types (``conform``), also
-when it has no rows, so that figures need no special case. Missing numbers are NaN (float64) or NA (Int64).
+Every frame that kvstudy.analyse hands out has exactly these columns in this order with these types
+(``conform``), also when it has no rows, so that figures need no special case. Missing numbers are NaN
+(float64) or NA (Int64).
 """
 
 from dataclasses import dataclass
@@ -28,12 +29,19 @@ import pyarrow as pa
 from kvstudy.errors import FormatError
 from kvstudy.record import duet
 
-# Raised whenever a column is added, removed or changes meaning: tables of another version are rebuilt, never mixed.
+# Raised whenever a column is added, removed or changes meaning: tables of another version are rebuilt, never
+# mixed.
 SCHEMA_VERSION = 9
 
 LATENCY_KINDS = ("response", "service", "lateness", "own_lateness")
 VERDICTS = ("PASS", "WARN", "FAIL")
-PROFILE_EVENTS = ("cpu", "alloc", "lock", "wall", "cpu_slow")  # cpu_slow: of the slow seconds of the run alone
+PROFILE_EVENTS = (
+    "cpu",
+    "alloc",
+    "lock",
+    "wall",
+    "cpu_slow",
+)  # cpu_slow: of the slow seconds of the run alone
 
 TEXT, FLAG, COUNT, WHOLE, REAL = "str", "bool", "Int64", "int64", "float64"
 # Large strings: a column of histograms passes the 2 GiB that the offsets of plain ones can reach.
@@ -57,7 +65,11 @@ RUNS = _columns(
     ("run_id", TEXT, "name of the run folder: sortable time and a hint for people"),
     ("experiment", TEXT, "name of the experiment file"),
     ("label", TEXT, "what the user called this series of runs (before, after, …)"),
-    ("variant", TEXT, 'factors varied in service and JVM, "handler=workers wal=os" in key order; "" when none'),
+    (
+        "variant",
+        TEXT,
+        'factors varied in service and JVM, "handler=workers wal=os" in key order; "" when none',
+    ),
     ("workload", TEXT, "Lua script under experiments/workloads, without .lua"),
     ("method", TEXT, "PUT, GET, MIXED or DELETE"),
     ("server", TEXT, "kv-service, or empty: one-nio with a handler that does nothing"),
@@ -74,10 +86,18 @@ RUNS = _columns(
     ("plan_index", WHOLE, "position in the order the plan ran in, from 0"),
     ("seed", WHOLE, ""),
     ("profiled", FLAG, "a profiler was attached: never used for a latency claim"),
-    ("processors_awake", FLAG, "no processor slept while it was measured; false also for runs of before this was noted"),
+    (
+        "processors_awake",
+        FLAG,
+        "no processor slept while it was measured; false also for runs of before this was noted",
+    ),
     ("outcome", TEXT, '"completed" or "failed: why"'),
     ("verdict", TEXT, "worst verdict of the run's checks: PASS, WARN or FAIL"),
-    ("excluded", TEXT, "why it is in no median: outside, service (an outcome), or empty (analyse/validity.py)"),
+    (
+        "excluded",
+        TEXT,
+        "why it is in no median: outside, service (an outcome), or empty (analyse/validity.py)",
+    ),
     ("same_within", REAL, "two sides that differ by less are the same to whoever asked: 0.05 is 5 %"),
     ("start_utc", TEXT, "start of the measured window, ISO-8601"),
     ("revision", TEXT, "git revision measured"),
@@ -92,32 +112,64 @@ RUNS = _columns(
     ("response_max_us", REAL, ""),
     ("service_mean_us", REAL, ""),
     ("lateness_p99_us", REAL, "send lateness, the wait for a busy connection included, percentile 99"),
-    ("service_cpu_share", REAL, "CPU seconds per second of the service in the measured window; 1.0 = one core"),
+    (
+        "service_cpu_share",
+        REAL,
+        "CPU seconds per second of the service in the measured window; 1.0 = one core",
+    ),
     ("generator_cpu_share", REAL, "the same of the generator"),
-    ("service_cpu_us_per_answer", REAL, "CPU microseconds of the service for each answer, its compilers left out (evidence.cpu_us_per_answer); NaN without figures by second"),
+    (
+        "service_cpu_us_per_answer",
+        REAL,
+        "CPU microseconds of the service for each answer, its compilers left out (evidence.cpu_us_per_answer); NaN without figures by second",
+    ),
     ("service_rss_max_bytes", REAL, ""),
     ("service_options", TEXT, "JSON object"),
     ("workload_args", TEXT, "JSON object"),
-    ("arrivals", TEXT, 'uniform or poisson; of this and the following columns "not recorded" where the run did not note it (analyse/conditions.py)'),
+    (
+        "arrivals",
+        TEXT,
+        'uniform or poisson; of this and the following columns "not recorded" where the run did not note it (analyse/conditions.py)',
+    ),
     ("spin", TEXT, "how the generator waits: auto, off or a time"),
     ("timeout_s", TEXT, ""),
     ("jvm", TEXT, "JSON list of JVM options"),
     ("pause", TEXT, "JSON object: when and how long the service was stopped; null"),
     ("fill", TEXT, "JSON object: the records in the store before the run; null"),
     ("awake", TEXT, "whether processors were asked to stay awake: auto, true or false"),
-    ("head_start_bytes", TEXT, "of how many bytes of records a random part was written before the warm-up, another in each repeat; null"),
+    (
+        "head_start_bytes",
+        TEXT,
+        "of how many bytes of records a random part was written before the warm-up, another in each repeat; null",
+    ),
     ("pinning", TEXT, "on which cores service and generator ran"),
     ("service_program", TEXT, "JSON object: digest of the jar, version of the JDK"),
     ("generator_program", TEXT, "digest of the generator"),
     ("machine", TEXT, "JSON object: what makes it this machine and no other"),
-    ("search", TEXT, 'JSON object of the search that this run is a trial of: method, objective, precision, purpose (search, sweep or confirm), …; "" when it is none'),
-    ("answer", TEXT, 'what a trial says of its rate by the objective of its search: held, missed or unknown; "" when it is none'),
+    (
+        "search",
+        TEXT,
+        'JSON object of the search that this run is a trial of: method, objective, precision, purpose (search, sweep or confirm), …; "" when it is none',
+    ),
+    (
+        "answer",
+        TEXT,
+        'what a trial says of its rate by the objective of its search: held, missed or unknown; "" when it is none',
+    ),
 )
 PERCENTILES = _columns(
     ("run_id", TEXT, ""),
-    ("latency_kind", TEXT, "response (from the intended start), service (from the send), lateness (of the send), or own_lateness: the generator's own part of the lateness, where it tells that apart"),
+    (
+        "latency_kind",
+        TEXT,
+        "response (from the intended start), service (from the send), lateness (of the send), or own_lateness: the generator's own part of the lateness, where it tells that apart",
+    ),
     ("percentile", REAL, "0 – 100"),
-    ("latency_us", REAL, "NaN where fewer than 10 samples lie beyond (not to be printed); the maximum, 100, is always given"),
+    (
+        "latency_us",
+        REAL,
+        "NaN where fewer than 10 samples lie beyond (not to be printed); the maximum, 100, is always given",
+    ),
     ("sample_count", WHOLE, "samples of the whole distribution"),
     ("samples_beyond", WHOLE, "of them above this percentile; under 100: mark the number as uncertain"),
 )
@@ -129,7 +181,11 @@ INTERVALS = _columns(
     ("p50_us", REAL, ""),
     ("p99_us", REAL, "NaN with fewer than 10 samples beyond"),
     ("max_us", REAL, ""),
-    ("histogram", TEXT, "HdrHistogram V2, compressed, base64, microseconds; kvstudy.record.hdr.decode reads it"),
+    (
+        "histogram",
+        TEXT,
+        "HdrHistogram V2, compressed, base64, microseconds; kvstudy.record.hdr.decode reads it",
+    ),
 )
 SLOWEST = _columns(
     ("run_id", TEXT, ""),
@@ -142,11 +198,19 @@ STACKS = _columns(
     ("run_id", TEXT, ""),
     ("event", TEXT, "cpu, alloc, lock or wall; cpu_slow: cpu in the slow seconds of the run alone"),
     ("stack", TEXT, "frames joined by ';', root first"),
-    ("samples", WHOLE, "samples (cpu, wall), bytes (alloc) or nanoseconds (lock), as the profiler's converter totals them"),
+    (
+        "samples",
+        WHOLE,
+        "samples (cpu, wall), bytes (alloc) or nanoseconds (lock), as the profiler's converter totals them",
+    ),
 )
 EVENTS = _columns(
     ("run_id", TEXT, ""),
-    ("kind", TEXT, "gc_pause, safepoint, flush, compaction, write_stall, wal_sync; cpu_steal, cpu_foreign, cpu_throttled, service_stopped"),
+    (
+        "kind",
+        TEXT,
+        "gc_pause, safepoint, flush, compaction, write_stall, wal_sync; cpu_steal, cpu_foreign, cpu_throttled, service_stopped",
+    ),
     ("start_s", REAL, "from the start of the measured window; negative before it"),
     ("duration_ms", REAL, ""),
     ("attributes", TEXT, "JSON object"),
@@ -174,7 +238,11 @@ DUETS = _columns(
     ("profiled", FLAG, "a profiler was attached: never used for a ratio"),
     ("outcome", TEXT, '"completed" or "failed: why"'),
     ("verdict", TEXT, "worst verdict of the launch's checks"),
-    ("excluded", TEXT, "why it is in no ratio: outside, or whose doing it was: a, b or ab (analyse/duet_validity.py); empty where it counts"),
+    (
+        "excluded",
+        TEXT,
+        "why it is in no ratio: outside, or whose doing it was: a, b or ab (analyse/duet_validity.py); empty where it counts",
+    ),
     ("start_utc", TEXT, "of the first phase, ISO-8601"),
     ("revision", TEXT, "git revision of kvstudy"),
     ("dirty", FLAG, ""),
@@ -182,7 +250,10 @@ DUETS = _columns(
 )
 SLICES = _columns(
     ("run_id", TEXT, ""),
-    *((name, {"text": TEXT, "whole": WHOLE, "real": REAL}[kind], "record.duet.SLICES") for name, kind in duet.SLICES.items()),
+    *(
+        (name, {"text": TEXT, "whole": WHOLE, "real": REAL}[kind], "record.duet.SLICES")
+        for name, kind in duet.SLICES.items()
+    ),
     ("left_out", TEXT, "why its round does not count, or empty (analyse/comparison/launches.py)"),
     ("lost_by", TEXT, "whose doing that was: a, b, ab or empty"),
 )
@@ -193,10 +264,18 @@ RATIOS = _columns(
     ("measure", TEXT, "analyse.comparison.launches.MEASURES"),
     ("a", REAL, "of side a: nanoseconds, requests per second, or nanoseconds or bytes per request"),
     ("b", REAL, "of side b"),
-    ("log_ratio", REAL, "natural logarithm of b to a in this launch; of medians the median of the rounds' own"),
+    (
+        "log_ratio",
+        REAL,
+        "natural logarithm of b to a in this launch; of medians the median of the rounds' own",
+    ),
     ("rounds", WHOLE, "that it rests on"),
 )
-DUET_STACKS = _columns(("run_id", TEXT, ""), ("side", TEXT, "a or b"), *((one.name, one.dtype, one.meaning) for one in STACKS[1:]))
+DUET_STACKS = _columns(
+    ("run_id", TEXT, ""),
+    ("side", TEXT, "a or b"),
+    *((one.name, one.dtype, one.meaning) for one in STACKS[1:]),
+)
 TABLES: dict[str, tuple[Column, ...]] = {
     "runs": RUNS,
     "percentiles": PERCENTILES,
@@ -228,14 +307,17 @@ def arrow_schema(table: str) -> pa.Schema:
 
 
 def conform(table: str, frame: pd.DataFrame, columns: list[str] | None = None) -> pd.DataFrame:
-    """``frame`` with exactly the columns (None: all) and types of ``table``; columns that are not the table's are dropped.
+    """``frame`` with exactly the columns (None: all) and types of ``table``; columns that are not the table's
+    are dropped.
 
     Raises FormatError when a column is missing: a table is never completed with silent blanks.
     """
     columns = names(table) if columns is None else columns
     missing = [name for name in columns if name not in frame.columns]
     if missing:
-        raise FormatError(f"table {table}", None, f"columns are missing: {', '.join(missing)}", "run: kvstudy tables")
+        raise FormatError(
+            f"table {table}", None, f"columns are missing: {', '.join(missing)}", "run: kvstudy tables"
+        )
     types = {column.name: column.dtype for column in ALL_TABLES[table]}
     return frame[columns].astype({name: types[name] for name in columns}).reset_index(drop=True)
 

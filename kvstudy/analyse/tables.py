@@ -4,8 +4,9 @@
     tables = load(root / "data/tidy").select(experiment="report-1")
     tables = study_tables(experiment="report-1")          the reader's own runs, or the committed reference runs
 
-How they lie on disk and are kept up to date: kvstudy/analyse/tidy. Of ``runs`` every row is read; of the other tables, which are larger by far, what
-is asked for: the rows of the runs that were selected, when the table is first looked at.
+How they lie on disk and are kept up to date: kvstudy/analyse/tidy. Of ``runs`` every row is read; of the
+other tables, which are larger by far, what is asked for: the rows of the runs that were selected, when the
+table is first looked at.
 """
 
 from collections.abc import Callable, Iterable
@@ -43,7 +44,8 @@ class StoredRows:
 
 
 class _Rows:
-    """An attribute that is a frame: given as one, or as StoredRows, which are read when it is first looked at."""
+    """An attribute that is a frame: given as one, or as StoredRows, which are read when it is first looked
+    at."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -64,7 +66,8 @@ class _Held:
     """What Tables and Duets have in common: frames, of which some are still on disk."""
 
     def but(self, **changes: object) -> Self:
-        """The same with other values of some fields; unlike dataclasses.replace it reads none of the others."""
+        """The same with other values of some fields; unlike dataclasses.replace it reads none of the
+        others."""
         held = {one.name: vars(self)[one.name] for one in fields(self) if one.init}
         return type(self)(**{**held, **changes})
 
@@ -80,10 +83,12 @@ class _Held:
 
 @dataclass(frozen=True)
 class Tables(_Held):
-    """The tables as kvstudy.analyse.schema has them. ``source``: what they are from, for people; ``folders``: run id → run folder;
-    ``smoke_shown``, ``smoke_hidden``: experiments whose only runs are of the profile smoke, and those whose smoke runs gave way to others.
+    """The tables as kvstudy.analyse.schema has them. ``source``: what they are from, for people; ``folders``:
+    run id → run folder; ``smoke_shown``, ``smoke_hidden``: experiments whose only runs are of the profile
+    smoke, and those whose smoke runs gave way to others.
 
-    Select first, look then: every table but ``runs`` is read when it is first looked at. Nobody changes a table once it is in here.
+    Select first, look then: every table but ``runs`` is read when it is first looked at. Nobody changes a
+    table once it is in here.
     """
 
     runs: pd.DataFrame
@@ -100,16 +105,16 @@ class Tables(_Held):
     _found: dict = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def once(self, work: Callable[..., _Found], *arguments: object) -> _Found:
-        """``work(self, *arguments)``, done once for these tables: the charts of a page ask for the same again and again. Whoever gets it
-        leaves it as it is."""
+        """``work(self, *arguments)``, done once for these tables: the charts of a page ask for the same again
+        and again. Whoever gets it leaves it as it is."""
         key = (work, *arguments)
         if key not in self._found:
             self._found[key] = work(self, *arguments)
         return self._found[key]
 
     def select(self, **columns: object) -> "Tables":
-        """Runs whose column equals the value (or is in it, for a list, tuple or set), and their rows in every table:
-        ``select(experiment="report-1", label=["before", "after"])``."""
+        """Runs whose column equals the value (or is in it, for a list, tuple or set), and their rows in every
+        table: ``select(experiment="report-1", label=["before", "after"])``."""
         keep = pd.Series(True, index=self.runs.index)
         for name, wanted in columns.items():
             column = self.runs[name]
@@ -127,7 +132,8 @@ class Tables(_Held):
 
 @dataclass(frozen=True)
 class Duets(_Held):
-    """The tables of launches of duets, as kvstudy.analyse.schema has them; ``source`` and ``folders`` as of ``Tables``."""
+    """The tables of launches of duets, as kvstudy.analyse.schema has them; ``source`` and ``folders`` as of
+    ``Tables``."""
 
     duets: pd.DataFrame
     slices: pd.DataFrame = _Rows()
@@ -154,31 +160,47 @@ def load(tidy_root: Path) -> Tables:
     return _loaded(Stored(tidy_root))
 
 
-def study_duets(data_root: Path | None = None, experiment: str | None = None, progress: bool = True, spread: Spread = map) -> Duets:
-    """Up-to-date tables of the launches of duets of ``experiment`` (None: of all): one's own, or the committed ones of experiments of which there are no
-    own. Those of the profile smoke, which says nothing of speed, are left out. Without any launch the tables are empty."""
+def study_duets(
+    data_root: Path | None = None, experiment: str | None = None, progress: bool = True, spread: Spread = map
+) -> Duets:
+    """Up-to-date tables of the launches of duets of ``experiment`` (None: of all): one's own, or the
+    committed ones of experiments of which there are no own. Those of the profile smoke, which says nothing of
+    speed, are left out. Without any launch the tables are empty."""
     data = (data_root or project.project_root() / "data").resolve()
-    rebuild([data / name for name in (RAW, REFERENCE) if (data / name).is_dir()], data / "tidy", progress, spread)
+    rebuild(
+        [data / name for name in (RAW, REFERENCE) if (data / name).is_dir()], data / "tidy", progress, spread
+    )
     stored = Stored(data / "tidy")
     found = Duets(**_frames(stored, schema.DUET_TABLES, "duets"), folders=stored.folders)
     found = found if experiment is None else found.select(experiment=experiment)
     raw = (data / RAW).resolve()
     own = {run_id for run_id in found.duets["run_id"] if stored.folders[run_id].is_relative_to(raw)}
     measured = set(found.duets.loc[found.duets["run_id"].isin(own - stored.smoke), "experiment"])
-    chosen = [run_id for run_id, name in zip(found.duets["run_id"], found.duets["experiment"], strict=True)
-              if run_id in own - stored.smoke or (run_id not in own and name not in measured)]
+    chosen = [
+        run_id
+        for run_id, name in zip(found.duets["run_id"], found.duets["experiment"], strict=True)
+        if run_id in own - stored.smoke or (run_id not in own and name not in measured)
+    ]
     places = {RAW if run_id in own else REFERENCE for run_id in chosen}
-    return found.only(chosen).but(source=" and ".join(f"data/{place}" for place in (RAW, REFERENCE) if place in places))
+    return found.only(chosen).but(
+        source=" and ".join(f"data/{place}" for place in (RAW, REFERENCE) if place in places)
+    )
 
 
-def study_tables(data_root: Path | None = None, experiment: str | None = None, progress: bool = True,
-                 places: tuple[frozenset[str], ...] = OWN_THEN_REFERENCE, spread: Spread = map) -> Tables:
-    """Up-to-date tables of ``experiment`` (None: of all): of each experiment the runs of the first of ``places`` that has any. So what somebody
-    measured stands in the place of the same question's reference, and only of that; what was measured with the profile smoke, which says
-    nothing of speed, stands in nobody's.
+def study_tables(
+    data_root: Path | None = None,
+    experiment: str | None = None,
+    progress: bool = True,
+    places: tuple[frozenset[str], ...] = OWN_THEN_REFERENCE,
+    spread: Spread = map,
+) -> Tables:
+    """Up-to-date tables of ``experiment`` (None: of all): of each experiment the runs of the first of
+    ``places`` that has any. So what somebody measured stands in the place of the same question's reference,
+    and only of that; what was measured with the profile smoke, which says nothing of speed, stands in
+    nobody's.
 
-    ``data_root``: default the project's data folder; ``spread``: who reads new runs (tidy/build.py). ``source`` says which of the two. KvstudyError
-    when no place has a run.
+    ``data_root``: default the project's data folder; ``spread``: who reads new runs (tidy/build.py).
+    ``source`` says which of the two. KvstudyError when no place has a run.
     """
     data = (data_root or project.project_root() / "data").resolve()
     roots = [data / name for name in (RAW, REFERENCE) if (data / name).is_dir()]
@@ -187,7 +209,10 @@ def study_tables(data_root: Path | None = None, experiment: str | None = None, p
     tables = _loaded(stored)
     tables = tables if experiment is None else tables.select(experiment=experiment)
     resolved = {name: (data / name).resolve() for name in (RAW, REFERENCE)}
-    stands = [(run_id, name, _places(tables.folders[run_id], run_id in stored.smoke, **resolved)) for run_id, name in zip(tables.runs["run_id"], tables.runs["experiment"], strict=True)]
+    stands = [
+        (run_id, name, _places(tables.folders[run_id], run_id in stored.smoke, **resolved))
+        for run_id, name in zip(tables.runs["run_id"], tables.runs["experiment"], strict=True)
+    ]
     taken: dict[str, frozenset[str]] = {}  # experiment → place
     chosen: list[str] = []
     for place in places:
@@ -197,17 +222,23 @@ def study_tables(data_root: Path | None = None, experiment: str | None = None, p
     if chosen:
         smoke = {name for _, name, at in stands if SMOKE in at and name in taken}
         shown = {name for name in smoke if SMOKE in taken[name]}
-        return tables.only(chosen).but(source=_source(taken), smoke_shown=tuple(sorted(shown)), smoke_hidden=tuple(sorted(smoke - shown)))
+        return tables.only(chosen).but(
+            source=_source(taken), smoke_shown=tuple(sorted(shown)), smoke_hidden=tuple(sorted(smoke - shown))
+        )
     what = "any experiment" if experiment is None else experiment
-    raise KvstudyError(f"no sealed run of {what} under {data / 'raw'} or {data / 'reference'}",
-                       f"measure it: kvstudy run experiments/{experiment or '…'}.yaml")
+    raise KvstudyError(
+        f"no sealed run of {what} under {data / 'raw'} or {data / 'reference'}",
+        f"measure it: kvstudy run experiments/{experiment or '…'}.yaml",
+    )
 
 
 def _places(folder: Path, smoke: bool, raw: Path, reference: Path) -> set[str]:
     """Where a run stands: raw (or smoke, of that profile), reference, or, published from here, both."""
     if not folder.is_relative_to(raw):
         return {REFERENCE}
-    return {SMOKE if smoke else RAW} | ({REFERENCE} if (reference / folder.parent.name / folder.name).is_dir() else set())
+    return {SMOKE if smoke else RAW} | (
+        {REFERENCE} if (reference / folder.parent.name / folder.name).is_dir() else set()
+    )
 
 
 def _source(taken: dict[str, frozenset[str]]) -> str:
@@ -219,7 +250,9 @@ def _source(taken: dict[str, frozenset[str]]) -> str:
 
 
 def _loaded(stored: Stored) -> Tables:
-    return Tables(**_frames(stored, schema.TABLES, "runs"), source=str(stored.tidy_root), folders=stored.folders)
+    return Tables(
+        **_frames(stored, schema.TABLES, "runs"), source=str(stored.tidy_root), folders=stored.folders
+    )
 
 
 def _frames(stored: Stored, tables: Iterable[str], first: str) -> dict[str, pd.DataFrame | StoredRows]:

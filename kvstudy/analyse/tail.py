@@ -1,4 +1,5 @@
-"""Why are the slow requests slow? Each slow answer set beside what happened while it waited, and against chance.
+"""Why are the slow requests slow? Each slow answer set beside what happened while it waited, and against
+chance.
 
     limit_us = threshold_us(tables, 99)            what counts as slow: here the slowest percent of all answers
     slow_seconds(tables, limit_us)                 how many answers of each second were slower
@@ -6,11 +7,12 @@
     alignment(tables, limit_us)                    every slow second with the events in it
     of_page(tables, 99)                            causes of all runs and of each workload, judged together
 
-An event is felt from its start until as long again after its end, while what had queued up is worked off. Time is cut into bins of 10 ms (of a
-second where no single answers are known: slow_answers). *By chance* is what the events of the other repeats of the same configuration would
-touch, at the same moment of their runs. The word is by permutation (linked, exchange). A link is not a cause: kinds that come together (a compaction
-after a flush) are linked together, and ``share_alone`` says how much is left where no other linked kind is near. What causes the tail is
-said by an experiment that holds it off: intervention.
+An event is felt from its start until as long again after its end, while what had queued up is worked off.
+Time is cut into bins of 10 ms (of a second where no single answers are known: slow_answers). *By chance* is
+what the events of the other repeats of the same configuration would touch, at the same moment of their runs.
+The word is by permutation (linked, exchange). A link is not a cause: kinds that come together (a compaction
+after a flush) are linked together, and ``share_alone`` says how much is left where no other linked kind is
+near. What causes the tail is said by an experiment that holds it off: intervention.
 """
 
 import math
@@ -31,14 +33,29 @@ from kvstudy.record import hdr
 NO_EVENT = "no recorded event"
 # An event shorter than this share of the threshold cannot have made a request that slow.
 SHORTEST_SHARE = 0.1
-# What is felt nearly always is no explanation of a slow answer by its presence; only if it is linked, by how long it takes.
+# What is felt nearly always is no explanation of a slow answer by its presence; only if it is linked, by how
+# long it takes.
 _ALWAYS_SHARE = 0.95
-CAUSE_COLUMNS = ["cause", "events", "longest_ms", "time_share", "slow_requests", "share", "chance", "lift", "p_value", "share_alone", "word", "why"]
+CAUSE_COLUMNS = [
+    "cause",
+    "events",
+    "longest_ms",
+    "time_share",
+    "slow_requests",
+    "share",
+    "chance",
+    "lift",
+    "p_value",
+    "share_alone",
+    "word",
+    "why",
+]
 
 
 @dataclass(frozen=True)
 class OfWorkload:
-    """The slow answers of one workload in its ``runs`` runs at ``offered_rate_rps``: those over ``limit_us``; ``found``: their ``causes``."""
+    """The slow answers of one workload in its ``runs`` runs at ``offered_rate_rps``: those over ``limit_us``;
+    ``found``: their ``causes``."""
 
     workload: str
     method: str
@@ -50,7 +67,8 @@ class OfWorkload:
 
 @dataclass(frozen=True)
 class OfPage:
-    """``found``: the causes of all runs together, of answers over ``limit_us``; ``groups``: workload by workload. The words of both hold together."""
+    """``found``: the causes of all runs together, of answers over ``limit_us``; ``groups``: workload by
+    workload. The words of both hold together."""
 
     limit_us: float
     found: pd.DataFrame
@@ -61,18 +79,22 @@ def threshold_us(tables: Tables, percentile: float = 99.0, latency_kind: str = "
     """The latency at ``percentile`` of all answers of all runs together. ValueError without answers."""
     rows = tables.intervals[tables.intervals["latency_kind"] == latency_kind]
     if rows.empty:
-        raise ValueError(f"no answers per second to look at: latency_kind={latency_kind}, runs={len(tables.runs)}")
+        raise ValueError(
+            f"no answers per second to look at: latency_kind={latency_kind}, runs={len(tables.runs)}"
+        )
     return hdr.merge(map(_decoded, rows["histogram"])).percentile_us(percentile)
 
 
 def slow_seconds(tables: Tables, threshold_us: float, latency_kind: str = "response") -> pd.DataFrame:
-    """One row per run and second: ``run_id, second, count, slow`` (answers, and those slower than the threshold)."""
+    """One row per run and second: ``run_id, second, count, slow`` (answers, and those slower than the
+    threshold)."""
     return tables.once(_slow_seconds, threshold_us, latency_kind)
 
 
 def logged_seconds(tables: Tables, latency_kind: str = "response") -> pd.DataFrame:
-    """The rows of intervals of this kind, up to each run's last answer: a generator may end its log with a second that holds none. One
-    without an answer before that is a second in which the service stood still, and stays."""
+    """The rows of intervals of this kind, up to each run's last answer: a generator may end its log with a
+    second that holds none. One without an answer before that is a second in which the service stood still,
+    and stays."""
     rows = tables.intervals[tables.intervals["latency_kind"] == latency_kind]
     last = rows[rows["count"] > 0].groupby("run_id")["second"].max()
     return rows[rows["second"].to_numpy() <= last.reindex(rows["run_id"]).to_numpy()]
@@ -81,8 +103,15 @@ def logged_seconds(tables: Tables, latency_kind: str = "response") -> pd.DataFra
 def _slow_seconds(tables: Tables, threshold_us: float, latency_kind: str) -> pd.DataFrame:
     rows = logged_seconds(tables, latency_kind)
     known = zip(rows["histogram"].tolist(), rows["max_us"].tolist(), strict=True)
-    slow = [_decoded(histogram).count_above(threshold_us) if max_us > threshold_us else 0 for histogram, max_us in known]
-    return rows[["run_id", "second", "count"]].assign(slow=np.asarray(slow, dtype=np.int64)).reset_index(drop=True)
+    slow = [
+        _decoded(histogram).count_above(threshold_us) if max_us > threshold_us else 0
+        for histogram, max_us in known
+    ]
+    return (
+        rows[["run_id", "second", "count"]]
+        .assign(slow=np.asarray(slow, dtype=np.int64))
+        .reset_index(drop=True)
+    )
 
 
 @lru_cache(maxsize=20_000)
@@ -92,15 +121,19 @@ def _decoded(histogram: str) -> hdr.Histogram:
 
 
 def alignment(tables: Tables, threshold_us: float) -> pd.DataFrame:
-    """One row per slow second and event that overlaps it: ``run_id, second, slow, kind, start_s, duration_ms, attributes``; a slow
-    second without an event has one row of kind NO_EVENT."""
+    """One row per slow second and event that overlaps it: ``run_id, second, slow, kind, start_s, duration_ms,
+    attributes``; a slow second without an event has one row of kind NO_EVENT."""
     slow = slow_seconds(tables, threshold_us)
     slow = slow[slow["slow"] > 0]
     pairs = slow.merge(tables.once(_considered, threshold_us), on="run_id", how="left")
     begin, end = slow_answers.felt_s(pairs)
     touching = pairs[(begin < pairs["second"] + 1) & (end > pairs["second"])]
-    bare = slow.merge(touching[["run_id", "second"]].drop_duplicates(), on=["run_id", "second"], how="left", indicator=True)
-    bare = bare.loc[bare["_merge"] == "left_only", ["run_id", "second", "slow"]].assign(kind=NO_EVENT, start_s=np.nan, duration_ms=np.nan, attributes="{}")
+    bare = slow.merge(
+        touching[["run_id", "second"]].drop_duplicates(), on=["run_id", "second"], how="left", indicator=True
+    )
+    bare = bare.loc[bare["_merge"] == "left_only", ["run_id", "second", "slow"]].assign(
+        kind=NO_EVENT, start_s=np.nan, duration_ms=np.nan, attributes="{}"
+    )
     columns = ["run_id", "second", "slow", "kind", "start_s", "duration_ms", "attributes"]
     parts = [part[columns] for part in (touching, bare) if len(part)]
     found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
@@ -113,29 +146,49 @@ def slow_by_run(tables: Tables, threshold_us: float) -> list[SlowAnswers]:
 
 
 def causes(tables: Tables, threshold_us: float, draws: int = DRAWS, seed: int = 1) -> pd.DataFrame:
-    """One row per kind of event, first the linked ones, those that hold most alone before the others; and last NO_EVENT: the slow
-    answers that no event touches, but for kinds that are felt nearly always.
+    """One row per kind of event, first the linked ones, those that hold most alone before the others; and
+    last NO_EVENT: the slow answers that no event touches, but for kinds that are felt nearly always.
 
-    ``time_share``: of the time in which the kind is felt; ``share``: of the slow answers that waited while it was; ``chance``: the same
-    with the events of the other repeats; ``lift``: their ratio; ``share_alone``: of the slow answers that it touches and no other linked kind does;
-    ``word``: LINKED, or CANNOT_TELL for the reason in ``why``.
+    ``time_share``: of the time in which the kind is felt; ``share``: of the slow answers that waited while it
+    was; ``chance``: the same with the events of the other repeats; ``lift``: their ratio; ``share_alone``: of
+    the slow answers that it touches and no other linked kind does; ``word``: LINKED, or CANNOT_TELL for the
+    reason in ``why``.
     """
     return _rows(tables, threshold_us, judged(_questions(tables, threshold_us), draws, seed))
 
 
-def of_page(tables: Tables, percentile: float = 99.0, most: int = 6, draws: int = DRAWS, seed: int = 1) -> OfPage:
-    """The causes of all runs together, and of each workload's own slow answers at the highest rate of its runs; pooled, the slowest workload alone
-    would set what is slow. Without answers the limit is infinite. First the workload with most answers over the common threshold; ``most``: so many workloads."""
+def of_page(
+    tables: Tables, percentile: float = 99.0, most: int = 6, draws: int = DRAWS, seed: int = 1
+) -> OfPage:
+    """The causes of all runs together, and of each workload's own slow answers at the highest rate of its
+    runs; pooled, the slowest workload alone would set what is slow. Without answers the limit is infinite.
+    First the workload with most answers over the common threshold; ``most``: so many workloads."""
     answered = (tables.intervals["latency_kind"] == "response").any()
     limit_us = threshold_us(tables, percentile) if answered else math.inf
     parts: list[tuple[Tables, float]] = [(tables, limit_us)]
     for own in _workloads(tables, limit_us)[:most]:
         parts.append((own, threshold_us(own, percentile)))
-    questions = {(place, kind): question for place, part in enumerate(parts) for kind, question in _questions(*part).items()}
+    questions = {
+        (place, kind): question
+        for place, part in enumerate(parts)
+        for kind, question in _questions(*part).items()
+    }
     words = judged(questions, draws, seed)
-    found = [_rows(*part, {kind: word for (at, kind), word in words.items() if at == place}) for place, part in enumerate(parts)]
-    groups = [OfWorkload(own.runs["workload"].iloc[0], own.runs["method"].iloc[0], float(own.runs["offered_rate_rps"].iloc[0]), limit, len(own.runs), rows)
-              for (own, limit), rows in zip(parts[1:], found[1:], strict=True)]
+    found = [
+        _rows(*part, {kind: word for (at, kind), word in words.items() if at == place})
+        for place, part in enumerate(parts)
+    ]
+    groups = [
+        OfWorkload(
+            own.runs["workload"].iloc[0],
+            own.runs["method"].iloc[0],
+            float(own.runs["offered_rate_rps"].iloc[0]),
+            limit,
+            len(own.runs),
+            rows,
+        )
+        for (own, limit), rows in zip(parts[1:], found[1:], strict=True)
+    ]
     return OfPage(limit_us, found[0], groups)
 
 
@@ -146,9 +199,14 @@ def _workloads(tables: Tables, limit_us: float) -> list[Tables]:
     if runs.empty:
         return []
     slow = slow_seconds(tables, limit_us).groupby("run_id")["slow"].sum()
-    totals = runs["run_id"].map(slow).groupby(runs["workload"]).sum().sort_values(ascending=False, kind="stable")
+    totals = (
+        runs["run_id"].map(slow).groupby(runs["workload"]).sum().sort_values(ascending=False, kind="stable")
+    )
     mine = [runs[runs["workload"] == workload] for workload in totals.index]
-    return [tables.only(own.loc[own["offered_rate_rps"] == own["offered_rate_rps"].max(), "run_id"]) for own in mine]
+    return [
+        tables.only(own.loc[own["offered_rate_rps"] == own["offered_rate_rps"].max(), "run_id"])
+        for own in mine
+    ]
 
 
 def _questions(tables: Tables, threshold_us: float) -> dict[str, Question]:
@@ -157,15 +215,27 @@ def _questions(tables: Tables, threshold_us: float) -> dict[str, Question]:
     events = tables.once(_considered, threshold_us)
     found = {}
     for kind in sorted({kind for group in repeats for run in group for kind in run.felt_ms}):
-        groups = tuple(Repeats(tuple(run.waiting for run in group), tuple(run.felt_ms.get(kind, np.zeros(run.bins)) for run in group)) for group in repeats)
-        telling = {run.run_id for group, own in zip(repeats, groups, strict=True) if own.tells for run in group}
+        groups = tuple(
+            Repeats(
+                tuple(run.waiting for run in group),
+                tuple(run.felt_ms.get(kind, np.zeros(run.bins)) for run in group),
+            )
+            for group in repeats
+        )
+        telling = {
+            run.run_id for group, own in zip(repeats, groups, strict=True) if own.tells for run in group
+        }
         found[kind] = Question(groups, int(((events["kind"] == kind) & events["run_id"].isin(telling)).sum()))
     return found
 
 
 def _repeats(tables: Tables, threshold_us: float) -> list[list[SlowAnswers]]:
     """The runs of each configuration whose slow answers are known as finely."""
-    of = dict(zip(tables.runs["run_id"], configured(tables.runs)["configuration"], strict=True)) if len(tables.runs) else {}
+    of = (
+        dict(zip(tables.runs["run_id"], configured(tables.runs)["configuration"], strict=True))
+        if len(tables.runs)
+        else {}
+    )
     groups: dict[tuple, list[SlowAnswers]] = {}
     for run in slow_by_run(tables, threshold_us):
         groups.setdefault((of.get(run.run_id, ""), run.step_s), []).append(run)
@@ -181,51 +251,106 @@ def _rows(tables: Tables, threshold_us: float, words: dict[str, Judgement]) -> p
     for kind, judgement in words.items():
         of_kind = events[events["kind"] == kind]
         share, chance = _share(runs, {kind}), _chance(tables.once(_repeats, threshold_us), kind)
-        rows.append({
-            "cause": kind, "events": len(of_kind), "longest_ms": float(of_kind["duration_ms"].max()), "time_share": _time_share(runs, {kind}),
-            "slow_requests": round(share * slow_total), "share": share, "chance": chance, "lift": share / chance if chance else np.nan,
-            "p_value": judgement.p_value, "share_alone": share - _share(runs, {kind}, also=linked - {kind}), "word": judgement.word, "why": judgement.why,
-        })
-    rows.sort(key=lambda row: (row["word"] != LINKED, -row["share_alone"] if row["word"] == LINKED else -row["share"], -np.nan_to_num(row["lift"]), row["cause"]))
+        rows.append(
+            {
+                "cause": kind,
+                "events": len(of_kind),
+                "longest_ms": float(of_kind["duration_ms"].max()),
+                "time_share": _time_share(runs, {kind}),
+                "slow_requests": round(share * slow_total),
+                "share": share,
+                "chance": chance,
+                "lift": share / chance if chance else np.nan,
+                "p_value": judgement.p_value,
+                "share_alone": share - _share(runs, {kind}, also=linked - {kind}),
+                "word": judgement.word,
+                "why": judgement.why,
+            }
+        )
+    rows.sort(
+        key=lambda row: (
+            row["word"] != LINKED,
+            -row["share_alone"] if row["word"] == LINKED else -row["share"],
+            -np.nan_to_num(row["lift"]),
+            row["cause"],
+        )
+    )
     telling = {kind for kind in words if kind in linked or _time_share(runs, {kind}) < _ALWAYS_SHARE}
     untouched = 1.0 - _share(runs, telling) if slow_total else 0.0
-    rows.append({"cause": NO_EVENT, "events": 0, "longest_ms": np.nan, "time_share": 1 - _time_share(runs, telling),
-                 "slow_requests": round(untouched * slow_total), "share": untouched, "chance": np.nan, "lift": np.nan, "p_value": np.nan,
-                 "share_alone": untouched, "word": "", "why": ""})
+    rows.append(
+        {
+            "cause": NO_EVENT,
+            "events": 0,
+            "longest_ms": np.nan,
+            "time_share": 1 - _time_share(runs, telling),
+            "slow_requests": round(untouched * slow_total),
+            "share": untouched,
+            "chance": np.nan,
+            "lift": np.nan,
+            "p_value": np.nan,
+            "share_alone": untouched,
+            "word": "",
+            "why": "",
+        }
+    )
     return pd.DataFrame(rows, columns=CAUSE_COLUMNS)
 
 
 def _chance(repeats: list[list[SlowAnswers]], kind: str) -> float:
-    """Share of the slow answers that the events of the other repeats touch, at the same moment; of a run without repeats, its own at other times."""
+    """Share of the slow answers that the events of the other repeats touch, at the same moment; of a run
+    without repeats, its own at other times."""
     touched = 0.0
     for group in repeats:
         felt = [run.felt({kind}) for run in group]
         for place, run in enumerate(group):
             others = felt[:place] + felt[place + 1 :]
-            touched += float(np.mean([run.count[run.touched_by(other)].sum() for other in others])) if others else run.touched_by_chance(kind)
+            touched += (
+                float(np.mean([run.count[run.touched_by(other)].sum() for other in others]))
+                if others
+                else run.touched_by_chance(kind)
+            )
     total = sum(run.total for group in repeats for run in group)
     return touched / total if total else 0.0
 
 
 def _by_run(tables: Tables, threshold_us: float) -> list[SlowAnswers]:
     events = tables.once(_considered, threshold_us)
-    # Numbers alone where there are many rows: taking their run's name along costs more than all that is worked out of them.
+    # Numbers alone where there are many rows: taking their run's name along costs more than all that is
+    # worked out of them.
     answered = tables.slowest[["due_s", "response_us"]]
-    answers, happened = dict(iter(answered.groupby(tables.slowest["run_id"]))), dict(iter(events.groupby("run_id")))
-    return [slow_answers.of_run(run_id, seconds, answers.get(run_id, answered.head(0)), happened.get(run_id, events.head(0)), threshold_us)
-            for run_id, seconds in slow_seconds(tables, threshold_us).groupby("run_id", sort=True)]
+    answers, happened = (
+        dict(iter(answered.groupby(tables.slowest["run_id"]))),
+        dict(iter(events.groupby("run_id"))),
+    )
+    return [
+        slow_answers.of_run(
+            run_id,
+            seconds,
+            answers.get(run_id, answered.head(0)),
+            happened.get(run_id, events.head(0)),
+            threshold_us,
+        )
+        for run_id, seconds in slow_seconds(tables, threshold_us).groupby("run_id", sort=True)
+    ]
 
 
 def _considered(tables: Tables, threshold_us: float) -> pd.DataFrame:
-    """Events in the window that could have made a request slow. A safepoint that holds a GC pause is that pause, not a second cause."""
+    """Events in the window that could have made a request slow. A safepoint that holds a GC pause is that
+    pause, not a second cause."""
     events = tables.events[tables.events["duration_ms"] >= SHORTEST_SHARE * threshold_us / 1e3]
     events = events[slow_answers.felt_s(events)[1] >= 0]
     pauses = events[events["kind"] == "gc_pause"]
     same = pd.Series(False, index=events.index)
     for run_id, own in events[events["kind"] == "safepoint"].groupby("run_id"):
         of_run = pauses[pauses["run_id"] == run_id]
-        begin, end = own["start_s"].to_numpy()[:, None], (own["start_s"] + own["duration_ms"] / 1e3).to_numpy()[:, None]
-        other_begin, other_end = of_run["start_s"].to_numpy(), (of_run["start_s"] + of_run["duration_ms"] / 1e3).to_numpy()
+        begin, end = (
+            own["start_s"].to_numpy()[:, None],
+            (own["start_s"] + own["duration_ms"] / 1e3).to_numpy()[:, None],
+        )
+        other_begin, other_end = (
+            of_run["start_s"].to_numpy(),
+            (of_run["start_s"] + of_run["duration_ms"] / 1e3).to_numpy(),
+        )
         same.loc[own.index] = ((other_begin < end) & (other_end > begin)).any(axis=1)
     return events[~same]
 
@@ -233,7 +358,9 @@ def _considered(tables: Tables, threshold_us: float) -> pd.DataFrame:
 def _share(runs: list[SlowAnswers], kinds: set[str], also: set[str] | None = None) -> float:
     """Share of slow answers touched by ``kinds`` and, when given, by ``also`` too."""
     total = sum(run.total for run in runs)
-    hit = sum(run.count[run.touched(kinds) & (True if also is None else run.touched(also))].sum() for run in runs)
+    hit = sum(
+        run.count[run.touched(kinds) & (True if also is None else run.touched(also))].sum() for run in runs
+    )
     return float(hit / total) if total else 0.0
 
 

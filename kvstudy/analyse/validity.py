@@ -5,11 +5,13 @@
 
     excluded(rows)                  why it is in no median: OUTSIDE, SERVICE, or "" for a run that is
 
-A check that does not apply (the rate of a closed loop, the data of a GET run) gives no row; one that applies but was not recorded
-gives WARN, since not looking is not passing. FAILed runs are kept, shown greyed and in no median. What came from outside (the host, other
-programs, the generator, the harness) excludes a run without more words. What the service did (a rate not held, timeouts, an error, lost
-data) is an outcome: such runs are counted on each side of a comparison (analyse/comparison/outcomes.py). A run that drifts is marked and
-stays in: what drifts may be what was changed. The limits are the constants below, each with its reason; nothing else in the study decides what is valid.
+A check that does not apply (the rate of a closed loop, the data of a GET run) gives no row; one that applies
+but was not recorded gives WARN, since not looking is not passing. FAILed runs are kept, shown greyed and in
+no median. What came from outside (the host, other programs, the generator, the harness) excludes a run
+without more words. What the service did (a rate not held, timeouts, an error, lost data) is an outcome: such
+runs are counted on each side of a comparison (analyse/comparison/outcomes.py). A run that drifts is marked
+and stays in: what drifts may be what was changed. The limits are the constants below, each with its reason;
+nothing else in the study decides what is valid.
 """
 
 import math
@@ -25,16 +27,24 @@ PASS, WARN, FAIL = VERDICTS
 ACHIEVED_SHARE_MIN = 0.99  # of the offered rate: the definition of "held"
 SAMPLES_BEYOND_PRINTED = 10  # fewer: the estimate is one odd request, not a percentile
 SAMPLES_BEYOND_FIRM = 100  # fewer: its standard error is over 10 % of the tail
-LATENESS_SHARE_PASS, LATENESS_SHARE_WARN = 0.10, 0.50  # of the response time at the same percentile: how much of it the ruler made
+LATENESS_SHARE_PASS, LATENESS_SHARE_WARN = (
+    0.10,
+    0.50,
+)  # of the response time at the same percentile: how much of it the ruler made
 LATENESS_TIMER_US = 100.0  # what loadgen promises of its p99 without spinning: within it a run is marked at most, however fast the service
 LATENESS_NEGLIGIBLE_US = 20.0  # a timer of the kernel cannot do better; never held against a run
 STEAL_SHARE_PASS, STEAL_SHARE_WARN = 0.01, STEAL_MAX_SHARE  # of the machine's CPU time, taken by its host
-FOREIGN_SHARE_PASS, FOREIGN_SHARE_WARN = 0.05, FOREIGN_CPU_MAX_SHARE  # of the machine's CPU time, used by neither service nor generator
+FOREIGN_SHARE_PASS, FOREIGN_SHARE_WARN = (
+    0.05,
+    FOREIGN_CPU_MAX_SHARE,
+)  # of the machine's CPU time, used by neither service nor generator
 DRIFT_SHARE = 1.10  # ratio of the medians of the window's first and last third, either way up
-# The same of CPU per answer and of p99, which a third of five seconds does not have more exactly: three of four reference runs, warm or not, differ by
-# less than 1.25 and 4.3.
+# The same of CPU per answer and of p99, which a third of five seconds does not have more exactly: three of
+# four reference runs, warm or not, differ by less than 1.25 and 4.3.
 DRIFT_CPU_SHARE, DRIFT_P99_SHARE = 1.5, 10.0
-RESOLUTION_US = 2.0  # of a median that is counted in whole microseconds: two this close agree, whatever their ratio
+RESOLUTION_US = (
+    2.0  # of a median that is counted in whole microseconds: two this close agree, whatever their ratio
+)
 CPU_TICKS_US = 20_000.0  # two ticks of the kernel's count in a third, over its answers: so far its CPU per answer is not known
 UNSENT_SHARE_WARN = 0.01  # of the requests that were due; one per connection may be waiting for its connection when the run ends
 WRK_GENERATORS = ("wrk", "wrk2")  # open connections // threads connections per thread and drop the rest
@@ -42,8 +52,8 @@ WRK_GENERATORS = ("wrk", "wrk2")  # open connections // threads connections per 
 
 @dataclass(frozen=True)
 class Check:
-    """``check``: the name in the validity table; ``observed`` and ``required`` for people, with units. What is required reads the same for every run:
-    a page says it once, beside how many runs passed."""
+    """``check``: the name in the validity table; ``observed`` and ``required`` for people, with units. What
+    is required reads the same for every run: a page says it once, beside how many runs passed."""
 
     check: str
     verdict: str
@@ -55,10 +65,11 @@ class Check:
 class Evidence:
     """What is known of one run; None: not recorded. Latencies in microseconds, shares 0 – 1.
 
-    ``samples``: answers in the response (or service) distribution. ``percentile_pairs``: (percentile, lateness, response);
-    ``lateness_is_own``: it leaves out the waiting for a connection that the service kept busy.
-    ``third_medians_us``, ``third_p99s_us``, ``third_cpus_us``: of the window's first and last third response median, p99, and CPU per answer, the
-    last with ``third_answers``, the fewer of both. ``unreadable``: why a file could not be read.
+    ``samples``: answers in the response (or service) distribution. ``percentile_pairs``: (percentile,
+    lateness, response); ``lateness_is_own``: it leaves out the waiting for a connection that the service kept
+    busy. ``third_medians_us``, ``third_p99s_us``, ``third_cpus_us``: of the window's first and last third
+    response median, p99, and CPU per answer, the last with ``third_answers``, the fewer of both.
+    ``unreadable``: why a file could not be read.
     """
 
     generator: str
@@ -103,22 +114,45 @@ def worst(checks: Iterable[Check]) -> str:
 
 
 OUTSIDE, SERVICE = "outside", "service"
-# What the service can make fail; all other checks are about the machine, the generator and the harness. A quota of CPU stops whoever uses it up, and
-# a service that a change made dearer uses it up sooner: so throttling is its outcome too.
-OF_THE_SERVICE = frozenset({"rate_held", "every_request_sent", "answers_expected", "no_errors", "service_healthy", "data_kept", "no_throttling"})
-# Too few samples at a rate follow from a short plan, or from a service that answered too few: alone they are the plan's. A closed loop has as many
-# as the service answers: there they are its outcome.
+# What the service can make fail; all other checks are about the machine, the generator and the harness. A
+# quota of CPU stops whoever uses it up, and a service that a change made dearer uses it up sooner: so
+# throttling is its outcome too.
+OF_THE_SERVICE = frozenset(
+    {
+        "rate_held",
+        "every_request_sent",
+        "answers_expected",
+        "no_errors",
+        "service_healthy",
+        "data_kept",
+        "no_throttling",
+    }
+)
+# Too few samples at a rate follow from a short plan, or from a service that answered too few: alone they are
+# the plan's. A closed loop has as many as the service answers: there they are its outcome.
 _FOLLOWS = frozenset({"samples"})
-_SERVICE_FAILED = re.compile(r"failed: (service |fill lost records|filled store did not come|restored store did not come|records cannot be counted|"
-                             r"data check could not read back|generator got no answer)")
+_SERVICE_FAILED = re.compile(
+    r"failed: (service |fill lost records|filled store did not come|restored store did not come|records cannot be counted|"
+    r"data check could not read back|generator got no answer)"
+)
 
 
 def excluded(checks: Iterable[Check], closed_loop: bool = False) -> str:
-    """OUTSIDE, where anything from outside failed it, since that may be why the rest failed too; SERVICE, where nothing else did; else ""."""
+    """OUTSIDE, where anything from outside failed it, since that may be why the rest failed too; SERVICE,
+    where nothing else did; else ""."""
     of_the_service = OF_THE_SERVICE | (_FOLLOWS if closed_loop else frozenset())
     failed = [result for result in checks if result.verdict == FAIL]
-    by_service = [result for result in failed if result.check in of_the_service or (result.check == "completed" and _SERVICE_FAILED.match(result.observed))]
-    others = [result for result in failed if result not in by_service and not (by_service and result.check in _FOLLOWS)]
+    by_service = [
+        result
+        for result in failed
+        if result.check in of_the_service
+        or (result.check == "completed" and _SERVICE_FAILED.match(result.observed))
+    ]
+    others = [
+        result
+        for result in failed
+        if result not in by_service and not (by_service and result.check in _FOLLOWS)
+    ]
     return "" if not failed else OUTSIDE if others else SERVICE
 
 
@@ -127,7 +161,12 @@ def completed(run: Evidence) -> Check:
 
 
 def readable(run: Evidence) -> Check:
-    return _verdict("readable", not run.unreadable, "; ".join(run.unreadable) or "every file", "every file of the run can be read")
+    return _verdict(
+        "readable",
+        not run.unreadable,
+        "; ".join(run.unreadable) or "every file",
+        "every file of the run can be read",
+    )
 
 
 def rate_held(run: Evidence) -> Check | None:
@@ -149,7 +188,12 @@ def every_request_sent(run: Evidence) -> Check | None:
     if run.unsent <= (run.connections or 0):
         return Check("every_request_sent", PASS, str(run.unsent), required)
     share = run.unsent / max(1, run.requests_due or run.unsent)
-    return Check("every_request_sent", WARN if share <= UNSENT_SHARE_WARN else FAIL, f"{run.unsent} = {share:.2%}", required)
+    return Check(
+        "every_request_sent",
+        WARN if share <= UNSENT_SHARE_WARN else FAIL,
+        f"{run.unsent} = {share:.2%}",
+        required,
+    )
 
 
 def answers_expected(run: Evidence) -> Check:
@@ -171,8 +215,12 @@ def connections_opened(run: Evidence) -> Check | None:
     if run.generator not in WRK_GENERATORS or not run.connections or not run.threads:
         return None
     opened = run.connections // run.threads * run.threads
-    return _verdict("connections_opened", opened == run.connections, f"{opened} of {run.connections} on {run.threads} threads",
-                    "connections a multiple of threads: wrk and wrk2 drop the rest")
+    return _verdict(
+        "connections_opened",
+        opened == run.connections,
+        f"{opened} of {run.connections} on {run.threads} threads",
+        "connections a multiple of threads: wrk and wrk2 drop the rest",
+    )
 
 
 def generator_not_saturated(run: Evidence) -> Check:
@@ -181,7 +229,9 @@ def generator_not_saturated(run: Evidence) -> Check:
         return _unknown("generator_not_saturated", required)
     if run.saturated:
         return Check("generator_not_saturated", FAIL, run.saturated_reason or "saturated", required)
-    if run.saturated_reason:  # "connections: …": they were all taken, by too few of them or by an overloaded service
+    if (
+        run.saturated_reason
+    ):  # "connections: …": they were all taken, by too few of them or by an overloaded service
         return Check("generator_not_saturated", WARN, run.saturated_reason, required)
     if run.distorted_percentiles:
         names = ", ".join(f"p{percentile}" for percentile in run.distorted_percentiles)
@@ -196,10 +246,19 @@ def send_lateness(run: Evidence) -> Check | None:
     pairs = [pair for pair in run.percentile_pairs if not math.isnan(pair[1]) and not math.isnan(pair[2])]
     if not pairs:
         return _unknown("send_lateness", required)
-    shares = [0.0 if late <= LATENESS_NEGLIGIBLE_US else late / max(response, 1.0) for _, late, response in pairs]
-    observed = ", ".join(f"p{percentile:g}: {late:.0f} of {response:.0f} µs" for percentile, late, response in pairs)
-    verdict = max((_graded(share, LATENESS_SHARE_PASS, LATENESS_SHARE_WARN if late > LATENESS_TIMER_US else math.inf)
-                   for share, (_, late, _) in zip(shares, pairs, strict=True)), key=VERDICTS.index)
+    shares = [
+        0.0 if late <= LATENESS_NEGLIGIBLE_US else late / max(response, 1.0) for _, late, response in pairs
+    ]
+    observed = ", ".join(
+        f"p{percentile:g}: {late:.0f} of {response:.0f} µs" for percentile, late, response in pairs
+    )
+    verdict = max(
+        (
+            _graded(share, LATENESS_SHARE_PASS, LATENESS_SHARE_WARN if late > LATENESS_TIMER_US else math.inf)
+            for share, (_, late, _) in zip(shares, pairs, strict=True)
+        ),
+        key=VERDICTS.index,
+    )
     if not run.lateness_is_own and verdict != PASS:
         return Check("send_lateness", WARN, f"{observed}, waiting for the service not told apart", required)
     return Check("send_lateness", verdict, observed, required)
@@ -217,33 +276,57 @@ def samples(run: Evidence) -> Check:
 def log_complete(run: Evidence) -> Check | None:
     if run.logged_samples is None or run.samples is None:
         return None
-    return _verdict("log_complete", run.logged_samples == run.samples, f"{run.logged_samples} of {run.samples} answers",
-                    "the per-second log holds every measured answer")
+    return _verdict(
+        "log_complete",
+        run.logged_samples == run.samples,
+        f"{run.logged_samples} of {run.samples} answers",
+        "the per-second log holds every measured answer",
+    )
 
 
 def no_steal(run: Evidence) -> Check:
-    return _quiet("no_steal", run.steal_share, STEAL_SHARE_PASS, STEAL_SHARE_WARN, "of the CPU time taken by the machine's host")
+    return _quiet(
+        "no_steal",
+        run.steal_share,
+        STEAL_SHARE_PASS,
+        STEAL_SHARE_WARN,
+        "of the CPU time taken by the machine's host",
+    )
 
 
 def no_throttling(run: Evidence) -> Check | None:
     if run.throttled_share is None:
         return None
-    return _quiet("no_throttling", run.throttled_share, 0.0, STEAL_SHARE_WARN, "of the time throttled by a CPU quota")
+    return _quiet(
+        "no_throttling", run.throttled_share, 0.0, STEAL_SHARE_WARN, "of the time throttled by a CPU quota"
+    )
 
 
 def no_foreign_load(run: Evidence) -> Check:
-    return _quiet("no_foreign_load", run.foreign_share, FOREIGN_SHARE_PASS, FOREIGN_SHARE_WARN, "of the CPU time used by other processes")
+    return _quiet(
+        "no_foreign_load",
+        run.foreign_share,
+        FOREIGN_SHARE_PASS,
+        FOREIGN_SHARE_WARN,
+        "of the CPU time used by other processes",
+    )
 
 
 def warm_up_long_enough(run: Evidence) -> Check:
-    """Marks at most. A remedy is a longer warm-up, as long as `kvstudy doctor --warm-up` measures that this service needs."""
-    required = (f"first and last third agree: p50 within {DRIFT_SHARE - 1:.0%} or {RESOLUTION_US:.0f} µs, CPU per answer within {DRIFT_CPU_SHARE - 1:.0%} or two ticks, "
-                f"p99 within a factor of {DRIFT_P99_SHARE:.0f}")
+    """Marks at most. A remedy is a longer warm-up, as long as `kvstudy doctor --warm-up` measures that this
+    service needs."""
+    required = (
+        f"first and last third agree: p50 within {DRIFT_SHARE - 1:.0%} or {RESOLUTION_US:.0f} µs, CPU per answer within {DRIFT_CPU_SHARE - 1:.0%} or two ticks, "
+        f"p99 within a factor of {DRIFT_P99_SHARE:.0f}"
+    )
     if not _known(run.third_medians_us):
         return _unknown("warm_up_long_enough", required)
     ticks_us = CPU_TICKS_US / max(1, run.third_answers or 1)
-    limits = [("p50", run.third_medians_us, DRIFT_SHARE, RESOLUTION_US), ("p99", run.third_p99s_us, DRIFT_P99_SHARE, RESOLUTION_US),
-              ("CPU", run.third_cpus_us, DRIFT_CPU_SHARE, ticks_us)]
+    limits = [
+        ("p50", run.third_medians_us, DRIFT_SHARE, RESOLUTION_US),
+        ("p99", run.third_p99s_us, DRIFT_P99_SHARE, RESOLUTION_US),
+        ("CPU", run.third_cpus_us, DRIFT_CPU_SHARE, ticks_us),
+    ]
     known = [limit for limit in limits if _known(limit[1])]
     drifts = any(_drifts(*thirds, share, negligible_us) for _, thirds, share, negligible_us in known)
     observed = "; ".join(f"{name} {first:.0f} µs, then {last:.0f} µs" for name, (first, last), _, _ in known)
@@ -262,7 +345,9 @@ def service_healthy(run: Evidence) -> Check:
     required = "no error in the service's log"
     if run.log_errors is None:
         return _unknown("service_healthy", required)
-    return _verdict("service_healthy", not run.log_errors, run.log_errors[0][:200] if run.log_errors else "0", required)
+    return _verdict(
+        "service_healthy", not run.log_errors, run.log_errors[0][:200] if run.log_errors else "0", required
+    )
 
 
 def data_kept(run: Evidence) -> Check | None:
@@ -275,8 +360,23 @@ def data_kept(run: Evidence) -> Check | None:
 
 
 CHECKS: tuple[Callable[[Evidence], Check | None], ...] = (
-    completed, readable, rate_held, every_request_sent, answers_expected, no_errors, connections_opened, generator_not_saturated,
-    send_lateness, samples, log_complete, no_steal, no_throttling, no_foreign_load, warm_up_long_enough, service_healthy, data_kept,
+    completed,
+    readable,
+    rate_held,
+    every_request_sent,
+    answers_expected,
+    no_errors,
+    connections_opened,
+    generator_not_saturated,
+    send_lateness,
+    samples,
+    log_complete,
+    no_steal,
+    no_throttling,
+    no_foreign_load,
+    warm_up_long_enough,
+    service_healthy,
+    data_kept,
 )
 
 
@@ -294,4 +394,8 @@ def _graded(value: float, passes: float, warns: float) -> str:
 
 def _quiet(name: str, share: float | None, passes: float, warns: float, of_what: str) -> Check:
     required = f"≤ {passes:.0%} {of_what}"
-    return _unknown(name, required) if share is None else Check(name, _graded(share, passes, warns), f"{share:.2%}", required)
+    return (
+        _unknown(name, required)
+        if share is None
+        else Check(name, _graded(share, passes, warns), f"{share:.2%}", required)
+    )

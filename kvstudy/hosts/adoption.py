@@ -1,6 +1,8 @@
-"""Processes that leave whoever started them (a daemon forks and takes a session of its own) become ours, so that they end with the run.
+"""Processes that leave whoever started them (a daemon forks and takes a session of its own) become ours, so
+that they end with the run.
 
-On Linux a process may ask to become the parent of all orphans below it. Where that cannot be asked, nobody who escaped is found.
+On Linux a process may ask to become the parent of all orphans below it. Where that cannot be asked, nobody
+who escaped is found.
 """
 
 import ctypes
@@ -26,7 +28,11 @@ class Adoption:
 
     def escaped(self) -> list[psutil.Process]:
         """Processes below us that were started since, and are in no session of an OwnedProcess."""
-        return [child for child in _below_us() if child.pid not in self._before and _session(child.pid) not in OwnedProcess.alive]
+        return [
+            child
+            for child in _below_us()
+            if child.pid not in self._before and _session(child.pid) not in OwnedProcess.alive
+        ]
 
     def end_escaped(self) -> list[int]:
         """Ends them, orderly, then by force. Their numbers."""

@@ -1,7 +1,9 @@
-"""Ctrl-C at any moment: outside ``shielded`` it raises KeyboardInterrupt, inside it waits until the block is done.
+"""Ctrl-C at any moment: outside ``shielded`` it raises KeyboardInterrupt, inside it waits until the block is
+done.
 
-SIGTERM and SIGHUP are treated as Ctrl-C while measuring, so that neither ``kill`` nor a closed terminal leaves a process behind. In threads other than the main one
-signals never arrive, and both functions do nothing there.
+SIGTERM and SIGHUP are treated as Ctrl-C while measuring, so that neither ``kill`` nor a closed terminal
+leaves a process behind. In threads other than the main one signals never arrive, and both functions do
+nothing there.
 """
 
 import signal
@@ -22,7 +24,8 @@ def interruptible() -> Iterator[None]:
 
 @contextmanager
 def shielded() -> Iterator[None]:
-    """These signals are kept back in this block, and raise KeyboardInterrupt at its end (not when it ends by an error of its own)."""
+    """These signals are kept back in this block, and raise KeyboardInterrupt at its end (not when it ends by
+    an error of its own)."""
     kept: list[int] = []
     with _handled_by(lambda number, _frame: kept.append(number)):
         yield

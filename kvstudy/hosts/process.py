@@ -1,8 +1,9 @@
 """A child process that cannot outlive its run: its own process group, ended orderly, then by force.
 
-Its own group, so that Ctrl-C in a terminal or a notebook reaches kvstudy alone, which then ends its children in order and seals the run.
-Where Linux offers it, the child also gets SIGTERM when its creator dies without a word (SIGKILL, a notebook kernel shut down): ``setpriv``
-asks the kernel for that and becomes the program, so that pid and exit code are the program's.
+Its own group, so that Ctrl-C in a terminal or a notebook reaches kvstudy alone, which then ends its children
+in order and seals the run. Where Linux offers it, the child also gets SIGTERM when its creator dies without a
+word (SIGKILL, a notebook kernel shut down): ``setpriv`` asks the kernel for that and becomes the program, so
+that pid and exit code are the program's.
 """
 
 import os
@@ -24,21 +25,41 @@ KILLED_TIMEOUT_S = 5.0
 
 
 class OwnedProcess:
-    """``argv`` runs in its own session. ``registered`` is told the pid at start and at the end, so that a crash leaves a trace.
-    ``folder``: where it runs; ours if it is not said."""
+    """``argv`` runs in its own session. ``registered`` is told the pid at start and at the end, so that a
+    crash leaves a trace. ``folder``: where it runs; ours if it is not said."""
 
-    alive: ClassVar[set[int]] = set()  # of all that were started and not stopped yet, the session too, since each leads its own
+    alive: ClassVar[set[int]] = (
+        set()
+    )  # of all that were started and not stopped yet, the session too, since each leads its own
 
-    def __init__(self, argv: list[str], *, stdout: int = subprocess.DEVNULL, stderr_path: Path, cores: list[int] | None = None,
-                 environment: dict[str, str] | None = None, registered: Callable[[int, bool], None] | None = None, folder: Path | None = None):
+    def __init__(
+        self,
+        argv: list[str],
+        *,
+        stdout: int = subprocess.DEVNULL,
+        stderr_path: Path,
+        cores: list[int] | None = None,
+        environment: dict[str, str] | None = None,
+        registered: Callable[[int, bool], None] | None = None,
+        folder: Path | None = None,
+    ):
         self.argv = argv
-        self.outlived_by: list[int] = []  # who was still there when the time of ``stop`` was over, and was killed
+        self.outlived_by: list[
+            int
+        ] = []  # who was still there when the time of ``stop`` was over, and was killed
         self._registered = registered or (lambda _pid, _alive: None)
         # An interrupt waits until the pid is noted: whoever catches it can then end the child.
         with shielded():
             with stderr_path.open("ab") as stderr, _affinity(cores):
-                self._process = subprocess.Popen([*_until_creator_dies(), *argv], stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, env=environment,
-                                                 cwd=folder, start_new_session=True)
+                self._process = subprocess.Popen(
+                    [*_until_creator_dies(), *argv],
+                    stdin=subprocess.DEVNULL,
+                    stdout=stdout,
+                    stderr=stderr,
+                    env=environment,
+                    cwd=folder,
+                    start_new_session=True,
+                )
             self.alive.add(self.pid)
             self._registered(self.pid, True)
 
@@ -56,11 +77,11 @@ class OwnedProcess:
         return self._process.poll()
 
     def stop(self, timeout_s: float = ORDERLY_STOP_TIMEOUT_S, by: signal.Signals = signal.SIGTERM) -> int:
-        """The signal ``by`` to its whole session, and SIGKILL to who is left of it when the time is over. Returns the exit
-        code; safe to call again.
+        """The signal ``by`` to its whole session, and SIGKILL to who is left of it when the time is over.
+        Returns the exit code; safe to call again.
 
-        The time is everybody's: a shell that runs the program dies of the signal at once, and the program may need
-        as long as it is given to end by itself."""
+        The time is everybody's: a shell that runs the program dies of the signal at once, and the program may
+        need as long as it is given to end by itself."""
         if self.pid not in self.alive:
             return self._process.wait()
         end = time.monotonic() + timeout_s
@@ -125,14 +146,16 @@ def session_of(leader: int) -> list[psutil.Process]:
 
 
 def command_text(argv: list[str], environment: dict[str, str]) -> str:
-    """What service.cmd and generator.cmd hold: one argument per line, then the environment variables that were set for it."""
+    """What service.cmd and generator.cmd hold: one argument per line, then the environment variables that
+    were set for it."""
     lines = [*argv, "", *(f"{name}={value}" for name, value in sorted(environment.items()))]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
 @cache
 def _until_creator_dies() -> list[str]:
-    """The words before a command that tie its life to ours; none where util-linux's setpriv is missing or too old."""
+    """The words before a command that tie its life to ours; none where util-linux's setpriv is missing or too
+    old."""
     words = ["setpriv", "--pdeathsig", "TERM", "--"]
     try:
         return words if subprocess.run([*words, "true"], capture_output=True).returncode == 0 else []
@@ -152,7 +175,8 @@ def wait_until(condition: Callable[[], bool], timeout_s: float, step_s: float = 
 
 @contextmanager
 def _affinity(cores: list[int] | None) -> Iterator[None]:
-    """A child takes its creator's affinity: set for the moment of its creation, so that not one of its threads starts elsewhere."""
+    """A child takes its creator's affinity: set for the moment of its creation, so that not one of its
+    threads starts elsewhere."""
     if cores is None or not hasattr(os, "sched_setaffinity"):
         yield
         return

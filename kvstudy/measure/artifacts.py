@@ -1,4 +1,5 @@
-"""What is measured and measured with: the built programs, their versions and digests, and the revision they come from."""
+"""What is measured and measured with: the built programs, their versions and digests, and the revision they
+come from."""
 
 import hashlib
 import json
@@ -21,8 +22,9 @@ from kvstudy.subject.protocol import Subject
 
 @dataclass(frozen=True)
 class Artifacts:
-    """What a plan needs; each is known to exist. ``generators``: program by name. ``subjects``: by what of a configuration names them. ``builds``: by
-    revision, each asked for once: what `.` is may change meanwhile."""
+    """What a plan needs; each is known to exist. ``generators``: program by name. ``subjects``: by what of a
+    configuration names them. ``builds``: by revision, each asked for once: what `.` is may change
+    meanwhile."""
 
     root: Path
     loadgen: Path
@@ -32,7 +34,8 @@ class Artifacts:
 
     @classmethod
     def needed_by(cls, plan: Plan, root: Path) -> "Artifacts":
-        """ToolMissing names what is not there, or older than its sources, and the command that makes it, before anything is started."""
+        """ToolMissing names what is not there, or older than its sources, and the command that makes it,
+        before anything is started."""
         subjects: dict[str, Subject] = {}
         builds: dict[str, Build] = {}
 
@@ -47,7 +50,10 @@ class Artifacts:
                 subjects[key] = subject_of(run.configuration, root, built)
             subjects[key].check(run.profile is not None)
         names = sorted({run.configuration.generator for run in plan.runs})
-        loadgen, writes_first = loadgen_binary(root), any(run.configuration.fill or run.head_start_writes for run in plan.runs)
+        loadgen, writes_first = (
+            loadgen_binary(root),
+            any(run.configuration.fill or run.head_start_writes for run in plan.runs),
+        )
         if writes_first and not loadgen.is_file():
             raise ToolMissing(f"not built: {loadgen}", "kvstudy build")
         for product in {product for subject in subjects.values() for product in subject.products}:
@@ -89,13 +95,18 @@ class Artifacts:
 
     @cached_property
     def revision(self) -> tuple[str, bool]:
-        """Git revision and whether tracked files differ from it; ``("unknown", True)`` outside a git repository."""
+        """Git revision and whether tracked files differ from it; ``("unknown", True)`` outside a git
+        repository."""
+
         def git(*words: str) -> str | None:
             try:
-                asked = subprocess.run(["git", "-C", str(self.root), *words], capture_output=True, text=True, timeout=30)
+                asked = subprocess.run(
+                    ["git", "-C", str(self.root), *words], capture_output=True, text=True, timeout=30
+                )
             except OSError:
                 return None
             return asked.stdout.strip() if asked.returncode == 0 else None
+
         revision = git("rev-parse", "HEAD")
         return (revision, git("status", "--porcelain") != "") if revision else ("unknown", True)
 
@@ -118,7 +129,10 @@ def _check_age(name: str, folder: Path, product: Path) -> None:
 
 
 def _key(configuration: Configuration) -> str:
-    return json.dumps([configuration.server, configuration.subject, configuration.service, configuration.jvm], sort_keys=True)
+    return json.dumps(
+        [configuration.server, configuration.subject, configuration.service, configuration.jvm],
+        sort_keys=True,
+    )
 
 
 def _version(program: str) -> str:

@@ -1,9 +1,10 @@
 """Keeps the processors awake while a run is measured.
 
-A processor with nothing to do sleeps, and has to be woken for the next request. On a machine of one's own that costs microseconds; in a
-virtual machine the sleeping processor is given to somebody else, and its host gives it back when it pleases: what the kernel then counts as
-stolen. Linux keeps all processors from sleeping while a process holds DEVICE open with a latency of 0 us (its PM quality of service, which
-cyclictest uses for the same reason); it ends when the process ends, however it ends. What they do instead counts as idle.
+A processor with nothing to do sleeps, and has to be woken for the next request. On a machine of one's own
+that costs microseconds; in a virtual machine the sleeping processor is given to somebody else, and its host
+gives it back when it pleases: what the kernel then counts as stolen. Linux keeps all processors from sleeping
+while a process holds DEVICE open with a latency of 0 us (its PM quality of service, which cyclictest uses for
+the same reason); it ends when the process ends, however it ends. What they do instead counts as idle.
 """
 
 import os
@@ -38,8 +39,8 @@ def note(wanted: Wanted, device: Path = DEVICE) -> str | None:
 
 @contextmanager
 def kept_awake(wanted: Wanted, device: Path = DEVICE) -> Iterator[dict]:
-    """Facts for machine.json: whether no processor sleeps inside, and if not, why. RunFailed where it is ``wanted`` and cannot be;
-    "auto" takes what there is."""
+    """Facts for machine.json: whether no processor sleeps inside, and if not, why. RunFailed where it is
+    ``wanted`` and cannot be; "auto" takes what there is."""
     note(wanted, device)
     why = "not asked for" if wanted is False else problem(device)
     if why:
@@ -54,8 +55,8 @@ def kept_awake(wanted: Wanted, device: Path = DEVICE) -> Iterator[dict]:
 
 
 def main(command: list[str]) -> None:
-    """``python -m kvstudy.measure.awake COMMAND…``: COMMAND in this process's place, processors awake until it ends; where that is not
-    allowed it says so and runs it all the same."""
+    """``python -m kvstudy.measure.awake COMMAND…``: COMMAND in this process's place, processors awake until
+    it ends; where that is not allowed it says so and runs it all the same."""
     if told := note("auto"):
         print(told, file=sys.stderr)
     else:

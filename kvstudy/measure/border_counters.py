@@ -9,9 +9,9 @@ A side is all members of its sessions: what it starts later counts as its own fr
 ends keeps what it had used when it was last seen.
 
 Borders are known before: loadgen starts at a given time (``--start-at``). A thread sleeps until each and
-reads both sides first, some 0.2 ms of work; when it began and when it had done so is kept too, since on a busy
-machine it may come late. The wall clock is asked once, at the beginning, and all else goes by the monotonic
-one; ``clock_step_ns`` says by how much the former was set meanwhile."""
+reads both sides first, some 0.2 ms of work; when it began and when it had done so is kept too, since on a
+busy machine it may come late. The wall clock is asked once, at the beginning, and all else goes by the
+monotonic one; ``clock_step_ns`` says by how much the former was set meanwhile."""
 
 import os
 import re
@@ -143,8 +143,9 @@ class BorderReader:
     """``with BorderReader(pids, borders_ns, ours) as reader: …``; then ``reader.at[border_ns]``, of the
     borders that were read.
 
-    ``pids``: of the sides by name, the one that was started first; none where they are not known. ``borders_ns``: UTC. ``ours``: numbers of
-    processes that are not foreign, the generator's and our own; more of them may be added while it goes on.
+    ``pids``: of the sides by name, the one that was started first; none where they are not known.
+    ``borders_ns``: UTC. ``ours``: numbers of processes that are not foreign, the generator's and our own;
+    more of them may be added while it goes on.
     """
 
     pids: Mapping[str, tuple[int, ...]]

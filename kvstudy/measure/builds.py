@@ -166,7 +166,8 @@ def _prefix(root: Path) -> str:
 
 
 def _remove_abandoned(root: Path, builds: Path) -> None:
-    """Worktrees of builds that were killed: nobody holds their lock, and perhaps nobody will ask for their revision again."""
+    """Worktrees of builds that were killed: nobody holds their lock, and perhaps nobody will ask for their
+    revision again."""
     for source in builds.glob("*.src"):
         with source.with_suffix(".lock").open("w") as file:
             try:

@@ -170,7 +170,12 @@ def check_time(comparison: Comparison, within_s: float) -> None:
 
 def without_value(comparison: Comparison) -> list[str]:
     """Of slices that are so few that no launch gives a value of what is measured in them, one line each."""
-    short = {(loop.loop, loop.pairs) for load in comparison.loads for loop in load.loops if loop.pairs <= ROUNDS_MIN}
+    short = {
+        (loop.loop, loop.pairs)
+        for load in comparison.loads
+        for loop in load.loops
+        if loop.pairs <= ROUNDS_MIN
+    }
     closed = any(load.a.closed_loop for load in comparison.loads)
     return [
         f"no launch gives a value {'of the closed loop' if loop == 'closed' else 'at the rate'}: "
@@ -180,10 +185,14 @@ def without_value(comparison: Comparison) -> list[str]:
 
 
 def check_difference(comparison: Comparison, digests: dict[str, str | None]) -> None:
-    """Nobody shall wait ten minutes to learn that a build is like itself, unless that is what was asked for."""
+    """Nobody shall wait ten minutes to learn that a build is like itself, unless that is what was asked
+    for."""
     if digests["a"] is None or digests["a"] != digests["b"]:
         return
-    same = all(replace(load.a, subject=None, variant={}) == replace(load.b, subject=None, variant={}) for load in comparison.loads)
+    same = all(
+        replace(load.a, subject=None, variant={}) == replace(load.b, subject=None, variant={})
+        for load in comparison.loads
+    )
     if same and any(load.a.subject != load.b.subject for load in comparison.loads):
         a, b = comparison.names
         raise ExperimentError(
@@ -220,7 +229,8 @@ def digests_of(comparison: Comparison, artifacts: Artifacts) -> dict[str, str | 
 
 
 def conditions_of(comparison: Comparison, root: Path) -> dict[str, str]:
-    """What launches have in common beside programs and options: the scripts as they are written, the JDK, the machine."""
+    """What launches have in common beside programs and options: the scripts as they are written, the JDK, the
+    machine."""
     workloads = workloads_root(root)
     scripts = {
         path
@@ -231,11 +241,17 @@ def conditions_of(comparison: Comparison, root: Path) -> dict[str, str]:
     for path in sorted(scripts):
         text.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     facts = machine.fixed_facts()
-    needs_jdk = any(load.of(side).spec.has_our_jvm or load.of(side).spec.jvm for load in comparison.loads for side in SIDES)
+    needs_jdk = any(
+        load.of(side).spec.has_our_jvm or load.of(side).spec.jvm
+        for load in comparison.loads
+        for side in SIDES
+    )
     return {
         "scripts": text.hexdigest()[:16],
         "jdk": find_jdk().version if needs_jdk else "",
-        "machine": json.dumps({name: facts[name] for name in ("cpu_model", "cores", "cores_usable", "memory_bytes", "kernel")}),
+        "machine": json.dumps(
+            {name: facts[name] for name in ("cpu_model", "cores", "cores_usable", "memory_bytes", "kernel")}
+        ),
     }
 
 

@@ -1,6 +1,8 @@
-"""After a run: are the acknowledged writes there, with the values that were sent? A sample is read back over HTTP.
+"""After a run: are the acknowledged writes there, with the values that were sent? A sample is read back over
+HTTP.
 
-loadgen puts a sample of its answered requests into its result: target, status, and the SHA-256 of what was sent. So:
+loadgen puts a sample of its answered requests into its result: target, status, and the SHA-256 of what was
+sent. So:
 
     PUT       of the acknowledged ones: GET of the same target answers 200, with the same SHA-256
     DELETE    of the acknowledged ones: GET of the same target answers 404
@@ -8,11 +10,12 @@ loadgen puts a sample of its answered requests into its result: target, status, 
     counted   unique_put in a closed loop or by wrk or wrk2: every acknowledged key is there, and none that nobody wrote;
               after DELETE: no more records are gone than DELETEs were sent
 
-wrk and wrk2 do not say what they sent: of their writes nothing is read back, and where nothing is counted either, nothing is recorded.
+wrk and wrk2 do not say what they sent: of their writes nothing is read back, and where nothing is counted
+either, nothing is recorded.
 
-A target may have been written again after the sampled request. The workloads make one value per key, so that changes nothing;
-where the sample itself holds several bodies for one target, each of them is right. Where one run both writes and deletes, a key may be there
-or not, and what is there must be what was sent.
+A target may have been written again after the sampled request. The workloads make one value per key, so that
+changes nothing; where the sample itself holds several bodies for one target, each of them is right. Where one
+run both writes and deletes, a key may be there or not, and what is there must be what was sent.
 """
 
 import hashlib
@@ -35,8 +38,8 @@ _ACKNOWLEDGED = range(200, 300)
 
 @dataclass(frozen=True)
 class DataCheck:
-    """``sampled`` keys were asked for, or counted; of them ``missing`` were not found though they must be there; ``wrong`` had another
-    value, or are there though nobody wrote them or they were deleted."""
+    """``sampled`` keys were asked for, or counted; of them ``missing`` were not found though they must be
+    there; ``wrong`` had another value, or are there though nobody wrote them or they were deleted."""
 
     sampled: int
     missing: int
@@ -56,27 +59,49 @@ class Answering(Protocol):
 
 @dataclass(frozen=True)
 class Expected:
-    """Of one target: SHA-256 of the bodies that are right; whether it may be there, and whether it may be absent."""
+    """Of one target: SHA-256 of the bodies that are right; whether it may be there, and whether it may be
+    absent."""
 
     bodies: frozenset[str]
     present: bool
     absent: bool
 
 
-def check_data(subject: Answering, configuration: Configuration, answers: Answers, seed: int) -> DataCheck | None:
-    """None where nothing can be asked for. ``seed``: of the run, from which the sample of its fill is drawn."""
+def check_data(
+    subject: Answering, configuration: Configuration, answers: Answers, seed: int
+) -> DataCheck | None:
+    """None where nothing can be asked for. ``seed``: of the run, from which the sample of its fill is
+    drawn."""
     spec = configuration.spec
-    written = {_target_of_get(spec, target): right for target, right in sampled_writes(answers.sample).items()}
+    written = {
+        _target_of_get(spec, target): right for target, right in sampled_writes(answers.sample).items()
+    }
     expected = _filled(configuration, seed) | written
-    parts = [part for part in (_read_back(subject.url, expected) if expected else None, _counted(subject, configuration, answers)) if part]
+    parts = [
+        part
+        for part in (
+            _read_back(subject.url, expected) if expected else None,
+            _counted(subject, configuration, answers),
+        )
+        if part
+    ]
     return sum(parts[1:], parts[0]) if parts else None
 
 
-def check_sample(url: str, configurations: Iterable[Configuration], sample: Iterable[Mapping], seed: int) -> DataCheck | None:
-    """``check_data`` after several loads of one store: of all their sampled writes, and of its fill where none of them deletes."""
+def check_sample(
+    url: str, configurations: Iterable[Configuration], sample: Iterable[Mapping], seed: int
+) -> DataCheck | None:
+    """``check_data`` after several loads of one store: of all their sampled writes, and of its fill where
+    none of them deletes."""
     loads = list(configurations)
-    filled = {} if any(one.method == "DELETE" for one in loads) else {target: right for one in loads for target, right in _filled(one, seed).items()}
-    expected = filled | {_target_of_get(loads[0].spec, target): right for target, right in sampled_writes(sample).items()}
+    filled = (
+        {}
+        if any(one.method == "DELETE" for one in loads)
+        else {target: right for one in loads for target, right in _filled(one, seed).items()}
+    )
+    expected = filled | {
+        _target_of_get(loads[0].spec, target): right for target, right in sampled_writes(sample).items()
+    }
     return _read_back(url, expected) if expected else None
 
 
@@ -92,18 +117,35 @@ def sampled_writes(sample: Iterable[Mapping]) -> dict[str, Expected]:
         elif one["method"] == "DELETE":
             deleted.add(one["target"])
     both = bool(put and deleted)
-    expected = {target: Expected(frozenset(bodies), present=True, absent=both) for target, bodies in put.items()}
+    expected = {
+        target: Expected(frozenset(bodies), present=True, absent=both) for target, bodies in put.items()
+    }
     # Of a key that was deleted alone in the sample, nothing is known of a body that was written besides.
-    return expected | ({} if both else {target: Expected(frozenset(), present=False, absent=True) for target in deleted})
+    return expected | (
+        {} if both else {target: Expected(frozenset(), present=False, absent=True) for target in deleted}
+    )
 
 
 def _filled(configuration: Configuration, seed: int) -> dict[str, Expected]:
-    if not configuration.fill or configuration.method == "DELETE" or configuration.read_back == 0 or configuration.script:
+    if (
+        not configuration.fill
+        or configuration.method == "DELETE"
+        or configuration.read_back == 0
+        or configuration.script
+    ):
         return {}
     arguments, draw = configuration.workload_args, random.Random(seed)
-    keys = {key_of(draw.randrange(configuration.fill["records"]), arguments["key_bytes"]) for _ in range(FILLED_SAMPLE)}
+    keys = {
+        key_of(draw.randrange(configuration.fill["records"]), arguments["key_bytes"])
+        for _ in range(FILLED_SAMPLE)
+    }
     path = configuration.spec.path_of("GET")
-    return {path.replace("{key}", key): Expected(frozenset({_digest(value_of(key, arguments["value_bytes"]))}), present=True, absent=False) for key in sorted(keys)}
+    return {
+        path.replace("{key}", key): Expected(
+            frozenset({_digest(value_of(key, arguments["value_bytes"]))}), present=True, absent=False
+        )
+        for key in sorted(keys)
+    }
 
 
 def _read_back(url: str, expected: Mapping[str, Expected]) -> DataCheck:
@@ -130,7 +172,7 @@ def _target_of_get(spec: SubjectSpec, target: str) -> str:
     written_at, _, behind = spec.path_of("PUT").partition("{key}")
     if not spec.paths or not target.startswith(written_at) or not target.endswith(behind):
         return target
-    return spec.path_of("GET").replace("{key}", target[len(written_at):len(target) - len(behind)])
+    return spec.path_of("GET").replace("{key}", target[len(written_at) : len(target) - len(behind)])
 
 
 def _counted(subject: Answering, configuration: Configuration, answers: Answers) -> DataCheck | None:
@@ -139,18 +181,27 @@ def _counted(subject: Answering, configuration: Configuration, answers: Answers)
         least = configuration.fill["records"] - _perhaps_done(configuration, answers)
         found = subject.count_records() if least > 0 else None
         return None if found is None else DataCheck(least, max(0, least - found), 0)
-    if configuration.workload != "unique_put" or configuration.fill or (configuration.generator == "loadgen" and not configuration.closed_loop):
+    if (
+        configuration.workload != "unique_put"
+        or configuration.fill
+        or (configuration.generator == "loadgen" and not configuration.closed_loop)
+    ):
         return None
     found, key_count = subject.count_records(), configuration.workload_args["key_count"]
     if found is None:
         return None
-    acknowledged, most = (min(count, key_count) for count in (answers.acknowledged, _perhaps_done(configuration, answers)))
-    unknown = 0 if configuration.head_start_bytes else max(0, found - most)  # a head start has keys of its own
+    acknowledged, most = (
+        min(count, key_count) for count in (answers.acknowledged, _perhaps_done(configuration, answers))
+    )
+    unknown = (
+        0 if configuration.head_start_bytes else max(0, found - most)
+    )  # a head start has keys of its own
     return DataCheck(acknowledged, max(0, acknowledged - found), unknown)
 
 
 def _perhaps_done(configuration: Configuration, answers: Answers) -> int:
-    """A request without its answer may have been done; with wrk and wrk2 so may those in flight at the end, of the warm-up too."""
+    """A request without its answer may have been done; with wrk and wrk2 so may those in flight at the end,
+    of the warm-up too."""
     in_flight = 0 if configuration.generator == "loadgen" else 2 * configuration.connections
     return answers.acknowledged + answers.lost + answers.before + in_flight
 

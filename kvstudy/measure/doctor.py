@@ -1,4 +1,5 @@
-"""What this machine lacks for measuring, each with the command that mends it. Starts nothing but version queries."""
+"""What this machine lacks for measuring, each with the command that mends it. Starts nothing but version
+queries."""
 
 import os
 import platform
@@ -15,7 +16,14 @@ import psutil
 from kvstudy.errors import ToolMissing
 from kvstudy.measure import awake
 from kvstudy.measure.build import CARGO_HINT, MAVEN_HINT
-from kvstudy.project import empty_server_jar, jfr_converter_jar, loadgen_binary, profiler_library, service_jar, work_root
+from kvstudy.project import (
+    empty_server_jar,
+    jfr_converter_jar,
+    loadgen_binary,
+    profiler_library,
+    service_jar,
+    work_root,
+)
 from kvstudy.subject.jdk import find_jdk
 from kvstudy.units import format_bytes
 
@@ -29,7 +37,8 @@ FOREIGN_CPU_MAX_SHARE = 0.10
 
 @dataclass(frozen=True)
 class Check:
-    """``verdict``: ok, warn (measuring works, with a limit that is said) or missing (something does not work); ``hint``: what to do."""
+    """``verdict``: ok, warn (measuring works, with a limit that is said) or missing (something does not
+    work); ``hint``: what to do."""
 
     name: str
     verdict: str
@@ -38,17 +47,44 @@ class Check:
 
 
 def examine(root: Path) -> list[Check]:
-    """All checks, in the order in which a person would mend them. Takes about a second: other load is sampled."""
-    return [_python(), _jdk(), _maven(), _program("cargo", "cargo", CARGO_HINT), _c_compiler(), _git(),
-            *_built(root), _optional("wrk2", os.environ.get("WRK2", "wrk2"), "only for generator: wrk2; set WRK2 to its path"),
-            _optional("wrk", "wrk", "only for generator: wrk; apt-get install wrk"),
-            _optional("chromium", "chromium", "only for the tests of the pages; apt-get install chromium chromium-driver"),
-            _peers(), *_perf_settings(), _cores(), _governor(), _idle_states(), _memory(), _disk(root), _open_files(), _port(), _load()]
+    """All checks, in the order in which a person would mend them. Takes about a second: other load is
+    sampled."""
+    return [
+        _python(),
+        _jdk(),
+        _maven(),
+        _program("cargo", "cargo", CARGO_HINT),
+        _c_compiler(),
+        _git(),
+        *_built(root),
+        _optional("wrk2", os.environ.get("WRK2", "wrk2"), "only for generator: wrk2; set WRK2 to its path"),
+        _optional("wrk", "wrk", "only for generator: wrk; apt-get install wrk"),
+        _optional(
+            "chromium",
+            "chromium",
+            "only for the tests of the pages; apt-get install chromium chromium-driver",
+        ),
+        _peers(),
+        *_perf_settings(),
+        _cores(),
+        _governor(),
+        _idle_states(),
+        _memory(),
+        _disk(root),
+        _open_files(),
+        _port(),
+        _load(),
+    ]
 
 
 def _python() -> Check:
     version = platform.python_version()
-    return Check("python", OK if sys.version_info >= (3, 11) else MISSING, version, "python 3.11 or newer: apt-get install python3")
+    return Check(
+        "python",
+        OK if sys.version_info >= (3, 11) else MISSING,
+        version,
+        "python 3.11 or newer: apt-get install python3",
+    )
 
 
 def _jdk() -> Check:
@@ -58,8 +94,15 @@ def _jdk() -> Check:
         return Check("jdk", MISSING, missing.message, missing.hint)
     asked = os.environ.get("JAVA_HOME")
     if asked and Path(asked) != jdk.home:
-        what, verdict = ("another Java", OK) if (Path(asked) / "bin" / "java").is_file() else ("no Java at all", WARN)
-        return Check("jdk", verdict, f"{jdk.version} at {jdk.home}; JAVA_HOME={asked} is {what} and not used here", f"export JAVA_HOME={jdk.home}")
+        what, verdict = (
+            ("another Java", OK) if (Path(asked) / "bin" / "java").is_file() else ("no Java at all", WARN)
+        )
+        return Check(
+            "jdk",
+            verdict,
+            f"{jdk.version} at {jdk.home}; JAVA_HOME={asked} is {what} and not used here",
+            f"export JAVA_HOME={jdk.home}",
+        )
     return Check("jdk", OK, f"{jdk.version} at {jdk.home}")
 
 
@@ -77,7 +120,11 @@ def _program(name: str, command: str, hint: str, environment: dict[str, str] | N
     if path is None:
         return Check(name, MISSING, "not on PATH", hint)
     version, problem = _asked(path, environment)
-    return Check(name, OK, version) if problem is None else Check(name, MISSING, f"{path} does not run: {problem}", hint)
+    return (
+        Check(name, OK, version)
+        if problem is None
+        else Check(name, MISSING, f"{path} does not run: {problem}", hint)
+    )
 
 
 def _optional(name: str, command: str, hint: str) -> Check:
@@ -88,13 +135,21 @@ def _optional(name: str, command: str, hint: str) -> Check:
 def _peers() -> Check:
     missing = [name for name in PEERS if shutil.which(name) is None]
     packages = ["nginx-light" if name == "nginx" else name for name in missing]
-    return Check("peers", OK, f"not here: {', '.join(missing)} (only for make peers; apt-get install {' '.join(packages)})" if missing else ", ".join(PEERS))
+    return Check(
+        "peers",
+        OK,
+        f"not here: {', '.join(missing)} (only for make peers; apt-get install {' '.join(packages)})"
+        if missing
+        else ", ".join(PEERS),
+    )
 
 
 def _asked(path: str, environment: dict[str, str] | None = None) -> tuple[str, str | None]:
     """The first line of ``--version``, and why there is none: the last line of what was said instead."""
     try:
-        asked = subprocess.run([path, "--version"], capture_output=True, text=True, errors="replace", timeout=30, env=environment)
+        asked = subprocess.run(
+            [path, "--version"], capture_output=True, text=True, errors="replace", timeout=30, env=environment
+        )
     except subprocess.TimeoutExpired:
         return path, "no version within 30 s"
     except OSError as error:
@@ -118,21 +173,36 @@ def _c_compiler() -> Check:
 def _git() -> Check:
     path = shutil.which("git")
     problem = "not on PATH" if path is None else _asked(path)[1]
-    return Check("git", OK, _asked(path)[0]) if problem is None else Check(
-        "git", WARN, f"{problem}: runs cannot record the revision they measured", "apt-get install git")
+    return (
+        Check("git", OK, _asked(path)[0])
+        if problem is None
+        else Check(
+            "git", WARN, f"{problem}: runs cannot record the revision they measured", "apt-get install git"
+        )
+    )
 
 
 def _built(root: Path) -> list[Check]:
-    return [Check(name, OK, str(path.relative_to(root))) if path.is_file()
-            else Check(name, MISSING, f"not built: {path.relative_to(root)}", "kvstudy build")
-            for name, path in (("service", service_jar(root)), ("empty server", empty_server_jar(root)), ("loadgen", loadgen_binary(root)), ("async-profiler", profiler_library(root)),
-                               ("jfr converter", jfr_converter_jar(root)))]
+    return [
+        Check(name, OK, str(path.relative_to(root)))
+        if path.is_file()
+        else Check(name, MISSING, f"not built: {path.relative_to(root)}", "kvstudy build")
+        for name, path in (
+            ("service", service_jar(root)),
+            ("empty server", empty_server_jar(root)),
+            ("loadgen", loadgen_binary(root)),
+            ("async-profiler", profiler_library(root)),
+            ("jfr converter", jfr_converter_jar(root)),
+        )
+    ]
 
 
 def _perf_settings() -> list[Check]:
     checks = []
-    for name, wanted, consequence in (("perf_event_paranoid", 1, "profiles are sampled by timers and have no kernel frames"),
-                                      ("kptr_restrict", 0, "kernel frames in profiles have no names")):
+    for name, wanted, consequence in (
+        ("perf_event_paranoid", 1, "profiles are sampled by timers and have no kernel frames"),
+        ("kptr_restrict", 0, "kernel frames in profiles have no names"),
+    ):
         value = _read_int(f"/proc/sys/kernel/{name}")
         if value is None:
             checks.append(Check(name, WARN, f"not on this system: {consequence}"))
@@ -142,8 +212,14 @@ def _perf_settings() -> list[Check]:
             checks.append(Check(name, OK, str(value)))
     rate = _read_int("/proc/sys/kernel/perf_event_max_sample_rate")
     if rate is not None and rate < 1000:
-        checks.append(Check("perf sample rate", WARN, f"{rate}/s: too low to profile (pyperf system tune does that)",
-                            "sudo sysctl kernel.perf_event_max_sample_rate=100000"))
+        checks.append(
+            Check(
+                "perf sample rate",
+                WARN,
+                f"{rate}/s: too low to profile (pyperf system tune does that)",
+                "sudo sysctl kernel.perf_event_max_sample_rate=100000",
+            )
+        )
     return checks
 
 
@@ -151,8 +227,12 @@ def _cores() -> Check:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if cores >= 4:
         return Check("cores", OK, f"{cores}: service and generator get cores of their own")
-    return Check("cores", WARN, f"{cores}: service and generator share them, so they take time from each other",
-                 "4 or more cores; numbers from here compare with each other only")
+    return Check(
+        "cores",
+        WARN,
+        f"{cores}: service and generator share them, so they take time from each other",
+        "4 or more cores; numbers from here compare with each other only",
+    )
 
 
 def _governor() -> Check:
@@ -160,36 +240,78 @@ def _governor() -> Check:
     if not path.is_file():
         return Check("cpu governor", OK, "not set by this system (usual in a virtual machine)")
     governor = path.read_text().strip()
-    return Check("cpu governor", OK, governor) if governor == "performance" else Check(
-        "cpu governor", WARN, f"{governor}: the clock changes while measuring", "sudo cpupower frequency-set -g performance")
+    return (
+        Check("cpu governor", OK, governor)
+        if governor == "performance"
+        else Check(
+            "cpu governor",
+            WARN,
+            f"{governor}: the clock changes while measuring",
+            "sudo cpupower frequency-set -g performance",
+        )
+    )
 
 
 def _idle_states() -> Check:
     why = awake.problem()
-    return Check("idle states", OK, "processors are kept awake while measuring") if why is None else Check(
-        "idle states", WARN, f"processors sleep between requests, and a virtual machine loses them while they do: {why}", awake.HINT)
+    return (
+        Check("idle states", OK, "processors are kept awake while measuring")
+        if why is None
+        else Check(
+            "idle states",
+            WARN,
+            f"processors sleep between requests, and a virtual machine loses them while they do: {why}",
+            awake.HINT,
+        )
+    )
 
 
 def _memory() -> Check:
     memory = psutil.virtual_memory()
     observed = f"{format_bytes(memory.available)} free of {format_bytes(memory.total)}"
     if memory.available < FREE_MEMORY_MIN_BYTES:
-        return Check("memory", WARN, observed, f"close other programs: {format_bytes(FREE_MEMORY_MIN_BYTES)} should be free")
+        return Check(
+            "memory",
+            WARN,
+            observed,
+            f"close other programs: {format_bytes(FREE_MEMORY_MIN_BYTES)} should be free",
+        )
     if psutil.swap_memory().used > 256 << 20:
-        return Check("memory", WARN, f"{observed}; {format_bytes(psutil.swap_memory().used)} swapped out", "sudo swapoff -a")
+        return Check(
+            "memory",
+            WARN,
+            f"{observed}; {format_bytes(psutil.swap_memory().used)} swapped out",
+            "sudo swapoff -a",
+        )
     return Check("memory", OK, observed)
 
 
 def _disk(root: Path) -> Check:
     free = shutil.disk_usage(root).free
-    return Check("disk", OK, f"{format_bytes(free)} free at {work_root(root).parent}") if free >= FREE_DISK_MIN_BYTES else Check(
-        "disk", WARN, f"{format_bytes(free)} free at {root}", f"free some: {format_bytes(FREE_DISK_MIN_BYTES)} suffice for every experiment here")
+    return (
+        Check("disk", OK, f"{format_bytes(free)} free at {work_root(root).parent}")
+        if free >= FREE_DISK_MIN_BYTES
+        else Check(
+            "disk",
+            WARN,
+            f"{format_bytes(free)} free at {root}",
+            f"free some: {format_bytes(FREE_DISK_MIN_BYTES)} suffice for every experiment here",
+        )
+    )
 
 
 def _open_files() -> Check:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return Check("open files", OK, str(soft)) if soft >= OPEN_FILES_MIN else Check(
-        "open files", WARN, f"limit {soft}", f"ulimit -n {OPEN_FILES_MIN if hard == -1 else min(hard, OPEN_FILES_MIN)}")
+    return (
+        Check("open files", OK, str(soft))
+        if soft >= OPEN_FILES_MIN
+        else Check(
+            "open files",
+            WARN,
+            f"limit {soft}",
+            f"ulimit -n {OPEN_FILES_MIN if hard == -1 else min(hard, OPEN_FILES_MIN)}",
+        )
+    )
 
 
 def _port() -> Check:
@@ -197,20 +319,38 @@ def _port() -> Check:
         with socket.create_server(("127.0.0.1", 0)) as server:
             return Check("loopback", OK, f"127.0.0.1 gives ports ({server.getsockname()[1]})")
     except OSError as error:
-        return Check("loopback", MISSING, f"no port on 127.0.0.1: {error}", "allow local connections for this user or container")
+        return Check(
+            "loopback",
+            MISSING,
+            f"no port on 127.0.0.1: {error}",
+            "allow local connections for this user or container",
+        )
 
 
 def _load() -> Check:
-    list(psutil.process_iter(["cpu_percent"]))  # a process's first count is always 0: what it used is told from the second on
+    list(
+        psutil.process_iter(["cpu_percent"])
+    )  # a process's first count is always 0: what it used is told from the second on
     busy = psutil.cpu_times_percent(interval=1.0)
     share = 1 - busy.idle / 100
     steal = getattr(busy, "steal", 0.0) / 100
     if share <= FOREIGN_CPU_MAX_SHARE:
         return Check("other load", OK, f"{share:.0%} of the cores busy")
-    users = sorted((process.info for process in psutil.process_iter(["name", "cpu_percent"]) if process.info["cpu_percent"]),
-                   key=lambda info: -info["cpu_percent"])[:3]
+    users = sorted(
+        (
+            process.info
+            for process in psutil.process_iter(["name", "cpu_percent"])
+            if process.info["cpu_percent"]
+        ),
+        key=lambda info: -info["cpu_percent"],
+    )[:3]
     names = ", ".join(info["name"] for info in users) or "unknown"
-    return Check("other load", WARN, f"{share:.0%} of the cores busy, steal {steal:.0%}: {names}", "stop other programs before measuring")
+    return Check(
+        "other load",
+        WARN,
+        f"{share:.0%} of the cores busy, steal {steal:.0%}: {names}",
+        "stop other programs before measuring",
+    )
 
 
 def _read_int(path: str) -> int | None:

@@ -95,7 +95,9 @@ class DuetLaunch:
         with shielded():
             self._stop()  # what an interrupt kept from it
             bench.session.end_children()
-            shutil.rmtree(stores, ignore_errors=True)  # first: sealing needs space, and may fail for want of it
+            shutil.rmtree(
+                stores, ignore_errors=True
+            )  # first: sealing needs space, and may fail for want of it
             bench.doing("seal")
             self._drop_what_is_not_kept(folder)
             self._machine["load_during"] = load_during(
@@ -203,8 +205,8 @@ class DuetLaunch:
             one.check_alive(self._phase)
 
     def _profile_both(self, folder: RunWriter) -> None:
-        """Both are sampled all the time; while it is not its turn a side does next to nothing. What was measured before counts whether a profiler
-        works or not: its failure is a note."""
+        """Both are sampled all the time; while it is not its turn a side does next to nothing. What was
+        measured before counts whether a profiler works or not: its failure is a note."""
         bench, load = self._bench, self._bench.comparison.loads[0]
         attached: dict[str, AttachedProfiler] = {}
         try:
@@ -223,7 +225,9 @@ class DuetLaunch:
                 self._profile_note = self._profile_note or error.message
                 del attached[side]
         if not attached:
-            self._profile_note = self._profile_note or "neither side has a JVM that a profiler could be attached to"
+            self._profile_note = (
+                self._profile_note or "neither side has a JVM that a profiler could be attached to"
+            )
         self._attached = {} if self._profile_note else attached
 
     def _check(self, samples: Mapping[str, list[dict]]) -> None:

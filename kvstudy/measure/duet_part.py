@@ -38,9 +38,9 @@ _MEASURED_EXITS = (
 
 @dataclass(frozen=True)
 class Part:
-    """What one loadgen found. ``clock_step_ns``: by how much the wall clock was set meanwhile. ``rows``: one per slice, by the columns of slices.csv. ``borders``: what was
-    read at each. ``samples``: some of the answered requests of each side. ``unexpected``: answers of another
-    status, by status."""
+    """What one loadgen found. ``clock_step_ns``: by how much the wall clock was set meanwhile. ``rows``: one
+    per slice, by the columns of slices.csv. ``borders``: what was read at each. ``samples``: some of the
+    answered requests of each side. ``unexpected``: answers of another status, by status."""
 
     rows: list[dict]
     borders: dict[int, Border]

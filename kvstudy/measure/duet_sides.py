@@ -121,7 +121,8 @@ def launch_sides(
 
 @contextmanager
 def blamed_on(end: End) -> Iterator[None]:
-    """What fails within is that side's doing: launches that only the slow one of two survives would flatter it."""
+    """What fails within is that side's doing: launches that only the slow one of two survives would flatter
+    it."""
     try:
         yield
     except RunFailed as error:

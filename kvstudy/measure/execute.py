@@ -1,7 +1,8 @@
 """A whole experiment: its plan, run after run, resumed where it was interrupted.
 
-Runs are sealed one by one; what is sealed stays. With ``resume`` a sealed run is kept when everything that was asked for is the same
-(its identity), under the same label, with the same programs (their digests), and it was completed. A search runs its trials through the same door: see search_runs.py.
+Runs are sealed one by one; what is sealed stays. With ``resume`` a sealed run is kept when everything that
+was asked for is the same (its identity), under the same label, with the same programs (their digests), and it
+was completed. A search runs its trials through the same door: see search_runs.py.
 """
 
 import errno
@@ -35,9 +36,10 @@ FAILURES_IN_A_ROW_MAX = 3
 
 @dataclass
 class Result:
-    """``sealed``: completed runs, measured now; ``kept``: those a resumed measurement found; ``failed``: sealed as failed;
-    ``found``: of a search, one line per configuration; ``again``: how many were measured once more because the machine was disturbed;
-    ``invalid``: by run id of the completed ones, the checks that it failed (not of a search, whose trials answer for themselves)."""
+    """``sealed``: completed runs, measured now; ``kept``: those a resumed measurement found; ``failed``:
+    sealed as failed; ``found``: of a search, one line per configuration; ``again``: how many were measured
+    once more because the machine was disturbed; ``invalid``: by run id of the completed ones, the checks that
+    it failed (not of a search, whose trials answer for themselves)."""
 
     experiment: str
     planned: int
@@ -49,7 +51,8 @@ class Result:
     invalid: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def judge(self, run: SealedRun) -> str:
-        """How a completed run is told of, ``completed`` or also why it is invalid; an invalid one is noted."""
+        """How a completed run is told of, ``completed`` or also why it is invalid; an invalid one is
+        noted."""
         failed = judged.failed_checks(run)
         if failed:
             self.invalid[run.run_id] = failed
@@ -57,20 +60,38 @@ class Result:
 
     def summary(self) -> str:
         words = [f"{len(self.sealed)} sealed"] + ([f"{len(self.kept)} kept"] if self.kept else [])
-        words += [f"{len(self.invalid)} invalid ({judged.commonest(self.invalid.values())})"] if self.invalid else []
+        words += (
+            [f"{len(self.invalid)} invalid ({judged.commonest(self.invalid.values())})"]
+            if self.invalid
+            else []
+        )
         words += [f"{len(self.failed)} failed"] if self.failed else []
         words += [f"{self.again} of them again"] if self.again else []
         what = "trials" if self.found else "runs"
-        return "\n".join([f"{self.experiment}: {len(self.sealed) + len(self.kept) + len(self.failed)} {what}: {', '.join(words)}", *self.found])
+        return "\n".join(
+            [
+                f"{self.experiment}: {len(self.sealed) + len(self.kept) + len(self.failed)} {what}: {', '.join(words)}",
+                *self.found,
+            ]
+        )
 
 
-def execute(experiment: Experiment, root: Path, *, label: str = "", resume: bool = False, only: tuple[str, ...] = (),
-            retries: int = 0, patience: Patience | None = None) -> Result:
-    """Measures; KvstudyError before anything is started when something is missing. Ctrl-C seals the current run as failed.
+def execute(
+    experiment: Experiment,
+    root: Path,
+    *,
+    label: str = "",
+    resume: bool = False,
+    only: tuple[str, ...] = (),
+    retries: int = 0,
+    patience: Patience | None = None,
+) -> Result:
+    """Measures; KvstudyError before anything is started when something is missing. Ctrl-C seals the current
+    run as failed.
 
-    At the end, up to ``retries`` times, the runs whose newest try was disturbed from outside are measured again, in the plan's order; the
-    disturbed ones stay. A search makes its disturbed trials again at once. Every run waits before it begins for a quiet machine, as long as
-    ``patience`` has time left.
+    At the end, up to ``retries`` times, the runs whose newest try was disturbed from outside are measured
+    again, in the plan's order; the disturbed ones stay. A search makes its disturbed trials again at once.
+    Every run waits before it begins for a quiet machine, as long as ``patience`` has time left.
     """
     whole = selected(plan(experiment), only)
     _check_workloads(whole, root)
@@ -91,25 +112,50 @@ def execute(experiment: Experiment, root: Path, *, label: str = "", resume: bool
             result.judge(run)
 
         def bench_of(runs: list[PlannedRun]) -> Bench:
-            fill_s = sum(fill["records"] / FILL_RATE_RPS + FILL_OVERHEAD_S for fill in Plan(experiment, runs).fills)
+            fill_s = sum(
+                fill["records"] / FILL_RATE_RPS + FILL_OVERHEAD_S for fill in Plan(experiment, runs).fills
+            )
             progress = Progress(runs if not experiment.search else expected_runs(whole), fill_s)
-            fills = Fills(work_root(root), workloads_root(root), artifacts, session.registered, progress.doing)
-            return Bench(root, label, artifacts, fills, session, progress, patience or Patience(0), experiment.port, search_facts(experiment),
-                         experiment.profile_name, experiment.same)
+            fills = Fills(
+                work_root(root), workloads_root(root), artifacts, session.registered, progress.doing
+            )
+            return Bench(
+                root,
+                label,
+                artifacts,
+                fills,
+                session,
+                progress,
+                patience or Patience(0),
+                experiment.port,
+                search_facts(experiment),
+                experiment.profile_name,
+                experiment.same,
+            )
 
         try:
             with (bench := bench_of(missing)).progress:
                 if experiment.search:
-                    search_all(whole, bench, result, _sealed_with_these_programs(artifacts, root, experiment.name, label) if resume else {},
-                               retries)
+                    search_all(
+                        whole,
+                        bench,
+                        result,
+                        _sealed_with_these_programs(artifacts, root, experiment.name, label)
+                        if resume
+                        else {},
+                        retries,
+                    )
                 else:
                     _run_all(missing, bench, result)
             for attempt in range(1, 1 + (0 if experiment.search else retries)):
                 if not (disturbed := _disturbed(whole, result)):
                     break
                 result.again += len(disturbed)
-                print(f"{len(disturbed)} of {len(whole.runs)} runs were disturbed and are measured again ({attempt} of at most {retries} times); the first: "
-                      f"{next(iter(disturbed.values()))}", file=sys.stderr)
+                print(
+                    f"{len(disturbed)} of {len(whole.runs)} runs were disturbed and are measured again ({attempt} of at most {retries} times); the first: "
+                    f"{next(iter(disturbed.values()))}",
+                    file=sys.stderr,
+                )
                 runs = [run for run in whole.runs if run.identity() in disturbed]
                 with (bench := bench_of(runs)).progress:
                     _run_all(runs, bench, result)
@@ -123,11 +169,16 @@ def _disturbed(whole: Plan, result: Result) -> dict[str, str]:
     """Of the runs asked for, by identity: what disturbed the newest try, where something did."""
     newest = {run.facts["identity"]: run for run in [*result.kept, *result.sealed]}
     asked = {run.identity() for run in whole.runs}
-    return {identity: told for identity, run in newest.items() if identity in asked and (told := disturbance(run.machine.get("load_during")))}
+    return {
+        identity: told
+        for identity, run in newest.items()
+        if identity in asked and (told := disturbance(run.machine.get("load_during")))
+    }
 
 
 def clear_up(session: Session, root: Path, experiment: str) -> None:
-    """Says what a killed measurement left behind. Its stores are scratch and go; its unsealed runs may still tell their owner something."""
+    """Says what a killed measurement left behind. Its stores are scratch and go; its unsealed runs may still
+    tell their owner something."""
     for pid in session.ended_orphans:
         print(f"ended a process that an interrupted measurement had left behind: pid={pid}", file=sys.stderr)
     shutil.rmtree(work_root(root) / "stores", ignore_errors=True)
@@ -145,18 +196,29 @@ def _run_all(runs: list[PlannedRun], bench: Bench, result: Result) -> None:
         bench.progress.end(planned, result.judge(run) if outcome == "completed" else outcome)
         failures_in_a_row = failures_in_a_row + 1 if outcome != "completed" else 0
         if failures_in_a_row == FAILURES_IN_A_ROW_MAX:
-            raise KvstudyError(f"{failures_in_a_row} runs in a row failed, the last one: {outcome.removeprefix('failed: ')}",
-                               f"see {run.path}; mend it and run the same command with --resume")
+            raise KvstudyError(
+                f"{failures_in_a_row} runs in a row failed, the last one: {outcome.removeprefix('failed: ')}",
+                f"see {run.path}; mend it and run the same command with --resume",
+            )
 
 
 def _sealed_before(whole: Plan, artifacts: Artifacts, root: Path, label: str) -> dict[str, SealedRun]:
     """Of the runs asked for, those that are sealed already."""
     asked = {run.identity() for run in whole.runs}
-    return {identity: run for identity, run in _sealed_with_these_programs(artifacts, root, whole.experiment.name, label).items() if identity in asked}
+    return {
+        identity: run
+        for identity, run in _sealed_with_these_programs(
+            artifacts, root, whole.experiment.name, label
+        ).items()
+        if identity in asked
+    }
 
 
-def _sealed_with_these_programs(artifacts: Artifacts, root: Path, experiment: str, label: str) -> dict[str, SealedRun]:
-    """Completed runs of this experiment and label with the same programs, by identity; the newest where there are several."""
+def _sealed_with_these_programs(
+    artifacts: Artifacts, root: Path, experiment: str, label: str
+) -> dict[str, SealedRun]:
+    """Completed runs of this experiment and label with the same programs, by identity; the newest where there
+    are several."""
     found = {}
     for run in sealed_runs(raw_root(root) / experiment):
         facts = run.facts
@@ -169,22 +231,33 @@ def _check_workloads(whole: Plan, root: Path) -> None:
     for name in sorted({run.configuration.workload for run in whole.runs if not run.configuration.script}):
         script = workloads_root(root) / f"{name}.lua"
         if not script.is_file():
-            raise KvstudyError(f"no such workload: {name}: {script}", f"workloads: {', '.join(workload_scripts())}")
+            raise KvstudyError(
+                f"no such workload: {name}: {script}", f"workloads: {', '.join(workload_scripts())}"
+            )
 
 
 def _check_port(port: int) -> None:
-    """Once, before the first run, for all of them would fail; what a killed measurement left on it has been ended by then."""
+    """Once, before the first run, for all of them would fail; what a killed measurement left on it has been
+    ended by then."""
     if port == 0:
         return
     try:
         socket.create_server(("127.0.0.1", port)).close()
     except OSError as error:
-        why = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used: {(error.strerror or str(error)).lower()}"
-        raise KvstudyError(f"port {port} {why}", "choose another one, or port: 0, which takes a free one") from error
+        why = (
+            "is in use"
+            if error.errno == errno.EADDRINUSE
+            else f"cannot be used: {(error.strerror or str(error)).lower()}"
+        )
+        raise KvstudyError(
+            f"port {port} {why}", "choose another one, or port: 0, which takes a free one"
+        ) from error
 
 
 def _check_disk(whole: Plan, root: Path) -> None:
     free = shutil.disk_usage(root).free
     if free < whole.disk_bytes:
-        raise KvstudyError(f"not enough disk: needed={format_bytes(whole.disk_bytes)} free={format_bytes(free)} at {root}",
-                           "free some space, or choose fewer records, a lower rate or a shorter duration")
+        raise KvstudyError(
+            f"not enough disk: needed={format_bytes(whole.disk_bytes)} free={format_bytes(free)} at {root}",
+            "free some space, or choose fewer records, a lower rate or a shorter duration",
+        )

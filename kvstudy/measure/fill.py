@@ -1,7 +1,8 @@
-"""Filled stores: written once per content, checked, kept under data/work/fills, and restored by copy or reflink for each run.
+"""Filled stores: written once per content, checked, kept under data/work/fills, and restored by copy or
+reflink for each run.
 
-    data/work/fills/<digest>/store/        what the subject wrote
-    data/work/fills/<digest>/filled.json   written last: without it, or cut, the fill is not whole, and is made again
+data/work/fills/<digest>/store/        what the subject wrote
+data/work/fills/<digest>/filled.json   written last: without it, or cut, the fill is not whole, and is made again
 """
 
 import hashlib
@@ -28,10 +29,17 @@ PIECE_BYTES = 128 << 10  # of a table's data, as SSTableWriter writes it
 
 
 class Fills:
-    """``registered``: told of each process, see Session. ``doing``: told what goes on, for the progress bar."""
+    """``registered``: told of each process, see Session. ``doing``: told what goes on, for the progress
+    bar."""
 
-    def __init__(self, work_root: Path, workloads: Path, artifacts: Artifacts, registered: Callable[[int, bool], None],
-                 doing: Callable[[str], None]):
+    def __init__(
+        self,
+        work_root: Path,
+        workloads: Path,
+        artifacts: Artifacts,
+        registered: Callable[[int, bool], None],
+        doing: Callable[[str], None],
+    ):
         self._root = work_root / "fills"
         self._workloads = workloads
         self._artifacts = artifacts
@@ -51,7 +59,8 @@ class Fills:
             self._fill(configuration, folder)
 
     def restore(self, configuration: Configuration, store: Path) -> None:
-        """Makes ``store`` the filled one of this configuration, filling first where that was not done yet; else an empty folder."""
+        """Makes ``store`` the filled one of this configuration, filling first where that was not done yet;
+        else an empty folder."""
         if configuration.fill is None or not configuration.spec.is_restored:
             store.mkdir(parents=True)
             return
@@ -66,22 +75,35 @@ class Fills:
     def write(self, configuration: Configuration, subject: LiveSubject, log: Path) -> None:
         """Into a subject that runs: all of the fill's records."""
         fill = configuration.fill
-        command = writer_command(self._artifacts.loadgen, self._workloads, configuration.spec, subject.url, fill["records"], key_count=fill["records"],
-                                 key_bytes=fill["key_bytes"], value_bytes=fill["value_bytes"])
+        command = writer_command(
+            self._artifacts.loadgen,
+            self._workloads,
+            configuration.spec,
+            subject.url,
+            fill["records"],
+            key_count=fill["records"],
+            key_bytes=fill["key_bytes"],
+            value_bytes=fill["value_bytes"],
+        )
         written(command, subject, "fill", log, self._registered)
 
     def _fill(self, configuration: Configuration, folder: Path) -> None:
-        """The subject is started on an empty folder, written to, counted where it can say that, left to come to rest, and stopped in order."""
+        """The subject is started on an empty folder, written to, counted where it can say that, left to come
+        to rest, and stopped in order."""
         self._doing(f"fill {configuration.fill['records']} records")
         shutil.rmtree(folder, ignore_errors=True)
         self._drop_fills_of_other_builds()
         (folder / "store").mkdir(parents=True)
         records = configuration.fill["records"]
-        subject = self._artifacts.subject(configuration).launch(Place(folder / "store", folder, registered=self._registered, filling=True))
+        subject = self._artifacts.subject(configuration).launch(
+            Place(folder / "store", folder, registered=self._registered, filling=True)
+        )
         try:
             self.write(configuration, subject, folder / "generator.log")
             if not subject.come_to_rest():
-                raise RunFailed("filled store did not come to rest: flush or compaction still runs after 60 s")
+                raise RunFailed(
+                    "filled store did not come to rest: flush or compaction still runs after 60 s"
+                )
             found = subject.count_records()
         finally:
             fault = subject.stop()
@@ -89,7 +111,10 @@ class Fills:
             raise RunFailed(f"fill lost records: filled={records} found={found}")
         if fault:
             raise RunFailed(f"{fault}: after the fill")
-        facts = fill_identity(configuration) | {"service": self._artifacts.subject_digest(configuration), "found": found}
+        facts = fill_identity(configuration) | {
+            "service": self._artifacts.subject_digest(configuration),
+            "found": found,
+        }
         _note(folder / FILLED, facts)
 
     def _drop_fills_of_other_builds(self) -> None:
@@ -99,17 +124,43 @@ class Fills:
                 shutil.rmtree(marker.parent, ignore_errors=True)
 
 
-def writer_command(loadgen: Path, workloads: Path, spec: SubjectSpec, url: str, writes: int, **arguments: int) -> list[str]:
-    """loadgen's argv that sends so many writes as fast as they are answered, and then ends. ``arguments``: of workloads/fill.lua."""
+def writer_command(
+    loadgen: Path, workloads: Path, spec: SubjectSpec, url: str, writes: int, **arguments: int
+) -> list[str]:
+    """loadgen's argv that sends so many writes as fast as they are answered, and then ends. ``arguments``: of
+    workloads/fill.lua."""
     length_s = 60 + writes // RECORDS_PER_S_MIN
     statuses = ",".join(map(str, spec.statuses_of("PUT")))
-    given = arguments | {"writes": writes, "threads": FILL_THREADS, "put_status": statuses} | path_arguments(spec)
+    given = (
+        arguments | {"writes": writes, "threads": FILL_THREADS, "put_status": statuses} | path_arguments(spec)
+    )
     words = [f"{name}={value}" for name, value in given.items()]
-    return [str(loadgen), "--closed", "-c", str(FILL_CONNECTIONS), "-t", str(FILL_THREADS), "-d", f"{length_s}s", "--warmup", "1ms",
-            "--expect", statuses, "--timeout", "30s", "-s", str(workloads / "fill.lua"), url, "--", *words]
+    return [
+        str(loadgen),
+        "--closed",
+        "-c",
+        str(FILL_CONNECTIONS),
+        "-t",
+        str(FILL_THREADS),
+        "-d",
+        f"{length_s}s",
+        "--warmup",
+        "1ms",
+        "--expect",
+        statuses,
+        "--timeout",
+        "30s",
+        "-s",
+        str(workloads / "fill.lua"),
+        url,
+        "--",
+        *words,
+    ]
 
 
-def written(command: list[str], subject: LiveSubject, phase: str, log: Path, registered: Callable[[int, bool], None]) -> None:
+def written(
+    command: list[str], subject: LiveSubject, phase: str, log: Path, registered: Callable[[int, bool], None]
+) -> None:
     """Runs ``command`` to its end. RunFailed when it, or the subject, fails."""
     generator = OwnedProcess(command, stderr_path=log, registered=registered)
     try:
@@ -130,7 +181,9 @@ def _note(marker: Path, facts: dict) -> None:
             os.fsync(file.fileno())
         new.replace(marker)
     except OSError as error:
-        raise RunFailed(f"fill could not be noted: {marker}: {(error.strerror or str(error)).lower()}") from error
+        raise RunFailed(
+            f"fill could not be noted: {marker}: {(error.strerror or str(error)).lower()}"
+        ) from error
 
 
 def _noted(marker: Path) -> dict | None:
@@ -143,8 +196,8 @@ def _noted(marker: Path) -> dict | None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """By shared blocks where the file system can (XFS, Btrfs) and cp is GNU's; else written in pieces as the service writes its tables' data, so that a run reads it from
-    pages as large as after a fill of its own."""
+    """By shared blocks where the file system can (XFS, Btrfs) and cp is GNU's; else written in pieces as the
+    service writes its tables' data, so that a run reads it from pages as large as after a fill of its own."""
     shared = subprocess.run(["cp", "-a", "--reflink=always", str(source), str(target)], capture_output=True)
     if shared.returncode != 0:
         shutil.rmtree(target, ignore_errors=True)

@@ -1,7 +1,7 @@
 """The load generators' command lines: loadgen, a real wrk2 and wrk, and how each one's end is to be read.
 
-loadgen keeps a warm-up apart by itself. wrk and wrk2 do not: they get a process of their own to warm up with, and what is measured
-is the second one.
+loadgen keeps a warm-up apart by itself. wrk and wrk2 do not: they get a process of their own to warm up with,
+and what is measured is the second one.
 """
 
 import os
@@ -15,18 +15,22 @@ from kvstudy.plan.subject import SubjectSpec
 from kvstudy.units import duration_argument
 
 MIXED = ("GET", "PUT")
-# loadgen's exit codes that still mean a whole measurement: 3, there were unexpected answers; 4, it was late. Validity judges both.
+# loadgen's exit codes that still mean a whole measurement: 3, there were unexpected answers; 4, it was late.
+# Validity judges both.
 _MEASURED_EXITS = {"loadgen": (0, 3, 4), "wrk2": (0,), "wrk": (0,)}
-# Of the measured answers so many are kept one by one: twice the slowest percent, for the runs whose tail is the longer one.
+# Of the measured answers so many are kept one by one: twice the slowest percent, for the runs whose tail is
+# the longer one.
 _SLOWEST_SHARE = 0.02
 _SLOWEST_MIN, _SLOWEST_MAX, _SLOWEST_CLOSED_LOOP = 1_000, 10_000, 5_000
-# So many writes are read back after a run; of a mix as many more requests are sampled as it reads, but for what would swell its result.
+# So many writes are read back after a run; of a mix as many more requests are sampled as it reads, but for
+# what would swell its result.
 _WRITES_SAMPLED, _SAMPLE_MAX = 200, 1_000
 
 
 @dataclass(frozen=True)
 class GeneratorCommand:
-    """``argv`` and the environment variables set for it. ``measures_from_s``: when, after its start, the measured window begins."""
+    """``argv`` and the environment variables set for it. ``measures_from_s``: when, after its start, the
+    measured window begins."""
 
     argv: list[str]
     environment: dict[str, str]
@@ -43,57 +47,120 @@ def generator_path(name: str, loadgen: Path) -> str:
     asked = os.environ.get("WRK2", "wrk2") if name == "wrk2" else "wrk"
     path = shutil.which(asked)
     if path is None:
-        raise ToolMissing(f"no {name}: {asked} is not on PATH",
-                          "set WRK2 to the path of your wrk2" if name == "wrk2" else "apt-get install wrk")
+        raise ToolMissing(
+            f"no {name}: {asked} is not on PATH",
+            "set WRK2 to the path of your wrk2" if name == "wrk2" else "apt-get install wrk",
+        )
     return path
 
 
-def generator_commands(program: str, configuration: Configuration, url: str, workloads: Path, seed: int, *, json: Path, hlog: Path,
-                       slowest: Path, cores: list[int] | None) -> list[GeneratorCommand]:
+def generator_commands(
+    program: str,
+    configuration: Configuration,
+    url: str,
+    workloads: Path,
+    seed: int,
+    *,
+    json: Path,
+    hlog: Path,
+    slowest: Path,
+    cores: list[int] | None,
+) -> list[GeneratorCommand]:
     """What to run one after the other; the last one is the measurement."""
     words, script = script_arguments(configuration, seed), script_path(configuration, workloads)
     target = ["-s", str(script), "--timeout", duration_argument(configuration.timeout_s), url, "--", *words]
     size = ["-c", str(configuration.connections), "-t", str(configuration.threads)]
     rate = [] if configuration.closed_loop else ["-R", f"{configuration.offered_rate_rps:g}"]
-    environment = {"LUA_PATH": f"{script.parent}/?.lua;{workloads}/?.lua;;"} if configuration.script else {"LUA_PATH": f"{script.parent}/?.lua;;"}
+    environment = (
+        {"LUA_PATH": f"{script.parent}/?.lua;{workloads}/?.lua;;"}
+        if configuration.script
+        else {"LUA_PATH": f"{script.parent}/?.lua;;"}
+    )
     if configuration.generator == "loadgen":
-        own = ["--warmup", duration_argument(configuration.warm_up_s), "--json", str(json), "--hlog", str(hlog),
-               "--slowest", str(slowest), "--slowest-count", str(slowest_count(configuration)), "--seed", str(seed), "--expect", expected_statuses(configuration), "--spin", configuration.spin]
+        own = [
+            "--warmup",
+            duration_argument(configuration.warm_up_s),
+            "--json",
+            str(json),
+            "--hlog",
+            str(hlog),
+            "--slowest",
+            str(slowest),
+            "--slowest-count",
+            str(slowest_count(configuration)),
+            "--seed",
+            str(seed),
+            "--expect",
+            expected_statuses(configuration),
+            "--spin",
+            configuration.spin,
+        ]
         own += ["--closed"] if configuration.closed_loop else ["--arrivals", configuration.arrivals]
         own += ["--sample", str(sampled)] if (sampled := sample_size(configuration)) else []
         own += ["--pin", ",".join(map(str, cores))] if cores else []
         argv = [program, *size, "-d", duration_argument(configuration.duration_s), *rate, "-L", *own, *target]
-        return [GeneratorCommand(argv, environment if configuration.script else {}, configuration.warm_up_s, configuration.duration_s)]
+        return [
+            GeneratorCommand(
+                argv,
+                environment if configuration.script else {},
+                configuration.warm_up_s,
+                configuration.duration_s,
+            )
+        ]
     latency = ["-U"] if configuration.generator == "wrk2" else ["--latency"]
-    return [GeneratorCommand([program, *size, "-d", _whole_seconds(length_s), *rate, *latency, *target], environment, 0.0, length_s)
-            for length_s in (configuration.warm_up_s, configuration.measured_s)]
+    return [
+        GeneratorCommand(
+            [program, *size, "-d", _whole_seconds(length_s), *rate, *latency, *target],
+            environment,
+            0.0,
+            length_s,
+        )
+        for length_s in (configuration.warm_up_s, configuration.measured_s)
+    ]
 
 
 def script_path(configuration: Configuration, workloads: Path) -> Path:
-    """``workloads``: the folder of the project's own. Another script's path is taken from the project's folder."""
-    return workloads.parents[1] / configuration.script if configuration.script else workloads / f"{configuration.workload}.lua"
+    """``workloads``: the folder of the project's own. Another script's path is taken from the project's
+    folder."""
+    return (
+        workloads.parents[1] / configuration.script
+        if configuration.script
+        else workloads / f"{configuration.workload}.lua"
+    )
 
 
 def slowest_count(configuration: Configuration) -> int:
     """How many of a run's answers loadgen keeps one by one."""
     if configuration.closed_loop:
         return _SLOWEST_CLOSED_LOOP
-    return min(_SLOWEST_MAX, max(_SLOWEST_MIN, round(_SLOWEST_SHARE * configuration.offered_rate_rps * configuration.measured_s)))
+    return min(
+        _SLOWEST_MAX,
+        max(_SLOWEST_MIN, round(_SLOWEST_SHARE * configuration.offered_rate_rps * configuration.measured_s)),
+    )
 
 
 def sample_size(configuration: Configuration) -> int:
-    """How many of a run's requests loadgen keeps, to be read back: none where nothing is written, or kept, and of a script of one's own only
-    where that is asked for: nobody else knows whether GET of the same target gives it back."""
+    """How many of a run's requests loadgen keeps, to be read back: none where nothing is written, or kept,
+    and of a script of one's own only where that is asked for: nobody else knows whether GET of the same
+    target gives it back."""
     asked = configuration.read_back
-    if configuration.method == "GET" or not configuration.spec.keeps_data or asked == 0 or (configuration.script and asked is None):
+    if (
+        configuration.method == "GET"
+        or not configuration.spec.keeps_data
+        or asked == 0
+        or (configuration.script and asked is None)
+    ):
         return 0
-    written = 1 - configuration.workload_args.get("read_share", 0.5) if configuration.method == "MIXED" else 1.0
+    written = (
+        1 - configuration.workload_args.get("read_share", 0.5) if configuration.method == "MIXED" else 1.0
+    )
     asked = asked or _WRITES_SAMPLED
     return round(asked / max(written, asked / max(asked, _SAMPLE_MAX)))
 
 
 def expected_statuses(configuration: Configuration) -> str:
-    """What --expect is given: the statuses that the subject has for this workload, or the workload its own."""
+    """What --expect is given: the statuses that the subject has for this workload, or the workload its
+    own."""
     spec = configuration.spec
     if configuration.statuses:
         expected = configuration.statuses
@@ -102,25 +169,37 @@ def expected_statuses(configuration: Configuration) -> str:
     else:
         methods = MIXED if configuration.method == "MIXED" else (configuration.method,)
         expected = list(dict.fromkeys(status for method in methods for status in spec.statuses_of(method)))
-        expected += [404] if configuration.method == "MIXED" and configuration.fill is None and spec.keeps_data else []
+        expected += (
+            [404]
+            if configuration.method == "MIXED" and configuration.fill is None and spec.keeps_data
+            else []
+        )
     return ",".join(map(str, expected))
 
 
 def script_arguments(configuration: Configuration, seed: int) -> list[str]:
     """The ``key=value`` words behind ``--``."""
-    arguments = {**configuration.workload_args, "threads": configuration.threads, "seed": seed, **path_arguments(configuration.spec)}
+    arguments = {
+        **configuration.workload_args,
+        "threads": configuration.threads,
+        "seed": seed,
+        **path_arguments(configuration.spec),
+    }
     return [f"{name}={value}" for name, value in arguments.items()]
 
 
 def path_arguments(spec: SubjectSpec) -> dict[str, str]:
-    """Of experiments/workloads/keyspace.lua: where a subject keeps its records, if elsewhere than our service."""
+    """Of experiments/workloads/keyspace.lua: where a subject keeps its records, if elsewhere than our
+    service."""
     return {f"{method.lower()}_path": path for method, path in (spec.paths or {}).items()}
 
 
 def check_exit(generator: str, code: int, stderr: Path) -> None:
     """RunFailed when the generator's exit code means that it did not measure."""
     if code not in _MEASURED_EXITS[generator]:
-        lines = [line for line in stderr.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+        lines = [
+            line for line in stderr.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()
+        ]
         how = f"signal {-code}" if code < 0 else f"exit {code}"
         raise RunFailed(f"generator failed: {how}: {lines[-1].strip()[:300] if lines else 'it said nothing'}")
 

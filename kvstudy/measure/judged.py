@@ -1,5 +1,5 @@
-"""What the checks say of a run as soon as it is sealed, by the rule of the study's pages (``analyse/validity.py``): whoever measures learns at
-once which runs will count in no median, and why."""
+"""What the checks say of a run as soon as it is sealed, by the rule of the study's pages
+(``analyse/validity.py``): whoever measures learns at once which runs will count in no median, and why."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -12,22 +12,35 @@ TOLD_CHECKS = 2  # of one run; the pages have them all
 
 
 def failed_checks(run: SealedRun) -> dict[str, str]:
-    """Name → what was seen and what is required, of the checks that the run failed; none where it is valid."""
+    """Name → what was seen and what is required, of the checks that the run failed; none where it is
+    valid."""
     try:
         checks = observe(run)["validity"]
     except Exception as error:  # of reading, hours into a measurement: it must not end that
         return {"readable": f"{type(error).__name__}: {error}"}
-    return {check["check"]: f"{check['observed']} (required: {check['required']})" for check in checks if check["verdict"] == FAIL}
+    return {
+        check["check"]: f"{check['observed']} (required: {check['required']})"
+        for check in checks
+        if check["verdict"] == FAIL
+    }
 
 
 def told(failed: dict[str, str]) -> str:
-    """``completed``, or ``completed, but invalid: no_foreign_load: 79.00% (required: ≤ 5% of the CPU time used by other processes)``."""
+    """``completed``, or ``completed, but invalid: no_foreign_load: 79.00% (required: ≤ 5% of the CPU time
+    used by other processes)``."""
     if not failed:
         return "completed"
     rest = f"; {len(failed) - TOLD_CHECKS} more" if len(failed) > TOLD_CHECKS else ""
-    return "completed, but invalid: " + "; ".join(f"{name}: {seen}" for name, seen in list(failed.items())[:TOLD_CHECKS]) + rest
+    return (
+        "completed, but invalid: "
+        + "; ".join(f"{name}: {seen}" for name, seen in list(failed.items())[:TOLD_CHECKS])
+        + rest
+    )
 
 
 def commonest(failed: Iterable[dict[str, str]]) -> str:
     """``no_foreign_load 5, rate_held 3``: by how many runs each check was failed, the commonest first."""
-    return ", ".join(f"{name} {count}" for name, count in Counter(name for checks in failed for name in checks).most_common())
+    return ", ".join(
+        f"{name} {count}"
+        for name, count in Counter(name for checks in failed for name in checks).most_common()
+    )

@@ -1,7 +1,7 @@
 """Keys of a fill, and what is stored under them: experiments/workloads/keyspace.lua once more, in Python.
 
-    key_of(42, 16)                 "k000000000000042"
-    value_of(key_of(42, 16), 24)   b"k000000000000042 abcdefg"
+key_of(42, 16)                 "k000000000000042"
+value_of(key_of(42, 16), 24)   b"k000000000000042 abcdefg"
 """
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

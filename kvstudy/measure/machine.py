@@ -1,4 +1,5 @@
-"""machine.json: what a number depends on and no parameter says: processor, memory, disk, kernel, virtualisation, limits, other load."""
+"""machine.json: what a number depends on and no parameter says: processor, memory, disk, kernel,
+virtualisation, limits, other load."""
 
 import os
 import platform
@@ -19,13 +20,22 @@ def fixed_facts() -> dict:
     """What does not change while this process lives. Sizes in bytes."""
     memory = psutil.virtual_memory()
     return {
-        "cpu_model": _cpu_model(), "cores": psutil.cpu_count(), "cores_usable": _cores_usable(), "threads_per_core": _threads_per_core(),
-        "governor": _line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"), "memory_bytes": memory.total,
-        "swap_bytes": psutil.swap_memory().total, "kernel": platform.release(), "system": _os_name(), "virtualisation": _virtualisation(),
+        "cpu_model": _cpu_model(),
+        "cores": psutil.cpu_count(),
+        "cores_usable": _cores_usable(),
+        "threads_per_core": _threads_per_core(),
+        "governor": _line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "memory_bytes": memory.total,
+        "swap_bytes": psutil.swap_memory().total,
+        "kernel": platform.release(),
+        "system": _os_name(),
+        "virtualisation": _virtualisation(),
         "transparent_hugepage": _line("/sys/kernel/mm/transparent_hugepage/enabled"),
-        "perf_event_paranoid": _line("/proc/sys/kernel/perf_event_paranoid"), "kptr_restrict": _line("/proc/sys/kernel/kptr_restrict"),
+        "perf_event_paranoid": _line("/proc/sys/kernel/perf_event_paranoid"),
+        "kptr_restrict": _line("/proc/sys/kernel/kptr_restrict"),
         "clock_source": _line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-        "open_files_max": resource.getrlimit(resource.RLIMIT_NOFILE)[0], "cgroup_cpu_max": _line("/sys/fs/cgroup/cpu.max"),
+        "open_files_max": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        "cgroup_cpu_max": _line("/sys/fs/cgroup/cpu.max"),
     }
 
 
@@ -35,7 +45,11 @@ def disk_facts(folder: Path) -> dict:
     mounts = [mount for mount in psutil.disk_partitions(all=True) if folder.is_relative_to(mount.mountpoint)]
     mount = max(mounts, key=lambda mount: len(mount.mountpoint), default=None)
     facts = {"disk_free_bytes": psutil.disk_usage(str(folder)).free}
-    return facts | ({"disk_device": mount.device, "file_system": mount.fstype, "mount_options": mount.opts} if mount else {})
+    return facts | (
+        {"disk_device": mount.device, "file_system": mount.fstype, "mount_options": mount.opts}
+        if mount
+        else {}
+    )
 
 
 def load_now(sample_s: float = 0.2) -> dict:
@@ -45,8 +59,11 @@ def load_now(sample_s: float = 0.2) -> dict:
     time.sleep(sample_s)
     busy, steal = machine_times()
     capacity_s = (time.monotonic() - start) * (psutil.cpu_count() or 1)
-    return {"load_average": [round(value, 2) for value in os.getloadavg()], "busy_share": round((busy - busy_before) / capacity_s, 4),
-            "steal_share": round((steal - steal_before) / capacity_s, 4)}
+    return {
+        "load_average": [round(value, 2) for value in os.getloadavg()],
+        "busy_share": round((busy - busy_before) / capacity_s, 4),
+        "steal_share": round((steal - steal_before) / capacity_s, 4),
+    }
 
 
 def load_during(rows: list[dict]) -> dict | None:
@@ -54,9 +71,12 @@ def load_during(rows: list[dict]) -> dict | None:
     measured = [row for row in rows if row["second"] >= 0]
     if not measured:
         return None
-    return {f"{name}_{kind}": round(function([row[name] for row in measured]), 4)
-            for name in ("steal_share", "foreign_cpu_share", "busy_share") if name in measured[0]
-            for kind, function in (("mean", lambda values: sum(values) / len(values)), ("max", max))}
+    return {
+        f"{name}_{kind}": round(function([row[name] for row in measured]), 4)
+        for name in ("steal_share", "foreign_cpu_share", "busy_share")
+        if name in measured[0]
+        for kind, function in (("mean", lambda values: sum(values) / len(values)), ("max", max))
+    }
 
 
 def _cpu_model() -> str:

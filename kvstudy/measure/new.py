@@ -1,4 +1,5 @@
-"""`kvstudy new`: an experiment for a service of one's own, written with comments and tried once: ready? first answers? does it stop?"""
+"""`kvstudy new`: an experiment for a service of one's own, written with comments and tried once: ready? first
+answers? does it stop?"""
 
 import http.client
 import json
@@ -59,9 +60,23 @@ def write(name: str, root: Path, command: str | None, url: str | None, ready: st
     if file.exists():
         raise KvstudyError(f"there is such an experiment already: {file}", "choose another name, or edit it")
     if (command is None) == (url is None):
-        raise KvstudyError("give either --command or --url", "as --command 'java -jar my.jar --port {port} --data {dir}'")
-    kind = COMMAND.format(command=json.dumps(shlex.split(command)), ready=_ready(ready)) if command else ADDRESS.format(url=url)
-    file.write_text(TEMPLATE.format(name=name, kind=kind, path=path, fill="fill: 10000            # records written before a run that reads\n"), encoding="utf-8")
+        raise KvstudyError(
+            "give either --command or --url", "as --command 'java -jar my.jar --port {port} --data {dir}'"
+        )
+    kind = (
+        COMMAND.format(command=json.dumps(shlex.split(command)), ready=_ready(ready))
+        if command
+        else ADDRESS.format(url=url)
+    )
+    file.write_text(
+        TEMPLATE.format(
+            name=name,
+            kind=kind,
+            path=path,
+            fill="fill: 10000            # records written before a run that reads\n",
+        ),
+        encoding="utf-8",
+    )
     try:
         Experiment.load(file)
     except KvstudyError:
@@ -71,7 +86,8 @@ def write(name: str, root: Path, command: str | None, url: str | None, ready: st
 
 
 def tried(file: Path, root: Path) -> Iterator[str]:
-    """Says what it does, line by line. KvstudyError with the first thing that is not as it should be; nothing is left running."""
+    """Says what it does, line by line. KvstudyError with the first thing that is not as it should be; nothing
+    is left running."""
     configuration = configurations_of(Experiment.load(file))[0]
     subject, folder = subject_of(configuration, root, built=_no_build), work_root(root) / "tried"
     subject.check(profiled=False)
@@ -104,8 +120,12 @@ def _answers(live: LiveSubject, spec: SubjectSpec) -> Iterator[str]:
         finally:
             connection.close()
         if status not in spec.statuses_of(method):
-            raise KvstudyError(f"{method} {target} answered {status}: {content[:100].decode(errors='replace')!r}",
-                               "look into its log" if status >= 500 else f"write its path in paths, or what it answers in statuses: {{{method}: {status}}}")
+            raise KvstudyError(
+                f"{method} {target} answered {status}: {content[:100].decode(errors='replace')!r}",
+                "look into its log"
+                if status >= 500
+                else f"write its path in paths, or what it answers in statuses: {{{method}: {status}}}",
+            )
         yield f"{method} {target}: {status}"
     if content != value:
         yield "GET gives back something else than PUT wrote: write verify: false, if that is as it should be"

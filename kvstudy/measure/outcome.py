@@ -1,4 +1,5 @@
-"""What a generator says it got: how many requests were answered, and how many were sent without an answer coming."""
+"""What a generator says it got: how many requests were answered, and how many were sent without an answer
+coming."""
 
 import json
 from dataclasses import dataclass
@@ -12,9 +13,10 @@ from kvstudy.record.wrk2_text import parse_one
 
 @dataclass(frozen=True)
 class Answers:
-    """Of the whole process, warm-up included. ``acknowledged``: answered as the workload expects; ``lost``: sent, but no answer or an
-    unexpected one came: done or not done, nobody knows. ``window_start_utc``: when the measured window began, None where the generator does not say;
-    ``before``: acknowledged in a warm-up that was a process of its own. ``sample``: some of the answered requests, as loadgen writes them."""
+    """Of the whole process, warm-up included. ``acknowledged``: answered as the workload expects; ``lost``:
+    sent, but no answer or an unexpected one came: done or not done, nobody knows. ``window_start_utc``: when
+    the measured window began, None where the generator does not say; ``before``: acknowledged in a warm-up
+    that was a process of its own. ``sample``: some of the answered requests, as loadgen writes them."""
 
     acknowledged: int
     lost: int
@@ -32,7 +34,12 @@ def answers_of(configuration: Configuration, json_file: Path, text_file: Path) -
             answered = result["counts"]["completed"]
             acknowledged = sum(count for status, count in result["answers"].items() if status in expected)
             sample = tuple(result.get("sample", ()))  # only where it was asked for
-            answers = Answers(acknowledged, result["counts"]["sent"] - acknowledged, result["measure_start_utc"], sample=sample)
+            answers = Answers(
+                acknowledged,
+                result["counts"]["sent"] - acknowledged,
+                result["measure_start_utc"],
+                sample=sample,
+            )
         except (OSError, ValueError, KeyError) as error:
             raise RunFailed(f"generator wrote no result: {json_file.name}: {error!r}") from error
     else:

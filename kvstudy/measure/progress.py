@@ -1,6 +1,8 @@
-"""How far a measurement is and how long it still takes: a bar in a terminal or notebook, a line per run elsewhere.
+"""How far a measurement is and how long it still takes: a bar in a terminal or notebook, a line per run
+elsewhere.
 
-The bar counts planned seconds, so that short and long runs weigh what they take; its rate corrects the estimate as runs go by.
+The bar counts planned seconds, so that short and long runs weigh what they take; its rate corrects the
+estimate as runs go by.
 """
 
 import sys
@@ -16,7 +18,8 @@ BAR = "{desc} {percentage:3.0f}%|{bar}| {elapsed} gone, {remaining} left{postfix
 
 
 class Progress:
-    """``with Progress(runs, fill_s)``: ``begin`` and ``end`` for each run; ``doing`` and ``tick`` between them."""
+    """``with Progress(runs, fill_s)``: ``begin`` and ``end`` for each run; ``doing`` and ``tick`` between
+    them."""
 
     def __init__(self, runs: list[PlannedRun], fill_s: float):
         self._total_s = sum(run.estimated_s for run in runs) + fill_s
@@ -41,7 +44,9 @@ class Progress:
     def doing(self, phase: str) -> None:
         """``phase``: wait for …, begin, launch, fill, warm-up, measure, check, stop, seal."""
         if self._bar is not None and self._run is not None:
-            self._bar.set_description_str(f"{self._done + 1}/{self._runs} {self._run.configuration.summary()}", refresh=False)
+            self._bar.set_description_str(
+                f"{self._done + 1}/{self._runs} {self._run.configuration.summary()}", refresh=False
+            )
             self._bar.set_postfix_str(phase, refresh=True)
         elif phase.startswith(("fill ", "wait ")):
             print(f"{phase} …", file=sys.stderr, flush=True)
@@ -70,8 +75,11 @@ class Progress:
 
 def _bar(total_s: float):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TqdmWarning)  # without ipywidgets a notebook gets the text bar, which is fine
+        warnings.simplefilter(
+            "ignore", TqdmWarning
+        )  # without ipywidgets a notebook gets the text bar, which is fine
         from tqdm.auto import tqdm
+
         return tqdm(total=total_s, bar_format=BAR, smoothing=0, dynamic_ncols=True, mininterval=0.5)
 
 
@@ -80,6 +88,7 @@ def shows_bars() -> bool:
 
 
 def _in_notebook() -> bool:
-    """Whether this process is a notebook's kernel; that some module imported ipykernel (papermill does) is not enough."""
+    """Whether this process is a notebook's kernel; that some module imported ipykernel (papermill does) is
+    not enough."""
     kernel_app = sys.modules.get("ipykernel.kernelapp")
     return kernel_app is not None and kernel_app.IPKernelApp.initialized()

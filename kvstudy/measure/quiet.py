@@ -1,7 +1,8 @@
-"""Waiting for a quiet machine before a run: what its host or other programs disturb says nothing, and costs as much time as what does.
+"""Waiting for a quiet machine before a run: what its host or other programs disturb says nothing, and costs
+as much time as what does.
 
-The host's share shows only while this machine wants the CPU. So a probe works on every core for a moment and asks the kernel how much of that
-was refused; an idle machine looks quiet however busy its host is.
+The host's share shows only while this machine wants the CPU. So a probe works on every core for a moment and
+asks the kernel how much of that was refused; an idle machine looks quiet however busy its host is.
 """
 
 import hashlib
@@ -20,11 +21,16 @@ PAUSE_S = 5.0
 
 
 class Patience:
-    """``wait`` returns when the machine is quiet, or when ``budget_s`` is spent; all calls together wait that long at most, and without a
-    budget nothing is looked at. Not thread-safe."""
+    """``wait`` returns when the machine is quiet, or when ``budget_s`` is spent; all calls together wait that
+    long at most, and without a budget nothing is looked at. Not thread-safe."""
 
-    def __init__(self, budget_s: float, probe: Callable[[], str | None] | None = None, sleep: Callable[[float], None] = time.sleep,
-                 clock: Callable[[], float] = time.monotonic):
+    def __init__(
+        self,
+        budget_s: float,
+        probe: Callable[[], str | None] | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ):
         self._left_s = budget_s
         self._probe, self._sleep, self._clock = probe or disturbed_now, sleep, clock
 
@@ -39,13 +45,16 @@ class Patience:
                 doing(f"wait for a quiet machine: {reason}")
                 told = True
             self._sleep(min(PAUSE_S, left_s))
-        waited_s = self._clock() - began if told else 0.0  # a probe that found it quiet costs nobody's patience
+        waited_s = (
+            self._clock() - began if told else 0.0
+        )  # a probe that found it quiet costs nobody's patience
         self._left_s -= waited_s
         return waited_s
 
 
 def disturbed_now(probe_s: float = PROBE_S) -> str | None:
-    """What takes the CPU from us now, by the rule for runs (``disturbance``); None when the machine is quiet. Works on every core for ``probe_s``."""
+    """What takes the CPU from us now, by the rule for runs (``disturbance``); None when the machine is quiet.
+    Works on every core for ``probe_s``."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else psutil.cpu_count() or 1
     began, used_s = time.monotonic(), time.process_time()
     workers = [threading.Thread(target=_work, args=(began + probe_s,)) for _ in range(cores)]
@@ -55,7 +64,12 @@ def disturbed_now(probe_s: float = PROBE_S) -> str | None:
     ours_share = (time.process_time() - used_s) / (time.monotonic() - began) / (psutil.cpu_count() or 1)
     for worker in workers:
         worker.join()
-    return disturbance({"foreign_cpu_share_mean": max(0.0, load["busy_share"] - ours_share), "steal_share_mean": load["steal_share"]})
+    return disturbance(
+        {
+            "foreign_cpu_share_mean": max(0.0, load["busy_share"] - ours_share),
+            "steal_share_mean": load["steal_share"],
+        }
+    )
 
 
 def _work(until: float) -> None:

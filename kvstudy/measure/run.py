@@ -1,7 +1,8 @@
 """One run, from an empty folder to a sealed one: launch, warm up, measure, check, stop, convert, seal.
 
-Whatever happens (a service that dies, a generator that fails, Ctrl-C in any phase), the processes are ended first, then the folder is
-sealed with the outcome ``failed: why``; only a disk that is full leaves a ``.partial`` behind.
+Whatever happens (a service that dies, a generator that fails, Ctrl-C in any phase), the processes are ended
+first, then the folder is sealed with the outcome ``failed: why``; only a disk that is full leaves a
+``.partial`` behind.
 """
 
 import os
@@ -61,7 +62,8 @@ class Bench:
 
 
 class Run:
-    """``Run(planned, bench).sealed()`` measures and seals; raises KeyboardInterrupt after sealing when interrupted."""
+    """``Run(planned, bench).sealed()`` measures and seals; raises KeyboardInterrupt after sealing when
+    interrupted."""
 
     def __init__(self, planned: PlannedRun, bench: Bench):
         self._planned = planned
@@ -90,13 +92,28 @@ class Run:
             outcome, bug = f"failed: {type(error).__name__}: {error}", error
         with shielded():
             self._bench.session.end_children()
-            shutil.rmtree(store, ignore_errors=True)  # first: sealing needs space, and may fail for want of it
+            shutil.rmtree(
+                store, ignore_errors=True
+            )  # first: sealing needs space, and may fail for want of it
             self._drop_what_is_not_kept(folder)
             self._bench.progress.doing("seal")
             folder.write_json("machine.json", self._machine)
             bench = self._bench
-            folder.write_json("run.json", run_facts(self._planned, folder.run_id, bench.label, outcome, bench.artifacts, self._phases,
-                                                    self._data_check, bench.search_facts, bench.profile_name, bench.same_percent))
+            folder.write_json(
+                "run.json",
+                run_facts(
+                    self._planned,
+                    folder.run_id,
+                    bench.label,
+                    outcome,
+                    bench.artifacts,
+                    self._phases,
+                    self._data_check,
+                    bench.search_facts,
+                    bench.profile_name,
+                    bench.same_percent,
+                ),
+            )
             run = folder.seal()
         if interrupted:
             raise KeyboardInterrupt
@@ -118,7 +135,10 @@ class Run:
         configuration, bench = self._configuration, self._bench
         with self._in_phase("fill" if configuration.fill else "launch"):
             bench.fills.restore(configuration, store)
-        self._machine |= machine.disk_facts(store) | {"load_before": machine.load_now(), "pinning": self._pinning.reason}
+        self._machine |= machine.disk_facts(store) | {
+            "load_before": machine.load_now(),
+            "pinning": self._pinning.reason,
+        }
         with self._in_phase("launch"):
             subject = self._launch(folder, store)
         try:
@@ -142,14 +162,22 @@ class Run:
         if evidence.events is not None:
             folder.write_json("events.json", evidence.events)
         window = datetime.fromisoformat(self._phases["measure"]["start_utc"])
-        rows = counters_by_second(evidence.counters or {}, window, -configuration.warm_up_s, configuration.measured_s)
+        rows = counters_by_second(
+            evidence.counters or {}, window, -configuration.warm_up_s, configuration.measured_s
+        )
         if rows:
             write_series(folder.path("store.csv"), tuple(rows[0]), rows)
 
     def _launch(self, folder: RunWriter, store: Path) -> LiveSubject:
         bench = self._bench
-        place = Place(store, folder.path("x").parent, port=bench.port, cores=self._pinning.service, registered=bench.session.registered,
-                      profiled=self._planned.profile is not None)
+        place = Place(
+            store,
+            folder.path("x").parent,
+            port=bench.port,
+            cores=self._pinning.service,
+            registered=bench.session.registered,
+            profiled=self._planned.profile is not None,
+        )
         return bench.artifacts.subject(self._configuration).launch(place)
 
     def _rest(self, folder: RunWriter, subject: LiveSubject) -> None:
@@ -168,17 +196,33 @@ class Run:
         if not self._planned.head_start_writes:
             return 0
         with self._in_phase("head_start"):
-            return head_start(self._planned, subject, bench.artifacts.loadgen, workloads_root(bench.root), folder.path("head-start.log"),
-                              bench.session.registered)
+            return head_start(
+                self._planned,
+                subject,
+                bench.artifacts.loadgen,
+                workloads_root(bench.root),
+                folder.path("head-start.log"),
+                bench.session.registered,
+            )
 
     def _load(self, folder: RunWriter, subject: LiveSubject, before: int) -> Answers:
         """``before``: records that were written ahead of it."""
         configuration, bench = self._configuration, self._bench
-        commands = generator_commands(bench.artifacts.generators[configuration.generator], configuration, subject.url,
-                                      workloads_root(bench.root), self._planned.seed,
-                                      json=folder.path("generator.json"), hlog=folder.path("latency.hlog"),
-                                      slowest=folder.path("slowest.csv"), cores=self._pinning.generator)
-        folder.write_text("generator.cmd", "\n".join(command_text(command.argv, command.environment) for command in commands))
+        commands = generator_commands(
+            bench.artifacts.generators[configuration.generator],
+            configuration,
+            subject.url,
+            workloads_root(bench.root),
+            self._planned.seed,
+            json=folder.path("generator.json"),
+            hlog=folder.path("latency.hlog"),
+            slowest=folder.path("slowest.csv"),
+            cores=self._pinning.generator,
+        )
+        folder.write_text(
+            "generator.cmd",
+            "\n".join(command_text(command.argv, command.environment) for command in commands),
+        )
         results = (folder.path("generator.json"), folder.path("generator.txt"))
         for command in commands[:-1]:
             with self._in_phase("warm_up"):
@@ -192,16 +236,27 @@ class Run:
             self._phases["measure"] = _phase(begin, begin + timedelta(seconds=configuration.measured_s))
         return answers
 
-    def _generate(self, folder: RunWriter, subject: LiveSubject, command: GeneratorCommand, measured: bool) -> None:
-        """Runs a generator to its end, with the sampler, and with profiler and pause at their times when it is the measured one."""
+    def _generate(
+        self, folder: RunWriter, subject: LiveSubject, command: GeneratorCommand, measured: bool
+    ) -> None:
+        """Runs a generator to its end, with the sampler, and with profiler and pause at their times when it
+        is the measured one."""
         environment = os.environ | command.environment
         stderr = folder.path("generator.log")
         with folder.path("generator.txt").open("wb") as text:
             start, start_utc = time.monotonic(), datetime.now(UTC)
-            generator = OwnedProcess(command.argv, stdout=text.fileno(), stderr_path=stderr, cores=self._pinning.generator,
-                                     environment=environment, registered=self._bench.session.registered)
+            generator = OwnedProcess(
+                command.argv,
+                stdout=text.fileno(),
+                stderr_path=stderr,
+                cores=self._pinning.generator,
+                environment=environment,
+                registered=self._bench.session.registered,
+            )
         window = start + command.measures_from_s
-        sampler = Sampler(subject.pids, generator.pid, window, folder.path("process.csv")) if measured else None
+        sampler = (
+            Sampler(subject.pids, generator.pid, window, folder.path("process.csv")) if measured else None
+        )
         agenda = self._agenda(folder, subject, window, start + command.length_s) if measured else []
         if sampler:
             sampler.start()
@@ -209,7 +264,9 @@ class Run:
         self._bench.progress.doing(self._phase)
         try:
             while generator.exit_code is None:
-                time.sleep(POLL_S)  # not wait(POLL_S), which wakes up five times as often on the cores that are measured
+                time.sleep(
+                    POLL_S
+                )  # not wait(POLL_S), which wakes up five times as often on the cores that are measured
                 now = time.monotonic()
                 if measured and self._phase == "warm_up" and now >= window:
                     self._phase = "measure"
@@ -218,7 +275,9 @@ class Run:
                     agenda.pop(0)[1]()
                 subject.check_alive(self._phase)
                 if now > start + command.length_s + self._configuration.timeout_s + GENERATOR_GRACE_S:
-                    raise RunFailed(f"generator did not end: planned={command.length_s:g}s waited={now - start:.0f}s")
+                    raise RunFailed(
+                        f"generator did not end: planned={command.length_s:g}s waited={now - start:.0f}s"
+                    )
                 self._bench.progress.tick()
             for _, action in agenda:
                 action()
@@ -237,11 +296,17 @@ class Run:
                 self._phases["warm_up"] = _phase(start_utc, begin)
             self._phases["measure"] = _phase(begin, start_utc + timedelta(seconds=command.length_s))
 
-    def _agenda(self, folder: RunWriter, subject: LiveSubject, window: float, end: float) -> list[tuple[float, object]]:
+    def _agenda(
+        self, folder: RunWriter, subject: LiveSubject, window: float, end: float
+    ) -> list[tuple[float, object]]:
         """What has to be done to the subject while it is measured, by time."""
         agenda = []
         if self._planned.profile:
-            profiler, events, recording = subject.profiler, self._planned.profile, folder.path("profile.jfr").resolve()
+            profiler, events, recording = (
+                subject.profiler,
+                self._planned.profile,
+                folder.path("profile.jfr").resolve(),
+            )
             agenda.append((window - PROFILER_LEAD_S, lambda: profiler.start(events, recording)))
             agenda.append((end, lambda: profiler.stop(recording)))
         pause = self._configuration.pause
@@ -267,7 +332,8 @@ class Run:
 
     @contextmanager
     def _in_phase(self, name: str, changes_outcome: bool = True):
-        """Notes start and stop; ``changes_outcome``: a failure from here on is reported as one of this phase."""
+        """Notes start and stop; ``changes_outcome``: a failure from here on is reported as one of this
+        phase."""
         if changes_outcome:
             self._phase = name
         self._bench.progress.doing(name)

@@ -1,11 +1,12 @@
 """process.csv: once a second, what service, generator and machine did in that second.
 
-``second`` counts from the start of the measured window; seconds of the warm-up are negative. CPU, bytes and switches are those of the
-second, not totals; shares are of all cores.
+``second`` counts from the start of the measured window; seconds of the warm-up are negative. CPU, bytes and
+switches are those of the second, not totals; shares are of all cores.
 
-Whose CPU time it was is asked of the processes, each of which the kernel counts by the clock. What it tells of the machine's cores it counts
-by looking at them 100 to 1 000 times a second, and a load at a constant rate can be in step with that: at 20 000 and 40 000 requests per
-second it saw up to a third more work than there was. That count is used where not all processes can be seen, as in a container.
+Whose CPU time it was is asked of the processes, each of which the kernel counts by the clock. What it tells
+of the machine's cores it counts by looking at them 100 to 1 000 times a second, and a load at a constant rate
+can be in step with that: at 20 000 and 40 000 requests per second it saw up to a third more work than there
+was. That count is used where not all processes can be seen, as in a container.
 """
 
 import csv
@@ -22,12 +23,28 @@ import psutil
 from kvstudy.measure.kernel_counts import Breath, CpuTexts, Others, Threads, ThreadTexts, cpu_between
 
 PROCESS_COLUMNS = (
-    "second", "interval_s", "service_cpu_s", "generator_cpu_s", "harness_cpu_s", "service_rss_bytes", "generator_rss_bytes",
-    "service_read_bytes", "service_written_bytes", "service_switches_voluntary", "service_switches_involuntary", "service_threads",
-    "busy_share", "steal_share", "foreign_cpu_share", "throttled_s", "service_jit_cpu_s",
+    "second",
+    "interval_s",
+    "service_cpu_s",
+    "generator_cpu_s",
+    "harness_cpu_s",
+    "service_rss_bytes",
+    "generator_rss_bytes",
+    "service_read_bytes",
+    "service_written_bytes",
+    "service_switches_voluntary",
+    "service_switches_involuntary",
+    "service_threads",
+    "busy_share",
+    "steal_share",
+    "foreign_cpu_share",
+    "throttled_s",
+    "service_jit_cpu_s",
 )
 # What is not known of a service whose processes are not.
-NEED_THE_SERVICE = frozenset(name for name in PROCESS_COLUMNS if name.startswith("service_")) | {"foreign_cpu_share"}
+NEED_THE_SERVICE = frozenset(name for name in PROCESS_COLUMNS if name.startswith("service_")) | {
+    "foreign_cpu_share"
+}
 LOWEST_PRIORITY = 19
 CGROUP_CPU = Path("/sys/fs/cgroup/cpu.stat")
 
@@ -80,18 +97,22 @@ class Processes:
 
 
 class Sampler:
-    """``start`` when the generator starts, ``stop`` when it has ended; a thread of its own. ``service_pids``: all processes of the service, the
-    first of which lives as long as it; none where they are not known: then there are no columns of it, and nobody knows whose the rest is.
+    """``start`` when the generator starts, ``stop`` when it has ended; a thread of its own. ``service_pids``:
+    all processes of the service, the first of which lives as long as it; none where they are not known: then
+    there are no columns of it, and nobody knows whose the rest is.
 
-    It shares the cores with what is measured, and must not be what makes a second slow. Its thread has the lowest priority, which alone does
-    not help: a kernel lets a thread that runs finish its tick, 4 ms of it. So it never holds a core for longer than one small reading (some
-    20 to 200 µs): it breathes between two of them, the long ones, of all threads and all processes, are cut in many, and what
-    they say is worked out at the end.
+    It shares the cores with what is measured, and must not be what makes a second slow. Its thread has the
+    lowest priority, which alone does not help: a kernel lets a thread that runs finish its tick, 4 ms of it.
+    So it never holds a core for longer than one small reading (some 20 to 200 µs): it breathes between two of
+    them, the long ones, of all threads and all processes, are cut in many, and what they say is worked out at
+    the end.
 
     ``start_of_window``: ``time.monotonic()`` at which the measured window begins.
     """
 
-    def __init__(self, service_pids: tuple[int, ...], generator_pid: int, start_of_window: float, process_csv: Path):
+    def __init__(
+        self, service_pids: tuple[int, ...], generator_pid: int, start_of_window: float, process_csv: Path
+    ):
         self._service = Processes(service_pids)
         self._generator = psutil.Process(generator_pid)
         self._generator_used_s = 0.0
@@ -115,16 +136,26 @@ class Sampler:
             threads.close()
         others = [reading.others for _, reading in self._readings]
         others_s = [None] * (len(others) - 1) if None in others else cpu_between(others)
-        rows = [self._row(second - 1, before, now, used_s)
-                for ((_, before), (second, now)), used_s in zip(pairwise(self._readings), others_s, strict=True) if now.at - before.at > 0.2]
-        columns = PROCESS_COLUMNS if self._threads else tuple(name for name in PROCESS_COLUMNS if name not in NEED_THE_SERVICE)
+        rows = [
+            self._row(second - 1, before, now, used_s)
+            for ((_, before), (second, now)), used_s in zip(pairwise(self._readings), others_s, strict=True)
+            if now.at - before.at > 0.2
+        ]
+        columns = (
+            PROCESS_COLUMNS
+            if self._threads
+            else tuple(name for name in PROCESS_COLUMNS if name not in NEED_THE_SERVICE)
+        )
         rows = [{name: row[name] for name in columns} for row in rows]
         write_series(self._process_csv, columns, rows)
         return rows
 
     def _run(self) -> None:
-        """Reads at the start and then at whole seconds of the measured window, so that a row is one of its seconds."""
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST_PRIORITY)  # of this thread alone, as Linux has it
+        """Reads at the start and then at whole seconds of the measured window, so that a row is one of its
+        seconds."""
+        os.setpriority(
+            os.PRIO_PROCESS, threading.get_native_id(), LOWEST_PRIORITY
+        )  # of this thread alone, as Linux has it
         second = -int(max(0.0, self._start_of_window - time.monotonic())) - 1
         while (now := self._read()) is not None:
             self._readings.append((second, now))
@@ -135,22 +166,43 @@ class Sampler:
     def _row(self, second: int, before: _Reading, now: _Reading, others_s: float | None) -> dict:
         interval_s = now.at - before.at
         capacity_s = interval_s * (psutil.cpu_count() or 1)
-        ours_s = sum(getattr(now, name) - getattr(before, name) for name in ("service_cpu_s", "generator_cpu_s", "harness_cpu_s"))
+        ours_s = sum(
+            getattr(now, name) - getattr(before, name)
+            for name in ("service_cpu_s", "generator_cpu_s", "harness_cpu_s")
+        )
         if others_s is None:
             busy_s = now.busy_s - before.busy_s
             foreign_s = max(0.0, busy_s - ours_s)
         else:
             foreign_s = others_s
             busy_s = ours_s + foreign_s
-        switches_before, switches = (tuple(map(sum, zip((0, 0), *(one.switches() for one in reading.threads), strict=True))) for reading in (before, now))
-        values = (
-            second, interval_s, now.service_cpu_s - before.service_cpu_s, now.generator_cpu_s - before.generator_cpu_s,
-            now.harness_cpu_s - before.harness_cpu_s, now.service_rss, now.generator_rss, now.read_bytes - before.read_bytes,
-            now.written_bytes - before.written_bytes, max(0, switches[0] - switches_before[0]), max(0, switches[1] - switches_before[1]),
-            sum(len(one.statuses) for one in now.threads), busy_s / capacity_s, (now.steal_s - before.steal_s) / capacity_s, foreign_s / capacity_s,
-            now.throttled_s - before.throttled_s, sum(one.jit_cpu_s() for one in now.threads) - sum(one.jit_cpu_s() for one in before.threads),
+        switches_before, switches = (
+            tuple(map(sum, zip((0, 0), *(one.switches() for one in reading.threads), strict=True)))
+            for reading in (before, now)
         )
-        return {name: round(value, 6) if isinstance(value, float) else value for name, value in zip(PROCESS_COLUMNS, values, strict=True)}
+        values = (
+            second,
+            interval_s,
+            now.service_cpu_s - before.service_cpu_s,
+            now.generator_cpu_s - before.generator_cpu_s,
+            now.harness_cpu_s - before.harness_cpu_s,
+            now.service_rss,
+            now.generator_rss,
+            now.read_bytes - before.read_bytes,
+            now.written_bytes - before.written_bytes,
+            max(0, switches[0] - switches_before[0]),
+            max(0, switches[1] - switches_before[1]),
+            sum(len(one.statuses) for one in now.threads),
+            busy_s / capacity_s,
+            (now.steal_s - before.steal_s) / capacity_s,
+            foreign_s / capacity_s,
+            now.throttled_s - before.throttled_s,
+            sum(one.jit_cpu_s() for one in now.threads) - sum(one.jit_cpu_s() for one in before.threads),
+        )
+        return {
+            name: round(value, 6) if isinstance(value, float) else value
+            for name, value in zip(PROCESS_COLUMNS, values, strict=True)
+        }
 
     def _read(self) -> _Reading | None:
         """None once the service has ended. A generator that has ended keeps what it used."""
@@ -171,8 +223,20 @@ class Sampler:
         memory = self._service.rss_bytes(), _rss_bytes(self._generator)
         breathe()
         throttled = throttled_s()
-        return _Reading(at, service_cpu_s, generator_cpu_s, harness.user + harness.system, *memory, read_bytes,
-                        written_bytes, busy_s, steal_s, throttled, threads=tuple(threads.read(breathe) for threads in self._threads), others=self._others.read(breathe))
+        return _Reading(
+            at,
+            service_cpu_s,
+            generator_cpu_s,
+            harness.user + harness.system,
+            *memory,
+            read_bytes,
+            written_bytes,
+            busy_s,
+            steal_s,
+            throttled,
+            threads=tuple(threads.read(breathe) for threads in self._threads),
+            others=self._others.read(breathe),
+        )
 
     def _generator_cpu_s(self) -> float:
         try:
@@ -184,7 +248,8 @@ class Sampler:
 
 
 def machine_times() -> tuple[float, float]:
-    """Seconds that the cores were busy for this machine, and seconds stolen by its host, both summed over cores since boot."""
+    """Seconds that the cores were busy for this machine, and seconds stolen by its host, both summed over
+    cores since boot."""
     times = psutil.cpu_times()
     steal = getattr(times, "steal", 0.0)
     waiting = times.idle + getattr(times, "iowait", 0.0)

@@ -1,6 +1,8 @@
-"""A search for the stable rate with real runs: each trial is a run of its own, on a fresh service, sealed like any other.
+"""A search for the stable rate with real runs: each trial is a run of its own, on a fresh service, sealed
+like any other.
 
-A resumed search asks for the same trials in the same order (a rate's first, second, … one), finds them sealed and goes on behind them; a trial that said nothing is run again.
+A resumed search asks for the same trials in the same order (a rate's first, second, … one), finds them sealed
+and goes on behind them; a trial that said nothing is run again.
 """
 
 import json
@@ -26,12 +28,20 @@ def search_facts(experiment: Experiment) -> dict:
     search = experiment.search
     if search is None:
         return {}
-    return {"method": search.method, "objective": search.objective.model_dump(exclude_none=True), "precision": search.precision,
-            "lowest_rate_rps": search.lowest_rate, "highest_rate_rps": search.highest_rate, "sweeps": search.sweeps, "trials_max": search.trials_max}
+    return {
+        "method": search.method,
+        "objective": search.objective.model_dump(exclude_none=True),
+        "precision": search.precision,
+        "lowest_rate_rps": search.lowest_rate,
+        "highest_rate_rps": search.highest_rate,
+        "sweeps": search.sweeps,
+        "trials_max": search.trials_max,
+    }
 
 
 def asked_for_by(plan: Plan) -> Callable[[SealedRun], bool]:
-    """Whether a sealed run is one that ``plan`` asks for: by its identity, a trial by the search that it belongs to."""
+    """Whether a sealed run is one that ``plan`` asks for: by its identity, a trial by the search that it
+    belongs to."""
     if plan.experiment.search is None:
         identities = {run.identity() for run in plan.runs}
         return lambda run: run.facts.get("identity") in identities
@@ -44,11 +54,16 @@ def expected_runs(plan: Plan) -> list[PlannedRun]:
     return [run for run in lines_of(plan) for _ in range(expected_trials(plan.experiment.search))]
 
 
-def search_all(plan: Plan, bench: Bench, result: "Result", sealed_before: dict[str, SealedRun], retries: int = 0) -> None:
-    """One search per configuration; what each found goes to ``result.found``. A trial that was disturbed from outside is made again at once, up to
-    ``retries`` times, before the search hears of it."""
+def search_all(
+    plan: Plan, bench: Bench, result: "Result", sealed_before: dict[str, SealedRun], retries: int = 0
+) -> None:
+    """One search per configuration; what each found goes to ``result.found``. A trial that was disturbed from
+    outside is made again at once, up to ``retries`` times, before the search hears of it."""
     for run in lines_of(plan):
-        found = search_stable_rate(plan.experiment.search, _Trials(run, plan.experiment.search, bench, result, sealed_before, retries).measure)
+        found = search_stable_rate(
+            plan.experiment.search,
+            _Trials(run, plan.experiment.search, bench, result, sealed_before, retries).measure,
+        )
         line = run.configuration.summary().replace(f" {run.configuration.offered_rate_rps:g}/s", "")
         result.found.append(f"  {line}: {found.interval()}, {len(found.trials)} trials")
 
@@ -56,8 +71,22 @@ def search_all(plan: Plan, bench: Bench, result: "Result", sealed_before: dict[s
 class _Trials:
     """Runs the trials of one configuration and judges them by the objective."""
 
-    def __init__(self, line: PlannedRun, search: Search, bench: Bench, result: "Result", sealed_before: dict[str, SealedRun], retries: int):
-        self._line, self._search, self._bench, self._result, self._sealed_before = line, search, bench, result, sealed_before
+    def __init__(
+        self,
+        line: PlannedRun,
+        search: Search,
+        bench: Bench,
+        result: "Result",
+        sealed_before: dict[str, SealedRun],
+        retries: int,
+    ):
+        self._line, self._search, self._bench, self._result, self._sealed_before = (
+            line,
+            search,
+            bench,
+            result,
+            sealed_before,
+        )
         self._retries = retries
         self._asked: Counter[tuple[float, str]] = Counter()
 
@@ -66,9 +95,15 @@ class _Trials:
         self._asked[rate_rps, purpose] += 1
         configuration: Configuration = replace(self._line.configuration, offered_rate_rps=rate_rps)
         attempt = self._asked[rate_rps, purpose]
-        planned = PlannedRun(configuration, attempt, attempt,
-                             self._line.seed + attempt - 1, plan_index=sum(self._asked.values()) - 1,
-                             plan_size=self._search.trials_max, purpose=purpose)
+        planned = PlannedRun(
+            configuration,
+            attempt,
+            attempt,
+            self._line.seed + attempt - 1,
+            plan_index=sum(self._asked.values()) - 1,
+            plan_size=self._search.trials_max,
+            purpose=purpose,
+        )
         run = self._sealed_before.get(planned.identity())
         if run is not None and self._answer(run)[0] is not Answer.UNKNOWN:
             self._result.kept.append(run)
@@ -78,7 +113,10 @@ class _Trials:
             run = Run(planned, self._bench).sealed()
             answer, note = self._answer(run)
             (self._result.sealed if run.facts["outcome"] == "completed" else self._result.failed).append(run)
-            self._bench.progress.end(planned, f"{answer.value}: {note}" if run.facts["outcome"] == "completed" else run.facts["outcome"])
+            self._bench.progress.end(
+                planned,
+                f"{answer.value}: {note}" if run.facts["outcome"] == "completed" else run.facts["outcome"],
+            )
             if answer is not Answer.UNKNOWN or left == 0 or not disturbance(run.machine.get("load_during")):
                 break
             self._result.again += 1

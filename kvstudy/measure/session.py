@@ -1,11 +1,12 @@
 """One measurement at a time: data/work/session.json names who measures and which processes he has started.
 
-What a killed kvstudy left behind is found there by the next one and ended: a process is ended only when its pid, its start time and
-its owner's absence all agree, so never a stranger that got the same pid.
+What a killed kvstudy left behind is found there by the next one and ended: a process is ended only when its
+pid, its start time and its owner's absence all agree, so never a stranger that got the same pid.
 
-Where a process was a wrapper that is gone, what it started still has its session. Nobody else can have that session's
-number while one of them lives; but after a start of the machine, or when all of them have ended, it may be another's.
-So only those are ended that are of the same user, were started after it, and since the machine was.
+Where a process was a wrapper that is gone, what it started still has its session. Nobody else can have that
+session's number while one of them lives; but after a start of the machine, or when all of them have ended, it
+may be another's. So only those are ended that are of the same user, were started after it, and since the
+machine was.
 """
 
 import errno
@@ -25,7 +26,8 @@ START_TOLERANCE_S = 1.0
 
 
 class Session:
-    """``with Session(work_root) as session``: refuses when another measurement is alive, and cleans up after a dead one."""
+    """``with Session(work_root) as session``: refuses when another measurement is alive, and cleans up after
+    a dead one."""
 
     def __init__(self, work_root: Path):
         self._path = work_root / "session.json"
@@ -40,10 +42,16 @@ class Session:
         before = self._read()
         if before is not None:
             if _alive(before["pid"], before["started"]):
-                raise KvstudyError(f"another measurement is running: pid={before['pid']}", "wait for it, or stop it with Ctrl-C: two at a time "
-                                   "would measure each other")
+                raise KvstudyError(
+                    f"another measurement is running: pid={before['pid']}",
+                    "wait for it, or stop it with Ctrl-C: two at a time would measure each other",
+                )
             same_boot = before.get("boot") == _boot()
-            self.ended_orphans = [child["pid"] for child in before["children"] if _end(child["pid"], child["started"], same_boot)]
+            self.ended_orphans = [
+                child["pid"]
+                for child in before["children"]
+                if _end(child["pid"], child["started"], same_boot)
+            ]
         self._write()
         return self
 
@@ -58,7 +66,8 @@ class Session:
             self._children.pop(pid, None)
 
     def registered(self, pid: int, alive: bool) -> None:
-        """A child has started or has ended. KvstudyError when a new one cannot be noted; one that stays noted after its end does no harm."""
+        """A child has started or has ended. KvstudyError when a new one cannot be noted; one that stays noted
+        after its end does no harm."""
         if alive:
             try:
                 self._children[pid] = psutil.Process(pid).create_time()
@@ -79,8 +88,12 @@ class Session:
             return None  # not written by us: every write is whole or absent
 
     def _write(self) -> None:
-        facts = {"pid": os.getpid(), "started": psutil.Process().create_time(), "boot": _boot(),
-                 "children": [{"pid": pid, "started": started} for pid, started in self._children.items()]}
+        facts = {
+            "pid": os.getpid(),
+            "started": psutil.Process().create_time(),
+            "boot": _boot(),
+            "children": [{"pid": pid, "started": started} for pid, started in self._children.items()],
+        }
         new = self._path.with_suffix(".new")
         try:
             new.write_text(json.dumps(facts), encoding="utf-8")
@@ -91,14 +104,21 @@ class Session:
 
 def _cannot_note(path: Path, error: OSError) -> KvstudyError:
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    hint = "free some space and run the same command with --resume; sealed runs are kept" if full else "measuring writes there: make it writable, or measure in a copy"
+    hint = (
+        "free some space and run the same command with --resume; sealed runs are kept"
+        if full
+        else "measuring writes there: make it writable, or measure in a copy"
+    )
     return KvstudyError(f"cannot note who measures: {path}: {(error.strerror or str(error)).lower()}", hint)
 
 
 def _alive(pid: int, started: float) -> bool:
     try:
         process = psutil.Process(pid)
-        return abs(process.create_time() - started) < START_TOLERANCE_S and process.status() != psutil.STATUS_ZOMBIE
+        return (
+            abs(process.create_time() - started) < START_TOLERANCE_S
+            and process.status() != psutil.STATUS_ZOMBIE
+        )
     except psutil.NoSuchProcess:
         return False
 
@@ -123,8 +143,8 @@ def _left(leader: int, started: float, same_boot: bool) -> list[psutil.Process]:
 
 
 def _is_a_stranger(pid: int, started: float) -> bool:
-    """Another process has the number now, and so the session of that number is its own. One that ended and was asked by
-    nobody for its exit code is still the one that was noted."""
+    """Another process has the number now, and so the session of that number is its own. One that ended and
+    was asked by nobody for its exit code is still the one that was noted."""
     with suppress(psutil.Error):
         return abs(psutil.Process(pid).create_time() - started) >= START_TOLERANCE_S
     return False

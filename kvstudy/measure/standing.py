@@ -31,7 +31,11 @@ HEADINGS = ("workload", "measure", "{a}", "{b}", "ratio", "interval", "answer")
 def progress_lines(found: Duet | None, launch_s: float) -> list[str]:
     """One line per measure, and when all of them are probably decided."""
     if found is None or not found.standings:
-        return [f"{found.counted} launches count, but none gives a value"] if found and found.counted else ["no launch counts yet"]
+        return (
+            [f"{found.counted} launches count, but none gives a value"]
+            if found and found.counted
+            else ["no launch counts yet"]
+        )
     lines = [
         f"  {row[0]} {row[1]:26} {row[4]:>7} {row[5]:16} {row[6]}{_to_come(one, launch_s)}"
         for one, row in zip(found.standings, _rows(found), strict=True)
@@ -52,7 +56,11 @@ def outcome_of(found: Duet | None, run: SealedRun) -> str:
 def table_lines(found: Duet | None, over: str, markdown: bool = False) -> list[str]:
     """The answer: one row per measure, the primary first; below it what it rests on."""
     if found is None or not found.standings:
-        none = f"{found.counted} launches count, but none gives a value" if found and found.counted else "no launch counts"
+        none = (
+            f"{found.counted} launches count, but none gives a value"
+            if found and found.counted
+            else "no launch counts"
+        )
         return [f"{none}: {over}"]
     headings = [heading.format(a=found.a, b=found.b) for heading in HEADINGS]
     rows = _rows(found)
@@ -140,11 +148,14 @@ def _missing(found: Duet) -> list[str]:
     if found.primary:
         return []
     one = json.loads(found.tables.duets["primary"].iloc[0])
-    return [f"  {one['workload']} {_LOOPS.get(one['loop'], one['loop'])} {one['measure']} (primary): undecided: no launch gives a value of it"]
+    return [
+        f"  {one['workload']} {_LOOPS.get(one['loop'], one['loop'])} {one['measure']} (primary): undecided: no launch gives a value of it"
+    ]
 
 
 def undecided(found: Duet | None) -> int | None:
-    """How many measures are worth another launch, a primary one without a value among them; None while none is known."""
+    """How many measures are worth another launch, a primary one without a value among them; None while none
+    is known."""
     return len(found.undecided) + (found.primary is None) if found and found.standings else None
 
 
@@ -157,5 +168,7 @@ def nothing_to_come(found: Duet | None) -> str:
         return f"no further look is planned after {LAST_LOOK} launches, and {left} measures are undecided"
     held = sum(bool(one.held_back) for one in found.standings)
     if left == 0 and held:
-        return f"no further launch helps: the words of {held} measures are held back for what the sides left out"
+        return (
+            f"no further launch helps: the words of {held} measures are held back for what the sides left out"
+        )
     return "" if left else "every measure is decided"

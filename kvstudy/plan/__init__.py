@@ -1,1 +1,2 @@
-"""From a question in an experiment file to the list of runs that answers it. Nothing here starts a process."""
+"""From a question in an experiment file to the list of runs that answers it. Nothing here starts a
+process."""

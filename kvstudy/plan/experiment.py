@@ -1,8 +1,9 @@
-"""An experiment: one question as data. A YAML file that papermill takes with ``-f`` and kvstudy reads as it is.
+"""An experiment: one question as data. A YAML file that papermill takes with ``-f`` and kvstudy reads as it
+is.
 
-``Experiment.load(path, profile_name)`` and ``Experiment.from_parameters(values, profile_name)`` either give a whole, possible
-experiment or raise ExperimentError with file, line, key and the nearest valid name. Every profile of a file is checked, not only
-the one asked for.
+``Experiment.load(path, profile_name)`` and ``Experiment.from_parameters(values, profile_name)`` either give a
+whole, possible experiment or raise ExperimentError with file, line, key and the nearest valid name. Every
+profile of a file is checked, not only the one asked for.
 """
 
 import difflib
@@ -14,8 +15,21 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator, m
 
 from kvstudy.errors import ExperimentError, KvstudyError
 from kvstudy.plan.comparing import COMPARABLE, Comparing
-from kvstudy.plan.factors import (METHOD_OF_WORKLOAD, DurationS, JvmOptions, OneOrMore, Part, Positive, RateRps, Repeats,
-                                  ServiceOptions, SizeBytes, Workloads, is_path, listed)
+from kvstudy.plan.factors import (
+    METHOD_OF_WORKLOAD,
+    DurationS,
+    JvmOptions,
+    OneOrMore,
+    Part,
+    Positive,
+    RateRps,
+    Repeats,
+    ServiceOptions,
+    SizeBytes,
+    Workloads,
+    is_path,
+    listed,
+)
 from kvstudy.plan.objective import Search
 from kvstudy.plan.refusal import Impossible, Source, read_yaml, refusal, refuse, unknown_key
 from kvstudy.plan.subject import OUR_SERVICE, Subjects
@@ -32,17 +46,20 @@ ProfilerEvent = Literal["cpu", "alloc", "lock", "wall"]
 
 
 class Fill(Part):
-    """Keys 0 … records-1 are written before a run whose method is in ``methods``; their sizes are the workload's."""
+    """Keys 0 … records-1 are written before a run whose method is in ``methods``; their sizes are the
+    workload's."""
 
     records: Positive
     methods: Annotated[list[Method], OneOrMore] = ["GET", "MIXED", "DELETE"]
 
 
 class ProfiledRuns(Part):
-    """Runs of their own under async-profiler, never used for latency: of which configurations, how often each, and how long.
+    """Runs of their own under async-profiler, never used for latency: of which configurations, how often
+    each, and how long.
 
-    Without ``duration`` and ``warm_up`` they last as long as the latency runs. A JVM goes on compiling long after its latency has settled, and
-    what it compiles is in the profile: so a longer warm-up is worth its time here.
+    Without ``duration`` and ``warm_up`` they last as long as the latency runs. A JVM goes on compiling long
+    after its latency has settled, and what it compiles is in the profile: so a longer warm-up is worth its
+    time here.
     """
 
     events: Annotated[list[ProfilerEvent], OneOrMore]
@@ -62,7 +79,8 @@ class Verify(Part):
 
 
 class Pause(Part):
-    """The service is stopped (SIGSTOP) ``at`` into the measured window, for ``length``: a stall of known size."""
+    """The service is stopped (SIGSTOP) ``at`` into the measured window, for ``length``: a stall of known
+    size."""
 
     at: DurationS
     length: DurationS
@@ -111,7 +129,9 @@ def _renamed(values: dict[str, Any], where: tuple[str, ...], source: Source) -> 
     """``server`` is what ``subject`` was called before it could be anything else."""
     if "server" in values:
         if "subject" in values:
-            raise refuse((*where, "server"), "server is the older name of subject: write subject alone", source)
+            raise refuse(
+                (*where, "server"), "server is the older name of subject: write subject alone", source
+            )
         values["subject"] = values.pop("server")
         source.renamed((*where, "server"), (*where, "subject"))
     return values
@@ -124,8 +144,10 @@ def _verify(value: Any) -> Any:
 def _profiled_runs(value: Any) -> Any:
     events = get_args(ProfilerEvent)
     if isinstance(value, str) and not difflib.get_close_matches(value, events, n=1):
-        raise ValueError(f"not one of {', '.join(events)}: {value!r}\n`profile` says what async-profiler samples; a profile of the file is chosen by "
-                         f"--profile {value}, in a notebook by -p profile_name {value}")
+        raise ValueError(
+            f"not one of {', '.join(events)}: {value!r}\n`profile` says what async-profiler samples; a profile of the file is chosen by "
+            f"--profile {value}, in a notebook by -p profile_name {value}"
+        )
     return {"events": value} if isinstance(value, (list, str)) else value
 
 
@@ -165,22 +187,34 @@ class Experiment(Part):
 
     def of_profiled_runs(self) -> "Experiment":
         """The same with the duration and warm-up of the profiled runs."""
-        own = {key: value for key in ("duration", "warm_up") if self.profile and (value := getattr(self.profile, key)) is not None}
+        own = {
+            key: value
+            for key in ("duration", "warm_up")
+            if self.profile and (value := getattr(self.profile, key)) is not None
+        }
         return self.model_copy(update=own)
 
     @classmethod
     def load(cls, path: Path, profile_name: str | None = None, compared: bool = False) -> "Experiment":
-        """The experiment of a file. Without a profile name: ``quick`` where the file has it, else the file as it stands. ``compared``: with the
-        keys of ``compare`` in the place of its own, for a duet."""
+        """The experiment of a file. Without a profile name: ``quick`` where the file has it, else the file as
+        it stands. ``compared``: with the keys of ``compare`` in the place of its own, for a duet."""
         path = Path(path)
         values, source = read_yaml(path)
         if values.setdefault("name", path.stem) != path.stem:
-            raise refuse(("name",), f"the name must be the file's: name={values['name']} file={path.name}", source, f"leave name out, or write name: {path.stem}")
+            raise refuse(
+                ("name",),
+                f"the name must be the file's: name={values['name']} file={path.name}",
+                source,
+                f"leave name out, or write name: {path.stem}",
+            )
         return cls._checked(values, profile_name, source, compared)
 
     @classmethod
-    def from_parameters(cls, parameters: dict[str, Any], profile_name: str | None = None, compared: bool = False) -> "Experiment":
-        """The experiment of a notebook's parameters: the same keys as a file's, None where a parameter was left alone.
+    def from_parameters(
+        cls, parameters: dict[str, Any], profile_name: str | None = None, compared: bool = False
+    ) -> "Experiment":
+        """The experiment of a notebook's parameters: the same keys as a file's, None where a parameter was
+        left alone.
 
         With ``experiment_file`` the file is read first and the other parameters take the place of its keys.
         """
@@ -200,7 +234,9 @@ class Experiment(Part):
         return cls._checked(values | given, profile_name, source, compared)
 
     @classmethod
-    def _checked(cls, values: dict[str, Any], profile_name: str | None, source: Source, compared: bool = False) -> "Experiment":
+    def _checked(
+        cls, values: dict[str, Any], profile_name: str | None, source: Source, compared: bool = False
+    ) -> "Experiment":
         values = dict(values)
         profiles = values.pop("profiles", None) or {}
         for ours in ("profile_name", "comparing"):
@@ -211,7 +247,11 @@ class Experiment(Part):
             if isinstance(overrides, dict):
                 profiles = profiles | {name: _renamed(dict(overrides), ("profiles", name), source)}
         if not isinstance(profiles, dict):
-            raise refuse(("profiles",), "must map names, as quick, full and smoke, to the keys that they override", source)
+            raise refuse(
+                ("profiles",),
+                "must map names, as quick, full and smoke, to the keys that they override",
+                source,
+            )
         for name, overrides in profiles.items():
             _check_profile_name(name, source)
             if not isinstance(overrides, dict):
@@ -223,7 +263,11 @@ class Experiment(Part):
             profile_name = "quick"
         if profile_name is not None and profile_name not in profiles:
             near = difflib.get_close_matches(profile_name, list(profiles), n=1)
-            hint = f"did you mean {near[0]}?" if near else f"profiles of this file: {', '.join(profiles) or 'none'}"
+            hint = (
+                f"did you mean {near[0]}?"
+                if near
+                else f"profiles of this file: {', '.join(profiles) or 'none'}"
+            )
             raise ExperimentError(f"{source.name}: no such profile: {profile_name}", hint)
         whole = None
         for name in [*profiles] + ([None] if profile_name is None else []):
@@ -232,7 +276,10 @@ class Experiment(Part):
             for key in overrides:
                 source.moved(key, ("profiles", name, key))
             asked = {**values, **overrides, "profile_name": name}
-            compare, at = asked.pop("compare", None), ("profiles", name, "compare") if "compare" in overrides else ("compare",)
+            compare, at = (
+                asked.pop("compare", None),
+                ("profiles", name, "compare") if "compare" in overrides else ("compare",),
+            )
             experiment = cls._validated(asked, source)
             in_a_duet = cls._validated(cls._in_a_duet(asked, compare or {}, at, source), source)
             if name == profile_name:
@@ -248,7 +295,9 @@ class Experiment(Part):
             raise refusal(error, cls, source) from None
 
     @classmethod
-    def _in_a_duet(cls, values: dict[str, Any], compare: Any, at: tuple[str, ...], source: Source) -> dict[str, Any]:
+    def _in_a_duet(
+        cls, values: dict[str, Any], compare: Any, at: tuple[str, ...], source: Source
+    ) -> dict[str, Any]:
         """``values`` with the keys of ``compare``, which stands ``at`` its place in the file."""
         if not isinstance(compare, dict):
             raise refuse(at, "must be a mapping of keys to values", source)
@@ -260,7 +309,15 @@ class Experiment(Part):
         source.moved("comparing", at)
         own = {key: value for key, value in compare.items() if key not in COMPARABLE}
         rate = {"search": None} if "rate" in compare else {}
-        return {**values, **rate, "profile": None, "pause": None, "head_start": None, **{key: compare[key] for key in compare if key in COMPARABLE}, "comparing": own}
+        return {
+            **values,
+            **rate,
+            "profile": None,
+            "pause": None,
+            "head_start": None,
+            **{key: compare[key] for key in compare if key in COMPARABLE},
+            "comparing": own,
+        }
 
     @classmethod
     def keys(cls) -> frozenset[str]:
@@ -288,27 +345,46 @@ class Experiment(Part):
         labels = [subject.label for subject in subjects]
         for label in labels:
             if labels.count(label) > 1:
-                raise ValueError(f"two subjects have one name: {label}\ngive each a name of its own: {{name: …, command: …}}")
+                raise ValueError(
+                    f"two subjects have one name: {label}\ngive each a name of its own: {{name: …, command: …}}"
+                )
         return subjects
 
     @model_validator(mode="after")
     def _is_possible(self) -> "Experiment":
         if (self.rate is None) == (self.search is None):
-            raise Impossible("rate", "give either rate or search" + (", not both" if self.rate else ": the rates to measure, or how to find one"))
+            raise Impossible(
+                "rate",
+                "give either rate or search"
+                + (", not both" if self.rate else ": the rates to measure, or how to find one"),
+            )
         if self.warm_up >= self.duration:
-            raise Impossible("warm_up", f"warm_up must be shorter than duration, of which it is the first part: "
-                             f"warm_up={self.warm_up:g}s duration={self.duration:g}s")
+            raise Impossible(
+                "warm_up",
+                f"warm_up must be shorter than duration, of which it is the first part: "
+                f"warm_up={self.warm_up:g}s duration={self.duration:g}s",
+            )
         if self.threads is not None and min(self.connections) < max(self.threads):
-            raise Impossible("connections", f"number of connections must be >= threads: connections={min(self.connections)} threads={max(self.threads)}"
-                             "\nwrite threads: connections to have as many threads as connections")
+            raise Impossible(
+                "connections",
+                f"number of connections must be >= threads: connections={min(self.connections)} threads={max(self.threads)}"
+                "\nwrite threads: connections to have as many threads as connections",
+            )
         profiled = self.of_profiled_runs()
         if profiled.warm_up >= profiled.duration:
-            raise Impossible("profile", "warm_up must be shorter than duration, which it is part of: profiled runs have "
-                             f"warm_up={profiled.warm_up:g}s duration={profiled.duration:g}s")
-        if self.pause and self.pause.at + self.pause.length >= min(self.duration - self.warm_up, profiled.duration - profiled.warm_up):
+            raise Impossible(
+                "profile",
+                "warm_up must be shorter than duration, which it is part of: profiled runs have "
+                f"warm_up={profiled.warm_up:g}s duration={profiled.duration:g}s",
+            )
+        if self.pause and self.pause.at + self.pause.length >= min(
+            self.duration - self.warm_up, profiled.duration - profiled.warm_up
+        ):
             raise Impossible("pause", "pause must end inside the measured window")
         if self.head_start and self.search:
-            raise Impossible("head_start", "a search has no head start: its trials are not compared moment by moment")
+            raise Impossible(
+                "head_start", "a search has no head start: its trials are not compared moment by moment"
+            )
         self._generators_can_do_it()
         for workload in self.workload:
             for script in workload.script:
@@ -324,9 +400,14 @@ class Experiment(Part):
         if "wrk" in self.generator and any(rate != "closed" for rate in rates):
             raise Impossible("generator", "generator wrk has no rate: write rate: closed")
         if "wrk2" in self.generator and "closed" in rates:
-            raise Impossible("generator", "generator wrk2 has no closed loop: give rates, or use loadgen or wrk")
+            raise Impossible(
+                "generator", "generator wrk2 has no closed loop: give rates, or use loadgen or wrk"
+            )
         if self.search and self.generator != ["loadgen"]:
-            raise Impossible("search", "search needs generator: loadgen, which says whether a trial failed through its own fault")
+            raise Impossible(
+                "search",
+                "search needs generator: loadgen, which says whether a trial failed through its own fault",
+            )
         if self.generator != ["loadgen"] and (self.arrivals != ["uniform"] or self.spin != ["auto"]):
             raise Impossible("generator", "only generator loadgen has arrivals and spin")
 
@@ -334,35 +415,83 @@ class Experiment(Part):
         method, scripts = self.method or METHOD_OF_WORKLOAD.get(script), workload_scripts()
         if is_path(script):
             if not (path := _from_project(script)).is_file():
-                raise Impossible("workload", f"no such script: {path}\na path is taken from the project's folder")
+                raise Impossible(
+                    "workload", f"no such script: {path}\na path is taken from the project's folder"
+                )
         elif scripts and script not in scripts:
             near = difflib.get_close_matches(script, scripts, n=1)
-            raise Impossible("workload", f"no such workload: {script}\n" + (f"did you mean {near[0]}?" if near else
-                             f"workloads: {', '.join(scripts)}; one of your own is a script experiments/workloads/{script}.lua"))
+            raise Impossible(
+                "workload",
+                f"no such workload: {script}\n"
+                + (
+                    f"did you mean {near[0]}?"
+                    if near
+                    else f"workloads: {', '.join(scripts)}; one of your own is a script experiments/workloads/{script}.lua"
+                ),
+            )
         if method is None:
-            raise Impossible("workload", f"method is needed for a workload of your own: workload={script}\nwrite method: PUT, GET, MIXED or DELETE")
+            raise Impossible(
+                "workload",
+                f"method is needed for a workload of your own: workload={script}\nwrite method: PUT, GET, MIXED or DELETE",
+            )
         if METHOD_OF_WORKLOAD.get(script, method) != method:
-            raise Impossible("method", f"workload {script} sends {METHOD_OF_WORKLOAD[script]}: method={method}")
+            raise Impossible(
+                "method", f"workload {script} sends {METHOD_OF_WORKLOAD[script]}: method={method}"
+            )
         if min(workload.value_bytes) <= max(workload.key_bytes):
-            raise Impossible("workload", f"a value begins with its key and a blank, so value_bytes must exceed key_bytes: workload={script} "
-                             f"value_bytes={min(workload.value_bytes)} key_bytes={max(workload.key_bytes)}")
-        reads_filled_keys = method == "GET" and script != "missing_get" and not is_path(script) and any(one.can_be_filled for one in self.subject)
+            raise Impossible(
+                "workload",
+                f"a value begins with its key and a blank, so value_bytes must exceed key_bytes: workload={script} "
+                f"value_bytes={min(workload.value_bytes)} key_bytes={max(workload.key_bytes)}",
+            )
+        reads_filled_keys = (
+            method == "GET"
+            and script != "missing_get"
+            and not is_path(script)
+            and any(one.can_be_filled for one in self.subject)
+        )
         filled = self.fill.records if self.fill and method in self.fill.methods else 0
         if reads_filled_keys and filled == 0:
-            raise Impossible("workload", f"workload {script} reads keys that nothing wrote\nadd fill: {{records: {max(workload.key_count or [100_000])}}}")
+            raise Impossible(
+                "workload",
+                f"workload {script} reads keys that nothing wrote\nadd fill: {{records: {max(workload.key_count or [100_000])}}}",
+            )
         if reads_filled_keys and max(workload.key_count or [0]) > filled:
-            raise Impossible("workload", f"workload {script} reads more keys than are filled: key_count={max(workload.key_count)} fill.records={filled}")
-        rates, longest = [rate for rate in self.rate or [] if rate != "closed"], max(self.duration, self.of_profiled_runs().duration)
-        if script == "unique_put" and workload.key_count and rates and min(workload.key_count) < max(rates) * longest:
-            raise Impossible("workload", f"unique_put would write keys twice: key_count={min(workload.key_count)} "
-                             f"rate × duration={max(rates) * longest:.0f}\nleave key_count out: it is then chosen to suffice")
+            raise Impossible(
+                "workload",
+                f"workload {script} reads more keys than are filled: key_count={max(workload.key_count)} fill.records={filled}",
+            )
+        rates, longest = (
+            [rate for rate in self.rate or [] if rate != "closed"],
+            max(self.duration, self.of_profiled_runs().duration),
+        )
+        if (
+            script == "unique_put"
+            and workload.key_count
+            and rates
+            and min(workload.key_count) < max(rates) * longest
+        ):
+            raise Impossible(
+                "workload",
+                f"unique_put would write keys twice: key_count={min(workload.key_count)} "
+                f"rate × duration={max(rates) * longest:.0f}\nleave key_count out: it is then chosen to suffice",
+            )
 
     def _profiled_runs_exist(self, profile: ProfiledRuns) -> None:
         if not any(subject.can_be_profiled for subject in self.subject):
-            raise Impossible("profile", "async-profiler needs a JVM, and no subject has one\nwrite jvm: true in a subject that runs on HotSpot")
+            raise Impossible(
+                "profile",
+                "async-profiler needs a JVM, and no subject has one\nwrite jvm: true in a subject that runs on HotSpot",
+            )
         scripts = [script for workload in self.workload for script in workload.script]
-        for key, asked, present in (("workload", profile.workload, scripts), ("connections", profile.connections, self.connections),
-                                    ("rate", profile.rate, self.rate or [])):
+        for key, asked, present in (
+            ("workload", profile.workload, scripts),
+            ("connections", profile.connections, self.connections),
+            ("rate", profile.rate, self.rate or []),
+        ):
             for value in asked or []:
                 if value not in present:
-                    raise Impossible("profile", f"profile.{key} is not among the experiment's: {value}\nit has: {', '.join(map(str, present))}")
+                    raise Impossible(
+                        "profile",
+                        f"profile.{key} is not among the experiment's: {value}\nit has: {', '.join(map(str, present))}",
+                    )

@@ -1,7 +1,7 @@
 """The parts of an experiment that can be varied: options of the service, of the JVM, and the workload.
 
-Every field takes one value or a list; a list makes a factor, and all factors are crossed. Unset fields are left to the program's
-own default and are not passed on.
+Every field takes one value or a list; a list makes a factor, and all factors are crossed. Unset fields are
+left to the program's own default and are not passed on.
 """
 
 import itertools
@@ -33,7 +33,9 @@ def listed(value: Any) -> Any:
 OneOrMore = BeforeValidator(listed)
 Positive = Annotated[int, Field(ge=1)]
 Natural = Annotated[int, Field(ge=0)]
-Repeats = Annotated[int, Field(ge=1, le=1000)]  # a number mistyped by some digits shall not become a plan of weeks
+Repeats = Annotated[
+    int, Field(ge=1, le=1000)
+]  # a number mistyped by some digits shall not become a plan of weeks
 SizeBytes = Annotated[int, PlainValidator(parse_size_bytes)]
 DurationS = Annotated[float, PlainValidator(parse_duration_s)]
 
@@ -55,7 +57,9 @@ RateRps = Annotated[float | str, PlainValidator(_rate)]
 
 def crossed(values: dict[str, list]) -> list[dict]:
     """Every combination of one value per name; ``{}`` gives one empty combination."""
-    return [dict(zip(values, combination, strict=True)) for combination in itertools.product(*values.values())]
+    return [
+        dict(zip(values, combination, strict=True)) for combination in itertools.product(*values.values())
+    ]
 
 
 class FactorPart(Part):
@@ -73,7 +77,8 @@ def varied_in(combinations: list[dict]) -> list[str]:
 
 
 class ServiceOptions(FactorPart):
-    """Options of the service, as its --help lists them; ``cache_entries`` is passed as ``--cache-entries``."""
+    """Options of the service, as its --help lists them; ``cache_entries`` is passed as
+    ``--cache-entries``."""
 
     handler: Annotated[list[Literal["selector", "workers", "virtual"]], OneOrMore] | None = None
     selectors: Annotated[list[Positive], OneOrMore] | None = None
@@ -92,14 +97,17 @@ class ServiceOptions(FactorPart):
 
 
 class JvmOptions(FactorPart):
-    """``heap`` → -Xmx, ``gc`` → -XX:+Use…GC, ``options``: further flags as they are (a list of flags, not a factor)."""
+    """``heap`` → -Xmx, ``gc`` → -XX:+Use…GC, ``options``: further flags as they are (a list of flags, not a
+    factor)."""
 
     heap: Annotated[list[Heap], OneOrMore] | None = None
     gc: Annotated[list[Literal["Serial", "Parallel", "G1", "Z", "Shenandoah"]], OneOrMore] | None = None
     options: list[Annotated[str, Field(pattern=r"^-\S+$")]] | None = None
 
     def combinations(self) -> list[dict]:
-        return crossed({name: value for name, value in (("heap", self.heap), ("gc", self.gc)) if value is not None})
+        return crossed(
+            {name: value for name, value in (("heap", self.heap), ("gc", self.gc)) if value is not None}
+        )
 
     def varied(self) -> list[str]:
         return [name for name in ("heap", "gc") if len(getattr(self, name) or []) > 1]
@@ -112,8 +120,16 @@ class JvmOptions(FactorPart):
 
 
 METHOD_OF_WORKLOAD = {
-    "put": "PUT", "unique_put": "PUT", "repeated_put": "PUT", "get": "GET", "unique_get": "GET", "repeated_get": "GET",
-    "random_get": "GET", "missing_get": "GET", "mixed": "MIXED", "delete": "DELETE",
+    "put": "PUT",
+    "unique_put": "PUT",
+    "repeated_put": "PUT",
+    "get": "GET",
+    "unique_get": "GET",
+    "repeated_get": "GET",
+    "random_get": "GET",
+    "missing_get": "GET",
+    "mixed": "MIXED",
+    "delete": "DELETE",
 }
 
 
@@ -128,8 +144,9 @@ def workload_name(script: str) -> str:
 
 
 class Workload(FactorPart):
-    """A Lua script and its arguments: one of experiments/workloads by its name, or any other by its path from the project's folder. ``script``
-    can be a list too. ``statuses``: the answers that are expected, of one's own script; not a factor."""
+    """A Lua script and its arguments: one of experiments/workloads by its name, or any other by its path from
+    the project's folder. ``script`` can be a list too. ``statuses``: the answers that are expected, of one's
+    own script; not a factor."""
 
     script: Annotated[list[Annotated[str, Field(pattern=r"^([a-z][a-z0-9_]*|\S+\.lua)$")]], OneOrMore]
     statuses: Annotated[list[Annotated[int, Field(ge=100, le=599)]], OneOrMore] | None = None
@@ -141,7 +158,12 @@ class Workload(FactorPart):
 
     def combinations(self) -> list[dict]:
         own = {} if self.statuses is None else {"statuses": self.statuses}
-        return [one | own for one in crossed({name: value for name, value in self if value is not None and name != "statuses"})]
+        return [
+            one | own
+            for one in crossed(
+                {name: value for name, value in self if value is not None and name != "statuses"}
+            )
+        ]
 
 
 def _workloads(value: Any) -> Any:

@@ -1,13 +1,15 @@
-"""Where a service's knee is, from trials that each held or missed a rate: a posterior, not a bracket. Starts nothing, draws nothing.
+"""Where a service's knee is, from trials that each held or missed a rate: a posterior, not a bracket. Starts
+nothing, draws nothing.
 
-The knee is the rate that a fresh, rested service holds in half of its trials. One trial's limit differs from it by chance, and lies
-lower for a while after an overload. So a trial at rate r holds with the probability
+The knee is the rate that a fresh, rested service holds in half of its trials. One trial's limit differs from
+it by chance, and lies lower for a while after an overload. So a trial at rate r holds with the probability
 
     lapse + (1 - 2 lapse) × Φ(ln(knee × (1 - penalty) / r) / spread)
 
-where ``penalty`` is ``depth`` right after a missed trial and fades by ``persistence`` with each held one. Knee, spread, depth and
-persistence are unknown; every combination on a grid keeps its likelihood, and what is said of the knee is summed over all others
-(a psychometric function with a nuisance for carry-over; Kuss, Jäkel and Wichmann 2005, "Bayesian inference for psychometric functions").
+where ``penalty`` is ``depth`` right after a missed trial and fades by ``persistence`` with each held one.
+Knee, spread, depth and persistence are unknown; every combination on a grid keeps its likelihood, and what is
+said of the knee is summed over all others (a psychometric function with a nuisance for carry-over; Kuss,
+Jäkel and Wichmann 2005, "Bayesian inference for psychometric functions").
 
     knee = KneePosterior(lowest_rps=500, highest_rps=100_000)
     knee.add(rate_rps=12_000, held=True)        # in the order of the trials
@@ -23,7 +25,9 @@ LAPSE = 0.01
 KNEE_POINTS = 301
 SPREADS = np.geomspace(0.005, 0.25, 12)
 # (depth, persistence) of an overload's memory. Half of the prior says that there is none.
-MEMORIES = np.array([(0.0, 0.0)] + [(depth, persistence) for depth in (0.05, 0.1, 0.2, 0.3) for persistence in (0.0, 0.5)])
+MEMORIES = np.array(
+    [(0.0, 0.0)] + [(depth, persistence) for depth in (0.05, 0.1, 0.2, 0.3) for persistence in (0.0, 0.5)]
+)
 NO_MEMORY_PRIOR = 0.5
 # The knee may lie outside the rates that are allowed, by so much in natural logarithms.
 MARGIN = 0.4
@@ -40,15 +44,23 @@ class KneePosterior:
         self._penalties = np.zeros(len(MEMORIES))
 
     def add(self, rate_rps: float, held: bool) -> None:
-        """The next trial, in the order in which they were made: one that follows a missed one started on what that left behind."""
+        """The next trial, in the order in which they were made: one that follows a missed one started on what
+        that left behind."""
         distances = self._knees[:, None, None] + np.log1p(-self._penalties) - np.log(rate_rps)
         probabilities = LAPSE + (1 - 2 * LAPSE) * ndtr(distances / SPREADS[:, None])
         self._log_weights += np.log(probabilities if held else 1 - probabilities)
         self._penalties = self._penalties * MEMORIES[:, 1] if held else MEMORIES[:, 0].copy()
 
-    def quantiles(self, *probabilities: float, above_rps: float = 0.0, below_rps: float = np.inf) -> tuple[float, ...]:
-        """Rates below which the knee lies with these probabilities, if it lies between ``above_rps`` and ``below_rps``."""
-        weights = self._weights().sum(axis=(1, 2)) * (self._knees >= np.log(max(above_rps, 1e-9))) * (self._knees <= np.log(below_rps))
+    def quantiles(
+        self, *probabilities: float, above_rps: float = 0.0, below_rps: float = np.inf
+    ) -> tuple[float, ...]:
+        """Rates below which the knee lies with these probabilities, if it lies between ``above_rps`` and
+        ``below_rps``."""
+        weights = (
+            self._weights().sum(axis=(1, 2))
+            * (self._knees >= np.log(max(above_rps, 1e-9)))
+            * (self._knees <= np.log(below_rps))
+        )
         cumulated = np.concatenate([[0.0], np.cumsum(weights / weights.sum())])
         half = (self._knees[1] - self._knees[0]) / 2
         edges = np.append(self._knees - half, self._knees[-1] + half)

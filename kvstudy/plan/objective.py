@@ -1,6 +1,8 @@
-"""What a search for the highest stable rate wants: the objective that a rate has to keep, and the bounds of the search.
+"""What a search for the highest stable rate wants: the objective that a rate has to keep, and the bounds of
+the search.
 
-``Objective.answer`` says of one trial whether it held its rate, missed it, or says nothing about the service at all.
+``Objective.answer`` says of one trial whether it held its rate, missed it, or says nothing about the service
+at all.
 """
 
 from enum import Enum
@@ -23,7 +25,8 @@ class Answer(Enum):
 
 
 class Objective(Part):
-    """A rate is held when every limit that is set is kept and the achieved rate is at least ``achieved_share`` of the offered one."""
+    """A rate is held when every limit that is set is kept and the achieved rate is at least
+    ``achieved_share`` of the offered one."""
 
     mean: DurationS | None = None
     p50: DurationS | None = None
@@ -43,12 +46,14 @@ class Objective(Part):
         return cls.model_construct(**facts)
 
     def limits_us(self) -> dict[str, float]:
-        """``{"mean": 1000.0}``: response time in microseconds; the keys are "mean" or a percentile as loadgen's JSON names it."""
+        """``{"mean": 1000.0}``: response time in microseconds; the keys are "mean" or a percentile as
+        loadgen's JSON names it."""
         named = {"mean": self.mean, "50": self.p50, "99": self.p99, "99.9": self.p999}
         return {name: seconds * 1e6 for name, seconds in named.items() if seconds is not None}
 
     def answer(self, outcome: str, result: dict | None, load_during: dict | None) -> tuple[Answer, str]:
-        """Of one trial, with what decided it. ``outcome`` is run.json's, ``result`` loadgen's JSON, ``load_during`` machine.json's.
+        """Of one trial, with what decided it. ``outcome`` is run.json's, ``result`` loadgen's JSON,
+        ``load_during`` machine.json's.
 
         The trial's own failures come first: a generator that is the limit can neither hold nor miss a rate.
         """
@@ -80,8 +85,9 @@ class Objective(Part):
 
 
 class Search(Part):
-    """``method``: how the search comes near the knee: ``bisect`` halves the interval as report 1 does, ``mlr`` is MLRsearch. Then at least
-    ``sweeps`` sweeps measure it, until it is known to ``precision`` (0.05: its interval is 5 % wide) or ``trials_max`` trials were made."""
+    """``method``: how the search comes near the knee: ``bisect`` halves the interval as report 1 does,
+    ``mlr`` is MLRsearch. Then at least ``sweeps`` sweeps measure it, until it is known to ``precision``
+    (0.05: its interval is 5 % wide) or ``trials_max`` trials were made."""
 
     method: Literal["bisect", "mlr"]
     objective: Objective
@@ -94,5 +100,7 @@ class Search(Part):
     @model_validator(mode="after")
     def _has_an_interval(self) -> "Search":
         if self.lowest_rate >= self.highest_rate:
-            raise ValueError(f"lowest_rate must be below highest_rate: lowest_rate={self.lowest_rate:g} highest_rate={self.highest_rate:g}")
+            raise ValueError(
+                f"lowest_rate must be below highest_rate: lowest_rate={self.lowest_rate:g} highest_rate={self.highest_rate:g}"
+            )
         return self

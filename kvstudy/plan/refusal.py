@@ -1,4 +1,5 @@
-"""Turns what YAML and pydantic refuse into one line: file, line, key, what is wrong, and the nearest valid name."""
+"""Turns what YAML and pydantic refuse into one line: file, line, key, what is wrong, and the nearest valid
+name."""
 
 import difflib
 import os
@@ -27,7 +28,8 @@ class Impossible(ValueError):
 
 
 class Source:
-    """Where values came from: the file's name (or ``parameters``) and the line of each key, counted from 1."""
+    """Where values came from: the file's name (or ``parameters``) and the line of each key, counted from
+    1."""
 
     def __init__(self, name: str, lines: dict[KeyPath, int] | None = None):
         self.name = name
@@ -40,7 +42,9 @@ class Source:
 
     def renamed(self, old: KeyPath, new: KeyPath) -> None:
         """What stands under ``old`` is looked for under ``new``."""
-        self._lines |= {new + path[len(old):]: line for path, line in self._lines.items() if path[: len(old)] == old}
+        self._lines |= {
+            new + path[len(old) :]: line for path, line in self._lines.items() if path[: len(old)] == old
+        }
 
     def restored(self) -> None:
         self._moved.clear()
@@ -59,14 +63,21 @@ class Source:
 
 
 def read_yaml(path: Path) -> tuple[dict, Source]:
-    """The mapping in a YAML 1.2 file as plain values, and where each key stands. ExperimentError when it is no mapping."""
+    """The mapping in a YAML 1.2 file as plain values, and where each key stands. ExperimentError when it is
+    no mapping."""
     try:
         tree = YAML(typ="rt").load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         near = _nearest_file(path)
-        raise ExperimentError(f"no such experiment file: {path}", f"did you mean {near}?" if near else None) from None
+        raise ExperimentError(
+            f"no such experiment file: {path}", f"did you mean {near}?" if near else None
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
-        why = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else (error.strerror or str(error)).lower()
+        why = (
+            "it is not UTF-8 text"
+            if isinstance(error, UnicodeDecodeError)
+            else (error.strerror or str(error)).lower()
+        )
         raise ExperimentError(f"cannot read the experiment file: {path}: {why}") from error
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -74,7 +85,9 @@ def read_yaml(path: Path) -> tuple[dict, Source]:
         problem = str(error.problem or error.context).split("\n")[0]
         raise ExperimentError(f"{path}{line}: not valid YAML: {problem}") from error
     if not isinstance(tree, CommentedMap):
-        raise ExperimentError(f"{path}: an experiment is a mapping of keys to values", "see experiments/reproduce.yaml")
+        raise ExperimentError(
+            f"{path}: an experiment is a mapping of keys to values", "see experiments/reproduce.yaml"
+        )
     lines: dict[KeyPath, int] = {}
     return _plain(tree, (), lines), Source(str(path), lines)
 
@@ -109,7 +122,9 @@ def _plain(node: object, path: KeyPath, lines: dict[KeyPath, int]) -> typing.Any
 def refuse(path: KeyPath, what: str, source: Source, hint: str | None = None) -> ExperimentError:
     """``file:line: key.inner: what``."""
     keys = [str(part) for part in path if not isinstance(part, int)]
-    return ExperimentError(f"{source.where(path)}: {'.'.join(keys)}: {what}" if keys else f"{source.where(path)}: {what}", hint)
+    return ExperimentError(
+        f"{source.where(path)}: {'.'.join(keys)}: {what}" if keys else f"{source.where(path)}: {what}", hint
+    )
 
 
 def unknown_key(path: KeyPath, known: typing.Iterable[str], source: Source) -> ExperimentError:
@@ -139,19 +154,28 @@ def refusal(error: ValidationError, model: type[BaseModel], source: Source) -> E
     if first["type"] == "extra_forbidden":
         return unknown_key(path, _known_keys(model, path[:-1]), source)
     if first["type"] == "missing":
-        return refuse(path[:-1], f"required key is missing: {path[-1]}", source, "see experiments/reproduce.yaml")
+        return refuse(
+            path[:-1], f"required key is missing: {path[-1]}", source, "see experiments/reproduce.yaml"
+        )
     message = first["msg"].removeprefix("Value error, ")
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, Impossible):
         path = (*path, cause.key)
     given = first["input"]
     if first["type"] == "literal_error":
-        allowed = [name.strip().strip("'") for name in first["ctx"]["expected"].replace(" or ", ",").split(",")]
+        allowed = [
+            name.strip().strip("'") for name in first["ctx"]["expected"].replace(" or ", ",").split(",")
+        ]
         near = difflib.get_close_matches(str(given), allowed, n=1)
         hint = f"did you mean {near[0]}?" if near else None
         return refuse(path, f"not one of {', '.join(allowed)}: {given!r}", source, hint)
     if first["type"] in ("model_type", "dict_type"):
-        return refuse(path, f"must be a mapping of keys to values: {given!r}", source, f"keys: {', '.join(_known_keys(model, path))}")
+        return refuse(
+            path,
+            f"must be a mapping of keys to values: {given!r}",
+            source,
+            f"keys: {', '.join(_known_keys(model, path))}",
+        )
     if first["type"] != "value_error":
         message = f"{message[0].lower()}{message[1:]}: {given!r}"
     message, _, hint = message.partition("\n")
@@ -159,7 +183,8 @@ def refusal(error: ValidationError, model: type[BaseModel], source: Source) -> E
 
 
 def _is_branch(part: str | int) -> bool:
-    """pydantic puts the name of a validator or of a union's branch into the path; keys of ours are plain words."""
+    """pydantic puts the name of a validator or of a union's branch into the path; keys of ours are plain
+    words."""
     return isinstance(part, str) and not all(letter.isalnum() or letter in "_-" for letter in part)
 
 
@@ -172,7 +197,11 @@ def _known_keys(model: type[BaseModel], path: KeyPath) -> list[str]:
 
 def _model_in(annotation: object) -> type[BaseModel] | None:
     """The model inside ``list[M]``, ``M | None``, ``dict[str, M]`` and such."""
-    if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias) and issubclass(annotation, BaseModel):
+    if (
+        isinstance(annotation, type)
+        and not isinstance(annotation, types.GenericAlias)
+        and issubclass(annotation, BaseModel)
+    ):
         return annotation
     for inner in typing.get_args(annotation):
         found = _model_in(inner)

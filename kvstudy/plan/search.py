@@ -1,17 +1,21 @@
-"""The highest rate that keeps an objective: which rate to try next, and what the answers say. Starts nothing itself.
+"""The highest rate that keeps an objective: which rate to try next, and what the answers say. Starts nothing
+itself.
 
 A search has two parts. The first comes near the knee:
 
     bisect   halves [held, missed] as report 1 does it
     mlr      MLRsearch (RFC draft of the IETF's benchmarking group, library of FD.io), which repeats trials near the edge
 
-The second measures the knee: sweeps that start below it and raise the rate trial by trial until one misses. The low trials at a
-sweep's start let the service get over the overload before. Sweeps go on until the knee is known to ``precision``, or the trials are used up.
+The second measures the knee: sweeps that start below it and raise the rate trial by trial until one misses.
+The low trials at a sweep's start let the service get over the overload before. Sweeps go on until the knee is
+known to ``precision``, or the trials are used up.
 
-A trial has one of three answers. ``HELD`` and ``MISSED`` speak about the service. ``UNKNOWN`` says that the trial itself failed (the
-generator was saturated or late, a foreign process took the cores): it says nothing, is repeated, and never counts as missed.
+A trial has one of three answers. ``HELD`` and ``MISSED`` speak about the service. ``UNKNOWN`` says that the
+trial itself failed (the generator was saturated or late, a foreign process took the cores): it says nothing,
+is repeated, and never counts as missed.
 
-The answer is an interval that holds the knee in 95 of 100 searches (``plan/knee.py``), by the same rule here and on the pages.
+The answer is an interval that holds the knee in 95 of 100 searches (``plan/knee.py``), by the same rule here
+and on the pages.
 """
 
 import math
@@ -29,7 +33,8 @@ NEAR = 0.25
 # A sweep starts so many steps below the interval, and crosses it in about so many.
 STEPS_BELOW = 2
 STEPS_ACROSS = 3
-# MLRsearch: a rate is decided by so many trials near the edge; an odd number, so that half of them is never a tie.
+# MLRsearch: a rate is decided by so many trials near the edge; an odd number, so that half of them is never a
+# tie.
 MLR_TRIALS_PER_RATE = 3
 MLR_EXCEED_RATIO = 0.5
 # A rate at an end of what is allowed is beyond the knee, or below it, with so much certainty.
@@ -40,7 +45,8 @@ Measure = Callable[[float, str], tuple[Answer, str]]
 
 @dataclass(frozen=True)
 class Trial:
-    """``purpose``: "search" while coming near, then "sweep" ("confirm" in runs of before); ``note``: what was observed."""
+    """``purpose``: "search" while coming near, then "sweep" ("confirm" in runs of before); ``note``: what was
+    observed."""
 
     rate_rps: float
     answer: Answer
@@ -50,8 +56,9 @@ class Trial:
 
 @dataclass(frozen=True)
 class Found:
-    """What a search knows. ``held_rps``: surely held more often than not; ``missed_rps``: surely missed more often than not; between them lies
-    the knee, ``knee_rps`` its median. None: no such rate among those that were allowed. ``precise``: the interval is as narrow as was wanted."""
+    """What a search knows. ``held_rps``: surely held more often than not; ``missed_rps``: surely missed more
+    often than not; between them lies the knee, ``knee_rps`` its median. None: no such rate among those that
+    were allowed. ``precise``: the interval is as narrow as was wanted."""
 
     held_rps: float | None
     knee_rps: float | None
@@ -77,14 +84,24 @@ def found_in(trials: list[Trial], lowest_rps: float, highest_rps: float, precisi
         return Found(None, None, None, False, trials)
     knee = _posterior(spoke, lowest_rps, highest_rps)
     low, middle, high = knee.quantiles(1 - SURE, 0.5, SURE)
-    # At an end of the rates that were allowed the other side is the prior's alone: it must not make few trials sure.
+    # At an end of the rates that were allowed the other side is the prior's alone: it must not make few
+    # trials sure.
     held = None if low < lowest_rps else knee.quantiles(1 - SURE, below_rps=highest_rps)[0]
     missed = None if high > highest_rps else knee.quantiles(SURE, above_rps=lowest_rps)[0]
-    return Found(held, min(max(middle, lowest_rps), highest_rps), missed, _is_precise(knee, lowest_rps, highest_rps, precision), trials)
+    return Found(
+        held,
+        min(max(middle, lowest_rps), highest_rps),
+        missed,
+        _is_precise(knee, lowest_rps, highest_rps, precision),
+        trials,
+    )
 
 
-def held_shares(trials: list[Trial], lowest_rps: float, highest_rps: float, rates_rps: list[float]) -> list[tuple[float, float, float]]:
-    """Of each rate (low, median, high) of the share of trials that hold it, by the posterior that ``found_in`` has; empty when no trial spoke."""
+def held_shares(
+    trials: list[Trial], lowest_rps: float, highest_rps: float, rates_rps: list[float]
+) -> list[tuple[float, float, float]]:
+    """Of each rate (low, median, high) of the share of trials that hold it, by the posterior that
+    ``found_in`` has; empty when no trial spoke."""
     spoke = _spoke(trials)
     if not spoke:
         return []
@@ -94,13 +111,18 @@ def held_shares(trials: list[Trial], lowest_rps: float, highest_rps: float, rate
 
 def expected_trials(search: Search) -> int:
     """About as many trials as one search takes: both ends, the halvings until it is near, the sweeps."""
-    halvings = math.ceil(math.log2(math.log(search.highest_rate / search.lowest_rate) / math.log1p(_near(search))))
+    halvings = math.ceil(
+        math.log2(math.log(search.highest_rate / search.lowest_rate) / math.log1p(_near(search)))
+    )
     near_the_edge = MLR_TRIALS_PER_RATE if search.method == "mlr" else 1
-    return min(search.trials_max, 2 + max(0, halvings) * near_the_edge + search.sweeps * (STEPS_BELOW + STEPS_ACROSS))
+    return min(
+        search.trials_max, 2 + max(0, halvings) * near_the_edge + search.sweeps * (STEPS_BELOW + STEPS_ACROSS)
+    )
 
 
 def search_stable_rate(search: Search, measure: Measure) -> Found:
-    """``measure(rate_rps, purpose)`` makes one trial and says its answer and a note. KvstudyError after too many unknown ones."""
+    """``measure(rate_rps, purpose)`` makes one trial and says its answer and a note. KvstudyError after too
+    many unknown ones."""
     return _Searcher(search, measure).run()
 
 
@@ -109,7 +131,8 @@ def _spoke(trials: list[Trial]) -> list[Trial]:
 
 
 def _posterior(trials: list[Trial], lowest_rps: float, highest_rps: float) -> KneePosterior:
-    """The grid is laid around the rates between which the answers change, so that it is fine where the knee may be."""
+    """The grid is laid around the rates between which the answers change, so that it is fine where the knee
+    may be."""
     held = [trial.rate_rps for trial in trials if trial.answer is Answer.HELD]
     missed = [trial.rate_rps for trial in trials if trial.answer is Answer.MISSED]
     low, high = sorted((max(held, default=lowest_rps), min(missed, default=highest_rps)))
@@ -121,7 +144,11 @@ def _posterior(trials: list[Trial], lowest_rps: float, highest_rps: float) -> Kn
 
 def _is_precise(knee: KneePosterior, lowest_rps: float, highest_rps: float, precision: float) -> bool:
     low, high = knee.interval()
-    return high <= low * (1 + precision) or knee.probability_above(highest_rps) > SURE or knee.probability_above(lowest_rps) < 1 - SURE
+    return (
+        high <= low * (1 + precision)
+        or knee.probability_above(highest_rps) > SURE
+        or knee.probability_above(lowest_rps) < 1 - SURE
+    )
 
 
 def _near(search: Search) -> float:
@@ -159,8 +186,10 @@ class _Searcher:
                 if self._knee is not None:
                     self._knee.add(rate_rps, answer is Answer.HELD)
                 return answer is Answer.HELD
-        raise KvstudyError(f"search cannot go on: {UNKNOWN_IN_A_ROW_MAX} trials in a row say nothing: rate={rate_rps:.0f}/s: {note}",
-                           "the generator or the machine is the limit here: quieten the machine, or lower highest_rate")
+        raise KvstudyError(
+            f"search cannot go on: {UNKNOWN_IN_A_ROW_MAX} trials in a row say nothing: rate={rate_rps:.0f}/s: {note}",
+            "the generator or the machine is the limit here: quieten the machine, or lower highest_rate",
+        )
 
     def _come_near(self) -> None:
         if self._search.method == "bisect":
@@ -182,26 +211,46 @@ class _Searcher:
     def _mlr(self) -> None:
         from MLRsearch import Config, MultipleLossRatioSearch, SearchGoal
         from MLRsearch.trial_measurement import AbstractMeasurer, MeasurementResult
+
         search, attempt = self._search, self._try
 
         class Measurer(AbstractMeasurer):
             def measure(self, intended_duration: float, intended_load: float) -> MeasurementResult:
                 held = attempt(intended_load)
-                # Held or not is what is asked, not how much is lost: the objective is a latency. A tenth lost pulls its first guess down.
-                return MeasurementResult(intended_duration, intended_load, offered_count=10, loss_count=0 if held else 1)
+                # Held or not is what is asked, not how much is lost: the objective is a latency. A tenth lost
+                # pulls its first guess down.
+                return MeasurementResult(
+                    intended_duration, intended_load, offered_count=10, loss_count=0 if held else 1
+                )
 
-        goal = SearchGoal(loss_ratio=0.0, exceed_ratio=MLR_EXCEED_RATIO, relative_width=_near(search), initial_trial_duration=1.0,
-                          final_trial_duration=1.0, duration_sum=float(MLR_TRIALS_PER_RATE), preceding_targets=1, fail_fast=False)
+        goal = SearchGoal(
+            loss_ratio=0.0,
+            exceed_ratio=MLR_EXCEED_RATIO,
+            relative_width=_near(search),
+            initial_trial_duration=1.0,
+            final_trial_duration=1.0,
+            duration_sum=float(MLR_TRIALS_PER_RATE),
+            preceding_targets=1,
+            fail_fast=False,
+        )
         # Time is counted in trials here, each of "duration" 1: their real length and the budget are ours.
-        config = Config(goals=[goal], min_load=search.lowest_rate, max_load=search.highest_rate, search_duration_max=7 * 86400.0,
-                        warmup_duration=0.0)
+        config = Config(
+            goals=[goal],
+            min_load=search.lowest_rate,
+            max_load=search.highest_rate,
+            search_duration_max=7 * 86400.0,
+            warmup_duration=0.0,
+        )
         MultipleLossRatioSearch(config=config).search(Measurer())
 
     def _sweep_until_precise(self) -> None:
         search, sweeps, in_vain = self._search, 0, 0
         self._knee = knee = _posterior(_spoke(self._trials), search.lowest_rate, search.highest_rate)
         # A service that misses the lowest rate each time is asked no further: nothing below may be tried.
-        while in_vain < search.sweeps and (sweeps < search.sweeps or not _is_precise(knee, search.lowest_rate, search.highest_rate, search.precision)):
+        while in_vain < search.sweeps and (
+            sweeps < search.sweeps
+            or not _is_precise(knee, search.lowest_rate, search.highest_rate, search.precision)
+        ):
             low, high = knee.interval()
             step = max((high / low) ** (1 / STEPS_ACROSS), 1 + search.precision / 2)
             rate = min(max(search.lowest_rate, low / step**STEPS_BELOW), search.highest_rate)

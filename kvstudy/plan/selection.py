@@ -1,4 +1,5 @@
-"""``--only KEY=VALUE``: the part of a plan whose runs have these values. The same key twice means either value."""
+"""``--only KEY=VALUE``: the part of a plan whose runs have these values. The same key twice means either
+value."""
 
 import difflib
 from collections.abc import Iterable
@@ -9,7 +10,8 @@ from kvstudy.plan.run_plan import Plan, PlannedRun
 
 
 def selected(plan: Plan, only: Iterable[str]) -> Plan:
-    """The runs that match every key, at their old place in the plan; ExperimentError when a key or a value is nobody's."""
+    """The runs that match every key, at their old place in the plan; ExperimentError when a key or a value is
+    nobody's."""
     wanted: dict[str, set[str]] = {}
     for word in only:
         key, separator, value = word.partition("=")
@@ -22,10 +24,16 @@ def selected(plan: Plan, only: Iterable[str]) -> Plan:
         if not present:
             known = sorted({name for run in plan.runs for name in facts_of(run)})
             near = difflib.get_close_matches(key, known, n=1)
-            raise ExperimentError(f"--only: no run has such a key: {key}", f"did you mean {near[0]}?" if near else f"keys: {', '.join(known)}")
+            raise ExperimentError(
+                f"--only: no run has such a key: {key}",
+                f"did you mean {near[0]}?" if near else f"keys: {', '.join(known)}",
+            )
         unknown = values - present
         if unknown:
-            raise ExperimentError(f"--only: no run has this value: {key}={min(unknown)}", f"values: {', '.join(sorted(present))}")
+            raise ExperimentError(
+                f"--only: no run has this value: {key}={min(unknown)}",
+                f"values: {', '.join(sorted(present))}",
+            )
         runs = [run for run in runs if facts_of(run).get(key) in values]
     if not runs:
         raise ExperimentError(f"--only: no run has all of these: {' '.join(only)}")
@@ -40,6 +48,21 @@ def facts_of(run: PlannedRun) -> dict[str, str]:
     facts["subject"] = configuration.spec.label
     rate = "closed" if configuration.closed_loop else f"{configuration.offered_rate_rps:g}"
     facts |= {"rate": rate, "repeat": run.repeat, "profiled": "yes" if run.profile else "no"}
-    for not_asked in ("experiment", "question", "fill", "pause", "awake", "jvm", "offered_rate_rps", "duration_s", "warm_up_s", "timeout_s", "variant", "script", "statuses", "read_back"):
+    for not_asked in (
+        "experiment",
+        "question",
+        "fill",
+        "pause",
+        "awake",
+        "jvm",
+        "offered_rate_rps",
+        "duration_s",
+        "warm_up_s",
+        "timeout_s",
+        "variant",
+        "script",
+        "statuses",
+        "read_back",
+    ):
         facts.pop(not_asked)
     return {key: str(value) for key, value in facts.items()}

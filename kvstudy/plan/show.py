@@ -1,4 +1,5 @@
-"""A plan as people read it: what will be run, in which order, how long it takes and how much disk it needs."""
+"""A plan as people read it: what will be run, in which order, how long it takes and how much disk it
+needs."""
 
 from kvstudy.plan.run_plan import Plan, PlannedRun
 from kvstudy.plan.search import expected_trials
@@ -18,18 +19,28 @@ def plan_lines(plan: Plan) -> list[str]:
     profile = f" ({experiment.profile_name})" if experiment.profile_name else ""
     latency_runs = sum(run.profile is None for run in plan.runs)
     what = "lines of a search" if experiment.search else "runs"
-    lines = [f"{experiment.name}{profile}: {experiment.question}", f"expected: {' '.join(experiment.expectation.split())}",
-             f"{len(plan.runs)} {what} ({latency_runs} for latency, {len(plan.runs) - latency_runs} profiled), about "
-             f"{format_duration(plan.estimated_s)}, up to {format_bytes(plan.disk_bytes)} on disk; order from seed {experiment.seed}"]
+    lines = [
+        f"{experiment.name}{profile}: {experiment.question}",
+        f"expected: {' '.join(experiment.expectation.split())}",
+        f"{len(plan.runs)} {what} ({latency_runs} for latency, {len(plan.runs) - latency_runs} profiled), about "
+        f"{format_duration(plan.estimated_s)}, up to {format_bytes(plan.disk_bytes)} on disk; order from seed {experiment.seed}",
+    ]
     if experiment.search:
-        lines.append(f"search ({experiment.search.method}): at most {experiment.search.trials_max} trials for each line below, "
-                     f"until the knee is known to {experiment.search.precision:.0%}")
-    lines += [f"  fill {fill['records']} records, key {fill['key_bytes']} B, value {fill['value_bytes']} B" for fill in plan.fills]
+        lines.append(
+            f"search ({experiment.search.method}): at most {experiment.search.trials_max} trials for each line below, "
+            f"until the knee is known to {experiment.search.precision:.0%}"
+        )
+    lines += [
+        f"  fill {fill['records']} records, key {fill['key_bytes']} B, value {fill['value_bytes']} B"
+        for fill in plan.fills
+    ]
     width = len(str(len(plan.runs)))
     for run in plan.runs:
         kind = f"  profiled: {','.join(run.profile)}" if run.profile else ""
-        lines.append(f"  {run.plan_index + 1:{width}}  repeat {run.repeat}/{run.repeats}  {run.configuration.summary()}  "
-                     f"{format_duration(run.configuration.warm_up_s)} + {format_duration(run.configuration.measured_s)}{_head_start(run)}{kind}")
+        lines.append(
+            f"  {run.plan_index + 1:{width}}  repeat {run.repeat}/{run.repeats}  {run.configuration.summary()}  "
+            f"{format_duration(run.configuration.warm_up_s)} + {format_duration(run.configuration.measured_s)}{_head_start(run)}{kind}"
+        )
     return lines
 
 

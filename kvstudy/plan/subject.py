@@ -21,13 +21,15 @@ from kvstudy.plan.refusal import Impossible
 
 KV_SERVICE, EMPTY = "kv-service", "empty"
 KINDS = ("program", "build", "command", "url")  # exactly one of them is given
-# What any HTTP service may answer to a request that it has carried out; the service's own contract says it more exactly.
+# What any HTTP service may answer to a request that it has carried out; the service's own contract says it
+# more exactly.
 STATUSES_OF_OURS = {"PUT": (201,), "GET": (200,), "DELETE": (202,)}
 STATUSES_OF_OTHERS = {"PUT": (200, 201, 204), "GET": (200,), "DELETE": (200, 202, 204)}
 PATH_OF_OURS = "/v0/entity?id={key}"
 PLACEHOLDERS = ("{port}", "{dir}", "{root}")
 STOP_SIGNALS = ("TERM", "INT", "QUIT", "HUP")
-# Under which name a run notes the digest of what was measured, by its server; of any other server under SUBJECT.
+# Under which name a run notes the digest of what was measured, by its server; of any other server under
+# SUBJECT.
 SERVER_PROGRAMS = {KV_SERVICE: "service", EMPTY: "empty-server"}
 SUBJECT = "subject"
 _NAME = r"^[a-z0-9][a-z0-9.@_-]*$"
@@ -38,8 +40,8 @@ Statuses = Annotated[list[Status], BeforeValidator(listed)]
 
 
 class Ready(Part):
-    """When a command counts as ready: it has written a line that holds ``line``, or answers GET ``http`` with a status under 500; neither:
-    its port takes connections."""
+    """When a command counts as ready: it has written a line that holds ``line``, or answers GET ``http`` with
+    a status under 500; neither: its port takes connections."""
 
     line: Annotated[str, Field(min_length=1)] | None = None
     http: Annotated[str, Field(pattern=r"^/[!-~]*$")] | None = None
@@ -53,7 +55,8 @@ class Ready(Part):
 
 
 class Stop(Part):
-    """How a command is ended: by ``signal``, and by force after ``time``. ``exit``: the codes of an orderly end; without it 0 and the signal's own."""
+    """How a command is ended: by ``signal``, and by force after ``time``. ``exit``: the codes of an orderly
+    end; without it 0 and the signal's own."""
 
     signal: Literal["TERM", "INT", "QUIT", "HUP"] = "TERM"
     time: DurationS = 20.0
@@ -73,7 +76,8 @@ def _named(value: Any) -> Any:
 
 
 class SubjectSpec(Part):
-    """One subject. ``command`` and ``files`` may hold ``{port}``, ``{dir}`` (its data directory) and ``{root}`` (the project's folder)."""
+    """One subject. ``command`` and ``files`` may hold ``{port}``, ``{dir}`` (its data directory) and
+    ``{root}`` (the project's folder)."""
 
     program: Literal["kv-service", "empty"] | None = None
     build: Annotated[str, Field(pattern=r"^[^-\s]\S*$")] | None = None
@@ -94,7 +98,10 @@ class SubjectSpec(Part):
     def _is_possible(self) -> "SubjectSpec":
         given = [kind for kind in KINDS if getattr(self, kind) is not None]
         if len(given) != 1:
-            raise Impossible(given[1] if given else "command", "give one of build, command and url" + (f", not {' and '.join(given)}" if given else ""))
+            raise Impossible(
+                given[1] if given else "command",
+                "give one of build, command and url" + (f", not {' and '.join(given)}" if given else ""),
+            )
         self._has_only_what_its_kind_has(given[0])
         if self.command:
             self._command_is_possible()
@@ -102,14 +109,24 @@ class SubjectSpec(Part):
             self._url_is_possible()
         for method, path in (self.paths or {}).items():
             if not path.startswith("/") or path.count("{key}") != 1 or " " in path:
-                raise Impossible("paths", f"a path begins with / and holds {{key}} once: {method}: {path!r}\nas /{{key}}")
+                raise Impossible(
+                    "paths", f"a path begins with / and holds {{key}} once: {method}: {path!r}\nas /{{key}}"
+                )
         return self
 
     def _has_only_what_its_kind_has(self, kind: str) -> None:
         ours = {"program", "build", "name"}
-        known = {"program": ours, "build": ours, "url": {"url", "name", "jvm", "statuses", "paths", "fill"}}.get(kind)
+        known = {
+            "program": ours,
+            "build": ours,
+            "url": {"url", "name", "jvm", "statuses", "paths", "fill"},
+        }.get(kind)
         for key in [] if known is None else self.model_fields_set - known:
-            what = "our own service" if kind in ("program", "build") else "an address, where something runs already,"
+            what = (
+                "our own service"
+                if kind in ("program", "build")
+                else "an address, where something runs already,"
+            )
             raise Impossible(key, f"{what} has no {key}\nit is of a command")
         if kind == "url" and self.fill == "directory":
             raise Impossible("fill", "an address has no directory that could be restored\nwrite fill: http")
@@ -120,28 +137,41 @@ class SubjectSpec(Part):
             parts = urlsplit(self.url)
             port = parts.port
         except ValueError as error:
-            raise Impossible("url", f"not an address of HTTP: {self.url!r}: {str(error).lower()}\n{example}") from None
+            raise Impossible(
+                "url", f"not an address of HTTP: {self.url!r}: {str(error).lower()}\n{example}"
+            ) from None
         bare = parts.query == parts.fragment == "" and not parts.username and not re.search(r"\s", self.url)
         if parts.scheme != "http" or not parts.hostname or port == 0 or not bare:
             raise Impossible("url", f"not an address of HTTP: {self.url!r}\n{example}")
         if parts.path not in ("", "/"):
             path = parts.path.rstrip("/")
-            raise Impossible("url", f"an address has no path: {self.url!r}\n"
-                             f"write it into paths, of each method: PUT: {path}/{{key}}")
+            raise Impossible(
+                "url",
+                f"an address has no path: {self.url!r}\n"
+                f"write it into paths, of each method: PUT: {path}/{{key}}",
+            )
 
     def _command_is_possible(self) -> None:
         words = [*self.command, *(self.environment or {}).values()]
         if not self.command[0].strip():
             raise Impossible("command", "the first word of a command is its program: ''")
         if not self.files and not any("{port}" in word for word in words):
-            raise Impossible("command", "{port} is missing: the command must be told the port to serve on\n"
-                             "write {port} where its port stands, in quotes; in a file of its own, name that file in files")
+            raise Impossible(
+                "command",
+                "{port} is missing: the command must be told the port to serve on\n"
+                "write {port} where its port stands, in quotes; in a file of its own, name that file in files",
+            )
         if self.fill == "directory" and not self.files and not any("{dir}" in word for word in words):
-            raise Impossible("fill", "{dir} is missing: only the directory that the command is told can be kept and restored\nwrite {dir} where its directory stands, or fill: http")
+            raise Impossible(
+                "fill",
+                "{dir} is missing: only the directory that the command is told can be kept and restored\nwrite {dir} where its directory stands, or fill: http",
+            )
         for word in words:
             for found in re.findall(r"\{[a-z_]*\}", word):
                 if found not in PLACEHOLDERS:
-                    raise Impossible("command", f"no such placeholder: {found}\nthere are: {', '.join(PLACEHOLDERS)}")
+                    raise Impossible(
+                        "command", f"no such placeholder: {found}\nthere are: {', '.join(PLACEHOLDERS)}"
+                    )
 
     @property
     def is_ours(self) -> bool:
@@ -154,7 +184,8 @@ class SubjectSpec(Part):
 
     @property
     def can_be_filled(self) -> bool:
-        """Records are written to it before a run that reads. An address is left as it is unless ``fill`` says otherwise."""
+        """Records are written to it before a run that reads. An address is left as it is unless ``fill`` says
+        otherwise."""
         return self.is_ours or self.command is not None or self.fill is not None
 
     @property
@@ -184,7 +215,10 @@ class SubjectSpec(Part):
         if self.build:
             return f"{KV_SERVICE}@{self.build}"
         if self.command:
-            return re.sub(r"[^a-z0-9._-]+", "-", PurePath(self.command[0]).name.lower()).lstrip("-._") or "command"
+            return (
+                re.sub(r"[^a-z0-9._-]+", "-", PurePath(self.command[0]).name.lower()).lstrip("-._")
+                or "command"
+            )
         return self.program or urlsplit(self.url).netloc
 
     @property

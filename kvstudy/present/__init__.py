@@ -1,1 +1,2 @@
-"""From tables to figures, notebooks and the offline HTML study. Pure as far as runs go: nothing here measures anything."""
+"""From tables to figures, notebooks and the offline HTML study. Pure as far as runs go: nothing here measures
+anything."""

@@ -1,4 +1,5 @@
-"""The answer to each experiment's question as a finding: the ruler, the searches, the options, the tail, the published reports.
+"""The answer to each experiment's question as a finding: the ruler, the searches, the options, the tail, the
+published reports.
 
     findings.told(tables, answers.RULER)       can the ruler be trusted?
     findings.told(tables, answers.SERVICE)     what does each option do, what rate is held, why is the tail slow, do the reports hold?
@@ -30,15 +31,20 @@ _INSTRUMENT, _CAPACITY, _BEFORE_AFTER, _TAIL = "01-instrument", "04-capacity", "
 
 
 def _empty_server(answer: Answer) -> str:
-    parts = [f"{telling.estimate(claim)} at {words.rate(claim.subject.offered_rate_rps)}{f' ({claim.variant})' if claim.variant else ''}" for claim in answer.claims]
+    parts = [
+        f"{telling.estimate(claim)} at {words.rate(claim.subject.offered_rate_rps)}{f' ({claim.variant})' if claim.variant else ''}"
+        for claim in answer.claims
+    ]
     return f"**The ruler on a server that does nothing:** the median response time is {words.several(parts)}."
 
 
 def _generators(answer: Answer) -> str:
     (claim,) = answer.claims
     wrk, loadgen = claim.ends
-    return (f"**loadgen beside wrk, closed loop on an empty server:** loadgen sends {telling.estimate(claim)} the rate of wrk ({telling.word(claim)}). "
-            f"It sends about {words.about_rate(loadgen)}, wrk about {words.about_rate(wrk)}.")
+    return (
+        f"**loadgen beside wrk, closed loop on an empty server:** loadgen sends {telling.estimate(claim)} the rate of wrk ({telling.word(claim)}). "
+        f"It sends about {words.about_rate(loadgen)}, wrk about {words.about_rate(wrk)}."
+    )
 
 
 def _stall(answer: Answer) -> str:
@@ -52,15 +58,25 @@ def _stall(answer: Answer) -> str:
 
 def _noise(answer: Answer) -> str:
     of = groupby(answer.claims, key=lambda claim: claim.subject.workload)
-    parts = [f"{workload} {words.several([_measure(claim, decided=True) for claim in mine])}" for workload, mine in of]
+    parts = [
+        f"{workload} {words.several([_measure(claim, decided=True) for claim in mine])}"
+        for workload, mine in of
+    ]
     wrong = sum(claim.differs for claim in answer.claims)
     alarms = "is a false alarm" if wrong == 1 else "are false alarms"
-    told = "No word says that they differ, as it should be" if wrong == 0 else f"{wrong} of {words.counted(len(answer.claims), 'word')} {alarms}"
+    told = (
+        "No word says that they differ, as it should be"
+        if wrong == 0
+        else f"{wrong} of {words.counted(len(answer.claims), 'word')} {alarms}"
+    )
     return f"**The noise floor:** the same thing measured twice differs: {'; '.join(parts)}. {told}."
 
 
 def _profiling(answer: Answer) -> str:
-    parts = [f"{claim.subject.workload} {claim.measure} {telling.estimate(claim)} ({telling.word(claim)})" for claim in answer.claims]
+    parts = [
+        f"{claim.subject.workload} {claim.measure} {telling.estimate(claim)} ({telling.word(claim)})"
+        for claim in answer.claims
+    ]
     return f"**What profiling costs,** as the ratio of a closed loop with the profiler to the same without: {words.several(parts)}."
 
 
@@ -70,29 +86,54 @@ def _searches(answer: Answer) -> str:
 
 
 def _stable_rate(claim: Claim) -> str:
-    told = f"{claim.subject.workload} {telling.estimate(claim)}" + (f" ({claim.variant})" if claim.variant else "")
+    told = f"{claim.subject.workload} {telling.estimate(claim)}" + (
+        f" ({claim.variant})" if claim.variant else ""
+    )
     return f"{told}, no higher rate missed" if math.isinf(claim.interval[1]) else told
 
 
 def _options(tables: Tables) -> list[Finding]:
     """What is decided, one per experiment; what nobody could compare; and all that is undecided in one."""
     found = options.decided(tables)
-    told = [Finding(f"**{name}:** {'; '.join(_decided(answer.claims))}.", _BEFORE_AFTER, answer.runs) for name, answer in found.items() if answer.claims]
-    silent = [Finding(silence(name, answer), _BEFORE_AFTER, answer.runs) for name, answer in found.items() if not answer.claims]
+    told = [
+        Finding(f"**{name}:** {'; '.join(_decided(answer.claims))}.", _BEFORE_AFTER, answer.runs)
+        for name, answer in found.items()
+        if answer.claims
+    ]
+    silent = [
+        Finding(silence(name, answer), _BEFORE_AFTER, answer.runs)
+        for name, answer in found.items()
+        if not answer.claims
+    ]
     answer, of = options.undecided(tables)
-    return [*told, *silent, *([Finding(_undecided(answer.claims, of), _BEFORE_AFTER, answer.runs)] if answer.claims else [])]
+    return [
+        *told,
+        *silent,
+        *([Finding(_undecided(answer.claims, of), _BEFORE_AFTER, answer.runs)] if answer.claims else []),
+    ]
 
 
 def _decided(claims_made: tuple[Claim, ...]) -> list[str]:
     """For each place and value of one experiment what is decided of it, by its words."""
     parts = []
     for subject, mine in _grouped(claims_made, lambda claim: claim.subject).items():
-        offered = "in a closed loop" if subject.offered_rate_rps == CLOSED_LOOP else f"at {words.rate(subject.offered_rate_rps)}"
+        offered = (
+            "in a closed loop"
+            if subject.offered_rate_rps == CLOSED_LOOP
+            else f"at {words.rate(subject.offered_rate_rps)}"
+        )
         sides = []
-        for (before, after), of_value in _grouped(mine, lambda claim: (claim.baseline, claim.variant)).items():
-            found = [f"{word} ({', '.join(map(_measure, same))})" for word, same in _grouped(of_value, telling.word).items()]
+        for (before, after), of_value in _grouped(
+            mine, lambda claim: (claim.baseline, claim.variant)
+        ).items():
+            found = [
+                f"{word} ({', '.join(map(_measure, same))})"
+                for word, same in _grouped(of_value, telling.word).items()
+            ]
             sides.append(f"{instead(before, after)} is {words.several(found)}")
-        parts.append(f"{subject.workload} {offered} on {words.value('connections', subject.connections)}: {', '.join(sides)}")
+        parts.append(
+            f"{subject.workload} {offered} on {words.value('connections', subject.connections)}: {', '.join(sides)}"
+        )
     return parts
 
 
@@ -105,30 +146,57 @@ def _grouped(things, key) -> dict:
 
 
 def _measure(claim: Claim, decided: bool = False) -> str:
-    """"p99 1.51 × [1.45, 1.54]"; with ``decided`` its word too, where it decides something."""
+    """ "p99 1.51 × [1.45, 1.54]"; with ``decided`` its word too, where it decides something."""
     if claim.measure == INVALID:
         (before, after), (of_before, of_after) = claim.ends, claim.sides
         return f"{INVALID} {round(after * of_after)} of {of_after} instead of {round(before * of_before)} of {of_before}"
-    return f"{claim.measure} {telling.estimate(claim)}" + (f" ({telling.word(claim)})" if decided and claim.decided else "")
+    return f"{claim.measure} {telling.estimate(claim)}" + (
+        f" ({telling.word(claim)})" if decided and claim.decided else ""
+    )
 
 
 def _undecided(claims_made: tuple[Claim, ...], of: dict[str, int]) -> str:
-    """Of which experiments how many comparisons decide nothing, and where runs are too few whose interval leaves 1 out."""
-    counts = {name: len(mine) for name, mine in _grouped(claims_made, lambda claim: claim.subject.experiment).items()}
-    parts = [f"{name} {count} of {of[name]}" for name, count in sorted(counts.items(), key=lambda item: -item[1])]
+    """Of which experiments how many comparisons decide nothing, and where runs are too few whose interval
+    leaves 1 out."""
+    counts = {
+        name: len(mine)
+        for name, mine in _grouped(claims_made, lambda claim: claim.subject.experiment).items()
+    }
+    parts = [
+        f"{name} {count} of {of[name]}" for name, count in sorted(counts.items(), key=lambda item: -item[1])
+    ]
     few = [claim for claim in claims_made if options.too_few(claim)]
-    sides = dict.fromkeys(f"{instead(claim.baseline, claim.variant)} with {claim.subject.workload} ({claim.sides[0]} and {claim.sides[1]} runs)" for claim in few)
-    why = f" In {len(few)} of them the interval leaves 1 out and {TOO_FEW} forbid a word: {words.several(list(sides))}." if sides else ""
+    sides = dict.fromkeys(
+        f"{instead(claim.baseline, claim.variant)} with {claim.subject.workload} ({claim.sides[0]} and {claim.sides[1]} runs)"
+        for claim in few
+    )
+    why = (
+        f" In {len(few)} of them the interval leaves 1 out and {TOO_FEW} forbid a word: {words.several(list(sides))}."
+        if sides
+        else ""
+    )
     total = words.counted(sum(of.values()), "comparison")
     return f"**{CANNOT_TELL.capitalize()}** in {len(claims_made)} of {total} of an option with its default: {words.several(parts)}.{why}"
 
 
 def _caused(answer: Answer) -> str:
     causes = [claim for claim in answer.claims if claim.word == CAUSED]
-    told = [f"{held_off(claim.variant, claim.also)} (p99 is {words.times(claim.estimate)} without it)" for claim in causes]
-    first = f"the slow tail is caused by {words.several(told)}" if causes else "none of what was held off can be called a cause"
-    parts = [f"p99 is {telling.estimate(claim)} without {held_off(claim.variant, claim.also)} ({claim.word}{': ' + claim.why if claim.why else ''})" for claim in answer.claims]
-    return f"**What makes slow PUTs slow:** {first}. For {telling.place(answer.claims[0])} {'; '.join(parts)}."
+    told = [
+        f"{held_off(claim.variant, claim.also)} (p99 is {words.times(claim.estimate)} without it)"
+        for claim in causes
+    ]
+    first = (
+        f"the slow tail is caused by {words.several(told)}"
+        if causes
+        else "none of what was held off can be called a cause"
+    )
+    parts = [
+        f"p99 is {telling.estimate(claim)} without {held_off(claim.variant, claim.also)} ({claim.word}{': ' + claim.why if claim.why else ''})"
+        for claim in answer.claims
+    ]
+    return (
+        f"**What makes slow PUTs slow:** {first}. For {telling.place(answer.claims[0])} {'; '.join(parts)}."
+    )
 
 
 def _tail(answer: Answer) -> str:
@@ -139,15 +207,21 @@ def _tail(answer: Answer) -> str:
     if linked:
         told = f"is linked to {words.several([_overlap(claim) for claim in linked])}"
     else:
-        told = "cannot be explained from these runs" + (f" ({_overlap(events[0], ' overlaps')}: {events[0].why})" if events else "")
-    return (f"**The slowest percent** of {words.factor(limit.subject.workload).replace('put', 'PUT')} at {words.rate(limit.subject.offered_rate_rps)} "
-            f"(over {words.latency(limit.estimate)}) {told}. {words.share(kinds[-1].estimate)} waited while no telling event was felt.")
+        told = "cannot be explained from these runs" + (
+            f" ({_overlap(events[0], ' overlaps')}: {events[0].why})" if events else ""
+        )
+    return (
+        f"**The slowest percent** of {words.factor(limit.subject.workload).replace('put', 'PUT')} at {words.rate(limit.subject.offered_rate_rps)} "
+        f"(over {words.latency(limit.estimate)}) {told}. {words.share(kinds[-1].estimate)} waited while no telling event was felt."
+    )
 
 
 def _overlap(claim: Claim, verb: str = "") -> str:
     chance, share = claim.ends
     inner = f"{words.share(share)}, by chance {words.share(chance)}"
-    return f"{words.factor(claim.variant)}{verb} {inner}" if verb else f"{words.factor(claim.variant)} ({inner})"
+    return (
+        f"{words.factor(claim.variant)}{verb} {inner}" if verb else f"{words.factor(claim.variant)} ({inner})"
+    )
 
 
 def _published(tables: Tables) -> Finding | None:
@@ -160,7 +234,11 @@ def _published(tables: Tables) -> Finding | None:
     ours = tables.only(tables.runs.loc[tables.runs["experiment"].str.startswith("report-"), "run_id"])
     # A trial answers its search, whatever its checks say of its latencies.
     count = rates.speaking(ours) | set(ours.runs.loc[ours.runs["answer"].isin(["held", "missed"]), "run_id"])
-    return Finding(f"**Five published reports:** of {len(judged)} claims {words.several(parts)}.", "08-published-reports", len(count))
+    return Finding(
+        f"**Five published reports:** of {len(judged)} claims {words.several(parts)}.",
+        "08-published-reports",
+        len(count),
+    )
 
 
 RULER: tuple[Rule, ...] = (
@@ -180,5 +258,8 @@ SERVICE = (
 
 
 def options_told(tables: Tables) -> Markdown:
-    """One finding for each experiment in which a value of an option is decided, and one for all that is undecided."""
-    return findings.listed(_options(tables), "No option was varied yet. Measure one: `kvstudy run experiments/handler.yaml`.")
+    """One finding for each experiment in which a value of an option is decided, and one for all that is
+    undecided."""
+    return findings.listed(
+        _options(tables), "No option was varied yet. Measure one: `kvstudy run experiments/handler.yaml`."
+    )

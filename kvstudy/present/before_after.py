@@ -1,8 +1,9 @@
-"""What stands where on page 06: duets first, where there are any; independent runs, with their warning, where there is none or below.
+"""What stands where on page 06: duets first, where there are any; independent runs, with their warning, where
+there is none or below.
 
-    both = before_after.independent(shown, experiment, factor, before, after)
-    before_after.first(shown, both)         the chart that answers; the table is ``first_table``
-    before_after.apart(shown, both)         the independent runs' chart, where it is not the first one already
+both = before_after.independent(shown, experiment, factor, before, after)
+before_after.first(shown, both)         the chart that answers; the table is ``first_table``
+before_after.apart(shown, both)         the independent runs' chart, where it is not the first one already
 """
 
 import pandas as pd
@@ -18,7 +19,9 @@ from kvstudy.present.sides import Sides
 ABOVE = "No duet was measured of this, so its chart is the first one of the page."
 
 
-def independent(shown: Shown | None, experiment: str | None, factor: str | None, before: object, after: object) -> Sides:
+def independent(
+    shown: Shown | None, experiment: str | None, factor: str | None, before: object, after: object
+) -> Sides:
     """``sides.sides_of``; without a run where the experiment has duets alone."""
     try:
         return sides.sides_of(experiment, factor, before, after)

@@ -2,9 +2,10 @@
 
     judged = judge(published, tables)       one row per claim: what was published, what we measured, the verdict
 
-Verdicts: *mistaken* (the report contradicts its own output, or measured something else; data/published says why), *unproven* (its
-output cannot carry it), *reproduced*, *not reproduced*, *cannot tell* (too few runs or an interval that covers both), *not
-measured* (no run of ours that counts). Rules for the middle three, by what is claimed (``claim_rules`` has one for each claim):
+Verdicts: *mistaken* (the report contradicts its own output, or measured something else; data/published says
+why), *unproven* (its output cannot carry it), *reproduced*, *not reproduced*, *cannot tell* (too few runs or
+an interval that covers both), *not measured* (no run of ours that counts). Rules for the middle three, by
+what is claimed (``claim_rules`` has one for each claim):
 
     number      ours, with its whole interval, lies within a factor of two of it: another machine, JVM and generator stand between them
     held        a rate was held if the median achieved rate, with its whole interval, is 99 % of it; "not held" the other way round
@@ -15,7 +16,8 @@ measured* (no run of ours that counts). Rules for the middle three, by what is c
     differs     ours, with its whole interval, is over 10 % away from it
     rises       ours (a ratio) is over 1.1 and with its whole interval over 1; "falls": under 0.9 and under 1
 
-A number of ours that is not of what was asked (a profile at rates on one side of the report's) decides nothing, nor does one of fewer than MIN_RUNS runs.
+A number of ours that is not of what was asked (a profile at rates on one side of the report's) decides
+nothing, nor does one of fewer than MIN_RUNS runs.
 """
 
 import math
@@ -28,13 +30,33 @@ from kvstudy.analyse.tables import Tables
 from kvstudy.present import words
 from kvstudy.present.claim_rules import HELD_SHARE, RULES, Measured, Rule
 
-REPRODUCED, NOT_REPRODUCED, MISTAKEN, UNPROVEN, NOT_MEASURED = "reproduced", "not reproduced", "mistaken", "unproven", "not measured"
+REPRODUCED, NOT_REPRODUCED, MISTAKEN, UNPROVEN, NOT_MEASURED = (
+    "reproduced",
+    "not reproduced",
+    "mistaken",
+    "unproven",
+    "not measured",
+)
 VERDICTS = (REPRODUCED, NOT_REPRODUCED, CANNOT_TELL, MISTAKEN, UNPROVEN, NOT_MEASURED)
 FACTOR = 2.0
 NEAR = 1.1
 SHARE_POINTS = 5.0
 
-COLUMNS = ["claim", "report", "method", "says", "quantity", "published", "measured", "low", "high", "runs", "verdict", "note", "told"]
+COLUMNS = [
+    "claim",
+    "report",
+    "method",
+    "says",
+    "quantity",
+    "published",
+    "measured",
+    "low",
+    "high",
+    "runs",
+    "verdict",
+    "note",
+    "told",
+]
 
 
 def judge(published: Published, tables: Tables) -> pd.DataFrame:
@@ -43,20 +65,39 @@ def judge(published: Published, tables: Tables) -> pd.DataFrame:
     for claim in published.claims.itertuples():
         rule = RULES.get(claim.claim)
         measured = rule.measure(tables) if rule is not None else None
-        numbers = (measured.value, measured.low, measured.high, measured.runs) if measured is not None else (math.nan, math.nan, math.nan, 0)
-        notes = [claim.why_mistaken if isinstance(claim.why_mistaken, str) else "", rule.note if rule is not None else "our study has no run that could tell"]
+        numbers = (
+            (measured.value, measured.low, measured.high, measured.runs)
+            if measured is not None
+            else (math.nan, math.nan, math.nan, 0)
+        )
+        notes = [
+            claim.why_mistaken if isinstance(claim.why_mistaken, str) else "",
+            rule.note if rule is not None else "our study has no run that could tell",
+        ]
         if measured is not None and claim.mistaken not in ("yes", UNPROVEN):
             notes.append(measured.unsure)
         note = "; ".join(part for part in notes if part)
-        rows.append([claim.claim, claim.report, claim.method, claim.says, claim.quantity, claim.value, *numbers, _verdict(claim, rule, measured), note,
-                     measured.told if measured is not None else ""])  # fmt: skip
+        rows.append(
+            [
+                claim.claim,
+                claim.report,
+                claim.method,
+                claim.says,
+                claim.quantity,
+                claim.value,
+                *numbers,
+                _verdict(claim, rule, measured),
+                note,
+                measured.told if measured is not None else "",
+            ]
+        )
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def share_verdict(published_percent: float, measured_percent: pd.Series) -> str:
-    """Of a share that was read off a profile: reproduced when ours is within a factor of two of it in every profiled run of ours, not reproduced when
-    it is farther off than that, and than five points, in every one. A share of 3 % beside none is neither, nor is one
-    of fewer than MIN_RUNS runs."""
+    """Of a share that was read off a profile: reproduced when ours is within a factor of two of it in every
+    profiled run of ours, not reproduced when it is farther off than that, and than five points, in every one.
+    A share of 3 % beside none is neither, nor is one of fewer than MIN_RUNS runs."""
     if measured_percent.empty:
         return NOT_MEASURED
     if len(measured_percent) < MIN_RUNS:
@@ -67,16 +108,33 @@ def share_verdict(published_percent: float, measured_percent: pd.Series) -> str:
 
 
 def trials(published: Published, tables: Tables) -> pd.DataFrame:
-    """One row per trial of report 1's bisection: whether it held there, whether our search leaves the same answer at that rate."""
+    """One row per trial of report 1's bisection: whether it held there, whether our search leaves the same
+    answer at that rate."""
     rows = []
     for trial in published.trials.itertuples():
         found = RULES[f"r1-{trial.method.lower()}-stable"].measure(tables)
         held = trial.called_held == "yes"
         rate = trial.offered_rate_rps
         ours = None if found is None else True if rate <= found.low else False if rate >= found.high else None
-        verdict = NOT_MEASURED if found is None else CANNOT_TELL if ours is None else REPRODUCED if ours == held else NOT_REPRODUCED
-        rows.append({"verdict": verdict, "method": trial.method, "rate": words.rate(rate), "mean there": words.latency(trial.mean_us),
-                     "held there": "yes" if held else "no", "held here": {True: "yes", False: "no", None: words.MISSING}[ours]})  # fmt: skip
+        verdict = (
+            NOT_MEASURED
+            if found is None
+            else CANNOT_TELL
+            if ours is None
+            else REPRODUCED
+            if ours == held
+            else NOT_REPRODUCED
+        )
+        rows.append(
+            {
+                "verdict": verdict,
+                "method": trial.method,
+                "rate": words.rate(rate),
+                "mean there": words.latency(trial.mean_us),
+                "held there": "yes" if held else "no",
+                "held here": {True: "yes", False: "no", None: words.MISSING}[ours],
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -85,12 +143,18 @@ def told(judged: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "verdict": row.verdict, "report": row.report, "method": row.method, "claim": row.says, "published": number(row.quantity, row.published),
-                "measured": _interval(row), "runs": row.runs, "why": row.note,
+                "verdict": row.verdict,
+                "report": row.report,
+                "method": row.method,
+                "claim": row.says,
+                "published": number(row.quantity, row.published),
+                "measured": _interval(row),
+                "runs": row.runs,
+                "why": row.note,
             }
             for row in judged.itertuples()
         ]
-    )  # fmt: skip
+    )
 
 
 def number(quantity, value: float) -> str:
@@ -113,7 +177,9 @@ def _interval(row) -> str:
         return row.told
     if math.isnan(row.measured):
         return words.MISSING
-    return number(row.quantity, row.measured) + words.interval(row.low, row.high, lambda value: number(row.quantity, value))
+    return number(row.quantity, row.measured) + words.interval(
+        row.low, row.high, lambda value: number(row.quantity, value)
+    )
 
 
 def _verdict(claim, rule: Rule | None, measured: Measured | None) -> str:
@@ -126,11 +192,19 @@ def _verdict(claim, rule: Rule | None, measured: Measured | None) -> str:
     if measured.unsure or (measured.word == CANNOT_TELL and rule.kind == "number"):
         return CANNOT_TELL
     low, high = (measured.value if math.isnan(end) else end for end in (measured.low, measured.high))
-    if math.isnan(measured.high) and not math.isnan(measured.low):  # a search that met no rate that is too much
+    if math.isnan(measured.high) and not math.isnan(
+        measured.low
+    ):  # a search that met no rate that is too much
         high = math.inf
     if rule.kind in ("ratio", "faster"):
         wanted = SLOWER if rule.kind == "ratio" and claim.value < 1 else FASTER
-        return CANNOT_TELL if measured.word == CANNOT_TELL else REPRODUCED if measured.word == wanted else NOT_REPRODUCED
+        return (
+            CANNOT_TELL
+            if measured.word == CANNOT_TELL
+            else REPRODUCED
+            if measured.word == wanted
+            else NOT_REPRODUCED
+        )
     if rule.kind in ("held", "not held"):
         held = _within(low, high, HELD_SHARE * _offered(claim.claim), math.inf)
         return held if rule.kind == "held" else _OPPOSITE[held]
@@ -143,7 +217,9 @@ def _verdict(claim, rule: Rule | None, measured: Measured | None) -> str:
         if (measured.value > NEAR and low > 1) or (measured.value < 1 / NEAR and high < 1):
             return REPRODUCED if (measured.value > 1) == (rule.kind == "rises") else NOT_REPRODUCED
         return CANNOT_TELL
-    least, most = {"at least": (claim.value, math.inf), "hardly any": (-math.inf, 1.0)}.get(rule.kind, (claim.value / FACTOR, claim.value * FACTOR))
+    least, most = {"at least": (claim.value, math.inf), "hardly any": (-math.inf, 1.0)}.get(
+        rule.kind, (claim.value / FACTOR, claim.value * FACTOR)
+    )
     return _within(low, high, least, most)
 
 

@@ -1,9 +1,10 @@
-"""Duets on a page and in a table: which one is shown, its answer first, what each measure says, what was left out.
+"""Duets on a page and in a table: which one is shown, its answer first, what each measure says, what was left
+out.
 
-    shown = duets.chosen(experiment, comparison)     the last that was measured, or the one that is named; None where there is none
-    duets.answer(shown)                              one sentence, then what it rests on
-    duets.measures(shown)                            a row per measure
-    duets.difference(shown)                          the flame graph of b, coloured by its difference from a
+shown = duets.chosen(experiment, comparison)     the last that was measured, or the one that is named; None where there is none
+duets.answer(shown)                              one sentence, then what it rests on
+duets.measures(shown)                            a row per measure
+duets.difference(shown)                          the flame graph of b, coloured by its difference from a
 """
 
 from dataclasses import dataclass
@@ -32,7 +33,8 @@ _DIFFERS = {"faster": "is faster", "slower": "is slower", "cheaper": "is cheaper
 
 @dataclass(frozen=True)
 class Shown:
-    """``duet``: the one that the page is about; ``others``: every other that was measured, the last first; ``source``: where they are."""
+    """``duet``: the one that the page is about; ``others``: every other that was measured, the last first;
+    ``source``: where they are."""
 
     duet: Duet
     others: tuple[Duet, ...]
@@ -46,13 +48,17 @@ class Shown:
 
 
 def chosen(experiment: str | None = None, comparison: str | None = None) -> Shown | None:
-    """Of ``experiment``, or of all; ``comparison``: the beginning of its digest. ExperimentError where a named one is not there."""
+    """Of ``experiment``, or of all; ``comparison``: the beginning of its digest. ExperimentError where a
+    named one is not there."""
     tables = study_duets(progress=False, spread=workers.processes)
     found = [one for one in analysed.duets(tables) if experiment in (None, one.experiment)]
     if comparison is not None:
         named = [one for one in found if one.comparison.startswith(comparison)]
         if len(named) != 1:
-            raise ExperimentError(f"no such duet, or several: comparison={comparison}", f"measured: {', '.join(one.comparison for one in found) or 'none'}")
+            raise ExperimentError(
+                f"no such duet, or several: comparison={comparison}",
+                f"measured: {', '.join(one.comparison for one in found) or 'none'}",
+            )
         return Shown(named[0], tuple(one for one in found if one is not named[0]), tables.source)
     return Shown(found[0], tuple(found[1:]), tables.source) if found else None
 
@@ -65,8 +71,14 @@ def answer(shown: Shown | None) -> Markdown:
     if primary is None:
         return Markdown(f"### {sentence(duet)}\n\n{basis(shown)}")
     rest = [one for one in duet.standings if not one.primary and one.decided]
-    also = f"Besides: {'; '.join(f'{place(one)} {word(one)} ({ratio(one)})' for one in rest)}." if rest else "No other measure is decided."
-    return Markdown(f"### {sentence(duet)}\n\nRatio {ratio(primary)}, {place(primary)}. {also}\n\n{basis(shown)}")
+    also = (
+        f"Besides: {'; '.join(f'{place(one)} {word(one)} ({ratio(one)})' for one in rest)}."
+        if rest
+        else "No other measure is decided."
+    )
+    return Markdown(
+        f"### {sentence(duet)}\n\nRatio {ratio(primary)}, {place(primary)}. {also}\n\n{basis(shown)}"
+    )
 
 
 def sentence(duet: Duet) -> str:
@@ -90,20 +102,46 @@ def told() -> Markdown | None:
     lines = []
     for duet in found:
         claims = analysed.claims(duet)
-        decided = [f"{claim.measure} of {telling.place(claim)} {telling.estimate(claim)} ({telling.word(claim)})" for claim in claims if claim.decided]
-        lines.append(f"- **{sentence(duet)}.** {'; '.join(decided) or 'Nothing is decided'} *({words.counted(duet.counted, 'launch')}; [06-before-after](06-before-after.ipynb))*")
+        decided = [
+            f"{claim.measure} of {telling.place(claim)} {telling.estimate(claim)} ({telling.word(claim)})"
+            for claim in claims
+            if claim.decided
+        ]
+        lines.append(
+            f"- **{sentence(duet)}.** {'; '.join(decided) or 'Nothing is decided'} *({words.counted(duet.counted, 'launch')}; [06-before-after](06-before-after.ipynb))*"
+        )
     return Markdown("\n".join(lines)) if lines else None
 
 
 def basis(shown: Shown) -> str:
     """How many launches of which duet; what does not count; whether the same was asked before."""
     duet = shown.duet
-    told = [f"{words.counted(duet.counted, 'launch')} of `{duet.experiment}` count (`{shown.source}`, duet `{duet.comparison[:12]}`)"]
-    told += [f"{count} {what}" for count, what in ((duet.outside, "left out for what came from outside"), (duet.lost.a, f"failed by {duet.a}"), (duet.lost.b, f"failed by {duet.b}")) if count]
+    told = [
+        f"{words.counted(duet.counted, 'launch')} of `{duet.experiment}` count (`{shown.source}`, duet `{duet.comparison[:12]}`)"
+    ]
+    told += [
+        f"{count} {what}"
+        for count, what in (
+            (duet.outside, "left out for what came from outside"),
+            (duet.lost.a, f"failed by {duet.a}"),
+            (duet.lost.b, f"failed by {duet.b}"),
+        )
+        if count
+    ]
     again = shown.again
-    asked = (f" **The same was measured {words.counted(len(again), 'time')} more:** {'; '.join(map(sentence, again))}. "
-             "Each of these may be wrong in one of twenty.") if again else ""
-    few = f" Under {FIRST_LOOK} launches the word is always “{CANNOT_TELL}”." if duet.counted < FIRST_LOOK else ""
+    asked = (
+        (
+            f" **The same was measured {words.counted(len(again), 'time')} more:** {'; '.join(map(sentence, again))}. "
+            "Each of these may be wrong in one of twenty."
+        )
+        if again
+        else ""
+    )
+    few = (
+        f" Under {FIRST_LOOK} launches the word is always “{CANNOT_TELL}”."
+        if duet.counted < FIRST_LOOK
+        else ""
+    )
     return f"{'; '.join(told)}.{few}{asked}"
 
 
@@ -113,19 +151,47 @@ def measures(shown: Shown | None) -> pd.DataFrame:
     if shown is None:
         return pd.DataFrame(columns=columns)
     duet = shown.duet
-    rows = [{"word": word(one), "measure": f"{place(one)}{' (primary)' if one.primary else ''}", "ratio": ratio(one), duet.a: value(one.a, one.measure),
-             duet.b: value(one.b, one.measure), "could have found": "" if one.decided else words.findable_limit(one.found) or "nothing", "launches": one.launches,
-             "more needed": "" if one.decided or one.held_back else "too many" if one.to_come is None else f"about {one.to_come}"} for one in duet.standings]
+    rows = [
+        {
+            "word": word(one),
+            "measure": f"{place(one)}{' (primary)' if one.primary else ''}",
+            "ratio": ratio(one),
+            duet.a: value(one.a, one.measure),
+            duet.b: value(one.b, one.measure),
+            "could have found": "" if one.decided else words.findable_limit(one.found) or "nothing",
+            "launches": one.launches,
+            "more needed": ""
+            if one.decided or one.held_back
+            else "too many"
+            if one.to_come is None
+            else f"about {one.to_come}",
+        }
+        for one in duet.standings
+    ]
     return pd.DataFrame(rows or None, columns=["word", "measure", "ratio", duet.a, duet.b, *columns[3:]])
 
 
 def every(shown: Shown | None) -> pd.DataFrame:
     """A row per duet that was measured, the last first: what its primary measure says."""
     known = [] if shown is None else [shown.duet, *shown.others]
-    rows = [{"word": word(one.primary) if one.primary else CANNOT_TELL, "experiment": one.experiment, "b": one.b, "against a": one.a,
-             "primary": place(one.primary) if one.primary else words.MISSING, "ratio": ratio(one.primary) if one.primary else words.MISSING,
-             "launches": one.counted, "left out": one.outside + one.lost.a + one.lost.b, "duet": one.comparison[:12]} for one in known]
-    return pd.DataFrame(rows, columns=["word", "experiment", "b", "against a", "primary", "ratio", "launches", "left out", "duet"])
+    rows = [
+        {
+            "word": word(one.primary) if one.primary else CANNOT_TELL,
+            "experiment": one.experiment,
+            "b": one.b,
+            "against a": one.a,
+            "primary": place(one.primary) if one.primary else words.MISSING,
+            "ratio": ratio(one.primary) if one.primary else words.MISSING,
+            "launches": one.counted,
+            "left out": one.outside + one.lost.a + one.lost.b,
+            "duet": one.comparison[:12],
+        }
+        for one in known
+    ]
+    return pd.DataFrame(
+        rows,
+        columns=["word", "experiment", "b", "against a", "primary", "ratio", "launches", "left out", "duet"],
+    )
 
 
 def rounds_left_out(shown: Shown | None) -> pd.DataFrame:
@@ -135,11 +201,19 @@ def rounds_left_out(shown: Shown | None) -> pd.DataFrame:
         return pd.DataFrame(columns=columns)
     duet, tables = shown.duet, shown.duet.tables
     launches = tables.duets.loc[(tables.duets["excluded"] == "") & ~tables.duets["profiled"], "run_id"]
-    rounds = tables.slices[tables.slices["run_id"].isin(launches) & (tables.slices["loop"] != "profile")].drop_duplicates(["run_id", "workload", "loop", "round"])
+    rounds = tables.slices[
+        tables.slices["run_id"].isin(launches) & (tables.slices["loop"] != "profile")
+    ].drop_duplicates(["run_id", "workload", "loop", "round"])
     total = rounds.groupby(["workload", "loop"]).size()
     gone = rounds[rounds["left_out"] != ""].groupby(["workload", "loop", "left_out", "lost_by"]).size()
     named = {"": "", "a": duet.a, "b": duet.b, "ab": "both"}
-    return pd.DataFrame([(workload, LOOPS[loop], why, named[by], count, total[workload, loop]) for (workload, loop, why, by), count in gone.items()], columns=columns)
+    return pd.DataFrame(
+        [
+            (workload, LOOPS[loop], why, named[by], count, total[workload, loop])
+            for (workload, loop, why, by), count in gone.items()
+        ],
+        columns=columns,
+    )
 
 
 def checks(shown: Shown | None) -> pd.DataFrame:
@@ -148,12 +222,17 @@ def checks(shown: Shown | None) -> pd.DataFrame:
     if shown is None:
         return pd.DataFrame(columns=columns)
     tables = shown.duet.tables
-    seen = tables.duet_validity[tables.duet_validity["verdict"] != "PASS"].merge(tables.duets[["run_id", "launch"]], on="run_id").sort_values(["launch", "check"])
+    seen = (
+        tables.duet_validity[tables.duet_validity["verdict"] != "PASS"]
+        .merge(tables.duets[["run_id", "launch"]], on="run_id")
+        .sort_values(["launch", "check"])
+    )
     return seen.rename(columns={"run_id": "run"})[columns].reset_index(drop=True)
 
 
 def difference(shown: Shown | None, event: str = "cpu") -> HTML:
-    """Stacks of side b, each frame coloured by how its share of all samples differs from side a; both sampled in slices of their own."""
+    """Stacks of side b, each frame coloured by how its share of all samples differs from side a; both sampled
+    in slices of their own."""
     if shown is None:
         return HTML("<p>No duet was measured yet.</p>")
     duet, tables = shown.duet, shown.duet.tables
@@ -161,8 +240,16 @@ def difference(shown: Shown | None, event: str = "cpu") -> HTML:
     sides = [stacks[stacks["side"] == side] for side in "ab"]
     page = _template(duet, event)
     if page is None or any(side["samples"].sum() == 0 for side in sides):
-        return HTML(f"<p>No {escape(event)} profiles of both {escape(duet.a)} and {escape(duet.b)} in this duet.</p>")
-    return flame_difference.drawn(sides, (duet.a, duet.b), event, page, f"{words.counted(stacks['run_id'].nunique(), 'launch')} of {duet.experiment}")
+        return HTML(
+            f"<p>No {escape(event)} profiles of both {escape(duet.a)} and {escape(duet.b)} in this duet.</p>"
+        )
+    return flame_difference.drawn(
+        sides,
+        (duet.a, duet.b),
+        event,
+        page,
+        f"{words.counted(stacks['run_id'].nunique(), 'launch')} of {duet.experiment}",
+    )
 
 
 def _template(duet: Duet, event: str) -> str | None:

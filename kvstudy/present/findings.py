@@ -1,8 +1,9 @@
 """What was found, as sentences: the claims of ``analyse.answers`` in words, each with the page that shows it.
 
-``told(tables)`` writes them all. No number is worked out here: a Rule asks for an answer and tells its claims. A study of other runs says
-other things in the same words. Where a question was measured and every run of it is invalid, the answer is *cannot tell*, with the checks
-that failed. A question that was not measured has no line.
+``told(tables)`` writes them all. No number is worked out here: a Rule asks for an answer and tells its
+claims. A study of other runs says other things in the same words. Where a question was measured and every run
+of it is invalid, the answer is *cannot tell*, with the checks that failed. A question that was not measured
+has no line.
 """
 
 import math
@@ -34,7 +35,8 @@ class Finding:
 
 @dataclass(frozen=True)
 class Rule:
-    """``ask`` answers from the tables; ``tell`` puts the claims of the answer into sentences; ``title``: of a question that no run answers."""
+    """``ask`` answers from the tables; ``tell`` puts the claims of the answer into sentences; ``title``: of a
+    question that no run answers."""
 
     title: str
     page: str
@@ -45,7 +47,9 @@ class Rule:
         answer = self.ask(tables)
         if answer is None:
             return None
-        return Finding(self.tell(answer) if answer.claims else silence(self.title, answer), self.page, answer.runs)
+        return Finding(
+            self.tell(answer) if answer.claims else silence(self.title, answer), self.page, answer.runs
+        )
 
 
 def told(tables: Tables, rules: tuple[Rule, ...] | None = None) -> Markdown:
@@ -64,7 +68,9 @@ def silence(title: str, answer: Answer) -> str:
     if answer.why:
         return f"**{title}:** {CANNOT_TELL}: {answer.why}."
     if not answer.failed:
-        return f"**{title}:** {CANNOT_TELL}: the runs that count are not of both sides, or have too few samples."
+        return (
+            f"**{title}:** {CANNOT_TELL}: the runs that count are not of both sides, or have too few samples."
+        )
     why = words.several([f"{check} ({count})" for check, count in answer.failed])
     return f"**{title}:** {CANNOT_TELL}: none of its runs counts; checks failed: {why}."
 
@@ -76,8 +82,11 @@ def _p99_of_workloads(answer: Answer) -> str:
 
 
 def _of_workload(claim: Claim) -> str:
-    """With what tells its runs from others of the same workload and place, which share no median with them."""
-    return f"{claim.subject.workload}{f' ({claim.variant})' if claim.variant else ''} {telling.estimate(claim)}"
+    """With what tells its runs from others of the same workload and place, which share no median with
+    them."""
+    return (
+        f"{claim.subject.workload}{f' ({claim.variant})' if claim.variant else ''} {telling.estimate(claim)}"
+    )
 
 
 def _rates_held(answer: Answer) -> str:
@@ -90,31 +99,46 @@ def _rates_held(answer: Answer) -> str:
     unsure = f" Of {few} the runs cannot tell: {TOO_FEW.replace(' a side', ' at a rate')}." if few else ""
     if not lost:
         return f"{title} {every} of {named} held every rate that they were offered; what saturates them lies above.{unsure}"
-    first, held = min(lost, key=lambda claim: claim.ends[1]), [claim.estimate for claim in combinations if claim.decided and not math.isnan(claim.estimate)]
+    first, held = (
+        min(lost, key=lambda claim: claim.ends[1]),
+        [claim.estimate for claim in combinations if claim.decided and not math.isnan(claim.estimate)],
+    )
     best = f"the highest that was held is {words.rate(max(held))}" if held else "none was held"
     variant = f" ({first.variant})" if first.variant else ""
-    return (f"{title} {best}. {len(lost)} of {named} met a rate that they did not hold. The lowest such rate is {words.rate(first.ends[1])}, "
-            f"by {first.subject.workload}{variant} on {words.value('connections', first.subject.connections)}.{unsure}")
+    return (
+        f"{title} {best}. {len(lost)} of {named} met a rate that they did not hold. The lowest such rate is {words.rate(first.ends[1])}, "
+        f"by {first.subject.workload}{variant} on {words.value('connections', first.subject.connections)}.{unsure}"
+    )
 
 
 def _repeated_against_unique(answer: Answer) -> str:
-    parts = [f"{claim.variant} has {telling.estimate(claim)} the p99 of {telling.place(claim)} ({telling.certainty(claim)})" for claim in answer.claims]
+    parts = [
+        f"{claim.variant} has {telling.estimate(claim)} the p99 of {telling.place(claim)} ({telling.certainty(claim)})"
+        for claim in answer.claims
+    ]
     return f"**Repeated against unique keys:** {'; '.join(parts)}."
 
 
 def _more_connections(answer: Answer) -> str:
     first = answer.claims[0]
-    counts = [f"{count} {word}" for word in (FASTER, SLOWER, SAME, CANNOT_TELL)
-              if (count := sum(claim.word == word for claim in answer.claims)) or word in (FASTER, SLOWER)]
-    return (f"**{first.variant} connections against {first.baseline} at the same rate:** of {words.counted(len(answer.claims), 'comparison')} of p99 "
-            f"{words.several(counts)}. For example {first.subject.workload} at {words.rate(first.subject.offered_rate_rps)}: {_ratio_and_word(first)}.")
+    counts = [
+        f"{count} {word}"
+        for word in (FASTER, SLOWER, SAME, CANNOT_TELL)
+        if (count := sum(claim.word == word for claim in answer.claims)) or word in (FASTER, SLOWER)
+    ]
+    return (
+        f"**{first.variant} connections against {first.baseline} at the same rate:** of {words.counted(len(answer.claims), 'comparison')} of p99 "
+        f"{words.several(counts)}. For example {first.subject.workload} at {words.rate(first.subject.offered_rate_rps)}: {_ratio_and_word(first)}."
+    )
 
 
 def _waiting(answer: Answer) -> str:
     (claim,) = answer.claims
     service_us, response_us = claim.ends
-    return (f"**Waiting that service time hides:** {telling.place(claim)} has a p99 {words.times(claim.estimate)} as long from the intended start as from the send, "
-            f"at a rate that was held. It is {words.latency(response_us)} from the intended start and {words.latency(service_us)} from the send.")
+    return (
+        f"**Waiting that service time hides:** {telling.place(claim)} has a p99 {words.times(claim.estimate)} as long from the intended start as from the send, "
+        f"at a rate that was held. It is {words.latency(response_us)} from the intended start and {words.latency(service_us)} from the send."
+    )
 
 
 def _ratio_and_word(claim: Claim) -> str:
@@ -125,7 +149,12 @@ _PERCENTILES, _CAPACITY = "03-percentiles", "04-capacity"
 RULES: tuple[Rule, ...] = (
     Rule("p99 response time", _PERCENTILES, service.p99_of_workloads, _p99_of_workloads),
     Rule("Rates chosen beforehand", _CAPACITY, service.rates_held, _rates_held),
-    Rule("Repeated against unique keys", _PERCENTILES, service.repeated_against_unique, _repeated_against_unique),
+    Rule(
+        "Repeated against unique keys",
+        _PERCENTILES,
+        service.repeated_against_unique,
+        _repeated_against_unique,
+    ),
     Rule("More connections", "06-before-after", service.more_connections, _more_connections),
     Rule("Waiting that service time hides", _PERCENTILES, service.waiting, _waiting),
 )

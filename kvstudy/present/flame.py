@@ -1,9 +1,10 @@
-"""async-profiler's own flame-graph pages inside ours: searchable, zoomable, offline, one HTML fragment for JupyterLab and the study.
+"""async-profiler's own flame-graph pages inside ours: searchable, zoomable, offline, one HTML fragment for
+JupyterLab and the study.
 
-The page comes from the sealed run as jfr-converter made it. Embedded by ``srcdoc``, which inherits the page's origin, so that the
-search box above it can reach in; five things are changed: storage that a browser refuses no longer stops the script (heat maps
-read it unguarded), the link to the network becomes text, the page gets a title and
-its help button a name, for screen readers, and it begins at the root of its graph.
+The page comes from the sealed run as jfr-converter made it. Embedded by ``srcdoc``, which inherits the page's
+origin, so that the search box above it can reach in; five things are changed: storage that a browser refuses
+no longer stops the script (heat maps read it unguarded), the link to the network becomes text, the page gets
+a title and its help button a name, for screen readers, and it begins at the root of its graph.
 """
 
 import re
@@ -23,7 +24,9 @@ GREYED = f"filter:grayscale(1);{MARKED}"  # … whose colours are no part of wha
 NETWORK = ("socket read", "response", "idle")  # reading from the socket, answering, waiting for events
 NETWORK_MIN, STORE_MAX = 0.5, 0.1  # what 05-flame-graphs expects of their shares
 _KINDS = {"flamegraph": "flame graph", "heatmap": "heat map"}
-_NOTHING = {"lock": "No lock waits were recorded: no thread waited for a monitor or a lock long enough to be sampled,"}
+_NOTHING = {
+    "lock": "No lock waits were recorded: no thread waited for a monitor or a lock long enough to be sampled,"
+}
 _AROUND_PX = 76
 _GUARD = """<script>
 try { window.localStorage.length; } catch (refused) {
@@ -33,8 +36,8 @@ try { window.localStorage.length; } catch (refused) {
 
 
 def flame_graph(tables: Tables, event: str = "cpu", kind: str = "flamegraph") -> HTML:
-    """The page ``<event>.<kind>.html`` of the first run of ``tables`` under a line that names the run, grey and called INVALID when it is; a
-    line of text when there is none, or nothing in it."""
+    """The page ``<event>.<kind>.html`` of the first run of ``tables`` under a line that names the run, grey
+    and called INVALID when it is; a line of text when there is none, or nothing in it."""
     if tables.runs.empty:
         return HTML("<p>No profiled run. Experiments with <code>profile: [cpu, alloc]</code> make them.</p>")
     run_id = tables.runs["run_id"].iloc[0]
@@ -43,11 +46,18 @@ def flame_graph(tables: Tables, event: str = "cpu", kind: str = "flamegraph") ->
     if page is None:
         return HTML(f"<p>No {escape(event)} {_KINDS[kind]} in {where}.</p>")
     if profiled_runs.with_event(run, event).runs.empty:
-        return HTML(f"<p>{escape(_NOTHING.get(event, f'No {event} samples were recorded'))} in {escape(name)}, {where}.</p>")
-    title, reason = f"{event.replace('cpu_slow', 'cpu in the slow seconds')}: {_KINDS[kind]} of {name}", profiled_runs.invalid(run)
+        return HTML(
+            f"<p>{escape(_NOTHING.get(event, f'No {event} samples were recorded'))} in {escape(name)}, {where}.</p>"
+        )
+    title, reason = (
+        f"{event.replace('cpu_slow', 'cpu in the slow seconds')}: {_KINDS[kind]} of {name}",
+        profiled_runs.invalid(run),
+    )
     if reason:
         title, page = f"{reason}. {title}", page.replace("<h1>", f"<h1>{profiled_runs.INVALID}: ", 1)
-    frame = embedded(page, f"{title}, {run_id}", searchable=kind == "flamegraph", style=GREYED if reason else "")
+    frame = embedded(
+        page, f"{title}, {run_id}", searchable=kind == "flamegraph", style=GREYED if reason else ""
+    )
     return HTML(f"<p><strong>{escape(title)}</strong>, {where}</p>{frame.data}")
 
 
@@ -59,8 +69,8 @@ def page_of(tables: Tables, event: str, kind: str = "flamegraph") -> str | None:
 
 
 def embedded(page: str, title: str, searchable: bool = True, style: str = "") -> HTML:
-    """``page`` in a frame as high as its graph; ``searchable``: with a search box that colours matching frames and tells their share (a
-    heat map has its own); ``style``: CSS of what is around it."""
+    """``page`` in a frame as high as its graph; ``searchable``: with a search box that colours matching
+    frames and tells their share (a heat map has its own); ``style``: CSS of what is around it."""
     page = guarded(page, title, from_below=searchable)
     height = searchable and re.search(r"#canvas \{[^}]*height: (\d+)px", page)
     height_px = min(HEIGHT_MAX_PX, int(height[1]) + _AROUND_PX) if height else HEIGHT_MAX_PX
@@ -81,25 +91,30 @@ def guarded(page: str, title: str = "flame graph", from_below: bool = True) -> s
     """``page`` with a title, without external addresses and with storage that cannot fail."""
     page = re.sub(r"<a href=(['\"])https?://[^'\"]*\1>(.*?)</a>", r"\2", page)
     page = page.replace("<button id='info'>", "<button id='info' aria-label='Legend and keys'>")
-    page = re.sub(r"(<head[^>]*>)", lambda head: f"{head[1]}<title>{escape(title)}</title>{_GUARD}", page, count=1)
+    page = re.sub(
+        r"(<head[^>]*>)", lambda head: f"{head[1]}<title>{escape(title)}</title>{_GUARD}", page, count=1
+    )
     # A deep graph is higher than its frame and grows upwards: begin at its root.
     below = "<script>window.scrollTo(0, document.documentElement.scrollHeight);</script></body>"
     return page.replace("</body>", below, 1) if from_below else page
 
 
 def shares(tables: Tables) -> pd.DataFrame:
-    """Shares by subsystem of every profiled run, with the factors of the run beside, ``valid`` (bool) and ``why`` ("" when it is): for
-    ``subsystem_shares`` and ``network_and_store``."""
+    """Shares by subsystem of every profiled run, with the factors of the run beside, ``valid`` (bool) and
+    ``why`` ("" when it is): for ``subsystem_shares`` and ``network_and_store``."""
     if tables.stacks.empty:
         return pd.DataFrame()
     why = profiled_runs.failures(tables)
     runs = tables.runs[["run_id", "workload", "label", "variant", "connections"]]
-    runs = runs.assign(valid=~runs["run_id"].isin(list(why)), why=[why.get(run_id, "") for run_id in runs["run_id"]])
+    runs = runs.assign(
+        valid=~runs["run_id"].isin(list(why)), why=[why.get(run_id, "") for run_id in runs["run_id"]]
+    )
     return frames.shares(tables.stacks).merge(runs, on="run_id")
 
 
 def network_and_store(shares: pd.DataFrame) -> Markdown:
-    """A sentence: what share of the CPU goes to the network and to the store, workload by workload, and whether that is as expected."""
+    """A sentence: what share of the CPU goes to the network and to the store, workload by workload, and
+    whether that is as expected."""
     cpu = shares[shares["event"] == "cpu"] if len(shares) else shares
     if cpu.empty:
         return Markdown("**Against the Expectation:** no CPU profile was made, so nothing can be told.")
@@ -108,7 +123,11 @@ def network_and_store(shares: pd.DataFrame) -> Markdown:
         of = mine.set_index("subsystem")["share"]
         network, store = of.reindex(NETWORK, fill_value=0.0).sum(), of.get("store", 0.0)
         expected = "as expected" if network > NETWORK_MIN and store <= STORE_MAX else "not as expected"
-        told.append(f"{workload} {words.share(network)} and {words.share(store)}, {expected}" if mine["valid"].all() else f"{workload} cannot tell ({profiled_runs.INVALID}: {mine['why'].iloc[0]})")
+        told.append(
+            f"{workload} {words.share(network)} and {words.share(store)}, {expected}"
+            if mine["valid"].all()
+            else f"{workload} cannot tell ({profiled_runs.INVALID}: {mine['why'].iloc[0]})"
+        )
     return Markdown(
         "**Against the Expectation:** shares of the CPU that go to the network (reading, answering, waiting for events) and to the store itself, without its log, "
         f"flushes and compactions: {'; '.join(told)}."

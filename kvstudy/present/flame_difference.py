@@ -1,7 +1,9 @@
-"""Two profiles in one flame graph that can be searched and zoomed: async-profiler's page with frames of ours in it.
+"""Two profiles in one flame graph that can be searched and zoomed: async-profiler's page with frames of ours
+in it.
 
-jfr-converter draws differences too, but from files and where Java is. The page that a sealed run brings has the same script: its frames,
-the scale of its colours and its title are exchanged here, so that any two sets of runs can be compared wherever a notebook runs.
+jfr-converter draws differences too, but from files and where Java is. The page that a sealed run brings has
+the same script: its frames, the scale of its colours and its title are exchanged here, so that any two sets
+of runs can be compared wherever a notebook runs.
 """
 
 import json
@@ -25,8 +27,9 @@ _EVENT_NAMES = {"cpu": "all seconds", "cpu_slow": "the slow seconds"}
 
 
 def comparable(tables: Tables, factor: str, before, after) -> Tables:
-    """The profiled runs of two values of ``factor`` that are alike in all else: of each configuration the last of each value, as many of one
-    as of the other; valid ones where any configuration has them of both values, else INVALID ones too; none where nothing is alike."""
+    """The profiled runs of two values of ``factor`` that are alike in all else: of each configuration the
+    last of each value, as many of one as of the other; valid ones where any configuration has them of both
+    values, else INVALID ones too; none where nothing is alike."""
     runs = configured(tables.runs)
     runs["key"] = alike(runs, factor)
     for pool in (runs[runs["verdict"] != "FAIL"], runs):
@@ -46,16 +49,20 @@ def shares(tables: Tables, factor: str, before, after) -> pd.DataFrame:
 
 
 def difference(tables: Tables, factor: str, before, after, event: str = "cpu") -> HTML:
-    """The stacks of ``after``, each frame coloured by how its share of all samples differs from ``before``; of the ``comparable`` runs."""
+    """The stacks of ``after``, each frame coloured by how its share of all samples differs from ``before``;
+    of the ``comparable`` runs."""
     found = comparable(profiled_runs.with_event(tables, event), factor, before, after)
     sides = [found.only(found.runs.loc[found.runs[factor] == value, "run_id"]) for value in (before, after)]
     return _drawn(sides, [words.value(factor, value) for value in (before, after)], (event, event))
 
 
 def between(tables: Tables, before: str, after: str) -> HTML:
-    """Two events of the same runs, as cpu and cpu_slow: the stacks of ``after``, coloured as in ``difference``."""
+    """Two events of the same runs, as cpu and cpu_slow: the stacks of ``after``, coloured as in
+    ``difference``."""
     tables = profiled_runs.counted(tables)
-    return _drawn([tables, tables], [_EVENT_NAMES.get(event, event) for event in (before, after)], (before, after))
+    return _drawn(
+        [tables, tables], [_EVENT_NAMES.get(event, event) for event in (before, after)], (before, after)
+    )
 
 
 def _best(runs: pd.DataFrame) -> pd.DataFrame:
@@ -67,16 +74,33 @@ def _drawn(sides: list[Tables], names: list[str], events: tuple[str, str]) -> HT
     event = events[0]
     stacks = [side.stacks[side.stacks["event"] == of] for side, of in zip(sides, events, strict=True)]
     if any(side["samples"].sum() == 0 for side in stacks):
-        return HTML(f"<p>No {escape(event)} profiles of both {escape(names[0])} and {escape(names[1])}, alike in all else: measure both with <code>profile: [cpu, alloc]</code>.</p>")
+        return HTML(
+            f"<p>No {escape(event)} profiles of both {escape(names[0])} and {escape(names[1])}, alike in all else: measure both with <code>profile: [cpu, alloc]</code>.</p>"
+        )
     template = flame.page_of(sides[1], events[1])
     if template is None:
         return HTML(f"<p>No flame graph of {escape(names[1])} in its runs to draw the difference in.</p>")
     reasons = list(map(profiled_runs.invalid, sides))
-    return drawn(stacks, names, event, template, words.several(list(dict.fromkeys(map(profiled_runs.named, sides)))), reasons)
+    return drawn(
+        stacks,
+        names,
+        event,
+        template,
+        words.several(list(dict.fromkeys(map(profiled_runs.named, sides)))),
+        reasons,
+    )
 
 
-def drawn(stacks: list[pd.DataFrame], names: Sequence[str], event: str, template: str, runs: str, reasons: Sequence[str] = ("", "")) -> HTML:
-    """Stacks of two sides (``stack``, ``samples``) in the second one's page ``template``. ``runs``: whose they are; ``reasons``: why a side is invalid."""
+def drawn(
+    stacks: list[pd.DataFrame],
+    names: Sequence[str],
+    event: str,
+    template: str,
+    runs: str,
+    reasons: Sequence[str] = ("", ""),
+) -> HTML:
+    """Stacks of two sides (``stack``, ``samples``) in the second one's page ``template``. ``runs``: whose
+    they are; ``reasons``: why a side is invalid."""
     before, after = _tree(stacks[0], 0.0, None), _tree(stacks[1], SHARE_MIN, FRAMES_MAX)
     title = f"{event}: {names[1]} against {names[0]}"
     told, invalid = _told(reasons, names, f"self share of {event}: {_largest(before, after)}")
@@ -85,7 +109,9 @@ def drawn(stacks: list[pd.DataFrame], names: Sequence[str], event: str, template
         f"<p><strong>{escape(told)}.</strong><br>Of {escape(runs)}.\n"
         f"Width: share in {escape(names[1])}. Red: a larger share than in {escape(names[0])}; blue: a smaller one; yellow: only here; grey: within"
         f" {100 * GAIN_MIN:g} % of all. Shares, not seconds. Frames under {100 * after.share_min:.2g} % are left out.{f' {SWITCHING_TOLD}' if SWITCHING in told else ''}</p>"
-        + flame.embedded(page, f"{told}, {runs}" if invalid else f"{title}, {runs}", style=flame.MARKED if invalid else "").data
+        + flame.embedded(
+            page, f"{told}, {runs}" if invalid else f"{title}, {runs}", style=flame.MARKED if invalid else ""
+        ).data
     )
 
 
@@ -96,13 +122,21 @@ def _told(reasons: Sequence[str], names: Sequence[str], ranking: str) -> tuple[s
         return f"{against}, {ranking}", False
     if reasons[0] == reasons[1]:
         return f"{against}, {reasons[0]}; no ranking", True
-    return f"{against}, {'; '.join(f'{name} {reason}' for name, reason in zip(names, reasons, strict=True) if reason)}; no ranking", True
+    return (
+        f"{against}, {'; '.join(f'{name} {reason}' for name, reason in zip(names, reasons, strict=True) if reason)}; no ranking",
+        True,
+    )
 
 
 def _largest(before: StackTree, after: StackTree) -> str:
     own = before.own_shares(), after.own_shares()
     moved = {name: own[1].get(name, 0) - own[0].get(name, 0) for name in own[0].keys() | own[1].keys()}
-    return words.several([f"{name} {100 * gain:+.1f} points" for name, gain in sorted(moved.items(), key=lambda item: (-abs(item[1]), item[0]))[:3]])
+    return words.several(
+        [
+            f"{name} {100 * gain:+.1f} points"
+            for name, gain in sorted(moved.items(), key=lambda item: (-abs(item[1]), item[0]))[:3]
+        ]
+    )
 
 
 def _tree(stacks: pd.DataFrame, share_min: float, frames_max: int | None) -> StackTree:
@@ -112,13 +146,17 @@ def _tree(stacks: pd.DataFrame, share_min: float, frames_max: int | None) -> Sta
 
 
 def difference_page(page: str, before: StackTree, after: StackTree, title: str) -> str:
-    """async-profiler's ``page`` with the frames of ``after``; the number beside a frame is by how many of the samples of ``after`` its share
-    differs. Raises KvstudyError when the page is not as the pinned converter makes it."""
+    """async-profiler's ``page`` with the frames of ``after``; the number beside a frame is by how many of the
+    samples of ``after`` its share differs. Raises KvstudyError when the page is not as the pinned converter
+    makes it."""
     depth = 1 + max((len(path) for path in after.frames), default=0)
     calls, largest = _calls(before, after)
     names = sorted({path[-1] for path in after.frames})
     numbers = {name: number for number, name in enumerate(names, start=1)}
-    lines = [f"d={gain};f({8 * numbers[path[-1]] if path else 0},{len(path)},{step},{width})" for path, gain, step, width in calls]
+    lines = [
+        f"d={gain};f({8 * numbers[path[-1]] if path else 0},{len(path)},{step},{width})"
+        for path, gain, step, width in calls
+    ]
     data = f"const cpool = {_script(['all', *names])};\n" + "\n".join(lines) + "\n\nsearch();\n"
     for pattern, new in (
         (r"const maxdiff = [-\d]+;", f"const maxdiff = {largest};"),
@@ -129,13 +167,15 @@ def difference_page(page: str, before: StackTree, after: StackTree, title: str) 
     ):
         page, found = re.subn(pattern, new, page, flags=re.DOTALL)
         if found != 1:
-            raise KvstudyError(f"flame graph page: {found} places like {pattern!r} instead of one; made by another converter than this kvstudy knows")
+            raise KvstudyError(
+                f"flame graph page: {found} places like {pattern!r} instead of one; made by another converter than this kvstudy knows"
+            )
     return page
 
 
 def _calls(before: StackTree, after: StackTree) -> tuple[list[tuple], int]:
-    """For each drawn frame, the root first: its path, gain in samples of ``after`` (``U``: not in ``before``), how far right of the frame
-    before it, and width; and the largest gain or loss."""
+    """For each drawn frame, the root first: its path, gain in samples of ``after`` (``U``: not in
+    ``before``), how far right of the frame before it, and width; and the largest gain or loss."""
     calls, largest, last_left = [((), 0, 0, after.total)], 1, 0
     next_left = {(): 0}
     for path in after.frames:
@@ -144,7 +184,14 @@ def _calls(before: StackTree, after: StackTree) -> tuple[list[tuple], int]:
         gain = after.share(path) - before.share(path)
         samples = round(gain * after.total) if abs(gain) >= GAIN_MIN else 0
         largest = max(largest, abs(samples))
-        calls.append((path, "U" if samples and path not in before.sums else samples, left - last_left, after.sums[path]))
+        calls.append(
+            (
+                path,
+                "U" if samples and path not in before.sums else samples,
+                left - last_left,
+                after.sums[path],
+            )
+        )
         last_left = left
     return calls, largest
 

@@ -1,11 +1,13 @@
-"""What the first cells of every notebook call: the same beginning, the same tables, the same way to show a frame.
+"""What the first cells of every notebook call: the same beginning, the same tables, the same way to show a
+frame.
 
     parameters = notebook.begin(In)                      theme, tables, one-line errors; refuses unknown parameters
     tables = notebook.tables(experiment, label)          measured runs, or the reference runs when nothing was measured
     notebook.show(frame)                                 a table to sort and search, without a network
 
-How parameters are found: papermill puts a cell that begins with "# Parameters" after the notebook's own, which begins with
-DEFAULTS. IPython's ``In`` holds both as text; what the first does not name is a mistake, which papermill only warns about.
+How parameters are found: papermill puts a cell that begins with "# Parameters" after the notebook's own,
+which begins with DEFAULTS. IPython's ``In`` holds both as text; what the first does not name is a mistake,
+which papermill only warns about.
 """
 
 import ast
@@ -34,9 +36,14 @@ INJECTED = "# Parameters"
 MAIN = "reproduce"  # the experiment that `make reproduce` measures
 SATURATION = "saturation"  # the one that means to overload the service
 ROWS_SHOWN = 40
-TALL_ROWS_SHOWN, TALL_ROWS_MAX = 10, 20  # of sentences, which take several lines each: a page, and as many as go without pages
+TALL_ROWS_SHOWN, TALL_ROWS_MAX = (
+    10,
+    20,
+)  # of sentences, which take several lines each: a page, and as many as go without pages
 LINE_LETTERS = 44
-EXPORT_VARIABLE = "KVSTUDY_EXPORT"  # set while the HTML study is written: its pages share one copy of the table script
+EXPORT_VARIABLE = (
+    "KVSTUDY_EXPORT"  # set while the HTML study is written: its pages share one copy of the table script
+)
 
 
 def begin(executed: list[str]) -> dict:
@@ -56,7 +63,8 @@ def begin(executed: list[str]) -> dict:
 
 @dataclass(frozen=True)
 class SweepParameters:
-    """Of 02-sweep: ``experiment`` for ``Experiment.from_parameters``, which refuses unknown keys; the rest for the measurement."""
+    """Of 02-sweep: ``experiment`` for ``Experiment.from_parameters``, which refuses unknown keys; the rest
+    for the measurement."""
 
     root: Path
     experiment: dict
@@ -66,7 +74,8 @@ class SweepParameters:
 
 
 def sweep_parameters(executed: list[str]) -> SweepParameters:
-    """What 02-sweep was asked for, with the main experiment when nothing was; theme and tables as after ``begin``.
+    """What 02-sweep was asked for, with the main experiment when nothing was; theme and tables as after
+    ``begin``.
 
     Names are not checked here: any key may be one of an experiment, and the experiment knows the nearest.
     """
@@ -74,9 +83,14 @@ def sweep_parameters(executed: list[str]) -> SweepParameters:
     root = project_root()
     defaults, injected = _parameter_cells(executed)
     given = {name: value for name, value in (defaults | injected).items() if value is not None}
-    profile_name, label, resume = (given.pop(name, default) for name, default in (("profile_name", None), ("label", ""), ("resume", True)))
+    profile_name, label, resume = (
+        given.pop(name, default)
+        for name, default in (("profile_name", None), ("label", ""), ("resume", True))
+    )
     if not isinstance(label, str) or not isinstance(resume, bool):
-        raise ExperimentError(f"wrong parameter: label={label!r} resume={resume!r}", "label is a text, resume True or False")
+        raise ExperimentError(
+            f"wrong parameter: label={label!r} resume={resume!r}", "label is a text, resume True or False"
+        )
     file = given.get("experiment_file")
     if not given:
         given["experiment_file"] = str(root / "experiments" / f"{MAIN}.yaml")
@@ -86,15 +100,23 @@ def sweep_parameters(executed: list[str]) -> SweepParameters:
 
 
 def tables(experiment: str | None = None, label: str | None = None, smoke: bool = False) -> Tables:
-    """Tables of one experiment and one label (None: every label); ``source`` says whether they are the reader's own runs. With ``smoke``
-    his runs of the profile smoke are among these, which else give way to any others.
+    """Tables of one experiment and one label (None: every label); ``source`` says whether they are the
+    reader's own runs. With ``smoke`` his runs of the profile smoke are among these, which else give way to
+    any others.
 
     Without a name: the experiment ``reproduce`` if it was measured, else the one measured last.
     """
     if experiment is None:
         known = study_tables(spread=workers.processes, progress=False).runs
-        experiment = MAIN if MAIN in set(known["experiment"]) else known.loc[known["start_utc"].idxmax(), "experiment"]
-    found = study_tables(experiment=experiment, spread=workers.processes, progress=False, places=ALL_OWN if smoke else OWN_THEN_REFERENCE)
+        experiment = (
+            MAIN if MAIN in set(known["experiment"]) else known.loc[known["start_utc"].idxmax(), "experiment"]
+        )
+    found = study_tables(
+        experiment=experiment,
+        spread=workers.processes,
+        progress=False,
+        places=ALL_OWN if smoke else OWN_THEN_REFERENCE,
+    )
     if label is None:
         return found
     chosen = found.select(label=label)
@@ -115,7 +137,8 @@ def reference_tables() -> Tables:
 
 
 def closed_loops() -> Tables:
-    """Closed-loop latency runs of every experiment that drives the store with loadgen: what scalability is read off."""
+    """Closed-loop latency runs of every experiment that drives the store with loadgen: what scalability is
+    read off."""
     return all_tables().select(closed_loop=True, profiled=False, generator="loadgen", server="kv-service")
 
 
@@ -126,8 +149,8 @@ def trials() -> Tables:
 
 
 def towards_saturation() -> Tables:
-    """The latency runs that go up to rates which cannot be held; where there are none every trial of every search for a stable rate; else the latency
-    runs of the main experiment, or of the one measured last."""
+    """The latency runs that go up to rates which cannot be held; where there are none every trial of every
+    search for a stable rate; else the latency runs of the main experiment, or of the one measured last."""
     for found in (for_latency(of_experiment(SATURATION, all_tables())), trials()):
         if not found.runs.empty:
             return found
@@ -135,11 +158,16 @@ def towards_saturation() -> Tables:
 
 
 def together(*parts: Tables) -> Tables:
-    """The runs of all ``parts``, each once; ``source`` says which of their experiments are the reader's own, and of no other experiment."""
+    """The runs of all ``parts``, each once; ``source`` says which of their experiments are the reader's own,
+    and of no other experiment."""
     found = all_tables()
     found = found.only({run_id for part in parts for run_id in part.runs["run_id"]})
     raw = raw_root(project_root()).resolve()
-    own = {name for run_id, name in zip(found.runs["run_id"], found.runs["experiment"], strict=True) if found.folders[run_id].is_relative_to(raw)}
+    own = {
+        name
+        for run_id, name in zip(found.runs["run_id"], found.runs["experiment"], strict=True)
+        if found.folders[run_id].is_relative_to(raw)
+    }
     if own and own != set(found.runs["experiment"]):
         return found.but(source=f"data/raw ({', '.join(sorted(own))}) and data/reference")
     return found.but(source="data/raw" if own else "data/reference")
@@ -189,9 +217,15 @@ def source(found: Tables) -> Markdown:
     """A sentence: whose runs these are, how many, how many do not count, and how to measure one's own."""
     runs = found.runs
     if runs.empty:
-        return Markdown("**Nothing was measured for this page yet**: its charts are empty. `experiments/` holds the questions; `kvstudy run` measures one.")
+        return Markdown(
+            "**Nothing was measured for this page yet**: its charts are empty. `experiments/` holds the questions; `kvstudy run` measures one."
+        )
     invalid = int((runs["verdict"] == "FAIL").sum())
-    validity = f"{invalid} of them invalid: grey or called INVALID in every chart, and in no median" if invalid else "none of them failed a check"
+    validity = (
+        f"{invalid} of them invalid: grey or called INVALID in every chart, and in no median"
+        if invalid
+        else "none of them failed a check"
+    )
     named = words.several([f"`{name}`" for name in sorted(runs["experiment"].unique())])
     sentence = f"**{words.counted(len(runs), 'run')}** of {named} from `{found.source}`; {validity}."
     if found.source.endswith("reference"):
@@ -205,29 +239,56 @@ def source(found: Tables) -> Markdown:
 
 def _of_smoke(found: Tables) -> str:
     """What a reader must know of runs of the profile smoke, shown or not; empty where there are none."""
-    shown, hidden = ([f"`{name}`" for name in names if name in set(found.runs["experiment"])] for names in (found.smoke_shown, found.smoke_hidden))
-    told = f" **Smoke runs:** those of {words.several(shown)} prove that everything works, not how fast it is." if shown else ""
-    return told + (f" Your runs of {words.several(hidden)} with the profile `smoke` are left out: they prove that everything works, not how fast it is." if hidden else "")
+    shown, hidden = (
+        [f"`{name}`" for name in names if name in set(found.runs["experiment"])]
+        for names in (found.smoke_shown, found.smoke_hidden)
+    )
+    told = (
+        f" **Smoke runs:** those of {words.several(shown)} prove that everything works, not how fast it is."
+        if shown
+        else ""
+    )
+    return told + (
+        f" Your runs of {words.several(hidden)} with the profile `smoke` are left out: they prove that everything works, not how fast it is."
+        if hidden
+        else ""
+    )
 
 
 def show(frame: pd.DataFrame, **options):
-    """``frame`` as an interactive table: sorted by a click, searched by typing, paged when long. One without rows says what is missing instead, as
-    ``summary.missing`` puts it."""
+    """``frame`` as an interactive table: sorted by a click, searched by typing, paged when long. One without
+    rows says what is missing instead, as ``summary.missing`` puts it."""
     import itables
 
     if frame.empty:
-        return Markdown(frame.attrs.get("missing", "**Nothing to show:** none of the runs on this page has such a row."))
-    sentences = [i for i, name in enumerate(frame.columns) if any(isinstance(value, str) and len(value) > LINE_LETTERS for value in frame[name])]
+        return Markdown(
+            frame.attrs.get("missing", "**Nothing to show:** none of the runs on this page has such a row.")
+        )
+    sentences = [
+        i
+        for i, name in enumerate(frame.columns)
+        if any(isinstance(value, str) and len(value) > LINE_LETTERS for value in frame[name])
+    ]
     shown = TALL_ROWS_SHOWN if len(sentences) and len(frame) > TALL_ROWS_MAX else ROWS_SHOWN
     long = len(frame) > shown
-    options = {"paging": long, "pageLength": shown, "lengthMenu": [10, ROWS_SHOWN, 100, 500], "layout": {} if long else dict.fromkeys(("topStart", "topEnd", "bottomStart", "bottomEnd"))} | options
+    options = {
+        "paging": long,
+        "pageLength": shown,
+        "lengthMenu": [10, ROWS_SHOWN, 100, 500],
+        "layout": {} if long else dict.fromkeys(("topStart", "topEnd", "bottomStart", "bottomEnd")),
+    } | options
     # The pages break these into lines; columns of numbers stay whole.
-    options = {"columnDefs": [{"className": "sentence", "targets": sentences}]} | options if sentences else options
+    options = (
+        {"columnDefs": [{"className": "sentence", "targets": sentences}]} | options if sentences else options
+    )
     options |= {"caption": escape(frame.attrs["caption"])} if "caption" in frame.attrs else {}
     if os.environ.get(EXPORT_VARIABLE):
         html = itables.to_html_datatable(frame, connected=False, display_logo_when_loading=False, **options)
-        # What stands there until the table is drawn, and on its preview, links to the library's site: a page of the study names no address.
-        html = re.sub(r"<tbody>.*?</tbody>", "<tbody><tr><td>…</td></tr></tbody>", html, count=1, flags=re.DOTALL)
+        # What stands there until the table is drawn, and on its preview, links to the library's site: a page
+        # of the study names no address.
+        html = re.sub(
+            r"<tbody>.*?</tbody>", "<tbody><tr><td>…</td></tr></tbody>", html, count=1, flags=re.DOTALL
+        )
         return HTML(re.sub(r"<sup><noscript>.*?</sup>", "", html, flags=re.DOTALL))
     return itables.show(frame, **options)
 
@@ -240,7 +301,8 @@ def _prepare() -> None:
 
 
 def _at_home() -> None:
-    """papermill executes a notebook in the folder it was called from, which may be any: outside a project, take this package's own."""
+    """papermill executes a notebook in the folder it was called from, which may be any: outside a project,
+    take this package's own."""
     try:
         project_root()
     except KvstudyError:
@@ -286,12 +348,15 @@ def _parameter_cells(executed: list[str]) -> tuple[dict, dict]:
 
 
 def _assigned(cell: str) -> dict:
-    """``name = literal`` for every line of a parameters cell; papermill writes infinity and NaN as calls of float."""
+    """``name = literal`` for every line of a parameters cell; papermill writes infinity and NaN as calls of
+    float."""
     found = {}
     for statement in ast.parse(cell).body:
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
             value = ast.unparse(statement.value)
-            found[statement.targets[0].id] = float(value[7:-2]) if value.startswith("float(") else ast.literal_eval(value)
+            found[statement.targets[0].id] = (
+                float(value[7:-2]) if value.startswith("float(") else ast.literal_eval(value)
+            )
         elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
             found[statement.target.id] = ast.literal_eval(ast.unparse(statement.value))
     return found

@@ -1,6 +1,6 @@
 """How an option and its default are called; what they do is ``analyse.options``.
 
-    instead("handler=selector", "handler=workers")      "handler=workers instead of selector"
+instead("handler=selector", "handler=workers")      "handler=workers instead of selector"
 """
 
 from kvstudy.analyse.options import compared_options, parts_of

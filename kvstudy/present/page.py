@@ -1,7 +1,8 @@
-"""One executed notebook → one page of the study: HTML without any external address, charts as data beside one shared plotly.
+"""One executed notebook → one page of the study: HTML without any external address, charts as data beside one
+shared plotly.
 
-nbconvert converts with our template (templates/study): its own pages load scripts from the network, and show no chart at all of a
-plotly that emits only its own MIME type. That type is converted here (``chart``).
+nbconvert converts with our template (templates/study): its own pages load scripts from the network, and show
+no chart at all of a plotly that emits only its own MIME type. That type is converted here (``chart``).
 """
 
 import json
@@ -31,11 +32,20 @@ class Entry:
     here: bool = False
 
 
-def page_of(notebook: nbformat.NotebookNode, pages: list[Entry], provenance: str = "", unfolded: bool = False) -> str:
-    """The HTML text of ``notebook``; ``pages`` is the menu in order, ``unfolded`` shows the code (of a notebook that was not run)."""
+def page_of(
+    notebook: nbformat.NotebookNode, pages: list[Entry], provenance: str = "", unfolded: bool = False
+) -> str:
+    """The HTML text of ``notebook``; ``pages`` is the menu in order, ``unfolded`` shows the code (of a
+    notebook that was not run)."""
     title = next(entry.title for entry in pages if entry.here)
     resources = {
-        "study": {"title": title, "pages": pages, "provenance": provenance, "unfolded": unfolded, "twins": Markup(json.dumps(theme.TWINS))}
+        "study": {
+            "title": title,
+            "pages": pages,
+            "provenance": provenance,
+            "unfolded": unfolded,
+            "twins": Markup(json.dumps(theme.TWINS)),
+        }
     }
     html, _ = _exporter().from_notebook_node(_parameters_last(notebook), resources)
     return _linked(html).replace("<!--contents-->", _contents(html), 1)
@@ -51,7 +61,8 @@ def title_of(notebook: nbformat.NotebookNode, default: str) -> str:
 
 
 def chart(data: dict) -> Markup:
-    """An output that has a plotly figure → the figure's data, its finding as caption, and a place to draw; else its text."""
+    """An output that has a plotly figure → the figure's data, its finding as caption, and a place to draw;
+    else its text."""
     if PLOTLY_MIME not in data:
         return Markup(f"<pre class='printed'>{escape(str(data.get('text/plain', '')))}</pre>")
     figure = data[PLOTLY_MIME]
@@ -60,7 +71,9 @@ def chart(data: dict) -> Markup:
     finding, drawn = meta.get("finding", ""), meta.get("drawn", "")
     if not figure["data"]:
         # Nothing was measured: the sentence says so, and an empty frame would only push the rest away.
-        return Markup(f'<figure class="chart"><figcaption><span class="finding">{escape(finding)}</span><span class="drawn">{escape(drawn)}</span></figcaption></figure>')
+        return Markup(
+            f'<figure class="chart"><figcaption><span class="finding">{escape(finding)}</span><span class="drawn">{escape(drawn)}</span></figcaption></figure>'
+        )
     stored = {"data": figure["data"], "layout": layout, "config": theme.CONFIG}
     text = json.dumps(stored, separators=(",", ":")).replace("</", "<\\/")
     label = escape(f"Chart. {finding}. {drawn}", quote=True)
@@ -97,7 +110,9 @@ def _linked(html: str) -> str:
     """Links between notebooks become links between pages."""
     html = re.sub(r'href="(?:\./)?00-study\.ipynb', 'href="index.html', html)
     html = re.sub(r'href="(?:\./)?([0-9]{2}-[a-z-]+)\.ipynb', r'href="\1.html', html)
-    return re.sub(r'href="(?:\.\./)?(METHODOLOGY|LIMITS)\.md', lambda name: f'href="{name[1].lower()}.html', html)
+    return re.sub(
+        r'href="(?:\.\./)?(METHODOLOGY|LIMITS)\.md', lambda name: f'href="{name[1].lower()}.html', html
+    )
 
 
 def _contents(html: str) -> str:

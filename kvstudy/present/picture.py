@@ -2,7 +2,8 @@
 
     python -m kvstudy.present.picture build/figure.html
 
-Drawn by the study's own figure from data/reference, whatever was measured here since. Starts no process itself.
+Drawn by the study's own figure from data/reference, whatever was measured here since. Starts no process
+itself.
 """
 
 import sys
@@ -20,7 +21,8 @@ EXPERIMENT = "stall"
 
 
 def picture() -> go.Figure:
-    """Response time against service time by percentile, of the service that is stopped once for a second while requests go on being due."""
+    """Response time against service time by percentile, of the service that is stopped once for a second
+    while requests go on being due."""
     theme.use("light")
     stopped = notebook.reference_tables().select(experiment=EXPERIMENT, profiled=False, closed_loop=False)
     figure = spectrum.response_against_service(stopped, panel_by=None)
@@ -30,7 +32,9 @@ def picture() -> go.Figure:
 
 def write(path: Path) -> None:
     """The page, with plotly in it."""
-    drawn = picture().to_html(full_html=False, include_plotlyjs=False, config={"displayModeBar": False, "staticPlot": True})
+    drawn = picture().to_html(
+        full_html=False, include_plotlyjs=False, config={"displayModeBar": False, "staticPlot": True}
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     text = f"<!doctype html><meta charset=utf-8><style>body{{margin:0}}</style><script>{get_plotlyjs()}</script>{drawn}"
     path.write_text(text, encoding="utf-8")

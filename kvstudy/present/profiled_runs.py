@@ -1,9 +1,10 @@
-"""Which profiled runs a page shows, and what it calls them: valid ones wherever there are any; where there is none, INVALID and why.
+"""Which profiled runs a page shows, and what it calls them: valid ones wherever there are any; where there is
+none, INVALID and why.
 
-    chosen = profile_of(tables, workload)      one run, for graphs that show one
-    choice(tables, chosen)                     a sentence: which, among how many
-    counted(tables)                            the valid runs, or all when none is valid: for charts that take several together
-    typical(shares, by)                        shares of the subsystems over the same runs
+chosen = profile_of(tables, workload)      one run, for graphs that show one
+choice(tables, chosen)                     a sentence: which, among how many
+counted(tables)                            the valid runs, or all when none is valid: for charts that take several together
+typical(shares, by)                        shares of the subsystems over the same runs
 """
 
 import math
@@ -19,24 +20,32 @@ INVALID = "INVALID"
 
 
 def profile_of(tables: Tables, workload: str | Sequence[str] | None = None) -> Tables:
-    """One completed profiled run, or none, as tables: a valid one if there is one; of these of ``workload`` (several names: the first that
-    has one before the others; None: the first by name), at the highest rate, with most connections, the last that was measured."""
+    """One completed profiled run, or none, as tables: a valid one if there is one; of these of ``workload``
+    (several names: the first that has one before the others; None: the first by name), at the highest rate,
+    with most connections, the last that was measured."""
     runs = tables.runs[tables.runs["profiled"] & (tables.runs["outcome"] == "completed")]
     if isinstance(workload, str):
         runs, order = runs[runs["workload"] == workload], [workload]
     else:
         order = list(dict.fromkeys([*(workload or []), *sorted(runs["workload"])]))
     ranked = runs.assign(
-        invalid=runs["verdict"] == "FAIL", place=[order.index(name) for name in runs["workload"]], load=runs["offered_rate_rps"].fillna(math.inf)
-    )  # fmt: skip
-    ranked = ranked.sort_values(["invalid", "place", "load", "connections", "run_id"], ascending=[True, True, False, False, False])
+        invalid=runs["verdict"] == "FAIL",
+        place=[order.index(name) for name in runs["workload"]],
+        load=runs["offered_rate_rps"].fillna(math.inf),
+    )
+    ranked = ranked.sort_values(
+        ["invalid", "place", "load", "connections", "run_id"], ascending=[True, True, False, False, False]
+    )
     return tables.only(ranked["run_id"].head(1))
 
 
 def choice(tables: Tables, chosen: Tables) -> Markdown:
-    """A sentence: which of the profiled runs of ``tables`` is ``chosen``, how many of them are valid, and that it is INVALID when it is."""
+    """A sentence: which of the profiled runs of ``tables`` is ``chosen``, how many of them are valid, and
+    that it is INVALID when it is."""
     if chosen.runs.empty:
-        return Markdown("**No profiled run**, so no graph below. Experiments with `profile: [cpu, alloc]` make them.")
+        return Markdown(
+            "**No profiled run**, so no graph below. Experiments with `profile: [cpu, alloc]` make them."
+        )
     run_id, workload = chosen.runs[["run_id", "workload"]].iloc[0]
     others = tables.runs[tables.runs["profiled"] & (tables.runs["workload"] == workload)]
     valid = int((others["verdict"] != "FAIL").sum())
@@ -63,7 +72,17 @@ def named(tables: Tables) -> str:
     if len(runs) != 1:
         return f"{words.counted(len(runs), 'run')} of {words.several(sorted(set(runs['workload'])))}"
     run = next(runs.itertuples())
-    return ", ".join(part for part in (run.workload, run.variant, run.label, words.value("connections", run.connections), words.value("offered_rate_rps", run.offered_rate_rps)) if part)
+    return ", ".join(
+        part
+        for part in (
+            run.workload,
+            run.variant,
+            run.label,
+            words.value("connections", run.connections),
+            words.value("offered_rate_rps", run.offered_rate_rps),
+        )
+        if part
+    )
 
 
 def invalid(tables: Tables) -> str:
@@ -76,14 +95,20 @@ def failures(tables: Tables) -> dict[str, str]:
     """Of every run that FAILed its checks what they saw: "rate_held: 71 %"."""
     failed = tables.validity[tables.validity["verdict"] == "FAIL"]
     told = (failed["check"] + ": " + failed["observed"]).groupby(failed["run_id"]).agg("; ".join)
-    return {run_id: told.get(run_id, "its checks failed") for run_id in tables.runs.loc[tables.runs["verdict"] == "FAIL", "run_id"]}
+    return {
+        run_id: told.get(run_id, "its checks failed")
+        for run_id in tables.runs.loc[tables.runs["verdict"] == "FAIL", "run_id"]
+    }
 
 
 def typical(shares: pd.DataFrame, by: str) -> pd.DataFrame:
-    """``flame.shares`` with one row per event, value of ``by`` and subsystem: the median over the valid runs, or over the invalid ones where a
-    value has no other, scaled so that the subsystems make a whole. ``valid``, ``why``: of these runs."""
+    """``flame.shares`` with one row per event, value of ``by`` and subsystem: the median over the valid runs,
+    or over the invalid ones where a value has no other, scaled so that the subsystems make a whole.
+    ``valid``, ``why``: of these runs."""
     known = shares.groupby(["event", by])["valid"].transform("any")
     shares = shares[shares["valid"] | ~known]
-    found = shares.groupby(["event", by, "subsystem"], as_index=False).agg(share=("share", "median"), valid=("valid", "all"), why=("why", "first"))
+    found = shares.groupby(["event", by, "subsystem"], as_index=False).agg(
+        share=("share", "median"), valid=("valid", "all"), why=("why", "first")
+    )
     found["share"] /= found.groupby(["event", by])["share"].transform("sum")
     return found

@@ -1,13 +1,14 @@
-"""The HTML study: executes the analysing notebooks, writes a page each and what they share, and swaps the whole folder in.
+"""The HTML study: executes the analysing notebooks, writes a page each and what they share, and swaps the
+whole folder in.
 
     figures/study/index.html            00-study: the findings
     figures/study/NN-name.html          one page per notebook; 02-sweep measures and is shown, not executed
     figures/study/methodology.html      METHODOLOGY.md, and limits.html LIMITS.md
     figures/study/assets/               plotly.min.js, tables.js, study.css, study.js: nothing else is loaded, from anywhere
 
-Everything is written into a hidden folder beside the study and renamed at the end: an interrupted export leaves the old study, or
-none. A notebook that fails costs its own page, which then says why; the others are written. Notebooks that analyse start no process
-but readers of new runs, so an export measures nothing.
+Everything is written into a hidden folder beside the study and renamed at the end: an interrupted export
+leaves the old study, or none. A notebook that fails costs its own page, which then says why; the others are
+written. Notebooks that analyse start no process but readers of new runs, so an export measures nothing.
 """
 
 import os
@@ -45,8 +46,9 @@ _ASSETS = Path(__file__).parent / "assets"
 def export(project_root: Path, out_dir: Path, progress: bool = True) -> Path:
     """Writes the study of ``project_root`` to ``out_dir`` and returns its index.html.
 
-    KvstudyError when there is no run to show, every notebook fails, or a page outgrows its limit; ``out_dir`` is then as before. And
-    when some notebook fails: then the study is written, and the page of that notebook says what went wrong.
+    KvstudyError when there is no run to show, every notebook fails, or a page outgrows its limit; ``out_dir``
+    is then as before. And when some notebook fails: then the study is written, and the page of that notebook
+    says what went wrong.
     """
     sources = sorted((project_root / "notebooks").glob("[0-9][0-9]-*.ipynb"))
     if not sources:
@@ -69,21 +71,36 @@ def export(project_root: Path, out_dir: Path, progress: bool = True) -> Path:
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     if failed:
-        raise KvstudyError("; ".join(error.message for error in failed.values()),
-                           f"the other pages are written: {(out_dir / 'index.html').as_uri()}; see it with: jupyter lab notebooks/{next(iter(failed))}.ipynb")
+        raise KvstudyError(
+            "; ".join(error.message for error in failed.values()),
+            f"the other pages are written: {(out_dir / 'index.html').as_uri()}; see it with: jupyter lab notebooks/{next(iter(failed))}.ipynb",
+        )
     return out_dir / "index.html"
 
 
-def _all_executed(sources: list[Path], root: Path, progress: bool) -> tuple[dict[str, nbformat.NotebookNode], dict[str, KvstudyError]]:
-    """Notebook by name, in order, and why those that failed did. Two kernels at a time: most of a short notebook is its kernel's start."""
-    study_tables(root / "data", progress=progress, spread=workers.processes)  # once, before kernels would each build them
-    # The kernel gets this environment; it has to find the same package as the exporter, wherever that was started.
+def _all_executed(
+    sources: list[Path], root: Path, progress: bool
+) -> tuple[dict[str, nbformat.NotebookNode], dict[str, KvstudyError]]:
+    """Notebook by name, in order, and why those that failed did. Two kernels at a time: most of a short
+    notebook is its kernel's start."""
+    study_tables(
+        root / "data", progress=progress, spread=workers.processes
+    )  # once, before kernels would each build them
+    # The kernel gets this environment; it has to find the same package as the exporter, wherever that was
+    # started.
     package = str(Path(kvstudy.__file__).resolve().parents[1])
-    given = {notebooks.EXPORT_VARIABLE: "1", ROOT_VARIABLE: str(root), "PYTHONPATH": os.pathsep.join([package, os.environ.get("PYTHONPATH", "")])}
+    given = {
+        notebooks.EXPORT_VARIABLE: "1",
+        ROOT_VARIABLE: str(root),
+        "PYTHONPATH": os.pathsep.join([package, os.environ.get("PYTHONPATH", "")]),
+    }
     kept = {name: os.environ.get(name) for name in given}
     os.environ |= given
     try:
-        with ThreadPoolExecutor(KERNELS) as pool, tqdm(total=len(sources), desc="executing notebooks", disable=not progress, leave=False) as bar:
+        with (
+            ThreadPoolExecutor(KERNELS) as pool,
+            tqdm(total=len(sources), desc="executing notebooks", disable=not progress, leave=False) as bar,
+        ):
             running = {source.stem: pool.submit(_executed, source, root) for source in sources}
             try:
                 for future in as_completed(running.values()):
@@ -95,15 +112,20 @@ def _all_executed(sources: list[Path], root: Path, progress: bool) -> tuple[dict
                 _end_kernels(list(running.values()))
                 raise
         failed = {name: future.exception() for name, future in running.items() if future.exception()}
-        return {source.stem: _page_of_failure(source, failed[source.stem]) if source.stem in failed else running[source.stem].result()
-                for source in sources}, failed
+        return {
+            source.stem: _page_of_failure(source, failed[source.stem])
+            if source.stem in failed
+            else running[source.stem].result()
+            for source in sources
+        }, failed
     finally:
         for name, value in kept.items():
             os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
 
 
 def _end_kernels(running: list[Future]) -> None:
-    """Nobody who interrupts waits for the notebooks under way. Their kernels are sessions of their own, which Ctrl-C does not reach."""
+    """Nobody who interrupts waits for the notebooks under way. Their kernels are sessions of their own, which
+    Ctrl-C does not reach."""
     while any(future.running() for future in running):
         for child in psutil.Process().children(recursive=True):
             with suppress(psutil.Error):
@@ -117,29 +139,54 @@ def _executed(source: Path, root: Path) -> nbformat.NotebookNode:
     if source.stem == MEASURING:
         return notebook
     try:
-        return papermill.execute_notebook(str(source), None, cwd=str(root), progress_bar=False, log_output=False, kernel_name="python3",
-                                          extra_arguments=["--log-level=CRITICAL"])  # fmt: skip
+        return papermill.execute_notebook(
+            str(source),
+            None,
+            cwd=str(root),
+            progress_bar=False,
+            log_output=False,
+            kernel_name="python3",
+            extra_arguments=["--log-level=CRITICAL"],
+        )
     except PapermillExecutionError as error:
-        raise KvstudyError(f"{source.name} failed in cell {error.exec_count}: {error.ename}: {error.evalue}", f"see it with: jupyter lab {source}") from None
+        raise KvstudyError(
+            f"{source.name} failed in cell {error.exec_count}: {error.ename}: {error.evalue}",
+            f"see it with: jupyter lab {source}",
+        ) from None
 
 
 def _page_of_failure(source: Path, error: KvstudyError) -> nbformat.NotebookNode:
     """The notebook's title, and what went wrong."""
     title = title_of(nbformat.read(source, as_version=4), source.stem)
-    return new_notebook(cells=[new_markdown_cell(f"# {title}\n\n**This page could not be made.** The others do not depend on it.\n\n~~~~text\n{error}\n~~~~")])
+    return new_notebook(
+        cells=[
+            new_markdown_cell(
+                f"# {title}\n\n**This page could not be made.** The others do not depend on it.\n\n~~~~text\n{error}\n~~~~"
+            )
+        ]
+    )
 
 
 def _write_pages(folder: Path, executed: dict[str, nbformat.NotebookNode], root: Path) -> None:
     for text in DOCUMENTS:
         if (root / text).is_file():
             stem = text.removesuffix(".md").lower()
-            executed = executed | {stem: new_notebook(cells=[new_markdown_cell((root / text).read_text(encoding="utf-8"))])}
+            executed = executed | {
+                stem: new_notebook(cells=[new_markdown_cell((root / text).read_text(encoding="utf-8"))])
+            }
     titles = {stem: _menu_title(stem, notebook) for stem, notebook in executed.items()}
     for stem, notebook in executed.items():
         pages = [Entry(_href(other), title, here=other == stem) for other, title in titles.items()]
         if stem == MEASURING:
-            notebook.cells.insert(2, new_markdown_cell("*This notebook measures. The study shows it and does not execute it.*"))
-        text = page_of(notebook, pages, "Written by `kvstudy report` from sealed runs.".replace("`", ""), unfolded=stem == MEASURING)
+            notebook.cells.insert(
+                2, new_markdown_cell("*This notebook measures. The study shows it and does not execute it.*")
+            )
+        text = page_of(
+            notebook,
+            pages,
+            "Written by `kvstudy report` from sealed runs.".replace("`", ""),
+            unfolded=stem == MEASURING,
+        )
         (folder / _href(stem)).write_text(text, encoding="utf-8")
 
 
@@ -162,16 +209,24 @@ def _write_assets(folder: Path) -> None:
         shutil.copyfile(asset, folder / asset.name)
     (folder / "plotly.min.js").write_text(get_plotlyjs(), encoding="utf-8")
     script = generate_init_offline_itables_html(itables.options.dt_bundle)
-    (folder / "tables.js").write_text(script[script.index(">") + 1 : script.index("</script>")], encoding="utf-8")
+    (folder / "tables.js").write_text(
+        script[script.index(">") + 1 : script.index("</script>")], encoding="utf-8"
+    )
 
 
 def _check_sizes(folder: Path) -> None:
     sizes = {path: path.stat().st_size for path in folder.rglob("*") if path.is_file()}
     for path, size_bytes in sizes.items():
         if size_bytes > PAGE_BYTES_MAX:
-            raise KvstudyError(f"page too large: {path.name} size={size_bytes} limit={PAGE_BYTES_MAX}", "select fewer runs in its parameters")
+            raise KvstudyError(
+                f"page too large: {path.name} size={size_bytes} limit={PAGE_BYTES_MAX}",
+                "select fewer runs in its parameters",
+            )
     if sum(sizes.values()) > STUDY_BYTES_MAX:
-        raise KvstudyError(f"study too large: size={sum(sizes.values())} limit={STUDY_BYTES_MAX}", "select fewer runs in the notebooks' parameters")
+        raise KvstudyError(
+            f"study too large: size={sum(sizes.values())} limit={STUDY_BYTES_MAX}",
+            "select fewer runs in the notebooks' parameters",
+        )
 
 
 def _swap(new: Path, out_dir: Path) -> None:

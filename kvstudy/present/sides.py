@@ -3,9 +3,9 @@
     sides = sides_of(experiment=None, factor=None, before=None, after=None)
     sides.tables, sides.factor, sides.before, sides.after
 
-Without a factor the first of these that the runs vary: label (your change), variant (service options), connections, workload.
-Of labels ``before`` and ``after`` where both are there, else the first and the last that were given; runs without a label are a side only
-where there is one label at most.
+Without a factor the first of these that the runs vary: label (your change), variant (service options),
+connections, workload. Of labels ``before`` and ``after`` where both are there, else the first and the last
+that were given; runs without a label are a side only where there is one label at most.
 """
 
 from dataclasses import dataclass
@@ -21,14 +21,16 @@ from kvstudy.errors import ExperimentError
 from kvstudy.present import notebook, words
 
 FACTORS = ("label", "variant", "connections", "workload")
-APART = ("The two sides were measured one after the other: a machine that drifts meanwhile looks like a change. With a drift of 5 % such a comparison says a "
-         "false word in about one of five.")
+APART = (
+    "The two sides were measured one after the other: a machine that drifts meanwhile looks like a change. With a drift of 5 % such a comparison says a "
+    "false word in about one of five."
+)
 
 
 @dataclass(frozen=True)
 class Sides:
-    """``tables`` hold the runs of both sides; ``before`` and ``after`` are values of the column ``factor`` of runs, ``left_out`` the others
-    that were measured."""
+    """``tables`` hold the runs of both sides; ``before`` and ``after`` are values of the column ``factor`` of
+    runs, ``left_out`` the others that were measured."""
 
     tables: Tables
     factor: str
@@ -43,38 +45,67 @@ class Sides:
 
     def source(self) -> Markdown:
         """``notebook.source`` of the two sides, which they are, and what was measured beside them."""
-        (before, after), factor, source = self.names, words.factor(self.factor), notebook.source(self.tables).data
+        (before, after), factor, source = (
+            self.names,
+            words.factor(self.factor),
+            notebook.source(self.tables).data,
+        )
         if self.before == self.after:
-            return Markdown(f"{source} They are all of one {factor}, {before}: there is nothing to compare them with.")
+            return Markdown(
+                f"{source} They are all of one {factor}, {before}: there is nothing to compare them with."
+            )
         others = words.several([words.value(self.factor, value) for value in self.left_out])
-        rest = f"; left out: {others}. The parameters `before` and `after` name other sides" if self.left_out else ""
+        rest = (
+            f"; left out: {others}. The parameters `before` and `after` name other sides"
+            if self.left_out
+            else ""
+        )
         apart = f" **{APART}**" if self.factor == "label" and self._apart() else ""
         return Markdown(f"{source} Compared by {factor}: {after} against {before}{rest}.{apart}")
 
     def _apart(self) -> bool:
         """Whether all runs of one side were made before all of the other."""
-        starts = [self.tables.runs.loc[self.tables.runs[self.factor] == side, "start_utc"] for side in (self.before, self.after)]
-        return min(map(len, starts)) > 1 and (starts[0].max() < starts[1].min() or starts[1].max() < starts[0].min())
+        starts = [
+            self.tables.runs.loc[self.tables.runs[self.factor] == side, "start_utc"]
+            for side in (self.before, self.after)
+        ]
+        return min(map(len, starts)) > 1 and (
+            starts[0].max() < starts[1].min() or starts[1].max() < starts[0].min()
+        )
 
     def doubts(self) -> str:
-        """In what the sides differ besides, where that leaves nothing to compare; and of the sides half of whose latency runs are invalid: how many,
-        and the check that they failed most often. Empty where there is no doubt."""
+        """In what the sides differ besides, where that leaves nothing to compare; and of the sides half of
+        whose latency runs are invalid: how many, and the check that they failed most often. Empty where there
+        is no doubt."""
         runs = notebook.for_latency(self.tables).runs
         failed = self.tables.validity[self.tables.validity["verdict"] == "FAIL"]
         unlike = not_alike(self.tables, self.factor, self.before, self.after)
-        told = [f"no two configurations differ in the {words.factor(self.factor)} alone, but also in {words.several([words.factor(name) for name in unlike])}"] if unlike else []
+        told = (
+            [
+                f"no two configurations differ in the {words.factor(self.factor)} alone, but also in {words.several([words.factor(name) for name in unlike])}"
+            ]
+            if unlike
+            else []
+        )
         for name, value in dict(zip(self.names, (self.before, self.after), strict=True)).items():
             mine = runs[runs[self.factor] == value]
             invalid = mine.loc[mine["verdict"] == "FAIL", "run_id"]
             checks = failed.loc[failed["run_id"].isin(invalid), "check"].value_counts()
             often = "" if checks.empty else f", most often by {checks.index[0]} ({checks.iloc[0]})"
-            told += [f"{len(invalid)} of {words.count(len(mine))} runs of {name} are invalid{often}"] if len(invalid) and 2 * len(invalid) >= len(mine) else []
+            told += (
+                [f"{len(invalid)} of {words.count(len(mine))} runs of {name} are invalid{often}"]
+                if len(invalid) and 2 * len(invalid) >= len(mine)
+                else []
+            )
         text = "; ".join(told)
         return f"{text[0].upper()}{text[1:]}. What each check saw stands under Doubts." if told else ""
 
     def compared(self, percentiles: tuple[float, ...] = (50.0, 99.0, 99.9)) -> pd.DataFrame:
-        """One row per measure and configuration that both sides have: ``analyse.configuration.comparisons``."""
-        return comparisons(self.tables, self.factor, self.before, self.after, percentiles, cpu=True, share=families.SIDES)
+        """One row per measure and configuration that both sides have:
+        ``analyse.configuration.comparisons``."""
+        return comparisons(
+            self.tables, self.factor, self.before, self.after, percentiles, cpu=True, share=families.SIDES
+        )
 
 
 def sides_of(experiment: str | None = None, factor: str | None = None, before=None, after=None) -> Sides:
@@ -95,20 +126,27 @@ def sides_of(experiment: str | None = None, factor: str | None = None, before=No
     after = next((value for value in reversed(usual) if value != before), before) if after is None else after
     for name, value in (("before", before), ("after", after)):
         if value not in values:
-            raise ExperimentError(f"no run with this {factor}: {name}={value!r}", f"measured: {', '.join(map(repr, values))}")
+            raise ExperimentError(
+                f"no run with this {factor}: {name}={value!r}", f"measured: {', '.join(map(repr, values))}"
+            )
     left_out = tuple(value for value in values if value not in (before, after))
     return Sides(tables.select(**{factor: [before, after]}), factor, before, after, left_out)
 
 
 def _varied_experiment() -> str | None:
-    """The experiment to show when none is named: one with two labels, else one with two variants that differ, else the main one."""
+    """The experiment to show when none is named: one with two labels, else one with two variants that differ,
+    else the main one."""
     runs = notebook.all_tables().runs
     runs = runs[runs["experiment"] != SAME_THING]
     for factor in ("label", "variant"):
         varied = runs[~runs["profiled"]].groupby("experiment")[factor].nunique()
         varied = varied[varied > 1]
         # One whose profiles can be compared too tells more.
-        both = runs[runs["profiled"] & runs["experiment"].isin(varied.index)].groupby("experiment")[factor].nunique()
+        both = (
+            runs[runs["profiled"] & runs["experiment"].isin(varied.index)]
+            .groupby("experiment")[factor]
+            .nunique()
+        )
         varied = varied if both[both > 1].empty else both[both > 1]
         if len(varied):
             latest = runs[runs["experiment"].isin(varied.index)].groupby("experiment")["start_utc"].max()

@@ -8,7 +8,8 @@ from kvstudy.present import words
 
 
 def spread(values: pd.Series, told) -> str:
-    """``median [low, high]`` over runs with the 95 % bootstrap interval; under MIN_RUNS ``median (least … most)``; one run: its value."""
+    """``median [low, high]`` over runs with the 95 % bootstrap interval; under MIN_RUNS ``median (least …
+    most)``; one run: its value."""
     known = values.dropna()
     if known.empty:
         return words.MISSING

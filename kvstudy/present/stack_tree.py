@@ -15,8 +15,9 @@ SWITCHING_TOLD = f"{SWITCHING} is the kernel handing a core from one thread to a
 
 @dataclass(frozen=True)
 class StackTree:
-    """``sums`` and ``own``: samples by path from the root, with and without callees; ``frames``: the paths that are drawn, a caller before
-    its callees; ``share_min``: the share of all samples under which a frame is not drawn."""
+    """``sums`` and ``own``: samples by path from the root, with and without callees; ``frames``: the paths
+    that are drawn, a caller before its callees; ``share_min``: the share of all samples under which a frame
+    is not drawn."""
 
     total: int
     sums: dict[tuple, int]
@@ -53,8 +54,8 @@ class StackTree:
         return dict(shares)
 
     def hottest(self, waiting: bool = False) -> str:
-        """The three frames with the largest own share; of time the waiting for events is no work, so it is left out and told beside them,
-        unless ``waiting`` counts like all else."""
+        """The three frames with the largest own share; of time the waiting for events is no work, so it is
+        left out and told beside them, unless ``waiting`` counts like all else."""
         shares, idle = defaultdict(float), 0.0
         for path, samples in self.own.items():
             if not waiting and subsystem(";".join(path)) == IDLE:
@@ -62,7 +63,9 @@ class StackTree:
             else:
                 shares[short_name(path[-1])] += samples / self.total
         top = sorted(shares.items(), key=lambda item: -item[1])[:3]
-        return words.several([f"{name} {words.share(share)}" for name, share in top]) + (f", beside waiting for events (idle) {words.share(idle)}" if idle else "")
+        return words.several([f"{name} {words.share(share)}" for name, share in top]) + (
+            f", beside waiting for events (idle) {words.share(idle)}" if idle else ""
+        )
 
 
 def short_name(frame: str) -> str:

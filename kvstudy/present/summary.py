@@ -1,4 +1,5 @@
-"""Tables for people: medians with intervals for each configuration, runs with their verdicts, checks, provenance."""
+"""Tables for people: medians with intervals for each configuration, runs with their verdicts, checks,
+provenance."""
 
 import json
 from collections import Counter
@@ -25,28 +26,46 @@ _WHERE = ["workload", "connections", "offered rate"]  # of a comparison's row
 _PROFILE = ["report", "method", "offered_rate_rps", "stage", "event", "subsystem"]
 
 
-def by_configuration(tables: Tables, percentiles: tuple[float, ...] = (50.0, 99.0, 99.9), latency_kind: str = "response") -> pd.DataFrame:
-    """One row per configuration, as text: what was asked, achieved rate, latencies as ``median [low, high]`` over valid runs."""
+def by_configuration(
+    tables: Tables, percentiles: tuple[float, ...] = (50.0, 99.0, 99.9), latency_kind: str = "response"
+) -> pd.DataFrame:
+    """One row per configuration, as text: what was asked, achieved rate, latencies as ``median [low, high]``
+    over valid runs."""
     runs = configured(tables.runs)
     who = [name for name in WHO if name != "generator" or runs[name].nunique() > 1]
     # Two lines that look the same are two configurations: what tells them apart is a column too.
-    who += [name for name in differing(runs, ["experiment", *who]) if name not in ("service_options", "method")]
-    points, speaking = tables.percentiles[tables.percentiles["latency_kind"] == latency_kind], rates.speaking(tables)
+    who += [
+        name for name in differing(runs, ["experiment", *who]) if name not in ("service_options", "method")
+    ]
+    points, speaking = (
+        tables.percentiles[tables.percentiles["latency_kind"] == latency_kind],
+        rates.speaking(tables),
+    )
     rows = []
     for _, group in runs.sort_values([*WHO, "start_utc", "repeat"]).groupby("configuration", sort=False):
         first, valid = group.iloc[0], group[group["verdict"] != "FAIL"]
-        row = {words.factor(name): first[name] if name in ("connections", "threads") else words.value(name, first[name]) for name in who}
+        row = {
+            words.factor(name): first[name]
+            if name in ("connections", "threads")
+            else words.value(name, first[name])
+            for name in who
+        }
         row["valid runs"] = f"{len(valid)} of {len(group)}"
-        row["achieved rate"] = spread(group.loc[group["run_id"].isin(speaking), "achieved_rate_rps"], words.rate)
+        row["achieved rate"] = spread(
+            group.loc[group["run_id"].isin(speaking), "achieved_rate_rps"], words.rate
+        )
         for percentile in percentiles:
-            mine = points[points["run_id"].isin(valid["run_id"]) & np.isclose(points["percentile"], percentile)]
+            mine = points[
+                points["run_id"].isin(valid["run_id"]) & np.isclose(points["percentile"], percentile)
+            ]
             row[words.percentile(percentile)] = spread(mine["latency_us"], words.latency)
         rows.append(row)
     return said_once(_without_idle_columns(pd.DataFrame(rows)), [words.factor(name) for name in who])
 
 
 def run_list(tables: Tables) -> pd.DataFrame:
-    """One row per run: what was asked, what was achieved, verdict and the checks that did not pass, with what they saw; ``checks`` says what they require."""
+    """One row per run: what was asked, what was achieved, verdict and the checks that did not pass, with what
+    they saw; ``checks`` says what they require."""
     worse = tables.validity[tables.validity["verdict"] != "PASS"]
     reasons = {
         run_id: "; ".join(f"{row.check}: {row.observed}" for row in rows.itertuples())
@@ -54,17 +73,30 @@ def run_list(tables: Tables) -> pd.DataFrame:
     }
     rows = [
         {
-            "verdict": run.verdict, "run": run.run_id, "not passed": reasons.get(run.run_id, ""), "workload": run.workload, "variant": run.variant or "default",
-            "label": run.label or "none", "connections": run.connections, "threads": run.threads, "offered": words.value("offered_rate_rps", run.offered_rate_rps),
-            "achieved": words.rate(run.achieved_rate_rps), "repeat": run.repeat, "profiled": "yes" if run.profiled else "no",
+            "verdict": run.verdict,
+            "run": run.run_id,
+            "not passed": reasons.get(run.run_id, ""),
+            "workload": run.workload,
+            "variant": run.variant or "default",
+            "label": run.label or "none",
+            "connections": run.connections,
+            "threads": run.threads,
+            "offered": words.value("offered_rate_rps", run.offered_rate_rps),
+            "achieved": words.rate(run.achieved_rate_rps),
+            "repeat": run.repeat,
+            "profiled": "yes" if run.profiled else "no",
         }
         for run in tables.runs.itertuples()
-    ]  # fmt: skip
-    return said_once(_without_idle_columns(pd.DataFrame(rows), ("variant", "label", "profiled")), ["workload", "variant", "label", "connections", "threads", "offered"])
+    ]
+    return said_once(
+        _without_idle_columns(pd.DataFrame(rows), ("variant", "label", "profiled")),
+        ["workload", "variant", "label", "connections", "threads", "offered"],
+    )
 
 
 def checks(tables: Tables) -> pd.DataFrame:
-    """One row per check: how many runs passed, were marked or failed, and what it requires, which is the same for every run."""
+    """One row per check: how many runs passed, were marked or failed, and what it requires, which is the same
+    for every run."""
     counted = tables.validity.groupby(["check", "verdict"]).size().unstack(fill_value=0)
     counted = counted.reindex(columns=["PASS", "WARN", "FAIL"], fill_value=0)
     counted["required"] = tables.validity.groupby("check")["required"].first()
@@ -74,7 +106,12 @@ def checks(tables: Tables) -> pd.DataFrame:
 def provenance(tables: Tables) -> pd.DataFrame:
     """What was measured, when, from which revision, on which machine: one row per fact."""
     runs = tables.runs
-    revisions = sorted({f"{run.revision[:12]}{' with uncommitted changes' if run.dirty else ''}" for run in runs.itertuples()})
+    revisions = sorted(
+        {
+            f"{run.revision[:12]}{' with uncommitted changes' if run.dirty else ''}"
+            for run in runs.itertuples()
+        }
+    )
     facts = {
         "runs": f"{len(runs)} from {tables.source}",
         "measured": f"{runs['start_utc'].min()} to {runs['start_utc'].max()}" if len(runs) else words.MISSING,
@@ -91,7 +128,10 @@ def _machines(tables: Tables) -> list[str]:
     for run_id in tables.runs["run_id"]:
         if run_id in tables.folders:
             machine = open_run(tables.folders[run_id]).machine
-            found.add(", ".join(str(machine[key]) for key in ("cpu_model", "cores", "kernel") if key in machine) or "not recorded")
+            found.add(
+                ", ".join(str(machine[key]) for key in ("cpu_model", "cores", "kernel") if key in machine)
+                or "not recorded"
+            )
     return sorted(found) or [words.MISSING]
 
 
@@ -102,8 +142,8 @@ def _without_idle_columns(frame: pd.DataFrame, names: tuple[str, ...] = ("varian
 
 
 def said_once(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
-    """``frame`` without those columns of ``names`` that say the same in every row: its caption (``attrs``) says it instead. Threads that
-    are as many as the connections in every row are told by these."""
+    """``frame`` without those columns of ``names`` that say the same in every row: its caption (``attrs``)
+    says it instead. Threads that are as many as the connections in every row are told by these."""
     names = [name for name in names if name in frame]
     if len(frame) < 2:
         return frame
@@ -119,35 +159,57 @@ def said_once(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
 
 
 def held(tables: Tables) -> pd.DataFrame:
-    """One row per series and connections: highest offered rate held, lowest not held, of the runs that say so (analyse.rates); with fewer than MIN_RUNS at a rate
-    nobody can tell."""
+    """One row per series and connections: highest offered rate held, lowest not held, of the runs that say so
+    (analyse.rates); with fewer than MIN_RUNS at a rate nobody can tell."""
     runs = rates.witnesses(tables)
     if runs.empty:
         return pd.DataFrame(columns=["workload", "connections", "highest rate held", "saturated at"])
     runs["sizes"] = series.differing(runs, "data", ["experiment", "workload"])
     group = ["experiment", "workload", "sizes", "variant", "label", "connections", "threads"]
     # Two windows, or two builds, are two rows: what tells them apart is a column too.
-    more = [name for name in differing(runs, [*group, "offered_rate_rps"]) if name not in ("service_options", "method", "data")]
+    more = [
+        name
+        for name in differing(runs, [*group, "offered_rate_rps"])
+        if name not in ("service_options", "method", "data")
+    ]
     points = saturation_points(runs, [*group, *more])
     sure = (points["fewest"] >= MIN_RUNS).tolist()
     frame = pd.DataFrame(
         {
-            "experiment": points["experiment"], "workload": points["workload"], "sizes": points["sizes"], "variant": points["variant"].replace("", "default"),
-            "label": points["label"].replace("", "none"), "connections": points["connections"], "threads": points["threads"],
-            **{words.factor(name): [words.value(name, value) for value in points[name]] for name in more}, "runs": points["runs"],
-            "highest rate held": [words.rate(rate) if sure else CANNOT_TELL for rate, sure in zip(points["highest_held_rps"], sure, strict=True)],
-            "saturated at": [CANNOT_TELL if not enough else "above the rates offered" if np.isnan(rate) else words.rate(rate)
-                             for rate, enough in zip(points["saturation_rps"], sure, strict=True)],
+            "experiment": points["experiment"],
+            "workload": points["workload"],
+            "sizes": points["sizes"],
+            "variant": points["variant"].replace("", "default"),
+            "label": points["label"].replace("", "none"),
+            "connections": points["connections"],
+            "threads": points["threads"],
+            **{words.factor(name): [words.value(name, value) for value in points[name]] for name in more},
+            "runs": points["runs"],
+            "highest rate held": [
+                words.rate(rate) if sure else CANNOT_TELL
+                for rate, sure in zip(points["highest_held_rps"], sure, strict=True)
+            ],
+            "saturated at": [
+                CANNOT_TELL
+                if not enough
+                else "above the rates offered"
+                if np.isnan(rate)
+                else words.rate(rate)
+                for rate, enough in zip(points["saturation_rps"], sure, strict=True)
+            ],
         }
-    )  # fmt: skip
+    )
     return _without_idle_columns(frame, ("sizes", "variant", "label"))
 
 
 def steepest(tables: Tables, factor: str, percentile: float = 99.0) -> Markdown:
-    """A sentence: between which two values of ``factor``, all else equal, ``percentile`` differs the most, with interval and word."""
+    """A sentence: between which two values of ``factor``, all else equal, ``percentile`` differs the most,
+    with interval and word."""
     answer = factors.differences(tables, factor, percentile)
     if not answer.claims:
-        return Markdown(f"**Found:** no two values of {words.factor(factor)} have valid runs that are otherwise alike, so nothing is compared.")
+        return Markdown(
+            f"**Found:** no two values of {words.factor(factor)} have valid runs that are otherwise alike, so nothing is compared."
+        )
     first, counts = answer.claims[0], Counter(claim.word for claim in answer.claims)
     told = words.several([f"{counts[word]} {word}" for word in WORDS if counts[word]])
     where = "" if factor == "workload" else f"{first.subject.workload}, "
@@ -164,16 +226,26 @@ def compared(rows: pd.DataFrame) -> pd.DataFrame:
     frame = pd.DataFrame(
         [
             {
-                "word": words.word(row), "measure": row.measure, "ratio": _ratio(row), "runs": f"{row.runs_before} and {row.runs_after}", **_findable(row, rows),
+                "word": words.word(row),
+                "measure": row.measure,
+                "ratio": _ratio(row),
+                "runs": f"{row.runs_before} and {row.runs_after}",
+                **_findable(row, rows),
                 **_ends(row),
-                "workload": row.workload, "connections": row.connections, "offered rate": words.value("offered_rate_rps", row.offered_rate_rps),
+                "workload": row.workload,
+                "connections": row.connections,
+                "offered rate": words.value("offered_rate_rps", row.offered_rate_rps),
                 **({"differs": row.differs} if (rows["differs"] != "").any() else {}),
             }
             for row in rows.itertuples()
         ]
-    )  # fmt: skip
+    )
     if frame.empty:
-        return missing("No configuration has valid runs of both sides.", "kvstudy run experiments/handler.yaml --profile reference", ["word", "workload", "measure", "ratio"])
+        return missing(
+            "No configuration has valid runs of both sides.",
+            "kvstudy run experiments/handler.yaml --profile reference",
+            ["word", "workload", "measure", "ratio"],
+        )
     return said_once(frame, _WHERE)
 
 
@@ -182,55 +254,93 @@ def options(rows: pd.DataFrame) -> pd.DataFrame:
     frame = pd.DataFrame(
         [
             {
-                "word": words.word(row), "experiment": row.experiment, "instead": row.after_name, "measure": row.measure,
-                "ratio": _ratio(row), "runs": f"{row.runs_before} and {row.runs_after}", **_findable(row, rows),
-                "workload": row.workload, "connections": row.connections, "offered rate": words.value("offered_rate_rps", row.offered_rate_rps), "default": row.before_name,
+                "word": words.word(row),
+                "experiment": row.experiment,
+                "instead": row.after_name,
+                "measure": row.measure,
+                "ratio": _ratio(row),
+                "runs": f"{row.runs_before} and {row.runs_after}",
+                **_findable(row, rows),
+                "workload": row.workload,
+                "connections": row.connections,
+                "offered rate": words.value("offered_rate_rps", row.offered_rate_rps),
+                "default": row.before_name,
             }
             for row in rows.itertuples()
         ]
-    )  # fmt: skip
+    )
     if frame.empty:
-        return missing("No option was varied yet.", "kvstudy run experiments/handler.yaml --profile reference", ["word", "experiment", "measure", "ratio"])
+        return missing(
+            "No option was varied yet.",
+            "kvstudy run experiments/handler.yaml --profile reference",
+            ["word", "experiment", "measure", "ratio"],
+        )
     return said_once(frame, _WHERE)
 
 
 def searches(tables: Tables) -> pd.DataFrame:
-    """One row per trial of every search for a stable rate: its rate, purpose, latency, what it answered the search and the verdict of its checks, in the order of the trials."""
+    """One row per trial of every search for a stable rate: its rate, purpose, latency, what it answered the
+    search and the verdict of its checks, in the order of the trials."""
     trials = tables.runs[tables.runs["search"] != ""]
     rows = [
         {
-            "experiment": run.experiment, "workload": run.workload, "trial": run.plan_index + 1, "purpose": json.loads(run.search)["purpose"],
-            "offered": words.rate(run.offered_rate_rps), "achieved": words.rate(run.achieved_rate_rps), "mean": words.latency(run.response_mean_us),
-            "answer": run.answer, "checks": run.verdict, "connections": run.connections, "run": run.run_id,
+            "experiment": run.experiment,
+            "workload": run.workload,
+            "trial": run.plan_index + 1,
+            "purpose": json.loads(run.search)["purpose"],
+            "offered": words.rate(run.offered_rate_rps),
+            "achieved": words.rate(run.achieved_rate_rps),
+            "mean": words.latency(run.response_mean_us),
+            "answer": run.answer,
+            "checks": run.verdict,
+            "connections": run.connections,
+            "run": run.run_id,
         }
         for run in trials.itertuples()
-    ]  # fmt: skip
+    ]
     if not rows:
-        return missing("No search for a stable rate was measured.", "kvstudy run experiments/report-1.yaml --profile reference", ["experiment", "workload", "trial", "offered"])
+        return missing(
+            "No search for a stable rate was measured.",
+            "kvstudy run experiments/report-1.yaml --profile reference",
+            ["experiment", "workload", "trial", "offered"],
+        )
     return pd.DataFrame(rows)
 
 
 def held_shares(trials: Tables) -> pd.DataFrame:
-    """One row per search and rate that it tried: how many trials held it, and the share of trials that would, with its interval."""
+    """One row per search and rate that it tried: how many trials held it, and the share of trials that would,
+    with its interval."""
     rows = [
-        {"search": one.name, "offered": words.rate(row.offered_rate_rps), "P(held)": words.share(row.share) + words.interval(row.low, row.high, words.share),
-         "held": f"{row.held} of {row.trials}"}
-        for one in capacity.searches(trials) for row in rates.held_by_rate(one.trials).itertuples() if row.trials
-    ]  # fmt: skip
+        {
+            "search": one.name,
+            "offered": words.rate(row.offered_rate_rps),
+            "P(held)": words.share(row.share) + words.interval(row.low, row.high, words.share),
+            "held": f"{row.held} of {row.trials}",
+        }
+        for one in capacity.searches(trials)
+        for row in rates.held_by_rate(one.trials).itertuples()
+        if row.trials
+    ]
     if not rows:
-        return missing("No search for a stable rate was measured.", "kvstudy run experiments/report-1.yaml --profile reference", ["search", "offered", "P(held)", "held"])
+        return missing(
+            "No search for a stable rate was measured.",
+            "kvstudy run experiments/report-1.yaml --profile reference",
+            ["search", "offered", "P(held)", "held"],
+        )
     return said_once(pd.DataFrame(rows), ["search"])
 
 
 def missing(what: str, command: str, columns: list[str]) -> pd.DataFrame:
-    """A table without rows that says what is missing, and the command that measures it: ``notebook.show`` prints that in its place."""
+    """A table without rows that says what is missing, and the command that measures it: ``notebook.show``
+    prints that in its place."""
     frame = pd.DataFrame(columns=columns)
     frame.attrs["missing"] = f"{what} Measure it: `{command}`."
     return frame
 
 
 def _findable(row, rows: pd.DataFrame) -> dict[str, str]:
-    """Beside *cannot tell* the smallest difference that these runs could have found; no column where every row is decided."""
+    """Beside *cannot tell* the smallest difference that these runs could have found; no column where every
+    row is decided."""
     if not (rows["word"] == CANNOT_TELL).any():
         return {}
     limit = words.findable_limit(row.found)
@@ -238,12 +348,19 @@ def _findable(row, rows: pd.DataFrame) -> dict[str, str]:
 
 
 def _ratio(row) -> str:
-    return words.MISSING if row.measure == INVALID else words.times(row.ratio) + words.interval(row.low, row.high, words.times)
+    return (
+        words.MISSING
+        if row.measure == INVALID
+        else words.times(row.ratio) + words.interval(row.low, row.high, words.times)
+    )
 
 
 def _ends(row) -> dict[str, str]:
     if row.measure == INVALID:
-        return {"before": f"{row.invalid_before} of {row.of_before}", "after": f"{row.invalid_after} of {row.of_after}"}
+        return {
+            "before": f"{row.invalid_before} of {row.of_before}",
+            "after": f"{row.invalid_after} of {row.of_after}",
+        }
     return {"before": _measured(row.measure, row.before), "after": _measured(row.measure, row.after)}
 
 
@@ -257,30 +374,62 @@ def published_checks(published: Published, folder: Path) -> pd.DataFrame:
     for _, result in published.results.iterrows():
         for check in published_numbers.checks(result, folder):
             if check.verdict == "FAIL":
-                rows.append({"report": result["report"], "text": result["text"], "called held": words.MISSING if pd.isna(result["called_held"]) else result["called_held"], "check": check.check,
-                             "observed": check.observed, "required": check.required})  # fmt: skip
+                rows.append(
+                    {
+                        "report": result["report"],
+                        "text": result["text"],
+                        "called held": words.MISSING
+                        if pd.isna(result["called_held"])
+                        else result["called_held"],
+                        "check": check.check,
+                        "observed": check.observed,
+                        "required": check.required,
+                    }
+                )
     return pd.DataFrame(rows, columns=["report", "text", "called held", "check", "observed", "required"])
 
 
 def profile_shares(published: Published, tables: Tables) -> pd.DataFrame:
-    """One row per report, profile and subsystem of ours: the shares that the report read off for its parts, summed, and the subsystem's share
-    in our valid profiled runs of the same method, handler and rate.
+    """One row per report, profile and subsystem of ours: the shares that the report read off for its parts,
+    summed, and the subsystem's share in our valid profiled runs of the same method, handler and rate.
 
-    Of a report that has no profiled experiment of its own (claim_rules.PROFILED_BY) ours are at the rates around its own; where they lie on one side
-    of it, nothing is decided.
+    Of a report that has no profiled experiment of its own (claim_rules.PROFILED_BY) ours are at the rates
+    around its own; where they lie on one side of it, nothing is decided.
     """
     rows = []
-    for (report, method, rate, stage, event, subsystem), parts in published.profile_shares.groupby(_PROFILE, sort=False):
+    for (report, method, rate, stage, event, subsystem), parts in published.profile_shares.groupby(
+        _PROFILE, sort=False
+    ):
         ours = claim_rules.profiles(tables, report, method, stage, rate)
         shares = frames.shares(ours.stacks)
         shares = _whole(ours, event, shares[(shares["event"] == event) & (shares["subsystem"] == subsystem)])
-        theirs, at = parts["share_percent"].sum(), sorted(ours.select(run_id=list(shares.index)).runs["offered_rate_rps"].unique())
+        theirs, at = (
+            parts["share_percent"].sum(),
+            sorted(ours.select(run_id=list(shares.index)).runs["offered_rate_rps"].unique()),
+        )
         verdict = claims.share_verdict(theirs, 100 * shares)
         verdict = verdict if shares.empty or at[0] <= rate <= at[-1] else CANNOT_TELL
-        named = [f"{part.part} {part.share_percent:g} %" if len(parts) > 1 else part.part for part in parts.itertuples()]
-        rows.append({"verdict": verdict, "report": report, "method": method, "event": event, "subsystem": subsystem, "published": f"{theirs:g} %",
-                     "measured": spread(shares, words.share), "runs": len(shares), "published at": words.rate(rate),
-                     "measured at": words.several([words.rate(one) for one in at]) if len(shares) else words.MISSING, "part": words.several(named)})  # fmt: skip
+        named = [
+            f"{part.part} {part.share_percent:g} %" if len(parts) > 1 else part.part
+            for part in parts.itertuples()
+        ]
+        rows.append(
+            {
+                "verdict": verdict,
+                "report": report,
+                "method": method,
+                "event": event,
+                "subsystem": subsystem,
+                "published": f"{theirs:g} %",
+                "measured": spread(shares, words.share),
+                "runs": len(shares),
+                "published at": words.rate(rate),
+                "measured at": words.several([words.rate(one) for one in at])
+                if len(shares)
+                else words.MISSING,
+                "part": words.several(named),
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -295,37 +444,80 @@ def causes(found: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "event": words.factor(row.cause), "word": row.word, "events": words.count(row.events), "longest": words.latency(row.longest_ms * 1e3),
-                "slow answers": words.count(row.slow_requests), "share": words.share(row.share), "by chance": words.share(row.chance),
-                "p": words.MISSING if np.isnan(row.p_value) else f"{row.p_value:.2g}", "alone": words.share(row.share_alone), "why": row.why,
+                "event": words.factor(row.cause),
+                "word": row.word,
+                "events": words.count(row.events),
+                "longest": words.latency(row.longest_ms * 1e3),
+                "slow answers": words.count(row.slow_requests),
+                "share": words.share(row.share),
+                "by chance": words.share(row.chance),
+                "p": words.MISSING if np.isnan(row.p_value) else f"{row.p_value:.2g}",
+                "alone": words.share(row.share_alone),
+                "why": row.why,
             }
             for row in found.itertuples()
         ]
-    )  # fmt: skip
+    )
 
 
 def interventions(found: pd.DataFrame) -> pd.DataFrame:
     """``analyse.intervention.interventions`` as text: one row per kind held off."""
-    columns = ["held off", "with it", "word", "p99 as usual", "p99 without", "ratio", "interval", "pairs", "p", "why"]
+    columns = [
+        "held off",
+        "with it",
+        "word",
+        "p99 as usual",
+        "p99 without",
+        "ratio",
+        "interval",
+        "pairs",
+        "p",
+        "why",
+    ]
     if found.empty:
-        return missing("Nothing was held off yet, so nothing can be called a cause.", "kvstudy run experiments/tail-intervention.yaml --profile reference", columns)
+        return missing(
+            "Nothing was held off yet, so nothing can be called a cause.",
+            "kvstudy run experiments/tail-intervention.yaml --profile reference",
+            columns,
+        )
     return pd.DataFrame(
         [
             {
-                "held off": f"{words.factor(row.cause)} ({row.held_off})", "with it": words.several([words.factor(kind) for kind in row.also]) if row.also else words.MISSING, "word": row.word, "p99 as usual": words.latency(row.usual_us), "p99 without": words.latency(row.without_us),
-                "ratio": words.times(row.ratio), "interval": words.interval(row.low, row.high, words.times).strip() or words.MISSING,
-                "pairs": row.pairs, "p": words.MISSING if np.isnan(row.p_value) else f"{row.p_value:.2g}", "why": row.why,
+                "held off": f"{words.factor(row.cause)} ({row.held_off})",
+                "with it": words.several([words.factor(kind) for kind in row.also])
+                if row.also
+                else words.MISSING,
+                "word": row.word,
+                "p99 as usual": words.latency(row.usual_us),
+                "p99 without": words.latency(row.without_us),
+                "ratio": words.times(row.ratio),
+                "interval": words.interval(row.low, row.high, words.times).strip() or words.MISSING,
+                "pairs": row.pairs,
+                "p": words.MISSING if np.isnan(row.p_value) else f"{row.p_value:.2g}",
+                "why": row.why,
             }
             for row in found.itertuples()
-        ], columns=columns,
-    )  # fmt: skip
+        ],
+        columns=columns,
+    )
 
 
 def slowest_seconds(tables: Tables, limit_us: float, rows: int = 20) -> pd.DataFrame:
     """The seconds with most slow answers, and what ran in each."""
     aligned = tail.alignment(tables, limit_us)
-    named = [tail.NO_EVENT if row.kind == tail.NO_EVENT else f"{words.factor(row.kind)} {words.latency(row.duration_ms * 1e3)}" for row in aligned.itertuples()]
-    seconds = aligned.assign(told=named).groupby(["run_id", "second", "slow"], as_index=False)["told"].agg(lambda told: "; ".join(sorted(set(told))[:6]))
+    named = [
+        tail.NO_EVENT
+        if row.kind == tail.NO_EVENT
+        else f"{words.factor(row.kind)} {words.latency(row.duration_ms * 1e3)}"
+        for row in aligned.itertuples()
+    ]
+    seconds = (
+        aligned.assign(told=named)
+        .groupby(["run_id", "second", "slow"], as_index=False)["told"]
+        .agg(lambda told: "; ".join(sorted(set(told))[:6]))
+    )
     seconds = seconds.sort_values("slow", ascending=False).head(rows)
     seconds["slow"] = seconds["slow"].map(words.count)
-    return seconds.reset_index(drop=True).rename(columns={"slow": "slow answers", "told": "in that second", "run_id": "run"})[["slow answers", "second", "in that second", "run"]]
+    return seconds.reset_index(drop=True).rename(
+        columns={"slow": "slow answers", "told": "in that second", "run_id": "run"}
+    )[["slow answers", "second", "in that second", "run"]]

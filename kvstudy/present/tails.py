@@ -1,4 +1,5 @@
-"""The slow answers of each workload in words and as a table; the picture is ``figures.tail.causes_by_workload``."""
+"""The slow answers of each workload in words and as a table; the picture is
+``figures.tail.causes_by_workload``."""
 
 import pandas as pd
 from IPython.display import Markdown
@@ -12,18 +13,25 @@ EXPECTED = {"PUT": ("flush", "wal_sync"), "GET": ("cpu_foreign", "cpu_steal")}
 
 
 def told(groups: list[OfWorkload]) -> Markdown:
-    """A line for each workload of ``analyse.tail.of_page``: what its slow answers are linked to, or why that cannot be told, and whether it was
-    expected."""
+    """A line for each workload of ``analyse.tail.of_page``: what its slow answers are linked to, or why that
+    cannot be told, and whether it was expected."""
     lines = []
     for group in groups:
-        link = f"linked to {linked_to(group.found)}" if linked_to(group.found) else f"{NOTHING_LINKED}{nearest(group.found)}"
+        link = (
+            f"linked to {linked_to(group.found)}"
+            if linked_to(group.found)
+            else f"{NOTHING_LINKED}{nearest(group.found)}"
+        )
         place = f"**{group.workload} at {words.rate(group.offered_rate_rps)}** ({words.counted(group.runs, 'run')}), answers over {words.latency(group.limit_us)}"
-        lines.append(f"- {place}: {link}; {words.share(untouched(group.found))} have no recorded event.{_expected(group)}")
+        lines.append(
+            f"- {place}: {link}; {words.share(untouched(group.found))} have no recorded event.{_expected(group)}"
+        )
     return Markdown("\n".join(lines) or "No workload has answers at a rate to look at.")
 
 
 def nearest(found: pd.DataFrame) -> str:
-    """Of ``analyse.tail.causes`` without a linked kind: the one that most slow answers waited with, what chance gives, and why it is not linked."""
+    """Of ``analyse.tail.causes`` without a linked kind: the one that most slow answers waited with, what
+    chance gives, and why it is not linked."""
     events = found[found["cause"] != NO_EVENT]
     if events.empty:
         return ""
@@ -39,7 +47,11 @@ def table(groups: list[OfWorkload]) -> pd.DataFrame:
         part.insert(0, "workload", f"{group.workload} at {words.rate(group.offered_rate_rps)}")
         part.insert(1, "over", words.latency(group.limit_us))
         parts.append(part)
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame({"workload": [], "over": [], "event": []})
+    return (
+        pd.concat(parts, ignore_index=True)
+        if parts
+        else pd.DataFrame({"workload": [], "over": [], "event": []})
+    )
 
 
 def slowest_first(groups: list[OfWorkload]) -> list[str]:
@@ -53,5 +65,9 @@ def _expected(group: OfWorkload) -> str:
         return ""
     linked = set(group.found.loc[group.found["word"] == LINKED, "cause"])
     held = [words.factor(kind) for kind in kinds if kind in linked]
-    verdict = f"{words.several(held)} {'is' if len(held) == 1 else 'are'} linked" if held else "neither can be called linked"
+    verdict = (
+        f"{words.several(held)} {'is' if len(held) == 1 else 'are'} linked"
+        if held
+        else "neither can be called linked"
+    )
     return f" Expected: {words.several([words.factor(kind) for kind in kinds])}; {verdict}."

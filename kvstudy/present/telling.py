@@ -1,9 +1,10 @@
-"""A claim (``analyse.claim``) in words: its number with the interval, its word, its place. No number is worked out here.
+"""A claim (``analyse.claim``) in words: its number with the interval, its word, its place. No number is
+worked out here.
 
-    telling.estimate(claim)      "1.51 × [1.45, 1.54 ×]"
-    telling.word(claim)          "slower", "the same within 5 %", "cannot tell"
-    telling.place(claim)         "get at 20 000 r/s on 4 connections"
-    telling.findable(claim)      "only a difference above 12 % could have been found"
+telling.estimate(claim)      "1.51 × [1.45, 1.54 ×]"
+telling.word(claim)          "slower", "the same within 5 %", "cannot tell"
+telling.place(claim)         "get at 20 000 r/s on 4 connections"
+telling.findable(claim)      "only a difference above 12 % could have been found"
 """
 
 import math
@@ -12,7 +13,13 @@ from kvstudy.analyse.claim import CLOSED_LOOP, SEARCH, Claim
 from kvstudy.analyse.comparison.words import CANNOT_TELL, SAME
 from kvstudy.present import words
 
-_NUMBERS = {"ratio": words.times, "us": words.latency, "rps": words.rate, "share": words.share, "count": words.count}
+_NUMBERS = {
+    "ratio": words.times,
+    "us": words.latency,
+    "rps": words.rate,
+    "share": words.share,
+    "count": words.count,
+}
 
 
 def number(value: float, unit: str) -> str:
@@ -20,7 +27,8 @@ def number(value: float, unit: str) -> str:
 
 
 def estimate(claim: Claim) -> str:
-    """The number with its interval, or of few runs with their extent. A rate that a search found is rounded: it is none that was offered."""
+    """The number with its interval, or of few runs with their extent. A rate that a search found is rounded:
+    it is none that was offered."""
     told = words.about_rate if claim.rule == SEARCH else _NUMBERS[claim.unit]
     if claim.interval is not None and math.isinf(claim.interval[1]):
         return f"at least {told(claim.interval[0])}"
@@ -42,7 +50,9 @@ def findable(claim: Claim) -> str:
 
 def certainty(claim: Claim) -> str:
     """The word, and beside *cannot tell* what could have been found."""
-    return f"{claim.word}: {findable(claim)}" if claim.word == CANNOT_TELL and findable(claim) else word(claim)
+    return (
+        f"{claim.word}: {findable(claim)}" if claim.word == CANNOT_TELL and findable(claim) else word(claim)
+    )
 
 
 def place(claim: Claim) -> str:
@@ -50,14 +60,19 @@ def place(claim: Claim) -> str:
     subject = claim.subject
     parts = [subject.workload] if subject.workload else []
     if subject.offered_rate_rps is not None:
-        parts.append("in a closed loop" if subject.offered_rate_rps == CLOSED_LOOP else f"at {words.rate(subject.offered_rate_rps)}")
+        parts.append(
+            "in a closed loop"
+            if subject.offered_rate_rps == CLOSED_LOOP
+            else f"at {words.rate(subject.offered_rate_rps)}"
+        )
     if subject.connections is not None:
         parts.append(f"on {words.value('connections', subject.connections)}")
     return " ".join(parts)
 
 
 def side(factor: str, value: str) -> str:
-    """A baseline or variant that is a value of a factor, with its unit: ("connections", "4") → "4 connections"."""
+    """A baseline or variant that is a value of a factor, with its unit: ("connections", "4") → "4
+    connections"."""
     for read in (int, float):
         try:
             return words.value(factor, read(value))

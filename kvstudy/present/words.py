@@ -44,8 +44,13 @@ def counted(number: float, thing: str) -> str:
 
 
 def interval(low: float, high: float, told) -> str:
-    """``[low, high]`` in the words of ``told``, a unit that both have said once; nothing where there is none: one run has no spread."""
-    return "" if _missing(low) or math.isclose(low, high) or told(low) == told(high) else f" [{_both(low, ', ', high, told)}]"
+    """``[low, high]`` in the words of ``told``, a unit that both have said once; nothing where there is none:
+    one run has no spread."""
+    return (
+        ""
+        if _missing(low) or math.isclose(low, high) or told(low) == told(high)
+        else f" [{_both(low, ', ', high, told)}]"
+    )
 
 
 def extent(least: float, most: float, told) -> str:
@@ -54,7 +59,8 @@ def extent(least: float, most: float, told) -> str:
 
 
 def kind(latency_kind: str) -> str:
-    """``response`` → "response time", ``lateness`` → "send lateness"; ``own_lateness`` is its part that is the generator's own."""
+    """``response`` → "response time", ``lateness`` → "send lateness"; ``own_lateness`` is its part that is
+    the generator's own."""
     lateness = {"lateness": "send lateness", "own_lateness": "send lateness on a free connection"}
     return lateness.get(latency_kind) or f"{latency_kind} time"
 
@@ -85,7 +91,8 @@ def percentile(number: float) -> str:
 
 
 def value(factor: str, given) -> str:
-    """A factor's value with its unit: ``("offered_rate_rps", 2000.0)`` → "2 000 r/s"; ``("connections", 1)`` → "1 connection"."""
+    """A factor's value with its unit: ``("offered_rate_rps", 2000.0)`` → "2 000 r/s"; ``("connections", 1)``
+    → "1 connection"."""
     if isinstance(given, str):
         return given or ("no label" if factor == "label" else "default")
     if factor == "closed_loop":
@@ -118,13 +125,19 @@ def word(row) -> str:
 
 
 def findable(ratio: float) -> str:
-    """What runs that cannot tell could have found: ``1.12`` → "only a difference above 12 % could have been found"."""
+    """What runs that cannot tell could have found: ``1.12`` → "only a difference above 12 % could have been
+    found"."""
     limit = findable_limit(ratio)
-    return f"only a difference above {limit} could have been found" if limit else "no difference could have been found"
+    return (
+        f"only a difference above {limit} could have been found"
+        if limit
+        else "no difference could have been found"
+    )
 
 
 def findable_limit(ratio: float) -> str:
-    """``1.12`` → "12 %", ``8.14`` → "8×"; "" where nothing that anybody would believe could have been found."""
+    """``1.12`` → "12 %", ``8.14`` → "8×"; "" where nothing that anybody would believe could have been
+    found."""
     if _missing(ratio) or ratio >= FINDABLE_MOST:
         return ""
     percent = 100 * (ratio - 1)
@@ -133,7 +146,13 @@ def findable_limit(ratio: float) -> str:
 
 def several(things: list[str]) -> str:
     """``["a", "b", "c"]`` → "a, b and c"."""
-    return things[0] if len(things) == 1 else f"{', '.join(things[:-1])} and {things[-1]}" if things else "nothing"
+    return (
+        things[0]
+        if len(things) == 1
+        else f"{', '.join(things[:-1])} and {things[-1]}"
+        if things
+        else "nothing"
+    )
 
 
 def _both(low: float, between: str, high: float, told) -> str:

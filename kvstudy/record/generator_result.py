@@ -1,7 +1,8 @@
 """What a load generator counted in one run, from loadgen's JSON or from the text of wrk2, wrk and loadgen.
 
-The JSON holds whole histograms, errors by kind and the generator's verdict on itself; the text holds printed percentiles, so its
-figures are known to the digits printed only. wrk's text is of a closed loop and gives service time alone.
+The JSON holds whole histograms, errors by kind and the generator's verdict on itself; the text holds printed
+percentiles, so its figures are known to the digits printed only. wrk's text is of a closed loop and gives
+service time alone.
 """
 
 import json
@@ -21,7 +22,8 @@ _OWN_LATENESS = "own_lateness"
 
 @dataclass(frozen=True)
 class Latency:
-    """One distribution, microseconds. ``histogram``: None when only percentiles were printed, those in ``printed_us``."""
+    """One distribution, microseconds. ``histogram``: None when only percentiles were printed, those in
+    ``printed_us``."""
 
     total: int
     mean_us: float
@@ -33,13 +35,15 @@ class Latency:
 
 @dataclass(frozen=True)
 class GeneratorResult:
-    """``latencies``: by kind (response, service, lateness), only those measured. ``start_epoch_s``: start of the measured window.
+    """``latencies``: by kind (response, service, lateness), only those measured. ``start_epoch_s``: start of
+    the measured window.
 
-    ``own_lateness``: the generator's own part of the lateness; results of schema version 1 hold only the sends whose connection was
-    free when they were due. ``achieved_rate_rps``: of the measured window; in version 1 all answers by the time of sending.
-    ``unanswered``: measured requests that were due and got no answer. ``distorted_percentiles``: those of the response time of which
-    the generator made too much. ``saturated_reason`` may name the connections without the generator being the limit.
-    None: the generator does not say.
+    ``own_lateness``: the generator's own part of the lateness; results of schema version 1 hold only the
+    sends whose connection was free when they were due. ``achieved_rate_rps``: of the measured window; in
+    version 1 all answers by the time of sending. ``unanswered``: measured requests that were due and got no
+    answer. ``distorted_percentiles``: those of the response time of which the generator made too much.
+    ``saturated_reason`` may name the connections without the generator being the limit. None: the generator
+    does not say.
     """
 
     achieved_rate_rps: float
@@ -65,7 +69,9 @@ class GeneratorResult:
 def read_text(text: str, file: str) -> GeneratorResult:
     """From a text with exactly one result."""
     result = wrk2_text.parse_one(text, file)
-    latencies = {_KIND[kind]: _printed(result, distribution) for kind, distribution in result.distributions.items()}
+    latencies = {
+        _KIND[kind]: _printed(result, distribution) for kind, distribution in result.distributions.items()
+    }
     measured = max((latency.total for latency in latencies.values()), default=result.requests)
     return GeneratorResult(
         achieved_rate_rps=result.achieved_rate_rps,
@@ -88,8 +94,13 @@ def _printed(result: wrk2_text.Wrk2Text, distribution: wrk2_text.Distribution) -
     else:
         mean_us, stdev_us, max_us = result.latency_us.mean, result.latency_us.stdev, result.latency_us.max
     missing = math.nan
-    return Latency(total, missing if mean_us is None else mean_us, missing if stdev_us is None else stdev_us,
-                   missing if max_us is None else max_us, printed_us=printed)
+    return Latency(
+        total,
+        missing if mean_us is None else mean_us,
+        missing if stdev_us is None else stdev_us,
+        missing if max_us is None else max_us,
+        printed_us=printed,
+    )
 
 
 def read_json(text: str, file: str) -> GeneratorResult:
@@ -106,7 +117,11 @@ def read_json(text: str, file: str) -> GeneratorResult:
             requests_measured=int(counts["measured"]),
             unexpected_answers=int(counts["unexpected"]),
             errors={kind: int(facts["errors"][kind]) for kind in ERROR_KINDS},
-            latencies={kind: latency for kind, key in _JSON_KEYS.items() if (latency := _recorded(facts[key], key)) is not None},
+            latencies={
+                kind: latency
+                for kind, key in _JSON_KEYS.items()
+                if (latency := _recorded(facts[key], key)) is not None
+            },
             own_lateness=_recorded(facts.get(_OWN_LATENESS), _OWN_LATENESS),
             start_epoch_s=epoch_s(facts["measure_start_utc"]),
             measured_s=float(facts["measured_s"]),
@@ -141,5 +156,7 @@ def _recorded(facts: dict | None, key: str) -> Latency | None:
     except ValueError as reason:
         raise ValueError(f"{key}: {reason}") from None
     if histogram.total != facts["count"]:
-        raise ValueError(f"{key}: histogram and count disagree: histogram={histogram.total}, count={facts['count']}")
+        raise ValueError(
+            f"{key}: histogram and count disagree: histogram={histogram.total}, count={facts['count']}"
+        )
     return Latency(histogram.total, histogram.mean_us, histogram.stdev_us, histogram.max_us, histogram)

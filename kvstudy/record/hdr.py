@@ -4,8 +4,8 @@
     histogram.percentile_us(99.9)              highest equivalent value of the bucket, as every HdrHistogram library gives it
     merge([first, second]).percentile_us(99)   the way to join seconds or runs: percentiles are never averaged
 
-Guarantees: 1. no percentile is interpolated: it is the bound of a bucket that holds a recorded value; 2. merging is exact:
-counts add up; 3. a value is known to the histogram's significant digits (3: within 0.1 %).
+Guarantees: 1. no percentile is interpolated: it is the bound of a bucket that holds a recorded value; 2.
+merging is exact: counts add up; 3. a value is known to the histogram's significant digits (3: within 0.1 %).
 The library decodes; walking its iterators takes 40 ms a histogram, so counts are taken as one array instead.
 """
 
@@ -17,12 +17,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from hdrh.codec import HdrCookieException, HdrHistogramEncoder, HdrHistogramSettingsException, HdrLengthException
+from hdrh.codec import (
+    HdrCookieException,
+    HdrHistogramEncoder,
+    HdrHistogramSettingsException,
+    HdrLengthException,
+)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How bucket indices map to values (HdrHistogram's own scheme): ``lowest_us`` … ``highest_us`` at ``digits`` figures."""
+    """How bucket indices map to values (HdrHistogram's own scheme): ``lowest_us`` … ``highest_us`` at
+    ``digits`` figures."""
 
     lowest_us: int
     highest_us: int
@@ -30,7 +36,9 @@ class Layout:
 
     def __post_init__(self) -> None:
         if not (1 <= self.lowest_us <= self.highest_us // 2 and 0 <= self.digits <= 5):
-            raise ValueError(f"impossible histogram: lowest={self.lowest_us}, highest={self.highest_us}, digits={self.digits}")
+            raise ValueError(
+                f"impossible histogram: lowest={self.lowest_us}, highest={self.highest_us}, digits={self.digits}"
+            )
 
     @cached_property
     def unit_bits(self) -> int:
@@ -63,7 +71,8 @@ class Layout:
 
 @dataclass(frozen=True)
 class Histogram:
-    """Counts of the buckets that are not empty: ``indices`` rise, ``counts`` > 0; both int64 of the same length."""
+    """Counts of the buckets that are not empty: ``indices`` rise, ``counts`` > 0; both int64 of the same
+    length."""
 
     layout: Layout
     indices: np.ndarray
@@ -97,7 +106,11 @@ class Histogram:
     @property
     def stdev_us(self) -> float:
         """Over the recorded values, not a sample's estimate."""
-        return math.sqrt(float((self._middle_us - self.mean_us) ** 2 @ self.counts) / self.total) if self.total else math.nan
+        return (
+            math.sqrt(float((self._middle_us - self.mean_us) ** 2 @ self.counts) / self.total)
+            if self.total
+            else math.nan
+        )
 
     @property
     def _middle_us(self) -> np.ndarray:
@@ -105,7 +118,8 @@ class Histogram:
         return self.lowest_us + width // 2
 
     def ranks(self, percentiles: Sequence[float]) -> np.ndarray:
-        """How many samples lie at or below each percentile (0 – 100): at least one, rounded to the nearest, as wrk2 and loadgen do."""
+        """How many samples lie at or below each percentile (0 – 100): at least one, rounded to the nearest,
+        as wrk2 and loadgen do."""
         return ranks(self.total, percentiles)
 
     def percentiles_us(self, percentiles: Sequence[float]) -> np.ndarray:
@@ -119,7 +133,9 @@ class Histogram:
 
     def samples_beyond(self, percentiles: Sequence[float]) -> np.ndarray:
         """Samples above the rank of each percentile: what an estimate of it rests on."""
-        return self.total - self.ranks(percentiles) if self.total else np.zeros(len(percentiles), dtype=np.int64)
+        return (
+            self.total - self.ranks(percentiles) if self.total else np.zeros(len(percentiles), dtype=np.int64)
+        )
 
     def count_above(self, threshold_us: float) -> int:
         """Samples in buckets that begin above ``threshold_us``."""
@@ -138,7 +154,14 @@ def decode(text: str) -> Histogram:
         payload = HdrHistogramEncoder.decode(text)
     except HdrCookieException:
         raise ValueError("not a compressed HdrHistogram V2") from None
-    except (HdrLengthException, HdrHistogramSettingsException, binascii.Error, zlib.error, ValueError, TypeError) as reason:
+    except (
+        HdrLengthException,
+        HdrHistogramSettingsException,
+        binascii.Error,
+        zlib.error,
+        ValueError,
+        TypeError,
+    ) as reason:
         raise ValueError(f"histogram is damaged: {reason}") from None
     head = payload.payload
     layout = Layout(head.lowest_trackable_value, head.highest_trackable_value, head.significant_figures)

@@ -4,8 +4,8 @@
     "StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"
     Tag=response,0.000,1.000,2.015,HISTFAAAA…
 
-Time stamps are seconds since the epoch, or since StartTime (or BaseTime) when they are more than a year before it. Histograms
-stay text here: whoever needs one decodes it (kvstudy.record.hdr).
+Time stamps are seconds since the epoch, or since StartTime (or BaseTime) when they are more than a year
+before it. Histograms stay text here: whoever needs one decodes it (kvstudy.record.hdr).
 """
 
 import re
@@ -21,7 +21,8 @@ _YEAR_S = 365 * 24 * 3600.0
 
 @dataclass(frozen=True)
 class Interval:
-    """``tag``: response, service or lateness; ``start_epoch_s``: seconds since the epoch; ``line``: where it stands."""
+    """``tag``: response, service or lateness; ``start_epoch_s``: seconds since the epoch; ``line``: where it
+    stands."""
 
     tag: str
     start_epoch_s: float
@@ -49,7 +50,9 @@ def read(text: str, file: str) -> list[Interval]:
             continue
         found = _INTERVAL.fullmatch(line.rstrip("\r\n"))
         if found is None or not line.endswith("\n"):
-            raise FormatError(file, number, f"not an interval of a histogram log, or cut: {line[:60].rstrip()!r}")
+            raise FormatError(
+                file, number, f"not an interval of a histogram log, or cut: {line[:60].rstrip()!r}"
+            )
         stamp_s = float(found[2])
         if base_s is None:
             base_s = start_s if start_s is not None and stamp_s < start_s - _YEAR_S else 0.0

@@ -1,4 +1,5 @@
-"""process.csv and store.csv: one row per second of the run, from the start of the measured window (negative in the warm-up)."""
+"""process.csv and store.csv: one row per second of the run, from the start of the measured window (negative
+in the warm-up)."""
 
 import numpy as np
 
@@ -6,7 +7,8 @@ from kvstudy.errors import FormatError
 
 
 def read(text: str, file: str) -> dict[str, np.ndarray]:
-    """Column name → float64 array, one element per row; an empty cell is NaN. ``file``: the text's name, for errors.
+    """Column name → float64 array, one element per row; an empty cell is NaN. ``file``: the text's name, for
+    errors.
 
     FormatError with the line for anything else.
     """

@@ -1,14 +1,18 @@
-"""The committed runs: of data/raw those that were asked for and that the machine left alone are copied to data/reference.
+"""The committed runs: of data/raw those that were asked for and that the machine left alone are copied to
+data/reference.
 
-Of the runs asked for one is left out for what the kernel counted in its measured seconds (``kvstudy/disturbance.py``) and for nothing else: what
-its own checks reject is copied too, and stays marked as invalid.
+Of the runs asked for one is left out for what the kernel counted in its measured seconds
+(``kvstudy/disturbance.py``) and for nothing else: what its own checks reject is copied too, and stays marked
+as invalid.
 
-Every clone carries them, so what only repeats the rest is left out of the copies, and of their seals: the recording of a profile
-(``profile.jfr``), whose stacks, pages and events are there, the generator's text where its JSON is, and the single answers of profiled runs, which no
-latency is read off, and of closed loops, in which nobody waits for the service but who has been answered. All else is byte for byte as it was sealed.
+Every clone carries them, so what only repeats the rest is left out of the copies, and of their seals: the
+recording of a profile (``profile.jfr``), whose stacks, pages and events are there, the generator's text where
+its JSON is, and the single answers of profiled runs, which no latency is read off, and of closed loops, in
+which nobody waits for the service but who has been answered. All else is byte for byte as it was sealed.
 
-Of duets every launch is copied, disturbed ones too: their rules leave those out, and say how many. What is measured replaces its own kind alone: duets
-of an experiment leave its independent runs where they are, and the other way round.
+Of duets every launch is copied, disturbed ones too: their rules leave those out, and say how many. What is
+measured replaces its own kind alone: duets of an experiment leave its independent runs where they are, and
+the other way round.
 """
 
 import os
@@ -43,13 +47,19 @@ def measured_experiments(raw_root: Path) -> tuple[str, ...]:
     return tuple(sorted({run.path.parent.name for run in sealed_runs(raw_root)}))
 
 
-def publish(raw_root: Path, reference_root: Path, experiments: tuple[str, ...] = (),
-            asked_for: Callable[[SealedRun], bool] = lambda run: True, asked: str = "the runs asked for") -> list[Published]:
-    """Replaces the runs of each experiment (default: of all that have runs) under ``reference_root``; other experiments there stay.
+def publish(
+    raw_root: Path,
+    reference_root: Path,
+    experiments: tuple[str, ...] = (),
+    asked_for: Callable[[SealedRun], bool] = lambda run: True,
+    asked: str = "the runs asked for",
+) -> list[Published]:
+    """Replaces the runs of each experiment (default: of all that have runs) under ``reference_root``; other
+    experiments there stay.
 
-    Of several runs of one identity the newest is taken, of a search every trial. RunFolderError, and nothing replaced, when an experiment has
-    no undisturbed run or all would be larger than REFERENCE_BYTES_MAX; SealBroken when a run is not as it was sealed. ``asked`` is what
-    ``asked_for`` asks for, in words.
+    Of several runs of one identity the newest is taken, of a search every trial. RunFolderError, and nothing
+    replaced, when an experiment has no undisturbed run or all would be larger than REFERENCE_BYTES_MAX;
+    SealBroken when a run is not as it was sealed. ``asked`` is what ``asked_for`` asks for, in words.
     """
     names = experiments or measured_experiments(raw_root)
     if not names:
@@ -61,12 +71,23 @@ def publish(raw_root: Path, reference_root: Path, experiments: tuple[str, ...] =
         runs = [run for run in sealed if (not run.is_smoke if _is_duet(run) else asked_for(run))]
         measure = f"kvstudy run experiments/{name}.yaml --profile reference --resume --retries 2"
         if not runs:
-            raise RunFolderError(f"no run to publish: experiment={name} sealed={len(sealed)}, none of them of {asked}", measure)
+            raise RunFolderError(
+                f"no run to publish: experiment={name} sealed={len(sealed)}, none of them of {asked}", measure
+            )
         quiet = [run for run in runs if _is_duet(run) or not disturbance(run.machine.get("load_during"))]
-        kept[name] = list({run.run_id if run.facts.get("search") else run.facts.get("identity", run.run_id): run for run in quiet}.values())
+        kept[name] = list(
+            {
+                run.run_id if run.facts.get("search") else run.facts.get("identity", run.run_id): run
+                for run in quiet
+            }.values()
+        )
         if not kept[name]:
-            raise RunFolderError(f"no undisturbed run to publish: experiment={name} runs={len(runs)}", measure)
-        told.append(Published(name, len(kept[name]), len(runs) - len(quiet), sum(map(_copied_bytes, kept[name]))))
+            raise RunFolderError(
+                f"no undisturbed run to publish: experiment={name} runs={len(runs)}", measure
+            )
+        told.append(
+            Published(name, len(kept[name]), len(runs) - len(quiet), sum(map(_copied_bytes, kept[name])))
+        )
     stay = {name: _of_another_kind(reference_root / name, runs) for name, runs in kept.items()}
     _check_size(told, reference_root, sum(_size_bytes(run.path) for runs in stay.values() for run in runs))
     for run in [run for runs in kept.values() for run in runs]:
@@ -89,17 +110,26 @@ def _of_another_kind(folder: Path, runs: list[SealedRun]) -> list[SealedRun]:
 
 def _check_size(told: list[Published], reference_root: Path, stay_bytes: int) -> None:
     new = {one.experiment: one.size_bytes for one in told}
-    stay = [path for path in reference_root.iterdir() if path.is_dir() and path.name not in new] if reference_root.is_dir() else []
+    stay = (
+        [path for path in reference_root.iterdir() if path.is_dir() and path.name not in new]
+        if reference_root.is_dir()
+        else []
+    )
     total = sum(new.values()) + sum(map(_size_bytes, stay)) + stay_bytes
     if total > REFERENCE_BYTES_MAX:
         largest = max(new, key=new.__getitem__)
-        raise RunFolderError(f"too large to be committed: size={format_bytes(total)} limit={format_bytes(REFERENCE_BYTES_MAX)}",
-                             f"the largest is {largest} with {format_bytes(new[largest])}; name fewer experiments, or measure fewer profiled runs")
+        raise RunFolderError(
+            f"too large to be committed: size={format_bytes(total)} limit={format_bytes(REFERENCE_BYTES_MAX)}",
+            f"the largest is {largest} with {format_bytes(new[largest])}; name fewer experiments, or measure fewer profiled runs",
+        )
 
 
 def _replace(folder: Path, runs: list[SealedRun], stay: list[SealedRun]) -> None:
-    """Copied beside it and swapped in by two renames: an interrupted copy leaves the old runs, or none, never a mixture."""
-    new, old = (folder.parent / f".{folder.name}.{os.getpid()}.{what}{PARTIAL_SUFFIX}" for what in ("new", "old"))
+    """Copied beside it and swapped in by two renames: an interrupted copy leaves the old runs, or none, never
+    a mixture."""
+    new, old = (
+        folder.parent / f".{folder.name}.{os.getpid()}.{what}{PARTIAL_SUFFIX}" for what in ("new", "old")
+    )
     try:
         for run in runs:
             _copy(run, new / run.path.name)
@@ -119,7 +149,10 @@ def _copy(run: SealedRun, target: Path) -> None:
     seal = target / SEAL
     lines = seal.read_text(encoding="utf-8").splitlines(keepends=True)
     seal.unlink()  # it may not be written to
-    seal.write_text("".join(line for line in lines if line.rstrip("\n").partition("  ")[2] not in left_out), encoding="utf-8")
+    seal.write_text(
+        "".join(line for line in lines if line.rstrip("\n").partition("  ")[2] not in left_out),
+        encoding="utf-8",
+    )
     seal.chmod(0o444)
 
 
@@ -127,12 +160,18 @@ def _left_out(run: SealedRun) -> set[str]:
     """Names of the files, as they are stored, that the copy of a run does without."""
     if _is_duet(run):
         return {path.name for path in run.path.iterdir() if _REPEATED_OF_DUETS.fullmatch(path.name)}
-    names = ("profile.jfr", *(("generator.txt",) if run.has("generator.json") else ()), *(("slowest.csv",) if run.facts["profile"] or run.facts["closed_loop"] else ()))
+    names = (
+        "profile.jfr",
+        *(("generator.txt",) if run.has("generator.json") else ()),
+        *(("slowest.csv",) if run.facts["profile"] or run.facts["closed_loop"] else ()),
+    )
     return {stored for name in names for stored in (name, name + PACKED_SUFFIX)}
 
 
 def _copied_bytes(run: SealedRun) -> int:
-    return _size_bytes(run.path) - sum((run.path / name).stat().st_size for name in _left_out(run) if (run.path / name).is_file())
+    return _size_bytes(run.path) - sum(
+        (run.path / name).stat().st_size for name in _left_out(run) if (run.path / name).is_file()
+    )
 
 
 def _size_bytes(folder: Path) -> int:

@@ -4,16 +4,19 @@
     <raw_root>/<experiment>/<run-id>/           sealed: SHA256SUMS names every other file
 
 Sealing, in this order, so that a crash at any point leaves a folder that does not look whole:
-bulky files packed → fsync every file → SHA256SUMS.new written and fsynced → renamed to SHA256SUMS → folder fsynced → ``.partial`` dropped from the
-folder's name → parent fsynced.
+bulky files packed → fsync every file → SHA256SUMS.new written and fsynced → renamed to SHA256SUMS → folder
+fsynced → ``.partial`` dropped from the folder's name → parent fsynced.
 
 Invariants:
 1. A folder is data only if its name does not end in ``.partial`` and it holds SHA256SUMS.
-2. A sealed folder is never written again: its files lose their write permission, and there is no function here that opens one
+2. A sealed folder is never written again: its files lose their write permission, and there is no function
+   here that opens one
    for writing.
 3. Every sealed folder holds a run.json with the keys of REQUIRED_FACTS, or of DUET_FACTS.
-4. Files whose name is_packed() are sealed as ``<name>.gz``, the same bytes for the same content. Nobody else knows: a reader asks for
-   ``latency.hlog`` and gets its text, packed or, as in runs of schema 1, not. A person reads one with ``zcat`` or ``zless``.
+4. Files whose name is_packed() are sealed as ``<name>.gz``, the same bytes for the same content. Nobody else
+   knows: a reader asks for
+   ``latency.hlog`` and gets its text, packed or, as in runs of schema 1, not. A person reads one with
+   ``zcat`` or ``zless``.
 """
 
 import errno
@@ -30,42 +33,100 @@ from types import TracebackType
 
 from kvstudy.errors import NotSealed, RunFolderError
 
-# 1: every file as it was written. 2: bulky files packed. 3: launches of duets beside runs (record/duet.py). Readers take all, and refuse what is newer
-# than they are.
+# 1: every file as it was written. 2: bulky files packed. 3: launches of duets beside runs (record/duet.py).
+# Readers take all, and refuse what is newer than they are.
 SCHEMA_VERSION = 3
 PACKED_SUFFIX = ".gz"
 # What shrinks by half or more. run.json and the short logs that a person opens first stay.
-_PACKED_NAMES = frozenset({"latency.hlog", "slowest.csv", "gc.log", "events.json", "store.csv", "process.csv", "generator.json", "generator.txt", "profile.jfr",
-                           "slices.csv"})
+_PACKED_NAMES = frozenset(
+    {
+        "latency.hlog",
+        "slowest.csv",
+        "gc.log",
+        "events.json",
+        "store.csv",
+        "process.csv",
+        "generator.json",
+        "generator.txt",
+        "profile.jfr",
+        "slices.csv",
+    }
+)
 _PACKED_ENDINGS = (".collapsed", ".flamegraph.html", ".heatmap.html")
 # Of a duet: loadgen's result of each part, and of each side what a run has one of.
-_PACKED_OF_DUETS = re.compile(r"generator-.*\.(json|txt)|(gc|events|store|process|profile)-[ab]\.(log|json|csv|jfr)")
+_PACKED_OF_DUETS = re.compile(
+    r"generator-.*\.(json|txt)|(gc|events|store|process|profile)-[ab]\.(log|json|csv|jfr)"
+)
 SEAL = "SHA256SUMS"
 PARTIAL_SUFFIX = ".partial"
 SMOKE = "smoke"  # the profile that proves that everything works, not how fast it is
-REQUIRED_FACTS = frozenset({
-    "schema_version", "run_id", "experiment", "label", "question", "workload", "workload_args", "method", "generator", "closed_loop",
-    "connections", "threads", "offered_rate_rps", "duration_s", "warm_up_s", "timeout_s", "variant", "service", "jvm", "fill",
-    "profile", "repeat", "repeats", "plan_index", "plan_size", "seed", "revision", "dirty", "tool_versions", "phases", "data_check",
-    "outcome",
-})
+REQUIRED_FACTS = frozenset(
+    {
+        "schema_version",
+        "run_id",
+        "experiment",
+        "label",
+        "question",
+        "workload",
+        "workload_args",
+        "method",
+        "generator",
+        "closed_loop",
+        "connections",
+        "threads",
+        "offered_rate_rps",
+        "duration_s",
+        "warm_up_s",
+        "timeout_s",
+        "variant",
+        "service",
+        "jvm",
+        "fill",
+        "profile",
+        "repeat",
+        "repeats",
+        "plan_index",
+        "plan_size",
+        "seed",
+        "revision",
+        "dirty",
+        "tool_versions",
+        "phases",
+        "data_check",
+        "outcome",
+    }
+)
 DUET = "duet"  # the kind of a run folder that holds one launch of a duet: record/duet.py
-DUET_FACTS = frozenset({
-    "schema_version", "kind", "run_id", "experiment", "label", "question",
-    "comparison",  # digest of all that must be equal for two launches to be pooled: both sides' configurations and programs, parts, machine
-    "launch",  # 1 … of this comparison, in the order in which they were begun, failed ones included
-    "sides",  # {"a": {"name": "main", …configuration}, "b": {…}}
-    "parts",  # [{"workload": "put", "method": "PUT", "loop": "rate", "offered_rate_rps": 20000 | null, "connections": 4, "threads": 1}, …]
-    "primary",  # {"workload": "put", "loop": "rate", "measure": "p50"}: named before the first launch
-    "same_within_percent",
-    "first_started",  # "a" | "b": drawn from the seed
-    "ends",  # {"a": {"died": false, "fault": "", "log_errors": …, "rss_max_bytes": …, "store_bytes_before": …, "store_bytes_after": …, "data_check": …}, "b": {…}}
-    "profile", "seed", "revision", "dirty", "tool_versions", "phases", "outcome",
-})  # fmt: skip
+DUET_FACTS = frozenset(
+    {
+        "schema_version",
+        "kind",
+        "run_id",
+        "experiment",
+        "label",
+        "question",
+        "comparison",  # digest of all that must be equal for two launches to be pooled: both sides' configurations and programs, parts, machine
+        "launch",  # 1 … of this comparison, in the order in which they were begun, failed ones included
+        "sides",  # {"a": {"name": "main", …configuration}, "b": {…}}
+        "parts",  # [{"workload": "put", "method": "PUT", "loop": "rate", "offered_rate_rps": 20000 | null, "connections": 4, "threads": 1}, …]
+        "primary",  # {"workload": "put", "loop": "rate", "measure": "p50"}: named before the first launch
+        "same_within_percent",
+        "first_started",  # "a" | "b": drawn from the seed
+        "ends",  # {"a": {"died": false, "fault": "", "log_errors": …, "rss_max_bytes": …, "store_bytes_before": …, "store_bytes_after": …, "data_check": …}, "b": {…}}
+        "profile",
+        "seed",
+        "revision",
+        "dirty",
+        "tool_versions",
+        "phases",
+        "outcome",
+    }
+)
 
 
 class SealedRun:
-    """A sealed run folder, read only. Opening does not recompute checksums: that is kvstudy.record.verification."""
+    """A sealed run folder, read only. Opening does not recompute checksums: that is
+    kvstudy.record.verification."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -80,13 +141,16 @@ class SealedRun:
         facts = self._json("run.json")
         version = facts.get("schema_version")
         if isinstance(version, int) and version > SCHEMA_VERSION:
-            raise RunFolderError(f"run is of a newer kvstudy: run={self.path} schema_version={version} known={SCHEMA_VERSION}",
-                                 "read it with the revision that run.json names, or a newer one")
+            raise RunFolderError(
+                f"run is of a newer kvstudy: run={self.path} schema_version={version} known={SCHEMA_VERSION}",
+                "read it with the revision that run.json names, or a newer one",
+            )
         return facts
 
     @property
     def is_smoke(self) -> bool:
-        """Whether it was asked for by the profile ``smoke`` of its experiment; False for runs that do not say."""
+        """Whether it was asked for by the profile ``smoke`` of its experiment; False for runs that do not
+        say."""
         return self.facts.get("profile_name") == SMOKE
 
     @cached_property
@@ -110,24 +174,30 @@ class SealedRun:
         try:
             return gzip.decompress(path.read_bytes()) if path.name != name else path.read_bytes()
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise RunFolderError(f"{path}: not gzip, or cut: {error}", f"kvstudy verify {self.path}") from error
+            raise RunFolderError(
+                f"{path}: not gzip, or cut: {error}", f"kvstudy verify {self.path}"
+            ) from error
 
     def _stored(self, name: str) -> Path | None:
-        return next((path for path in (self.path / name, self.path / (name + PACKED_SUFFIX)) if path.is_file()), None)
+        return next(
+            (path for path in (self.path / name, self.path / (name + PACKED_SUFFIX)) if path.is_file()), None
+        )
 
     def _json(self, name: str) -> dict:
         try:
             return json.loads(self.text(name))
         except json.JSONDecodeError as error:
-            raise RunFolderError(f"{self.path / name}:{error.lineno}: not JSON: {error.msg}",
-                                 f"kvstudy verify {self.path}") from error
+            raise RunFolderError(
+                f"{self.path / name}:{error.lineno}: not JSON: {error.msg}", f"kvstudy verify {self.path}"
+            ) from error
 
     def __repr__(self) -> str:
         return f"SealedRun({str(self.path)!r})"
 
 
 class RunWriter:
-    """A run folder while its run goes on. Leaving the ``with`` block unsealed leaves ``.partial`` behind, which nobody reads."""
+    """A run folder while its run goes on. Leaving the ``with`` block unsealed leaves ``.partial`` behind,
+    which nobody reads."""
 
     def __init__(self, partial: Path, run_id: str):
         self._partial = partial
@@ -169,7 +239,8 @@ class RunWriter:
         self.path(name).unlink(missing_ok=True)
 
     def seal(self) -> SealedRun:
-        """Makes the folder data. RunFolderError when run.json is not whole or the disk is full; then it stays ``.partial``."""
+        """Makes the folder data. RunFolderError when run.json is not whole or the disk is full; then it stays
+        ``.partial``."""
         assert not self._sealed, "sealed twice"
         self._check_facts()
         try:
@@ -219,25 +290,35 @@ class RunWriter:
     def __enter__(self) -> "RunWriter":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         return None
 
 
 def is_packed(name: str) -> bool:
     """Whether a file of this name is sealed as ``<name>.gz``."""
-    return name in _PACKED_NAMES or name.endswith(_PACKED_ENDINGS) or _PACKED_OF_DUETS.fullmatch(name) is not None
+    return (
+        name in _PACKED_NAMES
+        or name.endswith(_PACKED_ENDINGS)
+        or _PACKED_OF_DUETS.fullmatch(name) is not None
+    )
 
 
 def open_run(path: Path) -> SealedRun:
     """A sealed run; NotSealed when the folder carries no seal. Checksums are not recomputed."""
     path = Path(path)
     if path.name.endswith(PARTIAL_SUFFIX) or not (path / SEAL).is_file():
-        raise NotSealed(f"not a sealed run: {path}", f"a run folder holds {SEAL}; an interrupted run stays {PARTIAL_SUFFIX}")
+        raise NotSealed(
+            f"not a sealed run: {path}",
+            f"a run folder holds {SEAL}; an interrupted run stays {PARTIAL_SUFFIX}",
+        )
     return SealedRun(path)
 
 
 def sealed_runs(*roots: Path) -> list[SealedRun]:
-    """Every sealed run under the roots (a root may be a run itself), sorted by run id; ``.partial`` folders are not looked into."""
+    """Every sealed run under the roots (a root may be a run itself), sorted by run id; ``.partial`` folders
+    are not looked into."""
     found: dict[Path, SealedRun] = {}
     for root in roots:
         for folder, subfolders, files in os.walk(root):
@@ -249,7 +330,8 @@ def sealed_runs(*roots: Path) -> list[SealedRun]:
 
 
 def unsealed_runs(*roots: Path) -> list[Path]:
-    """Folders that look like sealed runs (run.json, a final name) and carry no seal: it was taken away, or never copied. They are not data."""
+    """Folders that look like sealed runs (run.json, a final name) and carry no seal: it was taken away, or
+    never copied. They are not data."""
     found = set()
     for root in roots:
         for folder, subfolders, files in os.walk(root):
@@ -273,7 +355,11 @@ def _pack(path: Path) -> None:
     """``<name>`` → ``<name>.gz``, without a time or a name inside; on an error the file is as it was."""
     packed = path.with_name(path.name + PACKED_SUFFIX)
     try:
-        with path.open("rb") as plain, packed.open("wb") as out, gzip.GzipFile("", "wb", 9, out, mtime=0) as zipped:
+        with (
+            path.open("rb") as plain,
+            packed.open("wb") as out,
+            gzip.GzipFile("", "wb", 9, out, mtime=0) as zipped,
+        ):
             shutil.copyfileobj(plain, zipped, 1 << 20)
     except OSError:
         packed.unlink(missing_ok=True)
@@ -296,6 +382,8 @@ def _fsync_folder(folder: Path) -> None:
 
 def _explained(error: OSError, path: Path, doing: str) -> RunFolderError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return RunFolderError(f"disk full: could not {doing}: {path}",
-                              "free some space and run the same command with --resume; sealed runs are kept")
+        return RunFolderError(
+            f"disk full: could not {doing}: {path}",
+            "free some space and run the same command with --resume; sealed runs are kept",
+        )
     return RunFolderError(f"could not {doing}: {path}: {error.strerror}")

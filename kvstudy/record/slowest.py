@@ -27,7 +27,9 @@ def read(text: str, file: str) -> dict[str, np.ndarray]:
     try:
         rows = np.array(cells, dtype=np.int64).reshape(len(cells), len(COLUMNS))
     except (ValueError, OverflowError):
-        number, line = next((number, line) for number, line in enumerate(lines[1:], start=2) if not _is_row(line))
+        number, line = next(
+            (number, line) for number, line in enumerate(lines[1:], start=2) if not _is_row(line)
+        )
         raise FormatError(file, number, f"not {len(COLUMNS)} whole numbers: {line[:80]!r}") from None
     return dict(zip(COLUMNS, rows.T, strict=True))
 

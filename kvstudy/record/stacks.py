@@ -1,9 +1,10 @@
-"""Collapsed stacks: one line per distinct stack, frames joined by ';', root first, then a blank and the samples.
+"""Collapsed stacks: one line per distinct stack, frames joined by ';', root first, then a blank and the
+samples.
 
     java/lang/Thread.run;one/nio/net/SelectorThread.run;epoll_wait_[k] 1203
 
-Addresses of hidden classes (``C$$Lambda.0x0000000030128438``) are dropped: each start of the same code draws others, and stacks that
-differ by them alone could not be compared between runs.
+Addresses of hidden classes (``C$$Lambda.0x0000000030128438``) are dropped: each start of the same code draws
+others, and stacks that differ by them alone could not be compared between runs.
 """
 
 import re
@@ -14,7 +15,8 @@ _HIDDEN_CLASS_ADDRESS = re.compile(r"(\$\$Lambda|\$(?:MH|DMH|LFI|Proxy)|LambdaFo
 
 
 def read(text: str, file: str) -> dict[str, int]:
-    """Samples of each stack. Lines of the same stack are added up. FormatError with the line when one is no stack; ``file``: its name."""
+    """Samples of each stack. Lines of the same stack are added up. FormatError with the line when one is no
+    stack; ``file``: its name."""
     stacks: dict[str, int] = {}
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():

@@ -9,7 +9,8 @@ T = TypeVar("T")
 
 
 class TextLines:
-    """Lines are handed out without the blanks around them; ``at`` is the number of lines read, so the last one's number."""
+    """Lines are handed out without the blanks around them; ``at`` is the number of lines read, so the last
+    one's number."""
 
     def __init__(self, text: str, file: str):
         self.lines = text.splitlines()
@@ -41,7 +42,9 @@ class TextLines:
         self.skip_blank()
         line = self.next()
         if line is None:
-            raise self.error(f"text ends before {what}", "the generator was stopped or its output was cut: measure again")
+            raise self.error(
+                f"text ends before {what}", "the generator was stopped or its output was cut: measure again"
+            )
         found = pattern.fullmatch(line)
         if found is None:
             raise self.error(f"{what} expected: found={line!r}")

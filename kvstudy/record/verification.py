@@ -20,7 +20,8 @@ class Problem:
 
 
 def verify(path: Path) -> list[Problem]:
-    """Recomputes the checksums of one sealed run: files changed, missing or added, each by name. Empty when it is whole."""
+    """Recomputes the checksums of one sealed run: files changed, missing or added, each by name. Empty when
+    it is whole."""
     run = open_run(path).path
     problems = []
     expected: dict[str, str] = {}
@@ -40,7 +41,9 @@ def verify(path: Path) -> list[Problem]:
         with (run / name).open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != digest:
-            problems.append(Problem(run, name, f"changed after sealing: sha256={found[:16]}… sealed={digest[:16]}…"))
+            problems.append(
+                Problem(run, name, f"changed after sealing: sha256={found[:16]}… sealed={digest[:16]}…")
+            )
     for file in files_of(run):
         if file.name not in expected and file.name != SEAL:
             problems.append(Problem(run, file.name, "added after sealing: the seal does not name it"))
@@ -49,7 +52,10 @@ def verify(path: Path) -> list[Problem]:
 
 def without_seal(*roots: Path) -> list[Problem]:
     """One for each run folder whose seal is gone."""
-    return [Problem(run, SEAL, "seal missing: nobody can say whether the run is as it was sealed") for run in unsealed_runs(*roots)]
+    return [
+        Problem(run, SEAL, "seal missing: nobody can say whether the run is as it was sealed")
+        for run in unsealed_runs(*roots)
+    ]
 
 
 def verify_all(*roots: Path) -> list[Problem]:

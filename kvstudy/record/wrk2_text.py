@@ -12,8 +12,9 @@
     Requests/sec: …
     Transfer/sec: …                                  after it, anything: what the script's done() prints
 
-A text is whole or it is a FormatError that names file and line: a cut or altered text never reads as zero. What a script
-prints before the statistics or after the summary is kept in ``script_output``. Times in microseconds.
+A text is whole or it is a FormatError that names file and line: a cut or altered text never reads as zero.
+What a script prints before the statistics or after the summary is kept in ``script_output``. Times in
+microseconds.
 """
 
 import re
@@ -29,7 +30,8 @@ CORRECTED, UNCORRECTED, CLOSED_LOOP = "corrected", "uncorrected", "closed loop"
 
 @dataclass(frozen=True)
 class Spread:
-    """One row under `Thread Stats`; ``within_stdev_percent``: share of samples within one stdev of the mean."""
+    """One row under `Thread Stats`; ``within_stdev_percent``: share of samples within one stdev of the
+    mean."""
 
     mean: float
     stdev: float
@@ -46,7 +48,8 @@ class SpectrumRow:
 
 @dataclass
 class Distribution:
-    """``kind``: CORRECTED (from the intended start), UNCORRECTED (from the send) or CLOSED_LOOP (wrk, from the send)."""
+    """``kind``: CORRECTED (from the intended start), UNCORRECTED (from the send) or CLOSED_LOOP (wrk, from
+    the send)."""
 
     kind: str
     percentiles_us: dict[float, float] = field(default_factory=dict)
@@ -59,7 +62,8 @@ class Distribution:
 
 @dataclass
 class Wrk2Text:
-    """One printed result. None: not printed. Counts of errors are 0 when wrk prints no line for them, as it does."""
+    """One printed result. None: not printed. Counts of errors are 0 when wrk prints no line for them, as it
+    does."""
 
     file: str
     line: int
@@ -74,7 +78,9 @@ class Wrk2Text:
     requests: int = 0
     duration_s: float = 0.0
     bytes_read: float = 0.0
-    socket_errors: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("connect", "read", "write", "timeout"), 0))
+    socket_errors: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(("connect", "read", "write", "timeout"), 0)
+    )
     non_2xx_3xx: int = 0
     achieved_rate_rps: float = 0.0
     transfer_bytes_per_s: float = 0.0
@@ -106,7 +112,9 @@ def parse_one(text: str, file: str) -> Wrk2Text:
 
 _BANNER = re.compile(r"Running (\S+) test @ (\S+)")
 _THREADS = re.compile(r"(\d+) threads and (\d+) connections")
-_CALIBRATION = re.compile(r"Thread calibration: mean lat\.: (\S+?) ?(us|ms|usec|msec), rate sampling interval: \d+ ?m(?:s|sec)")
+_CALIBRATION = re.compile(
+    r"Thread calibration: mean lat\.: (\S+?) ?(us|ms|usec|msec), rate sampling interval: \d+ ?m(?:s|sec)"
+)
 _STATS = re.compile(r"Thread Stats\s+Avg\s+Stdev\s+Max\s+\+/- Stdev")
 _SPREAD = r"\s+(\S+)\s+(\S+)\s+(\S+)\s+(\S+%)"
 _LATENCY = re.compile("Latency" + _SPREAD)
@@ -126,9 +134,25 @@ _SOCKET = re.compile(r"Socket errors: connect (\d+), read (\d+), write (\d+), ti
 _STATUS = re.compile(r"Non-2xx or 3xx responses: (\d+)")
 _ACHIEVED = re.compile(r"Requests/sec:\s*(\S+)")
 _TRANSFER = re.compile(r"Transfer/sec:\s*(\S+)")
-# Lines that mean nothing outside a result: a script that prints them cannot be told from a text that lost its head.
-_INSIDE = (_THREADS, _LATENCY, _RATE, _DISTRIBUTION, _SPECTRUM, _SPECTRUM_HEAD, _SPECTRUM_ROW, _MEAN, _MAX, _BUCKETS, _REQUESTS,
-           _SOCKET, _STATUS, _ACHIEVED, _TRANSFER)
+# Lines that mean nothing outside a result: a script that prints them cannot be told from a text that lost its
+# head.
+_INSIDE = (
+    _THREADS,
+    _LATENCY,
+    _RATE,
+    _DISTRIBUTION,
+    _SPECTRUM,
+    _SPECTRUM_HEAD,
+    _SPECTRUM_ROW,
+    _MEAN,
+    _MAX,
+    _BUCKETS,
+    _REQUESTS,
+    _SOCKET,
+    _STATUS,
+    _ACHIEVED,
+    _TRANSFER,
+)
 
 
 def _result(lines: TextLines, before: list[str]) -> Wrk2Text | None:
@@ -153,7 +177,10 @@ def _result(lines: TextLines, before: list[str]) -> Wrk2Text | None:
         elif line:
             (before if result is None else result.script_output).append(line)
     if result is not None:
-        raise lines.error("text ends before `Thread Stats`", "the generator was stopped or its output was cut: measure again")
+        raise lines.error(
+            "text ends before `Thread Stats`",
+            "the generator was stopped or its output was cut: measure again",
+        )
     return None
 
 
@@ -170,7 +197,9 @@ def _statistics(lines: TextLines, result: Wrk2Text) -> None:
     result.duration_s = lines.read(units.time_us, found[2]) / 1e6
     result.bytes_read = lines.read(units.size_bytes, found[3])
     if (found := lines.take(_SOCKET)) is not None:
-        result.socket_errors = dict(zip(("connect", "read", "write", "timeout"), map(int, found.groups()), strict=True))
+        result.socket_errors = dict(
+            zip(("connect", "read", "write", "timeout"), map(int, found.groups()), strict=True)
+        )
     if (found := lines.take(_STATUS)) is not None:
         result.non_2xx_3xx = int(found[1])
     result.achieved_rate_rps = lines.read(units.count, lines.match(_ACHIEVED, "`Requests/sec:`")[1])

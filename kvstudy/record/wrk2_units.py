@@ -1,7 +1,8 @@
 """Quantities as wrk and wrk2 print them: `630.00us`, `5.32s `, `11.83k`, `43.13MB`, `96.55%`, `-nan`.
 
-Times come out in microseconds, sizes in bytes (wrk's K is 1024), counts and rates as they are. `-nan` (an empty histogram)
-is NaN: unknown, not zero. Everything else that is not a number with a known unit raises ValueError.
+Times come out in microseconds, sizes in bytes (wrk's K is 1024), counts and rates as they are. `-nan` (an
+empty histogram) is NaN: unknown, not zero. Everything else that is not a number with a known unit raises
+ValueError.
 """
 
 import re
@@ -19,7 +20,9 @@ def _quantity(text: str, units: dict[str, float], what: str) -> float:
         raise ValueError(f"not a {what}: {text.strip()!r}")
     number, unit = match["number"], match["unit"]
     if unit not in units:
-        raise ValueError(f"not a {what}, unit unknown: {text.strip()!r}, known={' '.join(filter(None, units))}")
+        raise ValueError(
+            f"not a {what}, unit unknown: {text.strip()!r}, known={' '.join(filter(None, units))}"
+        )
     return float("nan") if number.endswith("nan") else float(number) * units[unit]
 
 

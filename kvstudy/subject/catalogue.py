@@ -21,6 +21,13 @@ def subject_of(configuration: Configuration, root: Path, built: Callable[[str, P
     if spec.program:
         return KvService(find_jdk(), service_jar(root), configuration.service, configuration.jvm, root)
     if spec.build:
-        return KvService(find_jdk(), built(spec.build, root), configuration.service, configuration.jvm, root, has_admin=None)
+        return KvService(
+            find_jdk(),
+            built(spec.build, root),
+            configuration.service,
+            configuration.jvm,
+            root,
+            has_admin=None,
+        )
     adapter = Command if spec.command else Address
     return adapter(spec, root, find_jdk() if spec.jvm else None)

@@ -1,8 +1,8 @@
-"""Any command that serves HTTP as a subject. It is told its port and its directory by ``{port}`` and ``{dir}`` in its words, its environment, or
-in files that are written for it into that directory.
+"""Any command that serves HTTP as a subject. It is told its port and its directory by ``{port}`` and
+``{dir}`` in its words, its environment, or in files that are written for it into that directory.
 
-What it must not do, and what is said in one line when it does: end before it is ready, never become ready, go on in the background, serve on
-a port that another one holds, ignore the signal that stops it.
+What it must not do, and what is said in one line when it does: end before it is ready, never become ready, go
+on in the background, serve on a port that another one holds, ignore the signal that stops it.
 """
 
 import hashlib
@@ -52,21 +52,34 @@ class Command:
 
     def check(self, profiled: bool) -> None:
         if self._program is None:
-            raise ToolMissing(f"no such program: {self.spec.command[0]}: needed by subject {self.name}",
-                              "install it, or write its path; a path that begins with {root} is the project's own")
+            raise ToolMissing(
+                f"no such program: {self.spec.command[0]}: needed by subject {self.name}",
+                "install it, or write its path; a path that begins with {root} is the project's own",
+            )
         for program in self.spec.needs or []:
             if shutil.which(program) is None:
-                raise ToolMissing(f"no such program: {program}: needed by subject {self.name}", "install it; kvstudy doctor says what else is missing")
+                raise ToolMissing(
+                    f"no such program: {program}: needed by subject {self.name}",
+                    "install it; kvstudy doctor says what else is missing",
+                )
         for template in (self.spec.files or {}).values():
             if not self._template(template).is_file():
-                raise ToolMissing(f"no such file: {self._template(template)}: needed by subject {self.name}", "files maps a name in {dir} to a file to write there")
+                raise ToolMissing(
+                    f"no such file: {self._template(template)}: needed by subject {self.name}",
+                    "files maps a name in {dir} to a file to write there",
+                )
 
     @cached_property
     def digest(self) -> str:
         """Of its words, and of the files that they name."""
         digest = hashlib.sha256(json.dumps(self.spec.facts, sort_keys=True).encode())
-        words = [self._program or "", *(word.replace("{root}", str(self.root)) for word in self.spec.command[1:])]
-        for path in [self.root / word for word in words if word] + [self._template(template) for template in (self.spec.files or {}).values()]:
+        words = [
+            self._program or "",
+            *(word.replace("{root}", str(self.root)) for word in self.spec.command[1:]),
+        ]
+        for path in [self.root / word for word in words if word] + [
+            self._template(template) for template in (self.spec.files or {}).values()
+        ]:
             with suppress(OSError):
                 if path.is_file() and path.stat().st_size <= DIGESTED_MAX_BYTES:
                     with path.open("rb") as file:
@@ -85,14 +98,24 @@ class Command:
         adoption, ready = Adoption(), self.spec.ready
         has_begun = ready_rule(ready.line, ready.http, port)
         try:
-            launched = Launched(words, place.file("service.log"), lambda process: f"http://{HOST}:{port}" if has_begun(process) else None, cores=place.cores,
-                                registered=place.registered, environment=os.environ | environment, folder=self.root, ready_timeout_s=ready.timeout)
+            launched = Launched(
+                words,
+                place.file("service.log"),
+                lambda process: f"http://{HOST}:{port}" if has_begun(process) else None,
+                cores=place.cores,
+                registered=place.registered,
+                environment=os.environ | environment,
+                folder=self.root,
+                ready_timeout_s=ready.timeout,
+            )
         except BaseException as error:
             gone = adoption.end_escaped()
             if isinstance(error, RunFailed) and gone:
                 raise RunFailed(_left(gone)) from error
             if isinstance(error, RunFailed) and error.message.startswith(ENDED_WELL):
-                raise RunFailed(f"{error.message}: {IN_THE_FOREGROUND}") from error  # it had not left our session yet, and was ended with it
+                raise RunFailed(
+                    f"{error.message}: {IN_THE_FOREGROUND}"
+                ) from error  # it had not left our session yet, and was ended with it
             raise
         live = LiveCommand(self, launched, place, adoption)
         try:
@@ -115,9 +138,13 @@ class Command:
             for name, template in (self.spec.files or {}).items():
                 path = place.store / name
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(filled_in(self._template(template).read_text(encoding="utf-8")), encoding="utf-8")
+                path.write_text(
+                    filled_in(self._template(template).read_text(encoding="utf-8")), encoding="utf-8"
+                )
         except OSError as error:
-            raise RunFailed(f"service cannot be given its file: {name}: {(error.strerror or str(error)).lower()}") from error
+            raise RunFailed(
+                f"service cannot be given its file: {name}: {(error.strerror or str(error)).lower()}"
+            ) from error
         words = [self._program or self.spec.command[0], *map(filled_in, self.spec.command[1:])]
         return words, {name: filled_in(value) for name, value in (self.spec.environment or {}).items()}
 
@@ -142,27 +169,42 @@ class LiveCommand:
         self._stopped = False
         self._is_seen = True
         self.url = launched.url
-        self.check_alive, self.send, self.last_words = launched.check_alive, launched.send, launched.last_words
+        self.check_alive, self.send, self.last_words = (
+            launched.check_alive,
+            launched.send,
+            launched.last_words,
+        )
 
     def begin(self, port: int) -> None:
-        """What can only be asked of one that is ready: is it really it that answers, and has it a JVM that can be recorded?"""
+        """What can only be asked of one that is ready: is it really it that answers, and has it a JVM that
+        can be recorded?"""
         if self._launched.exit_code is not None:
             gone = [process.pid for process in self._adoption.escaped()]
-            raise RunFailed(_left(gone) if gone else f"service ended when it was ready: {how_it_ended(self._launched.exit_code)}: {self.last_words()}")
+            raise RunFailed(
+                _left(gone)
+                if gone
+                else f"service ended when it was ready: {how_it_ended(self._launched.exit_code)}: {self.last_words()}"
+            )
         holders = set(listeners(port, HOST))
         if holders and not holders & set(self._members):
             escaped = [process.pid for process in self._adoption.escaped()]
-            raise RunFailed(_left(escaped) if holders & set(escaped) else f"port {port} is served by another process: "
-                            f"pid={min(holders)}: service does not serve on the port that it is given")
+            raise RunFailed(
+                _left(escaped)
+                if holders & set(escaped)
+                else f"port {port} is served by another process: "
+                f"pid={min(holders)}: service does not serve on the port that it is given"
+            )
         self._is_seen = bool(holders) or not CAN_SEE_PORTS
         if self._command.jdk and not self._place.filling:
-            self._recording = jvm.Attached(self._command.jdk, self._jvm_pid(), self._place.file(jvm.RECORDING))
+            self._recording = jvm.Attached(
+                self._command.jdk, self._jvm_pid(), self._place.file(jvm.RECORDING)
+            )
             self._recording.begin()
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """None where the port is held by one that we cannot see: what was started then only asked another one to serve, as the
-        program of a container does, and its CPU is not the service's."""
+        """None where the port is held by one that we cannot see: what was started then only asked another one
+        to serve, as the program of a container does, and its CPU is not the service's."""
         return self._members if self._is_seen else ()
 
     @property
@@ -171,7 +213,11 @@ class LiveCommand:
 
     @property
     def profiler(self) -> AttachedProfiler | None:
-        return jvm.profiler(self._command.jdk, self._command.root, self._jvm_pid()) if self._command.jdk else None
+        return (
+            jvm.profiler(self._command.jdk, self._command.root, self._jvm_pid())
+            if self._command.jdk
+            else None
+        )
 
     def come_to_rest(self, timeout_s: float = 60.0) -> bool:
         return cpu_is_quiet(self._members, self.check_alive, timeout_s)
@@ -194,14 +240,20 @@ class LiveCommand:
         expected = (0, 128 + signal, -signal) if rule.exit is None else tuple(rule.exit)
         if self._launched.outlived_by:
             self._fault = f"service ignored {signal.name} for {time_s:g} s and was killed"
-            if self._launched.pid not in self._launched.outlived_by:  # a wrapper that ended, and not what it had started
-                self._fault += f": its process {self._launched.outlived_by[0]} outlived the one that was started"
+            if (
+                self._launched.pid not in self._launched.outlived_by
+            ):  # a wrapper that ended, and not what it had started
+                self._fault += (
+                    f": its process {self._launched.outlived_by[0]} outlived the one that was started"
+                )
         elif code not in expected:
             self._fault = f"service did not stop in order: {how_it_ended(code)}: {self.last_words()}"
         return self._fault
 
     def evidence(self) -> Evidence:
-        return jvm.evidence(self._place.file(jvm.RECORDING), self._command.jdk) if self._recorded else Evidence()
+        return (
+            jvm.evidence(self._place.file(jvm.RECORDING), self._command.jdk) if self._recorded else Evidence()
+        )
 
     def _jvm_pid(self) -> int:
         for pid in self._members:
@@ -221,8 +273,8 @@ def ready_rule(line: str | None, path: str | None, port: int) -> Callable[[Launc
 
 
 def status_of(port: int, path: str) -> int | None:
-    """Of a GET to the port itself, by no proxy and without following where it leads; None where nothing answers, or not
-    in HTTP."""
+    """Of a GET to the port itself, by no proxy and without following where it leads; None where nothing
+    answers, or not in HTTP."""
     connection = http.client.HTTPConnection(HOST, port, timeout=PROBE_TIMEOUT_S)
     try:
         connection.request("GET", path, headers={"Connection": "close"})
@@ -248,9 +300,13 @@ def _check_free(port: int) -> None:
     try:
         socket.create_server((HOST, port)).close()
     except OSError as error:
-        raise RunFailed(f"service cannot have its port: port {port}: {os.strerror(error.errno or 0).lower()}") from error
+        raise RunFailed(
+            f"service cannot have its port: port {port}: {os.strerror(error.errno or 0).lower()}"
+        ) from error
 
 
 def _left(pids: list[int]) -> str:
-    return (f"service went on in the background: its process {pids[0]} left the one that was started, and was ended: "
-            + IN_THE_FOREGROUND)
+    return (
+        f"service went on in the background: its process {pids[0]} left the one that was started, and was ended: "
+        + IN_THE_FOREGROUND
+    )

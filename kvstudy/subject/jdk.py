@@ -1,4 +1,5 @@
-"""Finds a JDK 25, also beside an older default one: JAVA_HOME, then the usual places of each system, then PATH."""
+"""Finds a JDK 25, also beside an older default one: JAVA_HOME, then the usual places of each system, then
+PATH."""
 
 import os
 import re
@@ -10,10 +11,20 @@ from pathlib import Path
 from kvstudy.errors import ToolMissing
 
 JAVA_FEATURE_VERSION = 25
-USUAL_PLACES = ("/usr/lib/jvm", "/opt", "/opt/java", "/usr/java", "/Library/Java/JavaVirtualMachines", "~/.sdkman/candidates/java", "~/.jdks",
-                "/opt/homebrew/opt")
-INSTALL_HINT = (f"install one: apt-get install openjdk-{JAVA_FEATURE_VERSION}-jdk (Debian, Ubuntu), conda install openjdk={JAVA_FEATURE_VERSION}, "
-                f"or sdk install java {JAVA_FEATURE_VERSION}-tem; or set JAVA_HOME to where it is")
+USUAL_PLACES = (
+    "/usr/lib/jvm",
+    "/opt",
+    "/opt/java",
+    "/usr/java",
+    "/Library/Java/JavaVirtualMachines",
+    "~/.sdkman/candidates/java",
+    "~/.jdks",
+    "/opt/homebrew/opt",
+)
+INSTALL_HINT = (
+    f"install one: apt-get install openjdk-{JAVA_FEATURE_VERSION}-jdk (Debian, Ubuntu), conda install openjdk={JAVA_FEATURE_VERSION}, "
+    f"or sdk install java {JAVA_FEATURE_VERSION}-tem; or set JAVA_HOME to where it is"
+)
 
 
 @dataclass(frozen=True)
@@ -28,7 +39,10 @@ class Jdk:
 
     def environment(self) -> dict[str, str]:
         """The current environment with this JDK in front."""
-        return os.environ | {"JAVA_HOME": str(self.home), "PATH": f"{self.home / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"}
+        return os.environ | {
+            "JAVA_HOME": str(self.home),
+            "PATH": f"{self.home / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}",
+        }
 
 
 def find_jdk(usual_places: tuple[str, ...] = USUAL_PLACES) -> Jdk:
@@ -40,7 +54,11 @@ def find_jdk(usual_places: tuple[str, ...] = USUAL_PLACES) -> Jdk:
             continue
         if feature_of(version) == JAVA_FEATURE_VERSION and (home / "bin" / "javac").exists():
             return Jdk(home, version)
-        others.append(f"{home} is {version}" if feature_of(version) != JAVA_FEATURE_VERSION else f"{home} has no compiler")
+        others.append(
+            f"{home} is {version}"
+            if feature_of(version) != JAVA_FEATURE_VERSION
+            else f"{home} has no compiler"
+        )
     found = "; ".join(dict.fromkeys(others)) or "none at all"
     raise ToolMissing(f"no JDK {JAVA_FEATURE_VERSION}: found {found}", INSTALL_HINT)
 
@@ -50,7 +68,11 @@ def _candidates(usual_places: tuple[str, ...]) -> list[Path]:
     for place in usual_places:
         folder = Path(place).expanduser()
         for entry in sorted(folder.iterdir()) if folder.is_dir() else []:
-            homes += [entry, entry / "Contents" / "Home", entry / "libexec" / "openjdk.jdk" / "Contents" / "Home"]
+            homes += [
+                entry,
+                entry / "Contents" / "Home",
+                entry / "libexec" / "openjdk.jdk" / "Contents" / "Home",
+            ]
     for name in ("javac", "java"):
         on_path = shutil.which(name)
         if on_path:
@@ -61,17 +83,22 @@ def _candidates(usual_places: tuple[str, ...]) -> list[Path]:
 
 
 def version_of(home: Path) -> str | None:
-    """The version of a Java home, from its ``release`` file, else by asking it; None where there is no Java."""
+    """The version of a Java home, from its ``release`` file, else by asking it; None where there is no
+    Java."""
     if not (home / "bin" / "java").is_file():
         return None
     try:
-        match = re.search(r'^JAVA_VERSION="([^"]+)"', (home / "release").read_text(encoding="utf-8"), re.MULTILINE)
+        match = re.search(
+            r'^JAVA_VERSION="([^"]+)"', (home / "release").read_text(encoding="utf-8"), re.MULTILINE
+        )
         if match:
             return match[1]
     except OSError:
         pass
     try:
-        asked = subprocess.run([str(home / "bin" / "java"), "-version"], capture_output=True, text=True, timeout=20)
+        asked = subprocess.run(
+            [str(home / "bin" / "java"), "-version"], capture_output=True, text=True, timeout=20
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     match = re.search(r'version "([^"]+)"', asked.stderr)

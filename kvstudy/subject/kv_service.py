@@ -1,6 +1,8 @@
-"""Our own two: the service, of this tree or of another revision, and the empty server beside which it is measured.
+"""Our own two: the service, of this tree or of another revision, and the empty server beside which it is
+measured.
 
-Both print ``ready: http://…`` on stdout, end with 0 on SIGTERM, and run on a JVM that writes its GC log and a flight recording.
+Both print ``ready: http://…`` on stdout, end with 0 on SIGTERM, and run on a JVM that writes its GC log and a
+flight recording.
 """
 
 import hashlib
@@ -24,7 +26,11 @@ from kvstudy.subject.launched import Launched, how_it_ended
 from kvstudy.subject.protocol import Evidence, Place
 
 READY_LINE = re.compile(rb"ready: (http://\S+?)/?\s*$")
-BASE_FLAGS = ["--enable-native-access=ALL-UNNAMED", "--sun-misc-unsafe-memory-access=allow", "-XX:+PerfDisableSharedMem"]
+BASE_FLAGS = [
+    "--enable-native-access=ALL-UNNAMED",
+    "--sun-misc-unsafe-memory-access=allow",
+    "-XX:+PerfDisableSharedMem",
+]
 FILL_JVM = ["-Xmx512m"]
 HELP_TIMEOUT_S = 30
 STOP_TIMEOUT_S = 20.0
@@ -40,12 +46,22 @@ class OurProgram:
     orderly_exits = (0,)
 
     def __init__(self, name: str, jdk: Jdk, jar: Path, jvm_flags: list[str], root: Path):
-        self.name, self.digest_name, self.jdk, self.jar, self.root = name, SERVER_PROGRAMS[name], jdk, jar, root
+        self.name, self.digest_name, self.jdk, self.jar, self.root = (
+            name,
+            SERVER_PROGRAMS[name],
+            jdk,
+            jar,
+            root,
+        )
         self.products = (jar,)
         self._jvm_flags = jvm_flags
 
     def check(self, profiled: bool) -> None:
-        for path in (self.jar, Path(self.jdk.tool("jfr")), *((profiler_library(self.root), jfr_converter_jar(self.root)) if profiled else ())):
+        for path in (
+            self.jar,
+            Path(self.jdk.tool("jfr")),
+            *((profiler_library(self.root), jfr_converter_jar(self.root)) if profiled else ()),
+        ):
             if not path.is_file():
                 raise ToolMissing(f"not built: {path}", "kvstudy build")
 
@@ -59,13 +75,27 @@ class OurProgram:
 
     def command(self, place: Place) -> list[str]:
         flags = [*BASE_FLAGS, *(FILL_JVM if place.filling else self._jvm_flags), *jvm.flags(place)]
-        return [self.jdk.tool("java"), *flags, "-jar", str(self.jar), "--port", str(place.port), *self._options(place)]
+        return [
+            self.jdk.tool("java"),
+            *flags,
+            "-jar",
+            str(self.jar),
+            "--port",
+            str(place.port),
+            *self._options(place),
+        ]
 
     def launch(self, place: Place) -> "LiveProgram":
         command = self.command(place)
         place.file("service.cmd").write_text(command_text(command, {}), encoding="utf-8")
-        launched = Launched(command, place.file("service.log"), lambda process: process.announced, ready_line=READY_LINE, cores=place.cores,
-                            registered=place.registered)
+        launched = Launched(
+            command,
+            place.file("service.log"),
+            lambda process: process.announced,
+            ready_line=READY_LINE,
+            cores=place.cores,
+            registered=place.registered,
+        )
         return self._live(launched, place)
 
     def _options(self, place: Place) -> list[str]:
@@ -81,7 +111,11 @@ class LiveProgram:
     def __init__(self, program: OurProgram, launched: Launched, place: Place):
         self._program, self._launched, self._place = program, launched, place
         self.url = launched.url
-        self.check_alive, self.send, self.last_words = launched.check_alive, launched.send, launched.last_words
+        self.check_alive, self.send, self.last_words = (
+            launched.check_alive,
+            launched.send,
+            launched.last_words,
+        )
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -99,7 +133,11 @@ class LiveProgram:
 
     def stop(self, timeout_s: float | None = None) -> str | None:
         code = self._launched.stop(STOP_TIMEOUT_S if timeout_s is None else timeout_s)
-        return None if code in self._program.orderly_exits else f"service did not stop in order: {how_it_ended(code)}: {self.last_words()}"
+        return (
+            None
+            if code in self._program.orderly_exits
+            else f"service did not stop in order: {how_it_ended(code)}: {self.last_words()}"
+        )
 
     def evidence(self) -> Evidence:
         return jvm.evidence(self._place.file(jvm.RECORDING), self._program.jdk)
@@ -113,12 +151,20 @@ class EmptyServer(OurProgram):
 
 
 class KvService(OurProgram):
-    """``options``: of the service, as an experiment names them. ``has_admin``: it answers ``POST /v0/admin/…``; None: its help is asked, which
-    costs the start of a JVM."""
+    """``options``: of the service, as an experiment names them. ``has_admin``: it answers ``POST
+    /v0/admin/…``; None: its help is asked, which costs the start of a JVM."""
 
     keeps_data = True
 
-    def __init__(self, jdk: Jdk, jar: Path, options: Mapping[str, object], jvm_flags: list[str], root: Path, has_admin: bool | None = True):
+    def __init__(
+        self,
+        jdk: Jdk,
+        jar: Path,
+        options: Mapping[str, object],
+        jvm_flags: list[str],
+        root: Path,
+        has_admin: bool | None = True,
+    ):
         super().__init__(KV_SERVICE, jdk, jar, jvm_flags, root)
         self._service_options = options
         if has_admin is None:  # built apart, from sources that are not this tree's
@@ -129,11 +175,20 @@ class KvService(OurProgram):
     def has_admin(self) -> bool:
         if self._has_admin is not None:
             return self._has_admin
-        asked = subprocess.run([self.jdk.tool("java"), "-jar", str(self.jar), "--help"], capture_output=True, text=True, timeout=HELP_TIMEOUT_S)
+        asked = subprocess.run(
+            [self.jdk.tool("java"), "-jar", str(self.jar), "--help"],
+            capture_output=True,
+            text=True,
+            timeout=HELP_TIMEOUT_S,
+        )
         return ADMIN in asked.stdout + asked.stderr
 
     def _options(self, place: Place) -> list[str]:
-        options = [word for name, value in self._service_options.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+        options = [
+            word
+            for name, value in self._service_options.items()
+            for word in (f"--{name.replace('_', '-')}", str(value))
+        ]
         return ["--dir", str(place.store), *options, *([ADMIN] if self.has_admin else [])]
 
     def _live(self, launched: Launched, place: Place) -> "LiveKvService":
@@ -142,12 +197,17 @@ class KvService(OurProgram):
 
 class LiveKvService(LiveProgram):
     def come_to_rest(self, timeout_s: float = 60.0) -> bool:
-        """When nothing is left to flush or compact, which the service knows; of one that cannot be asked, when its CPU is quiet."""
+        """When nothing is left to flush or compact, which the service knows; of one that cannot be asked,
+        when its CPU is quiet."""
         if not self._program.has_admin:
             return super().come_to_rest(timeout_s)
-        status, _ = self._asked("POST", f"/v0/admin/idle?timeout-ms={round(timeout_s * 1000)}", timeout_s + 10)
+        status, _ = self._asked(
+            "POST", f"/v0/admin/idle?timeout-ms={round(timeout_s * 1000)}", timeout_s + 10
+        )
         if status not in (200, 503):
-            raise RunFailed(f"service cannot be asked whether it rests: POST /v0/admin/idle answered {status}")
+            raise RunFailed(
+                f"service cannot be asked whether it rests: POST /v0/admin/idle answered {status}"
+            )
         return status == 200
 
     def count_records(self) -> int:
@@ -169,12 +229,17 @@ class LiveKvService(LiveProgram):
 def jar_digest(path: Path) -> str:
     """Of the jar's contents, not of its bytes: two builds of the same sources count as the same program."""
     with zipfile.ZipFile(path) as jar:
-        entries = sorted((entry.filename, entry.CRC) for entry in jar.infolist() if not entry.filename.startswith("META-INF/maven/"))
+        entries = sorted(
+            (entry.filename, entry.CRC)
+            for entry in jar.infolist()
+            if not entry.filename.startswith("META-INF/maven/")
+        )
     return hashlib.sha256(repr(entries).encode()).hexdigest()[:16]
 
 
 def count_records(url: str) -> int:
-    """How many the service holds, by reading all of them: one line per key, since values of the workloads hold no newline."""
+    """How many the service holds, by reading all of them: one line per key, since values of the workloads
+    hold no newline."""
     target, newlines = "/v0/entities?start=k", 0
     connection = _connection(url, COUNT_TIMEOUT_S)
     try:

@@ -1,7 +1,8 @@
 """A process that has become ready: its log, its death noticed, its end.
 
-How it says that it is ready is its adapter's business: ``ready(launched)`` is asked until it gives an address. Anything else that a
-process does instead (it ends, it says nothing, it takes too long) is one line, and nothing is left running.
+How it says that it is ready is its adapter's business: ``ready(launched)`` is asked until it gives an
+address. Anything else that a process does instead (it ends, it says nothing, it takes too long) is one line,
+and nothing is left running.
 """
 
 import re
@@ -25,13 +26,23 @@ REFUSED_BY_JVM = "Error: Could not create the Java Virtual Machine"
 class Launched:
     """``url`` has no trailing slash. RunFailed when it does not become ready.
 
-    stderr goes to ``log``. With ``ready_line`` stdout is read line by line, and ``announced`` is the first group of the first line that matches;
-    without it stdout goes to the log too.
+    stderr goes to ``log``. With ``ready_line`` stdout is read line by line, and ``announced`` is the first
+    group of the first line that matches; without it stdout goes to the log too.
     """
 
-    def __init__(self, command: list[str], log: Path, ready: Callable[["Launched"], str | None], *,
-                 ready_line: re.Pattern[bytes] | None = None, cores: list[int] | None = None, registered: Callable[[int, bool], None] | None = None, environment: dict[str, str] | None = None,
-                 folder: Path | None = None, ready_timeout_s: float = READY_TIMEOUT_S):
+    def __init__(
+        self,
+        command: list[str],
+        log: Path,
+        ready: Callable[["Launched"], str | None],
+        *,
+        ready_line: re.Pattern[bytes] | None = None,
+        cores: list[int] | None = None,
+        registered: Callable[[int, bool], None] | None = None,
+        environment: dict[str, str] | None = None,
+        folder: Path | None = None,
+        ready_timeout_s: float = READY_TIMEOUT_S,
+    ):
         self.command = command
         self.announced: str | None = None
         self._said: deque[str] = deque(maxlen=STDOUT_LINES_KEPT)
@@ -40,7 +51,9 @@ class Launched:
         try:
             self._process = self._started(cores, registered, environment, folder)
         except OSError as error:
-            raise RunFailed(f"service cannot be started: {command[0]}: {(error.strerror or str(error)).lower()}") from error
+            raise RunFailed(
+                f"service cannot be started: {command[0]}: {(error.strerror or str(error)).lower()}"
+            ) from error
         if ready_line:
             self._reader = threading.Thread(target=self._read_stdout, daemon=True)
             self._reader.start()
@@ -59,8 +72,12 @@ class Launched:
             if url is None:
                 self._keep_what_it_said()
                 if in_time:
-                    raise RunFailed(f"service ended before it was ready: {how_it_ended(self._process.exit_code)}: {self.last_words()}")
-                raise RunFailed(f"service was not ready in time: timeout={ready_timeout_s:g}s: {self.last_words()}")
+                    raise RunFailed(
+                        f"service ended before it was ready: {how_it_ended(self._process.exit_code)}: {self.last_words()}"
+                    )
+                raise RunFailed(
+                    f"service was not ready in time: timeout={ready_timeout_s:g}s: {self.last_words()}"
+                )
         except BaseException:
             self._process.stop(timeout_s=2)
             raise
@@ -68,11 +85,25 @@ class Launched:
 
     def _started(self, cores, registered, environment, folder) -> OwnedProcess:
         if self._ready_line:
-            return OwnedProcess(self.command, stdout=subprocess.PIPE, stderr_path=self._log, cores=cores, registered=registered, environment=environment,
-                                folder=folder)
+            return OwnedProcess(
+                self.command,
+                stdout=subprocess.PIPE,
+                stderr_path=self._log,
+                cores=cores,
+                registered=registered,
+                environment=environment,
+                folder=folder,
+            )
         with self._log.open("ab") as stdout:
-            return OwnedProcess(self.command, stdout=stdout.fileno(), stderr_path=self._log, cores=cores, registered=registered,
-                                environment=environment, folder=folder)
+            return OwnedProcess(
+                self.command,
+                stdout=stdout.fileno(),
+                stderr_path=self._log,
+                cores=cores,
+                registered=registered,
+                environment=environment,
+                folder=folder,
+            )
 
     @property
     def pid(self) -> int:
@@ -91,7 +122,9 @@ class Launched:
         """RunFailed when it has ended by itself."""
         code = self._process.exit_code
         if code is not None:
-            raise RunFailed(f"service died during {doing}: {how_it_ended(code).replace('=', ' ')}: {self.last_words()}")
+            raise RunFailed(
+                f"service died during {doing}: {how_it_ended(code).replace('=', ' ')}: {self.last_words()}"
+            )
 
     def send(self, number: Signals) -> None:
         self._process.send(number)
@@ -115,7 +148,8 @@ class Launched:
         return (" ".join(lines[:refused]) if refused else lines[-1])[:300] if lines else "it said nothing"
 
     def _keep_what_it_said(self) -> None:
-        """Puts what it wrote to stdout into its log where that says nothing: a JVM tells there why its heap could not be had."""
+        """Puts what it wrote to stdout into its log where that says nothing: a JVM tells there why its heap
+        could not be had."""
         if self._ready_line and self._process.exit_code is not None:
             self._reader.join(timeout=1)
         if self._said and not self.log_lines():

@@ -1,4 +1,5 @@
-"""An address where something serves HTTP already: it is neither started nor stopped, and only its owner knows what it is."""
+"""An address where something serves HTTP already: it is neither started nor stopped, and only its owner knows
+what it is."""
 
 import socket
 from pathlib import Path
@@ -66,8 +67,9 @@ class Address:
 
 
 class LiveAddress:
-    """Of one on this machine the processes that hold the port are looked for, so that their CPU is known and not taken for a
-    stranger's. Those that only hand on to another one (a container's) are not the service, whose CPU is then not known.
+    """Of one on this machine the processes that hold the port are looked for, so that their CPU is known and
+    not taken for a stranger's. Those that only hand on to another one (a container's) are not the service,
+    whose CPU is then not known.
     """
 
     def __init__(self, address: Address, ip: str):
@@ -87,7 +89,9 @@ class LiveAddress:
 
     def check_alive(self, doing: str) -> None:
         if self._holders and not any(map(psutil.pid_exists, self._holders)):
-            raise RunFailed(f"service died during {doing}: its process {self._holders[0]} at {self.url} is gone")
+            raise RunFailed(
+                f"service died during {doing}: its process {self._holders[0]} at {self.url} is gone"
+            )
 
     def send(self, number: Signals) -> None:
         """To nobody: it is not ours to stop."""

@@ -1,17 +1,18 @@
-"""Measures loadgen against its goals, beside wrk and a bare waiting loop, on this machine; prints one table in Markdown.
+"""Measures loadgen against its goals, beside wrk and a bare waiting loop, on this machine; prints one table
+in Markdown.
 
     make bench-loadgen                  # builds first
     python3 loadgen/bench/bench.py [--rounds 5] [--seconds 3] [--results FILE] [--only WORD]
     WRK2=/path/to/wrk python3 …         # a real wrk2 beside it
 
-About two minutes a round. Every round runs every case once, so that a slow moment of the machine meets them all alike;
-what is told is the median over the rounds, with the smallest and the largest. The null server has CPU 1 and polls; generators
-have CPU 0. Nothing else should run.
+About two minutes a round. Every round runs every case once, so that a slow moment of the machine meets them
+all alike; what is told is the median over the rounds, with the smallest and the largest. The null server has
+CPU 1 and polls; generators have CPU 0. Nothing else should run.
 
-A run during which other programs (or the hypervisor) used over 3 % of a CPU is made again, once; a run that stayed disturbed is left
-out, by this rule and no other, and it says how many were. All runs are kept in FILE (one JSON object per line, default
-loadgen/target/bench.jsonl), and the table is made of all that were made with the programs as they are now, so that rounds can be
-measured in several sittings.
+A run during which other programs (or the hypervisor) used over 3 % of a CPU is made again, once; a run that
+stayed disturbed is left out, by this rule and no other, and it says how many were. All runs are kept in FILE
+(one JSON object per line, default loadgen/target/bench.jsonl), and the table is made of all that were made
+with the programs as they are now, so that rounds can be measured in several sittings.
 """
 
 import argparse
@@ -60,7 +61,8 @@ def used_s():
 
 
 class Foreign:
-    """What others than this program and its children used of a CPU during a `with`, and what the hypervisor took: `share`, 1 = one CPU."""
+    """What others than this program and its children used of a CPU during a `with`, and what the hypervisor
+    took: `share`, 1 = one CPU."""
 
     def __init__(self, *own):
         self.own = {os.getpid(), *own}
@@ -70,7 +72,9 @@ class Foreign:
         return self
 
     def __exit__(self, *_):
-        others = sum(now - self.before.get(number, 0) for number, now in used_s().items() if number not in self.own)
+        others = sum(
+            now - self.before.get(number, 0) for number, now in used_s().items() if number not in self.own
+        )
         self.share = (others + steal_s() - self.steal_s) / (time.monotonic() - self.since)
 
 
@@ -92,7 +96,9 @@ class NullServer:
 
 def run(arguments):
     """Runs a command; returns its output, its CPU seconds and its largest resident size in MiB."""
-    process = subprocess.Popen([str(a) for a in arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen(
+        [str(a) for a in arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
     output = process.stdout.read()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -104,12 +110,30 @@ def loadgen(url, seconds, *options, pinned=True, before=()):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "result.json"
         pin = ["--pin", GENERATOR_CPU] if pinned else []
-        _, _, mib = run([*before, BINARIES / "loadgen", "-t1", f"-d{seconds}s", "--warmup", "500ms", *pin, *options, "--json", path, url])
+        _, _, mib = run(
+            [
+                *before,
+                BINARIES / "loadgen",
+                "-t1",
+                f"-d{seconds}s",
+                "--warmup",
+                "500ms",
+                *pin,
+                *options,
+                "--json",
+                path,
+                url,
+            ]
+        )
         result = json.loads(path.read_text())
     figures = {
         "rate_rps": result["achieved_rate_rps"],
-        "cpu_us_per_request": sum(t["cpu_s"] for t in result["threads"]) / result["counts"]["completed"] * 1e6,
-        "work_us_per_request": sum(t["cpu_s"] - t["spun_s"] for t in result["threads"]) / result["counts"]["completed"] * 1e6,
+        "cpu_us_per_request": sum(t["cpu_s"] for t in result["threads"])
+        / result["counts"]["completed"]
+        * 1e6,
+        "work_us_per_request": sum(t["cpu_s"] - t["spun_s"] for t in result["threads"])
+        / result["counts"]["completed"]
+        * 1e6,
         "rss_mib": mib,
         "spun_share": sum(t["spun_s"] for t in result["threads"]) / result["duration_s"],
         "response_p50_us": result["response_time"]["percentiles"]["50"],
@@ -117,7 +141,8 @@ def loadgen(url, seconds, *options, pinned=True, before=()):
         "spin_us": result["threads"][0]["spin_us"],
         "sleep_cost_us": result["threads"][0]["sleep_cost_us"],
         "saturated": result["verdict"]["generator_saturated"],
-        "response_minus_service_p50_us": result["response_time"]["percentiles"]["50"] - result["service_time"]["percentiles"]["50"],
+        "response_minus_service_p50_us": result["response_time"]["percentiles"]["50"]
+        - result["service_time"]["percentiles"]["50"],
     }
     if result["offered_rate_rps"]:
         figures["missed_share"] = abs(1 - result["achieved_rate_rps"] / result["offered_rate_rps"])
@@ -130,14 +155,31 @@ def wrk(url, seconds):
     """One run of Debian's wrk on the generator's CPU, in its closed loop."""
     output, cpu_s, _ = run(["taskset", "-c", GENERATOR_CPU, "wrk", "-t1", "-c64", f"-d{seconds}s", url])
     completed = int(re.search(r"(\d+) requests in", output).group(1))
-    return {"rate_rps": float(re.search(r"Requests/sec: *([\d.]+)", output).group(1)), "cpu_us_per_request": cpu_s / completed * 1e6}
+    return {
+        "rate_rps": float(re.search(r"Requests/sec: *([\d.]+)", output).group(1)),
+        "cpu_us_per_request": cpu_s / completed * 1e6,
+    }
 
 
 def waiting_loop(rate, seconds, spin_us):
     """The bare waiting loop at the same rate, in the same way, on the generator's CPU."""
-    output, _, _ = run([BINARIES / "waitloop", "--rate", rate, "--seconds", seconds, "--spin", round(spin_us), "--pin", GENERATOR_CPU])
+    output, _, _ = run(
+        [
+            BINARIES / "waitloop",
+            "--rate",
+            rate,
+            "--seconds",
+            seconds,
+            "--spin",
+            round(spin_us),
+            "--pin",
+            GENERATOR_CPU,
+        ]
+    )
     loop = json.loads(output)
-    return {f"lateness_p{p}_us": loop["percentiles"][p] for p in LATENESS} | {"cpu_us_per_wake": loop["cpu_us_per_wake"]}
+    return {f"lateness_p{p}_us": loop["percentiles"][p] for p in LATENESS} | {
+        "cpu_us_per_wake": loop["cpu_us_per_wake"]
+    }
 
 
 def wrk2(url, seconds, rate):
@@ -150,9 +192,14 @@ def wrk2(url, seconds, rate):
 
 
 def pipelined_by_wrk(url, seconds):
-    output, cpu_s, _ = run(["taskset", "-c", GENERATOR_CPU, "wrk", "-t1", "-c64", f"-d{seconds}s", "-s", PIPELINE, url])
+    output, cpu_s, _ = run(
+        ["taskset", "-c", GENERATOR_CPU, "wrk", "-t1", "-c64", f"-d{seconds}s", "-s", PIPELINE, url]
+    )
     completed = int(re.search(r"(\d+) requests in", output).group(1))
-    return {"rate_rps": float(re.search(r"Requests/sec: *([\d.]+)", output).group(1)), "cpu_us_per_request": cpu_s / completed * 1e6}
+    return {
+        "rate_rps": float(re.search(r"Requests/sec: *([\d.]+)", output).group(1)),
+        "cpu_us_per_request": cpu_s / completed * 1e6,
+    }
 
 
 def alternate(url, *options):
@@ -167,7 +214,9 @@ def alternate(url, *options):
         "slices": len(result["alternate"]["slices"]),
         "p50_differs_percent": abs(p50[0] / p50[1] - 1) * 100,
         "response_p50_us": sum(p50) / 2e3,
-        "work_us_per_request": sum(t["cpu_s"] - t["spun_s"] for t in result["threads"]) / result["counts"]["completed"] * 1e6,
+        "work_us_per_request": sum(t["cpu_s"] - t["spun_s"] for t in result["threads"])
+        / result["counts"]["completed"]
+        * 1e6,
     }
 
 
@@ -197,7 +246,9 @@ class FirstArrivals:
                         key.fileobj.close()
                         continue
                     self.at_s.setdefault(re.search(rb"Part: (\d)", received).group(1).decode(), now)
-                    key.fileobj.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" * received.count(b"\r\n\r\n"))
+                    key.fileobj.sendall(
+                        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" * received.count(b"\r\n\r\n")
+                    )
 
     def __exit__(self, *_):
         self.ended = True
@@ -210,9 +261,23 @@ def parts(_url, _seconds):
     rate = 20
     start = datetime.now(timezone.utc) + timedelta(seconds=2)
     with FirstArrivals() as server:
-        options = ["-t1", "-c2", f"-R{rate}", "-d500ms", "--warmup", "0s", "--start-at", f"{start:%Y-%m-%dT%H:%M:%S.%fZ}"]
-        commands = [[BINARIES / "loadgen", *options, "--part", f"{n}/2", "-H", f"Part: {n}", server.url] for n in (1, 2)]
-        processes = [subprocess.Popen([str(a) for a in command], stdout=subprocess.DEVNULL) for command in commands]
+        options = [
+            "-t1",
+            "-c2",
+            f"-R{rate}",
+            "-d500ms",
+            "--warmup",
+            "0s",
+            "--start-at",
+            f"{start:%Y-%m-%dT%H:%M:%S.%fZ}",
+        ]
+        commands = [
+            [BINARIES / "loadgen", *options, "--part", f"{n}/2", "-H", f"Part: {n}", server.url]
+            for n in (1, 2)
+        ]
+        processes = [
+            subprocess.Popen([str(a) for a in command], stdout=subprocess.DEVNULL) for command in commands
+        ]
         for process in processes:
             process.wait()
     # The first request of the second part is due one period after that of the first.
@@ -233,9 +298,21 @@ def cases(seconds):
             name = f"{rate}/s {spin}"
             yield name, True, lambda url, n=name, r=rate, o=option: paced(url, n, f"-R{r}", "--spin", o)
             # The loop waits as the run before it did.
-            yield f"{name}: waiting loop", True, lambda url, n=name, r=rate: waiting_loop(r, seconds, spins_us.get(n, 0))
-        yield f"{rate}/s spin, nice -20", True, lambda url, r=rate: loadgen(url, seconds, "-c64", f"-R{r}", before=("nice", "-n", "-20"))
-        yield f"{rate}/s unpinned", False, lambda url, r=rate: loadgen(url, seconds, "-c64", f"-R{r}", pinned=False)
+            yield (
+                f"{name}: waiting loop",
+                True,
+                lambda url, n=name, r=rate: waiting_loop(r, seconds, spins_us.get(n, 0)),
+            )
+        yield (
+            f"{rate}/s spin, nice -20",
+            True,
+            lambda url, r=rate: loadgen(url, seconds, "-c64", f"-R{r}", before=("nice", "-n", "-20")),
+        )
+        yield (
+            f"{rate}/s unpinned",
+            False,
+            lambda url, r=rate: loadgen(url, seconds, "-c64", f"-R{r}", pinned=False),
+        )
     options = ("-c64", "--spin", "off")
     yield "50000/s", True, lambda url: loadgen(url, seconds, *options, "-R50000")
     yield "50000/s: waiting loop", True, lambda url: waiting_loop(50000, seconds, 0)
@@ -263,11 +340,19 @@ def as_late_as_the_loop(figures, case, percentiles):
     for percentile in percentiles:
         key, name = f"lateness_p{percentile}_us", "max" if percentile == "100" else f"p{percentile}"
         loop = median(figures(f"{case}: waiting loop", key))
-        yield f"{case}: send lateness {name}", f"≤ 1.5 × waiting loop's {loop:g}", "µs", 1.5 * loop, True, figures(case, key)
+        yield (
+            f"{case}: send lateness {name}",
+            f"≤ 1.5 × waiting loop's {loop:g}",
+            "µs",
+            1.5 * loop,
+            True,
+            figures(case, key),
+        )
 
 
 def goals(figures):
-    """(what, what is required, unit, largest or smallest value that meets it, True if largest, all measured values).
+    """(what, what is required, unit, largest or smallest value that meets it, True if largest, all measured
+    values).
 
     `figures(case, name)` are the values of all rounds.
     """
@@ -282,12 +367,30 @@ def goals(figures):
         # Who sleeps is as late as the machine wakes its sleepers, and by nothing else.
         case = f"{rate}/s asleep"
         yield from as_late_as_the_loop(figures, case, LATENESS)
-        yield f"{case}: waited busily", "≤ 0", "% of the time", 0, True, [100 * share for share in figures(case, "spun_share")]
+        yield (
+            f"{case}: waited busily",
+            "≤ 0",
+            "% of the time",
+            0,
+            True,
+            [100 * share for share in figures(case, "spun_share")],
+        )
     paced = [f"{rate}/s {spin}" for rate in (2000, 20000) for spin in ("spin", "asleep")]
     for case in (*paced, "50000/s", "50000/s slack 50us", "150000/s", "Lua 120000/s", "1000 connections"):
-        trusted = [missed for missed, saturated in zip(figures(case, "missed_share"), figures(case, "saturated")) if not saturated]
+        trusted = [
+            missed
+            for missed, saturated in zip(figures(case, "missed_share"), figures(case, "saturated"))
+            if not saturated
+        ]
         if trusted:
-            yield f"{case}: rate missed, generator not saturated", "≤ 0.1", "%", 0.1, True, [100 * missed for missed in trusted]
+            yield (
+                f"{case}: rate missed, generator not saturated",
+                "≤ 0.1",
+                "%",
+                0.1,
+                True,
+                [100 * missed for missed in trusted],
+            )
     yield "static request, one core", "≥ 150000", "/s", 150_000, False, figures("400000/s", "rate_rps")
     yield "Lua request, one core", "≥ 120000", "/s", 120_000, False, figures("Lua 400000/s", "rate_rps")
     wrks_rate = median(figures("closed loop: wrk", "rate_rps"))
@@ -295,30 +398,63 @@ def goals(figures):
     yield "closed loop", f"≥ 1.15 × wrk's {wrks_rate:.0f}", "/s", 1.15 * wrks_rate, False, measured
     wrks_cpu = median(figures("closed loop: wrk", "cpu_us_per_request"))
     measured = figures("closed loop", "cpu_us_per_request")
-    yield "closed loop: CPU per request", f"≤ 0.85 × wrk's {wrks_cpu:.2f}", "µs", 0.85 * wrks_cpu, True, measured
+    yield (
+        "closed loop: CPU per request",
+        f"≤ 0.85 × wrk's {wrks_cpu:.2f}",
+        "µs",
+        0.85 * wrks_cpu,
+        True,
+        measured,
+    )
     yield "pipelined 16, one core", "≥ 2000000", "/s", 2_000_000, False, figures("pipelined 16", "rate_rps")
     case = "50000/s slack 50us"
     yield f"{case}: CPU per request", "≤ 8", "µs", 8, True, figures(case, "cpu_us_per_request")
     yield f"{case}: send lateness p99", "≤ 200", "µs", 200, True, figures(case, "lateness_p99_us")
     what = "alternate, one server under both names, 40 slices: p50 differs"
     yield what, "≤ 1", "%", 1, True, figures("alternate", "p50_differs_percent")
-    for name, unit, key in (("p50", "µs", "response_p50_us"), ("CPU per request without busy waiting", "µs", "work_us_per_request")):
+    for name, unit, key in (
+        ("p50", "µs", "response_p50_us"),
+        ("CPU per request without busy waiting", "µs", "work_us_per_request"),
+    ):
         alone = median(figures("alternate: one server", key))
-        yield f"alternate: {name}", f"≤ 1.05 × one server's {alone:.3g}", unit, 1.05 * alone, True, figures("alternate", key)
-    yield "two parts with --start-at: begin apart", "≤ 1", "ms", 1, True, figures("two parts", "begin_apart_ms")
+        yield (
+            f"alternate: {name}",
+            f"≤ 1.05 × one server's {alone:.3g}",
+            unit,
+            1.05 * alone,
+            True,
+            figures("alternate", key),
+        )
+    yield (
+        "two parts with --start-at: begin apart",
+        "≤ 1",
+        "ms",
+        1,
+        True,
+        figures("two parts", "begin_apart_ms"),
+    )
     yield "1000 connections: memory", "≤ 50", "MiB", 50, True, figures("1000 connections", "rss_mib")
 
 
 def published(figures):
     """(what, unit, values): what is told and not promised."""
     for rate in (2000, 20000):
-        for case in (f"{rate}/s unpinned", f"{rate}/s spin, nice -20", f"{rate}/s spin: waiting loop", f"{rate}/s asleep: waiting loop"):
+        for case in (
+            f"{rate}/s unpinned",
+            f"{rate}/s spin, nice -20",
+            f"{rate}/s spin: waiting loop",
+            f"{rate}/s asleep: waiting loop",
+        ):
             for percentile in LATENESS:
                 name = "max" if percentile == "100" else f"p{percentile}"
                 yield f"{case}: lateness {name}", "µs", figures(case, f"lateness_p{percentile}_us")
         for spin in ("spin", "asleep"):
             yield f"{rate}/s {spin}: CPU per request", "µs", figures(f"{rate}/s {spin}", "cpu_us_per_request")
-            yield f"{rate}/s {spin}: CPU per wake of the waiting loop", "µs", figures(f"{rate}/s {spin}: waiting loop", "cpu_us_per_wake")
+            yield (
+                f"{rate}/s {spin}: CPU per wake of the waiting loop",
+                "µs",
+                figures(f"{rate}/s {spin}: waiting loop", "cpu_us_per_wake"),
+            )
     for case in ("2000/s spin", "20000/s spin"):
         yield f"{case}: CPU per request without busy waiting", "µs", figures(case, "work_us_per_request")
     for case in ("50000/s", "pipelined 16", "pipelined 16: wrk"):
@@ -326,18 +462,34 @@ def published(figures):
     yield "pipelined 16: wrk", "/s", figures("pipelined 16: wrk", "rate_rps")
     for percentile in LATENESS:
         name = "max" if percentile == "100" else f"p{percentile}"
-        yield f"50000/s slack 50us: lateness {name}", "µs", figures("50000/s slack 50us", f"lateness_p{percentile}_us")
+        yield (
+            f"50000/s slack 50us: lateness {name}",
+            "µs",
+            figures("50000/s slack 50us", f"lateness_p{percentile}_us"),
+        )
     if "WRK2" in os.environ:
         for rate in (2000, 20000):
             for case in (f"{rate}/s c16", f"{rate}/s c16: wrk2"):
                 for percentile in ("50", "99"):
                     yield f"{case}: response p{percentile}", "µs", figures(case, f"response_p{percentile}_us")
-    yield "50000/s: waiting loop, asleep: CPU per wake", "µs", figures("50000/s: waiting loop", "cpu_us_per_wake")
-    yield "spin that fits itself to the machine", "µs", figures("2000/s spin", "spin_us") + figures("20000/s spin", "spin_us")
+    yield (
+        "50000/s: waiting loop, asleep: CPU per wake",
+        "µs",
+        figures("50000/s: waiting loop", "cpu_us_per_wake"),
+    )
+    yield (
+        "spin that fits itself to the machine",
+        "µs",
+        figures("2000/s spin", "spin_us") + figures("20000/s spin", "spin_us"),
+    )
     yield "CPU of one sleep, as measured before a run", "µs", figures("2000/s asleep", "sleep_cost_us")
     for case in ("400000/s", "Lua 400000/s"):
         yield f"{case}: CPU per request", "µs", figures(case, "cpu_us_per_request")
-        yield f"{case}: runs judged generator_saturated", "", [float(saturated) for saturated in figures(case, "saturated")]
+        yield (
+            f"{case}: runs judged generator_saturated",
+            "",
+            [float(saturated) for saturated in figures(case, "saturated")],
+        )
 
 
 def spread(values):
@@ -356,7 +508,8 @@ def machine():
 
 
 def print_table(rows):
-    """Each goal, what was measured and whether it is met, over the runs in which nothing else used the CPUs."""
+    """Each goal, what was measured and whether it is met, over the runs in which nothing else used the
+    CPUs."""
     known = {case for case, _, _ in cases(1)}
     rows = [row for row in rows if row.get("programs") == programs() and row["case"] in known]
     last_attempts = {(row["round"], row["case"]): row for row in rows}.values()
@@ -369,7 +522,9 @@ def print_table(rows):
             for name, value in row["figures"].items():
                 values.setdefault((row["case"], name), []).append(value)
     least, most = min(repeats.values()), max(repeats.values())
-    print(f"{machine()}; {datetime.now(timezone.utc):%Y-%m-%d}; each figure of {least} to {most} undisturbed runs;")
+    print(
+        f"{machine()}; {datetime.now(timezone.utc):%Y-%m-%d}; each figure of {least} to {most} undisturbed runs;"
+    )
     again, left_out = len(rows) - len(last_attempts), len(last_attempts) - sum(repeats.values())
     print(f"disturbed by other programs: {again} runs made again, {left_out} left out\n")
     if least < REPEATS_MIN:
@@ -381,7 +536,9 @@ def print_table(rows):
             found = median(measured)
             met = found <= limit if is_most else found >= limit
             ratio = found / limit if limit else float("inf")
-            print(f"| {what} | {required} {unit} | {spread(measured)} {unit} | {'met' if met else f'**{ratio:.2f} × the goal**'} |")
+            print(
+                f"| {what} | {required} {unit} | {spread(measured)} {unit} | {'met' if met else f'**{ratio:.2f} × the goal**'} |"
+            )
         print("\n| not promised | measured: median (smallest – largest) |\n|---|---|")
         for what, unit, measured in published(lambda case, name: values[case, name]):
             print(f"| {what} | {spread(measured)} {unit} |")
@@ -391,7 +548,9 @@ def print_table(rows):
 
 def programs():
     """Which programs are measured, in eight digits."""
-    return hashlib.sha256((BINARIES / "loadgen").read_bytes() + (BINARIES / "nullserver").read_bytes()).hexdigest()[:8]
+    return hashlib.sha256(
+        (BINARIES / "loadgen").read_bytes() + (BINARIES / "nullserver").read_bytes()
+    ).hexdigest()[:8]
 
 
 def measure_round(name, options):
@@ -402,7 +561,13 @@ def measure_round(name, options):
         for attempt in range(1, ATTEMPTS_MAX + 1):
             print(f"{name}: {case}" + (f", attempt {attempt}" if attempt > 1 else ""), file=sys.stderr)
             with NullServer(pinned) as server, Foreign(server.process.pid) as foreign:
-                row = {"programs": programs(), "round": name, "case": case, "attempt": attempt, "figures": measure(server.url)}
+                row = {
+                    "programs": programs(),
+                    "round": name,
+                    "case": case,
+                    "attempt": attempt,
+                    "figures": measure(server.url),
+                }
             row["foreign_share"] = foreign.share
             with open(options.results, "a") as results:
                 results.write(json.dumps(row) + "\n")
@@ -411,7 +576,9 @@ def measure_round(name, options):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=5, help="0: only print the table")
     parser.add_argument("--seconds", type=int, default=3, help="length of each run")
     parser.add_argument("--results", type=Path, default=BINARIES.parent / "bench.jsonl")

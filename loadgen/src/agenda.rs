@@ -1,8 +1,9 @@
 //! Which free connection sends next, among those of one thread, and when.
 //!
-//! Only connections that are free stand here, each at most once: a connection that waits for an answer needs no waking when its
-//! next request falls due, so a slow service costs the generator nothing. That is what tells the one from the other in the
-//! verdict, and why this is a heap and not a walk around all connections, which would be cheaper by 50 ns or so a request.
+//! Only connections that are free stand here, each at most once: a connection that waits for an answer needs
+//! no waking when its next request falls due, so a slow service costs the generator nothing. That is what
+//! tells the one from the other in the verdict, and why this is a heap and not a walk around all connections,
+//! which would be cheaper by 50 ns or so a request.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -47,7 +48,10 @@ mod tests {
         let mut agenda = Agenda::with_room(3);
         [(30, 0), (10, 1), (20, 2)].iter().for_each(|&(due_ns, place)| agenda.push(due_ns, place));
         assert_eq!((agenda.next_due_ns(), agenda.pop(9)), (10, None));
-        assert_eq!([agenda.pop(25), agenda.pop(25), agenda.pop(25), agenda.pop(30)], [Some(1), Some(2), None, Some(0)]);
+        assert_eq!(
+            [agenda.pop(25), agenda.pop(25), agenda.pop(25), agenda.pop(30)],
+            [Some(1), Some(2), None, Some(0)]
+        );
         assert_eq!(agenda.next_due_ns(), NEVER);
     }
 }

@@ -1,14 +1,16 @@
-//! Two servers in turn: whose slice of the run it is, and when the requests to each are due. Pure; nanoseconds after the start.
+//! Two servers in turn: whose slice of the run it is, and when the requests to each are due. Pure;
+//! nanoseconds after the start.
 //!
 //! ```text
 //! |  A  | gap |  B  | gap |  B  | gap |  A  | gap |     slices of one length; only the server whose slice it is has requests due
 //! |<------ a pair ------>|<------ a pair ------>|
 //! ```
 //!
-//! Every two slices are a pair, one of each server, so that both have as much of the run, wherever it is cut behind a pair.
-//! Within slices requests are due as in a run without gaps: the clock of the schedule stands still in a gap. What is due in the
-//! first part of a slice, while its server settles, is sent and not counted. In a closed loop nothing is due at a certain time: a
-//! free connection sends as long as a slice of its server lasts.
+//! Every two slices are a pair, one of each server, so that both have as much of the run, wherever it is cut
+//! behind a pair. Within slices requests are due as in a run without gaps: the clock of the schedule stands
+//! still in a gap. What is due in the first part of a slice, while its server settles, is sent and not
+//! counted. In a closed loop nothing is due at a certain time: a free connection sends as long as a slice of
+//! its server lasts.
 
 use crate::schedule::{NEVER, Uniform, mix};
 
@@ -135,10 +137,13 @@ impl<'a> Turns<'a> {
         Self { alternation, server }
     }
 
-    /// When a connection of this server that is free at `from_ns` may send; [`NEVER`] if no slice of its server is left.
+    /// When a connection of this server that is free at `from_ns` may send; [`NEVER`] if no slice of its
+    /// server is left.
     pub fn next_ns(&self, from_ns: u64) -> u64 {
         let first = self.alternation.slice_at(from_ns);
-        let own = |slice: &usize| self.alternation.server(*slice) == self.server && from_ns < self.alternation.end_ns(*slice);
+        let own = |slice: &usize| {
+            self.alternation.server(*slice) == self.server && from_ns < self.alternation.end_ns(*slice)
+        };
         let next = (first..self.alternation.slices()).find(own);
         next.map_or(NEVER, |slice| from_ns.max(self.alternation.start_ns(slice)))
     }
@@ -228,9 +233,13 @@ mod tests {
 
     #[test]
     fn what_is_due_in_the_first_part_of_a_slice_is_not_counted() {
-        let alternation = Alternation::new(500 * MS, 20 * MS, TurnOrder::Abba, 1, 5000 * MS).unwrap().settling(150 * MS);
+        let alternation =
+            Alternation::new(500 * MS, 20 * MS, TurnOrder::Abba, 1, 5000 * MS).unwrap().settling(150 * MS);
         let edges = [0, 150 * MS - 1, 150 * MS, 500 * MS - 1, 510 * MS, 520 * MS, 670 * MS - 1, 670 * MS];
-        assert_eq!(edges.map(|at| alternation.is_counted(at)), [false, false, true, true, true, false, false, true]);
+        assert_eq!(
+            edges.map(|at| alternation.is_counted(at)),
+            [false, false, true, true, true, false, false, true]
+        );
         assert_eq!((alternation.counted_from_ns(1), alternation.counted_ns()), (670 * MS, 350 * MS));
     }
 
@@ -238,7 +247,10 @@ mod tests {
     fn every_moment_has_a_slice_of_each_server_in_its_pair() {
         let alternation = Alternation::new(500 * MS, 20 * MS, TurnOrder::Abba, 1, 5000 * MS).unwrap();
         let slices = |at_ms: u64| [0, 1].map(|server| alternation.slice_in_pair(at_ms * MS, server));
-        assert_eq!([slices(0), slices(519), slices(520), slices(1040), slices(9999)], [[0, 1], [0, 1], [0, 1], [3, 2], [7, 6]]);
+        assert_eq!(
+            [slices(0), slices(519), slices(520), slices(1040), slices(9999)],
+            [[0, 1], [0, 1], [0, 1], [3, 2], [7, 6]]
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What was typed: wrk2's command line, and the options that are ours alone.
 //!
-//! Parsing follows getopt_long as wrk2 does: options and the URL in any order, `-c10` and `-c 10`, `--rate=2k` and `--rate 2k`,
-//! everything behind `--` for the script.
+//! Parsing follows getopt_long as wrk2 does: options and the URL in any order, `-c10` and `-c 10`,
+//! `--rate=2k` and `--rate 2k`, everything behind `--` for the script.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -250,7 +250,9 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
             Value(value) if url.is_none() => url = Some(value.string().map_err(usage)?),
             Value(extra) => {
                 let extra = extra.to_string_lossy().into_owned();
-                return Err(Error::Failed(format!("one URL only: unexpected argument {extra:?}; script arguments follow --")));
+                return Err(Error::Failed(format!(
+                    "one URL only: unexpected argument {extra:?}; script arguments follow --"
+                )));
             }
             other => return Err(usage(other.unexpected())),
         }
@@ -258,7 +260,9 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
     args.url = url.ok_or_else(|| no_url(&typed[..options_end]))?;
     if !args.steps.is_empty() {
         if args.duration_typed {
-            return Err(Error::Failed("steps say how long the run lasts: they exclude --duration".to_owned()));
+            return Err(Error::Failed(
+                "steps say how long the run lasts: they exclude --duration".to_owned(),
+            ));
         }
         args.duration = args.steps.iter().map(|step| step.length).sum();
     }
@@ -301,7 +305,9 @@ fn check(args: &Args) -> Result<(), Error> {
         (None, false) => {
             return Err(Error::Usage("Throughput MUST be specified with the --rate or -R option".to_owned()));
         }
-        (Some(_), true) => return rule("--closed sends as fast as answers come: it excludes --rate".to_owned()),
+        (Some(_), true) => {
+            return rule("--closed sends as fast as answers come: it excludes --rate".to_owned());
+        }
         _ => {}
     }
     for rate in rates {
@@ -310,7 +316,10 @@ fn check(args: &Args) -> Result<(), Error> {
         }
     }
     if args.steps.len() > STEPS_MAX || args.steps.iter().any(|step| step.length.is_zero()) {
-        return rule(format!("from 1 to {STEPS_MAX} steps, each of a length over 0: steps={}", args.steps.len()));
+        return rule(format!(
+            "from 1 to {STEPS_MAX} steps, each of a length over 0: steps={}",
+            args.steps.len()
+        ));
     }
     if args.connections > 1_000_000 || args.threads > 1024 {
         return rule(format!(
@@ -319,13 +328,21 @@ fn check(args: &Args) -> Result<(), Error> {
         ));
     }
     if !(1..=1_000_000).contains(&args.slowest_count) {
-        return rule(format!("from 1 to 1000000 of the slowest answers can be kept: --slowest-count {}", args.slowest_count));
+        return rule(format!(
+            "from 1 to 1000000 of the slowest answers can be kept: --slowest-count {}",
+            args.slowest_count
+        ));
     }
     if args.targets.is_some() && (args.method.is_some() || args.body.is_some() || args.script.is_some()) {
-        return rule("--targets says what is requested: it excludes --method, --body and --script".to_owned());
+        return rule(
+            "--targets says what is requested: it excludes --method, --body and --script".to_owned(),
+        );
     }
     if args.unix_socket.is_some() && (args.alternate.is_some() || args.addresses == Addresses::All) {
-        return rule("--unix-socket is one server at one place: it excludes --alternate and --addresses all".to_owned());
+        return rule(
+            "--unix-socket is one server at one place: it excludes --alternate and --addresses all"
+                .to_owned(),
+        );
     }
     if args.insecure && args.ca_file.is_some() {
         return rule("--insecure accepts any certificate: it excludes --ca-file".to_owned());
@@ -334,10 +351,16 @@ fn check(args: &Args) -> Result<(), Error> {
         return rule(format!("at most 1000000 answered requests can be sampled: --sample {}", args.sample));
     }
     if args.sample > 0 && args.json.is_none() {
-        return rule(format!("the sample is written into the JSON result: --sample {} asks for --json FILE", args.sample));
+        return rule(format!(
+            "the sample is written into the JSON result: --sample {} asks for --json FILE",
+            args.sample
+        ));
     }
     if args.duration.is_zero() || args.timeout.is_zero() {
-        return rule(format!("duration and timeout must be over 0: duration={:?}, timeout={:?}", args.duration, args.timeout));
+        return rule(format!(
+            "duration and timeout must be over 0: duration={:?}, timeout={:?}",
+            args.duration, args.timeout
+        ));
     }
     if args.steps.is_empty()
         && (args.duration_typed || args.requests.is_none())
@@ -349,12 +372,18 @@ fn check(args: &Args) -> Result<(), Error> {
             args.duration
         ));
     }
-    let of_schedules = args.arrivals == Arrivals::Poisson || args.dispatch == Dispatch::Any || args.max_lateness.is_some();
+    let of_schedules =
+        args.arrivals == Arrivals::Poisson || args.dispatch == Dispatch::Any || args.max_lateness.is_some();
     if args.closed && (of_schedules || !args.slack.is_zero()) {
-        return rule("--closed has no schedule: it excludes --arrivals, --dispatch, --max-lateness and --slack".to_owned());
+        return rule(
+            "--closed has no schedule: it excludes --arrivals, --dispatch, --max-lateness and --slack"
+                .to_owned(),
+        );
     }
     if !args.slack.is_zero() && args.alternate.is_some() {
-        return rule("--slack lets requests leave in the other server's slice: it excludes --alternate".to_owned());
+        return rule(
+            "--slack lets requests leave in the other server's slice: it excludes --alternate".to_owned(),
+        );
     }
     if !args.slack.is_zero() && args.max_lateness.is_some_and(|most| args.slack >= most) {
         return rule(format!(
@@ -366,10 +395,14 @@ fn check(args: &Args) -> Result<(), Error> {
     if !args.slack.is_zero() && matches!(args.spin, Spin::For(_)) {
         return rule("--slack waits asleep: it excludes --spin T".to_owned());
     }
-    if args.requests == Some(0) || args.requests.is_some() && (args.alternate.is_some() || !args.steps.is_empty()) {
+    if args.requests == Some(0)
+        || args.requests.is_some() && (args.alternate.is_some() || !args.steps.is_empty())
+    {
         return rule("--requests is over 0, and excludes --alternate and a rate in steps".to_owned());
     }
-    if args.arrivals == Arrivals::Poisson && args.requests.is_some_and(|requests| requests > POISSON_REQUESTS_MAX) {
+    if args.arrivals == Arrivals::Poisson
+        && args.requests.is_some_and(|requests| requests > POISSON_REQUESTS_MAX)
+    {
         return rule(format!(
             "with --arrivals poisson --requests is at most {POISSON_REQUESTS_MAX}, which are drawn before the run"
         ));
@@ -400,7 +433,8 @@ fn text(parser: &mut lexopt::Parser) -> Result<String, Error> {
 
 fn count(parser: &mut lexopt::Parser, option: &str) -> Result<u64, Error> {
     let text = text(parser)?;
-    units::parse_count(&text).ok_or_else(|| Error::Failed(format!("not a whole number: {option} {text:?}; examples: 16, 1k")))
+    units::parse_count(&text)
+        .ok_or_else(|| Error::Failed(format!("not a whole number: {option} {text:?}; examples: 16, 1k")))
 }
 
 /// `20k`, or `1k:10s,2k:10s`.
@@ -450,14 +484,22 @@ fn seed(text: &str) -> Result<u64, Error> {
 fn statuses(text: &str) -> Result<Vec<u16>, Error> {
     let one = |part: &str| part.parse().ok().filter(|status| (100..1000).contains(status));
     let all: Option<Vec<u16>> = text.split(',').map(one).collect();
-    all.ok_or_else(|| Error::Failed(format!("not a list of statuses: --expect {text:?}; example: --expect 200,404")))
+    all.ok_or_else(|| {
+        Error::Failed(format!("not a list of statuses: --expect {text:?}; example: --expect 200,404"))
+    })
 }
 
 /// `0.01` or `1%`.
 fn share(text: &str) -> Result<f64, Error> {
     let (number, hundredth) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 0.01));
-    let share = number.parse::<f64>().ok().map(|number| number * hundredth).filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| Error::Failed(format!("not a share from 0 to 1: --max-unanswered {text:?}; examples: 0.01, 1%")))
+    let share = number
+        .parse::<f64>()
+        .ok()
+        .map(|number| number * hundredth)
+        .filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| {
+        Error::Failed(format!("not a share from 0 to 1: --max-unanswered {text:?}; examples: 0.01, 1%"))
+    })
 }
 
 fn arrivals(text: &str) -> Result<Arrivals, Error> {
@@ -469,9 +511,11 @@ fn arrivals(text: &str) -> Result<Arrivals, Error> {
 }
 
 fn start_at(text: &str) -> Result<jiff::Timestamp, Error> {
-    let utc: jiff::Timestamp = text
-        .parse()
-        .map_err(|_| Error::Failed(format!("not a time in UTC: --start-at {text:?}; example: 2026-11-20T19:30:00.000000000Z")))?;
+    let utc: jiff::Timestamp = text.parse().map_err(|_| {
+        Error::Failed(format!(
+            "not a time in UTC: --start-at {text:?}; example: 2026-11-20T19:30:00.000000000Z"
+        ))
+    })?;
     if utc <= jiff::Timestamp::now() {
         return Err(Error::Failed(format!("the time is past: --start-at {text}")));
     }
@@ -506,9 +550,9 @@ fn spin(text: &str) -> Result<Spin, Error> {
     match text {
         "auto" => Ok(Spin::Auto),
         "off" => Ok(Spin::Off),
-        _ => units::parse_duration(text)
-            .map(Spin::For)
-            .ok_or_else(|| Error::Failed(format!("--spin is auto, off or a time, not {text:?}; example: --spin 50us"))),
+        _ => units::parse_duration(text).map(Spin::For).ok_or_else(|| {
+            Error::Failed(format!("--spin is auto, off or a time, not {text:?}; example: --spin 50us"))
+        }),
     }
 }
 
@@ -518,7 +562,8 @@ fn cpus(text: &str) -> Result<Vec<usize>, Error> {
     let mut cpus = Vec::new();
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (usize, usize) = (first.parse().map_err(|_| wrong())?, last.parse().map_err(|_| wrong())?);
+        let (first, last): (usize, usize) =
+            (first.parse().map_err(|_| wrong())?, last.parse().map_err(|_| wrong())?);
         if first > last || last >= rustix::thread::CpuSet::MAX_CPU {
             return Err(wrong());
         }
@@ -541,7 +586,8 @@ mod tests {
 
     #[test]
     fn options_may_stand_before_and_after_the_url() {
-        let args = run(&["-t2", "-c", "64", "http://h/", "-R", "2k", "--latency", "-d1m", "--", "-x", "y"]).unwrap();
+        let args =
+            run(&["-t2", "-c", "64", "http://h/", "-R", "2k", "--latency", "-d1m", "--", "-x", "y"]).unwrap();
         assert_eq!((args.threads, args.connections, args.rate_rps), (2, 64, Some(2000.0)));
         assert_eq!((args.latency, args.duration), (true, Duration::from_secs(60)));
         assert_eq!(args.script_args, ["-x", "y"]);
@@ -561,12 +607,18 @@ mod tests {
 
     #[test]
     fn a_missing_rate_is_told_in_wrk2s_words() {
-        assert_eq!(run(&["http://h/"]).unwrap_err(), "Throughput MUST be specified with the --rate or -R option");
+        assert_eq!(
+            run(&["http://h/"]).unwrap_err(),
+            "Throughput MUST be specified with the --rate or -R option"
+        );
     }
 
     #[test]
     fn fewer_connections_than_threads_is_told_in_wrk2s_words() {
-        assert_eq!(run(&["-c1", "-t2", "-R1", "http://h/"]).unwrap_err(), "number of connections must be >= threads");
+        assert_eq!(
+            run(&["-c1", "-t2", "-R1", "http://h/"]).unwrap_err(),
+            "number of connections must be >= threads"
+        );
     }
 
     #[test]
@@ -578,19 +630,31 @@ mod tests {
             (&["-R1", "--expect", "ok", "http://h/"], "--expect \"ok\""),
             (&["-R1", "--max-unanswered", "2", "http://h/"], "--max-unanswered \"2\""),
             (&["-R1", "--order", "ab", "--alternate", "http://h/", "http://i/"], "--order"),
-            (&["-R1", "--dispatch", "any", "--alternate", "http://h/", "http://i/"], "--alternate sends at even distances"),
-            (&["--closed", "--settle", "500ms", "--alternate", "http://h/", "http://i/"], "--slice 500ms, --settle 500ms"),
+            (
+                &["-R1", "--dispatch", "any", "--alternate", "http://h/", "http://i/"],
+                "--alternate sends at even distances",
+            ),
+            (
+                &["--closed", "--settle", "500ms", "--alternate", "http://h/", "http://i/"],
+                "--slice 500ms, --settle 500ms",
+            ),
             (&["-R1", "--alternate", "http://h/"], "--alternate"),
             (&["-R1", "--slice", "0s", "--alternate", "http://h/", "http://i/"], "--slice 0ns"),
             (&["-R1", "--alternate", "http://h/", "http://i/", "http://j/"], "one URL only"),
             (&["-R1", "--start-at", "noon", "http://h/"], "--start-at \"noon\""),
             (&["-R1", "--start-at", "2026-11-20T19:30:00Z", "http://h/"], "the time is past"),
             (&["-R1", "--part", "3/2", "http://h/"], "--part \"3/2\""),
-            (&["-R1", "-c4", "-t2", "--part", "3/3", "http://h/"], "--part 3/3 has 1 of 4 connections, threads=2"),
+            (
+                &["-R1", "-c4", "-t2", "--part", "3/3", "http://h/"],
+                "--part 3/3 has 1 of 4 connections, threads=2",
+            ),
             (&["-R1", "--pin", "3-1", "http://h/"], "--pin \"3-1\""),
             (&["-R1", "--spin", "hard", "http://h/"], "--spin"),
             (&["-R1", "--addresses", "two", "http://h/"], "--addresses is first or all"),
-            (&["-R1", "--unix-socket", "/s", "--addresses", "all", "http://h/"], "--unix-socket is one server"),
+            (
+                &["-R1", "--unix-socket", "/s", "--addresses", "all", "http://h/"],
+                "--unix-socket is one server",
+            ),
             (&["-R1", "--dispatch", "round", "http://h/"], "--dispatch"),
             (&["--closed", "--dispatch", "any", "http://h/"], "--closed"),
             (&["-R0", "http://h/"], "rate must be over 0"),
@@ -613,7 +677,10 @@ mod tests {
             (&["-R1", "--slack", "1ms", "--max-lateness", "1ms", "http://h/"], "so late that the run fails"),
             (&["--closed", "--slack", "1ms", "http://h/"], "and --slack"),
             (&["--closed", "--requests", "0", "http://h/"], "--requests is over 0"),
-            (&["--closed", "--requests", "5", "--alternate", "http://h/", "http://i/"], "excludes --alternate"),
+            (
+                &["--closed", "--requests", "5", "--alternate", "http://h/", "http://i/"],
+                "excludes --alternate",
+            ),
             (&["-R1", "--arrivals", "poisson", "--requests", "1G", "http://h/"], "at most 10000000"),
             (&["-R1", "-c0", "-t0", "http://h/"], "at least 1"),
             (&["-R1"], "no URL"),

@@ -19,8 +19,8 @@ fn nanoseconds(time: Timespec) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Time that the calling thread was ready to run and waited for a CPU, from the kernel's scheduler statistics; none where the
-/// kernel keeps none.
+/// Time that the calling thread was ready to run and waited for a CPU, from the kernel's scheduler
+/// statistics; none where the kernel keeps none.
 pub fn thread_waited_for_cpu_ns() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_ascii_whitespace().nth(1)?.parse().ok()
@@ -59,7 +59,10 @@ mod tests {
         let epoch = Epoch { monotonic_ns: 5_000_000_000, utc: "2026-11-20T19:30:00Z".parse().unwrap() };
         assert_eq!(epoch.utc(6_500_000_000).to_string(), "2026-11-20T19:30:01.5Z");
         assert_eq!(epoch.utc(4_000_000_000).to_string(), "2026-11-20T19:29:59Z");
-        assert_eq!(epoch.monotonic_ns("2026-11-20T19:30:00.000000001Z".parse().unwrap()), Some(5_000_000_001));
+        assert_eq!(
+            epoch.monotonic_ns("2026-11-20T19:30:00.000000001Z".parse().unwrap()),
+            Some(5_000_000_001)
+        );
         assert_eq!(epoch.monotonic_ns("2026-11-20T19:29:54Z".parse().unwrap()), None);
     }
 }

@@ -43,7 +43,8 @@ pub struct Connection<'a> {
     pub due_ns: u64,
     /// Stands on the agenda.
     listed: bool,
-    /// Under way: due time (after the start) and send time (monotonic) of the batch, and how many of its answers have come.
+    /// Under way: due time (after the start) and send time (monotonic) of the batch, and how many of its
+    /// answers have come.
     pub batch: Batch,
     pub batch_due_ns: u64,
     pub sent_ns: u64,
@@ -139,7 +140,8 @@ impl<'a> Connection<'a> {
         self.listed = false;
     }
 
-    /// A batch has left: all its requests were due when the first was, and the next one is due after as many periods.
+    /// A batch has left: all its requests were due when the first was, and the next one is due after as many
+    /// periods.
     pub fn sent(&mut self, batch: Batch, batch_due_ns: u64, sent_ns: u64) {
         self.due.advance(batch.requests);
         self.due_ns = self.due.next_ns();
@@ -180,9 +182,10 @@ impl<'a> Connection<'a> {
     pub fn become_idle(&mut self) {
         self.state = match std::mem::replace(&mut self.state, State::Closed) {
             State::Closed => State::Closed,
-            State::Connecting(socket) | State::Handshaking(socket) | State::Idle(socket) | State::Busy(socket) => {
-                State::Idle(socket)
-            }
+            State::Connecting(socket)
+            | State::Handshaking(socket)
+            | State::Idle(socket)
+            | State::Busy(socket) => State::Idle(socket),
         };
     }
 
@@ -275,7 +278,10 @@ impl<'a> Connection<'a> {
 fn socket_of(state: &State) -> Option<&Socket> {
     match state {
         State::Closed => None,
-        State::Connecting(socket) | State::Handshaking(socket) | State::Idle(socket) | State::Busy(socket) => Some(socket),
+        State::Connecting(socket)
+        | State::Handshaking(socket)
+        | State::Idle(socket)
+        | State::Busy(socket) => Some(socket),
     }
 }
 
@@ -286,11 +292,19 @@ mod tests {
     use super::*;
     use crate::schedule::Uniform;
 
-    /// A worker that comes by at `looks`, the last at or behind the end, and sends what is due on connections that are free; an
-    /// answer is there after `service_ns`. Returns the due times of what it sent, and how many requests were never sent.
-    fn walk(rate_rps: f64, connections: usize, end_ns: u64, service_ns: u64, looks: &[u64]) -> (Vec<u64>, u64) {
+    /// A worker that comes by at `looks`, the last at or behind the end, and sends what is due on connections
+    /// that are free; an answer is there after `service_ns`. Returns the due times of what it sent, and how
+    /// many requests were never sent.
+    fn walk(
+        rate_rps: f64,
+        connections: usize,
+        end_ns: u64,
+        service_ns: u64,
+        looks: &[u64],
+    ) -> (Vec<u64>, u64) {
         let due = || Due::Uniform(Uniform::new(rate_rps, connections, end_ns));
-        let mut all: Vec<Connection> = (0..connections).map(|number| Connection::new(number, 0, due(), false, None)).collect();
+        let mut all: Vec<Connection> =
+            (0..connections).map(|number| Connection::new(number, 0, due(), false, None)).collect();
         let one = Batch::parse(b"GET / HTTP/1.1\r\n\r\n").unwrap();
         let (mut agenda, mut busy_until, mut sent) = (Agenda::default(), vec![None; connections], Vec::new());
         all.iter_mut().enumerate().for_each(|(place, connection)| connection.await_turn(&mut agenda, place));
@@ -335,7 +349,8 @@ mod tests {
     fn each_request_that_was_never_sent_is_told_of_or_several_at_the_due_time_of_the_last() {
         let second = 1_000_000_000;
         for (rate_rps, told_max) in [(100.0, 100), (1e9, 10_000)] {
-            let mut connection = Connection::new(0, 0, Due::Uniform(Uniform::new(rate_rps, 1, second)), false, None);
+            let mut connection =
+                Connection::new(0, 0, Due::Uniform(Uniform::new(rate_rps, 1, second)), false, None);
             let (mut last, mut told, mut count) = (None, 0, 0);
             let unsent = connection.unsent(second, |due_ns, requests| {
                 assert!(last < Some(due_ns) && due_ns < second);
@@ -354,7 +369,11 @@ mod tests {
             // Ten connections, each free until its one request in this second.
             let (sent, unsent) = walk(10.0, 10, second, 2 * second, &[second + late]);
             assert_eq!((sent.clone(), unsent), walk(10.0, 10, second, 2 * second, &in_time), "late={late}");
-            assert_eq!((sent.len(), unsent), (10, 0), "the eleventh, due at the end itself, belongs to no run");
+            assert_eq!(
+                (sent.len(), unsent),
+                (10, 0),
+                "the eleventh, due at the end itself, belongs to no run"
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Which requests are due and when: those of one connection, or those of a thread that any of its free connections may send.
+//! Which requests are due and when: those of one connection, or those of a thread that any of its free
+//! connections may send.
 
 use std::collections::VecDeque;
 
@@ -60,13 +61,15 @@ impl<'a> DueRequests<'a> {
         matches!(self.due, Due::InTurns(_))
     }
 
-    /// When a closed loop may send what is to leave at `from_ns`; [`NEVER`] if no slice of its server is left.
+    /// When a closed loop may send what is to leave at `from_ns`; [`NEVER`] if no slice of its server is
+    /// left.
     #[inline]
     pub fn in_turn_ns(&self, from_ns: u64) -> u64 {
         if let Due::InTurns(turns) = &self.due { turns.next_ns(from_ns) } else { from_ns }
     }
 
-    /// The due time of what a closed loop sends at `sent_ns`: then, but still in the slice in which it was decided to send it.
+    /// The due time of what a closed loop sends at `sent_ns`: then, but still in the slice in which it was
+    /// decided to send it.
     #[inline]
     pub fn closed_due_ns(&self, decided_ns: u64, sent_ns: u64) -> u64 {
         if let Due::InTurns(turns) = &self.due { sent_ns.min(turns.last_ns(decided_ns)) } else { sent_ns }
@@ -93,7 +96,8 @@ impl<'a> DueRequests<'a> {
         self.skip();
     }
 
-    /// Requests due before `end_ns` that were never sent: how many, and `each` is told of (due time, how many of about then).
+    /// Requests due before `end_ns` that were never sent: how many, and `each` is told of (due time, how many
+    /// of about then).
     ///
     /// Of very many in a row several are told of at once, at the due time of the last.
     pub fn unsent(&mut self, end_ns: u64, mut each: impl FnMut(u64, u64)) -> u64 {
@@ -145,8 +149,8 @@ fn unsent_in_row(sent: u64, due: u64, due_ns: impl Fn(u64) -> u64, mut each: imp
 
 /// What is due in one thread, for whichever connection is free, and those that are: `--dispatch any`.
 ///
-/// Requests wait here in the order of their due times, as callers wait for the next free line; the connection that has been free
-/// for longest is the next.
+/// Requests wait here in the order of their due times, as callers wait for the next free line; the connection
+/// that has been free for longest is the next.
 #[derive(Debug)]
 pub struct SharedQueue<'a> {
     pub requests: DueRequests<'a>,
@@ -191,7 +195,8 @@ mod tests {
         assert_eq!(queue.requests.unsent(100, |_, _| {}), 98);
     }
 
-    /// Response times of requests due at random to a service of 10 ms over ten connections: (mean with one queue, with fixed connections).
+    /// Response times of requests due at random to a service of 10 ms over ten connections: (mean with one
+    /// queue, with fixed connections).
     #[test]
     fn with_one_queue_fewer_wait_than_behind_fixed_connections() {
         let (seed, connections, end_ns, service_ns) = (11, 10usize, 20_000_000_000, 10_000_000);
@@ -199,7 +204,8 @@ mod tests {
         let wait = |lanes: usize, servers_of_a_lane: usize| {
             let (mut waited, mut count) = (0, 0u64);
             for lane in 0..lanes {
-                let mut due = DueRequests::new(lane, Due::Poisson(Poisson::new(rate_rps, lanes, lane, seed, end_ns)));
+                let mut due =
+                    DueRequests::new(lane, Due::Poisson(Poisson::new(rate_rps, lanes, lane, seed, end_ns)));
                 let mut free_at = vec![0; servers_of_a_lane];
                 while due.next_ns() != NEVER {
                     let server = free_at.iter_mut().min().unwrap();

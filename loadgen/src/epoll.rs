@@ -1,23 +1,25 @@
 //! Waiting for sockets until a certain time, in nanoseconds: epoll, with a timer among what it waits for.
 //!
-//! The timer is set once for each time that is waited for, not once for each wait: answers that come meanwhile do not touch it.
-//! In a virtual machine setting a timer is dear, and epoll_pwait2 would set it anew in each call and take it back in each that an
-//! answer ends.
+//! The timer is set once for each time that is waited for, not once for each wait: answers that come
+//! meanwhile do not touch it. In a virtual machine setting a timer is dear, and epoll_pwait2 would set it
+//! anew in each call and take it back in each that an answer ends.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
-use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
+};
 
 /// What a socket is watched for.
 pub type Interest = epoll::EventFlags;
 
 pub const READABLE: Interest = Interest::IN.union(Interest::RDHUP);
 pub const WRITABLE: Interest = Interest::OUT;
-/// Told once for each arrival instead of as long as something is there, which saves the kernel a second look at each socket. Who
-/// asks for this reads all that has come, and past it if [`Event::ended`].
+/// Told once for each arrival instead of as long as something is there, which saves the kernel a second look
+/// at each socket. Who asks for this reads all that has come, and past it if [`Event::ended`].
 pub const ONCE: Interest = Interest::ET;
 
 const ENDED: Interest = Interest::RDHUP.union(Interest::HUP).union(Interest::ERR);
@@ -47,7 +49,8 @@ pub struct Event {
 impl Epoll {
     pub fn new() -> io::Result<Self> {
         let fd = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+        let timer =
+            timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
         let none = epoll::Event { flags: Interest::empty(), data: epoll::EventData::new_u64(0) };
         let epoll = Self { fd, timer, set_to_ns: 0, events: vec![none; 256] };
         epoll.add(&epoll.timer, Interest::IN | ONCE, TIMER)?;
@@ -77,8 +80,8 @@ impl Epoll {
         self.collect(None)
     }
 
-    /// Waits for events, at the latest until a time between two: until the one that is already set if it lies there, since setting
-    /// one costs as much as some wakes, and else until `wanted_ns`.
+    /// Waits for events, at the latest until a time between two: until the one that is already set if it lies
+    /// there, since setting one costs as much as some wakes, and else until `wanted_ns`.
     pub fn wait_within(&mut self, earliest_ns: u64, wanted_ns: u64, latest_ns: u64) -> io::Result<usize> {
         let set = (earliest_ns..=latest_ns).contains(&self.set_to_ns);
         self.wait_until(if set { self.set_to_ns } else { wanted_ns })
@@ -151,7 +154,10 @@ mod tests {
         let soon_ns = from_ns + second_ns / 50;
         sender.write_all(b"x").unwrap();
         assert_eq!(epoll.wait_until(soon_ns).unwrap(), 1, "an event ends it before its time");
-        assert_eq!(epoll.wait_within(from_ns, from_ns + 60 * second_ns, from_ns + 90 * second_ns).unwrap(), 0);
+        assert_eq!(
+            epoll.wait_within(from_ns, from_ns + 60 * second_ns, from_ns + 90 * second_ns).unwrap(),
+            0
+        );
         assert!((soon_ns..from_ns + 60 * second_ns).contains(&now_ns()));
         let later_ns = now_ns() + second_ns / 50;
         assert_eq!(epoll.wait_within(later_ns, later_ns, later_ns).unwrap(), 0);

@@ -44,7 +44,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Why a connection is of no use, in the same words for all of its sort, and what was seen; travels inside an [`std::io::Error`].
+/// Why a connection is of no use, in the same words for all of its sort, and what was seen; travels inside an
+/// [`std::io::Error`].
 #[derive(Debug, Default)]
 pub struct Trouble {
     pub why: String,

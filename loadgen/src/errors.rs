@@ -64,7 +64,9 @@ impl Errors {
         } += count;
         match self.reasons.iter_mut().find(|reason| reason.kind == kind && reason.why == why) {
             Some(reason) => reason.count += count,
-            None => self.reasons.push(Reason { kind, why: why.to_owned(), count, first_seen: seen.to_owned() }),
+            None => {
+                self.reasons.push(Reason { kind, why: why.to_owned(), count, first_seen: seen.to_owned() })
+            }
         }
     }
 
@@ -91,7 +93,8 @@ impl Errors {
         all
     }
 
-    /// One line for each kind that there was: `read errors: 10 bad Content-Length (the first: "-5"); 2 connection reset by peer`.
+    /// One line for each kind that there was: `read errors: 10 bad Content-Length (the first: "-5"); 2
+    /// connection reset by peer`.
     pub fn lines(&self) -> Vec<String> {
         let reasons = self.reasons();
         let told = |reason: &&&Reason| match reason.first_seen.as_str() {
@@ -101,7 +104,11 @@ impl Errors {
         let kinds = reasons.chunk_by(|a, b| a.kind == b.kind);
         kinds
             .map(|of_kind| {
-                format!("{} errors: {}", of_kind[0].kind.name(), of_kind.iter().map(|r| told(&r)).collect::<Vec<_>>().join("; "))
+                format!(
+                    "{} errors: {}",
+                    of_kind[0].kind.name(),
+                    of_kind.iter().map(|r| told(&r)).collect::<Vec<_>>().join("; ")
+                )
             })
             .collect()
     }

@@ -1,7 +1,8 @@
 //! HTTP/1.1 answers out of bytes, however they are cut up. Bytes only, no I/O.
 //!
-//! [`AnswerReader::feed`] takes what was received and says how much of it it used and whether an answer ended there. It never
-//! reads past the end of an answer, keeps at most one head in memory, and does work linear in the bytes it is given.
+//! [`AnswerReader::feed`] takes what was received and says how much of it it used and whether an answer ended
+//! there. It never reads past the end of an answer, keeps at most one head in memory, and does work linear in
+//! the bytes it is given.
 
 mod chunked;
 mod head;
@@ -79,7 +80,8 @@ pub struct AnswerReader {
     state: State,
     /// A head of which only a part has come.
     partial: Vec<u8>,
-    /// The latest head, and what it says: servers repeat theirs to the byte, and comparing is ten times faster than parsing.
+    /// The latest head, and what it says: servers repeat theirs to the byte, and comparing is ten times
+    /// faster than parsing.
     latest: Vec<u8>,
     latest_head: Option<Head>,
     answer: Answer,
@@ -115,9 +117,11 @@ impl AnswerReader {
         !matches!(self.state, State::Head) || !self.partial.is_empty()
     }
 
-    /// Uses bytes of `input` up to the end of one answer, which is to a request for a head only if `head_only`.
+    /// Uses bytes of `input` up to the end of one answer, which is to a request for a head only if
+    /// `head_only`.
     ///
-    /// Returns how many bytes were used, and the answer if it is whole. Unless an answer ended, all of `input` was used.
+    /// Returns how many bytes were used, and the answer if it is whole. Unless an answer ended, all of
+    /// `input` was used.
     pub fn feed(&mut self, input: &[u8], head_only: bool) -> Result<(usize, Option<Answer>), AnswerError> {
         let mut used = 0;
         loop {

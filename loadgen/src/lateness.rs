@@ -1,15 +1,16 @@
 //! How much of a late send is the generator's own fault.
 //!
-//! A serial connection that was made to send late by the generator frees itself late, so that the requests behind it leave late
-//! too, though the service was quick. Had the generator been in time, the connection would have been free earlier by as much as
-//! it is behind. So its own lateness is carried along a connection until that has caught up; only what remains of the wait is
-//! the service's.
+//! A serial connection that was made to send late by the generator frees itself late, so that the requests
+//! behind it leave late too, though the service was quick. Had the generator been in time, the connection
+//! would have been free earlier by as much as it is behind. So its own lateness is carried along a connection
+//! until that has caught up; only what remains of the wait is the service's.
 
 /// `free_ns`: when the connection became free, if that was behind the due time; none if it was free before.
 /// `carried_ns`: the generator's own part in how late its last request left.
 #[inline]
 pub fn own_late_ns(due_ns: u64, sent_ns: u64, free_ns: Option<u64>, carried_ns: u64) -> u64 {
-    let kept_by_the_service = free_ns.map_or(0, |free| free.saturating_sub(due_ns).saturating_sub(carried_ns));
+    let kept_by_the_service =
+        free_ns.map_or(0, |free| free.saturating_sub(due_ns).saturating_sub(carried_ns));
     sent_ns.saturating_sub(due_ns).saturating_sub(kept_by_the_service)
 }
 
@@ -17,8 +18,8 @@ pub fn own_late_ns(due_ns: u64, sent_ns: u64, free_ns: Option<u64>, carried_ns: 
 mod tests {
     use super::own_late_ns;
 
-    /// Requests due every `period`, each answered after `service`; the generator is away until `back` and sends then.
-    /// Returns (how late, how much of it its own) for each.
+    /// Requests due every `period`, each answered after `service`; the generator is away until `back` and
+    /// sends then. Returns (how late, how much of it its own) for each.
     fn walk(requests: u64, period: u64, service: u64, back: u64) -> Vec<(u64, u64)> {
         let (mut free, mut carried, mut late) = (0, 0, Vec::new());
         for due in (0..requests).map(|request| request * period) {

@@ -4,8 +4,8 @@
 //! 20000/s  p50 105.00us  p99 812.00us  7s left
 //! ```
 //!
-//! It costs the threads that measure a copy of what they recorded in a second, once a second, put on a board. All else is the
-//! main thread's, which looks at the board when a second is over and sleeps meanwhile.
+//! It costs the threads that measure a copy of what they recorded in a second, once a second, put on a board.
+//! All else is the main thread's, which looks at the board when a second is over and sleeps meanwhile.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
@@ -30,7 +30,8 @@ struct Latest {
     length_ns: u64,
 }
 
-/// Where threads put what they recorded. They never wait for it: while it is read they leave there what is there.
+/// Where threads put what they recorded. They never wait for it: while it is read they leave there what is
+/// there.
 #[derive(Debug)]
 pub struct Board(Vec<Mutex<Latest>>);
 
@@ -155,7 +156,10 @@ mod tests {
         board.put(0, &interval(Phase::Measured, vec![(100, 990), (5000, 10)], 1000));
         board.put(1, &interval(Phase::WarmUp, vec![(100, 500)], 500));
         let (rate_rps, responses) = board.read();
-        assert_eq!(line(rate_rps, &responses, Some(Duration::from_millis(6900))), "2000/s  p50 100.00us  p99 100.00us  7s left");
+        assert_eq!(
+            line(rate_rps, &responses, Some(Duration::from_millis(6900))),
+            "2000/s  p50 100.00us  p99 100.00us  7s left"
+        );
         assert_eq!(line(0.0, &histogram(), None), "0/s  p50 -  p99 -");
     }
 

@@ -1,7 +1,9 @@
-//! The one thing of C's 80-bit `long double` that shows in wrk2's text: which way 1265/1000 rounds when two decimals are kept.
+//! The one thing of C's 80-bit `long double` that shows in wrk2's text: which way 1265/1000 rounds when two
+//! decimals are kept.
 //!
-//! A double and a long double lie on different sides of such ties, so the text would differ in a last digit. Values are kept
-//! as `mantissa × 2^exponent` with a 64-bit mantissa, divided with round-to-nearest-even, and printed exactly.
+//! A double and a long double lie on different sides of such ties, so the text would differ in a last digit.
+//! Values are kept as `mantissa × 2^exponent` with a 64-bit mantissa, divided with round-to-nearest-even, and
+//! printed exactly.
 
 #[derive(Clone, Copy, Debug)]
 pub enum LongDouble {
@@ -23,7 +25,8 @@ impl LongDouble {
         let bits = value.to_bits();
         let biased = (bits >> 52) as i32;
         let fraction = bits & ((1 << 52) - 1);
-        let (mantissa, exponent) = if biased == 0 { (fraction, -1074) } else { (fraction | 1 << 52, biased - 1075) };
+        let (mantissa, exponent) =
+            if biased == 0 { (fraction, -1074) } else { (fraction | 1 << 52, biased - 1075) };
         let shift = mantissa.leading_zeros();
         Self::Finite { mantissa: mantissa << shift, exponent: exponent - shift as i32 }
     }
@@ -93,9 +96,14 @@ mod tests {
     #[test]
     fn ties_fall_where_an_x86_long_double_puts_them() {
         // Computed with gcc 12: printf("%.2Lf", (long double) n / 1000).
-        for (n, text) in
-            [(1265.0, "1.26"), (2175.0, "2.17"), (3845.0, "3.85"), (1005.0, "1.00"), (865.0, "0.87"), (875.0, "0.88")]
-        {
+        for (n, text) in [
+            (1265.0, "1.26"),
+            (2175.0, "2.17"),
+            (3845.0, "3.85"),
+            (1005.0, "1.00"),
+            (865.0, "0.87"),
+            (875.0, "0.88"),
+        ] {
             assert_eq!(quotient(n, 1000), text, "n={n}");
         }
     }

@@ -35,7 +35,9 @@ pub fn allowed_cpus() -> Vec<usize> {
 pub fn check_cpus(cpus: &[usize]) -> Result<(), Error> {
     let allowed = allowed_cpus();
     match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
-        Some(cpu) => Err(Error::Failed(format!("no such CPU for this process: --pin {cpu}, allowed={allowed:?}"))),
+        Some(cpu) => {
+            Err(Error::Failed(format!("no such CPU for this process: --pin {cpu}, allowed={allowed:?}")))
+        }
         None => Ok(()),
     }
 }
@@ -44,7 +46,8 @@ pub fn check_cpus(cpus: &[usize]) -> Result<(), Error> {
 pub fn pin_thread(cpu: usize) -> Result<(), Error> {
     let mut set = CpuSet::new();
     set.set(cpu);
-    sched_setaffinity(None, &set).map_err(|problem| Error::Failed(format!("cannot pin a thread: cpu={cpu}: {problem}")))
+    sched_setaffinity(None, &set)
+        .map_err(|problem| Error::Failed(format!("cannot pin a thread: cpu={cpu}: {problem}")))
 }
 
 /// Timers of the calling thread fire when they should instead of up to 50 µs later.
@@ -75,20 +78,25 @@ pub fn raise_file_limit(connections: usize) -> Result<(), Error> {
 
 pub fn busily(plan: &Plan, endpoints: &[Endpoint]) -> Busily {
     let cpus = allowed_cpus().len();
-    let first_process = std::fs::read_to_string("/proc/1/status").ok().and_then(|status| allowed_count(&status));
+    let first_process =
+        std::fs::read_to_string("/proc/1/status").ok().and_then(|status| allowed_count(&status));
     let of_all = first_process.unwrap_or_else(online_cpus);
     match (plan.spin, plan.pacing) {
         (_, Pacing::ClosedLoop) | (Spin::Off, _) => Busily::Never,
         (Spin::For(time), _) => Busily::For(time),
-        (Spin::Auto, _) if has_core_to_itself(plan, cpus, of_all, endpoints.iter().any(Endpoint::is_here)) => Busily::Fitting,
+        (Spin::Auto, _)
+            if has_core_to_itself(plan, cpus, of_all, endpoints.iter().any(Endpoint::is_here)) =>
+        {
+            Busily::Fitting
+        }
         (Spin::Auto, _) => Busily::Sparingly,
     }
 }
 
 /// How many CPUs a process may run on, from its `/proc/…/status`.
 ///
-/// Asked of the first process: inside a container it has the container's CPUs, all of which the service there has too. That those are
-/// fewer than the machine's sets none of them aside for the generator.
+/// Asked of the first process: inside a container it has the container's CPUs, all of which the service there
+/// has too. That those are fewer than the machine's sets none of them aside for the generator.
 fn allowed_count(status: &str) -> Option<usize> {
     count_of_list(status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?)
 }
@@ -102,8 +110,8 @@ fn count_of_list(list: &str) -> Option<usize> {
     list.trim().split(',').map(count).sum()
 }
 
-/// Each thread has a core that the service does not need: CPUs were set aside for the generator (by `--pin` or from outside,
-/// as with taskset) and there are enough of them; or the service runs on another machine.
+/// Each thread has a core that the service does not need: CPUs were set aside for the generator (by `--pin`
+/// or from outside, as with taskset) and there are enough of them; or the service runs on another machine.
 fn has_core_to_itself(plan: &Plan, cpus: usize, of_all: usize, service_is_here: bool) -> bool {
     if !plan.pin.is_empty() {
         return plan.pin.len() >= plan.threads;
@@ -124,8 +132,13 @@ mod tests {
 
     #[test]
     fn a_list_of_cpus_is_counted() {
-        let status = |list: &str| format!("Name:\tinit\nCpus_allowed:\tf\nCpus_allowed_list:\t{list}\nMems_allowed:\t1\n");
-        assert_eq!(["0", "0-1", "0-3,8,10-11"].map(|list| allowed_count(&status(list))), [Some(1), Some(2), Some(7)]);
+        let status = |list: &str| {
+            format!("Name:\tinit\nCpus_allowed:\tf\nCpus_allowed_list:\t{list}\nMems_allowed:\t1\n")
+        };
+        assert_eq!(
+            ["0", "0-1", "0-3,8,10-11"].map(|list| allowed_count(&status(list))),
+            [Some(1), Some(2), Some(7)]
+        );
         assert_eq!((allowed_count("Name:\tinit\n"), allowed_count(&status("?"))), (None, None));
     }
 

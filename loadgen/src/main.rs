@@ -10,7 +10,8 @@ use loadgen::plan::Plan;
 use loadgen::run;
 
 fn main() {
-    let typed: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let typed: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     if let Some((_, words)) = typed.split_first().filter(|(first, _)| *first == "merge") {
         return merge::run(words).unwrap_or_else(|problem| fail(&problem));
     }
@@ -24,7 +25,9 @@ fn main() {
             println!("loadgen {}", env!("CARGO_PKG_VERSION"));
             return;
         }
-        Ok(Parsed::Completions(shell)) => return options::print_completions(&shell).unwrap_or_else(|problem| fail(&problem)),
+        Ok(Parsed::Completions(shell)) => {
+            return options::print_completions(&shell).unwrap_or_else(|problem| fail(&problem));
+        }
         Ok(Parsed::ManPage) => return options::print_man_page().unwrap_or_else(|problem| fail(&problem)),
         Err(problem) => fail(&problem),
     };

@@ -1,5 +1,5 @@
-//! What one thread finds out: counts, latencies in intervals of a second, samples of its rate. Pure: it is told what happened and
-//! when, and touches no clock and no socket.
+//! What one thread finds out: counts, latencies in intervals of a second, samples of its rate. Pure: it is
+//! told what happened and when, and touches no clock and no socket.
 //!
 //! Times are monotonic nanoseconds.
 
@@ -9,7 +9,9 @@ use hdrhistogram::Histogram;
 
 use crate::alternation::{Alternation, Server};
 use crate::errors::ErrorKind;
-use crate::recorder::{Counts, HIGHEST_US, Interval, Phase, Recorder, add_counts, counts, histogram, microseconds};
+use crate::recorder::{
+    Counts, HIGHEST_US, Interval, Phase, Recorder, add_counts, counts, histogram, microseconds,
+};
 use crate::slices::{SliceCounts, SliceRecorder};
 use crate::slowest::Slowest;
 use crate::statistics;
@@ -65,7 +67,8 @@ pub struct Answered {
     pub recorded: bool,
 }
 
-/// What the end of the warm-up tells: the mean response time in it, and how often the rate is sampled from now on.
+/// What the end of the warm-up tells: the mean response time in it, and how often the rate is sampled from
+/// now on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Calibration {
     pub mean_us: f64,
@@ -206,7 +209,8 @@ impl Measurement {
         }
     }
 
-    /// What went wrong is also its server's, and its slice's: that of its request, or of when it happened if there was none.
+    /// What went wrong is also its server's, and its slice's: that of its request, or of when it happened if
+    /// there was none.
     pub fn failed(&mut self, kind: ErrorKind, server: Server, at_ns: u64) {
         if let Some(slices) = &mut self.slices {
             slices.failed(kind, server, at_ns);
@@ -249,7 +253,8 @@ impl Measurement {
         self.window.duration_ns = at_ns.saturating_sub(self.window.start_ns);
     }
 
-    /// Ends intervals and the warm-up when their time has come, and samples the rate. `ending`: nothing more is sent.
+    /// Ends intervals and the warm-up when their time has come, and samples the rate. `ending`: nothing more
+    /// is sent.
     pub fn keep(&mut self, now: u64, ending: bool) -> Option<Calibration> {
         let mut calibration = None;
         if self.recorder.phase() == Phase::WarmUp {
@@ -302,11 +307,16 @@ impl Measurement {
         self.intervals[before..].last()
     }
 
-    /// wrk2 samples Req/Sec twice in the 90th percentile of the response times seen so far, and not more often than each 10 ms.
+    /// wrk2 samples Req/Sec twice in the 90th percentile of the response times seen so far, and not more
+    /// often than each 10 ms.
     fn calibrate(&mut self, now: u64) -> Calibration {
         let p90_us = statistics::percentile(&self.warm_up_responses, 90.0);
         let sample_every_ms = (p90_us as f64 / 1000.0 * 2.0).max(10.0) as u64;
-        self.sampler = Some(Sampler { every_ns: sample_every_ms * 1_000_000, since_ns: now, completed: self.tally.completed });
+        self.sampler = Some(Sampler {
+            every_ns: sample_every_ms * 1_000_000,
+            since_ns: now,
+            completed: self.tally.completed,
+        });
         Calibration { mean_us: statistics::mean(&self.warm_up_responses), sample_every_ms }
     }
 
@@ -347,7 +357,8 @@ mod tests {
 
     fn started(warm_up_ns: u64) -> Measurement {
         let mut measurement = Measurement::default();
-        measurement.start(Window { start_ns: 0, warm_up_ns, duration_ns: 2000 * MS, timeout_ns: 100 * MS }, 8);
+        measurement
+            .start(Window { start_ns: 0, warm_up_ns, duration_ns: 2000 * MS, timeout_ns: 100 * MS }, 8);
         measurement
     }
 

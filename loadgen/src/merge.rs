@@ -63,7 +63,8 @@ pub fn run(typed: &[String]) -> Result<(), Error> {
 }
 
 fn wanted(typed: &[String]) -> Result<Option<Wanted>, Error> {
-    let failed = |problem: lexopt::Error| Error::Failed(format!("loadgen merge: {problem}; see loadgen merge --help"));
+    let failed =
+        |problem: lexopt::Error| Error::Failed(format!("loadgen merge: {problem}; see loadgen merge --help"));
     let mut wanted = Wanted::default();
     let mut parser = lexopt::Parser::from_args(typed);
     while let Some(arg) = parser.next().map_err(failed)? {
@@ -71,14 +72,18 @@ fn wanted(typed: &[String]) -> Result<Option<Wanted>, Error> {
             Long("json") => wanted.json = Some(PathBuf::from(parser.value().map_err(failed)?)),
             Long("text") => wanted.text = true,
             Short('L') | Long("latency") => (wanted.text, wanted.latency) = (true, true),
-            Short('U') | Long("u_latency") => (wanted.text, wanted.latency, wanted.uncorrected) = (true, true, true),
+            Short('U') | Long("u_latency") => {
+                (wanted.text, wanted.latency, wanted.uncorrected) = (true, true, true)
+            }
             Short('h') | Long("help") => return Ok(None),
             Value(file) => wanted.files.push(PathBuf::from(file)),
             other => return Err(failed(other.unexpected())),
         }
     }
     if wanted.files.is_empty() {
-        return Err(Error::Failed("loadgen merge: no files; example: loadgen merge part1.json part2.json".to_owned()));
+        return Err(Error::Failed(
+            "loadgen merge: no files; example: loadgen merge part1.json part2.json".to_owned(),
+        ));
     }
     Ok(Some(wanted))
 }

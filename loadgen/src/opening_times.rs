@@ -1,4 +1,5 @@
-//! How long connections took to open: TCP, and the TLS handshake behind it. Of all that were opened, before the run and in it. Pure.
+//! How long connections took to open: TCP, and the TLS handshake behind it. Of all that were opened, before
+//! the run and in it. Pure.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +53,10 @@ impl OpeningTimes {
             let own = self.tls.get_or_insert_default();
             own.full.add(&theirs.full).expect(same_shape);
             own.resumed.add(&theirs.resumed).expect(same_shape);
-            theirs.protocols.iter().for_each(|(name, count)| *own.protocols.entry(name.clone()).or_default() += count);
+            theirs
+                .protocols
+                .iter()
+                .for_each(|(name, count)| *own.protocols.entry(name.clone()).or_default() += count);
         }
     }
 }
@@ -74,7 +78,10 @@ mod tests {
         other.shook(1_000_000, true, "TLSv1_3".to_owned());
         one.add(&other);
         let tls = one.tls.expect("one of them has TLS");
-        assert_eq!((one.connect.len(), tls.full.len(), tls.resumed.len(), tls.protocols["TLSv1_3"]), (2, 1, 1, 2));
+        assert_eq!(
+            (one.connect.len(), tls.full.len(), tls.resumed.len(), tls.protocols["TLSv1_3"]),
+            (2, 1, 1, 2)
+        );
         assert!(tls.full.equivalent(tls.full.max(), 5000), "{}", tls.full.max());
     }
 }

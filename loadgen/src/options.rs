@@ -1,5 +1,5 @@
-//! The options as data, read from the usage texts: for shells to complete, and for a man page. One source, so that neither can
-//! lack an option that `--help` has; tests compare both with what the parser accepts.
+//! The options as data, read from the usage texts: for shells to complete, and for a man page. One source, so
+//! that neither can lack an option that `--help` has; tests compare both with what the parser accepts.
 //!
 //! ```text
 //! usage.txt, usage-own.txt, merge's usage → options → clap's description → bash, zsh, fish; roff
@@ -41,8 +41,9 @@ const SHORT_OF_TIMEOUT: char = 'T';
 
 /// Prints what a shell needs to complete the command line.
 pub fn print_completions(shell: &str) -> Result<(), Error> {
-    let shell = Shell::from_str(shell)
-        .map_err(|_| Error::Failed(format!("--completions is bash, zsh, fish, elvish or powershell, not {shell:?}")))?;
+    let shell = Shell::from_str(shell).map_err(|_| {
+        Error::Failed(format!("--completions is bash, zsh, fish, elvish or powershell, not {shell:?}"))
+    })?;
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command(), "loadgen", &mut script);
     // A reader that has gone away is no failure of ours.
@@ -63,7 +64,9 @@ fn man_page() -> io::Result<Vec<u8>> {
     page.extend_from_slice(SYNOPSIS.as_bytes());
     all.render_options_section(&mut page)?;
     Man::new(merge_command()).render_options_section(&mut of_merge)?;
-    page.extend_from_slice(String::from_utf8_lossy(&of_merge).replace(".SH OPTIONS", ".SH OPTIONS OF MERGE").as_bytes());
+    page.extend_from_slice(
+        String::from_utf8_lossy(&of_merge).replace(".SH OPTIONS", ".SH OPTIONS OF MERGE").as_bytes(),
+    );
     page.extend_from_slice(format!(".SH EXIT STATUS\n{}\n", exit_codes()).as_bytes());
     Ok(page)
 }
@@ -74,8 +77,15 @@ const SYNOPSIS: &str = ".SH SYNOPSIS\n\
     \\fBloadgen merge\\fR [options] \\fIpart.json\\fR ...\n";
 
 fn command() -> Command {
-    let url = Arg::new("url").value_name("url").value_hint(ValueHint::Url).help("http or https, host, port and path");
-    let script_args = Arg::new("script args").value_name("script args").last(true).num_args(0..).help("For the script's init");
+    let url = Arg::new("url")
+        .value_name("url")
+        .value_hint(ValueHint::Url)
+        .help("http or https, host, port and path");
+    let script_args = Arg::new("script args")
+        .value_name("script args")
+        .last(true)
+        .num_args(0..)
+        .help("For the script's init");
     Command::new("loadgen")
         .version(env!("CARGO_PKG_VERSION"))
         .about(env!("CARGO_PKG_DESCRIPTION"))
@@ -87,7 +97,10 @@ fn command() -> Command {
 }
 
 fn merge_command() -> Command {
-    let files = Arg::new("part.json").num_args(1..).value_hint(ValueHint::FilePath).help("Results of all parts of a load");
+    let files = Arg::new("part.json")
+        .num_args(1..)
+        .value_hint(ValueHint::FilePath)
+        .help("Results of all parts of a load");
     let merge = Command::new("merge").about("One result of all parts of a load").disable_help_flag(true);
     merge.args(described(&[merge::USAGE]).into_iter().map(arg)).arg(files)
 }
@@ -101,7 +114,9 @@ fn arg(described: Described) -> Arg {
         count => arg.num_args(count).value_names(values).action(ArgAction::Append),
     };
     match WORDS.iter().find(|(name, _)| *name == long) {
-        Some((_, words)) => arg.value_parser(PossibleValuesParser::new(words.iter().copied())).hide_possible_values(true),
+        Some((_, words)) => {
+            arg.value_parser(PossibleValuesParser::new(words.iter().copied())).hide_possible_values(true)
+        }
         None if FILES.contains(&long) => arg.value_hint(ValueHint::FilePath),
         None => arg,
     }
@@ -112,7 +127,8 @@ fn exit_codes() -> &'static str {
     USAGE_OWN.split_once("Exit codes:").map_or("", |(_, codes)| codes.trim())
 }
 
-/// Each option of these texts once; what a later text says of one it has in common with an earlier one is added.
+/// Each option of these texts once; what a later text says of one it has in common with an earlier one is
+/// added.
 fn described(texts: &[&'static str]) -> Vec<Described> {
     let mut all = Vec::<Described>::new();
     for line in texts.iter().flat_map(|text| text.lines()) {
@@ -180,12 +196,19 @@ mod tests {
         let command = command();
         let merge = command.find_subcommand("merge").unwrap();
         for (accepted, told, unlisted) in [
-            (accepted(include_str!("args.rs"), "pub fn parse("), told(&command), &["--completions", "--man", "--help", "-h"][..]),
+            (
+                accepted(include_str!("args.rs"), "pub fn parse("),
+                told(&command),
+                &["--completions", "--man", "--help", "-h"][..],
+            ),
             (accepted(include_str!("merge.rs"), "fn wanted("), told(merge), &["--help", "-h"]),
         ] {
             assert!(accepted.len() > 5 && told.len() > 5, "{accepted:?} {told:?}");
             for option in &accepted {
-                assert!(told.contains(option) || unlisted.contains(&option.as_str()), "no usage text has {option}");
+                assert!(
+                    told.contains(option) || unlisted.contains(&option.as_str()),
+                    "no usage text has {option}"
+                );
             }
             for option in &told {
                 assert!(accepted.contains(option), "{option} is in a usage text and not accepted");
@@ -194,15 +217,24 @@ mod tests {
     }
 
     fn refusal(words: &[&str]) -> String {
-        parse(words.iter().map(|word| (*word).to_owned()).collect()).err().map_or(String::new(), |problem| problem.to_string())
+        parse(words.iter().map(|word| (*word).to_owned()).collect())
+            .err()
+            .map_or(String::new(), |problem| problem.to_string())
     }
 
     #[test]
     fn options_take_a_value_where_they_are_said_to() {
-        for arg in command().get_arguments().filter(|arg| arg.get_long().is_some_and(|long| long != "version")) {
+        for arg in
+            command().get_arguments().filter(|arg| arg.get_long().is_some_and(|long| long != "version"))
+        {
             let option = format!("--{}", arg.get_long().unwrap());
-            let message = if arg.get_action().takes_values() { refusal(&[&option]) } else { refusal(&[&format!("{option}=x")]) };
-            let expected = if arg.get_action().takes_values() { "missing argument" } else { "unexpected argument" };
+            let message = if arg.get_action().takes_values() {
+                refusal(&[&option])
+            } else {
+                refusal(&[&format!("{option}=x")])
+            };
+            let expected =
+                if arg.get_action().takes_values() { "missing argument" } else { "unexpected argument" };
             assert!(message.contains(expected), "{option}: {message}");
         }
     }
@@ -212,8 +244,13 @@ mod tests {
         let command = command();
         for (name, words) in WORDS {
             for word in words {
-                let second: &[&str] = if name == "order" { &["--alternate", "http://h/", "http://i/"] } else { &["http://h/"] };
-                assert_eq!(refusal(&[&["-R1", &format!("--{name}"), word], second].concat()), "", "--{name} {word}");
+                let second: &[&str] =
+                    if name == "order" { &["--alternate", "http://h/", "http://i/"] } else { &["http://h/"] };
+                assert_eq!(
+                    refusal(&[&["-R1", &format!("--{name}"), word], second].concat()),
+                    "",
+                    "--{name} {word}"
+                );
             }
         }
         for name in WORDS.iter().map(|(name, _)| name).chain(&FILES) {
@@ -229,9 +266,15 @@ mod tests {
             assert!(help.len() > 8 && !help.contains("  "), "{}: {help:?}", arg.get_id());
         }
         let rate = command.get_arguments().find(|arg| arg.get_long() == Some("rate")).unwrap();
-        assert!(rate.get_help().unwrap().to_string().starts_with("work rate (throughput)"), "{:?}", rate.get_help());
-        let two: Vec<&Arg> =
-            command.get_arguments().filter(|arg| arg.get_num_args().is_some_and(|n| n.min_values() == 2)).collect();
+        assert!(
+            rate.get_help().unwrap().to_string().starts_with("work rate (throughput)"),
+            "{:?}",
+            rate.get_help()
+        );
+        let two: Vec<&Arg> = command
+            .get_arguments()
+            .filter(|arg| arg.get_num_args().is_some_and(|n| n.min_values() == 2))
+            .collect();
         assert_eq!(two.iter().map(|arg| arg.get_id().as_str()).collect::<Vec<_>>(), ["alternate"]);
         assert!(exit_codes().contains("130, 143 interrupted"));
     }

@@ -1,8 +1,9 @@
 //! One part of a load that several generators make together (`--part 2/3`), each on a host of its own.
 //!
-//! All are given the whole load's rate, connections and seed. Connections and threads are numbered over all parts: number k of a
-//! part is number `k × parts + (part − 1)` of the whole. Due times, random numbers and the lines of a list depend on these numbers
-//! alone, so that the parts together send exactly what one generator with all the connections would.
+//! All are given the whole load's rate, connections and seed. Connections and threads are numbered over all
+//! parts: number k of a part is number `k × parts + (part − 1)` of the whole. Due times, random numbers and
+//! the lines of a list depend on these numbers alone, so that the parts together send exactly what one
+//! generator with all the connections would.
 
 use crate::error::Error;
 
@@ -20,10 +21,12 @@ impl Part {
 
     /// `2/3`
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let part =
-            text.split_once('/').and_then(|(number, of)| Some(Self { number: number.parse().ok()?, of: of.parse().ok()? }));
-        part.filter(|part| part.number >= 1 && part.number <= part.of && part.of <= Self::MOST)
-            .ok_or_else(|| Error::Failed(format!("not a part: --part {text:?}; example: --part 1/3, the first of three")))
+        let part = text
+            .split_once('/')
+            .and_then(|(number, of)| Some(Self { number: number.parse().ok()?, of: of.parse().ok()? }));
+        part.filter(|part| part.number >= 1 && part.number <= part.of && part.of <= Self::MOST).ok_or_else(
+            || Error::Failed(format!("not a part: --part {text:?}; example: --part 1/3, the first of three")),
+        )
     }
 
     /// Number among all parts of what is number `own` of this part.

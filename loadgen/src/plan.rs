@@ -1,4 +1,5 @@
-//! What will be done: arguments checked against each other and the machine, addresses resolved, times in nanoseconds.
+//! What will be done: arguments checked against each other and the machine, addresses resolved, times in
+//! nanoseconds.
 //!
 //! Nothing after this module looks at the command line again.
 
@@ -129,7 +130,9 @@ impl Plan {
             let typed_ns = if args.duration_typed { duration_ns } else { u64::MAX / 4 };
             duration_ns = typed_ns.min(requests_end_ns(&args, requests));
             if warm_up_ns >= duration_ns {
-                return Err(Error::Failed(format!("warm-up must be shorter than {requests} requests last: warmup={warm_up:?}")));
+                return Err(Error::Failed(format!(
+                    "warm-up must be shorter than {requests} requests last: warmup={warm_up:?}"
+                )));
             }
         }
         let alternate = args.alternate.as_ref().map(|url| alternate(&args, url, duration_ns)).transpose()?;
@@ -138,11 +141,13 @@ impl Plan {
             warm_up_ns = alternation.next_pair_ns(warm_up_ns).ok_or_else(|| too_short(&args))?;
         }
         let body = args.body.as_deref().map(requests::body).transpose()?;
-        let method = args.method.clone().unwrap_or_else(|| if body.is_some() { "POST" } else { "GET" }.to_owned());
+        let method =
+            args.method.clone().unwrap_or_else(|| if body.is_some() { "POST" } else { "GET" }.to_owned());
         let list = args.targets.as_deref().map(List::read).transpose()?;
         let requests_to = |target: &Target| match &list {
             Some(list) => list.requests(target, &args.headers),
-            None => Request::of(target, &method, &target.path, &args.headers, body.as_deref()).map(|request| vec![request]),
+            None => Request::of(target, &method, &target.path, &args.headers, body.as_deref())
+                .map(|request| vec![request]),
         };
         let second = alternate.as_ref().map_or(&target, |second| &second.target);
         let requests = [requests_to(&target)?, requests_to(second)?];
@@ -196,7 +201,8 @@ impl Plan {
         (self.duration_ns < u64::MAX / 4).then_some(Duration::from_nanos(self.duration_ns))
     }
 
-    /// A run that only a number of requests ends, and that nobody knows the length of: it ends too where no answers come.
+    /// A run that only a number of requests ends, and that nobody knows the length of: it ends too where no
+    /// answers come.
     pub fn ends_by_answers(&self) -> bool {
         self.pacing == Pacing::ClosedLoop && self.requests_max.is_some() && self.duration().is_none()
     }
@@ -210,7 +216,8 @@ impl Plan {
 
     /// The URLs under test, as the banner prints them.
     pub fn urls(&self) -> String {
-        let second = self.alternate.as_ref().map_or(String::new(), |second| format!(",{}", second.target.url));
+        let second =
+            self.alternate.as_ref().map_or(String::new(), |second| format!(",{}", second.target.url));
         format!("{}{second}", self.target.url)
     }
 
@@ -243,9 +250,14 @@ impl Plan {
         if self.alternate.is_some() { self.connections * 2 } else { self.connections }
     }
 
-    /// Requests per second that are due in this part between two times, while its server's turn lasts; none in a closed loop.
+    /// Requests per second that are due in this part between two times, while its server's turn lasts; none
+    /// in a closed loop.
     pub fn own_rate_rps(&self, from_ns: u64, until_ns: u64) -> Option<f64> {
-        let of_steps = self.steps.as_ref().filter(|_| until_ns > from_ns).map(|steps| steps.mean_rate_rps(from_ns, until_ns));
+        let of_steps = self
+            .steps
+            .as_ref()
+            .filter(|_| until_ns > from_ns)
+            .map(|steps| steps.mean_rate_rps(from_ns, until_ns));
         of_steps.or(self.pacing.offered_rate_rps()).map(|rate_rps| rate_rps * self.own_share())
     }
 
@@ -260,19 +272,21 @@ impl Plan {
     /// The share of a time from a pair's start to the end of the run in which requests are due.
     pub fn sending_share(&self, from_ns: u64, duration_ns: u64) -> f64 {
         self.alternate.as_ref().map_or(1.0, |alternate| {
-            alternate.alternation.sending_ns(from_ns) as f64 / duration_ns.saturating_sub(from_ns).max(1) as f64
+            alternate.alternation.sending_ns(from_ns) as f64
+                / duration_ns.saturating_sub(from_ns).max(1) as f64
         })
     }
 
-    /// Connections of one thread, as numbers k of all connections: k goes to thread k modulo threads, so that the requests of
-    /// each thread are spread evenly too and no connection is left out.
+    /// Connections of one thread, as numbers k of all connections: k goes to thread k modulo threads, so that
+    /// the requests of each thread are spread evenly too and no connection is left out.
     pub fn connections_of(&self, thread: usize) -> impl Iterator<Item = usize> + use<> {
         (thread..self.connections_total()).step_by(self.threads)
     }
 }
 
 fn alternate(args: &Args, url: &str, duration_ns: u64) -> Result<Alternate, Error> {
-    let alternation = Alternation::new(nanoseconds(args.slice), nanoseconds(args.gap), args.order, args.seed, duration_ns);
+    let alternation =
+        Alternation::new(nanoseconds(args.slice), nanoseconds(args.gap), args.order, args.seed, duration_ns);
     let alternation = alternation.ok_or_else(|| too_short(args))?.settling(nanoseconds(args.settle));
     Ok(Alternate { target: Target::parse(url)?, alternation })
 }
@@ -285,9 +299,13 @@ fn tls(args: &Args, targets: [&Target; 2]) -> Result<[Option<TlsClient>; 2], Err
     };
     let option = if args.insecure { "--insecure" } else { "--ca-file" };
     if !matches!(trust, Trust::System) && targets.iter().all(|target| target.scheme == "http") {
-        return Err(Error::Failed(format!("{option} is for https: {} has no certificate to check", args.url)));
+        return Err(Error::Failed(format!(
+            "{option} is for https: {} has no certificate to check",
+            args.url
+        )));
     }
-    let client = |target: &Target| (target.scheme == "https").then(|| TlsClient::new(&target.host, trust)).transpose();
+    let client =
+        |target: &Target| (target.scheme == "https").then(|| TlsClient::new(&target.host, trust)).transpose();
     let first = client(targets[0])?;
     let second = if args.alternate.is_some() { client(targets[1])? } else { first.clone() };
     Ok([first, second])
@@ -337,12 +355,16 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_number_of_requests_ends_a_paced_run_when_the_next_would_be_due_and_a_closed_loop_when_they_are_answered() {
+    fn a_number_of_requests_ends_a_paced_run_when_the_next_would_be_due_and_a_closed_loop_when_they_are_answered()
+     {
         assert_eq!(plan("-c10 -t2 -R1000 --requests 50 http://h/").duration_ns, 50_000_000);
         assert_eq!(plan("-c10 -t2 -R1000 --requests 50 -d20ms http://h/").duration_ns, 20_000_000);
         assert_eq!(plan("-c10 -t2 -R1000 --requests 30k http://h/").warm_up_ns, 0);
         let closed = plan("-c10 -t3 --closed --requests 50 --part 2/2 http://h/");
-        assert_eq!((closed.duration(), [0, 1, 2].map(|thread| closed.requests_of(thread))), (None, [Some(9), Some(8), Some(8)]));
+        assert_eq!(
+            (closed.duration(), [0, 1, 2].map(|thread| closed.requests_of(thread))),
+            (None, [Some(9), Some(8), Some(8)])
+        );
     }
 
     #[test]

@@ -1,23 +1,26 @@
-//! How long a lost connection waits before it is tried again, and how much of the time without it was that wait. Pure.
+//! How long a lost connection waits before it is tried again, and how much of the time without it was that
+//! wait. Pure.
 //!
-//! A pause is the generator's own doing: a server that is back after a millisecond is not found before the pause is over. So pauses
-//! are short, and what they may have added is counted: of each time without a connection its last pause, since the attempt before it
-//! found the server still away. With jitter, so that connections lost together do not return together.
+//! A pause is the generator's own doing: a server that is back after a millisecond is not found before the
+//! pause is over. So pauses are short, and what they may have added is counted: of each time without a
+//! connection its last pause, since the attempt before it found the server still away. With jitter, so that
+//! connections lost together do not return together.
 
 /// The pause behind the second attempt, doubled with each further one.
 const PAUSE_NS: u64 = 10_000_000;
 const PAUSE_NS_MAX: u64 = 50_000_000;
 const DOUBLINGS_MAX: u32 = 3;
 
-/// `failures`: attempts since the last answer. The first comes at once; `random`: 0 to 1, which makes the pause 0.5 to 1.5 times as long.
+/// `failures`: attempts since the last answer. The first comes at once; `random`: 0 to 1, which makes the
+/// pause 0.5 to 1.5 times as long.
 pub fn pause_ns(failures: u32, random: f64) -> u64 {
     let Some(doublings) = failures.checked_sub(1) else { return 0 };
     let pause_ns = (PAUSE_NS << doublings.min(DOUBLINGS_MAX)).min(PAUSE_NS_MAX);
     (pause_ns as f64 * (0.5 + random)) as u64
 }
 
-/// Attempts are allowed so often over all threads that ten thousand connections without a server take no core, and all are back
-/// within a second of it.
+/// Attempts are allowed so often over all threads that ten thousand connections without a server take no
+/// core, and all are back within a second of it.
 pub const ATTEMPTS_PER_TURN: u32 = 10;
 pub const TURN_NS: u64 = 1_000_000;
 
@@ -98,7 +101,8 @@ mod tests {
         assert_eq!((pause_ns(99, 0.0) / MS, pause_ns(u32::MAX, 1.0) / MS), (25, 75));
     }
 
-    /// Lost together at 0, the server back at `back_ns`: when each of `connections` is open again, attempts taking no time.
+    /// Lost together at 0, the server back at `back_ns`: when each of `connections` is open again, attempts
+    /// taking no time.
     fn return_after(back_ns: u64, connections: u32) -> Vec<u64> {
         let (mut random, mut turn, mut heap) =
             (fastrand::Rng::with_seed(7), Turn::default(), std::collections::BinaryHeap::new());

@@ -1,9 +1,10 @@
 //! What one thread records while it runs, handed over in intervals of a second.
 //!
-//! Response time: answer − due time. Service time: answer − send. Send lateness: send − due time. All in microseconds, rounded
-//! to the nearest, in HdrHistograms of 1 µs to 24 h with 3 significant digits.
+//! Response time: answer − due time. Service time: answer − send. Send lateness: send − due time. All in
+//! microseconds, rounded to the nearest, in HdrHistograms of 1 µs to 24 h with 3 significant digits.
 //!
-//! What is measured is told by when a request was due: one that was due in the warm-up is the warm-up's, however late its answer.
+//! What is measured is told by when a request was due: one that was due in the warm-up is the warm-up's,
+//! however late its answer.
 
 use hdrhistogram::Histogram;
 
@@ -66,7 +67,8 @@ pub struct Recorder {
     slowest: Slowest,
     /// What is due from here on is measured.
     measure_ns: u64,
-    /// But for what is due while a slice settles, if servers take turns; and the start of the run, from which they are counted.
+    /// But for what is due while a slice settles, if servers take turns; and the start of the run, from which
+    /// they are counted.
     settling: Option<(Alternation, u64)>,
     phase: Phase,
     index: u64,
@@ -93,7 +95,8 @@ impl Recorder {
 
     #[inline]
     pub fn is_measured(&self, due_ns: u64) -> bool {
-        let settled = |(alternation, start_ns): &(Alternation, u64)| alternation.is_counted(due_ns - start_ns);
+        let settled =
+            |(alternation, start_ns): &(Alternation, u64)| alternation.is_counted(due_ns - start_ns);
         due_ns >= self.measure_ns && self.settling.as_ref().is_none_or(settled)
     }
 
@@ -127,7 +130,8 @@ impl Recorder {
 
     /// Hands over what was recorded and starts the next interval at `end_ns`.
     ///
-    /// What is due after the warm-up may be answered before its last interval is closed; it is handed over with the next.
+    /// What is due after the warm-up may be answered before its last interval is closed; it is handed over
+    /// with the next.
     pub fn close_interval(&mut self, end_ns: u64) -> Interval {
         let warm_up = taken(&mut self.warm_up);
         let counts = match self.phase {
@@ -138,7 +142,14 @@ impl Recorder {
                 lateness: taken(&mut self.histograms.lateness),
             },
         };
-        let interval = Interval { phase: self.phase, index: self.index, start_ns: self.start_ns, end_ns, warm_up, counts };
+        let interval = Interval {
+            phase: self.phase,
+            index: self.index,
+            start_ns: self.start_ns,
+            end_ns,
+            warm_up,
+            counts,
+        };
         self.index += 1;
         self.start_ns = end_ns;
         interval

@@ -1,8 +1,8 @@
 //! The requests of a run that no script makes: one that is sent every time, or those of a list in turn.
 //!
-//! A list (`--targets`) has a request per line: method, URL or path, and the file of its body if it has one. Of T threads, thread t
-//! sends lines t, t + T, t + 2 T, … and goes on from the top; so all lines are sent equally often, and in the order of the list where
-//! all threads keep pace.
+//! A list (`--targets`) has a request per line: method, URL or path, and the file of its body if it has one.
+//! Of T threads, thread t sends lines t, t + T, t + 2 T, … and goes on from the top; so all lines are sent
+//! equally often, and in the order of the list where all threads keep pace.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -22,7 +22,8 @@ pub struct Request {
 
 impl Request {
     pub fn new(bytes: Vec<u8>) -> Result<Self, Error> {
-        let batch = Batch::parse(&bytes).map_err(|HttpError(why)| Error::Failed(format!("bad request: {why}")))?;
+        let batch =
+            Batch::parse(&bytes).map_err(|HttpError(why)| Error::Failed(format!("bad request: {why}")))?;
         Ok(Self { bytes, batch })
     }
 
@@ -107,7 +108,9 @@ impl List {
     /// Its requests to one server. Body files are found beside the list.
     pub fn requests(&self, target: &Target, headers: &[(String, String)]) -> Result<Vec<Request>, Error> {
         let folder = self.path.parent().map_or_else(PathBuf::new, Path::to_owned);
-        let lines = (1..).zip(self.text.lines().map(str::trim)).filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+        let lines = (1..)
+            .zip(self.text.lines().map(str::trim))
+            .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
         let requests: Vec<Request> = lines
             .map(|(number, line)| {
                 of_line(line, &folder, target, headers)
@@ -124,12 +127,19 @@ impl List {
     }
 }
 
-fn of_line(line: &str, folder: &Path, target: &Target, headers: &[(String, String)]) -> Result<Request, Error> {
+fn of_line(
+    line: &str,
+    folder: &Path,
+    target: &Target,
+    headers: &[(String, String)],
+) -> Result<Request, Error> {
     let (method, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim_start();
     let (url, file) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     if !is_method(method) || url.is_empty() {
-        return Err(Error::Failed(format!("no method and URL: {line:?}; example: PUT /v0/entity?id=1 body.bin")));
+        return Err(Error::Failed(format!(
+            "no method and URL: {line:?}; example: PUT /v0/entity?id=1 body.bin"
+        )));
     }
     let path = if url.starts_with('/') {
         // What may stand in a path is told by the parser of URLs.
@@ -162,7 +172,9 @@ mod tests {
 
     fn sent(requests: &[Request], thread: usize, threads: usize, count: usize) -> Vec<usize> {
         let mut rotation = Rotation::new(requests, thread, threads);
-        let number = |request: &Request| String::from_utf8_lossy(&request.bytes[5..]).split(' ').next().unwrap().parse().unwrap();
+        let number = |request: &Request| {
+            String::from_utf8_lossy(&request.bytes[5..]).split(' ').next().unwrap().parse().unwrap()
+        };
         (0..count).map(|_| number(rotation.next())).collect()
     }
 
@@ -181,8 +193,13 @@ mod tests {
         for (lines, threads) in [(1, 1), (2, 3), (6, 4), (7, 7), (12, 5), (3, 8)] {
             let requests = numbered(lines);
             let mut counts = vec![0; lines];
-            (0..threads).for_each(|thread| sent(&requests, thread, threads, lines).into_iter().for_each(|n| counts[n] += 1));
-            assert!(counts.iter().all(|&count| count == threads), "lines={lines} threads={threads}: {counts:?}");
+            (0..threads).for_each(|thread| {
+                sent(&requests, thread, threads, lines).into_iter().for_each(|n| counts[n] += 1)
+            });
+            assert!(
+                counts.iter().all(|&count| count == threads),
+                "lines={lines} threads={threads}: {counts:?}"
+            );
         }
     }
 }

@@ -113,7 +113,8 @@ pub fn rate_histogram(samples: &BTreeMap<u64, u64>) -> Histogram<u64> {
 
 /// Intervals of all threads, merged second by second.
 ///
-/// They are kept as counts until the run is over, so that merging takes no time from a thread that is measuring.
+/// They are kept as counts until the run is over, so that merging takes no time from a thread that is
+/// measuring.
 #[derive(Debug, Default)]
 pub struct Intervals {
     kept: BTreeMap<(Phase, u64), Vec<Interval>>,
@@ -127,7 +128,8 @@ impl Intervals {
     /// All seconds in order, the warm-up's first.
     pub fn seconds(&self, start_ns: u64) -> impl Iterator<Item = Second> {
         self.kept.iter().map(move |(&(phase, _), parts)| {
-            let mut latencies = Latencies { response: histogram(), service: histogram(), lateness: histogram() };
+            let mut latencies =
+                Latencies { response: histogram(), service: histogram(), lateness: histogram() };
             let mut warm_up = histogram();
             for part in parts {
                 add_counts(&mut warm_up, &part.warm_up);
@@ -137,14 +139,22 @@ impl Intervals {
             }
             let start = parts.iter().map(|part| part.start_ns).min().unwrap_or(start_ns);
             let end = parts.iter().map(|part| part.end_ns).max().unwrap_or(start_ns);
-            Second { phase, start_ns: start.saturating_sub(start_ns), end_ns: end.saturating_sub(start_ns), warm_up, latencies }
+            Second {
+                phase,
+                start_ns: start.saturating_sub(start_ns),
+                end_ns: end.saturating_sub(start_ns),
+                warm_up,
+                latencies,
+            }
         })
     }
 
     /// All that was measured, the warm-up left out.
     pub fn measured(&self) -> Latencies<Histogram<u64>> {
         let mut total = Latencies { response: histogram(), service: histogram(), lateness: histogram() };
-        for part in self.kept.iter().filter(|((phase, _), _)| *phase == Phase::Measured).flat_map(|(_, parts)| parts) {
+        for part in
+            self.kept.iter().filter(|((phase, _), _)| *phase == Phase::Measured).flat_map(|(_, parts)| parts)
+        {
             add_counts(&mut total.response, &part.counts.response);
             add_counts(&mut total.service, &part.counts.service);
             add_counts(&mut total.lateness, &part.counts.lateness);

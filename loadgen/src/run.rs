@@ -1,4 +1,5 @@
-//! One run from start to end: workers set up, started together, listened to, merged; reports written; exit code found.
+//! One run from start to end: workers set up, started together, listened to, merged; reports written; exit
+//! code found.
 
 mod crew;
 mod ending;
@@ -37,7 +38,10 @@ use step_results::OfThread;
 pub fn run(plan: &Plan) -> Result<i32, Error> {
     machine::raise_file_limit(plan.connections_total())?;
     machine::check_cpus(&plan.pin)?;
-    [&plan.json, &plan.hlog, &plan.slowest].into_iter().flatten().try_for_each(|path| whole_file::check(path))?;
+    [&plan.json, &plan.hlog, &plan.slowest]
+        .into_iter()
+        .flatten()
+        .try_for_each(|path| whole_file::check(path))?;
     let interruption = Interruption::watch()?;
     let main_state = plan.script.is_some().then(|| MainState::new(plan)).transpose()?;
     let endpoints = match main_state.as_ref().filter(|_| plan.unix_socket.is_none()) {
@@ -81,13 +85,25 @@ pub fn run(plan: &Plan) -> Result<i32, Error> {
         let opened = crew.connect(plan.threads)?;
         let gathered = crew.go(plan)?;
         let (result, failure) = merge(plan, gathered, opened.missing);
-        let code = ending::report(plan, &result.0, &result.1, main_state.as_ref(), failure, opened.problem, &interruption);
+        let code = ending::report(
+            plan,
+            &result.0,
+            &result.1,
+            main_state.as_ref(),
+            failure,
+            opened.problem,
+            &interruption,
+        );
         drop(main_state);
         code
     })
 }
 
-fn merge(plan: &Plan, gathered: Gathered, missing_at_start: usize) -> ((RunResult, Intervals), Option<Error>) {
+fn merge(
+    plan: &Plan,
+    gathered: Gathered,
+    missing_at_start: usize,
+) -> ((RunResult, Intervals), Option<Error>) {
     let mut tally = Tally::default();
     let mut rates = BTreeMap::<u64, u64>::new();
     let (mut own_lateness, mut unanswered, mut busy_ns) = (histogram(), histogram(), 0);
@@ -129,7 +145,8 @@ fn merge(plan: &Plan, gathered: Gathered, missing_at_start: usize) -> ((RunResul
     let warm_up_ns = plan.warm_up_ns.min(duration_ns);
     let measured_ns = duration_ns - warm_up_ns;
     let sending_share = plan.sending_share(warm_up_ns, duration_ns);
-    let offered_rate_rps = plan.own_rate_rps(warm_up_ns, duration_ns).map(|rate_rps| rate_rps * sending_share);
+    let offered_rate_rps =
+        plan.own_rate_rps(warm_up_ns, duration_ns).map(|rate_rps| rate_rps * sending_share);
     let steps = step_results::merged(plan, &threads.iter().zip(of_threads).collect::<Vec<_>>(), duration_ns);
     let verdict = judge(&Facts {
         threads: &threads,
@@ -140,7 +157,8 @@ fn merge(plan: &Plan, gathered: Gathered, missing_at_start: usize) -> ((RunResul
         lateness: &latencies.lateness,
         response: &latencies.response,
         connections: plan.connections,
-        connections_busy_share: busy_ns as f64 / (plan.connections as f64 * measured_ns.max(1) as f64 * sending_share),
+        connections_busy_share: busy_ns as f64
+            / (plan.connections as f64 * measured_ns.max(1) as f64 * sending_share),
     });
     let utc = |ns: u64| gathered.epoch.utc(gathered.start_ns + ns);
     let result = RunResult {

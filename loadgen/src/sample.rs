@@ -1,10 +1,13 @@
-//! A random sample of the answered requests, so that what they wrote can be read again and compared after the run.
+//! A random sample of the answered requests, so that what they wrote can be read again and compared after the
+//! run.
 //!
-//! Every answered request draws a number; those with the lowest numbers stay. So every request of the run is as likely to be kept
-//! as any other, whichever thread sent it, and the samples of all threads together are cut down by the same rule.
+//! Every answered request draws a number; those with the lowest numbers stay. So every request of the run is
+//! as likely to be kept as any other, whichever thread sent it, and the samples of all threads together are
+//! cut down by the same rule.
 //!
-//! Off, it costs one test of an option per request. On, it copies each request once when it is sent, and digests the bodies of
-//! those that are kept: `room` × (1 + ln(answers / room)) of them. Memory: one request per connection and `room` targets per thread.
+//! Off, it costs one test of an option per request. On, it copies each request once when it is sent, and
+//! digests the bodies of those that are kept: `room` × (1 + ln(answers / room)) of them. Memory: one request
+//! per connection and `room` targets per thread.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -57,7 +60,14 @@ pub struct Sample {
 impl Sample {
     pub fn new(thread: usize, room: usize, seed: u64, connections: usize) -> Self {
         let random = fastrand::Rng::with_seed(mix(seed ^ STREAM, thread as u64));
-        Self { thread, room, random, answers: 0, kept: BinaryHeap::new(), sent: vec![Vec::new(); connections] }
+        Self {
+            thread,
+            room,
+            random,
+            answers: 0,
+            kept: BinaryHeap::new(),
+            sent: vec![Vec::new(); connections],
+        }
     }
 
     #[inline]
@@ -131,7 +141,8 @@ impl Eq for Drawn {}
 mod tests {
     use super::*;
 
-    /// `threads` threads of one connection each, which answer as many requests each; the targets are their numbers.
+    /// `threads` threads of one connection each, which answer as many requests each; the targets are their
+    /// numbers.
     fn sample(room: usize, seed: u64, answers: &[usize]) -> Vec<SampledRequest> {
         let mut first = 0;
         let one = |(thread, &count): (usize, &usize)| {
@@ -188,7 +199,9 @@ mod tests {
         sample.answered(0, 1, 4, 404);
         let kept = merged([sample], 9);
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        let digest = kept[0].body_sha256.map(|bytes| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+        let digest = kept[0]
+            .body_sha256
+            .map(|bytes| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
         assert_eq!((kept[0].target.as_str(), kept[0].body_bytes, digest.as_deref()), ("/a", 3, Some(abc)));
         assert_eq!((kept[1].method.as_str(), kept[1].target.as_str(), kept[1].status), ("GET", "/b", 404));
         assert_eq!((kept[1].body_bytes, kept[1].body_sha256), (0, None));

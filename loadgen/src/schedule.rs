@@ -1,10 +1,12 @@
 //! When each request is due. Pure: no clock, no sockets; times are nanoseconds after the start of the run.
 //!
-//! Constant throughput over n serial connections at R requests per second: request i of connection k is due at
-//! `(k + i × n) / R` seconds. All requests of all connections together are thus R per second, evenly spread; a connection that
-//! waits for an answer is late with its next request, which is sent as soon as that answer has come.
+//! Constant throughput over n serial connections at R requests per second: request i of connection k is due
+//! at `(k + i × n) / R` seconds. All requests of all connections together are thus R per second, evenly
+//! spread; a connection that waits for an answer is late with its next request, which is sent as soon as that
+//! answer has come.
 //!
-//! Requests due before the end belong to the run; one due at the end or later does not, however late anyone looks at it.
+//! Requests due before the end belong to the run; one due at the end or later does not, however late anyone
+//! looks at it.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -27,9 +29,11 @@ impl Uniform {
         Self { ns_per_request: 1e9 / rate_rps, connections: connections as u64, end_ns }
     }
 
-    /// Due time of request `request` of connection `connection`, both counted from 0; [`NEVER`] if not before the end.
+    /// Due time of request `request` of connection `connection`, both counted from 0; [`NEVER`] if not before
+    /// the end.
     ///
-    /// Computed from the start each time, so that rounding does not add up: exact to a nanosecond for 2^53 ns (104 days).
+    /// Computed from the start each time, so that rounding does not add up: exact to a nanosecond for 2^53 ns
+    /// (104 days).
     #[inline]
     pub fn due_ns(&self, connection: usize, request: u64) -> u64 {
         let place = connection as u64 + request * self.connections;
@@ -56,9 +60,11 @@ enum Pace<'a> {
     Steps(&'a Steps),
 }
 
-/// Due times of one connection with exponentially distributed gaps; over all connections a Poisson process of the whole rate.
+/// Due times of one connection with exponentially distributed gaps; over all connections a Poisson process of
+/// the whole rate.
 ///
-/// Each connection has its own stream of random numbers, so that a seed gives the same times for every number of threads.
+/// Each connection has its own stream of random numbers, so that a seed gives the same times for every number
+/// of threads.
 ///
 /// A gap is drawn in requests that are due meanwhile over all connections, and becomes a time by the rate.
 #[derive(Debug)]
@@ -104,7 +110,8 @@ impl<'a> Poisson<'a> {
 
 /// Just behind the due time of the last of so many random requests, the first over all connections.
 pub fn poisson_end_ns(rate_rps: f64, connections: usize, seed: u64, requests: u64) -> u64 {
-    let series = (0..connections).map(|connection| Poisson::new(rate_rps, connections, connection, seed, NEVER));
+    let series =
+        (0..connections).map(|connection| Poisson::new(rate_rps, connections, connection, seed, NEVER));
     let mut next: BinaryHeap<_> = series.map(|poisson| Earliest(poisson.due_ns(), poisson)).collect();
     for _ in 1..requests {
         let mut first = next.peek_mut().expect("there is a connection");
@@ -137,7 +144,8 @@ impl PartialEq for Earliest<'_> {
 
 impl Eq for Earliest<'_> {}
 
-/// One seed out of a seed and a number, such that neighbours have nothing in common (the finalizer of SplitMix64).
+/// One seed out of a seed and a number, such that neighbours have nothing in common (the finalizer of
+/// SplitMix64).
 pub fn mix(seed: u64, number: u64) -> u64 {
     let mut z = seed.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -154,7 +162,11 @@ mod tests {
         let uniform = Uniform::new(2000.0, 64, NEVER);
         for (connection, request) in [(0, 0), (1, 0), (63, 0), (0, 1), (17, 12345)] {
             let seconds = (connection as f64 / 64.0 + request as f64) * 64.0 / 2000.0;
-            assert_eq!(uniform.due_ns(connection, request), (seconds * 1e9).round() as u64, "k={connection} i={request}");
+            assert_eq!(
+                uniform.due_ns(connection, request),
+                (seconds * 1e9).round() as u64,
+                "k={connection} i={request}"
+            );
         }
     }
 

@@ -1,7 +1,7 @@
 //! Lua scripts with wrk2's API: one Lua state (LuaJIT) for the main thread and one for each worker.
 //!
-//! The main state runs `setup(thread)` and `done(…)`; the worker states run `init`, `request` and `response`. Values go between
-//! them only through `thread:get` and `thread:set`, as copies.
+//! The main state runs `setup(thread)` and `done(…)`; the worker states run `init`, `request` and `response`.
+//! Values go between them only through `thread:get` and `thread:set`, as copies.
 
 mod main_state;
 mod statistics;
@@ -37,8 +37,10 @@ impl UserData for Address {
 
 /// A state in which the prelude and the script's file have run.
 fn load(plan: &Plan, path: &Path) -> Result<Lua, Error> {
-    let source = std::fs::read(path).map_err(|problem| Error::file(path, format!("cannot read the script: {problem}")))?;
-    // SAFETY: scripts are the user's own and may use everything that LuaJIT has, ffi and C modules included, as in wrk2.
+    let source = std::fs::read(path)
+        .map_err(|problem| Error::file(path, format!("cannot read the script: {problem}")))?;
+    // SAFETY: scripts are the user's own and may use everything that LuaJIT has, ffi and C modules included,
+    // as in wrk2.
     let lua = unsafe { Lua::unsafe_new() };
     prepare(&lua, plan, path).map_err(|problem| Error::Failed(message(&problem)))?;
     let chunk = lua.load(source).set_name(format!("@{}", path.display()));
@@ -60,7 +62,8 @@ fn prepare(lua: &Lua, plan: &Plan, path: &Path) -> mlua::Result<()> {
     let headers: mlua::Table = wrk.get("headers")?;
     headers.set("Host", plan.target.host_header())?;
     for (name, value) in &plan.headers {
-        headers.set(if name.eq_ignore_ascii_case("host") { "Host" } else { name.as_str() }, value.as_str())?;
+        headers
+            .set(if name.eq_ignore_ascii_case("host") { "Host" } else { name.as_str() }, value.as_str())?;
     }
     wrk.set("time_us", lua.create_function(|_, ()| Ok(jiff::Timestamp::now().as_microsecond() as f64))?)?;
     wrk.set(
@@ -73,7 +76,9 @@ fn prepare(lua: &Lua, plan: &Plan, path: &Path) -> mlua::Result<()> {
     let timeout = std::time::Duration::from_nanos(plan.timeout_ns);
     wrk.set(
         "connect",
-        lua.create_function(move |_, address: mlua::UserDataRef<Address>| Ok(probe(&address.0, None, timeout).is_ok()))?,
+        lua.create_function(move |_, address: mlua::UserDataRef<Address>| {
+            Ok(probe(&address.0, None, timeout).is_ok())
+        })?,
     )?;
     // Modules beside the script are found wherever the run was started.
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

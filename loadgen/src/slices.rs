@@ -1,8 +1,9 @@
 //! What is found in each slice of a run with two servers in turn. Pure; times are monotonic nanoseconds.
 //!
-//! An answer belongs to the slice in which its request was due, and so to the server that was asked, however late it comes.
-//! What is due while a slice settles is sent and not counted; its errors are.
-//! Latencies are nanoseconds, in histograms of 1 ns to 24 h with 3 significant digits: 27 us are known to 16 ns.
+//! An answer belongs to the slice in which its request was due, and so to the server that was asked, however
+//! late it comes. What is due while a slice settles is sent and not counted; its errors are.
+//! Latencies are nanoseconds, in histograms of 1 ns to 24 h with 3 significant digits: 27 us are known to 16
+//! ns.
 
 use hdrhistogram::Histogram;
 
@@ -24,7 +25,8 @@ pub struct SliceCounts {
     pub completed: u64,
     /// Of them those that came behind the end of their slice.
     pub late: u64,
-    /// Answers that came within the counted part, also to what was due while the slice settled: what its rate counts.
+    /// Answers that came within the counted part, also to what was due while the slice settled: what its rate
+    /// counts.
     pub answered_within: u64,
     /// Answers to what was due in it that came while it settled.
     pub answered_settling: u64,
@@ -48,7 +50,10 @@ impl SliceCounts {
         self.answered_within += other.answered_within;
         self.answered_settling += other.answered_settling;
         other.answers.iter().for_each(|&(status, number)| count_status(&mut self.answers, status, number));
-        other.settling_answers.iter().for_each(|&(status, number)| count_status(&mut self.settling_answers, status, number));
+        other
+            .settling_answers
+            .iter()
+            .for_each(|&(status, number)| count_status(&mut self.settling_answers, status, number));
         self.errors.iter_mut().zip(other.errors).for_each(|(all, own)| *all += own);
         self.unanswered += other.unanswered;
         self.response_ns.extend(&other.response_ns);
@@ -91,8 +96,8 @@ pub struct SliceRecorder {
     /// What is due earlier is warm-up and not recorded.
     measure_ns: u64,
     slices: Vec<SliceCounts>,
-    /// The slice whose answers go to the first histograms; those of the one before it, which are late, go to the second, and the
-    /// few that are later still are kept one by one.
+    /// The slice whose answers go to the first histograms; those of the one before it, which are late, go to
+    /// the second, and the few that are later still are kept one by one.
     current: usize,
     recordings: [Recording; 2],
 }
@@ -100,7 +105,14 @@ pub struct SliceRecorder {
 impl SliceRecorder {
     pub fn new(alternation: Alternation, start_ns: u64, measure_ns: u64) -> Self {
         let slices = vec![SliceCounts::default(); alternation.slices()];
-        Self { alternation, start_ns, measure_ns, slices, current: 0, recordings: [Recording::new(), Recording::new()] }
+        Self {
+            alternation,
+            start_ns,
+            measure_ns,
+            slices,
+            current: 0,
+            recordings: [Recording::new(), Recording::new()],
+        }
     }
 
     /// The slice of a request behind the warm-up, and whether it is counted in it.
@@ -137,7 +149,8 @@ impl SliceRecorder {
         counts.completed += 1;
         counts.late += u64::from(came_ns >= end_ns);
         count_status(&mut counts.answers, status, 1);
-        let (response_ns, service_ns) = (now_ns.saturating_sub(due_ns).max(1), now_ns.saturating_sub(sent_ns).max(1));
+        let (response_ns, service_ns) =
+            (now_ns.saturating_sub(due_ns).max(1), now_ns.saturating_sub(sent_ns).max(1));
         if !recorded {
         } else if let Some(recording) = self.recordings.get_mut(self.current - slice) {
             recording.response_ns.saturating_record(response_ns);
@@ -154,9 +167,11 @@ impl SliceRecorder {
         }
     }
 
-    /// Something went wrong with a connection to `server`; `at_ns` is when its request was due, or when it happened if there was none.
+    /// Something went wrong with a connection to `server`; `at_ns` is when its request was due, or when it
+    /// happened if there was none.
     ///
-    /// It belongs to that server's slice in the pair in which that is, so that errors of slices add up to those of servers.
+    /// It belongs to that server's slice in the pair in which that is, so that errors of slices add up to
+    /// those of servers.
     pub fn failed(&mut self, kind: ErrorKind, server: Server, at_ns: u64) {
         if at_ns >= self.measure_ns {
             let slice = self.alternation.slice_in_pair(at_ns - self.start_ns, server);
@@ -171,14 +186,16 @@ impl SliceRecorder {
         }
     }
 
-    /// In the gap the histograms are emptied for the next slice, so that it does not delay that one's first requests.
+    /// In the gap the histograms are emptied for the next slice, so that it does not delay that one's first
+    /// requests.
     pub fn keep(&mut self, now_ns: u64) {
         while self.current + 1 < self.slices.len() && now_ns >= self.next_ns() {
             self.turn_to(self.current + 1);
         }
     }
 
-    /// The middle of the gap behind the current slice, when most of its late answers have come; [`u64::MAX`] behind the last.
+    /// The middle of the gap behind the current slice, when most of its late answers have come; [`u64::MAX`]
+    /// behind the last.
     pub fn next_ns(&self) -> u64 {
         if self.current + 1 == self.slices.len() {
             return u64::MAX;
@@ -251,7 +268,10 @@ mod tests {
         );
         let first = values(&found[0].response_ns);
         assert_eq!(first.len(), 3);
-        assert!(first.contains(&(201 * MS)), "of the slice before the last one it is kept exactly: {first:?}");
+        assert!(
+            first.contains(&(201 * MS)),
+            "of the slice before the last one it is kept exactly: {first:?}"
+        );
         assert!(first.iter().any(|value| value.abs_diff(22 * MS) < MS / 10), "{first:?}");
         assert_eq!((values(&found[1].response_ns).len(), values(&found[3].service_ns).len()), (1, 1));
     }
@@ -263,7 +283,10 @@ mod tests {
         (0..10_000).for_each(|_| slices.answered(&answer(1099 * MS, 1125 * MS)));
         slices.answered(&answer(1120 * MS, 1121 * MS));
         let found = slices.finish();
-        assert_eq!((found[0].late, found[0].response_ns.len(), values(&found[0].response_ns).len()), (10_000, 1, 10_000));
+        assert_eq!(
+            (found[0].late, found[0].response_ns.len(), values(&found[0].response_ns).len()),
+            (10_000, 1, 10_000)
+        );
         assert_eq!(values(&found[1].service_ns).len(), 1);
     }
 
@@ -285,14 +308,19 @@ mod tests {
         slices.unanswered(1100 * MS, 5);
         slices.unanswered(1240 * MS, 7);
         let found = slices.finish();
-        assert_eq!((found[0].sent, found[0].completed, found[0].unanswered, found[2].unanswered), (0, 0, 0, 7));
+        assert_eq!(
+            (found[0].sent, found[0].completed, found[0].unanswered, found[2].unanswered),
+            (0, 0, 0, 7)
+        );
         assert_eq!(found[0].errors, [0; 4]);
     }
 
     #[test]
     fn what_is_due_while_a_slice_settles_is_not_counted_but_its_answers_behind_that_are_in_the_rate() {
         let mut slices = recorder_of(settled(30), 0);
-        for (due_ms, answered_ms) in [(1000, 1001), (1029, 1030), (1030, 1099), (1099, 1100), (1120, 1149), (1149, 1221)] {
+        for (due_ms, answered_ms) in
+            [(1000, 1001), (1029, 1030), (1030, 1099), (1099, 1100), (1120, 1149), (1149, 1221)]
+        {
             slices.sent(due_ms * MS, 1);
             slices.answered(&answer(due_ms * MS, answered_ms * MS));
         }
@@ -328,7 +356,11 @@ mod tests {
             [[0, 1, 0, 4], [2, 0, 0, 0], [0; 4], [0, 0, 1, 0]]
         );
         let mut both = found[0].clone();
-        both.add(&SliceCounts { answers: vec![(503, 1), (404, 1)], errors: [1; 4], ..SliceCounts::default() });
+        both.add(&SliceCounts {
+            answers: vec![(503, 1), (404, 1)],
+            errors: [1; 4],
+            ..SliceCounts::default()
+        });
         assert_eq!((both.answers, both.errors), (vec![(200, 2), (503, 2), (404, 1)], [1, 2, 1, 5]));
     }
 

@@ -1,7 +1,7 @@
 //! The slowest answers one by one, so that each can be set beside what happened while it waited.
 //!
-//! A histogram of a second says how many answers were slow, not when in that second. Of each thread the slowest `room` are kept;
-//! an answer that is not among them costs one comparison.
+//! A histogram of a second says how many answers were slow, not when in that second. Of each thread the
+//! slowest `room` are kept; an answer that is not among them costs one comparison.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -45,7 +45,8 @@ pub struct Slowest {
 impl Slowest {
     pub fn with_room(room: usize) -> Self {
         // Written to once before the run, so that no first use of a page delays a request.
-        let mut kept = vec![Reverse(SlowAnswer { due_ns: 1, sent_ns: 1, answered_ns: 1, connection: 1 }); room];
+        let mut kept =
+            vec![Reverse(SlowAnswer { due_ns: 1, sent_ns: 1, answered_ns: 1, connection: 1 }); room];
         kept.clear();
         Self { room, kept: BinaryHeap::from(kept) }
     }
@@ -94,7 +95,10 @@ mod tests {
         // 7 and 100 have no common divisor: each of 0 to 99 ms comes once, in no order.
         let slowest = kept(3, (0..100).map(|due| answer(due, due * 7 % 100 * 1_000_000)));
         // 7 · 14 = 98, 7 · 57 = 399, 7 · 71 = 497.
-        assert_eq!(merged([slowest], 3), [answer(14, 98_000_000), answer(57, 99_000_000), answer(71, 97_000_000)]);
+        assert_eq!(
+            merged([slowest], 3),
+            [answer(14, 98_000_000), answer(57, 99_000_000), answer(71, 97_000_000)]
+        );
     }
 
     #[test]
@@ -110,7 +114,10 @@ mod tests {
 
     #[test]
     fn of_equally_slow_ones_the_earlier_stay() {
-        assert_eq!(merged([kept(2, [answer(3, 9), answer(1, 9), answer(2, 9)])], 2), [answer(1, 9), answer(2, 9)]);
+        assert_eq!(
+            merged([kept(2, [answer(3, 9), answer(1, 9), answer(2, 9)])], 2),
+            [answer(1, 9), answer(2, 9)]
+        );
     }
 
     #[test]

@@ -1,14 +1,17 @@
-//! Figures of a histogram, by the rules of wrk2's text (those of the C HdrHistogram library, which Python's follows).
+//! Figures of a histogram, by the rules of wrk2's text (those of the C HdrHistogram library, which Python's
+//! follows).
 
 use hdrhistogram::Histogram;
 
 /// Percentiles that the text prints.
 pub const TEXT_PERCENTILES: [f64; 8] = [50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0];
 
-/// The value at a percentile: that of the sample whose rank is `percentile × count / 100`, rounded to the nearest, from 1.
+/// The value at a percentile: that of the sample whose rank is `percentile × count / 100`, rounded to the
+/// nearest, from 1.
 ///
-/// Values stand for all that are equal to them at the histogram's resolution; the highest of those is returned. Java's
-/// library rounds the rank up instead of to the nearest, which on few samples can name the next larger one. 0 if empty.
+/// Values stand for all that are equal to them at the histogram's resolution; the highest of those is
+/// returned. Java's library rounds the rank up instead of to the nearest, which on few samples can name the
+/// next larger one. 0 if empty.
 pub fn percentile(histogram: &Histogram<u64>, percentile: f64) -> u64 {
     let rank = ((percentile.clamp(0.0, 100.0) / 100.0 * histogram.len() as f64) + 0.5) as u64;
     let rank = rank.max(1);
@@ -48,8 +51,10 @@ pub fn within_stdev(histogram: &Histogram<u64>, times: f64) -> f64 {
     let (mean, reach) = (mean(histogram), stdev(histogram) * times);
     let near = |value: u64| (value as f64 - mean).abs() <= reach;
     let steps = histogram.iter_recorded();
-    let inside: u64 =
-        steps.filter(|step| near(histogram.median_equivalent(step.value_iterated_to()))).map(|step| step.count_at_value()).sum();
+    let inside: u64 = steps
+        .filter(|step| near(histogram.median_equivalent(step.value_iterated_to())))
+        .map(|step| step.count_at_value())
+        .sum();
     if histogram.is_empty() { 0.0 } else { inside as f64 / histogram.len() as f64 * 100.0 }
 }
 

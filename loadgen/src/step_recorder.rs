@@ -1,4 +1,5 @@
-//! What is found in each step of a rate that changes. Pure; times are monotonic nanoseconds, latencies microseconds.
+//! What is found in each step of a rate that changes. Pure; times are monotonic nanoseconds, latencies
+//! microseconds.
 //!
 //! An answer belongs to the step in which its request was due, however late it comes.
 
@@ -85,7 +86,10 @@ impl StepRecorder {
         let Some(recording) = self.of(sent.due_ns) else { return };
         recording.sent += u64::from(sent.requests);
         let late_us = |ns: u64| microseconds(ns).min(HIGHEST_US);
-        let _ = recording.latencies.lateness.record_n(late_us(sent.sent_ns.saturating_sub(sent.due_ns)), sent.requests);
+        let _ = recording
+            .latencies
+            .lateness
+            .record_n(late_us(sent.sent_ns.saturating_sub(sent.due_ns)), sent.requests);
         let _ = recording.own_lateness.record_n(late_us(sent.own_late_ns.unwrap_or(0)), sent.requests);
     }
 
@@ -115,10 +119,15 @@ impl StepRecorder {
     /// A connection waited for answers from then to then.
     #[inline]
     pub fn connection_was_busy(&mut self, from_ns: u64, until_ns: u64) {
-        let (from_ns, until_ns) = (from_ns.saturating_sub(self.start_ns), until_ns.saturating_sub(self.start_ns));
-        let (Some(last), first) = (self.steps.step_at(until_ns), self.steps.step_at(from_ns).unwrap_or(0)) else { return };
+        let (from_ns, until_ns) =
+            (from_ns.saturating_sub(self.start_ns), until_ns.saturating_sub(self.start_ns));
+        let (Some(last), first) = (self.steps.step_at(until_ns), self.steps.step_at(from_ns).unwrap_or(0))
+        else {
+            return;
+        };
         for step in first..=last {
-            let (from_ns, until_ns) = (from_ns.max(self.steps.start_ns(step)), until_ns.min(self.steps.end_ns(step)));
+            let (from_ns, until_ns) =
+                (from_ns.max(self.steps.start_ns(step)), until_ns.min(self.steps.end_ns(step)));
             self.recordings[step].busy_ns += until_ns.saturating_sub(from_ns);
         }
     }
@@ -164,7 +173,9 @@ mod tests {
     #[test]
     fn an_answer_belongs_to_the_step_in_which_it_was_due_however_late_it_comes() {
         let mut steps = recorder();
-        for (due_ms, answered_ms) in [(1049, 1060), (1050, 1051), (1149, 1150), (1149, 2000), (1150, 1249), (1249, 1300)] {
+        for (due_ms, answered_ms) in
+            [(1049, 1060), (1050, 1051), (1149, 1150), (1149, 2000), (1150, 1249), (1249, 1300)]
+        {
             let (due_ns, sent_ns) = (due_ms * MS, due_ms * MS);
             steps.sent(&Sent { due_ns, sent_ns, requests: 1, own_late_ns: Some(0) });
             steps.answered(&answer(due_ms, answered_ms));
@@ -172,12 +183,16 @@ mod tests {
         steps.unanswered(1048 * MS, 9);
         steps.unanswered(1150 * MS, 5);
         let found = steps.finish(3000 * MS);
-        let told: Vec<_> = found.iter().map(|step| (step.sent, step.completed, step.late, step.unanswered.len())).collect();
+        let told: Vec<_> =
+            found.iter().map(|step| (step.sent, step.completed, step.late, step.unanswered.len())).collect();
         assert_eq!(told, [(3, 3, 2, 0), (2, 2, 1, 5)]);
         let within: Vec<u64> = found.iter().map(|step| step.answered_within).collect();
         assert_eq!(within, [2, 2], "that of the warm-up is in the first, that of the first in the second");
         assert_eq!(found[0].latencies.response.iter().map(|&(_, count)| count).sum::<u32>(), 3);
-        assert!(found[0].latencies.response.last().unwrap().0 >= 851_000, "the latecomer is not in the second step");
+        assert!(
+            found[0].latencies.response.last().unwrap().0 >= 851_000,
+            "the latecomer is not in the second step"
+        );
     }
 
     #[test]

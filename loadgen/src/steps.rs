@@ -1,12 +1,12 @@
-//! A rate that changes in steps: which step a time belongs to, and when the requests of all steps are due. Pure; nanoseconds after
-//! the start.
+//! A rate that changes in steps: which step a time belongs to, and when the requests of all steps are due.
+//! Pure; nanoseconds after the start.
 //!
 //! ```text
 //! | warm-up, at the rate of the first | step 1 | step 2 | …
 //! ```
 //!
-//! Requests are numbered through all stretches, and the connections take them in turn. Each stretch has a request due at its very
-//! beginning, and the others at even distances from there.
+//! Requests are numbered through all stretches, and the connections take them in turn. Each stretch has a
+//! request due at its very beginning, and the others at even distances from there.
 
 use std::time::Duration;
 
@@ -51,7 +51,8 @@ impl Steps {
             .into_iter()
             .chain(typed)
             .map(|(rate_rps, length_ns)| {
-                let stretch = Stretch { rate_rps, start_ns, end_ns: start_ns + length_ns, before, expected_before };
+                let stretch =
+                    Stretch { rate_rps, start_ns, end_ns: start_ns + length_ns, before, expected_before };
                 before += stretch.due_before(stretch.end_ns);
                 expected_before += rate_rps * length_ns as f64 / 1e9;
                 start_ns = stretch.end_ns;
@@ -109,10 +110,13 @@ impl Steps {
         self.stretches[stretch].due_ns(place)
     }
 
-    /// When so many requests have come by chance, if they come as often as the rate says; [`NEVER`] behind the end.
+    /// When so many requests have come by chance, if they come as often as the rate says; [`NEVER`] behind
+    /// the end.
     pub fn expected_ns(&self, requests: f64) -> u64 {
-        let stretch = &self.stretches[self.stretches[1..].partition_point(|stretch| stretch.expected_before <= requests)];
-        let due_ns = stretch.start_ns + ((requests - stretch.expected_before) / stretch.rate_rps * 1e9) as u64;
+        let stretch = &self.stretches
+            [self.stretches[1..].partition_point(|stretch| stretch.expected_before <= requests)];
+        let due_ns =
+            stretch.start_ns + ((requests - stretch.expected_before) / stretch.rate_rps * 1e9) as u64;
         if due_ns < self.duration_ns() { due_ns } else { NEVER }
     }
 
@@ -150,7 +154,10 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn steps(typed: &[(f64, u64)], warm_up_ms: u64) -> Steps {
-        let typed: Vec<Step> = typed.iter().map(|&(rate_rps, ms)| Step { rate_rps, length: Duration::from_millis(ms) }).collect();
+        let typed: Vec<Step> = typed
+            .iter()
+            .map(|&(rate_rps, ms)| Step { rate_rps, length: Duration::from_millis(ms) })
+            .collect();
         Steps::new(&typed, warm_up_ms * MS)
     }
 
@@ -182,7 +189,10 @@ mod tests {
         let (steps, uniform) = (steps(&[(999.9, 700)], 0), Uniform::new(999.9, 7, 700 * MS));
         for connection in 0..7 {
             for request in 0..120 {
-                assert_eq!(steps.due_ns(connection + request * 7), uniform.due_ns(connection as usize, request));
+                assert_eq!(
+                    steps.due_ns(connection + request * 7),
+                    uniform.due_ns(connection as usize, request)
+                );
             }
         }
     }
@@ -190,7 +200,10 @@ mod tests {
     #[test]
     fn requests_at_random_come_as_often_as_each_steps_rate_says() {
         let steps = steps(&[(1000.0, 500), (4000.0, 500)], 0);
-        assert_eq!([0.0, 250.0, 500.0, 1500.0].map(|n| steps.expected_ns(n)), [0, 250 * MS, 500 * MS, 750 * MS]);
+        assert_eq!(
+            [0.0, 250.0, 500.0, 1500.0].map(|n| steps.expected_ns(n)),
+            [0, 250 * MS, 500 * MS, 750 * MS]
+        );
         assert_eq!([2499.9, 2500.0, 9999.0].map(|n| steps.expected_ns(n) == NEVER), [false, true, true]);
     }
 

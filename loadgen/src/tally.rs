@@ -12,7 +12,8 @@ pub struct Tally {
     pub completed: u64,
     /// Answers to requests that were due after the warm-up.
     pub measured: u64,
-    /// Answers that came after the warm-up and before the end of sending, whenever they were due: what the rate counts.
+    /// Answers that came after the warm-up and before the end of sending, whenever they were due: what the
+    /// rate counts.
     pub completed_in_window: u64,
     /// Requests that were due before the end and never sent, because their connection was waiting or closed.
     pub unsent: u64,
@@ -60,7 +61,8 @@ mod tests {
 
     #[test]
     fn statuses_are_judged_by_wrk2s_rule_and_by_ours() {
-        let tally = Tally { answers: BTreeMap::from([(200, 5), (304, 1), (404, 2), (503, 3)]), ..Tally::default() };
+        let tally =
+            Tally { answers: BTreeMap::from([(200, 5), (304, 1), (404, 2), (503, 3)]), ..Tally::default() };
         assert_eq!(tally.error_statuses(), 5);
         assert_eq!(tally.unexpected(&[]), 0);
         assert_eq!(tally.unexpected(&[200, 404]), 4);

@@ -26,7 +26,9 @@ impl Target {
         let invalid = |why: &str| Error::Failed(format!("invalid URL: {url}: {why}"));
         let no_scheme = || invalid("no scheme; example: http://127.0.0.1:8080/");
         if url.starts_with("unix:") || url.starts_with('/') {
-            return Err(invalid("no host; a Unix socket is --unix-socket PATH, beside a URL such as http://localhost/"));
+            return Err(invalid(
+                "no host; a Unix socket is --unix-socket PATH, beside a URL such as http://localhost/",
+            ));
         }
         if !url.contains("://") {
             return Err(no_scheme());
@@ -39,7 +41,9 @@ impl Target {
         }
         let authority = uri.authority().ok_or_else(|| invalid("no host"))?;
         if authority.as_str().contains('@') {
-            return Err(invalid("user names in URLs are not supported; send them with -H \"Authorization: …\""));
+            return Err(invalid(
+                "user names in URLs are not supported; send them with -H \"Authorization: …\"",
+            ));
         }
         let behind_host = &authority.as_str()[authority.host().len()..];
         if !behind_host.is_empty() && authority.port_u16().is_none() {
@@ -100,7 +104,10 @@ impl Target {
             Some((_, problem)) if open.is_empty() => Err(self.unreachable(&problem.to_string())),
             _ => {
                 for (endpoint, problem) in problems.iter().filter(|_| which == Addresses::All) {
-                    eprintln!("note: {endpoint}, one of {tried} addresses of {}, is left out: {problem}", self.host);
+                    eprintln!(
+                        "note: {endpoint}, one of {tried} addresses of {}, is left out: {problem}",
+                        self.host
+                    );
                 }
                 Ok(open.into())
             }

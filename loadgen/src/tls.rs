@@ -1,11 +1,13 @@
-//! TLS over one nonblocking socket: handshake, requests in, answers out. rustls does the protocol; here are the bytes' ways.
+//! TLS over one nonblocking socket: handshake, requests in, answers out. rustls does the protocol; here are
+//! the bytes' ways.
 //!
 //! ```text
 //! begin → shake, shake, … → (send | flush | receive)* → close        bytes that came: kernel → cipher → session → room
 //! ```
 //!
-//! After each call nothing that can be read is left in the session: what waits is in the kernel, which tells of it.
-//! Each connection keeps its own sessions for resumption: its first handshake is a full one, as that of a client of its own.
+//! After each call nothing that can be read is left in the session: what waits is in the kernel, which tells
+//! of it. Each connection keeps its own sessions for resumption: its first handshake is a full one, as that
+//! of a client of its own.
 
 mod client;
 mod problem;
@@ -68,7 +70,14 @@ impl Tls {
     pub fn new(client: &TlsClient) -> Self {
         let mut config = ClientConfig::clone(&client.config);
         config.resumption = Resumption::in_memory_sessions(1);
-        Self { config: Arc::new(config), name: client.name.clone(), session: None, heard: false, ended: None, failed: None }
+        Self {
+            config: Arc::new(config),
+            name: client.name.clone(),
+            session: None,
+            heard: false,
+            ended: None,
+            failed: None,
+        }
     }
 
     /// A socket has connected.
@@ -227,7 +236,10 @@ impl Tls {
 
 fn agreed(session: &ClientConnection) -> Agreed {
     let version = session.protocol_version().and_then(|version| version.as_str()).unwrap_or("TLS");
-    let suite = session.negotiated_cipher_suite().and_then(|suite| suite.suite().as_str()).unwrap_or("no cipher suite");
+    let suite = session
+        .negotiated_cipher_suite()
+        .and_then(|suite| suite.suite().as_str())
+        .unwrap_or("no cipher suite");
     let alpn = session.alpn_protocol().map_or("no ALPN".into(), String::from_utf8_lossy);
     let resumed = session.handshake_kind() == Some(HandshakeKind::Resumed);
     Agreed { resumed, protocol: format!("{version} {suite} {alpn}") }

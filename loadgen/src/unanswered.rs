@@ -1,7 +1,8 @@
-//! Requests that were due and got no answer: what is known of each is that its response time is at least how long it was waited for.
+//! Requests that were due and got no answer: what is known of each is that its response time is at least how
+//! long it was waited for.
 //!
-//! A request whose connection was lost, one that was never sent, and one still under way when the run is given up: all of them
-//! are waited for until then. Pure; times are monotonic nanoseconds.
+//! A request whose connection was lost, one that was never sent, and one still under way when the run is
+//! given up: all of them are waited for until then. Pure; times are monotonic nanoseconds.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,8 @@ use hdrhistogram::Histogram;
 use crate::recorder::{HIGHEST_US, histogram, microseconds};
 use crate::statistics;
 
-/// Due times are kept to this, rounded up, so that a bound is never too large and an outage of an hour takes no memory.
+/// Due times are kept to this, rounded up, so that a bound is never too large and an outage of an hour takes
+/// no memory.
 const GRAIN_NS: u64 = 1_000_000;
 
 /// When the unanswered requests were due.
@@ -59,7 +61,8 @@ impl AtLeast {
         self.unanswered as f64 / self.all.len().max(1) as f64
     }
 
-    /// The value at a percentile, and whether the true one may be larger: a request without an answer may belong behind it.
+    /// The value at a percentile, and whether the true one may be larger: a request without an answer may
+    /// belong behind it.
     pub fn percentile(&self, percentile: f64) -> (u64, bool) {
         let value_us = statistics::percentile(&self.all, percentile);
         (value_us, self.smallest_bound_us.is_some_and(|bound_us| bound_us <= value_us))

@@ -1,7 +1,7 @@
 //! Numbers with units: as people type them (`2k`, `1.5s`) and as wrk2 prints them.
 //!
-//! wrk2 climbs to the next unit at 0.85 of it (850 us print as 0.85ms), stops below the last unit but one of each scale, and
-//! pads units shorter than two letters with blanks so that columns stay aligned.
+//! wrk2 climbs to the next unit at 0.85 of it (850 us print as 0.85ms), stops below the last unit but one of
+//! each scale, and pads units shorter than two letters with blanks so that columns stay aligned.
 
 use std::time::Duration;
 
@@ -32,7 +32,11 @@ fn scaled(amount: LongDouble, scale: &Scale, decimals: usize) -> String {
 /// A time in microseconds as wrk2 prints it: `630.00us`, `0.88ms`, `5.32s`, `1.00m`, `-nanus`.
 pub fn time_us(us: f64) -> String {
     let amount = LongDouble::from_f64(us);
-    if us >= 1e6 { scaled(amount.divided_by(1_000_000), &SECONDS, 2) } else { scaled(amount, &MICROSECONDS, 2) }
+    if us >= 1e6 {
+        scaled(amount.divided_by(1_000_000), &SECONDS, 2)
+    } else {
+        scaled(amount, &MICROSECONDS, 2)
+    }
 }
 
 /// Whole seconds as wrk2's banner prints them: `14s`, and `1m` for 51 to 89 seconds.
@@ -95,7 +99,8 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
 
 /// Digits with at most one point: no sign, exponent, `inf` or blanks.
 fn plain_number(text: &str) -> Option<f64> {
-    let plain = text.bytes().all(|b| b.is_ascii_digit() || b == b'.') && text.bytes().any(|b| b.is_ascii_digit());
+    let plain =
+        text.bytes().all(|b| b.is_ascii_digit() || b == b'.') && text.bytes().any(|b| b.is_ascii_digit());
     if plain { text.parse().ok() } else { None }
 }
 
@@ -121,7 +126,9 @@ mod tests {
 
     #[test]
     fn the_banner_loses_digits_as_wrk2_does() {
-        for (seconds, text) in [(5.0, "5s"), (14.0, "14s"), (50.0, "50s"), (51.0, "1m"), (89.0, "1m"), (91.0, "2m")] {
+        for (seconds, text) in
+            [(5.0, "5s"), (14.0, "14s"), (50.0, "50s"), (51.0, "1m"), (89.0, "1m"), (91.0, "2m")]
+        {
             assert_eq!(banner_duration(seconds), text, "seconds={seconds}");
         }
     }

@@ -1,15 +1,18 @@
 //! Whether the generator itself was the limit, and why: so that nobody takes its limit for the service's.
 //!
-//! A request is late either because its connection waited for the service, or because the generator was not there in time.
-//! Only the second is held against the generator:
-//! - *out of time*: a thread had less than a twentieth of its time to spare. Time to spare is time asleep or waiting busily; it
-//!   is what remains of the wall clock after work and after waiting for a CPU that somebody else had. If the offered rate was
-//!   not reached, or requests left late, then a thread without time to spare is the limit, whatever the service did. A closed
-//!   loop asks for as much as there is, so there a thread without time to spare, or one that waited for a
-//!   CPU for over a quarter of it, is the limit always.
-//! - *late by itself*: requests left late by the generator's own fault (see `lateness`), by more than the measurement can bear.
+//! A request is late either because its connection waited for the service, or because the generator was not
+//! there in time. Only the second is held against the generator:
+//! - *out of time*: a thread had less than a twentieth of its time to spare. Time to spare is time asleep or
+//!   waiting busily; it is what remains of the wall clock after work and after waiting for a CPU that
+//!   somebody else had. If the offered rate was not reached, or requests left late, then a thread without
+//!   time to spare is the limit, whatever the service did. A closed loop asks for as much as there is, so
+//!   there a thread without time to spare, or one that waited for a CPU for over a quarter of it, is the
+//!   limit always.
+//! - *late by itself*: requests left late by the generator's own fault (see `lateness`), by more than the
+//!   measurement can bear.
 //!
-//! Neither, and still late: the connections were taken all the time. Then the service was slow, or they were too few.
+//! Neither, and still late: the connections were taken all the time. Then the service was slow, or they were
+//! too few.
 
 use hdrhistogram::Histogram;
 
@@ -20,7 +23,8 @@ use crate::thread_use::ThreadUse;
 pub struct Verdict {
     /// None if nobody can tell.
     pub generator_saturated: Option<bool>,
-    /// What kept requests from leaving in time; begins with `busy:`, `starved:` (the generator) or `connections:`.
+    /// What kept requests from leaving in time; begins with `busy:`, `starved:` (the generator) or
+    /// `connections:`.
     pub reason: Option<String>,
     /// Printed percentiles of the response time of which the generator itself made too much to be bearable.
     pub distorted_percentiles: Vec<f64>,
@@ -67,22 +71,32 @@ pub fn judge(facts: &Facts) -> Verdict {
     if let Some(reason) = out_of_time(facts).or_else(|| late_by_itself(facts, &distorted_percentiles)) {
         return Verdict { generator_saturated: Some(true), reason: Some(reason), distorted_percentiles };
     }
-    let unknown = facts.offered_rate_rps.is_none() && facts.threads.iter().any(|thread| thread.waited_for_cpu_ns.is_none());
-    Verdict { generator_saturated: (!unknown).then_some(false), reason: too_few_connections(facts), distorted_percentiles }
+    let unknown = facts.offered_rate_rps.is_none()
+        && facts.threads.iter().any(|thread| thread.waited_for_cpu_ns.is_none());
+    Verdict {
+        generator_saturated: (!unknown).then_some(false),
+        reason: too_few_connections(facts),
+        distorted_percentiles,
+    }
 }
 
 fn out_of_time(facts: &Facts) -> Option<String> {
     if !fell_behind(facts) {
         return None;
     }
-    let (index, thread) = facts.threads.iter().enumerate().min_by(|(_, a), (_, b)| spare_share(a).total_cmp(&spare_share(b)))?;
+    let (index, thread) = facts
+        .threads
+        .iter()
+        .enumerate()
+        .min_by(|(_, a), (_, b)| spare_share(a).total_cmp(&spare_share(b)))?;
     let (work, waited) = (thread.cpu_share() - share(thread.spun_ns, thread), waited_share(thread));
     let starved = waited > WAITED_SHARE_MAX;
     let lost_requests_by_it = starved && facts.offered_rate_rps.is_none();
     if spare_share(thread) >= SPARE_SHARE_MIN && !lost_requests_by_it {
         return None;
     }
-    let told = format!("it worked {:.1} % of the time and waited {:.1} % for a CPU", work * 100.0, waited * 100.0);
+    let told =
+        format!("it worked {:.1} % of the time and waited {:.1} % for a CPU", work * 100.0, waited * 100.0);
     Some(if starved {
         format!("starved: thread {index} did not get the CPU it needed: {told}")
     } else {
@@ -94,11 +108,13 @@ fn out_of_time(facts: &Facts) -> Option<String> {
 fn fell_behind(facts: &Facts) -> bool {
     let Some(offered) = facts.offered_rate_rps else { return true };
     facts.achieved_rate_rps < offered * ACHIEVED_SHARE_MIN
-        || statistics::percentile(facts.lateness, JUDGED_PERCENTILE_MAX) > OWN_LATENESS_US_MAX + facts.slack_us
+        || statistics::percentile(facts.lateness, JUDGED_PERCENTILE_MAX)
+            > OWN_LATENESS_US_MAX + facts.slack_us
 }
 
 fn late_by_itself(facts: &Facts, distorted_percentiles: &[f64]) -> Option<String> {
-    let percentile = distorted_percentiles.iter().rev().find(|&&percentile| percentile <= JUDGED_PERCENTILE_MAX)?;
+    let percentile =
+        distorted_percentiles.iter().rev().find(|&&percentile| percentile <= JUDGED_PERCENTILE_MAX)?;
     let own_us = statistics::percentile(facts.own_lateness, *percentile);
     let waited = facts.threads.iter().map(waited_share).fold(0.0, f64::max);
     Some(format!(
@@ -107,7 +123,8 @@ fn late_by_itself(facts: &Facts, distorted_percentiles: &[f64]) -> Option<String
     ))
 }
 
-/// The generator's own lateness is too large a part of this percentile, and there are samples enough to say so.
+/// The generator's own lateness is too large a part of this percentile, and there are samples enough to say
+/// so.
 fn distorted(facts: &Facts, percentile: f64) -> bool {
     let samples_beyond = facts.own_lateness.len() as f64 * (1.0 - percentile / 100.0);
     let own_us = statistics::percentile(facts.own_lateness, percentile);
@@ -130,7 +147,8 @@ fn too_few_connections(facts: &Facts) -> Option<String> {
     ))
 }
 
-/// As many as are busy at once at the offered rate (Little's law), and half as many again for what is not even.
+/// As many as are busy at once at the offered rate (Little's law), and half as many again for what is not
+/// even.
 fn needed_connections(facts: &Facts, offered_rate_rps: f64) -> u64 {
     let busy = facts.connections as f64 * facts.connections_busy_share;
     (busy * offered_rate_rps / facts.achieved_rate_rps.max(1e-9) * 1.5).ceil().min(1e6) as u64
@@ -187,7 +205,16 @@ mod tests {
         fn default() -> Self {
             let quick: Values = &[(50, 10_000)];
             let (offered, response): (_, Values) = (Some(1000.0), &[(400, 10_000)]);
-            Self { threads: &[], offered, achieved: 1000.0, own: quick, lateness: quick, response, busy_share: 0.3, slack_us: 0 }
+            Self {
+                threads: &[],
+                offered,
+                achieved: 1000.0,
+                own: quick,
+                lateness: quick,
+                response,
+                busy_share: 0.3,
+                slack_us: 0,
+            }
         }
     }
 
@@ -216,7 +243,13 @@ mod tests {
 
     #[test]
     fn a_slow_service_is_not_the_generators_fault() {
-        let slow = Run { threads: &[thread(100, 0, 5)], achieved: 300.0, lateness: SECONDS, response: SECONDS, ..Run::default() };
+        let slow = Run {
+            threads: &[thread(100, 0, 5)],
+            achieved: 300.0,
+            lateness: SECONDS,
+            response: SECONDS,
+            ..Run::default()
+        };
         assert_eq!(slow.judged(), Verdict { generator_saturated: Some(false), ..Verdict::default() });
     }
 
@@ -233,24 +266,37 @@ mod tests {
         let verdict = slow.judged();
         assert_eq!(verdict.generator_saturated, Some(false));
         let reason = verdict.reason.unwrap();
-        assert!(reason.starts_with("connections: ") && reason.contains("30 or more are needed for 1000/s"), "{reason}");
+        assert!(
+            reason.starts_with("connections: ") && reason.contains("30 or more are needed for 1000/s"),
+            "{reason}"
+        );
     }
 
     #[test]
     fn busy_connections_of_a_run_that_keeps_up_are_nobodys_fault() {
-        assert_eq!(Run { threads: &[thread(100, 0, 5)], busy_share: 0.95, ..Run::default() }.judged().reason, None);
+        assert_eq!(
+            Run { threads: &[thread(100, 0, 5)], busy_share: 0.95, ..Run::default() }.judged().reason,
+            None
+        );
     }
 
     #[test]
     fn spinning_is_time_to_spare() {
-        let slow =
-            Run { threads: &[thread(300, 700, 0)], achieved: 300.0, lateness: SECONDS, response: SECONDS, ..Run::default() };
+        let slow = Run {
+            threads: &[thread(300, 700, 0)],
+            achieved: 300.0,
+            lateness: SECONDS,
+            response: SECONDS,
+            ..Run::default()
+        };
         assert_eq!(slow.judged().generator_saturated, Some(false));
     }
 
     #[test]
     fn a_thread_without_time_to_spare_is_busy() {
-        let verdict = Run { threads: &[thread(100, 0, 0), thread(985, 5, 5)], achieved: 800.0, ..Run::default() }.judged();
+        let verdict =
+            Run { threads: &[thread(100, 0, 0), thread(985, 5, 5)], achieved: 800.0, ..Run::default() }
+                .judged();
         assert!(verdict.reason.unwrap().starts_with("busy: thread 1"));
     }
 
@@ -262,26 +308,37 @@ mod tests {
 
     #[test]
     fn a_closed_loop_is_judged_by_the_time_its_threads_had_to_spare() {
-        let closed = |threads: &[ThreadUse]| Run { threads, offered: None, own: &[], ..Run::default() }.judged();
-        assert!(closed(&[thread(300, 0, 0), thread(990, 0, 0)]).reason.unwrap().starts_with("busy: thread 1"));
+        let closed =
+            |threads: &[ThreadUse]| Run { threads, offered: None, own: &[], ..Run::default() }.judged();
+        assert!(
+            closed(&[thread(300, 0, 0), thread(990, 0, 0)]).reason.unwrap().starts_with("busy: thread 1")
+        );
         assert!(closed(&[thread(200, 0, 790)]).reason.unwrap().starts_with("starved: thread 0"));
         assert!(
             closed(&[thread(30, 0, 890)]).reason.unwrap().starts_with("starved: "),
             "it sleeps while its few requests are served"
         );
-        assert_eq!(closed(&[thread(700, 0, 100)]), Verdict { generator_saturated: Some(false), ..Verdict::default() });
+        assert_eq!(
+            closed(&[thread(700, 0, 100)]),
+            Verdict { generator_saturated: Some(false), ..Verdict::default() }
+        );
     }
 
     #[test]
     fn closed_loops_on_two_cores_that_a_service_shares_are_condemned_only_where_a_thread_is_at_its_limit() {
-        // From the reference runs, in which a service of two threads shared both cores: (work, waited for a CPU) of each thread.
+        // From the reference runs, in which a service of two threads shared both cores: (work, waited for a
+        // CPU) of each thread.
         let closed = |threads: &[(u64, u64)]| {
-            let threads: Vec<ThreadUse> = threads.iter().map(|&(work_ms, waited_ms)| thread(work_ms, 0, waited_ms)).collect();
+            let threads: Vec<ThreadUse> =
+                threads.iter().map(|&(work_ms, waited_ms)| thread(work_ms, 0, waited_ms)).collect();
             Run { threads: &threads, offered: None, own: &[], ..Run::default() }.judged().generator_saturated
         };
-        for healthy in
-            [&[(860, 20)][..], &[(340, 90), (320, 50)], &[(220, 178), (208, 162), (199, 156), (204, 149)], &[(160, 50)]]
-        {
+        for healthy in [
+            &[(860, 20)][..],
+            &[(340, 90), (320, 50)],
+            &[(220, 178), (208, 162), (199, 156), (204, 149)],
+            &[(160, 50)],
+        ] {
             assert_eq!(closed(healthy), Some(false), "{healthy:?}");
         }
         assert_eq!(closed(&[(952, 13)]), Some(true), "199 000 requests per second by one thread");
@@ -292,7 +349,11 @@ mod tests {
         let blind = |work_ms| ThreadUse { waited_for_cpu_ns: None, ..thread(work_ms, 0, 0) };
         let closed = |thread| Run { threads: &[thread], offered: None, own: &[], ..Run::default() }.judged();
         assert_eq!(closed(blind(300)).generator_saturated, None);
-        assert_eq!(closed(blind(990)).generator_saturated, Some(true), "it worked all the time, whatever the kernel tells");
+        assert_eq!(
+            closed(blind(990)).generator_saturated,
+            Some(true),
+            "it worked all the time, whatever the kernel tells"
+        );
     }
 
     #[test]
@@ -324,8 +385,13 @@ mod tests {
     #[test]
     fn a_percentile_beyond_p99_that_the_generator_made_is_named_and_the_run_is_not_condemned_for_it() {
         let late: Values = &[(50, 9970), (3000, 30)];
-        let verdict =
-            Run { threads: &[thread(100, 0, 0)], own: late, response: &[(400, 9970), (3400, 30)], ..Run::default() }.judged();
+        let verdict = Run {
+            threads: &[thread(100, 0, 0)],
+            own: late,
+            response: &[(400, 9970), (3400, 30)],
+            ..Run::default()
+        }
+        .judged();
         assert_eq!((verdict.generator_saturated, verdict.reason), (Some(false), None));
         assert_eq!(verdict.distorted_percentiles, [99.9]);
     }
@@ -333,21 +399,31 @@ mod tests {
     #[test]
     fn lateness_far_below_what_is_measured_does_not_matter() {
         let late: Values = &[(3000, 10_000)];
-        let verdict =
-            Run { threads: &[thread(100, 0, 10)], own: late, response: &[(2_000_000, 10_000)], ..Run::default() }.judged();
+        let verdict = Run {
+            threads: &[thread(100, 0, 10)],
+            own: late,
+            response: &[(2_000_000, 10_000)],
+            ..Run::default()
+        }
+        .judged();
         assert_eq!(verdict.generator_saturated, Some(false));
     }
 
     #[test]
     fn lateness_that_was_asked_for_is_no_fault() {
         let late: Values = &[(20_000, 10_000)];
-        let run = |slack_us| Run { threads: &[thread(970, 0, 0)], lateness: late, slack_us, ..Run::default() }.judged();
+        let run = |slack_us| {
+            Run { threads: &[thread(970, 0, 0)], lateness: late, slack_us, ..Run::default() }.judged()
+        };
         assert_eq!(run(0).generator_saturated, Some(true));
         assert_eq!(run(20_000).generator_saturated, Some(false));
     }
 
     #[test]
     fn a_busy_thread_that_keeps_up_is_not_saturated() {
-        assert_eq!(Run { threads: &[thread(970, 0, 0)], ..Run::default() }.judged().generator_saturated, Some(false));
+        assert_eq!(
+            Run { threads: &[thread(970, 0, 0)], ..Run::default() }.judged().generator_saturated,
+            Some(false)
+        );
     }
 }

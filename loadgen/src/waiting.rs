@@ -1,17 +1,19 @@
 //! How a thread waits: asleep, busily, or not at all.
 //!
-//! A sleep that ends at a certain time costs CPU itself: the kernel sets a timer and takes its interrupt, 2 us on bare metal and
-//! 30 us in some virtual machines, where each setting of the timer leaves the machine. So what a sleep costs is measured before
-//! the run. Since sleepers wake late, the timer is set early by as much as is usual on this machine, and what is then left is waited
-//! busily. A wait that is no longer than both together is busy from its start: it costs more CPU than the sleep, by at most the
-//! usual lateness, and ends in time.
+//! A sleep that ends at a certain time costs CPU itself: the kernel sets a timer and takes its interrupt, 2
+//! us on bare metal and 30 us in some virtual machines, where each setting of the timer leaves the machine.
+//! So what a sleep costs is measured before the run. Since sleepers wake late, the timer is set early by as
+//! much as is usual on this machine, and what is then left is waited busily. A wait that is no longer than
+//! both together is busy from its start: it costs more CPU than the sleep, by at most the usual lateness, and
+//! ends in time.
 
 use crate::clock::{now_ns, thread_cpu_ns};
 use crate::epoll::Epoll;
 use crate::machine::Busily;
 use crate::plan::{Pacing, Plan};
 
-/// Sleeps that are measured before the run, and how long each is: long enough for the CPU to idle as deeply as it does.
+/// Sleeps that are measured before the run, and how long each is: long enough for the CPU to idle as deeply
+/// as it does.
 const SLEEPS: usize = 150;
 const SLEEP_NS: u64 = 400_000;
 /// A measured cost or lateness over this is not believed: something else disturbed.
@@ -60,7 +62,8 @@ impl Busy {
     }
 }
 
-/// A thread that spins and waits for its CPU for more than this share of the time takes it from others, the service perhaps …
+/// A thread that spins and waits for its CPU for more than this share of the time takes it from others, the
+/// service perhaps …
 const WAITED_SHARE_MAX: f64 = 0.05;
 /// … if that lasts for so many looks, a tenth of a second each.
 const LOOKS: u32 = 3;
@@ -117,7 +120,8 @@ impl Habits {
             Busily::Sparingly => Busy::Sparingly,
             Busily::For(_) | Busily::Fitting => Busy::Freely,
         };
-        let (wakes_late_ns, sleep_cost_ns) = (median_ns.min(WAKES_LATE_NS_MAX), sleep_cost_ns.min(SLEEP_COST_NS_MAX));
+        let (wakes_late_ns, sleep_cost_ns) =
+            (median_ns.min(WAKES_LATE_NS_MAX), sleep_cost_ns.min(SLEEP_COST_NS_MAX));
         Ok(Self { spin_ns, wakes_late_ns, sleep_cost_ns, busy, slack_ns: plan.slack_ns })
     }
 
@@ -146,7 +150,8 @@ impl Habits {
         if until_ns <= now_ns { Wait::NotAtAll } else { Wait::Asleep(until_ns) }
     }
 
-    /// Asleep as long as the request may wait; who wakes late meanwhile finds more that are due, and sends all of them.
+    /// Asleep as long as the request may wait; who wakes late meanwhile finds more that are due, and sends
+    /// all of them.
     fn wait_slack(&self, now_ns: u64, due_ns: u64, housekeeping_ns: u64) -> Wait {
         if due_ns.min(housekeeping_ns) <= now_ns {
             return Wait::NotAtAll;
@@ -190,7 +195,8 @@ pub enum Wait {
     },
 }
 
-/// Looks for events until one comes or the time has come; how many came, and how long there was nothing to do.
+/// Looks for events until one comes or the time has come; how many came, and how long there was nothing to
+/// do.
 ///
 /// Only looks that found nothing were time to spare: a thread that always finds an answer has none.
 pub fn busily<E>(
@@ -225,15 +231,26 @@ mod tests {
 
     #[test]
     fn what_is_due_is_not_waited_for() {
-        let habits =
-            Habits { spin_ns: 50 * US, wakes_late_ns: 20 * US, sleep_cost_ns: 5 * US, busy: Busy::Freely, ..Habits::default() };
+        let habits = Habits {
+            spin_ns: 50 * US,
+            wakes_late_ns: 20 * US,
+            sleep_cost_ns: 5 * US,
+            busy: Busy::Freely,
+            ..Habits::default()
+        };
         assert_eq!(habits.wait(100 * US, 100 * US, FAR, None), Wait::NotAtAll);
         assert_eq!(habits.wait(100 * US, FAR, 99 * US, None), Wait::NotAtAll);
     }
 
     #[test]
     fn a_wait_no_longer_than_a_sleep_costs_is_made_busily_and_a_longer_one_asleep() {
-        let sparing = Habits { spin_ns: 0, wakes_late_ns: 0, sleep_cost_ns: 5 * US, busy: Busy::Sparingly, ..Habits::default() };
+        let sparing = Habits {
+            spin_ns: 0,
+            wakes_late_ns: 0,
+            sleep_cost_ns: 5 * US,
+            busy: Busy::Sparingly,
+            ..Habits::default()
+        };
         assert_eq!(sparing.wait(0, 5 * US, FAR, None), Wait::Busily(5 * US));
         assert_eq!(sparing.wait(0, 6 * US, FAR, None), Wait::Asleep(6 * US));
         assert_eq!(sparing.wait(0, 6 * US, FAR, Some(0)), Wait::Asleep(6 * US), "an answer wakes by itself");
@@ -241,16 +258,26 @@ mod tests {
 
     #[test]
     fn the_timer_is_set_early_by_as_much_as_sleepers_wake_late_and_the_rest_is_waited_for_busily() {
-        let sparing =
-            Habits { spin_ns: 0, wakes_late_ns: 20 * US, sleep_cost_ns: 5 * US, busy: Busy::Sparingly, ..Habits::default() };
+        let sparing = Habits {
+            spin_ns: 0,
+            wakes_late_ns: 20 * US,
+            sleep_cost_ns: 5 * US,
+            busy: Busy::Sparingly,
+            ..Habits::default()
+        };
         assert_eq!(sparing.wait(0, 500 * US, FAR, None), Wait::Asleep(480 * US));
         assert_eq!(sparing.wait(483 * US, 500 * US, FAR, None), Wait::Busily(500 * US));
     }
 
     #[test]
     fn with_spin_the_last_part_of_a_wait_is_busy_and_so_is_the_time_in_which_an_answer_may_come() {
-        let spin =
-            Habits { spin_ns: 50 * US, wakes_late_ns: 20 * US, sleep_cost_ns: 5 * US, busy: Busy::Freely, ..Habits::default() };
+        let spin = Habits {
+            spin_ns: 50 * US,
+            wakes_late_ns: 20 * US,
+            sleep_cost_ns: 5 * US,
+            busy: Busy::Freely,
+            ..Habits::default()
+        };
         assert_eq!(spin.wait(0, 500 * US, FAR, None), Wait::Asleep(450 * US));
         assert_eq!(spin.wait(450 * US, 500 * US, FAR, None), Wait::Busily(500 * US));
         assert_eq!(spin.wait(10 * US, 500 * US, FAR, Some(0)), Wait::Busily(50 * US));
@@ -260,23 +287,44 @@ mod tests {
     #[test]
     fn where_nothing_is_due_it_sleeps_until_there_is_something_else_to_do() {
         assert_eq!(Habits::default().wait(0, NEVER, FAR, Some(0)), Wait::Asleep(FAR));
-        let dear =
-            Habits { spin_ns: 0, wakes_late_ns: 40 * US, sleep_cost_ns: 30 * US, busy: Busy::Sparingly, ..Habits::default() };
+        let dear = Habits {
+            spin_ns: 0,
+            wakes_late_ns: 40 * US,
+            sleep_cost_ns: 30 * US,
+            busy: Busy::Sparingly,
+            ..Habits::default()
+        };
         assert_eq!(dear.wait(0, NEVER, FAR, Some(0)), Wait::Asleep(FAR));
     }
 
     #[test]
     fn off_never_waits_busily_however_short_the_wait() {
-        let off = Habits { spin_ns: 0, wakes_late_ns: 20 * US, sleep_cost_ns: 5 * US, busy: Busy::Never, ..Habits::default() };
+        let off = Habits {
+            spin_ns: 0,
+            wakes_late_ns: 20 * US,
+            sleep_cost_ns: 5 * US,
+            busy: Busy::Never,
+            ..Habits::default()
+        };
         for due_us in [1, 5, 20, 500] {
-            assert_eq!(off.wait_after(0, FAR, 0, due_us * US, FAR, Some(0)), Wait::Asleep(due_us * US), "due_us={due_us}");
+            assert_eq!(
+                off.wait_after(0, FAR, 0, due_us * US, FAR, Some(0)),
+                Wait::Asleep(due_us * US),
+                "due_us={due_us}"
+            );
         }
         assert_eq!(off.wait_after(0, FAR, 9, 9, FAR, None), Wait::NotAtAll);
     }
 
     #[test]
     fn with_slack_a_thread_sleeps_past_the_due_time_and_wakes_when_the_slack_is_over() {
-        let spin = Habits { spin_ns: 50 * US, wakes_late_ns: 20 * US, sleep_cost_ns: 5 * US, busy: Busy::Freely, slack_ns: 0 };
+        let spin = Habits {
+            spin_ns: 50 * US,
+            wakes_late_ns: 20 * US,
+            sleep_cost_ns: 5 * US,
+            busy: Busy::Freely,
+            slack_ns: 0,
+        };
         let wait = |slack_us: u64, now_us: u64, due_us: u64| {
             let slack = Habits { slack_ns: slack_us * US, ..spin };
             slack.wait_after(0, FAR, now_us * US, due_us * US, FAR, Some(0))
@@ -287,15 +335,24 @@ mod tests {
             latest_ns: latest_us * US,
         };
         assert_eq!(wait(50, 0, 10), within(10, 40, 60));
-        assert_eq!(wait(10, 0, 10), within(10, 10, 20), "late by no more than the machine wakes its sleepers");
+        assert_eq!(
+            wait(10, 0, 10),
+            within(10, 10, 20),
+            "late by no more than the machine wakes its sleepers"
+        );
         assert_eq!(wait(50, 10, 10), Wait::NotAtAll, "who is awake sends");
         assert_eq!(wait(50, 0, NEVER / US), Wait::Asleep(FAR));
     }
 
     #[test]
     fn who_shares_a_cpu_finishes_waits_busily_only_up_to_a_twentieth_of_the_time() {
-        let sparing =
-            Habits { spin_ns: 0, wakes_late_ns: 20 * US, sleep_cost_ns: 5 * US, busy: Busy::Sparingly, ..Habits::default() };
+        let sparing = Habits {
+            spin_ns: 0,
+            wakes_late_ns: 20 * US,
+            sleep_cost_ns: 5 * US,
+            busy: Busy::Sparingly,
+            ..Habits::default()
+        };
         assert_eq!(sparing.wait_after(50 * US, 1000 * US, 0, 10 * US, FAR, None), Wait::Busily(10 * US));
         assert_eq!(sparing.wait_after(51 * US, 1000 * US, 0, 10 * US, FAR, None), Wait::Asleep(10 * US));
     }

@@ -4,9 +4,9 @@
 //! orders: Set* Get* Init → (reports: Initialized) → Connect → (Ready) → Go → event loop → (Finished) → Get* → end
 //! ```
 //!
-//! The loop sends what is due, waits for events until the next thing is due, and handles them; between two events it looks
-//! whether something has become due meanwhile. A connection whose request became due while it was busy sends it as soon as
-//! its answer has come.
+//! The loop sends what is due, waits for events until the next thing is due, and handles them; between two
+//! events it looks whether something has become due meanwhile. A connection whose request became due while it
+//! was busy sends it as soon as its answer has come.
 
 mod messages;
 mod opening;
@@ -82,8 +82,8 @@ pub struct Worker<'a> {
     latest_batch: (Vec<u8>, Batch),
     /// For what comes encrypted; empty without https.
     cipher: Vec<u8>,
-    /// (time, place, generation): when to give up opening a connection, in the order of time; those that are open stay until
-    /// they are the first.
+    /// (time, place, generation): when to give up opening a connection, in the order of time; those that are
+    /// open stay until they are the first.
     opening: VecDeque<(u64, usize, u32)>,
     /// (time, place): connections to open again.
     retries: BinaryHeap<Reverse<(u64, usize)>>,
@@ -134,7 +134,10 @@ impl<'a> Worker<'a> {
                 let request = vec![Request::new(script.default_request()?)?];
                 Some([(); 2].map(|()| Rotation::new(request.clone(), 0, 1)))
             }
-            None => Some([0, 1].map(|server| Rotation::new(&plan.requests[server], place, plan.threads * plan.part.of))),
+            None => Some(
+                [0, 1]
+                    .map(|server| Rotation::new(&plan.requests[server], place, plan.threads * plan.part.of)),
+            ),
         };
         let capture = script.as_ref().is_some_and(WorkerState::wants_responses);
         let connections = connections(plan, thread, capture);
@@ -198,15 +201,17 @@ impl<'a> Worker<'a> {
 
         let sending_ended_ns = loop {
             let now = now_ns();
-            let mut called_off =
-                self.failure.is_some() || self.all_answered() || self.script.as_ref().is_some_and(WorkerState::stopped);
+            let mut called_off = self.failure.is_some()
+                || self.all_answered()
+                || self.script.as_ref().is_some_and(WorkerState::stopped);
             if now >= self.housekeeping_ns {
                 self.keep_house(now);
                 if self.is_given_up(now) {
                     self.give_up(now);
                     break now;
                 }
-                called_off |= self.stop.load(Ordering::Relaxed) || matches!(orders.try_recv(), Ok(Order::Stop));
+                called_off |=
+                    self.stop.load(Ordering::Relaxed) || matches!(orders.try_recv(), Ok(Order::Stop));
             }
             if now >= self.end_ns() || called_off {
                 break now.min(self.end_ns());
@@ -217,7 +222,8 @@ impl<'a> Worker<'a> {
         let wall_ns = now_ns().saturating_sub(start_ns);
         self.note_last_use();
         let cpu_ns = clock::thread_cpu_ns() - cpu_before;
-        let waited_for_cpu_ns = clock::thread_waited_for_cpu_ns().zip(waited_before).map(|(after, before)| after - before);
+        let waited_for_cpu_ns =
+            clock::thread_waited_for_cpu_ns().zip(waited_before).map(|(after, before)| after - before);
         let given_up_ns = self.finish(sending_ended_ns);
 
         let outcome = Outcome {
@@ -246,7 +252,8 @@ impl<'a> Worker<'a> {
         self.requests_left == Some(0) && self.busy == 0
     }
 
-    /// No answer has come for the timeout, and no connection is free to ask: a run that only answers can end would last for ever.
+    /// No answer has come for the timeout, and no connection is free to ask: a run that only answers can end
+    /// would last for ever.
     fn is_given_up(&self, now: u64) -> bool {
         self.plan.ends_by_answers()
             && now.saturating_sub(self.answered_ns) >= self.plan.timeout_ns
@@ -261,7 +268,8 @@ impl<'a> Worker<'a> {
         self.measurement.unanswered(now, left);
     }
 
-    /// Puts every open connection on the agenda; in a closed loop, which has none, the first requests leave at the start.
+    /// Puts every open connection on the agenda; in a closed loop, which has none, the first requests leave
+    /// at the start.
     fn start(&mut self) {
         let mut now = self.start_ns.saturating_sub(1);
         if self.plan.pacing == Pacing::ClosedLoop {
@@ -280,8 +288,8 @@ impl<'a> Worker<'a> {
 
     /// Sends what is due on connections that were free at the end, then awaits answers up to the timeout.
     ///
-    /// So whether a request is sent depends on the service and on the end, not on how late this thread came to it.
-    /// Returns until when.
+    /// So whether a request is sent depends on the service and on the end, not on how late this thread came
+    /// to it. Returns until when.
     fn finish(&mut self, sending_ended_ns: u64) -> u64 {
         if sending_ended_ns == self.end_ns() {
             self.send_due(usize::MAX, now_ns());
@@ -329,7 +337,8 @@ impl<'a> Worker<'a> {
         now
     }
 
-    /// Something went wrong with this connection: it is its server's too, and that of its request if there is one.
+    /// Something went wrong with this connection: it is its server's too, and that of its request if there is
+    /// one.
     fn note_error(&mut self, place: usize, kind: ErrorKind) {
         let connection = &self.connections[place];
         let at_ns = if connection.is_busy() { connection.batch_due_ns } else { now_ns() };
@@ -377,8 +386,14 @@ fn places(endpoints: &[Endpoints; 2], connections: &[Connection]) -> BTreeMap<St
 }
 
 fn queue(plan: &Plan, thread: usize) -> Option<SharedQueue<'_>> {
-    let of_thread = || DueRequests::new(plan.part.place(thread), due(plan, plan.part.place(thread), plan.threads * plan.part.of));
-    (plan.dispatch == Dispatch::Any).then(|| SharedQueue::new(of_thread(), plan.connections / plan.threads + 1))
+    let of_thread = || {
+        DueRequests::new(
+            plan.part.place(thread),
+            due(plan, plan.part.place(thread), plan.threads * plan.part.of),
+        )
+    };
+    (plan.dispatch == Dispatch::Any)
+        .then(|| SharedQueue::new(of_thread(), plan.connections / plan.threads + 1))
 }
 
 /// What is due in series `number` of `series`, over all parts, that share the rate.
@@ -387,7 +402,9 @@ fn due(plan: &Plan, number: usize, series: usize) -> Due<'_> {
     match (arrivals, &plan.steps) {
         (Arrivals::Uniform, None) => Due::Uniform(Uniform::new(rate_rps, series, plan.duration_ns)),
         (Arrivals::Uniform, Some(steps)) => Due::Stepped(steps, series as u64),
-        (Arrivals::Poisson, None) => Due::Poisson(Poisson::new(rate_rps, series, number, plan.seed, plan.duration_ns)),
+        (Arrivals::Poisson, None) => {
+            Due::Poisson(Poisson::new(rate_rps, series, number, plan.seed, plan.duration_ns))
+        }
         (Arrivals::Poisson, Some(steps)) => Due::Poisson(Poisson::in_steps(steps, series, number, plan.seed)),
     }
 }

@@ -58,7 +58,8 @@ fn each_slice_sends_its_requests_to_its_own_server_and_the_turns_are_abba() {
         to_b.lock().unwrap().push('B');
         answer()
     });
-    // 8 slices of 100 ms with 20 requests each, 200 ms apart, so that a late thread does not reach into the next.
+    // 8 slices of 100 ms with 20 requests each, 200 ms apart, so that a late thread does not reach into the
+    // next.
     let options = ["-R200", "-c3", "-t2", "-d2400ms", "--slice", "100ms", "--gap", "200ms"];
     let second_url = format!("{}b?x", second.url());
     let run = alternate(&options, &first.url(), &second_url);
@@ -93,7 +94,10 @@ fn latencies_are_those_of_the_server_that_was_asked() {
     // Two slices are warm-up, since measuring begins with a pair; what is measured is the same in all places.
     assert_eq!(run.json["measure_start_utc"].as_str().unwrap().len(), 30);
     assert_eq!(run.json["warm_up_s"], 0.5);
-    assert_eq!(slices(&run).iter().map(|slice| number(&slice["slice"])).collect::<Vec<_>>(), [2, 3, 4, 5, 6, 7]);
+    assert_eq!(
+        slices(&run).iter().map(|slice| number(&slice["slice"])).collect::<Vec<_>>(),
+        [2, 3, 4, 5, 6, 7]
+    );
     let by_slice: u64 = slices(&run).iter().map(|slice| number(&slice["completed"])).sum();
     let by_server = number(&of_server(&run, "A")["completed"]) + number(&of_server(&run, "B")["completed"]);
     assert_eq!((by_slice, by_server), (run.count("measured"), run.count("measured")));
@@ -103,7 +107,8 @@ fn latencies_are_those_of_the_server_that_was_asked() {
 fn late_answers_belong_to_the_slice_in_which_they_were_due_and_are_counted() {
     let quick = Server::start(|_, _| answer());
     let slow = Server::start(|_, _| Act::After(Duration::from_millis(150), OK.to_owned()));
-    // Each request to B is answered 150 ms later, so that those of a slice's last half come behind it, in A's.
+    // Each request to B is answered 150 ms later, so that those of a slice's last half come behind it, in
+    // A's.
     let options = ["-R100", "-c40", "-t2", "-d1860ms", "--slice", "300ms", "--gap", "10ms"];
     let run = alternate(&options, &quick.url(), &slow.url());
     for slice in slices(&run) {
@@ -126,7 +131,10 @@ fn requests_without_an_answer_are_their_own_servers() {
     let options = ["-R100", "-c2", "-t1", "-d1s", "-T", "300ms", "--slice", "200ms", "--gap", "20ms"];
     let run = alternate(&options, &good.url(), &silent.url());
     assert_eq!(number(&of_server(&run, "A")["unanswered"]), 0);
-    assert_eq!((number(&of_server(&run, "B")["unanswered"]), number(&of_server(&run, "B")["completed"])), (40, 0));
+    assert_eq!(
+        (number(&of_server(&run, "B")["unanswered"]), number(&of_server(&run, "B")["completed"])),
+        (40, 0)
+    );
     assert_eq!(run.json["response_time_at_least"]["unanswered"], 40);
     assert!(of_server(&run, "B")["response_time_ns"]["mean"].is_null());
 }
@@ -171,7 +179,8 @@ fn connections_to_both_are_open_before_the_first_request() {
 #[test]
 fn a_drawn_order_is_that_of_the_seed() {
     let (first, second) = (NullServer::start(), NullServer::start());
-    let options = ["-R100", "-c1", "-t1", "-d640ms", "--slice", "20ms", "--gap", "0s", "--order", "random", "--seed"];
+    let options =
+        ["-R100", "-c1", "-t1", "-d640ms", "--slice", "20ms", "--gap", "0s", "--order", "random", "--seed"];
     let drawn = |seed: &str| order(&alternate(&[&options[..], &[seed]].concat(), &first.url, &second.url));
     let seven = drawn("7");
     assert_eq!(seven.len(), 32);
@@ -182,20 +191,33 @@ fn a_drawn_order_is_that_of_the_seed() {
 #[test]
 fn the_interval_log_has_each_slice_with_what_the_json_has() {
     let (first, second) = (NullServer::start(), NullServer::start());
-    let run = alternate(&["-R500", "-c4", "-t2", "-d1s", "--slice", "100ms", "--gap", "20ms"], &first.url, &second.url);
+    let run = alternate(
+        &["-R500", "-c4", "-t2", "-d1s", "--slice", "100ms", "--gap", "20ms"],
+        &first.url,
+        &second.url,
+    );
     for (name, tag) in [("A", "slice_A_response"), ("B", "slice_B_response"), ("B", "slice_B_service")] {
         let lengths: Vec<u64> = IntervalLogIterator::new(run.hlog.as_bytes())
             .filter_map(|entry| match entry {
-                Ok(LogEntry::Interval(interval)) if interval.tag().is_some_and(|found| found.as_str() == tag) => {
-                    let bytes = base64::engine::general_purpose::STANDARD.decode(interval.encoded_histogram()).unwrap();
-                    let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
+                Ok(LogEntry::Interval(interval))
+                    if interval.tag().is_some_and(|found| found.as_str() == tag) =>
+                {
+                    let bytes = base64::engine::general_purpose::STANDARD
+                        .decode(interval.encoded_histogram())
+                        .unwrap();
+                    let histogram: Histogram<u64> =
+                        Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
                     Some(histogram.len())
                 }
                 _ => None,
             })
             .collect();
         assert_eq!(lengths.len() as u64, number(&of_server(&run, name)["slices"]), "{tag}");
-        assert_eq!(lengths.iter().sum::<u64>(), number(&of_server(&run, name)["response_time_ns"]["count"]), "{tag}");
+        assert_eq!(
+            lengths.iter().sum::<u64>(),
+            number(&of_server(&run, name)["response_time_ns"]["count"]),
+            "{tag}"
+        );
     }
 }
 
@@ -211,9 +233,11 @@ fn noting_server() -> (Server, Arc<Mutex<Vec<u64>>>) {
 }
 
 #[test]
-fn in_a_closed_loop_each_connection_of_a_slices_server_sends_as_soon_as_it_is_answered_and_nothing_is_sent_in_gaps() {
+fn in_a_closed_loop_each_connection_of_a_slices_server_sends_as_soon_as_it_is_answered_and_nothing_is_sent_in_gaps()
+ {
     let ((first, to_a), (second, to_b)) = (noting_server(), noting_server());
-    let options = ["--closed", "-c3", "-t2", "-d2400ms", "--slice", "100ms", "--gap", "200ms", "--settle", "30ms"];
+    let options =
+        ["--closed", "-c3", "-t2", "-d2400ms", "--slice", "100ms", "--gap", "200ms", "--settle", "30ms"];
     let run = alternate(&options, &first.url(), &second.url());
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert_eq!(order(&run), "ABBAABBA");
@@ -231,30 +255,41 @@ fn in_a_closed_loop_each_connection_of_a_slices_server_sends_as_soon_as_it_is_an
         assert!(number(&slice["sent"]) < came, "what was sent while it settled is not counted: {slice}");
         assert_eq!(slice["sent"], slice["completed"]);
         assert_eq!(slice["response_time_ns"]["count"], slice["completed"]);
-        let (within, in_time) = (number(&slice["answered_within"]), number(&slice["completed"]) - number(&slice["late"]));
-        assert!((in_time..=in_time + 3).contains(&within), "three were under way when it had settled: {slice}");
+        let (within, in_time) =
+            (number(&slice["answered_within"]), number(&slice["completed"]) - number(&slice["late"]));
+        assert!(
+            (in_time..=in_time + 3).contains(&within),
+            "three were under way when it had settled: {slice}"
+        );
         let rate = slice["achieved_rate_rps"].as_f64().unwrap();
         assert!((rate - within as f64 / 0.07).abs() < 1e-6, "{slice}");
     }
     assert_eq!(seen, first.requests() + second.requests(), "all came within slices");
     assert_eq!(seen, run.count("sent"));
     let counted: u64 = slices(&run).iter().map(|slice| number(&slice["completed"])).sum();
-    assert_eq!((counted, run.json["response_time"]["count"].as_u64()), (run.count("measured"), Some(counted)));
+    assert_eq!(
+        (counted, run.json["response_time"]["count"].as_u64()),
+        (run.count("measured"), Some(counted))
+    );
 }
 
 #[test]
 fn the_counted_parts_of_slices_are_known_before_the_run_to_the_nanosecond() {
     let (first, second) = (NullServer::start(), NullServer::start());
-    let start = Timestamp::now() + SignedDuration::from_millis(1500) + SignedDuration::from_nanos(123_456_789);
+    let start =
+        Timestamp::now() + SignedDuration::from_millis(1500) + SignedDuration::from_nanos(123_456_789);
     let utc = format!("{start:.9}");
     for pacing in ["-R500", "--closed"] {
-        let start = if pacing == "-R500" { start } else { Timestamp::now() + SignedDuration::from_millis(1500) };
+        let start =
+            if pacing == "-R500" { start } else { Timestamp::now() + SignedDuration::from_millis(1500) };
         let utc = if pacing == "-R500" { utc.clone() } else { format!("{start:.9}") };
-        let lengths = ["--slice", "70ms", "--gap", "3ms", "--settle", "11ms", "--warmup", "100ms", "-d", "1s"];
+        let lengths =
+            ["--slice", "70ms", "--gap", "3ms", "--settle", "11ms", "--warmup", "100ms", "-d", "1s"];
         let options = [&[pacing, "-c4", "-t2", "--start-at", &utc][..], &lengths].concat();
         let run = alternate(&options, &first.url, &second.url);
         assert_eq!(run.code, 0, "{}", run.stderr);
-        // As loadgen/README.md says: 12 slices fit, and the first pair is warm-up, since 100 ms end in its second slice.
+        // As loadgen/README.md says: 12 slices fit, and the first pair is warm-up, since 100 ms end in its
+        // second slice.
         let expected: Vec<(u64, &str, u64, u64)> = (2u64..12)
             .map(|slice| {
                 let begins = start.as_nanosecond() as u64 + slice * 73_000_000;
@@ -266,7 +301,12 @@ fn the_counted_parts_of_slices_are_known_before_the_run_to_the_nanosecond() {
             .iter()
             .map(|slice| {
                 let ns = |name: &str| number(&slice[name]);
-                (ns("slice"), slice["server"].as_str().unwrap(), ns("counted_from_unix_ns"), ns("counted_until_unix_ns"))
+                (
+                    ns("slice"),
+                    slice["server"].as_str().unwrap(),
+                    ns("counted_from_unix_ns"),
+                    ns("counted_until_unix_ns"),
+                )
             })
             .collect();
         assert_eq!(told, expected, "{pacing}");
@@ -282,7 +322,8 @@ fn errors_and_statuses_are_told_by_server_and_by_slice() {
         _ => answer(),
     });
     for pacing in ["-R200", "--closed"] {
-        let options = [pacing, "-c2", "-t1", "-d800ms", "--slice", "150ms", "--gap", "50ms", "--expect", "200"];
+        let options =
+            [pacing, "-c2", "-t1", "-d800ms", "--slice", "150ms", "--gap", "50ms", "--expect", "200"];
         let run = alternate(&options, &good.url(), &bad.url());
         assert_eq!(run.code, 3, "{}", run.stderr);
         let (a, b) = (of_server(&run, "A"), of_server(&run, "B"));
@@ -295,7 +336,11 @@ fn errors_and_statuses_are_told_by_server_and_by_slice() {
         assert_eq!(b["answers"]["503"], b["unexpected"]);
         for kind in ["connect", "read", "write", "timeout"] {
             let by_slice: u64 = slices(&run).iter().map(|slice| number(&slice["errors"][kind])).sum();
-            assert_eq!((by_slice, by_slice), (number(&b["errors"][kind]), run.error(kind)), "{pacing}: {kind}");
+            assert_eq!(
+                (by_slice, by_slice),
+                (number(&b["errors"][kind]), run.error(kind)),
+                "{pacing}: {kind}"
+            );
         }
         assert_eq!(run.count("unexpected"), number(&b["unexpected"]));
     }
@@ -304,7 +349,9 @@ fn errors_and_statuses_are_told_by_server_and_by_slice() {
 #[test]
 fn a_run_without_room_for_a_slice_of_each_is_refused() {
     let server = NullServer::start();
-    for options in [&["-R10", "-c1", "-t1", "-d1039ms"][..], &["-R10", "-c1", "-t1", "-d1100ms", "--warmup", "1ms"]] {
+    for options in
+        [&["-R10", "-c1", "-t1", "-d1039ms"][..], &["-R10", "-c1", "-t1", "-d1100ms", "--warmup", "1ms"]]
+    {
         let run = alternate(options, &server.url, &server.url);
         assert_eq!(run.code, 1);
         assert!(run.stderr.contains("no room for a slice of each server"), "{}", run.stderr);

@@ -1,4 +1,5 @@
-//! Real runs against servers that answer, stall, close, refuse and talk nonsense. No test asserts how fast this machine is.
+//! Real runs against servers that answer, stall, close, refuse and talk nonsense. No test asserts how fast
+//! this machine is.
 
 mod common;
 
@@ -29,8 +30,12 @@ fn every_request_that_is_due_is_sent_and_counted() {
 fn all_connections_are_opened_even_if_threads_do_not_divide_them() {
     let server = Server::start(|_, _| answer());
     let run = loadgen(&["-R50", "-c5", "-t2", "-d500ms", &server.url()]);
-    let connections: Vec<u64> =
-        run.json["threads"].as_array().unwrap().iter().map(|thread| thread["connections"].as_u64().unwrap()).collect();
+    let connections: Vec<u64> = run.json["threads"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|thread| thread["connections"].as_u64().unwrap())
+        .collect();
     assert_eq!(connections, [3, 2]);
 }
 
@@ -38,7 +43,12 @@ fn all_connections_are_opened_even_if_threads_do_not_divide_them() {
 fn every_thread_says_how_many_requests_it_sent() {
     let server = Server::start(|_, _| answer());
     let run = loadgen(&["-R200", "-c3", "-t2", "-d1s", &server.url()]);
-    let sent: Vec<u64> = run.json["threads"].as_array().unwrap().iter().map(|thread| thread["sent"].as_u64().unwrap()).collect();
+    let sent: Vec<u64> = run.json["threads"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|thread| thread["sent"].as_u64().unwrap())
+        .collect();
     assert_eq!(sent.iter().sum::<u64>(), run.count("sent"));
     assert!(sent[0] > sent[1], "the first has two of three connections: {sent:?}");
 }
@@ -52,10 +62,12 @@ fn half_a_request_per_second_is_one_request_in_the_first_two_seconds() {
 
 #[test]
 fn response_time_counts_the_wait_behind_a_stall_and_service_time_does_not() {
-    let server =
-        Server::start(|number, _| if number == 10 { Act::After(Duration::from_millis(400), OK.to_owned()) } else { answer() });
+    let server = Server::start(|number, _| {
+        if number == 10 { Act::After(Duration::from_millis(400), OK.to_owned()) } else { answer() }
+    });
     let run = loadgen(&["-R100", "-c1", "-t1", "-d1s", &server.url()]);
-    // 40 requests were due during the stall; half of them waited at least 200 ms, and only one was slow itself.
+    // 40 requests were due during the stall; half of them waited at least 200 ms, and only one was slow
+    // itself.
     assert!(run.percentile("response_time", "90") >= 200_000, "{}", run.stdout);
     assert!(run.percentile("response_time", "100") >= 400_000);
     assert!(run.percentile("send_lateness", "90") >= 200_000);
@@ -81,7 +93,8 @@ fn a_stall_at_the_end_does_not_disappear() {
 fn answers_under_way_at_the_end_are_awaited_and_recorded() {
     let server = Server::start(|_, _| Act::After(Duration::from_millis(300), OK.to_owned()));
     let run = loadgen(&["-R10", "-c10", "-t1", "-d1s", &server.url()]);
-    // Ten are due before the end, each on a connection of its own; the eleventh is due at the end and is no part of the run.
+    // Ten are due before the end, each on a connection of its own; the eleventh is due at the end and is no
+    // part of the run.
     assert_eq!((run.count("sent"), run.count("unsent")), (10, 0));
     assert_eq!((run.count("completed"), run.count("in_flight_at_end")), (10, 0));
     assert_eq!(run.json["response_time"]["count"], 10);
@@ -89,8 +102,9 @@ fn answers_under_way_at_the_end_are_awaited_and_recorded() {
 
 #[test]
 fn a_timeout_is_counted_once_and_its_answer_recorded() {
-    let server =
-        Server::start(|number, _| if number == 0 { Act::After(Duration::from_millis(500), OK.to_owned()) } else { answer() });
+    let server = Server::start(|number, _| {
+        if number == 0 { Act::After(Duration::from_millis(500), OK.to_owned()) } else { answer() }
+    });
     let run = loadgen(&["-R10", "-c1", "-t1", "-d1s", "-T", "300ms", &server.url()]);
     assert!(run.error("timeout") >= 1);
     assert!(run.percentile("response_time", "100") >= 500_000);
@@ -113,7 +127,8 @@ fn a_server_that_goes_away_in_the_middle_leaves_refused_connections_counted() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let server = std::thread::spawn(move || {
-        // The first connection is the look whether anybody listens; the second makes requests, and is closed after ten.
+        // The first connection is the look whether anybody listens; the second makes requests, and is closed
+        // after ten.
         drop(listener.accept().unwrap());
         let (mut stream, _) = listener.accept().unwrap();
         drop(listener);
@@ -142,7 +157,8 @@ fn an_answer_that_closes_its_connection_is_no_error() {
 
 #[test]
 fn a_body_may_last_until_the_connection_closes() {
-    let server = Server::start(|_, _| Act::AnswerAndClose("HTTP/1.1 200 OK\r\n\r\nas long as it takes".to_owned()));
+    let server =
+        Server::start(|_, _| Act::AnswerAndClose("HTTP/1.1 200 OK\r\n\r\nas long as it takes".to_owned()));
     let run = loadgen(&["-R50", "-c2", "-t1", "-d1s", &server.url()]);
     assert_eq!((run.count("completed"), run.error("read")), (50, 0), "{}", run.stderr);
 }
@@ -182,7 +198,11 @@ fn a_server_that_closes_every_connection_does_not_make_a_busy_loop() {
 #[test]
 fn an_unexpected_status_is_exit_3() {
     let server = Server::start(|number, _| {
-        if number == 3 { Act::Answer("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".to_owned()) } else { answer() }
+        if number == 3 {
+            Act::Answer("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".to_owned())
+        } else {
+            answer()
+        }
     });
     let run = loadgen(&["-R20", "-c1", "-t1", "-d1s", "--expect", "200,404", &server.url()]);
     assert_eq!((run.code, run.count("unexpected")), (3, 1));
@@ -203,7 +223,11 @@ fn a_closed_loop_sends_when_the_answer_has_come() {
     let server = Server::start(|_, _| Act::After(Duration::from_millis(10), OK.to_owned()));
     let run = loadgen(&["--closed", "-c2", "-t1", "-d1s", &server.url()]);
     assert_eq!(run.code, 0, "{}", run.stderr);
-    assert!(run.count("completed") > 2 && run.count("completed") <= 202, "completed={}", run.count("completed"));
+    assert!(
+        run.count("completed") > 2 && run.count("completed") <= 202,
+        "completed={}",
+        run.count("completed")
+    );
     assert!(run.json["offered_rate_rps"].is_null());
     assert_eq!(run.percentile("send_lateness", "100"), 0);
     assert_eq!(run.percentile("response_time", "50"), run.percentile("service_time", "50"));
@@ -213,7 +237,17 @@ fn a_closed_loop_sends_when_the_answer_has_come() {
 fn poisson_arrivals_are_the_same_for_the_same_seed() {
     let server = Server::start(|_, _| answer());
     let due = |seed: &str| {
-        let run = loadgen(&["-R300", "-c4", "-t2", "-d500ms", "--arrivals", "poisson", "--seed", seed, &server.url()]);
+        let run = loadgen(&[
+            "-R300",
+            "-c4",
+            "-t2",
+            "-d500ms",
+            "--arrivals",
+            "poisson",
+            "--seed",
+            seed,
+            &server.url(),
+        ]);
         run.count("sent") + run.count("unsent")
     };
     assert_eq!(due("7"), due("7"));
@@ -241,8 +275,9 @@ fn a_million_per_second_leaves_what_it_cannot_send_counted() {
 
 #[test]
 fn warm_up_answers_are_recorded_apart() {
-    let server =
-        Server::start(|number, _| if number < 10 { Act::After(Duration::from_millis(20), OK.to_owned()) } else { answer() });
+    let server = Server::start(|number, _| {
+        if number < 10 { Act::After(Duration::from_millis(20), OK.to_owned()) } else { answer() }
+    });
     let run = loadgen(&["-R50", "-c1", "-t1", "-d2s", "--warmup", "1s", &server.url()]);
     assert!(run.count("measured") < run.count("completed"));
     assert_eq!(run.json["response_time"]["count"], run.count("measured"));
@@ -255,15 +290,20 @@ fn warm_up_answers_are_recorded_apart() {
 #[test]
 fn what_was_due_in_the_warm_up_is_not_measured_however_late_it_is_answered() {
     // The first answer takes until long after the warm-up, and what was due in it waits behind that.
-    let server =
-        Server::start(|number, _| if number == 0 { Act::After(Duration::from_millis(1200), OK.to_owned()) } else { answer() });
+    let server = Server::start(|number, _| {
+        if number == 0 { Act::After(Duration::from_millis(1200), OK.to_owned()) } else { answer() }
+    });
     let run = loadgen(&["-R20", "-c1", "-t1", "-d2s", "--warmup", "1s", &server.url()]);
     assert_eq!((run.count("completed"), run.count("measured")), (40, 20));
     assert_eq!(run.json["response_time"]["count"], 20);
     assert_eq!(run.json["send_lateness"]["count"], 20);
     // Those due from 1.0 s on waited 200 ms at most; the first one of all waited 1200 ms.
     assert!(run.percentile("response_time", "100") < 1_000_000, "{}", run.json["response_time"]["max_us"]);
-    assert!(run.hlog.contains("Tag=warmup_response,1.000,1.000,"), "late answers of the warm-up: {}", run.hlog);
+    assert!(
+        run.hlog.contains("Tag=warmup_response,1.000,1.000,"),
+        "late answers of the warm-up: {}",
+        run.hlog
+    );
 }
 
 #[test]
@@ -274,7 +314,11 @@ fn the_rate_counts_what_was_answered_before_the_end_and_the_text_stays_wrk2s() {
     assert_eq!((run.count("completed"), run.count("completed_in_window")), (20, 10));
     let rate = run.json["achieved_rate_rps"].as_f64().unwrap();
     assert!((9.5..=10.0).contains(&rate), "rate={rate}");
-    assert!(run.stdout.contains("Requests/sec:     20.0") || run.stdout.contains("Requests/sec:     19."), "{}", run.stdout);
+    assert!(
+        run.stdout.contains("Requests/sec:     20.0") || run.stdout.contains("Requests/sec:     19."),
+        "{}",
+        run.stdout
+    );
 }
 
 #[test]
@@ -285,7 +329,8 @@ fn requests_without_an_answer_stand_in_the_percentiles_with_how_long_they_were_w
     let at_least = &run.json["response_time_at_least"];
     assert_eq!((&at_least["count"], &at_least["unanswered"]), (&1000.into(), &800.into()));
     // The last was due at 999 ms and waited for until 1300 ms; half of all were due before 0.6 s.
-    let bounds: Vec<&str> = at_least["lower_bounds"].as_array().unwrap().iter().map(|bound| bound.as_str().unwrap()).collect();
+    let bounds: Vec<&str> =
+        at_least["lower_bounds"].as_array().unwrap().iter().map(|bound| bound.as_str().unwrap()).collect();
     assert!(bounds.contains(&"50") && bounds.contains(&"99") && bounds.contains(&"100"), "{bounds:?}");
     assert!(!bounds.contains(&"10"), "a tenth of all were answered long before: {bounds:?}");
     assert!(run.percentile("response_time_at_least", "50") >= 500_000);
@@ -345,11 +390,28 @@ fn an_interrupted_run_prints_what_was_measured() {
 #[test]
 fn headers_from_the_command_line_are_sent() {
     let server = Server::start(|_, head| {
-        let right = head.contains("X-One: 1\r\n") && head.contains("Host: other\r\n") && head.matches("Host:").count() == 1;
-        Act::Answer(if right { OK.to_owned() } else { "HTTP/1.1 400 Bad\r\nContent-Length: 0\r\n\r\n".to_owned() })
+        let right = head.contains("X-One: 1\r\n")
+            && head.contains("Host: other\r\n")
+            && head.matches("Host:").count() == 1;
+        Act::Answer(if right {
+            OK.to_owned()
+        } else {
+            "HTTP/1.1 400 Bad\r\nContent-Length: 0\r\n\r\n".to_owned()
+        })
     });
-    let run =
-        loadgen(&["-R20", "-c1", "-t1", "-d500ms", "-H", "X-One: 1", "-H", "Host: other", "--expect", "200", &server.url()]);
+    let run = loadgen(&[
+        "-R20",
+        "-c1",
+        "-t1",
+        "-d500ms",
+        "-H",
+        "X-One: 1",
+        "-H",
+        "Host: other",
+        "--expect",
+        "200",
+        &server.url(),
+    ]);
     assert_eq!(run.code, 0, "{}", run.stderr);
 }
 
@@ -390,15 +452,19 @@ fn spin_off_does_not_spin_and_a_fixed_spin_is_what_was_asked_for() {
 
 #[test]
 fn with_dispatch_any_nothing_waits_behind_one_slow_answer() {
-    let slow =
-        || Server::start(|number, _| if number == 3 { Act::After(Duration::from_millis(700), OK.to_owned()) } else { answer() });
+    let slow = || {
+        Server::start(|number, _| {
+            if number == 3 { Act::After(Duration::from_millis(700), OK.to_owned()) } else { answer() }
+        })
+    };
     let late = |dispatch: &str| {
         let run = loadgen(&["-R100", "-c4", "-t1", "-d1s", "--dispatch", dispatch, &slow().url()]);
         assert_eq!((run.code, run.count("sent") + run.count("unsent")), (0, 100), "{}", run.stderr);
         assert_eq!(run.count("completed"), run.count("sent"));
         run.percentile("send_lateness", "90")
     };
-    // Of 100 requests a quarter is the slow connection's own: 17 are due while it waits, most of them for over 100 ms.
+    // Of 100 requests a quarter is the slow connection's own: 17 are due while it waits, most of them for
+    // over 100 ms.
     assert!(late("fixed") > 100_000);
     assert!(late("any") < 100_000, "any other connection sends them");
 }
@@ -406,12 +472,40 @@ fn with_dispatch_any_nothing_waits_behind_one_slow_answer() {
 #[test]
 fn with_dispatch_any_what_is_due_while_none_is_free_waits_and_is_counted() {
     let server = Server::start(|_, _| Act::After(Duration::from_millis(100), OK.to_owned()));
-    let run = loadgen(&["-R100", "-c5", "-t2", "-d1s", "--dispatch", "any", "--arrivals", "poisson", &server.url()]);
-    let fixed = loadgen(&["-R100", "-c5", "-t2", "-d1s", "--dispatch", "any", "--arrivals", "poisson", &server.url()]);
+    let run = loadgen(&[
+        "-R100",
+        "-c5",
+        "-t2",
+        "-d1s",
+        "--dispatch",
+        "any",
+        "--arrivals",
+        "poisson",
+        &server.url(),
+    ]);
+    let fixed = loadgen(&[
+        "-R100",
+        "-c5",
+        "-t2",
+        "-d1s",
+        "--dispatch",
+        "any",
+        "--arrivals",
+        "poisson",
+        &server.url(),
+    ]);
     assert_eq!(run.count("completed"), run.count("sent"));
-    assert!((20..=60).contains(&run.count("sent")), "five at a time, ten times a second: {}", run.count("sent"));
+    assert!(
+        (20..=60).contains(&run.count("sent")),
+        "five at a time, ten times a second: {}",
+        run.count("sent")
+    );
     assert!(run.count("unsent") > 20);
-    assert_eq!(run.count("sent") + run.count("unsent"), fixed.count("sent") + fixed.count("unsent"), "the same seed");
+    assert_eq!(
+        run.count("sent") + run.count("unsent"),
+        fixed.count("sent") + fixed.count("unsent"),
+        "the same seed"
+    );
     let lost = Server::start(|number, _| if number % 10 == 9 { Act::Close } else { answer() });
     let run = loadgen(&["-R100", "-c3", "-t1", "-d1s", "--dispatch", "any", &lost.url()]);
     assert_eq!(run.count("sent") + run.count("unsent"), 100);

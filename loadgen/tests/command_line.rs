@@ -17,9 +17,14 @@ fn error(output: &Output) -> String {
 /// The golden files hold stderr, then stdout, then the exit code.
 fn assert_golden(name: &str, args: &[&str]) {
     let output = loadgen(args);
-    let printed =
-        format!("{}{}exit {}\n", error(&output), String::from_utf8_lossy(&output.stdout), output.status.code().unwrap());
-    let golden = std::fs::read_to_string(format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let printed = format!(
+        "{}{}exit {}\n",
+        error(&output),
+        String::from_utf8_lossy(&output.stdout),
+        output.status.code().unwrap()
+    );
+    let golden =
+        std::fs::read_to_string(format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap();
     assert_eq!(printed, golden);
 }
 
@@ -37,7 +42,11 @@ fn fewer_connections_than_threads_print_wrk2s_error_and_usage() {
 fn a_port_where_nobody_listens_is_one_clear_line() {
     let output = loadgen(&["-R10", "-d1s", "http://127.0.0.1:1/"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(error(&output).starts_with("unable to connect to 127.0.0.1:1 Connection refused"), "{}", error(&output));
+    assert!(
+        error(&output).starts_with("unable to connect to 127.0.0.1:1 Connection refused"),
+        "{}",
+        error(&output)
+    );
     assert_eq!(error(&output).lines().count(), 1);
     assert!(output.stdout.is_empty());
 }
@@ -52,8 +61,14 @@ fn a_script_that_cannot_be_loaded_is_named() {
 #[test]
 fn a_value_that_is_none_is_one_line_that_names_the_option() {
     for (args, message) in [
-        (&["-R100", "-d", "1x", "http://h/"][..], "not a time: --duration \"1x\"; examples: 10s, 500ms, 1.5m\n"),
-        (&["-R100", "localhost:8080"], "invalid URL: localhost:8080: no scheme; example: http://127.0.0.1:8080/\n"),
+        (
+            &["-R100", "-d", "1x", "http://h/"][..],
+            "not a time: --duration \"1x\"; examples: 10s, 500ms, 1.5m\n",
+        ),
+        (
+            &["-R100", "localhost:8080"],
+            "invalid URL: localhost:8080: no scheme; example: http://127.0.0.1:8080/\n",
+        ),
     ] {
         let output = loadgen(args);
         assert_eq!((output.status.code(), error(&output).as_str()), (Some(1), message));
@@ -81,7 +96,17 @@ fn files_that_cannot_be_written_and_cpus_that_are_not_there_are_told_before_the_
 #[test]
 fn a_result_may_go_to_a_device_which_stays_one() {
     let server = NullServer::start();
-    let output = loadgen(&["-R10", "-c1", "-t1", "-d200ms", "--hlog", "/dev/null", "--json", "/dev/stdout", &server.url]);
+    let output = loadgen(&[
+        "-R10",
+        "-c1",
+        "-t1",
+        "-d200ms",
+        "--hlog",
+        "/dev/null",
+        "--json",
+        "/dev/stdout",
+        &server.url,
+    ]);
     assert_eq!(output.status.code(), Some(0), "{}", error(&output));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text[text.find("Transfer/sec").unwrap()..].contains("\"schema_version\": 2"), "{text}");

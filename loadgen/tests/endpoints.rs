@@ -22,7 +22,8 @@ fn unix_server(path: &Path, queue: i32, accept_every: Duration) -> Arc<AtomicU64
             let counter = counter.clone();
             thread::spawn(move || {
                 let act = |_, head: &str| {
-                    let status = if head.contains("\r\nHost: api.example\r\n") { "200 OK" } else { "400 Bad Request" };
+                    let status =
+                        if head.contains("\r\nHost: api.example\r\n") { "200 OK" } else { "400 Bad Request" };
                     Act::Answer(OK.replace("200 OK", status))
                 };
                 serve(stream, &act, &counter);
@@ -45,7 +46,20 @@ fn a_unix_socket_is_loaded_and_the_url_says_host_and_path() {
         &["-R200", "-s", &script_file(&folder, "function request() return wrk.format('PUT') end")],
     ] {
         let run = loadgen(
-            &[options, &["-c4", "-t2", "-d300ms", "--expect", "200", "--unix-socket", socket, "http://api.example/x"]].concat(),
+            &[
+                options,
+                &[
+                    "-c4",
+                    "-t2",
+                    "-d300ms",
+                    "--expect",
+                    "200",
+                    "--unix-socket",
+                    socket,
+                    "http://api.example/x",
+                ],
+            ]
+            .concat(),
         );
         assert_eq!((run.code, run.count("completed")), (0, run.count("sent")), "{}", run.stderr);
         assert_eq!(run.json["addresses"], serde_json::json!({ format!("unix:{socket}"): 4 }));
@@ -65,8 +79,16 @@ fn a_unix_socket_whose_queue_is_short_is_opened_as_fast_as_it_accepts() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s");
     unix_server(&path, 1, Duration::from_millis(1));
-    let run =
-        loadgen(&["-R100", "-c50", "-t1", "-d300ms", "-T10s", "--unix-socket", path.to_str().unwrap(), "http://api.example/"]);
+    let run = loadgen(&[
+        "-R100",
+        "-c50",
+        "-t1",
+        "-d300ms",
+        "-T10s",
+        "--unix-socket",
+        path.to_str().unwrap(),
+        "http://api.example/",
+    ]);
     assert_eq!((run.code, run.error("connect")), (0, 0), "{}", run.stderr);
     assert_eq!(run.json["connections_open_at_start"], 50);
 }
@@ -95,7 +117,16 @@ fn a_unix_socket_where_nobody_accepts_ends_within_the_timeout() {
     let listener = UnixListener::bind(&path).unwrap();
     rustix::net::listen(&listener, 0).unwrap();
     let start = Instant::now();
-    let run = loadgen(&["-R20", "-c4", "-t1", "-d500ms", "-T500ms", "--unix-socket", path.to_str().unwrap(), "http://h/"]);
+    let run = loadgen(&[
+        "-R20",
+        "-c4",
+        "-t1",
+        "-d500ms",
+        "-T500ms",
+        "--unix-socket",
+        path.to_str().unwrap(),
+        "http://h/",
+    ]);
     assert_eq!(run.code, 1, "{}", run.stderr);
     assert!(start.elapsed() < Duration::from_secs(5));
     assert!(run.stderr.contains("the listen queue is full"), "{}", run.stderr);
@@ -109,7 +140,8 @@ fn two_addresses() -> (u16, [common::Server; 2]) {
 }
 
 fn resolve(addresses: &[&str], port: u16) -> String {
-    let found: Vec<String> = addresses.iter().map(|address| format!("wrk.lookup('{address}', '{port}')[1]")).collect();
+    let found: Vec<String> =
+        addresses.iter().map(|address| format!("wrk.lookup('{address}', '{port}')[1]")).collect();
     format!("function wrk.resolve() wrk.addrs = {{ {} }} end", found.join(", "))
 }
 
@@ -124,7 +156,10 @@ fn all_addresses_of_a_host_have_as_many_connections_and_the_first_alone_has_them
     let before = servers[0].requests();
     let run = loadgen(&[&["--addresses", "all"], &options[..]].concat());
     assert_eq!(run.code, 0, "{}", run.stderr);
-    assert_eq!(run.json["addresses"], serde_json::json!({ format!("127.0.0.1:{port}"): 3, format!("127.0.0.2:{port}"): 3 }));
+    assert_eq!(
+        run.json["addresses"],
+        serde_json::json!({ format!("127.0.0.1:{port}"): 3, format!("127.0.0.2:{port}"): 3 })
+    );
     let (one, two) = (servers[0].requests() - before, servers[1].requests());
     assert!(one.abs_diff(two) <= 2 && one + two == run.count("sent"), "{one} {two}");
 }
@@ -147,7 +182,15 @@ fn an_address_that_does_not_answer_is_left_out_and_named() {
     let run = loadgen(&["-R100", "-c2", "-t1", "-d200ms", "--addresses", "all", &url]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert_eq!(run.json["addresses"][format!("127.0.0.1:{}", server.port)], 2, "{}", run.json["addresses"]);
-    let others =
-        run.stderr.lines().filter(|line| line.contains("addresses of localhost, is left out: Connection refused")).count();
-    assert_eq!(run.stderr.lines().filter(|line| line.contains("localhost")).count(), others, "{}", run.stderr);
+    let others = run
+        .stderr
+        .lines()
+        .filter(|line| line.contains("addresses of localhost, is left out: Connection refused"))
+        .count();
+    assert_eq!(
+        run.stderr.lines().filter(|line| line.contains("localhost")).count(),
+        others,
+        "{}",
+        run.stderr
+    );
 }

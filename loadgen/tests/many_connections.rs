@@ -11,27 +11,41 @@ fn ten_thousand_connections_are_opened_used_and_counted() {
     let server = NullServer::start();
     let run = loadgen(&["-R10k", "-c10000", "-t2", "-d1s", "-T", "10s", &server.url]);
     assert_eq!(run.code, 0, "{}", run.stderr);
-    let connections: Vec<u64> =
-        run.json["threads"].as_array().unwrap().iter().map(|thread| thread["connections"].as_u64().unwrap()).collect();
+    let connections: Vec<u64> = run.json["threads"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|thread| thread["connections"].as_u64().unwrap())
+        .collect();
     assert_eq!(connections, [5000, 5000]);
     // Each connection has exactly one request in this second.
-    assert_eq!((run.count("sent"), run.count("unsent"), run.count("completed")), (10_000, 0, 10_000), "{}", run.stderr);
+    assert_eq!(
+        (run.count("sent"), run.count("unsent"), run.count("completed")),
+        (10_000, 0, 10_000),
+        "{}",
+        run.stderr
+    );
     assert_eq!((run.error("connect"), run.error("read"), run.count("lost")), (0, 0, 0));
 }
 
 #[test]
 fn too_few_files_allowed_is_one_clear_line_before_anything_is_opened() {
-    let limited = format!("ulimit -n 200; exec {} -R10 -c1000 -d1s http://127.0.0.1:1/", env!("CARGO_BIN_EXE_loadgen"));
+    let limited =
+        format!("ulimit -n 200; exec {} -R10 -c1000 -d1s http://127.0.0.1:1/", env!("CARGO_BIN_EXE_loadgen"));
     let output = Command::new("sh").args(["-c", &limited]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(error, "too few open files allowed: connections=1000, limit=200; raise it with ulimit -n 1064\n");
+    assert_eq!(
+        error,
+        "too few open files allowed: connections=1000, limit=200; raise it with ulimit -n 1064\n"
+    );
 }
 
 #[test]
 fn a_soft_limit_below_what_is_needed_is_raised() {
     let server = NullServer::start();
-    let limited = format!("ulimit -Sn 100; exec {} -R100 -c300 -d1s {}", env!("CARGO_BIN_EXE_loadgen"), server.url);
+    let limited =
+        format!("ulimit -Sn 100; exec {} -R100 -c300 -d1s {}", env!("CARGO_BIN_EXE_loadgen"), server.url);
     let output = Command::new("sh").args(["-c", &limited]).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(String::from_utf8_lossy(&output.stdout).contains("300 connections"));

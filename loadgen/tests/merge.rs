@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 const PARTS: usize = 3;
 const PERCENTILES: [&str; 6] = ["0", "50", "90", "99", "99.9", "100"];
 
-/// Files of three parts that ran at once against one server, which answers some requests slowly, some with 404, and some never.
+/// Files of three parts that ran at once against one server, which answers some requests slowly, some with
+/// 404, and some never.
 fn measured() -> &'static Path {
     static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
@@ -31,7 +32,19 @@ fn measured() -> &'static Path {
                 let part = format!("{number}/{PARTS}");
                 let (json, csv) = (file(folder.path(), number, "json"), file(folder.path(), number, "csv"));
                 Command::new(env!("CARGO_BIN_EXE_loadgen"))
-                    .args(["-R600", "-c12", "-t2", "-d1s", "-T1s", "--warmup", "100ms", "--part", &part, "--start-at", &start])
+                    .args([
+                        "-R600",
+                        "-c12",
+                        "-t2",
+                        "-d1s",
+                        "-T1s",
+                        "--warmup",
+                        "100ms",
+                        "--part",
+                        &part,
+                        "--start-at",
+                        &start,
+                    ])
                     .args(["--slowest-count", "10000", "--slowest"])
                     .arg(csv)
                     .arg("--json")
@@ -52,7 +65,11 @@ fn file(folder: &Path, number: usize, kind: &str) -> PathBuf {
 }
 
 fn parts() -> Vec<Value> {
-    (1..=PARTS).map(|number| serde_json::from_slice(&std::fs::read(file(measured(), number, "json")).unwrap()).unwrap()).collect()
+    (1..=PARTS)
+        .map(|number| {
+            serde_json::from_slice(&std::fs::read(file(measured(), number, "json")).unwrap()).unwrap()
+        })
+        .collect()
 }
 
 /// Merges these results, from files of their own.
@@ -83,7 +100,10 @@ fn merged_percentiles_are_those_of_one_histogram_of_all_values_bit_by_bit() {
     let rows: Vec<Vec<u64>> = (1..=PARTS)
         .flat_map(|number| {
             let text = std::fs::read_to_string(file(folder, number, "csv")).unwrap();
-            text.lines().skip(1).map(|line| line.split(',').map(|n| n.parse().unwrap()).collect()).collect::<Vec<_>>()
+            text.lines()
+                .skip(1)
+                .map(|line| line.split(',').map(|n| n.parse().unwrap()).collect())
+                .collect::<Vec<_>>()
         })
         .collect();
     for (kind, column) in [("response_time", 1), ("service_time", 2)] {
@@ -95,7 +115,9 @@ fn merged_percentiles_are_those_of_one_histogram_of_all_values_bit_by_bit() {
             let expected = loadgen::statistics::percentile(&one, name.parse().unwrap());
             assert_eq!(all[kind]["percentiles"][name], expected, "{kind} p{name}");
         }
-        for (name, expected) in [("mean_us", loadgen::statistics::mean(&one)), ("stdev_us", loadgen::statistics::stdev(&one))] {
+        for (name, expected) in
+            [("mean_us", loadgen::statistics::mean(&one)), ("stdev_us", loadgen::statistics::stdev(&one))]
+        {
             // JSON's reader may be off in the last of a number's bits.
             let told = all[kind][name].as_f64().unwrap();
             assert!((told - expected).abs() <= expected * 1e-12, "{kind} {name}: {told} {expected}");
@@ -106,7 +128,9 @@ fn merged_percentiles_are_those_of_one_histogram_of_all_values_bit_by_bit() {
 #[test]
 fn counts_and_rates_are_summed_and_the_result_follows_the_schema_of_a_single_one() {
     let (parts, all) = (parts(), merged(&parts()));
-    let sum = |pointer: &str| parts.iter().map(|part| part.pointer(pointer).unwrap().as_u64().unwrap()).sum::<u64>();
+    let sum = |pointer: &str| {
+        parts.iter().map(|part| part.pointer(pointer).unwrap().as_u64().unwrap()).sum::<u64>()
+    };
     for pointer in [
         "/counts/sent",
         "/counts/completed",
@@ -125,7 +149,13 @@ fn counts_and_rates_are_summed_and_the_result_follows_the_schema_of_a_single_one
     assert_eq!(all["threads"].as_array().unwrap().len(), 6);
     assert_eq!(all["merged"]["starts_apart_s"], 0.0);
     assert!(all.get("part").is_none());
-    assert_follows_schema(&Run { code: 0, stdout: String::new(), stderr: String::new(), json: all, hlog: String::new() });
+    assert_follows_schema(&Run {
+        code: 0,
+        stdout: String::new(),
+        stderr: String::new(),
+        json: all,
+        hlog: String::new(),
+    });
 }
 
 #[test]
@@ -152,12 +182,10 @@ fn the_verdict_is_that_of_the_worst_part_which_it_names() {
         judged([fine(), fine(), fine()]),
         json!({"generator_saturated": false, "reason": null, "distorted_percentiles": []})
     );
-    let expected =
-        json!({"generator_saturated": false, "reason": "connections: few (part 2/3)", "distorted_percentiles": ["99.9"]});
+    let expected = json!({"generator_saturated": false, "reason": "connections: few (part 2/3)", "distorted_percentiles": ["99.9"]});
     assert_eq!(judged([fine(), few(), few()]), expected);
     let busy = (json!(true), json!("busy: thread 0"), json!(["99", "99.9"]));
-    let expected =
-        json!({"generator_saturated": true, "reason": "busy: thread 0 (part 3/3)", "distorted_percentiles": ["99", "99.9"]});
+    let expected = json!({"generator_saturated": true, "reason": "busy: thread 0 (part 3/3)", "distorted_percentiles": ["99", "99.9"]});
     assert_eq!(judged([few(), (Value::Null, Value::Null, json!([])), busy]), expected);
 }
 
@@ -198,10 +226,14 @@ fn the_text_has_the_layout_of_a_single_runs() {
                 .join(" ")
         };
         // A short run has no rates. Of the spectrum, whose length is that of the data, no line has a word.
-        text.lines().map(letters).filter(|line| !line.is_empty() && line != "inf" && !line.starts_with("#[")).collect()
+        text.lines()
+            .map(letters)
+            .filter(|line| !line.is_empty() && line != "inf" && !line.starts_with("#["))
+            .collect()
     };
-    let server =
-        Server::start(|number, _| Act::Answer(if number == 5 { OK.replace("200 OK", "404 Not Found") } else { OK.to_owned() }));
+    let server = Server::start(|number, _| {
+        Act::Answer(if number == 5 { OK.replace("200 OK", "404 Not Found") } else { OK.to_owned() })
+    });
     let alone = common::loadgen(&["-R50", "-c2", "-t1", "-d300ms", "-U", &server.url()]);
     let mut answered = parts();
     answered.iter_mut().for_each(|part| part["error_reasons"] = json!([]));
@@ -219,7 +251,10 @@ fn starts_that_are_apart_are_told() {
     let start: jiff::Timestamp = parts[2]["start_utc"].as_str().unwrap().parse().unwrap();
     parts[2]["start_utc"] = json!(format!("{:.9}", start + jiff::SignedDuration::from_millis(250)));
     let output = merge(&parts, &[]);
-    assert!(String::from_utf8_lossy(&output.stderr).starts_with("note: the parts started 0.250 s apart"), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).starts_with("note: the parts started 0.250 s apart"),
+        "{output:?}"
+    );
 }
 
 #[test]
@@ -247,7 +282,16 @@ fn parts_of_a_closed_loop_that_so_many_requests_end_may_last_for_different_times
     let part = |number: usize, pause_ms: u64, requests: &str| {
         let server = Server::start(move |_, _| Act::After(Duration::from_millis(pause_ms), OK.to_owned()));
         let part = format!("{number}/2");
-        let run = common::loadgen(&["--closed", "--requests", requests, "-c2", "-t1", "--part", &part, &server.url()]);
+        let run = common::loadgen(&[
+            "--closed",
+            "--requests",
+            requests,
+            "-c2",
+            "-t1",
+            "--part",
+            &part,
+            &server.url(),
+        ]);
         let mut result = run.json;
         result["url"] = json!("http://h/");
         result["start_utc"] = json!("2026-01-01T00:00:00.000000000Z");

@@ -18,8 +18,8 @@ fn noting_server() -> (Server, Arc<Mutex<Vec<String>>>) {
     (server, seen)
 }
 
-/// Due times of the answered requests in microseconds, with the connections that had them. The last 400 ms are left out: a busy
-/// machine may leave some of these unsent.
+/// Due times of the answered requests in microseconds, with the connections that had them. The last 400 ms
+/// are left out: a busy machine may leave some of these unsent.
 fn due(args: &[&str], parts: usize) -> (Vec<Run>, BTreeSet<(String, String)>) {
     let (server, _) = noting_server();
     let folder = tempfile::tempdir().unwrap();
@@ -51,7 +51,8 @@ fn parts_together_have_the_schedule_and_the_connections_of_one_generator_alone()
         let ((_, whole), (runs, parts)) = (due(&args, 1), due(&args, 3));
         assert!(whole.len() > 100);
         assert_eq!(whole, parts, "{more:?}");
-        let opened: Vec<u64> = runs.iter().map(|run| run.json["connections_open_at_start"].as_u64().unwrap()).collect();
+        let opened: Vec<u64> =
+            runs.iter().map(|run| run.json["connections_open_at_start"].as_u64().unwrap()).collect();
         assert_eq!(opened, [4, 3, 3]);
         let offered: f64 = runs.iter().map(|run| run.json["offered_rate_rps"].as_f64().unwrap()).sum();
         assert!((offered - 400.0).abs() < 1e-9, "{offered}");
@@ -65,7 +66,8 @@ fn parts_together_have_the_schedule_and_the_connections_of_one_generator_alone()
 
 #[test]
 fn whichever_connection_sends_parts_together_have_the_due_times_of_as_many_threads() {
-    let times = |args: &[&str], parts| due(args, parts).1.into_iter().map(|(time, _)| time).collect::<BTreeSet<_>>();
+    let times =
+        |args: &[&str], parts| due(args, parts).1.into_iter().map(|(time, _)| time).collect::<BTreeSet<_>>();
     let (common, alone) = (["-R300", "-c8", "-d800ms", "--dispatch", "any"], ["-t4"]);
     let whole = times(&[&common[..], &alone].concat(), 1);
     assert!(whole.len() > 100);
@@ -78,7 +80,20 @@ fn keys_that_are_written_once_are_written_once_by_all_parts_together() {
     let script = format!("{}/../experiments/workloads/unique_put.lua", env!("CARGO_MANIFEST_DIR"));
     for part in ["1/2", "2/2"] {
         let url = server.url();
-        let args = ["-R1k", "-c4", "-t2", "-d500ms", "--part", part, "-s", &script, &url, "--", "threads=2", "key_count=500"];
+        let args = [
+            "-R1k",
+            "-c4",
+            "-t2",
+            "-d500ms",
+            "--part",
+            part,
+            "-s",
+            &script,
+            &url,
+            "--",
+            "threads=2",
+            "key_count=500",
+        ];
         let run = loadgen(&args);
         assert_eq!((run.code, run.count("sent") + run.count("unsent")), (0, 250), "{}", run.stderr);
     }
@@ -94,7 +109,17 @@ fn lines_of_a_list_are_shared_out_over_all_parts() {
     let list = folder.path().join("targets.txt");
     std::fs::write(&list, (0..60).map(|line| format!("GET /{line}\n")).collect::<String>()).unwrap();
     for part in ["1/3", "2/3", "3/3"] {
-        let args = ["-R120", "-c3", "-t1", "-d500ms", "--part", part, "--targets", list.to_str().unwrap(), &server.url()];
+        let args = [
+            "-R120",
+            "-c3",
+            "-t1",
+            "-d500ms",
+            "--part",
+            part,
+            "--targets",
+            list.to_str().unwrap(),
+            &server.url(),
+        ];
         assert_eq!(loadgen(&args).code, 0);
     }
     let seen = seen.lock().unwrap();
@@ -109,10 +134,14 @@ fn random_numbers_differ_between_parts_and_a_script_knows_its_own() {
         "function request() return wrk.format('GET', '/' .. wrk.part .. '/' .. wrk.parts .. '/' .. math.random(2^40)) end",
     );
     for part in ["1/2", "2/2"] {
-        assert_eq!(loadgen(&["-R100", "-c2", "-t1", "-d200ms", "--part", part, "-s", &script, &server.url()]).code, 0);
+        assert_eq!(
+            loadgen(&["-R100", "-c2", "-t1", "-d200ms", "--part", part, "-s", &script, &server.url()]).code,
+            0
+        );
     }
     let seen = seen.lock().unwrap();
-    let numbers = |prefix: &str| seen.iter().filter_map(|target| target.strip_prefix(prefix)).collect::<BTreeSet<_>>();
+    let numbers =
+        |prefix: &str| seen.iter().filter_map(|target| target.strip_prefix(prefix)).collect::<BTreeSet<_>>();
     let (first, second) = (numbers("/1/2/"), numbers("/2/2/"));
     assert!(!first.is_empty() && first.len() + second.len() == seen.len(), "{seen:?}");
     assert!(first.is_disjoint(&second), "{seen:?}");

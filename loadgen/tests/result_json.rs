@@ -29,7 +29,8 @@ fn add_up(hlog: &str, wanted: &str) -> Histogram<u64> {
 
 #[test]
 fn the_result_follows_its_schema_whatever_happened() {
-    let server = Server::start(|number, _| if number % 7 == 6 { Act::Close } else { Act::Answer(OK.to_owned()) });
+    let server =
+        Server::start(|number, _| if number % 7 == 6 { Act::Close } else { Act::Answer(OK.to_owned()) });
     let url = server.url();
     for args in [
         &["-R100", "-c2", "-t2", "-d1s", "--warmup", "300ms"][..],
@@ -51,7 +52,9 @@ fn text_json_and_interval_log_hold_the_same_histograms() {
     let server = Server::start(|_, _| Act::Answer(OK.to_owned()));
     let run = loadgen(&["-R400", "-c4", "-t2", "-d3s", "--warmup", "700ms", "-U", &server.url()]);
     assert_eq!(run.code, 0, "{}", run.stderr);
-    for (tag, key) in [("response", "response_time"), ("service", "service_time"), ("lateness", "send_lateness")] {
+    for (tag, key) in
+        [("response", "response_time"), ("service", "service_time"), ("lateness", "send_lateness")]
+    {
         let from_json = decode(run.json[key]["histogram_v2_base64"].as_str().unwrap());
         assert_eq!(from_json, add_up(&run.hlog, tag), "{tag}");
         assert_eq!(from_json.len(), run.json[key]["count"].as_u64().unwrap());
@@ -74,8 +77,12 @@ fn the_interval_log_has_a_line_for_each_second_and_kind() {
     assert_eq!(warm_up.len(), 1, "{}", run.hlog);
     assert!(warm_up[0].starts_with("Tag=warmup_response,0.000,1.000,"), "{}", warm_up[0]);
     for tag in ["response", "service", "lateness"] {
-        let starts: Vec<&str> =
-            run.hlog.lines().filter_map(|line| line.strip_prefix(&format!("Tag={tag},"))).map(|rest| &rest[..5]).collect();
+        let starts: Vec<&str> = run
+            .hlog
+            .lines()
+            .filter_map(|line| line.strip_prefix(&format!("Tag={tag},")))
+            .map(|rest| &rest[..5])
+            .collect();
         assert!(starts.starts_with(&["1.000", "2.000"]), "{starts:?}");
     }
 }

@@ -24,7 +24,8 @@ fn what_is_measured_and_judged_imports_nothing_that_holds_a_socket() {
         let source = std::fs::read_to_string(&path).unwrap_or_else(|problem| panic!("{path}: {problem}"));
         let code = source.split("#[cfg(test)]").next().unwrap();
         for held in HOLDING {
-            let imported = code.contains(&format!("crate::{held}::")) || code.contains(&format!("crate::{held};"));
+            let imported =
+                code.contains(&format!("crate::{held}::")) || code.contains(&format!("crate::{held};"));
             assert!(!imported, "{module}.rs imports {held}");
         }
     }

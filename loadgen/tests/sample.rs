@@ -49,12 +49,20 @@ fn the_sample_holds_what_was_sent_and_how_it_was_answered() {
         let target = one["target"].as_str().unwrap();
         assert_eq!(one["status"].as_u64(), statuses.get(target).copied(), "{one}");
         let n: usize = target.split('-').nth(1).unwrap().parse().unwrap();
-        let (method, body) = if n % 10 == 3 { ("GET", String::new()) } else { ("PUT", target.repeat(n % 5 + 1)) };
-        assert_eq!((one["method"].as_str(), one["body_bytes"].as_u64()), (Some(method), Some(body.len() as u64)), "{one}");
+        let (method, body) =
+            if n % 10 == 3 { ("GET", String::new()) } else { ("PUT", target.repeat(n % 5 + 1)) };
+        assert_eq!(
+            (one["method"].as_str(), one["body_bytes"].as_u64()),
+            (Some(method), Some(body.len() as u64)),
+            "{one}"
+        );
         let digest = if body.is_empty() { Value::Null } else { hex(body.as_bytes()).into() };
         assert_eq!(one["body_sha256"], digest, "{one}");
         let (thread, connection) = (one["thread"].as_u64().unwrap(), one["connection"].as_u64().unwrap());
-        assert_eq!((connection % 2, format!("/v?id={}", thread + 1)), (thread, target.split('-').next().unwrap().to_owned()));
+        assert_eq!(
+            (connection % 2, format!("/v?id={}", thread + 1)),
+            (thread, target.split('-').next().unwrap().to_owned())
+        );
     }
     let mut targets: Vec<&str> = sample.iter().map(|one| one["target"].as_str().unwrap()).collect();
     targets.sort_unstable();
@@ -77,7 +85,9 @@ fn all_are_there_if_fewer_were_answered_and_those_of_a_warm_up_and_of_batches_to
 
 #[test]
 fn requests_that_are_not_answered_are_not_in_it_and_without_the_option_there_is_none() {
-    let server = Server::start(|number, _| if number % 2 == 1 { Act::Close } else { Act::Answer(common::OK.to_owned()) });
+    let server = Server::start(
+        |number, _| if number % 2 == 1 { Act::Close } else { Act::Answer(common::OK.to_owned()) },
+    );
     let run = loadgen(&["-R100", "-c2", "-t1", "-d300ms", "--sample", "100", &server.url()]);
     assert_eq!(run.json["sample"].as_array().unwrap().len() as u64, run.count("completed"));
     assert!(run.count("lost") > 0);

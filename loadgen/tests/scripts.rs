@@ -11,7 +11,11 @@ fn run(source: &str, more: &[&str]) -> (Run, Vec<String>) {
     run_with(source, more, |_| OK.to_owned())
 }
 
-fn run_with(source: &str, more: &[&str], answer: impl Fn(&str) -> String + Send + Sync + 'static) -> (Run, Vec<String>) {
+fn run_with(
+    source: &str,
+    more: &[&str],
+    answer: impl Fn(&str) -> String + Send + Sync + 'static,
+) -> (Run, Vec<String>) {
     let (folder, path) = script(source);
     std::fs::write(folder.path().join("beside.lua"), "return { path = '/from-beside' }").unwrap();
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -57,31 +61,37 @@ fn request_is_called_exactly_as_often_as_requests_are_sent() {
 
 #[test]
 fn wrk_fields_set_the_default_request() {
-    let source =
-        "wrk.method = 'POST'\nwrk.body = 'foo=bar&baz=quux'\nwrk.headers['Content-Type'] = 'application/x-www-form-urlencoded'";
+    let source = "wrk.method = 'POST'\nwrk.body = 'foo=bar&baz=quux'\nwrk.headers['Content-Type'] = 'application/x-www-form-urlencoded'";
     let (run, heads) = run(source, &["-H", "X-Own: yes"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     let head = &heads[0];
     assert!(head.starts_with("POST /index?x=1 HTTP/1.1\r\n"), "{head}");
-    for line in
-        ["Content-Length: 16\r\n", "Content-Type: application/x-www-form-urlencoded\r\n", "X-Own: yes\r\n", "Host: 127.0.0.1:"]
-    {
+    for line in [
+        "Content-Length: 16\r\n",
+        "Content-Type: application/x-www-form-urlencoded\r\n",
+        "X-Own: yes\r\n",
+        "Host: 127.0.0.1:",
+    ] {
         assert!(head.contains(line), "{line}: {head}");
     }
 }
 
 #[test]
 fn init_gets_the_url_and_the_scripts_own_arguments() {
-    let (run, heads) =
-        run("function init(args) wrk.path = '/' .. args[1] .. #args .. (args[0]:match('index') or '') end", &["--", "a", "b"]);
+    let (run, heads) = run(
+        "function init(args) wrk.path = '/' .. args[1] .. #args .. (args[0]:match('index') or '') end",
+        &["--", "a", "b"],
+    );
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(paths(&heads).iter().all(|path| *path == "/a2index"), "{heads:?}");
 }
 
 #[test]
 fn an_init_that_calls_wrk_init_as_older_scripts_do_works() {
-    let (run, heads) =
-        run("init = function(args) wrk.init(args); req = wrk.format(nil, '/old') end\nrequest = function() return req end", &[]);
+    let (run, heads) = run(
+        "init = function(args) wrk.init(args); req = wrk.format(nil, '/old') end\nrequest = function() return req end",
+        &[],
+    );
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(heads[0].contains("Host: 127.0.0.1:"), "{heads:?}");
 }
@@ -168,8 +178,15 @@ fn done_sees_summary_latency_and_requests() {
         local value, count = latency(1); print(value <= latency.max, count >= 1, #latency >= 1)\n\
         print(wrk.time_us() > 1e15) end";
     let (run, _) = run(source, &["--", "x"]);
-    let own: Vec<&str> = run.stdout.lines().skip_while(|line| !line.starts_with("Transfer/sec")).skip(1).collect();
-    assert_eq!(own[0], format!("{} 500000 0/0/0/0/0", run.count("completed")), "{}{}", run.stdout, run.stderr);
+    let own: Vec<&str> =
+        run.stdout.lines().skip_while(|line| !line.starts_with("Transfer/sec")).skip(1).collect();
+    assert_eq!(
+        own[0],
+        format!("{} 500000 0/0/0/0/0", run.count("completed")),
+        "{}{}",
+        run.stdout,
+        run.stderr
+    );
     assert_eq!(own[1], "true");
     // The same digits as JSON's, for one is made of the other's histogram.
     assert_eq!(own[2], format!("50%,{}", run.percentile("response_time", "50")));
@@ -237,7 +254,9 @@ fn the_golden_script_prints_what_it_printed_under_wrk2() {
     let run = loadgen(&["-R40", "-c4", "-t2", "-d500ms", "-s", &path, &server.url()]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(
-        run.stdout.contains("thread 1 made 10 requests and got 10 responses\nthread 2 made 10 requests and got 10 responses\n"),
+        run.stdout.contains(
+            "thread 1 made 10 requests and got 10 responses\nthread 2 made 10 requests and got 10 responses\n"
+        ),
         "{}",
         run.stdout
     );

@@ -36,8 +36,12 @@ fn a_closed_loop_ends_when_so_many_requests_are_answered() {
     assert_follows_schema(&run);
     assert_eq!((run.count("sent"), run.count("completed"), server.requests()), (57, 57, 57));
     assert!(run.stdout.starts_with("Running 57-request test @ "), "{}", run.stdout);
-    let shared: Vec<u64> =
-        run.json["threads"].as_array().unwrap().iter().map(|thread| thread["sent"].as_u64().unwrap()).collect();
+    let shared: Vec<u64> = run.json["threads"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|thread| thread["sent"].as_u64().unwrap())
+        .collect();
     assert_eq!(shared, [19, 19, 19]);
     // A time that was typed ends it too.
     let slow = Server::start(|_, _| Act::After(Duration::from_millis(20), OK.to_owned()));

@@ -25,12 +25,16 @@ fn a_held_answer_and_those_that_queued_behind_it_are_told_one_by_one() {
         60 => Act::After(Duration::from_millis(300), OK.to_owned()),
         _ => Act::Answer(OK.to_owned()),
     });
-    let (run, rows) = slowest(&["--slowest-count", "3", "-R50", "-c1", "-t1", "-d2s", "--warmup", "500ms", &server.url()]);
+    let (run, rows) =
+        slowest(&["--slowest-count", "3", "-R50", "-c1", "-t1", "-d2s", "--warmup", "500ms", &server.url()]);
     let due: Vec<i64> = rows.iter().map(|row| row[0]).collect();
     // Number 60 was due 1.2 s after the start, 0.7 s after measuring began, and one every 20 ms after it.
     assert_eq!(due, [700_000, 720_000, 740_000], "{rows:?}");
     assert!(rows[0][2] >= 300_000, "held by the server: {rows:?}");
-    assert!(rows[1..].iter().all(|row| row[2] < row[1] && row[1] > 200_000), "waited for the connection: {rows:?}");
+    assert!(
+        rows[1..].iter().all(|row| row[2] < row[1] && row[1] > 200_000),
+        "waited for the connection: {rows:?}"
+    );
     let max = run.json["response_time"]["max_us"].as_f64().unwrap();
     assert!((rows[0][1] as f64 / max - 1.0).abs() < 0.001, "{max} {rows:?}");
 }

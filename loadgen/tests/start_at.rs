@@ -48,7 +48,10 @@ fn two_runs_with_one_time_start_together() {
         (run(), other.join().unwrap())
     });
     assert_eq!((one.code, other.code), (0, 0), "{} {}", one.stderr, other.stderr);
-    assert_eq!((&one.json["start_utc"], &other.json["start_utc"]), (&utc.as_str().into(), &utc.as_str().into()));
+    assert_eq!(
+        (&one.json["start_utc"], &other.json["start_utc"]),
+        (&utc.as_str().into(), &utc.as_str().into())
+    );
 }
 
 #[test]

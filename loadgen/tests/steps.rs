@@ -28,12 +28,24 @@ fn due(step: &Value) -> u64 {
 fn each_step_has_the_requests_of_its_rate_and_together_they_are_the_run() {
     let server = NullServer::start();
     for arrivals in ["uniform", "poisson"] {
-        let options = ["-R", "200:500ms,1k:300ms,50:400ms", "--warmup", "300ms", "-c4", "-t2", "-L", "--arrivals", arrivals];
+        let options = [
+            "-R",
+            "200:500ms,1k:300ms,50:400ms",
+            "--warmup",
+            "300ms",
+            "-c4",
+            "-t2",
+            "-L",
+            "--arrivals",
+            arrivals,
+        ];
         let run = loadgen(&[&options[..], &[&server.url]].concat());
         assert_eq!(run.code, 0, "{}", run.stderr);
         assert_follows_schema(&run);
-        let borders: Vec<(f64, f64)> =
-            steps(&run).iter().map(|step| (step["start_s"].as_f64().unwrap(), step["end_s"].as_f64().unwrap())).collect();
+        let borders: Vec<(f64, f64)> = steps(&run)
+            .iter()
+            .map(|step| (step["start_s"].as_f64().unwrap(), step["end_s"].as_f64().unwrap()))
+            .collect();
         assert_eq!(borders, [(0.3, 0.8), (0.8, 1.1), (1.1, 1.5)]);
         if arrivals == "uniform" {
             assert_eq!(steps(&run).iter().map(due).collect::<Vec<_>>(), [100, 300, 20]);
@@ -46,16 +58,25 @@ fn each_step_has_the_requests_of_its_rate_and_together_they_are_the_run() {
         assert_eq!(completed, run.count("measured"));
         let start = number(&steps(&run)[0]["from_unix_ns"]);
         assert_eq!(number(&steps(&run)[2]["until_unix_ns"]) - start, 1_200_000_000);
-        for (line, rate) in ["step 1: 200/s for 0.5s: ", "step 2: 1000/s for 0.3s: ", "step 3: 50/s for 0.4s: "].iter().zip(0..) {
+        for (line, rate) in
+            ["step 1: 200/s for 0.5s: ", "step 2: 1000/s for 0.3s: ", "step 3: 50/s for 0.4s: "]
+                .iter()
+                .zip(0..)
+        {
             assert!(run.stderr.lines().any(|told| told.starts_with(line)), "{rate}: {}", run.stderr);
         }
-        assert!(run.stdout.starts_with("Running 2s test @ ") || run.stdout.starts_with("Running 1s test @ "), "{}", run.stdout);
+        assert!(
+            run.stdout.starts_with("Running 2s test @ ") || run.stdout.starts_with("Running 1s test @ "),
+            "{}",
+            run.stdout
+        );
     }
 }
 
 #[test]
 fn an_answer_that_comes_in_the_next_step_belongs_to_the_one_it_was_due_in_and_so_does_the_verdict() {
-    // The first fifty requests take 20 ms each over one connection, at 100/s: a backlog that the second step has to work off.
+    // The first fifty requests take 20 ms each over one connection, at 100/s: a backlog that the second step
+    // has to work off.
     let server = Server::start(|number, _| match number {
         0..50 => Act::After(Duration::from_millis(20), OK.to_owned()),
         _ => Act::Answer(OK.to_owned()),
@@ -85,9 +106,14 @@ fn the_interval_log_has_each_step_with_what_the_json_has() {
             let tag = format!("step_{}_{kind}", step["step"]);
             let found: Vec<u64> = IntervalLogIterator::new(run.hlog.as_bytes())
                 .filter_map(|entry| match entry {
-                    Ok(LogEntry::Interval(interval)) if interval.tag().is_some_and(|found| found.as_str() == tag) => {
-                        let bytes = base64::engine::general_purpose::STANDARD.decode(interval.encoded_histogram()).unwrap();
-                        let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
+                    Ok(LogEntry::Interval(interval))
+                        if interval.tag().is_some_and(|found| found.as_str() == tag) =>
+                    {
+                        let bytes = base64::engine::general_purpose::STANDARD
+                            .decode(interval.encoded_histogram())
+                            .unwrap();
+                        let histogram: Histogram<u64> =
+                            Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
                         Some(histogram.len())
                     }
                     _ => None,

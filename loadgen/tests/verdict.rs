@@ -13,7 +13,12 @@ struct Hogs(Vec<Child>);
 
 impl Hogs {
     fn on(cpu: usize, count: usize) -> Self {
-        let hog = |_| Command::new("taskset").args(["-c", &cpu.to_string(), "sh", "-c", "while :; do :; done"]).spawn().unwrap();
+        let hog = |_| {
+            Command::new("taskset")
+                .args(["-c", &cpu.to_string(), "sh", "-c", "while :; do :; done"])
+                .spawn()
+                .unwrap()
+        };
         Self((0..count).map(hog).collect())
     }
 }
@@ -28,7 +33,9 @@ impl Drop for Hogs {
 }
 
 fn saturated(run: &Run) -> bool {
-    run.json["verdict"]["generator_saturated"].as_bool().unwrap_or_else(|| panic!("no verdict: {}", run.stderr))
+    run.json["verdict"]["generator_saturated"]
+        .as_bool()
+        .unwrap_or_else(|| panic!("no verdict: {}", run.stderr))
 }
 
 #[test]
@@ -56,8 +63,8 @@ fn run_command_behind(before: &[&str], options: &[&str]) -> Run {
 
 #[test]
 fn a_slow_service_is_not_taken_for_a_slow_generator() {
-    // 4 answers in 250 ms: 16 a second are possible, 400 are offered. What is late is late by seconds, so that a loaded
-    // machine, which may delay the generator by milliseconds, cannot change the verdict.
+    // 4 answers in 250 ms: 16 a second are possible, 400 are offered. What is late is late by seconds, so
+    // that a loaded machine, which may delay the generator by milliseconds, cannot change the verdict.
     let server = Server::start(|_, _| Act::After(Duration::from_millis(250), OK.to_owned()));
     let run = loadgen(&["-R400", "-c4", "-t2", "-d3s", &server.url()]);
     assert_slow_service(&run);
@@ -77,9 +84,15 @@ fn a_service_a_thousand_times_too_slow_leaves_the_generator_asleep() {
 fn assert_slow_service(run: &Run) {
     assert!(!saturated(run), "{:?} {}", run.json["verdict"], run.json["threads"]);
     let reason = run.json["verdict"]["reason"].as_str().unwrap();
-    assert!(reason.starts_with("connections: ") && reason.contains("unless it is the service that is overloaded"), "{reason}");
+    assert!(
+        reason.starts_with("connections: ") && reason.contains("unless it is the service that is overloaded"),
+        "{reason}"
+    );
     assert!(!run.stderr.contains("the generator was the limit"), "{}", run.stderr);
-    assert!(run.json["achieved_rate_rps"].as_f64().unwrap() < run.json["offered_rate_rps"].as_f64().unwrap() / 10.0);
+    assert!(
+        run.json["achieved_rate_rps"].as_f64().unwrap()
+            < run.json["offered_rate_rps"].as_f64().unwrap() / 10.0
+    );
 }
 
 #[test]
@@ -171,9 +184,14 @@ fn a_generator_that_was_stopped_takes_the_blame_however_few_its_connections() {
 
 #[test]
 fn waiting_for_a_service_that_stalls_is_not_the_generators_lateness() {
-    // Every hundredth answer takes 100 ms: most requests wait behind one of them, on the one connection there is.
+    // Every hundredth answer takes 100 ms: most requests wait behind one of them, on the one connection there
+    // is.
     let server = Server::start(|number, _| {
-        if number % 100 == 99 { Act::After(Duration::from_millis(100), OK.to_owned()) } else { Act::Answer(OK.to_owned()) }
+        if number % 100 == 99 {
+            Act::After(Duration::from_millis(100), OK.to_owned())
+        } else {
+            Act::Answer(OK.to_owned())
+        }
     });
     let run = loadgen(&["-R500", "-c1", "-t1", "-d2s", &server.url()]);
     let (own, late) = (run.percentile("own_lateness", "90"), run.percentile("send_lateness", "90"));

@@ -8,8 +8,14 @@ use std::sync::{Arc, Mutex};
 
 use common::{Act, OK, Run, Server, loadgen, script};
 
-/// Writes `files` beside the script, runs it in a thread with two connections, and returns what the server saw: heads of requests.
-fn run_beside(files: &[(&str, &str)], source: &str, options: &[&str], script_args: &[&str]) -> (Run, Vec<String>) {
+/// Writes `files` beside the script, runs it in a thread with two connections, and returns what the server
+/// saw: heads of requests.
+fn run_beside(
+    files: &[(&str, &str)],
+    source: &str,
+    options: &[&str],
+    script_args: &[&str],
+) -> (Run, Vec<String>) {
     let (folder, path) = script(source);
     for (name, content) in files {
         std::fs::write(folder.path().join(name), content).unwrap();
@@ -22,7 +28,8 @@ fn run_beside(files: &[(&str, &str)], source: &str, options: &[&str], script_arg
     });
     let url = format!("{}index", server.url());
     let rate = if options.contains(&"--closed") { &[][..] } else { &["-R40"] };
-    let run = loadgen(&[rate, options, &["-c2", "-t1", "-d500ms", "-s", &path, &url, "--"], script_args].concat());
+    let run =
+        loadgen(&[rate, options, &["-c2", "-t1", "-d500ms", "-s", &path, &url, "--"], script_args].concat());
     let heads = seen.lock().unwrap().clone();
     (run, heads)
 }
@@ -47,17 +54,27 @@ fn set(paths: &[&str]) -> HashSet<String> {
 
 #[test]
 fn numbers_and_booleans_may_stand_for_text() {
-    let (run, heads) =
-        run("local n = 0\nwrk.headers['X-Limit'] = 10.5\nwrk.headers['X-On'] = true\nwrk.headers['X-Off'] = false\n\
+    let (run, heads) = run(
+        "local n = 0\nwrk.headers['X-Limit'] = 10.5\nwrk.headers['X-On'] = true\nwrk.headers['X-Off'] = false\n\
         function request() n = n + 1; wrk.body = n\n\
         if n % 3 == 1 then return wrk.format('PUT', n) end\n\
         if n % 3 == 2 then return wrk.format('PUT', '/body', nil, 12345) end\n\
-        return wrk.format('PUT', '/true', nil, true) end");
+        return wrk.format('PUT', '/true', nil, true) end",
+    );
     assert_eq!(run.code, 0, "{}", run.stderr);
-    for line in ["PUT 1 HTTP/1.1\r\n", "X-Limit: 10.5\r\n", "X-On: true\r\n", "X-Off: false\r\n", "Content-Length: 1\r\n"] {
+    for line in [
+        "PUT 1 HTTP/1.1\r\n",
+        "X-Limit: 10.5\r\n",
+        "X-On: true\r\n",
+        "X-Off: false\r\n",
+        "Content-Length: 1\r\n",
+    ] {
         assert!(heads[0].contains(line), "{line} {}", heads[0]);
     }
-    assert!(heads[1].contains("Content-Length: 5\r\n") && heads[2].contains("Content-Length: 4\r\n"), "{heads:?}");
+    assert!(
+        heads[1].contains("Content-Length: 5\r\n") && heads[2].contains("Content-Length: 4\r\n"),
+        "{heads:?}"
+    );
 }
 
 #[test]
@@ -69,12 +86,15 @@ fn a_body_set_to_a_number_is_sent_without_a_request_function_too() {
 
 #[test]
 fn what_is_no_text_is_told_with_its_place() {
-    for (call, place) in
-        [("return wrk.format(t, '/', h)", "script.lua: request(): wrk"), ("return (wrk.format(t, '/', h))", "script.lua:3: wrk")]
-    {
-        let (run, heads) = run(&format!("local t, h = 'PUT', {{ ['X-List'] = {{ 1 }} }}\nfunction request()\n{call}\nend"));
+    for (call, place) in [
+        ("return wrk.format(t, '/', h)", "script.lua: request(): wrk"),
+        ("return (wrk.format(t, '/', h))", "script.lua:3: wrk"),
+    ] {
+        let (run, heads) =
+            run(&format!("local t, h = 'PUT', {{ ['X-List'] = {{ 1 }} }}\nfunction request()\n{call}\nend"));
         assert_eq!((run.code, heads.len()), (1, 0));
-        let told = format!("{place}.format: the header X-List must be text, a number or a boolean, not a table\n");
+        let told =
+            format!("{place}.format: the header X-List must be text, a number or a boolean, not a table\n");
         assert!(run.stderr.ends_with(&told), "{}", run.stderr);
     }
 }
@@ -87,7 +107,10 @@ fn request_and_response_may_be_assigned_anew_while_they_run() {
         function response() response = function() seen = 'xx' end end",
     );
     assert!(paths.contains("/first") && paths.contains("/later0") && paths.contains("/later2"), "{paths:?}");
-    assert_eq!(self::paths("function request() request = nil; return wrk.format(nil, '/own') end"), set(&["/own", "/index"]));
+    assert_eq!(
+        self::paths("function request() request = nil; return wrk.format(nil, '/own') end"),
+        set(&["/own", "/index"])
+    );
 }
 
 #[test]
@@ -101,8 +124,9 @@ fn a_thread_that_stops_itself_may_return_no_request() {
 
 #[test]
 fn addresses_are_resolved_into_wrk_addrs_before_setup() {
-    let (run, _) =
-        run("function setup(thread) print(#wrk.addrs, wrk.addrs[1], thread.addr); thread.addr = wrk.addrs[#wrk.addrs] end");
+    let (run, _) = run(
+        "function setup(thread) print(#wrk.addrs, wrk.addrs[1], thread.addr); thread.addr = wrk.addrs[#wrk.addrs] end",
+    );
     assert_eq!(run.code, 0, "{}", run.stderr);
     let line = run.stdout.lines().next().unwrap();
     let words: Vec<&str> = line.split('\t').collect();
@@ -112,7 +136,8 @@ fn addresses_are_resolved_into_wrk_addrs_before_setup() {
 #[test]
 fn a_script_may_resolve_addresses_itself() {
     let other = Server::start(|_, _| Act::Answer(OK.to_owned()));
-    let source = format!("function wrk.resolve(host, service) wrk.addrs = wrk.lookup(host, '{}') end", other.port);
+    let source =
+        format!("function wrk.resolve(host, service) wrk.addrs = wrk.lookup(host, '{}') end", other.port);
     let (run, heads) = run(&source);
     assert!(run.code == 0 && heads.is_empty() && other.requests() > 0, "{}", run.stderr);
     let (run, _) = self::run("function wrk.resolve() wrk.addrs = {} end");
@@ -125,7 +150,11 @@ fn in_a_closed_loop_delay_says_how_long_a_connection_waits_before_each_request()
     assert_eq!(run.code, 0, "{}", run.stderr);
     // Two connections, each at most at 100, 200, 300 and 400 ms; the next would leave at the end.
     assert!((2..=8).contains(&heads.len()), "{}", heads.len());
-    assert!(run.json["response_time"]["min_us"].as_u64().unwrap() < 100_000, "the wait is no part of it: {}", run.json);
+    assert!(
+        run.json["response_time"]["min_us"].as_u64().unwrap() < 100_000,
+        "the wait is no part of it: {}",
+        run.json
+    );
     let (run, heads) = run_beside(&[], "function delay() return 0 end", &["--closed"], &[]);
     assert!(run.code == 0 && heads.len() > 8, "{} {}", heads.len(), run.stderr);
 }
@@ -146,7 +175,10 @@ fn the_host_header_follows_wrk_host_and_comes_back_when_headers_are_replaced() {
         ("wrk.host = 'example.org'; wrk.headers = { Host = 'own.example' }", "Host: own.example\r\n"),
     ] {
         let (run, heads) = run(source);
-        assert!(run.code == 0 && heads[0].contains(host) && heads[0].matches("Host:").count() == 1, "{source}: {heads:?}");
+        assert!(
+            run.code == 0 && heads[0].contains(host) && heads[0].matches("Host:").count() == 1,
+            "{source}: {heads:?}"
+        );
     }
     let (run, heads) = run_beside(&[], "wrk.host = 'example.org'", &["-H", "Host: typed.example"], &[]);
     assert!(run.code == 0 && heads[0].contains("Host: typed.example\r\n"), "{heads:?}");
@@ -161,7 +193,10 @@ fn files_are_read_line_by_line_and_whole_and_named_by_the_environment() {
         function request() return wrk.format('POST', '/' .. ids[math.random(#ids)], { Length = #body }, body) end";
     let files = [("ids.txt", "a\nb\n\nc\n"), ("body.json", "{\"a\":\n1}")];
     let (run, heads) = run_beside(&files, source, &[], &["x"]);
-    assert!(heads.iter().all(|head| head.contains("Content-Length: 8\r\n") && head.contains("Length: 8\r\n")), "{heads:?}");
+    assert!(
+        heads.iter().all(|head| head.contains("Content-Length: 8\r\n") && head.contains("Length: 8\r\n")),
+        "{heads:?}"
+    );
     assert!(paths_of((run, heads)).is_subset(&set(&["/a", "/b", "/c"])));
 }
 
@@ -185,7 +220,15 @@ fn modules_in_c_such_as_cjson_find_lua_in_the_generator() {
         extern void lua_setfield(lua_State *, int, const char *); extern double luaL_checknumber(lua_State *, int);\n\
         int luaopen_answer(lua_State *L) { lua_createtable(L, 0, 1); lua_pushstring(L, \"from-c\"); lua_setfield(L, -2, \"path\"); return 1; }\n\
         int unused(lua_State *L) { return (int)luaL_checknumber(L, 1); }\n").unwrap();
-    assert!(Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&module).arg(&source).status().unwrap().success());
+    assert!(
+        Command::new("cc")
+            .args(["-shared", "-fPIC", "-o"])
+            .arg(&module)
+            .arg(&source)
+            .status()
+            .unwrap()
+            .success()
+    );
     let source = format!(
         "package.cpath = '{}/?.so;' .. package.cpath\nlocal answer = require 'answer'\nwrk.path = '/' .. answer.path",
         folder.path().display()
@@ -249,6 +292,12 @@ fn os_exit_ends_the_program_with_its_code() {
 
 #[test]
 fn wrk_request_makes_the_request_that_would_be_made_without_a_script() {
-    assert_eq!(paths("local n = 0\nrequest = function() n = n + 1; return wrk.request() end"), set(&["/index"]));
-    assert_eq!(paths("local old = wrk.format\nwrk.format = function(...) return old('GET', '/wrapped') end"), set(&["/wrapped"]));
+    assert_eq!(
+        paths("local n = 0\nrequest = function() n = n + 1; return wrk.request() end"),
+        set(&["/index"])
+    );
+    assert_eq!(
+        paths("local old = wrk.format\nwrk.format = function(...) return old('GET', '/wrapped') end"),
+        set(&["/wrapped"])
+    );
 }

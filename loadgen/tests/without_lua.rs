@@ -18,9 +18,14 @@ fn run(args: &[&str]) -> (Run, Vec<String>) {
         let words: Vec<&str> = head.split(' ').take(2).collect();
         requests.lock().unwrap().push(format!("{} {length}", words.join(" ")));
         let get = head.starts_with("HEAD");
-        Act::Answer(if get { "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n".to_owned() } else { OK.to_owned() })
+        Act::Answer(if get {
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n".to_owned()
+        } else {
+            OK.to_owned()
+        })
     });
-    let args: Vec<String> = args.iter().map(|arg| arg.replace("SERVER", &format!("127.0.0.1:{}", server.port))).collect();
+    let args: Vec<String> =
+        args.iter().map(|arg| arg.replace("SERVER", &format!("127.0.0.1:{}", server.port))).collect();
     let mut words = vec!["-R40", "-d500ms"];
     words.extend(args.iter().map(String::as_str));
     let url = format!("{}index?x=1", server.url());
@@ -51,7 +56,8 @@ fn method_and_body_are_typed_or_read_from_a_file() {
 
 #[test]
 fn a_script_begins_with_the_method_and_body_that_were_typed() {
-    let (_folder, path) = script("local n = 0\nfunction request() n = n + 1; return wrk.format(n > 10 and 'PATCH' or nil) end");
+    let (_folder, path) =
+        script("local n = 0\nfunction request() n = n + 1; return wrk.format(n > 10 and 'PATCH' or nil) end");
     let (run, requests) = run(&["-c2", "-t1", "-s", &path, "-m", "PUT", "--body", "abc"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert_eq!(requests[0], "PUT /index?x=1 3");
@@ -64,12 +70,20 @@ fn targets_are_sent_in_turn_with_their_own_methods_and_bodies() {
     let list = folder.path().join("targets.txt");
     std::fs::write(folder.path().join("a body.json"), "{}\n").unwrap();
     // The server's port is known when it runs: this list has paths alone.
-    std::fs::write(&list, "# comment\n\nPUT /v0/entity?id=1 a body.json\n  GET\t/v0/entity?id=1\r\nHEAD /head\n").unwrap();
+    std::fs::write(
+        &list,
+        "# comment\n\nPUT /v0/entity?id=1 a body.json\n  GET\t/v0/entity?id=1\r\nHEAD /head\n",
+    )
+    .unwrap();
     let (run, requests) = run(&["-c1", "-t1", "--targets", list.to_str().unwrap(), "--sample", "100"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     let round = ["PUT /v0/entity?id=1 3", "GET /v0/entity?id=1 -", "HEAD /head -"];
-    assert!(requests.len() > 6 && requests.iter().zip(round.iter().cycle()).all(|(one, other)| one == other), "{requests:?}");
-    let bodies: u64 = run.json["sample"].as_array().unwrap().iter().map(|one| one["body_bytes"].as_u64().unwrap()).sum();
+    assert!(
+        requests.len() > 6 && requests.iter().zip(round.iter().cycle()).all(|(one, other)| one == other),
+        "{requests:?}"
+    );
+    let bodies: u64 =
+        run.json["sample"].as_array().unwrap().iter().map(|one| one["body_bytes"].as_u64().unwrap()).sum();
     assert_eq!(bodies, 3 * requests.len().div_ceil(3) as u64);
 }
 
@@ -94,7 +108,8 @@ fn targets_come_from_standard_input_and_threads_share_them() {
     // Each thread is in the middle of a round at most.
     let counts = ["/first", "/second", "/third"].map(of);
     assert!(
-        counts.iter().sum::<usize>() == sample.len() && counts.iter().all(|&count| count.abs_diff(counts[0]) <= 2),
+        counts.iter().sum::<usize>() == sample.len()
+            && counts.iter().all(|&count| count.abs_diff(counts[0]) <= 2),
         "{counts:?}"
     );
 }
@@ -115,7 +130,11 @@ fn what_is_wrong_with_a_list_is_told_with_its_line() {
         std::fs::write(&list, text).unwrap();
         let (run, requests) = run(&["--targets", name]);
         assert_eq!((run.code, requests.len()), (1, 0));
-        assert!(run.stderr.contains(told) && run.stderr.starts_with(name) && run.stderr.lines().count() == 1, "{}", run.stderr);
+        assert!(
+            run.stderr.contains(told) && run.stderr.starts_with(name) && run.stderr.lines().count() == 1,
+            "{}",
+            run.stderr
+        );
     }
     let (run, _) = run(&["--body", "@/nowhere/x"]);
     assert!(run.stderr.starts_with("/nowhere/x: cannot read the body: No such file"), "{}", run.stderr);
@@ -136,13 +155,26 @@ fn two_servers_that_are_loaded_in_turn_get_the_same_list() {
     });
     let urls = [&servers[0], &servers[1]].map(Server::url);
     let list = list.to_str().unwrap();
-    let args = ["-R100", "-c1", "-t1", "-d1s", "--slice", "100ms", "--targets", list, "--alternate", &urls[1], &urls[0]];
+    let args = [
+        "-R100",
+        "-c1",
+        "-t1",
+        "-d1s",
+        "--slice",
+        "100ms",
+        "--targets",
+        list,
+        "--alternate",
+        &urls[1],
+        &urls[0],
+    ];
     let run = loadgen(&args);
     assert_eq!(run.code, 0, "{}", run.stderr);
     for seen in seen {
         let seen = seen.lock().unwrap();
         assert!(
-            seen.len() > 4 && seen.iter().zip(["PUT /a", "GET /b"].iter().cycle()).all(|(one, other)| one == other),
+            seen.len() > 4
+                && seen.iter().zip(["PUT /a", "GET /b"].iter().cycle()).all(|(one, other)| one == other),
             "{seen:?}"
         );
     }

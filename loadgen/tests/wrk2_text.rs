@@ -1,8 +1,9 @@
-//! The text is wrk2's byte for byte: real outputs of wrk2 (tests/golden) are taken apart into numbers and printed again.
+//! The text is wrk2's byte for byte: real outputs of wrk2 (tests/golden) are taken apart into numbers and
+//! printed again.
 //!
-//! The spectrum of a real output gives back a histogram with the same ticks: each line says how many values there are up to
-//! its own. What lies between two ticks (the 99th percentile, say) is put back from the distribution's lines, and the rest is
-//! laid so that mean and standard deviation are those of the footer.
+//! The spectrum of a real output gives back a histogram with the same ticks: each line says how many values
+//! there are up to its own. What lies between two ticks (the 99th percentile, say) is put back from the
+//! distribution's lines, and the rest is laid so that mean and standard deviation are those of the footer.
 
 use hdrhistogram::Histogram;
 use loadgen::errors::Errors;
@@ -48,7 +49,9 @@ struct Block<'a> {
 impl Block<'_> {
     fn all(output: &str) -> Vec<Block<'_>> {
         let starts = output.match_indices("  Latency Distribution").map(|(at, _)| at);
-        let block = |at: usize| Block { lines: output[at..].lines().take_while(|line| !line.starts_with("-----")).collect() };
+        let block = |at: usize| Block {
+            lines: output[at..].lines().take_while(|line| !line.starts_with("-----")).collect(),
+        };
         starts.map(block).collect()
     }
 
@@ -70,8 +73,8 @@ impl Block<'_> {
         rows.map(row).collect()
     }
 
-    /// Where counts are known: (value in µs, how many values are not above it) of each tick and of each percentile of the
-    /// distribution.
+    /// Where counts are known: (value in µs, how many values are not above it) of each tick and of each
+    /// percentile of the distribution.
     fn points(&self) -> Vec<(u64, u64)> {
         let mut points = self.ticks();
         points.dedup();
@@ -84,7 +87,11 @@ impl Block<'_> {
             if points[next].1 == rank {
                 continue;
             }
-            let from = if time_us(points[next].0 as f64) == printed { points[next].0 } else { points[next - 1].0 + 1 };
+            let from = if time_us(points[next].0 as f64) == printed {
+                points[next].0
+            } else {
+                points[next - 1].0 + 1
+            };
             let value = (from..=points[next].0).find(|&value| time_us(value as f64) == printed);
             points.insert(next, (value.unwrap_or_else(|| panic!("no value prints as {printed}")), rank));
         }
@@ -93,13 +100,16 @@ impl Block<'_> {
 
     /// A histogram with these points whose mean and standard deviation are the printed ones too.
     ///
-    /// Between two points values may lie anywhere. They are put at `level` of the way from the lower to the upper, more in
-    /// slow segments and less in fast ones by `tilt`; the level is chosen for the mean, the tilt for the deviation.
+    /// Between two points values may lie anywhere. They are put at `level` of the way from the lower to the
+    /// upper, more in slow segments and less in fast ones by `tilt`; the level is chosen for the mean, the
+    /// tilt for the deviation.
     fn histogram(&self) -> Histogram<u64> {
         let (mean_us, stdev_us) = (self.footer("Mean") * 1000.0, self.footer("StdDeviation") * 1000.0);
         let segments = segments(&self.points(), &self.ticks());
-        let with_mean = |tilt: f64| bisect(-50.0, 50.0, |level| moments(&spread(&segments, level, tilt)).0 - mean_us);
-        let tilt = bisect(-50.0, 50.0, |tilt| moments(&spread(&segments, with_mean(tilt), tilt)).1 - stdev_us);
+        let with_mean =
+            |tilt: f64| bisect(-50.0, 50.0, |level| moments(&spread(&segments, level, tilt)).0 - mean_us);
+        let tilt =
+            bisect(-50.0, 50.0, |tilt| moments(&spread(&segments, with_mean(tilt), tilt)).1 - stdev_us);
         let mut histogram = histogram();
         for (value, count) in spread(&segments, with_mean(tilt), tilt) {
             histogram.record_n(value, count).unwrap();
@@ -124,7 +134,11 @@ fn segments(points: &[(u64, u64)], ticks: &[(u64, u64)]) -> Vec<Segment> {
         // The first tick of this value was not reached by lower ones; where no tick is, a percentile was not.
         let tick = ticks.iter().position(|&(value, _)| value == upper);
         let reached = tick.map_or(count, |at| (tick_percentile(at) / 100.0 * total as f64).ceil() as u64);
-        let free = if from < lowest_equal(upper) { reached.saturating_sub(1 + before.1).min(count - before.1 - 1) } else { 0 };
+        let free = if from < lowest_equal(upper) {
+            reached.saturating_sub(1 + before.1).min(count - before.1 - 1)
+        } else {
+            0
+        };
         let fixed = count - before.1 - free;
         before = (upper, count);
         Segment { from, upper, fixed, free }
@@ -134,10 +148,13 @@ fn segments(points: &[(u64, u64)], ticks: &[(u64, u64)]) -> Vec<Segment> {
 
 /// The percentile of tick number `at`: five to each halving of the distance to 100.
 fn tick_percentile(at: usize) -> f64 {
-    (0..at).fold(0.0, |tick: f64, _| tick + 100.0 / (5.0 * ((100.0 / (100.0 - tick)).log2().trunc() + 1.0).exp2()))
+    (0..at).fold(0.0, |tick: f64, _| {
+        tick + 100.0 / (5.0 * ((100.0 / (100.0 - tick)).log2().trunc() + 1.0).exp2())
+    })
 }
 
-/// (value, count): free values as near to their place as values of the histogram are, in two neighbouring ones.
+/// (value, count): free values as near to their place as values of the histogram are, in two neighbouring
+/// ones.
 fn spread(segments: &[Segment], level: f64, tilt: f64) -> Vec<(u64, u64)> {
     let middle = segments.len() as f64 / 2.0;
     let mut values = Vec::new();
@@ -177,7 +194,9 @@ fn centre(value: u64) -> f64 {
 fn moments(values: &[(u64, u64)]) -> (f64, f64) {
     let total: f64 = values.iter().map(|&(_, count)| count as f64).sum();
     let mean = values.iter().map(|&(value, count)| centre(value) * count as f64).sum::<f64>() / total;
-    let variance = values.iter().map(|&(value, count)| (centre(value) - mean).powi(2) * count as f64).sum::<f64>() / total;
+    let variance =
+        values.iter().map(|&(value, count)| (centre(value) - mean).powi(2) * count as f64).sum::<f64>()
+            / total;
     (mean, variance.sqrt())
 }
 
@@ -323,7 +342,10 @@ fn errors_and_empty_histograms() {
 #[test]
 fn a_run_whose_script_prints_behind_it() {
     let output = golden("g13-lua-done.txt");
-    let own = output.lines().take_while(|line| !line.starts_with("thread 1 made")).map(|line| line.to_owned() + "\n");
+    let own = output
+        .lines()
+        .take_while(|line| !line.starts_with("thread 1 made"))
+        .map(|line| line.to_owned() + "\n");
     let own: String = own.collect();
     let numbers = Numbers {
         url: "http://127.0.0.1:8099/",

@@ -1,11 +1,27 @@
-"""Facts in which two runs may differ that are then no repeats of one another: what run.json and machine.json say of each.
+"""Facts in which two runs may differ that are then no repeats of one another: what run.json and machine.json
+say of each.
 
-Chosen by what an experiment may ask for, and not by what the code compares: a column that the code forgets is missed here.
+Chosen by what an experiment may ask for, and not by what the code compares: a column that the code forgets is
+missed here.
 """
 
-MACHINE = {"cpu_model": "a", "cores": 2, "kernel": "6.1", "memory_bytes": 25276510208, "processors_awake": True, "pinning": "not pinned", "disk_free_bytes": 5}
-ASKED = {"arrivals": "uniform", "spin": "auto", "awake": "auto", "pause": None, "tool_digests": {"service": "jar-1", "loadgen": "gen-1"},
-         "tool_versions": {"jdk": "25"}}
+MACHINE = {
+    "cpu_model": "a",
+    "cores": 2,
+    "kernel": "6.1",
+    "memory_bytes": 25276510208,
+    "processors_awake": True,
+    "pinning": "not pinned",
+    "disk_free_bytes": 5,
+}
+ASKED = {
+    "arrivals": "uniform",
+    "spin": "auto",
+    "awake": "auto",
+    "pause": None,
+    "tool_digests": {"service": "jar-1", "loadgen": "gen-1"},
+    "tool_versions": {"jdk": "25"},
+}
 PLANTED = {
     "arrivals": {"arrivals": "poisson"},
     "spin": {"spin": "off"},

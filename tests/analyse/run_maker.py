@@ -1,4 +1,5 @@
-"""``RunMaker``: a real run folder, written and sealed by RunWriter, of a run that never happened but could have."""
+"""``RunMaker``: a real run folder, written and sealed by RunWriter, of a run that never happened but could
+have."""
 
 import csv
 import io
@@ -15,33 +16,77 @@ START_UTC = "2026-11-20T20:42:25.000Z"
 
 def encoded(values_us) -> str:
     histogram = HdrHistogram(1, 86_400_000_000, 3)
-    for value_us, times in zip(*np.unique(np.asarray(values_us, dtype=np.int64), return_counts=True), strict=True):
+    for value_us, times in zip(
+        *np.unique(np.asarray(values_us, dtype=np.int64), return_counts=True), strict=True
+    ):
         histogram.record_value(int(value_us), int(times))
     return histogram.encode().decode()
 
 
 def facts(run_id: str, **changes) -> dict:
     return {
-        "schema_version": 1, "run_id": run_id, "experiment": "rates", "label": "", "question": "how fast?", "workload": "put",
-        "workload_args": {"key_count": 1000, "value_bytes": 100}, "method": "PUT", "generator": "loadgen", "closed_loop": False,
-        "connections": 16, "threads": 1, "offered_rate_rps": 2000, "duration_s": 8, "warm_up_s": 2, "timeout_s": 2, "variant": {},
-        "service": {"handler": "selector"}, "jvm": ["-Xmx128m"], "fill": None, "profile": None, "repeat": 1, "repeats": 5, "plan_index": 0,
-        "plan_size": 5, "seed": 1, "revision": "0" * 40, "dirty": False, "tool_versions": {},
+        "schema_version": 1,
+        "run_id": run_id,
+        "experiment": "rates",
+        "label": "",
+        "question": "how fast?",
+        "workload": "put",
+        "workload_args": {"key_count": 1000, "value_bytes": 100},
+        "method": "PUT",
+        "generator": "loadgen",
+        "closed_loop": False,
+        "connections": 16,
+        "threads": 1,
+        "offered_rate_rps": 2000,
+        "duration_s": 8,
+        "warm_up_s": 2,
+        "timeout_s": 2,
+        "variant": {},
+        "service": {"handler": "selector"},
+        "jvm": ["-Xmx128m"],
+        "fill": None,
+        "profile": None,
+        "repeat": 1,
+        "repeats": 5,
+        "plan_index": 0,
+        "plan_size": 5,
+        "seed": 1,
+        "revision": "0" * 40,
+        "dirty": False,
+        "tool_versions": {},
         "phases": {"measure": {"start_utc": START_UTC, "stop_utc": "2026-11-20T20:42:31.000Z"}},
-        "data_check": {"sampled": 1000, "missing": 0, "wrong": 0}, "outcome": "completed", **changes,
+        "data_check": {"sampled": 1000, "missing": 0, "wrong": 0},
+        "outcome": "completed",
+        **changes,
     }
 
 
 class RunMaker:
-    """``make_run("id", label="after", seconds=[…])``: facts of run.json by keyword; ``seconds``: response times of each second, us;
-    ``counted``: keys of generator.json to change; ``process``: columns of process.csv to change; ``more``: files to add, by name; ``without``: files to leave out."""
+    """``make_run("id", label="after", seconds=[…])``: facts of run.json by keyword; ``seconds``: response
+    times of each second, us; ``counted``: keys of generator.json to change; ``process``: columns of
+    process.csv to change; ``more``: files to add, by name; ``without``: files to leave out."""
 
     def __init__(self, root):
         self.root = root
 
-    def __call__(self, run_id="20261120T204223Z-put-rep1", *, seconds=None, events=None, stacks=None, counted=None, process=None,
-                 log="kv-service: listening\n", text=None, more=None, without=(), **changes) -> SealedRun:
-        seconds = self.usual_seconds(run_id) if seconds is None else [np.asarray(second) for second in seconds]
+    def __call__(
+        self,
+        run_id="20261120T204223Z-put-rep1",
+        *,
+        seconds=None,
+        events=None,
+        stacks=None,
+        counted=None,
+        process=None,
+        log="kv-service: listening\n",
+        text=None,
+        more=None,
+        without=(),
+        **changes,
+    ) -> SealedRun:
+        seconds = (
+            self.usual_seconds(run_id) if seconds is None else [np.asarray(second) for second in seconds]
+        )
         run_facts = facts(run_id, **changes)
         with RunWriter.create(self.root, run_facts["experiment"], run_id) as folder:
             files = {
@@ -50,7 +95,9 @@ class RunMaker:
                 "service.log": log,
                 "latency.hlog": self.hlog(seconds),
                 "slowest.csv": self.slowest_csv(seconds),
-                "generator.json": json.dumps(self.changed(self.generator_json(run_facts, seconds), counted or {})),
+                "generator.json": json.dumps(
+                    self.changed(self.generator_json(run_facts, seconds), counted or {})
+                ),
                 "process.csv": self.process_csv(len(seconds), process or {}),
                 "events.json": json.dumps({"gc": [], "safepoints": [], "store": events or []}),
             }
@@ -67,7 +114,12 @@ class RunMaker:
 
     @staticmethod
     def changed(result: dict, counted: dict) -> dict:
-        return {key: result[key] | counted[key] if isinstance(counted.get(key), dict) else counted.get(key, result[key]) for key in result}
+        return {
+            key: result[key] | counted[key]
+            if isinstance(counted.get(key), dict)
+            else counted.get(key, result[key])
+            for key in result
+        }
 
     @staticmethod
     def usual_seconds(run_id: str) -> list[np.ndarray]:
@@ -82,15 +134,23 @@ class RunMaker:
         for at, values in enumerate(seconds):
             for kind, shift in (("response", 0), ("service", 10), ("lateness", None)):
                 kind_values = np.full(len(values), 3) if shift is None else np.maximum(values - shift, 1)
-                lines.append(f"Tag={kind},{START_EPOCH_S + at:.3f},1.000,{max(kind_values, default=0):.1f},{encoded(kind_values)}")
+                lines.append(
+                    f"Tag={kind},{START_EPOCH_S + at:.3f},1.000,{max(kind_values, default=0):.1f},{encoded(kind_values)}"
+                )
         return "\n".join(lines) + "\n"
 
     @staticmethod
     def slowest_csv(seconds) -> str:
         """The ten slowest, due within their seconds at equal distances."""
-        answers = [(1_000_000 * at + 1_000_000 * place // len(values), value) for at, values in enumerate(seconds) for place, value in enumerate(values.tolist())]
+        answers = [
+            (1_000_000 * at + 1_000_000 * place // len(values), value)
+            for at, values in enumerate(seconds)
+            for place, value in enumerate(values.tolist())
+        ]
         slowest = sorted(sorted(answers, key=lambda answer: -answer[1])[:10])
-        return "due_us,response_us,service_us,connection\n" + "".join(f"{due},{us},{max(us - 10, 1)},{place % 16}\n" for place, (due, us) in enumerate(slowest))
+        return "due_us,response_us,service_us,connection\n" + "".join(
+            f"{due},{us},{max(us - 10, 1)},{place % 16}\n" for place, (due, us) in enumerate(slowest)
+        )
 
     @staticmethod
     def generator_json(run_facts, seconds) -> dict:
@@ -101,18 +161,39 @@ class RunMaker:
             return {"count": len(of), "mean_us": float(np.mean(of)), "histogram_v2_base64": encoded(of)}
 
         return {
-            "offered_rate_rps": run_facts["offered_rate_rps"], "achieved_rate_rps": count / len(seconds), "measured_s": len(seconds), "measure_start_utc": "2026-11-20T20:42:25.000000000Z",
-            "counts": {"sent": count * 4 // 3, "completed": count * 4 // 3, "measured": count, "unsent": 0,
-                       "in_flight_at_end": 0, "lost": 0, "unexpected": 0},
+            "offered_rate_rps": run_facts["offered_rate_rps"],
+            "achieved_rate_rps": count / len(seconds),
+            "measured_s": len(seconds),
+            "measure_start_utc": "2026-11-20T20:42:25.000000000Z",
+            "counts": {
+                "sent": count * 4 // 3,
+                "completed": count * 4 // 3,
+                "measured": count,
+                "unsent": 0,
+                "in_flight_at_end": 0,
+                "lost": 0,
+                "unexpected": 0,
+            },
             "errors": {"connect": 0, "read": 0, "write": 0, "timeout": 0},
-            "response_time": part(values), "service_time": part(np.maximum(values - 10, 1)), "send_lateness": part(np.full(count, 3)), "own_lateness": part(np.full(count, 3)),
+            "response_time": part(values),
+            "service_time": part(np.maximum(values - 10, 1)),
+            "send_lateness": part(np.full(count, 3)),
+            "own_lateness": part(np.full(count, 3)),
             "verdict": {"generator_saturated": False, "reason": None},
         }
 
     @staticmethod
     def process_csv(length: int, changes: dict) -> str:
-        usual = {"interval_s": 1.0, "service_cpu_s": 0.5, "generator_cpu_s": 0.2, "service_rss_bytes": 150_000_000, "steal_share": 0.001,
-                 "foreign_cpu_share": 0.01, "throttled_s": 0.0, **changes}
+        usual = {
+            "interval_s": 1.0,
+            "service_cpu_s": 0.5,
+            "generator_cpu_s": 0.2,
+            "service_rss_bytes": 150_000_000,
+            "steal_share": 0.001,
+            "foreign_cpu_share": 0.01,
+            "throttled_s": 0.0,
+            **changes,
+        }
         out = io.StringIO()
         writer = csv.DictWriter(out, ["second", *usual], lineterminator="\n")
         writer.writeheader()

@@ -9,24 +9,61 @@ import pytest
 from kvstudy.analyse import claim
 from kvstudy.analyse.claim import CLOSED_LOOP, Claim, Place, of_comparison, of_runs
 
-ROW = SimpleNamespace(workload="get", connections=4, threads=1, offered_rate_rps=2000.0, measure="p50", before=20.0, after=30.0, ratio=1.5, low=1.4,
-                      high=1.6, word="slower", runs_before=5, runs_after=6, same_within=0.05, found=1.12, why="")  # fmt: skip
+ROW = SimpleNamespace(
+    workload="get",
+    connections=4,
+    threads=1,
+    offered_rate_rps=2000.0,
+    measure="p50",
+    before=20.0,
+    after=30.0,
+    ratio=1.5,
+    low=1.4,
+    high=1.6,
+    word="slower",
+    runs_before=5,
+    runs_after=6,
+    same_within=0.05,
+    found=1.12,
+    why="",
+)
 
 
 def test_a_comparison_keeps_every_number_of_its_row():
     found = of_comparison(ROW, "handler=selector", "handler=workers", "handler")
-    assert found == Claim(Place("get", 4, 2000.0, "handler"), "p50", "ratio", 1.5, (1.4, 1.6), "slower", 11, claim.COMPARISON, "handler=selector",
-                          "handler=workers", sides=(5, 6), ends=(20.0, 30.0), within_percent=5.0, findable_percent=pytest.approx(12.0))
+    assert found == Claim(
+        Place("get", 4, 2000.0, "handler"),
+        "p50",
+        "ratio",
+        1.5,
+        (1.4, 1.6),
+        "slower",
+        11,
+        claim.COMPARISON,
+        "handler=selector",
+        "handler=workers",
+        sides=(5, 6),
+        ends=(20.0, 30.0),
+        within_percent=5.0,
+        findable_percent=pytest.approx(12.0),
+    )
 
 
 def test_runs_too_few_for_any_word_could_have_found_nothing():
-    few = SimpleNamespace(**{**vars(ROW), "found": math.inf, "low": math.nan, "high": math.nan, "word": "cannot tell"})
+    few = SimpleNamespace(
+        **{**vars(ROW), "found": math.inf, "low": math.nan, "high": math.nan, "word": "cannot tell"}
+    )
     found = of_comparison(few, "a", "b")
     assert found.findable_percent is None and found.interval is None and not found.decided
 
 
 def test_a_comparison_in_a_closed_loop_is_of_no_rate():
-    assert of_comparison(SimpleNamespace(**{**vars(ROW), "offered_rate_rps": math.nan}), "a", "b").subject.offered_rate_rps == CLOSED_LOOP
+    assert (
+        of_comparison(
+            SimpleNamespace(**{**vars(ROW), "offered_rate_rps": math.nan}), "a", "b"
+        ).subject.offered_rate_rps
+        == CLOSED_LOOP
+    )
 
 
 def test_only_a_word_that_says_so_makes_two_sides_differ():
@@ -36,7 +73,10 @@ def test_only_a_word_that_says_so_makes_two_sides_differ():
 
 
 def test_few_runs_have_an_extent_and_enough_of_them_an_interval():
-    few, enough = of_runs([3.0, 1.0, 2.0], Place("get"), "p99", "us"), of_runs([1.0, 2.0, 3.0, 4.0, 5.0], Place("get"), "p99", "us")
+    few, enough = (
+        of_runs([3.0, 1.0, 2.0], Place("get"), "p99", "us"),
+        of_runs([1.0, 2.0, 3.0, 4.0, 5.0], Place("get"), "p99", "us"),
+    )
     assert (few.estimate, few.interval, few.extent, few.runs) == (2.0, None, (1.0, 3.0), 3)
     assert enough.extent is None and enough.interval[0] < 3.0 < enough.interval[1]
     assert of_runs([math.nan], Place(), "p99", "us") is None

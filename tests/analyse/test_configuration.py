@@ -1,4 +1,5 @@
-"""What may share a median: repeats alone. Real run folders that differ in one thing, read into tables and compared."""
+"""What may share a median: repeats alone. Real run folders that differ in one thing, read into tables and
+compared."""
 
 import json
 
@@ -27,12 +28,20 @@ def made(tmp_path, make_run):
 
 
 def test_runs_that_differ_in_chance_alone_are_repeats(made):
-    tables = made({"repeat": 1, "seed": 1}, {"repeat": 2, "seed": 2, "machine": {"disk_free_bytes": 4, "memory_bytes": 25276510208 - 2**20}})
+    tables = made(
+        {"repeat": 1, "seed": 1},
+        {"repeat": 2, "seed": 2, "machine": {"disk_free_bytes": 4, "memory_bytes": 25276510208 - 2**20}},
+    )
     assert configured(tables.runs)["configuration"].nunique() == 1
 
 
 def test_how_much_of_the_head_start_a_repeat_got_is_chance_and_runs_of_before_had_none(made):
-    tables = made({"head_start_bytes": 4 << 20, "head_start_writes": 10}, {"head_start_bytes": 4 << 20, "head_start_writes": 20}, {"head_start_bytes": None}, {})
+    tables = made(
+        {"head_start_bytes": 4 << 20, "head_start_writes": 10},
+        {"head_start_bytes": 4 << 20, "head_start_writes": 20},
+        {"head_start_bytes": None},
+        {},
+    )
     assert sorted(configured(tables.runs).groupby("configuration").size()) == [2, 2]
 
 
@@ -43,21 +52,39 @@ def test_a_planted_difference_makes_another_configuration_and_is_named(made, pla
     assert differing(runs, ["workload", "label"])
 
 
-def test_runs_of_the_empty_server_are_repeats_as_long_as_that_program_is_the_same_whatever_the_service_is(made):
-    of_one, after_the_service, after_itself = ({"empty-server": empty, "service": service, "loadgen": "gen-1"}
-                                               for empty, service in (("jar-1", "old"), ("jar-1", "new"), ("jar-2", "new")))
-    runs = configured(made(*[{"server": "empty", "tool_digests": digests} for digests in (of_one, after_the_service, after_itself)]).runs)
-    assert runs.sort_values("run_id").groupby("configuration")["run_id"].apply(list).sort_values(key=lambda found: found.str.len()).tolist() == [
-        ["run-2"], ["run-0", "run-1"]]
+def test_runs_of_the_empty_server_are_repeats_as_long_as_that_program_is_the_same_whatever_the_service_is(
+    made,
+):
+    of_one, after_the_service, after_itself = (
+        {"empty-server": empty, "service": service, "loadgen": "gen-1"}
+        for empty, service in (("jar-1", "old"), ("jar-1", "new"), ("jar-2", "new"))
+    )
+    runs = configured(
+        made(
+            *[
+                {"server": "empty", "tool_digests": digests}
+                for digests in (of_one, after_the_service, after_itself)
+            ]
+        ).runs
+    )
+    assert runs.sort_values("run_id").groupby("configuration")["run_id"].apply(list).sort_values(
+        key=lambda found: found.str.len()
+    ).tolist() == [["run-2"], ["run-0", "run-1"]]
 
 
 def test_the_empty_server_of_before_it_had_a_program_of_its_own_is_told_by_the_service_that_held_it(made):
-    old = [{"server": "empty", "tool_digests": {"service": service, "loadgen": "gen-1"}} for service in ("old", "old", "new")]
+    old = [
+        {"server": "empty", "tool_digests": {"service": service, "loadgen": "gen-1"}}
+        for service in ("old", "old", "new")
+    ]
     assert sorted(configured(made(*old).runs).groupby("configuration").size()) == [1, 2]
 
 
-@pytest.mark.parametrize("planted", [change for name, change in PLANTED.items() if name not in ("a rebuilt service", "the JDK")],
-                         ids=[name for name in PLANTED if name not in ("a rebuilt service", "the JDK")])
+@pytest.mark.parametrize(
+    "planted",
+    [change for name, change in PLANTED.items() if name not in ("a rebuilt service", "the JDK")],
+    ids=[name for name in PLANTED if name not in ("a rebuilt service", "the JDK")],
+)
 def test_labels_that_differ_in_more_than_the_service_are_not_compared_and_it_is_said_in_what(made, planted):
     tables = made({"label": "before"}, {"label": "after", **planted})
     assert comparisons(tables, "label", "before", "after").empty
@@ -70,14 +97,26 @@ def test_the_service_may_differ_between_two_labels(made):
 
 
 def test_two_builds_under_one_label_are_two_comparisons_that_say_so(made):
-    rows = comparisons(made({"label": "before"}, {"label": "before", **PLANTED["a rebuilt service"]}, {"label": "after"}), "label", "before", "after", (50.0,))
+    rows = comparisons(
+        made({"label": "before"}, {"label": "before", **PLANTED["a rebuilt service"]}, {"label": "after"}),
+        "label",
+        "before",
+        "after",
+        (50.0,),
+    )
     assert rows["runs_before"].tolist() == [1, 1]
     assert sorted(rows["differs"]) == ["service_program digest=jar-1", "service_program digest=jar-2"]
 
 
 def test_the_quick_and_the_reference_windows_of_one_experiment_are_not_pooled(made):
     quick, reference = {"duration_s": 5, "warm_up_s": 2}, {"duration_s": 11, "warm_up_s": 6}
-    rows = comparisons(made(*[{"label": label, **asked} for label in ("before", "after") for asked in (quick, reference)]), "label", "before", "after", (50.0,))
+    rows = comparisons(
+        made(*[{"label": label, **asked} for label in ("before", "after") for asked in (quick, reference)]),
+        "label",
+        "before",
+        "after",
+        (50.0,),
+    )
     assert len(rows) == 2 and set(rows["runs_before"]) == {1}
     assert all("duration_s" in text for text in rows["differs"])
 
@@ -101,19 +140,31 @@ def test_runs_of_before_it_was_noted_are_compared_with_those_that_slept(make_run
 def test_runs_that_the_service_made_invalid_are_counted_and_compared_and_those_from_outside_are_not(made):
     fine, slow, disturbed = {}, {"offered_rate_rps": 9000}, {"process": {"foreign_cpu_share": 0.6}}
     rate = {"offered_rate_rps": 9000}
-    tables = made(*[{"label": "before", **rate, **one} for one in (slow, disturbed)], *[{"label": "after", **rate, **one} for one in (slow, slow)], fine)
+    tables = made(
+        *[{"label": "before", **rate, **one} for one in (slow, disturbed)],
+        *[{"label": "after", **rate, **one} for one in (slow, slow)],
+        fine,
+    )
     rows = comparisons(tables, "label", "before", "after")
     assert rows["measure"].tolist() == [INVALID]
-    assert rows[["invalid_before", "of_before", "invalid_after", "of_after"]].values.tolist() == [[1, 1, 2, 2]]
+    assert rows[["invalid_before", "of_before", "invalid_after", "of_after"]].values.tolist() == [
+        [1, 1, 2, 2]
+    ]
 
 
 def test_labels_measured_one_after_the_other_are_marked(made):
     labels = ("before", "before", "after", "after")
-    runs = [{"label": label, "phases": {"measure": {"start_utc": f"2026-11-20T20:4{place}:25.000Z"}}} for place, label in enumerate(labels)]
+    runs = [
+        {"label": label, "phases": {"measure": {"start_utc": f"2026-11-20T20:4{place}:25.000Z"}}}
+        for place, label in enumerate(labels)
+    ]
     assert comparisons(made(*runs), "label", "before", "after", (50.0,))["apart"].tolist() == [True]
 
 
 def test_interleaved_labels_are_not_marked(made):
     labels = ("before", "after", "before", "after")
-    runs = [{"label": label, "phases": {"measure": {"start_utc": f"2026-11-20T20:4{place}:25.000Z"}}} for place, label in enumerate(labels)]
+    runs = [
+        {"label": label, "phases": {"measure": {"start_utc": f"2026-11-20T20:4{place}:25.000Z"}}}
+        for place, label in enumerate(labels)
+    ]
     assert comparisons(made(*runs), "label", "before", "after", (50.0,))["apart"].tolist() == [False]

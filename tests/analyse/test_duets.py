@@ -32,7 +32,9 @@ def test_a_launch_has_rows_in_the_tables_of_duets_and_in_no_table_of_runs(tmp_pa
     found = tables.study_duets(tmp_path / "data", progress=False)
     for name in schema.DUET_TABLES:
         frame = getattr(found, name)
-        assert len(frame) and frame.dtypes.astype(str).tolist() == [column.dtype for column in schema.DUET_TABLES[name]]
+        assert len(frame) and frame.dtypes.astype(str).tolist() == [
+            column.dtype for column in schema.DUET_TABLES[name]
+        ]
     assert len(found.slices) == 40 and (found.slices["left_out"] == "first round").sum() == 4
     assert found.duet_stacks["side"].tolist() == ["a", "b"]
     runs = tables.study_tables(tmp_path / "data", progress=False)
@@ -46,7 +48,10 @@ def test_tables_are_the_same_whether_launches_are_read_at_once_or_one_by_one(tmp
         make(launch)
         tables.rebuild(roots, tidy, progress=False)
     tables.rebuild(roots, tmp_path / "anew", progress=False)
-    one_by_one, anew = ({path.relative_to(root): path.read_bytes() for path in root.rglob("*") if path.is_file()} for root in (tidy, tmp_path / "anew"))
+    one_by_one, anew = (
+        {path.relative_to(root): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+        for root in (tidy, tmp_path / "anew")
+    )
     assert one_by_one == anew and sum(path.suffix == ".parquet" for path in anew) >= 4
 
 
@@ -60,7 +65,13 @@ def test_a_good_launch_fails_no_check_and_has_every_measure(make):
     rows = observe_duet(make(1))
     assert {row["verdict"] for row in rows["duet_validity"]} == {"PASS"}
     assert {(row["loop"], row["measure"]) for row in rows["ratios"]} == {
-        *(("rate", name) for name in ("p50", "p90", "p99", "mean", "CPU per request", "bytes written per request")), ("closed", "rate"), ("closed", "CPU per request")}
+        *(
+            ("rate", name)
+            for name in ("p50", "p90", "p99", "mean", "CPU per request", "bytes written per request")
+        ),
+        ("closed", "rate"),
+        ("closed", "CPU per request"),
+    }
 
 
 def test_the_standing_of_folders_is_that_of_their_tables(tmp_path, make):
@@ -79,7 +90,11 @@ def test_two_comparisons_are_never_pooled_and_a_profiled_launch_gives_no_ratio(t
     make(6, ratio=3.0, comparison="other build")
     make(7, ratio=3.0, profile=["cpu"])
     found = duet_of(sealed_runs(tmp_path), "c0ffee")
-    assert found.counted == 5 and found.primary.ratio == pytest.approx(1, abs=0.05) and len(found.tables.duets) == 6
+    assert (
+        found.counted == 5
+        and found.primary.ratio == pytest.approx(1, abs=0.05)
+        and len(found.tables.duets) == 6
+    )
     assert duet_of(sealed_runs(tmp_path), "no such") is None
 
 
@@ -102,24 +117,72 @@ def test_launches_count_in_the_order_of_time_whatever_their_folders_are_called(t
 def test_a_side_that_dies_is_an_outcome_and_takes_the_good_words_from_it(tmp_path, make):
     for launch in range(1, 9):
         make(launch, ratio=0.9)
-    died = make(9, ends={"a": DuetMaker.end(), "b": DuetMaker.end(died=True)}, outcome="failed: side b ended with exit code 1", parts={("put", "rate"): slices(3)})
+    died = make(
+        9,
+        ends={"a": DuetMaker.end(), "b": DuetMaker.end(died=True)},
+        outcome="failed: side b ended with exit code 1",
+        parts={("put", "rate"): slices(3)},
+    )
     assert excluded(died) == "b" and checks(died)["alive_b"] == "FAIL"
     found = duet_of(sealed_runs(tmp_path), "c0ffee")
-    assert (found.counted, found.lost.b, found.primary.word, found.primary.held_back) == (8, 1, CANNOT_TELL, "faster")
+    assert (found.counted, found.lost.b, found.primary.word, found.primary.held_back) == (
+        8,
+        1,
+        CANNOT_TELL,
+        "faster",
+    )
 
 
-@pytest.mark.parametrize(("changes", "check", "why"), [
-    ({"machine": {"load_during": {"steal_share_mean": 0.2}}}, "machine_quiet", "outside"),
-    ({"machine": {"memory_bytes": 300 << 20}}, "memory", "outside"),
-    ({"outcome": "failed: interrupted"}, "completed", "outside"),
-    ({"without": ["slices.csv"]}, "rounds_kept", "outside"),
-    ({"ends": {"a": DuetMaker.end(data_check={"sampled": 200, "missing": 3, "wrong": 0}), "b": DuetMaker.end()}}, "data_kept_a", "a"),
-    ({"ends": {"a": DuetMaker.end(), "b": DuetMaker.end(log_errors=["ERROR: disk"])}}, "log_clean_b", "b"),
-    ({"ends": {"a": DuetMaker.end(fault="service did not stop in order: signal 9"), "b": DuetMaker.end(fault="")}, "outcome": "failed: side a"}, "orderly_a", "a"),
-    ({"ends": {"a": None, "b": DuetMaker.end(fault="service was not ready after 60 s")}, "outcome": "failed: side b", "parts": {("put", "rate"): slices(1)}}, "orderly_b", "b"),
-    ({"unexpected": {"b": 3}, "outcome": "failed: unexpected answers: put: 503: 60"}, "answers_expected_b", "b"),
-    ({"ends": {"a": DuetMaker.end(died=True), "b": DuetMaker.end(died=True)}}, "alive_a", "ab"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changes", "check", "why"),
+    [
+        ({"machine": {"load_during": {"steal_share_mean": 0.2}}}, "machine_quiet", "outside"),
+        ({"machine": {"memory_bytes": 300 << 20}}, "memory", "outside"),
+        ({"outcome": "failed: interrupted"}, "completed", "outside"),
+        ({"without": ["slices.csv"]}, "rounds_kept", "outside"),
+        (
+            {
+                "ends": {
+                    "a": DuetMaker.end(data_check={"sampled": 200, "missing": 3, "wrong": 0}),
+                    "b": DuetMaker.end(),
+                }
+            },
+            "data_kept_a",
+            "a",
+        ),
+        (
+            {"ends": {"a": DuetMaker.end(), "b": DuetMaker.end(log_errors=["ERROR: disk"])}},
+            "log_clean_b",
+            "b",
+        ),
+        (
+            {
+                "ends": {
+                    "a": DuetMaker.end(fault="service did not stop in order: signal 9"),
+                    "b": DuetMaker.end(fault=""),
+                },
+                "outcome": "failed: side a",
+            },
+            "orderly_a",
+            "a",
+        ),
+        (
+            {
+                "ends": {"a": None, "b": DuetMaker.end(fault="service was not ready after 60 s")},
+                "outcome": "failed: side b",
+                "parts": {("put", "rate"): slices(1)},
+            },
+            "orderly_b",
+            "b",
+        ),
+        (
+            {"unexpected": {"b": 3}, "outcome": "failed: unexpected answers: put: 503: 60"},
+            "answers_expected_b",
+            "b",
+        ),
+        ({"ends": {"a": DuetMaker.end(died=True), "b": DuetMaker.end(died=True)}}, "alive_a", "ab"),
+    ],
+)
 def test_what_leaves_a_launch_out_and_whose_doing_it_is(make, changes, check, why):
     run = make(1, **changes)
     assert (checks(run)[check], excluded(run)) == ("FAIL", why)
@@ -131,15 +194,28 @@ def test_an_order_that_is_always_the_same_leaves_the_launch_out(make):
     assert checks(make(1, parts={("put", "rate"): part}))["turns_balanced"] == "FAIL"
 
 
-@pytest.mark.parametrize(("column", "value", "check"), [("late", 50, "rate_held_b"), ("answered", 900, "stores_alike"), ("idle_cpu_ns", 2e8, "rounds_kept")])
+@pytest.mark.parametrize(
+    ("column", "value", "check"),
+    [("late", 50, "rate_held_b"), ("answered", 900, "stores_alike"), ("idle_cpu_ns", 2e8, "rounds_kept")],
+)
 def test_what_only_marks_a_launch(make, column, value, check):
     run = make(1, parts={("put", "rate"): slices(**{column: value})})
     assert checks(run)[check] == "WARN" and excluded(run) == ""
 
 
 def test_slices_of_a_profiler_are_kept_and_judge_nothing(make):
-    rows = observe_duet(make(1, parts={("put", "rate"): slices(), ("put", "profile"): slices(3, ratio=2.0, loop="profile", errors=9)}))
-    assert {row["loop"] for row in rows["slices"]} == {"rate", "profile"} and {row["loop"] for row in rows["ratios"]} == {"rate"}
+    rows = observe_duet(
+        make(
+            1,
+            parts={
+                ("put", "rate"): slices(),
+                ("put", "profile"): slices(3, ratio=2.0, loop="profile", errors=9),
+            },
+        )
+    )
+    assert {row["loop"] for row in rows["slices"]} == {"rate", "profile"} and {
+        row["loop"] for row in rows["ratios"]
+    } == {"rate"}
     assert {row["verdict"] for row in rows["duet_validity"]} == {"PASS"}
 
 
@@ -162,11 +238,14 @@ def test_a_damaged_file_is_said_and_the_rest_is_read(make):
     broken.chmod(0o644)
     broken.write_bytes(b"no gzip")
     rows = observe_duet(run)
-    assert {row["check"]: row["verdict"] for row in rows["duet_validity"]}["readable"] == "FAIL" and len(rows["slices"]) == 40
+    assert {row["check"]: row["verdict"] for row in rows["duet_validity"]}["readable"] == "FAIL" and len(
+        rows["slices"]
+    ) == 40
 
 
 def test_side_b_busy_in_the_turns_of_a_forbids_what_is_good_of_it(tmp_path, make):
-    """b compacts in every fourth round and goes on into a's turn: with these rounds its slow slices are gone."""
+    """b compacts in every fourth round and goes on into a's turn: with these rounds its slow slices are
+    gone."""
     for launch in range(1, 10):
         part = slices(12, ratio=0.93)
         part["p50_ns"] *= np.exp(make.generator.normal(0, 0.02, len(part)))

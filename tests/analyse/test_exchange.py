@@ -1,4 +1,5 @@
-"""The permutation behind *linked*: exact where it can be counted, and blind to what every repeat does at the same moment."""
+"""The permutation behind *linked*: exact where it can be counted, and blind to what every repeat does at the
+same moment."""
 
 import math
 import shutil
@@ -20,9 +21,12 @@ def bins(*places, length: int = 60) -> np.ndarray:
 
 
 def test_a_p_value_is_the_share_of_all_orders_that_align_as_well():
-    """Three repeats, each with its events where it is slow: of six orders only the observed one aligns as well."""
+    """Three repeats, each with its events where it is slow: of six orders only the observed one aligns as
+    well."""
     group = Repeats(tuple(bins(place) for place in (3, 20, 41)), tuple(bins(place) for place in (3, 20, 41)))
-    assert exchange.exchanged_p([group.aligned()], 60_000, np.random.default_rng(1)) == pytest.approx(1 / 6, abs=0.01)
+    assert exchange.exchanged_p([group.aligned()], 60_000, np.random.default_rng(1)) == pytest.approx(
+        1 / 6, abs=0.01
+    )
     assert exchange.smallest_p([group]) == pytest.approx(1 / 6)
     assert exchange.smallest_p([group, group]) == pytest.approx(1 / 36)
 
@@ -44,20 +48,30 @@ def test_repeats_that_lasted_differently_are_compared_where_both_have_something(
 
 
 def test_a_slow_repeat_among_repeats_in_step_is_no_link():
-    """All six have their events and their slow answers at the same moments; in some both are many times as long."""
+    """All six have their events and their slow answers at the same moments; in some both are many times as
+    long."""
     rhythm, severity = bins(5, 25, 45), (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
-    group = Repeats(tuple(rhythm * factor for factor in severity), tuple(rhythm * factor for factor in severity))
+    group = Repeats(
+        tuple(rhythm * factor for factor in severity), tuple(rhythm * factor for factor in severity)
+    )
     assert exchange.exchanged_p([group.aligned()], 999, np.random.default_rng(1)) == 1
 
 
 def test_a_run_that_was_bad_from_end_to_end_links_nothing():
-    """One repeat of six has long events and slow answers all the time, at moments that have nothing to do with each other."""
+    """One repeat of six has long events and slow answers all the time, at moments that have nothing to do
+    with each other."""
     generator = np.random.default_rng(8)
     wrong = 0
     for _ in range(100):
-        slow, felt = ([np.where(generator.random(500) < (0.4 if run == 0 else 0.02), 10.0, 0.0) for run in range(6)] for _ in range(2))
+        slow, felt = (
+            [np.where(generator.random(500) < (0.4 if run == 0 else 0.02), 10.0, 0.0) for run in range(6)]
+            for _ in range(2)
+        )
         question = linked.Question((Repeats(tuple(slow), tuple(felt)),), 600)
-        wrong += linked.judged({"flush": question}, 199, int(generator.integers(1000)))["flush"].word == linked.LINKED
+        wrong += (
+            linked.judged({"flush": question}, 199, int(generator.integers(1000)))["flush"].word
+            == linked.LINKED
+        )
     assert wrong <= 10
 
 
@@ -72,11 +86,17 @@ def unique_put(tmp_path_factory):
 
 
 def test_compaction_and_flush_of_runs_in_step_are_not_told_apart_from_the_start_of_the_run(unique_put):
-    """Shifted around each run's clock they look certain; with the events of other repeats at the same moment the slow answers align as well."""
-    questions, generator = tail._questions(unique_put, tail.threshold_us(unique_put)), np.random.default_rng(1)
+    """Shifted around each run's clock they look certain; with the events of other repeats at the same moment
+    the slow answers align as well."""
+    questions, generator = (
+        tail._questions(unique_put, tail.threshold_us(unique_put)),
+        np.random.default_rng(1),
+    )
     for kind in ("compaction", "flush"):
         groups = [group for group in questions[kind].groups if group.tells]
-        slow, felt = ([run for group in groups for run in getattr(group, side)] for side in ("slow", "felt_ms"))
+        slow, felt = (
+            [run for group in groups for run in getattr(group, side)] for side in ("slow", "felt_ms")
+        )
         assert exchange.shifted_p(slow, felt, 999, generator) == 0.001
         assert exchange.exchanged_p([group.aligned() for group in groups], 9999, generator) > 0.2
         assert exchange.in_step(groups) > linked.IN_STEP

@@ -12,8 +12,13 @@ NOT_KEPT = slowest.read("due_us,response_us,service_us,connection\n", "slowest.c
 
 
 def process(**columns):
-    usual = {"second": np.arange(-2.0, 6.0), "interval_s": np.ones(8), "steal_share": np.zeros(8), "foreign_cpu_share": np.full(8, 0.02),
-             "throttled_s": np.zeros(8)}
+    usual = {
+        "second": np.arange(-2.0, 6.0),
+        "interval_s": np.ones(8),
+        "steal_share": np.zeros(8),
+        "foreign_cpu_share": np.full(8, 0.02),
+        "throttled_s": np.zeros(8),
+    }
     return usual | {name: np.asarray(values, dtype=float) for name, values in columns.items()}
 
 
@@ -45,8 +50,12 @@ def test_a_moment_in_which_every_connection_waited_is_a_stop():
 
 
 def test_a_stop_ended_when_its_answers_came():
-    answers = {"due_us": np.array([2_300_000, 2_305_000, 3_700_000]), "response_us": np.array([800_000, 797_000, 150]),
-               "service_us": np.array([800_000, 797_000, 150]), "connection": np.arange(3)}
+    answers = {
+        "due_us": np.array([2_300_000, 2_305_000, 3_700_000]),
+        "response_us": np.array([800_000, 797_000, 150]),
+        "service_us": np.array([800_000, 797_000, 150]),
+        "connection": np.arange(3),
+    }
     (event,) = stops(served(8), 8, [], 1000.0, answers)
     assert event.start_epoch_s == pytest.approx(1002.3, abs=2e-3)
 
@@ -78,4 +87,6 @@ def test_a_column_that_was_not_recorded_or_is_empty_gives_no_event():
 
 def test_disturbances_stand_among_the_events_of_a_run(make_run):
     rows = observe(make_run(process={"foreign_cpu_share": 0.3}))
-    assert {(row["kind"], row["start_s"], row["duration_ms"]) for row in rows["events"]} == {("cpu_foreign", float(second), 300.0) for second in range(6)}
+    assert {(row["kind"], row["start_s"], row["duration_ms"]) for row in rows["events"]} == {
+        ("cpu_foreign", float(second), 300.0) for second in range(6)
+    }

@@ -21,26 +21,48 @@ def verdicts(rows):
 
 
 def percentiles(rows, kind="response"):
-    return {row["percentile"]: row["latency_us"] for row in rows["percentiles"] if row["latency_kind"] == kind}
+    return {
+        row["percentile"]: row["latency_us"] for row in rows["percentiles"] if row["latency_kind"] == kind
+    }
 
 
 def test_a_good_run_has_rows_in_every_table_with_the_schemas_columns(make_run):
-    event = {"kind": "flush", "start_utc": "2026-11-20T20:42:26.500Z", "duration_ms": 40, "attributes": {"bytes": 7}}
-    rows = observe(make_run(events=[event], stacks={"cpu": "a;b 3\na 1\n"}, variant={"wal": "os", "handler": "workers"}))
+    event = {
+        "kind": "flush",
+        "start_utc": "2026-11-20T20:42:26.500Z",
+        "duration_ms": 40,
+        "attributes": {"bytes": 7},
+    }
+    rows = observe(
+        make_run(events=[event], stacks={"cpu": "a;b 3\na 1\n"}, variant={"wal": "os", "handler": "workers"})
+    )
     assert set(rows) == set(schema.TABLES)
     slowest = rows.pop("slowest")
-    assert {name: len(column) for name, column in slowest.items()} == dict.fromkeys(schema.names("slowest"), 10)
+    assert {name: len(column) for name, column in slowest.items()} == dict.fromkeys(
+        schema.names("slowest"), 10
+    )
     for table, found in rows.items():
         assert found and all(list(sorted(row)) == sorted(schema.names(table)) for row in found), table
     (run,) = rows["runs"]
     assert run["verdict"] == "PASS", verdicts(rows)
-    assert (run["variant"], run["requests_measured"], run["achieved_rate_rps"]) == ("handler=workers wal=os", 12_000, 2000.0)
-    assert (run["service_cpu_share"], run["service_rss_max_bytes"], run["service_cpu_us_per_answer"]) == (0.5, 150_000_000, 250.0)
+    assert (run["variant"], run["requests_measured"], run["achieved_rate_rps"]) == (
+        "handler=workers wal=os",
+        12_000,
+        2000.0,
+    )
+    assert (run["service_cpu_share"], run["service_rss_max_bytes"], run["service_cpu_us_per_answer"]) == (
+        0.5,
+        150_000_000,
+        250.0,
+    )
 
 
 def test_cpu_of_an_answer_leaves_the_compilers_out_or_else_the_half_in_which_they_work():
     hundred = hdr.decode(encoded([7] * 100))
-    process = {"second": np.array([-1, 0, 1, 2, 3, 4]), "service_cpu_s": np.array([9.0, 0.9, 0.5, 0.1, 0.1, 0.1])}
+    process = {
+        "second": np.array([-1, 0, 1, 2, 3, 4]),
+        "service_cpu_s": np.array([9.0, 0.9, 0.5, 0.1, 0.1, 0.1]),
+    }
     seconds = [(second, hundred) for second in range(5)]
     assert evidence.cpu_us_per_answer(process, seconds, 5.0) == pytest.approx(1000.0)
     assert math.isnan(evidence.cpu_us_per_answer(process, [], 5.0))
@@ -57,12 +79,17 @@ def test_a_run_of_the_empty_server_says_so(make_run):
 
 
 def answer_of_a_trial(make_run, run_id, result=None, **changes):
-    """The cell ``answer`` of a run that a search made, whose generator's own result says ``result`` beside the usual."""
+    """The cell ``answer`` of a run that a search made, whose generator's own result says ``result`` beside
+    the usual."""
     search = {"purpose": "confirm", "confirmations": 3, "objective": {"mean": 0.001, "achieved_share": 0.99}}
     run = make_run(run_id, search=search, **changes)
     if result is not None:
         usual = json.loads(run.text("generator.json"))
-        usual |= {"offered_rate_rps": 2000, "response_time": usual["response_time"] | {"mean_us": 200, "percentiles": {}}, **result}
+        usual |= {
+            "offered_rate_rps": 2000,
+            "response_time": usual["response_time"] | {"mean_us": 200, "percentiles": {}},
+            **result,
+        }
         run = make_run(run_id + "-told", search=search, more={"generator.json": json.dumps(usual)}, **changes)
     return observe(run)["runs"][0]["answer"]
 
@@ -70,7 +97,10 @@ def answer_of_a_trial(make_run, run_id, result=None, **changes):
 def test_a_trial_says_what_it_said_to_its_search(make_run):
     assert answer_of_a_trial(make_run, "a", {}) == "held"
     assert answer_of_a_trial(make_run, "b", {"achieved_rate_rps": 1900}) == "missed"
-    assert answer_of_a_trial(make_run, "c", {"verdict": {"generator_saturated": True, "reason": "late"}}) == "unknown"
+    assert (
+        answer_of_a_trial(make_run, "c", {"verdict": {"generator_saturated": True, "reason": "late"}})
+        == "unknown"
+    )
     assert answer_of_a_trial(make_run, "d", {}, outcome="failed: data check") == "unknown"
     assert answer_of_a_trial(make_run, "e", more={"generator.json": "{"}) == "unknown"
     assert observe(make_run("f"))["runs"][0]["answer"] == ""
@@ -79,11 +109,15 @@ def test_a_trial_says_what_it_said_to_its_search(make_run):
 def test_percentiles_are_those_of_the_merged_seconds(make_run):
     run = make_run()
     rows = observe(run)
-    merged = hdr.merge(hdr.decode(row["histogram"]) for row in rows["intervals"] if row["latency_kind"] == "response")
+    merged = hdr.merge(
+        hdr.decode(row["histogram"]) for row in rows["intervals"] if row["latency_kind"] == "response"
+    )
     found = percentiles(rows)
     for percentile in (50.0, 99.0, 99.9, 100.0):
         assert found[percentile] == merged.percentile_us(percentile)
-    assert [row["percentile"] for row in rows["percentiles"] if row["latency_kind"] == "response"] == sorted(found)
+    assert [row["percentile"] for row in rows["percentiles"] if row["latency_kind"] == "response"] == sorted(
+        found
+    )
 
 
 def test_a_percentile_with_fewer_than_ten_samples_beyond_is_not_printed(make_run):
@@ -92,7 +126,11 @@ def test_a_percentile_with_fewer_than_ten_samples_beyond_is_not_printed(make_run
     assert not np.isnan(found[99.9])  # 12 of 12 000 lie beyond
     assert np.isnan(found[99.95]) and np.isnan(found[99.999])
     assert not np.isnan(found[100.0])
-    beyond = {row["percentile"]: row["samples_beyond"] for row in rows["percentiles"] if row["latency_kind"] == "response"}
+    beyond = {
+        row["percentile"]: row["samples_beyond"]
+        for row in rows["percentiles"]
+        if row["latency_kind"] == "response"
+    }
     assert (beyond[99.9], beyond[99.95], beyond[100.0]) == (12, 6, 0)
 
 
@@ -102,7 +140,10 @@ def test_the_generators_own_lateness_is_a_kind_of_its_own_where_it_is_told_apart
     rows = observe(make_run("a", counted={"send_lateness": waited}))
     assert (percentiles(rows, "own_lateness")[99.0], percentiles(rows, "lateness")[99.0]) == (3.0, 900.0)
     assert rows["runs"][0]["lateness_p99_us"] == 900.0
-    assert not percentiles(observe(make_run("b", counted={"own_lateness": {"count": 0, "histogram_v2_base64": encoded([])}})), "own_lateness")  # a closed loop
+    assert not percentiles(
+        observe(make_run("b", counted={"own_lateness": {"count": 0, "histogram_v2_base64": encoded([])}})),
+        "own_lateness",
+    )  # a closed loop
     older = json.loads(make_run("c").text("generator.json"))
     del older["own_lateness"]
     rows = observe(make_run("d", more={"generator.json": json.dumps(older)}, without=("generator.json",)))
@@ -110,7 +151,10 @@ def test_the_generators_own_lateness_is_a_kind_of_its_own_where_it_is_told_apart
 
 
 def test_events_and_seconds_count_from_the_first_measured_second(make_run):
-    events = [{"kind": "gc_pause", "start_utc": f"2026-11-20T20:42:{stamp}Z", "duration_ms": 3, "attributes": {}} for stamp in ("24.250", "27.500")]
+    events = [
+        {"kind": "gc_pause", "start_utc": f"2026-11-20T20:42:{stamp}Z", "duration_ms": 3, "attributes": {}}
+        for stamp in ("24.250", "27.500")
+    ]
     rows = observe(make_run(events=events))
     assert [row["start_s"] for row in rows["events"]] == [-0.75, 2.5]
     assert sorted({row["second"] for row in rows["intervals"]}) == [0, 1, 2, 3, 4, 5]
@@ -118,7 +162,10 @@ def test_events_and_seconds_count_from_the_first_measured_second(make_run):
 
 def test_a_run_that_read_nothing_back_warns_and_one_that_lost_data_fails(make_run):
     assert verdicts(observe(make_run("a", data_check=None)))["data_kept"] == "WARN"
-    assert verdicts(observe(make_run("b", data_check={"sampled": 9, "missing": 1, "wrong": 0})))["data_kept"] == "FAIL"
+    assert (
+        verdicts(observe(make_run("b", data_check={"sampled": 9, "missing": 1, "wrong": 0})))["data_kept"]
+        == "FAIL"
+    )
 
 
 @pytest.mark.parametrize(
@@ -127,18 +174,47 @@ def test_a_run_that_read_nothing_back_warns_and_one_that_lost_data_fails(make_ru
         ("rate_held", "FAIL", {"offered_rate_rps": 2030}),
         ("no_errors", "FAIL", {"counted": {"errors": {"read": 2}}}),
         ("answers_expected", "FAIL", {"counted": {"counts": {"unexpected": 5}}}),
-        ("generator_not_saturated", "WARN",
-         {"counted": {"verdict": {"generator_saturated": None, "reason": None, "distorted_percentiles": []}}}),
-        ("generator_not_saturated", "WARN",
-         {"counted": {"verdict": {"generator_saturated": False, "reason": "connections: 1 was busy"}}}),
-        ("generator_not_saturated", "WARN",
-         {"counted": {"verdict": {"generator_saturated": False, "reason": None, "distorted_percentiles": ["99.9"]}}}),
-        ("generator_not_saturated", "FAIL", {"counted": {"verdict": {"generator_saturated": True, "reason": "late without cause"}}}),
+        (
+            "generator_not_saturated",
+            "WARN",
+            {
+                "counted": {
+                    "verdict": {"generator_saturated": None, "reason": None, "distorted_percentiles": []}
+                }
+            },
+        ),
+        (
+            "generator_not_saturated",
+            "WARN",
+            {"counted": {"verdict": {"generator_saturated": False, "reason": "connections: 1 was busy"}}},
+        ),
+        (
+            "generator_not_saturated",
+            "WARN",
+            {
+                "counted": {
+                    "verdict": {
+                        "generator_saturated": False,
+                        "reason": None,
+                        "distorted_percentiles": ["99.9"],
+                    }
+                }
+            },
+        ),
+        (
+            "generator_not_saturated",
+            "FAIL",
+            {"counted": {"verdict": {"generator_saturated": True, "reason": "late without cause"}}},
+        ),
         ("no_foreign_load", "FAIL", {"process": {"foreign_cpu_share": 0.4}}),
         ("no_steal", "WARN", {"process": {"steal_share": 0.02}}),
         ("no_throttling", "FAIL", {"process": {"throttled_s": 0.2}}),
         ("service_healthy", "FAIL", {"log": "java.lang.IllegalStateException: no\n"}),
-        ("warm_up_long_enough", "WARN", {"seconds": [[400] * 2000] * 2 + [[200] * 2000] * 2 + [[100] * 2000] * 2}),
+        (
+            "warm_up_long_enough",
+            "WARN",
+            {"seconds": [[400] * 2000] * 2 + [[200] * 2000] * 2 + [[100] * 2000] * 2},
+        ),
         ("samples", "FAIL", {"seconds": [[100] * 100] * 6, "offered_rate_rps": 100}),
     ],
 )
@@ -174,7 +250,14 @@ def test_a_file_that_cannot_be_read_fails_the_run_by_name_and_spares_the_rest(ma
 
 
 def wrk2_run(make_run, text, **facts):
-    return observe(make_run(without=("generator.json", "latency.hlog"), text=(TEXTS / text).read_text(), generator="wrk2", **facts))
+    return observe(
+        make_run(
+            without=("generator.json", "latency.hlog"),
+            text=(TEXTS / text).read_text(),
+            generator="wrk2",
+            **facts,
+        )
+    )
 
 
 def test_a_wrk2_run_is_read_from_its_text(make_run):
@@ -197,5 +280,13 @@ def test_variants_are_written_in_the_order_of_their_names():
 
 
 def test_attributes_are_json(make_run):
-    event = {"kind": "flush", "start_utc": "2026-11-20T20:42:26.500Z", "duration_ms": 40, "attributes": {"level": 0, "bytes": 7}}
-    assert json.loads(observe(make_run(events=[event]))["events"][0]["attributes"]) == {"bytes": 7, "level": 0}
+    event = {
+        "kind": "flush",
+        "start_utc": "2026-11-20T20:42:26.500Z",
+        "duration_ms": 40,
+        "attributes": {"level": 0, "bytes": 7},
+    }
+    assert json.loads(observe(make_run(events=[event]))["events"][0]["attributes"]) == {
+        "bytes": 7,
+        "level": 0,
+    }

@@ -5,13 +5,24 @@ from kvstudy.analyse import profiling_cost, tables
 
 
 def measured(make_run, tmp_path, cost: float, closed: bool = True, repeats: int = 6):
-    """Runs in turns, without and with a profiler that takes the share ``cost`` of the answers; 1 % apart from run to run."""
+    """Runs in turns, without and with a profiler that takes the share ``cost`` of the answers; 1 % apart from
+    run to run."""
     generator = np.random.default_rng(4)
     rate = {"closed_loop": True, "offered_rate_rps": None} if closed else {}
     for repeat in range(repeats):
         for profile in (None, ["cpu"]):
-            answers = int(2000 * (1 - cost * bool(profile)) * (1 + 0.01 * generator.standard_normal())) if closed else 2000
-            make_run(f"r{repeat}-{bool(profile)}", repeat=repeat + 1, profile=profile, seconds=[generator.integers(200, 400, answers)] * 6, **rate)
+            answers = (
+                int(2000 * (1 - cost * bool(profile)) * (1 + 0.01 * generator.standard_normal()))
+                if closed
+                else 2000
+            )
+            make_run(
+                f"r{repeat}-{bool(profile)}",
+                repeat=repeat + 1,
+                profile=profile,
+                seconds=[generator.integers(200, 400, answers)] * 6,
+                **rate,
+            )
     tables.rebuild([make_run.root], tmp_path / "tidy", progress=False)
     return profiling_cost.cost(tables.load(tmp_path / "tidy")).set_index("measure")
 

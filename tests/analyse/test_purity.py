@@ -11,7 +11,18 @@ import kvstudy
 
 PACKAGE = Path(kvstudy.__file__).parent
 PURE = sorted(path for part in ("analyse", "record") for path in (PACKAGE / part).rglob("*.py"))
-STARTS_SOMETHING = {"subprocess", "multiprocessing", "socket", "http", "urllib", "requests", "concurrent", "asyncio", "psutil", "pty"}
+STARTS_SOMETHING = {
+    "subprocess",
+    "multiprocessing",
+    "socket",
+    "http",
+    "urllib",
+    "requests",
+    "concurrent",
+    "asyncio",
+    "psutil",
+    "pty",
+}
 
 
 def imports(path: Path) -> set[str]:
@@ -27,7 +38,9 @@ def imports(path: Path) -> set[str]:
 @pytest.mark.parametrize("path", PURE, ids=lambda path: str(path.relative_to(PACKAGE).with_suffix("")))
 def test_a_module_that_reads_runs_imports_nothing_that_measures_or_starts_a_process(path):
     found = imports(path)
-    assert not [name for name in found if name.startswith(("kvstudy.measure", "kvstudy.present", "kvstudy.cli"))]
+    assert not [
+        name for name in found if name.startswith(("kvstudy.measure", "kvstudy.present", "kvstudy.cli"))
+    ]
     assert not {name.split(".")[0] for name in found} & STARTS_SOMETHING
     if path.is_relative_to(PACKAGE / "record"):
         assert not [name for name in found if name.startswith("kvstudy.analyse")]
@@ -35,8 +48,11 @@ def test_a_module_that_reads_runs_imports_nothing_that_measures_or_starts_a_proc
 
 
 def _attributes_of_os(path: Path) -> set[str]:
-    return {node.attr for node in ast.walk(ast.parse(path.read_text()))
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os"}
+    return {
+        node.attr
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os"
+    }
 
 
 def test_reading_runs_loads_no_measuring_code_and_starts_no_process(tmp_path):
@@ -53,6 +69,8 @@ tables.rebuild([Path({str(tmp_path)!r})], Path({str(tmp_path / "tidy")!r}))
 tables.load(Path({str(tmp_path / "tidy")!r}))
 print([name for name in sys.modules if name.startswith("kvstudy.measure")])
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=PACKAGE.parent, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=PACKAGE.parent, timeout=60
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "[]"

@@ -1,4 +1,5 @@
-"""Which runs may say whether a rate was held: those that failed nothing, and those that failed by not keeping up."""
+"""Which runs may say whether a rate was held: those that failed nothing, and those that failed by not keeping
+up."""
 
 import pytest
 
@@ -22,7 +23,10 @@ def test_a_run_that_did_not_keep_up_speaks_and_a_disturbed_one_does_not(verdicts
         overloaded={"offered_rate_rps": 9000},
         disturbed={"process": {"foreign_cpu_share": 0.6}},
         disturbed_and_slow={"offered_rate_rps": 9000, "process": {"foreign_cpu_share": 0.6}},
-        limited_by_the_generator={"offered_rate_rps": 9000, "counted": {"verdict": {"generator_saturated": True, "reason": "late"}}},
+        limited_by_the_generator={
+            "offered_rate_rps": 9000,
+            "counted": {"verdict": {"generator_saturated": True, "reason": "late"}},
+        },
     )
     assert rates.speaking(found) == {"kept", "overloaded"}
 
@@ -38,19 +42,39 @@ def test_a_run_that_drifts_is_marked_and_speaks(verdicts):
 
 
 def test_profiled_closed_and_failed_runs_are_not_about_a_rate(verdicts):
-    found = verdicts(kept={}, closed={"closed_loop": True, "offered_rate_rps": None}, profiled={"profile": ["cpu"]}, failed={"outcome": "failed: why"})
+    found = verdicts(
+        kept={},
+        closed={"closed_loop": True, "offered_rate_rps": None},
+        profiled={"profile": ["cpu"]},
+        failed={"outcome": "failed: why"},
+    )
     assert rates.about_rate(found).runs["run_id"].tolist() == ["kept"]
 
 
 def test_runs_that_the_service_lost_by_itself_did_not_hold_their_rate(verdicts):
-    runs = {f"kept{n}": {} for n in range(2)} | {f"lost{n}": {"counted": {"errors": {"read": 900}}} for n in range(3)}
+    runs = {f"kept{n}": {} for n in range(2)} | {
+        f"lost{n}": {"counted": {"errors": {"read": 900}}} for n in range(3)
+    }
     found = verdicts(**runs)
     assert set(found.runs.loc[found.runs["excluded"] == "service", "run_id"]) == {"lost0", "lost1", "lost2"}
     (row,) = rates.held_rates(found).itertuples()
-    assert row.saturation_rps == 2000 and row.highest_held_rps != row.highest_held_rps and (row.runs, row.fewest) == (5, 5)
+    assert (
+        row.saturation_rps == 2000
+        and row.highest_held_rps != row.highest_held_rps
+        and (row.runs, row.fewest) == (5, 5)
+    )
 
 
 def test_the_searches_of_two_builds_are_two_and_the_last_is_at_the_end(verdicts):
     search = {"purpose": "sweep", "objective": {"mean": 0.001}}
-    found = verdicts(**{f"2026112{day}T20422{n}Z-put": {"label": label, "search": search} for day, label in ((0, "old"), (1, "new")) for n in range(2)})
-    assert [(len(part), part["label"].iloc[0]) for part in rates.each_search(found.runs)] == [(2, "old"), (2, "new")]
+    found = verdicts(
+        **{
+            f"2026112{day}T20422{n}Z-put": {"label": label, "search": search}
+            for day, label in ((0, "old"), (1, "new"))
+            for n in range(2)
+        }
+    )
+    assert [(len(part), part["label"].iloc[0]) for part in rates.each_search(found.runs)] == [
+        (2, "old"),
+        (2, "new"),
+    ]

@@ -52,7 +52,9 @@ def test_three_parameters_are_not_fitted_to_three_numbers_of_connections():
 
 def test_a_peak_whose_interval_leaves_the_data_is_not_told():
     n = np.repeat([1, 2, 4, 8, 16, 24], 5)
-    usl = scalability.fit(n, rates(n, kappa=0.003) * (1 + 0.1 * np.random.default_rng(3).standard_normal(len(n))))
+    usl = scalability.fit(
+        n, rates(n, kappa=0.003) * (1 + 0.1 * np.random.default_rng(3).standard_normal(len(n)))
+    )
     inside = scalability._peak(usl.sigma.estimate, usl.kappa.estimate)
     print(f"peak {inside:.1f}")
     assert usl.smallest <= inside <= usl.largest and usl.peak is None
@@ -61,7 +63,10 @@ def test_a_peak_whose_interval_leaves_the_data_is_not_told():
 def test_one_run_of_each_number_of_connections_has_a_law_and_no_interval():
     n = np.array([1, 2, 4, 8, 16, 32])
     usl = scalability.fit(n, rates(n))
-    assert usl.sigma.estimate == pytest.approx(0.05, rel=1e-3) and np.isnan([usl.sigma.low, usl.sigma.high, usl.rate_rps(8).low]).all()
+    assert (
+        usl.sigma.estimate == pytest.approx(0.05, rel=1e-3)
+        and np.isnan([usl.sigma.low, usl.sigma.high, usl.rate_rps(8).low]).all()
+    )
     assert usl.peak is None
 
 

@@ -18,7 +18,10 @@ def test_a_table_survives_parquet_with_its_types(table, tmp_path):
     import pyarrow.parquet as pq
 
     path = tmp_path / f"{table}.parquet"
-    pq.write_table(pa.Table.from_pandas(schema.empty(table), schema=schema.arrow_schema(table), preserve_index=False), path)
+    pq.write_table(
+        pa.Table.from_pandas(schema.empty(table), schema=schema.arrow_schema(table), preserve_index=False),
+        path,
+    )
     read = schema.conform(table, pq.read_table(path).to_pandas())
     pd.testing.assert_frame_equal(read, schema.empty(table))
 

@@ -17,7 +17,9 @@ def test_what_is_steady_needs_no_warm_up_and_one_slow_second_is_none():
     assert settled_after_s([21.9] * 10 + [20.0] * 20, 2.0) == 0
 
 
-@pytest.mark.parametrize("values", [[100.0 - 3 * second for second in range(30)], [math.nan] * 30, [20.0] * 6, []])
+@pytest.mark.parametrize(
+    "values", [[100.0 - 3 * second for second in range(30)], [math.nan] * 30, [20.0] * 6, []]
+)
 def test_what_has_not_settled_before_its_last_third_is_not_called_settled(values):
     assert settled_after_s(values, 2.0) is None
 

@@ -42,20 +42,33 @@ def test_selecting_runs_selects_their_rows_everywhere(make_run, tmp_path):
     make_run("c", label="other")
     found = build(make_run, tmp_path / "tidy").select(label=["before", "after"])
     assert found.runs["run_id"].tolist() == ["a", "b"]
-    assert set(found.intervals["run_id"]) == set(found.percentiles["run_id"]) == set(found.validity["run_id"]) == {"a", "b"}
+    assert (
+        set(found.intervals["run_id"])
+        == set(found.percentiles["run_id"])
+        == set(found.validity["run_id"])
+        == {"a", "b"}
+    )
 
 
 def test_a_table_is_read_when_it_is_looked_at_and_of_the_selected_runs_alone(make_run, tmp_path, monkeypatch):
     for run_id, experiment in (("a", "rates"), ("b", "tail"), ("c", "tail")):
         make_run(run_id, experiment=experiment)
     read, real = [], stored.part.read
-    monkeypatch.setattr(stored.part, "read", lambda file, table, columns: read.append((file.parts[-3], table, columns)) or real(file, table, columns))
+    monkeypatch.setattr(
+        stored.part,
+        "read",
+        lambda file, table, columns: (
+            read.append((file.parts[-3], table, columns)) or real(file, table, columns)
+        ),
+    )
     found = build(make_run, tmp_path / "tidy")
     assert {table for _, table, _ in read} == {"runs"}
     read.clear()
     tail = found.select(experiment="tail").believed().but(source="another")
     assert read == []
-    assert set(tail.validity["run_id"]) == {"b", "c"} and tail.columns("intervals", "second", "count").columns.tolist() == ["second", "count"]
+    assert set(tail.validity["run_id"]) == {"b", "c"} and tail.columns(
+        "intervals", "second", "count"
+    ).columns.tolist() == ["second", "count"]
     assert set(read) == {("tail", "validity", None), ("tail", "intervals", ("run_id", "second", "count"))}
 
 
@@ -67,7 +80,9 @@ def test_rows_are_the_same_whether_they_were_read_before_they_were_selected_or_a
         assert getattr(before, name)["run_id"].is_monotonic_increasing
     for wanted in (["d", "b", "a"], ["c"], []):
         for name in schema.TABLES:
-            pd.testing.assert_frame_equal(getattr(before.only(wanted), name), getattr(after.only(wanted), name))
+            pd.testing.assert_frame_equal(
+                getattr(before.only(wanted), name), getattr(after.only(wanted), name)
+            )
 
 
 def test_failed_and_profiled_runs_are_not_believed(make_run, tmp_path):

@@ -8,10 +8,27 @@ import pytest
 from kvstudy.analyse.validity import CHECKS, OUTSIDE, SERVICE, Evidence, check, excluded, worst
 
 GOOD = Evidence(
-    generator="loadgen", closed_loop=False, connections=16, threads=1, method="PUT", offered_rate_rps=2000, achieved_rate_rps=1999.5,
-    unexpected_answers=0, errors={"connect": 0, "read": 0, "write": 0, "timeout": 0}, requests_due=60_000, unsent=0, samples=60_000,
-    saturated=False, percentile_pairs=((50, 2, 110), (99, 30, 400)), third_medians_us=(110, 112), steal_share=0.001,
-    throttled_share=0.0, foreign_share=0.01, log_errors=(), data_check={"sampled": 1000, "missing": 0, "wrong": 0}, logged_samples=60_000,
+    generator="loadgen",
+    closed_loop=False,
+    connections=16,
+    threads=1,
+    method="PUT",
+    offered_rate_rps=2000,
+    achieved_rate_rps=1999.5,
+    unexpected_answers=0,
+    errors={"connect": 0, "read": 0, "write": 0, "timeout": 0},
+    requests_due=60_000,
+    unsent=0,
+    samples=60_000,
+    saturated=False,
+    percentile_pairs=((50, 2, 110), (99, 30, 400)),
+    third_medians_us=(110, 112),
+    steal_share=0.001,
+    throttled_share=0.0,
+    foreign_share=0.01,
+    log_errors=(),
+    data_check={"sampled": 1000, "missing": 0, "wrong": 0},
+    logged_samples=60_000,
 )
 
 
@@ -37,9 +54,17 @@ BAD = [
     ("no_errors", "FAIL", {"errors": {"connect": 0, "timeout": 24}}),
     ("no_errors", "WARN", {"errors": {}}),
     ("connections_opened", "FAIL", {"generator": "wrk2", "connections": 10, "threads": 4}),
-    ("generator_not_saturated", "FAIL", {"saturated": True, "saturated_reason": "its thread used 99 % of a core"}),
+    (
+        "generator_not_saturated",
+        "FAIL",
+        {"saturated": True, "saturated_reason": "its thread used 99 % of a core"},
+    ),
     ("generator_not_saturated", "WARN", {"saturated": None}),
-    ("generator_not_saturated", "WARN", {"saturated": False, "saturated_reason": "connections: 1 of them busy 100 %"}),
+    (
+        "generator_not_saturated",
+        "WARN",
+        {"saturated": False, "saturated_reason": "connections: 1 of them busy 100 %"},
+    ),
     ("generator_not_saturated", "WARN", {"saturated": False, "distorted_percentiles": ("99.9",)}),
     ("send_lateness", "WARN", {"percentile_pairs": ((50, 2, 110), (99, 100, 400))}),
     ("send_lateness", "FAIL", {"percentile_pairs": ((50, 110, 130), (99, 120, 4000))}),
@@ -93,7 +118,12 @@ def test_a_closed_loop_is_not_asked_for_a_rate():
 
 
 def test_lateness_that_may_be_the_services_is_not_a_failure():
-    assert verdicts(replace(GOOD, percentile_pairs=((50, 90, 110), (99, 390, 400)), lateness_is_own=False))["send_lateness"] == "WARN"
+    assert (
+        verdicts(replace(GOOD, percentile_pairs=((50, 90, 110), (99, 390, 400)), lateness_is_own=False))[
+            "send_lateness"
+        ]
+        == "WARN"
+    )
     assert verdicts(replace(GOOD, lateness_is_own=False))["send_lateness"] == "PASS"
 
 
@@ -114,8 +144,20 @@ def test_a_get_run_needs_no_data_check():
 
 
 def test_what_is_required_reads_the_same_for_every_run():
-    other = replace(GOOD, generator="wrk2", connections=4, threads=2, offered_rate_rps=20_000, achieved_rate_rps=17_000.0, unsent=900, samples=900)
-    required = [{result.check: result.required for result in check(evidence)} for evidence in (replace(GOOD, generator="wrk"), other)]
+    other = replace(
+        GOOD,
+        generator="wrk2",
+        connections=4,
+        threads=2,
+        offered_rate_rps=20_000,
+        achieved_rate_rps=17_000.0,
+        unsent=900,
+        samples=900,
+    )
+    required = [
+        {result.check: result.required for result in check(evidence)}
+        for evidence in (replace(GOOD, generator="wrk"), other)
+    ]
     assert required[0] == required[1]
 
 
@@ -125,7 +167,13 @@ def test_microseconds_have_one_spelling():
 
 
 def test_thirds_that_lie_within_what_can_be_measured_agree():
-    near = replace(GOOD, third_medians_us=(19.0, 17.0), third_p99s_us=(400.0, 900.0), third_cpus_us=(40.0, 21.0), third_answers=1000)
+    near = replace(
+        GOOD,
+        third_medians_us=(19.0, 17.0),
+        third_p99s_us=(400.0, 900.0),
+        third_cpus_us=(40.0, 21.0),
+        third_answers=1000,
+    )
     assert verdicts(near)["warm_up_long_enough"] == "PASS"
 
 

@@ -2,10 +2,11 @@
 
     python tests/bench/analysis.py [--runs 1000 --runs 10000] [--source data/raw --source data/reference]
 
-Real sealed runs are copied under new run ids, as many as asked for, in experiments of fifty; their files are links to those of the source, so that
-10 000 take little room. Measured, each in a process of its own, with its CPU time and the peak memory of it and its workers together: the
-first rebuild by all processors, a rebuild with ten new runs, one with nothing new, and every figure of every experiment (of 1 000 runs, at most).
-Exits with 1 when a goal below is not met.
+Real sealed runs are copied under new run ids, as many as asked for, in experiments of fifty; their files are
+links to those of the source, so that 10 000 take little room. Measured, each in a process of its own, with
+its CPU time and the peak memory of it and its workers together: the first rebuild by all processors, a
+rebuild with ten new runs, one with nothing new, and every figure of every experiment (of 1 000 runs, at
+most). Exits with 1 when a goal below is not met.
 """
 
 import argparse
@@ -29,7 +30,12 @@ from kvstudy.record.run_folder import SealedRun, sealed_runs  # noqa: E402
 NEW_RUNS = 10
 RUNS_PER_EXPERIMENT = 50
 PEAK_BYTES_MAX = 2 << 30
-SECONDS_MAX = {"rebuild": 0.010, "ten-new": 3.0, "none-new": 3.0, "figures": 0.050}  # rebuild and figures: for each run
+SECONDS_MAX = {
+    "rebuild": 0.010,
+    "ten-new": 3.0,
+    "none-new": 3.0,
+    "figures": 0.050,
+}  # rebuild and figures: for each run
 FIGURES_RUNS_MAX = 1000
 
 
@@ -44,7 +50,10 @@ def main() -> int:
         return step(given.step, given.data)
     source = sealed_runs(*(given.source or [ROOT / "data" / "raw", ROOT / "data" / "reference"]))
     if not source:
-        print("no sealed run to copy: measure some first (make smoke), or name a folder with --source", file=sys.stderr)
+        print(
+            "no sealed run to copy: measure some first (make smoke), or name a folder with --source",
+            file=sys.stderr,
+        )
         return 2
     return 0 if all([measured(runs, source) for runs in given.runs or [1000, 10_000]]) else 1
 
@@ -57,7 +66,10 @@ def measured(runs: int, source: list[SealedRun]) -> bool:
         data = Path(scratch) / "data"
         for number in range(runs):
             copy(source[number % len(source)], data / "raw", number)
-        print(f"{runs} runs, copies of {len(source)} sealed runs, {len(os.sched_getaffinity(0))} processors", flush=True)
+        print(
+            f"{runs} runs, copies of {len(source)} sealed runs, {len(os.sched_getaffinity(0))} processors",
+            flush=True,
+        )
         met = [timed("rebuild", data, runs)]
         for number in range(NEW_RUNS):
             copy(source[number % len(source)], data / "raw", runs + number)
@@ -68,7 +80,8 @@ def measured(runs: int, source: list[SealedRun]) -> bool:
 
 
 def copy(run: SealedRun, raw: Path, number: int) -> None:
-    """A sealed run under a new id. The seal's digest of run.json is left as it was: tables are built without recomputing it."""
+    """A sealed run under a new id. The seal's digest of run.json is left as it was: tables are built without
+    recomputing it."""
     run_id, experiment = f"{run.run_id}-{number:05d}", f"bench-{number // RUNS_PER_EXPERIMENT:03d}"
     target = raw / experiment / run_id
     target.mkdir(parents=True)
@@ -89,7 +102,9 @@ def linked(file: Path, target: Path) -> None:
 
 def timed(name: str, data: Path, runs: int = 1) -> bool:
     begin = time.monotonic()
-    with subprocess.Popen([sys.executable, __file__, "--step", name, "--data", str(data)], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, __file__, "--step", name, "--data", str(data)], stdout=subprocess.PIPE, text=True
+    ) as process:
         peak = Peak(process.pid)
         answer = process.communicate()[0]
         peak_bytes = peak.stop()
@@ -98,13 +113,17 @@ def timed(name: str, data: Path, runs: int = 1) -> bool:
         raise SystemExit(f"the step failed: {name}")
     result = json.loads(answer.splitlines()[-1])
     met = seconds <= goal_s and peak_bytes <= PEAK_BYTES_MAX
-    print(f"  {name:9} {seconds:6.1f} s (goal {goal_s:.0f} s)  {result['cpu_s']:6.1f} s of CPU  peak {peak_bytes / 2**20:5.0f} MiB (goal {PEAK_BYTES_MAX >> 20} MiB)  "
-          f"{'met' if met else 'NOT MET'}  {result['what']}", flush=True)
+    print(
+        f"  {name:9} {seconds:6.1f} s (goal {goal_s:.0f} s)  {result['cpu_s']:6.1f} s of CPU  peak {peak_bytes / 2**20:5.0f} MiB (goal {PEAK_BYTES_MAX >> 20} MiB)  "
+        f"{'met' if met else 'NOT MET'}  {result['what']}",
+        flush=True,
+    )
     return met
 
 
 class Peak:
-    """Memory of a process and all that it starts, together, while they run: proportional set size, so that what they share counts once."""
+    """Memory of a process and all that it starts, together, while they run: proportional set size, so that
+    what they share counts once."""
 
     def __init__(self, pid: int):
         self._process, self._stopped, self._bytes = psutil.Process(pid), threading.Event(), 0
@@ -158,8 +177,14 @@ def draw(data: Path) -> str:
     for experiment in everything.runs["experiment"].unique():
         study = everything.select(experiment=experiment)
         profiled = study.only(study.runs.loc[study.runs["profiled"], "run_id"].head(1))
-        for draw_one in (percentile_spectrum, response_against_service, latency_against_rate, achieved_against_offered,
-                         latency_heat_map, time_line):
+        for draw_one in (
+            percentile_spectrum,
+            response_against_service,
+            latency_against_rate,
+            achieved_against_offered,
+            latency_heat_map,
+            time_line,
+        ):
             draw_one(study).to_json()
             drawn += 1
         if len(study.intervals):

@@ -1,8 +1,9 @@
-"""What sleeping processors cost: response times of a null server and the CPU time that the machine's host took, with processors that may
-sleep and with processors kept awake, taking turns (`make bench-awake`, about 1.5 min).
+"""What sleeping processors cost: response times of a null server and the CPU time that the machine's host
+took, with processors that may sleep and with processors kept awake, taking turns (`make bench-awake`, about
+1.5 min).
 
-One thread, 16 connections, 4 000/s, 4 s of which the first is warm-up; nothing is pinned and nobody spins, as for a service at a tenth of its
-saturation rate.
+One thread, 16 connections, 4 000/s, 4 s of which the first is warm-up; nothing is pinned and nobody spins, as
+for a service at a tenth of its saturation rate.
 """
 
 import json
@@ -23,8 +24,24 @@ def measured(url: str, awake: bool, result: Path) -> tuple[float, float, float]:
     """p50 and p99 of response time, us; CPU stolen, of one core."""
     with kept_awake(awake):
         _, stolen_s = machine_times()
-        subprocess.run([BINARIES / "loadgen", "-c16", "-t1", f"-R{RATE_RPS}", f"-d{SECONDS}s", "--warmup", "1s", "--spin", "off", "--json", result, url],
-                       check=True, capture_output=True)
+        subprocess.run(
+            [
+                BINARIES / "loadgen",
+                "-c16",
+                "-t1",
+                f"-R{RATE_RPS}",
+                f"-d{SECONDS}s",
+                "--warmup",
+                "1s",
+                "--spin",
+                "off",
+                "--json",
+                result,
+                url,
+            ],
+            check=True,
+            capture_output=True,
+        )
         stolen_s = machine_times()[1] - stolen_s
     percentiles = json.loads(result.read_text())["response_time"]["percentiles"]
     return percentiles["50"], percentiles["99"], stolen_s / SECONDS
@@ -47,7 +64,9 @@ def main() -> None:
     for place, (what, digits) in enumerate((("p50, us", 0), ("p99, us", 0), ("stolen, of one core", 3))):
         sleeping, awake = ([row[place] for row in found[kind]] for kind in (False, True))
         print(f"{what:20} may sleep {told(sleeping, digits)}   kept awake {told(awake, digits)}")
-    print(f"p99 kept awake, of that of the same round with sleep: {told([on[1] / off[1] for off, on in zip(found[False], found[True], strict=True)], 3)}; {ROUNDS} rounds")
+    print(
+        f"p99 kept awake, of that of the same round with sleep: {told([on[1] / off[1] for off, on in zip(found[False], found[True], strict=True)], 3)}; {ROUNDS} rounds"
+    )
 
 
 def told(values: list[float], digits: int) -> str:

@@ -1,4 +1,5 @@
-"""A study exported once from made-up sealed runs, and a headless Chromium that refuses to speak to anything but files."""
+"""A study exported once from made-up sealed runs, and a headless Chromium that refuses to speak to anything
+but files."""
 
 import importlib.util
 import os
@@ -41,7 +42,12 @@ def flame_page(tmp_path_factory) -> str:
     assert jar.is_file(), f"{jar} is missing: run make build"
     (folder / "cpu.collapsed").write_text(COLLAPSED)
     java = find_jdk().tool("java")
-    subprocess.run([java, "-jar", jar, "-o", "html", folder / "cpu.collapsed", folder / "cpu.html"], check=True, capture_output=True, timeout=60)
+    subprocess.run(
+        [java, "-jar", jar, "-o", "html", folder / "cpu.collapsed", folder / "cpu.html"],
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
     return (folder / "cpu.html").read_text()
 
 
@@ -56,34 +62,77 @@ def chromium(tmp_path_factory):
     options = webdriver.ChromeOptions()
     options.binary_location = os.environ.get("CHROMIUM", "/usr/bin/chromium")
     for flag in (
-        "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
-        "--disable-sync", "--disable-dev-shm-usage", f"--user-data-dir={tmp_path_factory.mktemp('chromium')}", "--window-size=1440,1000",
-    ):  # fmt: skip
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--disable-dev-shm-usage",
+        f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
+        "--window-size=1440,1000",
+    ):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(os.environ.get("CHROMEDRIVER", "/usr/bin/chromedriver")))
+    driver = webdriver.Chrome(
+        options=options,
+        service=webdriver.ChromeService(os.environ.get("CHROMEDRIVER", "/usr/bin/chromedriver")),
+    )
     driver.set_page_load_timeout(60)
     yield driver
     driver.quit()
 
 
 def _sealed_runs(root: Path, flame_page: str) -> None:
-    spec = importlib.util.spec_from_file_location("made_runs", CHECKOUT / "tests" / "analyse" / "run_maker.py")
+    spec = importlib.util.spec_from_file_location(
+        "made_runs", CHECKOUT / "tests" / "analyse" / "run_maker.py"
+    )
     made = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(made)
     make, random = made.RunMaker(root / "data" / "raw"), np.random.default_rng(3)
     print("made runs: seed=3")
     index = 0
     for workload, method in (("unique_put", "PUT"), ("repeated_get", "GET")):
-        shared = {"experiment": "reproduce", "workload": workload, "method": method, "workload_args": {"key_count": 1000, "key_bytes": 16, "value_bytes": 100}}
+        shared = {
+            "experiment": "reproduce",
+            "workload": workload,
+            "method": method,
+            "workload_args": {"key_count": 1000, "key_bytes": 16, "value_bytes": 100},
+        }
         for connections in (1, 4):
             for rate in (2000, 8000):
                 for repeat in (1, 2):
                     index += 1
                     held = 1 if connections == 4 or rate == 2000 else 3
-                    seconds = [(random.lognormal(5, 0.5, rate // held) * (8 if second == 3 else 1)).astype(int) + 1 for second in range(5)]
-                    flush = {"kind": "flush", "start_utc": "2026-11-20T20:42:28.300Z", "duration_ms": 150.0, "attributes": {}}
-                    make(f"20261120T2000{index:02d}Z-{workload}", seconds=seconds, events=[flush], connections=connections, threads=connections,
-                         offered_rate_rps=rate, repeat=repeat, **shared)  # fmt: skip
-        make(f"20261120T2001{index:02d}Z-{workload}-profiled", connections=4, threads=4, offered_rate_rps=2000, profile=["cpu", "alloc"],
-             stacks={"cpu": COLLAPSED, "alloc": COLLAPSED}, more={f"{event}.flamegraph.html": flame_page for event in ("cpu", "alloc")}, **shared)  # fmt: skip
+                    seconds = [
+                        (random.lognormal(5, 0.5, rate // held) * (8 if second == 3 else 1)).astype(int) + 1
+                        for second in range(5)
+                    ]
+                    flush = {
+                        "kind": "flush",
+                        "start_utc": "2026-11-20T20:42:28.300Z",
+                        "duration_ms": 150.0,
+                        "attributes": {},
+                    }
+                    make(
+                        f"20261120T2000{index:02d}Z-{workload}",
+                        seconds=seconds,
+                        events=[flush],
+                        connections=connections,
+                        threads=connections,
+                        offered_rate_rps=rate,
+                        repeat=repeat,
+                        **shared,
+                    )
+        make(
+            f"20261120T2001{index:02d}Z-{workload}-profiled",
+            connections=4,
+            threads=4,
+            offered_rate_rps=2000,
+            profile=["cpu", "alloc"],
+            stacks={"cpu": COLLAPSED, "alloc": COLLAPSED},
+            more={f"{event}.flamegraph.html": flame_page for event in ("cpu", "alloc")},
+            **shared,
+        )

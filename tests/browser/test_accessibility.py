@@ -1,4 +1,5 @@
-"""axe-core on every page: no serious or critical fault, light and wide, dark and narrow, inside the flame graphs too."""
+"""axe-core on every page: no serious or critical fault, light and wide, dark and narrow, inside the flame
+graphs too."""
 
 from pathlib import Path
 

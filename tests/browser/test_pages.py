@@ -1,4 +1,5 @@
-"""The exported pages in a real browser: every chart drawn, everything works, nothing leaves the machine, nothing complains."""
+"""The exported pages in a real browser: every chart drawn, everything works, nothing leaves the machine,
+nothing complains."""
 
 import json
 import time
@@ -19,8 +20,13 @@ NARROW_PX, WIDE_PX = 375, 1440
 
 
 def opened(driver, page: Path, width: int = WIDE_PX, scheme: str = "light"):
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False})
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+    driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False},
+    )
+    driver.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    )
     driver.get_log("browser"), driver.get_log("performance")
     driver.get(page.as_uri())
     driver.execute_script("return document.readyState")
@@ -34,7 +40,11 @@ def draw_all(driver) -> None:
 
 def requests_of(driver) -> list[str]:
     messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
-    return [message["params"]["request"]["url"] for message in messages if message["method"] == "Network.requestWillBeSent"]
+    return [
+        message["params"]["request"]["url"]
+        for message in messages
+        if message["method"] == "Network.requestWillBeSent"
+    ]
 
 
 def all_pages(study: Path) -> list[Path]:
@@ -51,17 +61,26 @@ def test_every_chart_of_every_page_is_drawn_without_a_complaint_or_a_request(stu
         )
         assert all(drawn), f"{page.name}: {drawn}"
         charts += len(drawn)
-        assert [entry for entry in chromium.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")] == [], page.name
-        assert [url for url in requests_of(chromium) if not url.startswith(("file:", "data:", "blob:", "about:"))] == [], page.name
+        assert [
+            entry for entry in chromium.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")
+        ] == [], page.name
+        assert [
+            url for url in requests_of(chromium) if not url.startswith(("file:", "data:", "blob:", "about:"))
+        ] == [], page.name
     assert charts >= 10
 
 
 def test_traces_are_really_on_the_screen(study, chromium):
     opened(chromium, study / "03-percentiles.html")
     draw_all(chromium)
-    lines = chromium.execute_script("return document.querySelectorAll('figure.chart .scatterlayer .trace path.js-line').length")
+    lines = chromium.execute_script(
+        "return document.querySelectorAll('figure.chart .scatterlayer .trace path.js-line').length"
+    )
     assert lines > 20
-    assert chromium.execute_script("return document.querySelectorAll('figure.chart .heatmaplayer image').length") == 1
+    assert (
+        chromium.execute_script("return document.querySelectorAll('figure.chart .heatmaplayer image').length")
+        == 1
+    )
 
 
 def test_charts_are_drawn_by_themselves_when_scrolled_to(study, chromium):
@@ -89,9 +108,15 @@ def test_dragging_zooms_a_chart_and_all_its_panels(study, chromium):
     WebDriverWait(chromium, 20).until(lambda _: plot.find_elements(By.CSS_SELECTOR, ".nsewdrag"))
     before = chromium.execute_script("return [...arguments[0]._fullLayout.xaxis.range]", plot)
     area = plot.find_elements(By.CSS_SELECTOR, ".nsewdrag")[0]
-    ActionChains(chromium).move_to_element(area).click_and_hold().move_by_offset(80, 40).pause(0.1).release().perform()
-    WebDriverWait(chromium, 10).until(lambda _: chromium.execute_script("return [...arguments[0]._fullLayout.xaxis.range]", plot) != before)
-    ranges = chromium.execute_script("return [arguments[0]._fullLayout.xaxis.range, arguments[0]._fullLayout.xaxis2.range]", plot)
+    ActionChains(chromium).move_to_element(area).click_and_hold().move_by_offset(80, 40).pause(
+        0.1
+    ).release().perform()
+    WebDriverWait(chromium, 10).until(
+        lambda _: chromium.execute_script("return [...arguments[0]._fullLayout.xaxis.range]", plot) != before
+    )
+    ranges = chromium.execute_script(
+        "return [arguments[0]._fullLayout.xaxis.range, arguments[0]._fullLayout.xaxis2.range]", plot
+    )
     assert ranges[0] == ranges[1]
 
 
@@ -100,9 +125,17 @@ def test_a_flame_graph_can_be_searched_and_zoomed(study, chromium):
     flame = chromium.find_element(By.CSS_SELECTOR, ".flame")
     chromium.execute_script("arguments[0].scrollIntoView({block: 'center'})", flame)
     frame = flame.find_element(By.TAG_NAME, "iframe")
-    WebDriverWait(chromium, 20).until(lambda _: chromium.execute_script("return !!arguments[0].contentDocument.getElementById('canvas')", frame))
+    WebDriverWait(chromium, 20).until(
+        lambda _: chromium.execute_script(
+            "return !!arguments[0].contentDocument.getElementById('canvas')", frame
+        )
+    )
     flame.find_element(By.CSS_SELECTOR, "input").send_keys("kv/lsm")
-    matched = WebDriverWait(chromium, 10).until(lambda _: chromium.execute_script("return arguments[0].contentDocument.getElementById('matchval').textContent", frame))
+    matched = WebDriverWait(chromium, 10).until(
+        lambda _: chromium.execute_script(
+            "return arguments[0].contentDocument.getElementById('matchval').textContent", frame
+        )
+    )
     assert matched == f"{100 * 250 / 1030:.2f}%"
     chromium.switch_to.frame(frame)
     canvas = chromium.find_element(By.ID, "canvas")
@@ -116,19 +149,30 @@ def test_a_flame_graph_can_be_searched_and_zoomed(study, chromium):
     chromium.switch_to.default_content()
 
 
-def test_a_difference_of_profiles_is_coloured_and_searched_in_the_converters_page(flame_page, chromium, tmp_path):
+def test_a_difference_of_profiles_is_coloured_and_searched_in_the_converters_page(
+    flame_page, chromium, tmp_path
+):
     before = StackTree.of(pd.DataFrame({"stack": ["a;x", "a;y"], "samples": [60, 40]}), 0)
-    after = StackTree.of(pd.DataFrame({"stack": ["a;x", "a;</script>", "a", "b"], "samples": [900, 50, 30, 20]}), 0)
-    (tmp_path / "page.html").write_text(flame.guarded(difference_page(flame_page, before, after, "cpu: <after>")))
+    after = StackTree.of(
+        pd.DataFrame({"stack": ["a;x", "a;</script>", "a", "b"], "samples": [900, 50, 30, 20]}), 0
+    )
+    (tmp_path / "page.html").write_text(
+        flame.guarded(difference_page(flame_page, before, after, "cpu: <after>"))
+    )
     opened(chromium, tmp_path / "page.html")
-    frames = chromium.execute_script("return levels.map(level => level.map(f => [f.title, f.left, f.width, f.color, f.details]))")
+    frames = chromium.execute_script(
+        "return levels.map(level => level.map(f => [f.title, f.left, f.width, f.color, f.details]))"
+    )
     grey, red, blue, yellow = "#e0e0e0", "rgb(255,96,96)", "rgb(215,215,255)", "#ffdd33"
     assert frames == [
         [["all", 0, 1000, grey, ""]],
         [["a", 0, 980, blue, ", -20"], ["b", 980, 20, yellow, ""]],
         [["</script>", 0, 50, yellow, ""], ["x", 50, 900, red, ", +300"]],
     ]
-    assert chromium.execute_script("search('^x$'); return document.getElementById('matchval').textContent") == "90.00%"
+    assert (
+        chromium.execute_script("search('^x$'); return document.getElementById('matchval').textContent")
+        == "90.00%"
+    )
     assert chromium.find_element(By.TAG_NAME, "h1").text == "cpu: <after>"
     assert [entry for entry in chromium.get_log("browser") if entry["level"] == "SEVERE"] == []
 
@@ -137,22 +181,32 @@ def test_a_half_typed_expression_disturbs_nothing(study, chromium):
     opened(chromium, study / "05-flame-graphs.html")
     flame = chromium.find_element(By.CSS_SELECTOR, ".flame")
     chromium.execute_script("arguments[0].scrollIntoView({block: 'center'})", flame)
-    WebDriverWait(chromium, 20).until(lambda _: chromium.execute_script("return !!arguments[0].querySelector('iframe').contentDocument.getElementById('canvas')", flame))
+    WebDriverWait(chromium, 20).until(
+        lambda _: chromium.execute_script(
+            "return !!arguments[0].querySelector('iframe').contentDocument.getElementById('canvas')", flame
+        )
+    )
     flame.find_element(By.CSS_SELECTOR, "input").send_keys("kv[")
     assert [entry for entry in chromium.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
 def test_a_table_sorts_when_its_heading_is_clicked(study, chromium):
     opened(chromium, study / "index.html")
-    table = WebDriverWait(chromium, 20).until(lambda _: chromium.find_element(By.CSS_SELECTOR, "table.dataTable"))
-    first_column = "return [...arguments[0].querySelectorAll('tbody tr td:first-child')].map(cell => cell.textContent)"
+    table = WebDriverWait(chromium, 20).until(
+        lambda _: chromium.find_element(By.CSS_SELECTOR, "table.dataTable")
+    )
+    first_column = (
+        "return [...arguments[0].querySelectorAll('tbody tr td:first-child')].map(cell => cell.textContent)"
+    )
     rows = WebDriverWait(chromium, 20).until(lambda _: chromium.execute_script(first_column, table))
     heading = table.find_element(By.CSS_SELECTOR, "thead th .dt-column-title")
     chromium.execute_script("arguments[0].scrollIntoView({block: 'center'})", heading)
     for expected in (sorted(rows), sorted(rows, reverse=True)):
         heading.click()
         # The table is drawn anew after the click has returned.
-        WebDriverWait(chromium, 10).until(lambda _: chromium.execute_script(first_column, table) == expected, f"not the order {expected}")
+        WebDriverWait(chromium, 10).until(
+            lambda _: chromium.execute_script(first_column, table) == expected, f"not the order {expected}"
+        )
 
 
 @pytest.mark.parametrize("width", [NARROW_PX, WIDE_PX])
@@ -161,8 +215,13 @@ def test_no_page_scrolls_sideways_and_text_stands_out(study, chromium, width, sc
     for page in all_pages(study):
         opened(chromium, page, width, scheme)
         draw_all(chromium)
-        assert chromium.execute_script("return document.documentElement.scrollWidth <= window.innerWidth"), f"{page.name} at {width}"
-        dark = chromium.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 29)"
+        assert chromium.execute_script("return document.documentElement.scrollWidth <= window.innerWidth"), (
+            f"{page.name} at {width}"
+        )
+        dark = (
+            chromium.execute_script("return getComputedStyle(document.body).backgroundColor")
+            == "rgb(21, 24, 29)"
+        )
         assert dark == (scheme == "dark")
 
 
@@ -220,15 +279,26 @@ def test_the_theme_button_changes_page_and_charts(study, chromium):
     light = chromium.execute_script(lines)
     chromium.find_element(By.ID, "theme").click()
     WebDriverWait(chromium, 20).until(lambda _: chromium.execute_script(lines) != light)
-    assert chromium.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 29)"
+    assert (
+        chromium.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 29)"
+    )
     chromium.execute_script("localStorage.clear()")
 
 
 def test_printing_draws_every_chart_on_white(study, chromium):
     opened(chromium, study / "04-capacity.html", scheme="dark")
     chromium.execute_script("window.dispatchEvent(new Event('beforeprint'))")
-    WebDriverWait(chromium, 20).until(lambda _: chromium.execute_script("return [...document.querySelectorAll('figure.chart .plot')].every((plot) => plot.querySelector('.main-svg'))"))
-    assert chromium.execute_script("return document.querySelector('figure.chart .plot')._fullLayout.paper_bgcolor") == "#ffffff"
+    WebDriverWait(chromium, 20).until(
+        lambda _: chromium.execute_script(
+            "return [...document.querySelectorAll('figure.chart .plot')].every((plot) => plot.querySelector('.main-svg'))"
+        )
+    )
+    assert (
+        chromium.execute_script(
+            "return document.querySelector('figure.chart .plot')._fullLayout.paper_bgcolor"
+        )
+        == "#ffffff"
+    )
 
 
 def test_the_study_opens_from_disk(study, chromium):

@@ -24,7 +24,10 @@ class Addresses(HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         for name, value in attributes:
-            if name in ("src", "href", "action", "poster", "data", "srcset", "xlink:href") and value is not None:
+            if (
+                name in ("src", "href", "action", "poster", "data", "srcset", "xlink:href")
+                and value is not None
+            ):
                 self.named.append(value)
             elif name == "srcdoc":
                 self.frames.append(Addresses(value))
@@ -41,7 +44,11 @@ def pages(study: Path) -> list[Path]:
 
 
 def test_there_is_a_page_for_every_notebook_the_methodology_and_the_limits(study, project):
-    stems = {path.stem for path in (project / "notebooks").glob("[0-9]*.ipynb")} - {"00-study"} | {"index", "methodology", "limits"}
+    stems = {path.stem for path in (project / "notebooks").glob("[0-9]*.ipynb")} - {"00-study"} | {
+        "index",
+        "methodology",
+        "limits",
+    }
     assert {page.stem for page in pages(study)} == stems
 
 
@@ -52,7 +59,10 @@ def test_no_page_names_an_address_outside_the_study(study):
         for address in parsed.named + [address for frame in parsed.frames for address in frame.named]:
             assert not re.match(r"\s*(https?:|//|ftp:)", address), f"{page.name}: {address}"
         # Not in text or data either: a namespace is a name, not a place.
-        assert set(re.findall(r"https?://[^\s\"'<>&)]+", text)) <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}, page.name
+        assert set(re.findall(r"https?://[^\s\"'<>&)]+", text)) <= {
+            "http://www.w3.org/2000/svg",
+            "http://www.w3.org/1999/xlink",
+        }, page.name
     style = (study / "assets" / "study.css").read_text() + (study / "assets" / "study.js").read_text()
     assert not re.search(r"https?://|@import|url\(", style)
 
@@ -90,7 +100,11 @@ def test_no_page_shows_an_error_or_a_warning(study):
 
 def test_every_chart_says_what_was_found(study):
     for page in pages(study):
-        for stored in re.findall(r'<figure class="chart">.*?<script type="application/json">(.*?)</script>', page.read_text(), re.DOTALL):
+        for stored in re.findall(
+            r'<figure class="chart">.*?<script type="application/json">(.*?)</script>',
+            page.read_text(),
+            re.DOTALL,
+        ):
             meta = json.loads(stored)["layout"]["meta"]
             assert meta["finding"] and "drawn" in meta
 
@@ -106,7 +120,13 @@ def _project_of(tmp_path: Path, project: Path, *cells) -> Path:
 
 def test_a_notebook_that_fails_costs_its_own_page_and_the_page_says_why(tmp_path, project):
     root = _project_of(tmp_path, project, new_markdown_cell("# What was found?"))
-    broken = new_notebook(cells=[new_code_cell("number = 1"), new_markdown_cell("# Why?"), new_code_cell("raise ValueError('no <b>number</b>')")])
+    broken = new_notebook(
+        cells=[
+            new_code_cell("number = 1"),
+            new_markdown_cell("# Why?"),
+            new_code_cell("raise ValueError('no <b>number</b>')"),
+        ]
+    )
     nbformat.write(broken, root / "notebooks" / "04-broken.ipynb")
     out = root / "figures" / "study"
     with pytest.raises(KvstudyError, match="04-broken.ipynb failed in cell 2: ValueError: no") as told:
@@ -119,7 +139,9 @@ def test_a_notebook_that_fails_costs_its_own_page_and_the_page_says_why(tmp_path
 
 
 def test_when_every_notebook_fails_the_old_study_stays_as_it_was(tmp_path, project):
-    root = _project_of(tmp_path, project, new_markdown_cell("# Why?"), new_code_cell("raise ValueError('no')"))
+    root = _project_of(
+        tmp_path, project, new_markdown_cell("# Why?"), new_code_cell("raise ValueError('no')")
+    )
     out = root / "figures" / "study"
     out.mkdir(parents=True)
     (out / "index.html").write_text("old")

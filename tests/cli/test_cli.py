@@ -15,8 +15,14 @@ PROJECT = Path(__file__).parents[2]
 
 
 def kvstudy(*arguments, root=PROJECT, **environment) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "kvstudy", *map(str, arguments)], cwd=root, capture_output=True, text=True, timeout=60,
-                          env=os.environ | {"PYTHONPATH": str(PROJECT)} | environment)
+    return subprocess.run(
+        [sys.executable, "-m", "kvstudy", *map(str, arguments)],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=os.environ | {"PYTHONPATH": str(PROJECT)} | environment,
+    )
 
 
 @pytest.fixture
@@ -37,7 +43,18 @@ def sealed_run(root: Path) -> Path:
 def test_help_names_every_command():
     answer = kvstudy("--help")
     assert answer.returncode == 0
-    for command in ("plan", "run", "verify", "tables", "publish", "report", "findings", "doctor", "build", "new"):
+    for command in (
+        "plan",
+        "run",
+        "verify",
+        "tables",
+        "publish",
+        "report",
+        "findings",
+        "doctor",
+        "build",
+        "new",
+    ):
         assert f"\n  {command}" in answer.stdout
 
 
@@ -54,12 +71,18 @@ def test_several_files_are_summed_up_first_and_planned_one_after_the_other():
     lines = answer.stdout.splitlines()
     assert answer.returncode == 0, answer.stderr
     assert re.fullmatch(r"cache, compaction, .*: \d+ runs, about .* in all, builds apart", lines[0])
-    assert [line.split(" ")[0] for line in lines if " (reference): " in line] == [Path(file).stem for file in files]
+    assert [line.split(" ")[0] for line in lines if " (reference): " in line] == [
+        Path(file).stem for file in files
+    ]
 
 
 def test_total_leaves_the_list_of_runs_out():
-    answer = kvstudy("plan", "experiments/reproduce.yaml", "experiments/report-2.yaml", "--profile", "full", "--total")
-    assert re.fullmatch(r"reproduce, report-2: \d+ runs, about \dh \d+m in all, builds apart\n", answer.stdout)
+    answer = kvstudy(
+        "plan", "experiments/reproduce.yaml", "experiments/report-2.yaml", "--profile", "full", "--total"
+    )
+    assert re.fullmatch(
+        r"reproduce, report-2: \d+ runs, about \dh \d+m in all, builds apart\n", answer.stdout
+    )
 
 
 def test_mistake_in_the_second_file_ends_the_run_before_the_first_is_started(project):
@@ -76,7 +99,10 @@ def test_mistyped_key_is_one_line_with_file_line_and_nearest_name_and_exit_code_
     (project / "experiments" / "trial.yaml").write_text("question: what?\nconections: 4\n")
     answer = kvstudy("plan", "experiments/trial.yaml", root=project)
     assert answer.returncode == 2
-    assert answer.stderr == "kvstudy: experiments/trial.yaml:2: unknown key: conections\n  did you mean connections?\n"
+    assert (
+        answer.stderr
+        == "kvstudy: experiments/trial.yaml:2: unknown key: conections\n  did you mean connections?\n"
+    )
     assert answer.stdout == ""
 
 
@@ -87,10 +113,22 @@ def test_debug_adds_the_traceback(project):
 
 def test_error_of_kvstudy_itself_is_one_line_and_its_traceback_is_asked_for(project):
     code = "import kvstudy.plan.show as show; del show.plan_lines; from kvstudy.cli import main; main()"
-    answers = [subprocess.run([sys.executable, "-c", code, *debug, "plan", PROJECT / "experiments" / "reproduce.yaml"], cwd=project, text=True,
-                              capture_output=True, timeout=60, env=os.environ | {"PYTHONPATH": str(PROJECT)}) for debug in ([], ["--debug"])]
+    answers = [
+        subprocess.run(
+            [sys.executable, "-c", code, *debug, "plan", PROJECT / "experiments" / "reproduce.yaml"],
+            cwd=project,
+            text=True,
+            capture_output=True,
+            timeout=60,
+            env=os.environ | {"PYTHONPATH": str(PROJECT)},
+        )
+        for debug in ([], ["--debug"])
+    ]
     assert [answer.returncode for answer in answers] == [1, 1]
-    assert answers[0].stderr.startswith("kvstudy: error of kvstudy itself: ImportError: ") and "Traceback" not in answers[0].stderr
+    assert (
+        answers[0].stderr.startswith("kvstudy: error of kvstudy itself: ImportError: ")
+        and "Traceback" not in answers[0].stderr
+    )
     assert "Traceback" in answers[1].stderr
 
 
@@ -135,8 +173,14 @@ def test_verify_names_a_run_whose_seal_is_gone(project):
 def test_hints_name_the_program_as_it_was_called_where_it_is_not_on_path(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr(sys, "argv", [".venv/bin/kvstudy"])
-    assert cli._as_called("kvstudy: no run\n  kvstudy run x.yaml, or kvstudy build") == "kvstudy: no run\n  .venv/bin/kvstudy run x.yaml, or .venv/bin/kvstudy build"
-    assert cli._as_called("/tmp/kvstudy run: a folder; kvstudy runs") == "/tmp/kvstudy run: a folder; kvstudy runs"
+    assert (
+        cli._as_called("kvstudy: no run\n  kvstudy run x.yaml, or kvstudy build")
+        == "kvstudy: no run\n  .venv/bin/kvstudy run x.yaml, or .venv/bin/kvstudy build"
+    )
+    assert (
+        cli._as_called("/tmp/kvstudy run: a folder; kvstudy runs")
+        == "/tmp/kvstudy run: a folder; kvstudy runs"
+    )
     monkeypatch.setattr(sys, "argv", ["/src/kvstudy/__main__.py"])
     assert cli._as_called("kvstudy build") == "kvstudy build"
 
@@ -146,7 +190,10 @@ def test_verify_of_a_folder_without_sealed_runs_does_not_pass(project):
     folder.write_text("service.log", "")
     answer = kvstudy("verify", "data/raw", root=project)
     assert answer.returncode == 1 and "no sealed run here: data/raw" in answer.stderr
-    assert kvstudy("verify", "data/rew", root=project).stderr == "kvstudy: no such folder: data/rew\n  a run, an experiment or a folder of them: data/raw, data/reference/wal, …\n"
+    assert (
+        kvstudy("verify", "data/rew", root=project).stderr
+        == "kvstudy: no such folder: data/rew\n  a run, an experiment or a folder of them: data/raw, data/reference/wal, …\n"
+    )
 
 
 def test_a_place_that_cannot_be_written_is_one_line_with_the_place(project):
@@ -154,12 +201,15 @@ def test_a_place_that_cannot_be_written_is_one_line_with_the_place(project):
     (project / "data" / "tidy").write_text("in the way")
     answer = kvstudy("tables", root=project)
     assert answer.returncode == 1
-    assert answer.stderr.startswith(f"kvstudy: {project / 'data' / 'tidy'}") and "Traceback" not in answer.stderr
+    assert (
+        answer.stderr.startswith(f"kvstudy: {project / 'data' / 'tidy'}") and "Traceback" not in answer.stderr
+    )
 
 
 def test_run_without_what_it_needs_says_what_to_build_before_anything_starts(project):
     (project / "experiments" / "trial.yaml").write_text(
-        "question: what?\nexpectation: 1 ms\nworkload: put\nconnections: 1\nthreads: 1\nrate: 10\nduration: 2s\nwarm_up: 1s\nrepeats: 1\n")
+        "question: what?\nexpectation: 1 ms\nworkload: put\nconnections: 1\nthreads: 1\nrate: 10\nduration: 2s\nwarm_up: 1s\nrepeats: 1\n"
+    )
     (project / "experiments" / "workloads").mkdir()
     (project / "experiments" / "workloads" / "put.lua").touch()
     answer = kvstudy("run", "experiments/trial.yaml", root=project)
@@ -171,6 +221,12 @@ def test_run_without_what_it_needs_says_what_to_build_before_anything_starts(pro
 def test_doctor_names_what_is_missing_and_the_command_that_mends_it(project):
     answer = kvstudy("doctor", root=project, PATH="/nowhere")
     assert answer.returncode == 1
-    for line in ("missing maven", "apt-get install maven", "missing cargo", "missing service", "→ kvstudy build"):
+    for line in (
+        "missing maven",
+        "apt-get install maven",
+        "missing cargo",
+        "missing service",
+        "→ kvstudy build",
+    ):
         assert line in answer.stdout
     assert answer.stderr.startswith("kvstudy: missing on this machine: ")

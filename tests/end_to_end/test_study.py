@@ -1,6 +1,7 @@
 """One study from its question to its pages, with the real service, the real generator and the real profiler.
 
-The study lives in a folder of its own that borrows the built programs, the notebooks and the workloads of this checkout.
+The study lives in a folder of its own that borrows the built programs, the notebooks and the workloads of
+this checkout.
 """
 
 import gzip
@@ -40,12 +41,21 @@ pytestmark = pytest.mark.machine
 
 
 def kvstudy(root: Path, *arguments: str) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "kvstudy", *arguments], cwd=root, text=True, capture_output=True, timeout=400,
-                          env={**os.environ, "KVSTUDY_ROOT": str(root), "PYTHONPATH": str(CHECKOUT)}, stdin=subprocess.DEVNULL)
+    return subprocess.run(
+        [sys.executable, "-m", "kvstudy", *arguments],
+        cwd=root,
+        text=True,
+        capture_output=True,
+        timeout=400,
+        env={**os.environ, "KVSTUDY_ROOT": str(root), "PYTHONPATH": str(CHECKOUT)},
+        stdin=subprocess.DEVNULL,
+    )
 
 
 def succeeded(outcome: subprocess.CompletedProcess) -> subprocess.CompletedProcess:
-    assert outcome.returncode == 0, f"exit {outcome.returncode}\n{outcome.stdout[-3000:]}\n{outcome.stderr[-6000:]}"
+    assert outcome.returncode == 0, (
+        f"exit {outcome.returncode}\n{outcome.stdout[-3000:]}\n{outcome.stderr[-6000:]}"
+    )
     return outcome
 
 
@@ -86,10 +96,26 @@ def test_every_planned_run_is_completed_and_sealed(study, runs):
 def test_a_run_holds_what_the_design_promises(runs):
     for run in runs:
         names = {path.name for path in run.iterdir()}
-        assert names >= {"run.json", "machine.json", "service.cmd", "service.log", "gc.log.gz", "generator.cmd", "generator.txt.gz",
-                         "generator.json.gz", "latency.hlog.gz", "slowest.csv.gz", "process.csv.gz", "store.csv.gz", "events.json.gz", "SHA256SUMS"}
+        assert names >= {
+            "run.json",
+            "machine.json",
+            "service.cmd",
+            "service.log",
+            "gc.log.gz",
+            "generator.cmd",
+            "generator.txt.gz",
+            "generator.json.gz",
+            "latency.hlog.gz",
+            "slowest.csv.gz",
+            "process.csv.gz",
+            "store.csv.gz",
+            "events.json.gz",
+            "SHA256SUMS",
+        }
         log = (run / "service.log").read_text(encoding="utf-8")
-        assert re.search("send and recv called directly|one-nio's native sockets", log), "does the jar's manifest open sun.nio.ch?"
+        assert re.search("send and recv called directly|one-nio's native sockets", log), (
+            "does the jar's manifest open sun.nio.ch?"
+        )
         profiled = facts_of(run)["profile"]
         assert ({"profile.jfr.gz", "cpu.collapsed.gz", "alloc.collapsed.gz"} <= names) == bool(profiled)
 
@@ -111,7 +137,9 @@ def test_the_tables_agree_with_what_the_generator_wrote(study, runs):
         row = by_id.loc[run.name]
         assert row["requests_measured"] == generator["counts"]["measured"]
         assert row["achieved_rate_rps"] == pytest.approx(generator["achieved_rate_rps"])
-        of_run = percentiles[(percentiles.run_id == run.name) & (percentiles.latency_kind == "response")].set_index("percentile")
+        of_run = percentiles[
+            (percentiles.run_id == run.name) & (percentiles.latency_kind == "response")
+        ].set_index("percentile")
         assert of_run.loc[50.0, "latency_us"] == generator["response_time"]["percentiles"]["50"]
 
 
@@ -119,10 +147,13 @@ def test_every_answer_is_the_expected_one_and_every_run_is_asked_whether_it_held
     runs = table(study, "runs")
     assert (runs.unexpected_answers == 0).all() and (runs.errors_total == 0).all()
     held = table(study, "validity").query("check == 'rate_held'").set_index("run_id").verdict
-    # Whether 500 a second are held is for the machine to say: its host may take the 20 ms that the check allows.
+    # Whether 500 a second are held is for the machine to say: its host may take the 20 ms that the check
+    # allows.
     share = runs.set_index("run_id").achieved_rate_rps / runs.set_index("run_id").offered_rate_rps
     assert len(held) == len(runs) and (share > 0.5).all(), share.to_string()
-    assert all((held[run_id] == "PASS") == (share[run_id] >= 0.99) for run_id in share.index), held.to_string()
+    assert all((held[run_id] == "PASS") == (share[run_id] >= 0.99) for run_id in share.index), (
+        held.to_string()
+    )
 
 
 def test_profiles_name_the_frames_of_the_service(study):
@@ -153,7 +184,9 @@ def test_the_report_is_written_and_needs_no_network(study):
     assert (pages / "index.html").is_file()
     assert "index.html" in outcome.stdout
     for page in pages.rglob("*.html"):
-        loaded = re.findall(r"""<(?:script|link|img|iframe)\b[^>]*?\b(?:src|href)=["'](https?:)?//""", page.read_text())
+        loaded = re.findall(
+            r"""<(?:script|link|img|iframe)\b[^>]*?\b(?:src|href)=["'](https?:)?//""", page.read_text()
+        )
         assert not loaded, page
 
 

@@ -1,4 +1,5 @@
-"""Child processes that cannot outlive their run, interrupts that arrive at any moment, and what a killed kvstudy leaves behind."""
+"""Child processes that cannot outlive their run, interrupts that arrive at any moment, and what a killed
+kvstudy leaves behind."""
 
 import errno
 import json
@@ -18,12 +19,16 @@ from kvstudy.hosts.process import OwnedProcess, _until_creator_dies, command_tex
 from kvstudy.measure.session import Session
 
 # Ignores SIGTERM and has a child of its own in its group.
-STUBBORN = "import signal, subprocess, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); " \
-           "child = subprocess.Popen(['sleep', '60']); print(child.pid, flush=True); time.sleep(60)"
+STUBBORN = (
+    "import signal, subprocess, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+    "child = subprocess.Popen(['sleep', '60']); print(child.pid, flush=True); time.sleep(60)"
+)
 
 
 def ended(pid: int) -> bool:
-    return wait_until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, 10)
+    return wait_until(
+        lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, 10
+    )
 
 
 def test_orderly_process_ends_by_sigterm_and_gives_its_exit_code(tmp_path):
@@ -36,7 +41,9 @@ def test_orderly_process_ends_by_sigterm_and_gives_its_exit_code(tmp_path):
 
 
 def test_stubborn_process_and_its_own_children_are_killed(tmp_path):
-    process = OwnedProcess([sys.executable, "-c", STUBBORN], stdout=subprocess.PIPE, stderr_path=tmp_path / "log")
+    process = OwnedProcess(
+        [sys.executable, "-c", STUBBORN], stdout=subprocess.PIPE, stderr_path=tmp_path / "log"
+    )
     grandchild = int(process.stdout.readline())
     assert process.stop(timeout_s=0.2) == -signal.SIGKILL
     assert ended(grandchild)
@@ -58,7 +65,9 @@ echo "the shell goes on"
 
 def test_what_a_shell_started_and_does_not_end_in_time_is_killed_and_told(tmp_path):
     start = tmp_path / "start.sh"
-    start.write_text("sh -c 'trap \"\" TERM; echo $$; while :; do sleep 0.05; done'\necho 'the shell goes on'\n")
+    start.write_text(
+        "sh -c 'trap \"\" TERM; echo $$; while :; do sleep 0.05; done'\necho 'the shell goes on'\n"
+    )
     process = OwnedProcess(["sh", str(start)], stdout=subprocess.PIPE, stderr_path=tmp_path / "log")
     program = int(process.stdout.readline())
     assert process.stop(timeout_s=0.5) == -signal.SIGTERM
@@ -80,13 +89,16 @@ def test_child_has_a_group_of_its_own_so_that_ctrl_c_does_not_reach_it(tmp_path)
         process.stop()
 
 
-@pytest.mark.skipif(not _until_creator_dies(), reason="no setpriv --pdeathsig on this system: the next measurement ends what is left")
+@pytest.mark.skipif(
+    not _until_creator_dies(),
+    reason="no setpriv --pdeathsig on this system: the next measurement ends what is left",
+)
 def test_child_ends_with_a_creator_that_is_killed_without_a_word(tmp_path):
     code = f"""
 import os, signal, time
 from pathlib import Path
 from kvstudy.hosts.process import OwnedProcess
-child = OwnedProcess(["sleep", "60"], stderr_path=Path({str(tmp_path / 'log')!r}))
+child = OwnedProcess(["sleep", "60"], stderr_path=Path({str(tmp_path / "log")!r}))
 print(child.pid, flush=True)
 while open(f"/proc/{{child.pid}}/comm").read() != "sleep\\n":
     time.sleep(0.01)
@@ -147,7 +159,10 @@ def test_session_ends_children_that_are_still_registered(tmp_path):
 
 def test_second_measurement_is_refused_while_the_first_lives(tmp_path):
     with Session(tmp_path):
-        with pytest.raises(KvstudyError, match=f"another measurement is running: pid={os.getpid()}"), Session(tmp_path):
+        with (
+            pytest.raises(KvstudyError, match=f"another measurement is running: pid={os.getpid()}"),
+            Session(tmp_path),
+        ):
             pass
         assert (tmp_path / "session.json").exists()
 
@@ -173,8 +188,12 @@ with Session(Path({str(tmp_path)!r})) as session:
 
 def orphan_without_its_leader() -> tuple[int, int, float]:
     """A process whose shell has ended: its pid, and the shell's with its start."""
-    shell = subprocess.Popen(["sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!; read _"], stdin=subprocess.PIPE,
-                             stdout=subprocess.PIPE, start_new_session=True)
+    shell = subprocess.Popen(
+        ["sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!; read _"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
     orphan, started = int(shell.stdout.readline()), psutil.Process(shell.pid).create_time()
     shell.communicate(b"\n", timeout=10)
     return orphan, shell.pid, started
@@ -195,7 +214,9 @@ with Session(Path({str(tmp_path)!r})) as session:
 """
     killed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     wrapper, orphan = map(int, killed.stdout.split())
-    assert killed.returncode == -signal.SIGKILL and psutil.pid_exists(orphan) and not psutil.pid_exists(wrapper)
+    assert (
+        killed.returncode == -signal.SIGKILL and psutil.pid_exists(orphan) and not psutil.pid_exists(wrapper)
+    )
     with Session(tmp_path) as session:
         assert session.ended_orphans == [wrapper]
     assert ended(orphan)
@@ -218,7 +239,9 @@ def test_who_has_the_session_of_a_gone_wrapper_and_was_not_started_by_it_is_left
         os.kill(orphan, signal.SIGKILL)
 
 
-@pytest.mark.parametrize(("number", "hint"), [(errno.ENOSPC, "free some space"), (errno.EROFS, "make it writable")])
+@pytest.mark.parametrize(
+    ("number", "hint"), [(errno.ENOSPC, "free some space"), (errno.EROFS, "make it writable")]
+)
 def test_a_place_that_cannot_be_written_is_told_with_what_helps(tmp_path, monkeypatch, number, hint):
     def refused(*_arguments, **_named):
         raise OSError(number, os.strerror(number))

@@ -27,7 +27,8 @@ Progress.doing = interrupting
 
 
 class Project:
-    """A folder with the workloads and the built programs of this tree; experiments are written by the tests."""
+    """A folder with the workloads and the built programs of this tree; experiments are written by the
+    tests."""
 
     def __init__(self, root: Path):
         self.root = root
@@ -38,9 +39,19 @@ class Project:
             (root / folder / "target").symlink_to(PROJECT / folder / "target")
 
     def experiment(self, **change) -> Path:
-        """A short run against the empty server, changed as asked. Values are written as JSON, which is YAML."""
-        values = {"question": "does it work?", "expectation": "1 ms", "workload": "put", "connections": 2, "threads": 1,
-                  "rate": 500, "duration": "900ms", "warm_up": "300ms", "repeats": 1} | change
+        """A short run against the empty server, changed as asked. Values are written as JSON, which is
+        YAML."""
+        values = {
+            "question": "does it work?",
+            "expectation": "1 ms",
+            "workload": "put",
+            "connections": 2,
+            "threads": 1,
+            "rate": 500,
+            "duration": "900ms",
+            "warm_up": "300ms",
+            "repeats": 1,
+        } | change
         values.setdefault("subject", values.pop("server", "empty"))
         path = self.root / "experiments" / "trial.yaml"
         path.write_text(json.dumps({key: value for key, value in values.items() if value is not None}))
@@ -49,8 +60,14 @@ class Project:
     def kvstudy(self, *arguments: object, code: str | None = None) -> subprocess.Popen:
         """kvstudy as a process; ``code`` runs before it, in the same process."""
         program = ["-c", f"{code}\nfrom kvstudy.cli import main\nmain()"] if code else ["-m", "kvstudy"]
-        return subprocess.Popen([sys.executable, *program, *map(str, arguments)], cwd=self.root, text=True, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(PROJECT)})
+        return subprocess.Popen(
+            [sys.executable, *program, *map(str, arguments)],
+            cwd=self.root,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": str(PROJECT)},
+        )
 
     @staticmethod
     def finished(process: subprocess.Popen, timeout_s: float = 60) -> tuple[int, str, str]:
@@ -68,7 +85,11 @@ class Project:
         found = []
         for process in psutil.process_iter(["cmdline", "status"]):
             line = " ".join(process.info["cmdline"] or [])
-            if str(self.root) in line and process.info["status"] != psutil.STATUS_ZOMBIE and " kvstudy" not in line:
+            if (
+                str(self.root) in line
+                and process.info["status"] != psutil.STATUS_ZOMBIE
+                and " kvstudy" not in line
+            ):
                 found.append(line)
         return found
 
@@ -79,7 +100,13 @@ class Project:
 
 @pytest.fixture
 def project(tmp_path):
-    built = (service_jar(PROJECT), empty_server_jar(PROJECT), loadgen_binary(PROJECT), profiler_library(PROJECT), jfr_converter_jar(PROJECT))
+    built = (
+        service_jar(PROJECT),
+        empty_server_jar(PROJECT),
+        loadgen_binary(PROJECT),
+        profiler_library(PROJECT),
+        jfr_converter_jar(PROJECT),
+    )
     missing = [str(path.relative_to(PROJECT)) for path in built if not path.is_file()]
     if missing:
         pytest.skip(f"not built: {', '.join(missing)}: run kvstudy build (make test does)")

@@ -1,4 +1,5 @@
-"""What is measured is what the sources say: a build that is missing or older than its sources is refused before anything starts."""
+"""What is measured is what the sources say: a build that is missing or older than its sources is refused
+before anything starts."""
 
 import os
 import zipfile
@@ -15,17 +16,39 @@ from kvstudy.subject import catalogue
 from kvstudy.subject.jdk import Jdk
 from kvstudy.subject.kv_service import OurProgram
 
-WHOLE = {"name": "trial", "question": "?", "expectation": "1 ms", "workload": "put", "connections": 1, "threads": 1, "rate": 10,
-         "duration": "2s", "warm_up": "1s", "repeats": 1}
-SOURCES = ("service/pom.xml", "service/src/main/java/kv/Server.java", "service/src/empty-server/java/kv/EmptyServer.java",
-           "service/README.md", "service/src/test/java/ServerTest.java", "loadgen/src/main.rs", "loadgen/tests/cli.rs")
+WHOLE = {
+    "name": "trial",
+    "question": "?",
+    "expectation": "1 ms",
+    "workload": "put",
+    "connections": 1,
+    "threads": 1,
+    "rate": 10,
+    "duration": "2s",
+    "warm_up": "1s",
+    "repeats": 1,
+}
+SOURCES = (
+    "service/pom.xml",
+    "service/src/main/java/kv/Server.java",
+    "service/src/empty-server/java/kv/EmptyServer.java",
+    "service/README.md",
+    "service/src/test/java/ServerTest.java",
+    "loadgen/src/main.rs",
+    "loadgen/tests/cli.rs",
+)
 
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
     """A project that is built, with a JDK that is none."""
-    for path in [*(tmp_path / source for source in SOURCES), tmp_path / "jdk" / "bin" / "jfr", service_jar(tmp_path),
-                 empty_server_jar(tmp_path), loadgen_binary(tmp_path)]:
+    for path in [
+        *(tmp_path / source for source in SOURCES),
+        tmp_path / "jdk" / "bin" / "jfr",
+        service_jar(tmp_path),
+        empty_server_jar(tmp_path),
+        loadgen_binary(tmp_path),
+    ]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("")
         os.utime(path, (1000, 1000))
@@ -40,19 +63,27 @@ def needed(root: Path, **change) -> Artifacts:
 
 def digests(artifacts: Artifacts) -> dict[str, str]:
     """Of what a run of the empty server notes."""
-    return artifacts.digests_of(plan(Experiment.from_parameters(WHOLE | {"subject": "empty"})).runs[0].configuration)
+    return artifacts.digests_of(
+        plan(Experiment.from_parameters(WHOLE | {"subject": "empty"})).runs[0].configuration
+    )
 
 
-@pytest.mark.parametrize("source", ["service/pom.xml", "service/src/main/java/kv/Server.java", "loadgen/src/main.rs"])
+@pytest.mark.parametrize(
+    "source", ["service/pom.xml", "service/src/main/java/kv/Server.java", "loadgen/src/main.rs"]
+)
 def test_a_program_that_is_older_than_its_sources_is_not_measured(root, source):
     needed(root)
     os.utime(root / source, (2000, 2000))
     with pytest.raises(ToolMissing) as refused:
         needed(root)
-    assert str(refused.value) == f"{source.split('/')[0]} is older than its sources: {source}\n  kvstudy build"
+    assert (
+        str(refused.value) == f"{source.split('/')[0]} is older than its sources: {source}\n  kvstudy build"
+    )
 
 
-@pytest.mark.parametrize("source", ["service/README.md", "service/src/test/java/ServerTest.java", "loadgen/tests/cli.rs"])
+@pytest.mark.parametrize(
+    "source", ["service/README.md", "service/src/test/java/ServerTest.java", "loadgen/tests/cli.rs"]
+)
 def test_what_the_build_does_not_read_may_be_newer(root, source):
     os.utime(root / source, (2000, 2000))
     needed(root)

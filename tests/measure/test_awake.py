@@ -23,7 +23,11 @@ def device(tmp_path) -> Path:
 def test_inside_the_device_is_held_open_with_a_latency_of_zero(device):
     with awake.kept_awake("auto", device) as facts:
         assert facts == {"processors_awake": True}
-        held = [Path(f"/proc/self/fd/{number}").resolve() for number in os.listdir("/proc/self/fd") if Path(f"/proc/self/fd/{number}").exists()]
+        held = [
+            Path(f"/proc/self/fd/{number}").resolve()
+            for number in os.listdir("/proc/self/fd")
+            if Path(f"/proc/self/fd/{number}").exists()
+        ]
         assert held.count(device) == 1
     assert device.read_bytes() == struct.pack("=i", 0)
     assert device not in [Path(f"/proc/self/fd/{number}").resolve() for number in os.listdir("/proc/self/fd")]
@@ -37,7 +41,10 @@ def test_who_does_not_want_it_gets_sleeping_processors_and_the_run_says_so(devic
 
 def test_it_is_told_before_anything_is_measured(device, tmp_path):
     assert awake.note("auto", device) is None and awake.note(False, tmp_path / "none") is None
-    assert awake.note("auto", tmp_path / "none") == f"note: processors sleep between requests: there is no {tmp_path / 'none'}; {awake.HINT}"
+    assert (
+        awake.note("auto", tmp_path / "none")
+        == f"note: processors sleep between requests: there is no {tmp_path / 'none'}; {awake.HINT}"
+    )
     with pytest.raises(RunFailed, match="cannot be kept awake"):
         awake.note(True, tmp_path / "none")
 
@@ -53,5 +60,10 @@ def test_where_it_cannot_be_the_run_says_why_unless_it_was_demanded(tmp_path):
 @pytest.mark.skipif(awake.problem() is not None, reason=f"{awake.problem()}")
 def test_a_command_runs_with_the_device_held_by_its_own_process():
     code = "import os; print([os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd') if os.path.exists(f'/proc/self/fd/{n}')])"
-    out = subprocess.run([sys.executable, "-m", "kvstudy.measure.awake", sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-m", "kvstudy.measure.awake", sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     assert str(awake.DEVICE) in out

@@ -18,7 +18,13 @@ def tree(tmp_path):
         (tmp_path / source).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / source).write_text("")
         os.utime(tmp_path / source, (1000, 1000))
-    for product in (service_jar(tmp_path), empty_server_jar(tmp_path), profiler_library(tmp_path), jfr_converter_jar(tmp_path), loadgen_binary(tmp_path)):
+    for product in (
+        service_jar(tmp_path),
+        empty_server_jar(tmp_path),
+        profiler_library(tmp_path),
+        jfr_converter_jar(tmp_path),
+        loadgen_binary(tmp_path),
+    ):
         product.parent.mkdir(parents=True, exist_ok=True)
         product.write_text("")
         os.utime(product, (2000, 2000))
@@ -61,7 +67,10 @@ def test_a_source_that_is_deleted_or_replaced_by_an_older_one_is_built_again(tre
         assert builder.is_up_to_date(tree / "service", products)
         change()
         assert not builder.is_up_to_date(tree / "service", products)
-        assert builder.changed_source(tree / "service", products[0]) == "one below service/ was deleted or replaced"
+        assert (
+            builder.changed_source(tree / "service", products[0])
+            == "one below service/ was deleted or replaced"
+        )
     os.utime(products[0])
     assert builder.is_up_to_date(tree / "service", products), "built by hand since then"
 

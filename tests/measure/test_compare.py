@@ -60,7 +60,9 @@ def of(project, builds=None, **change):
 def test_two_builds_that_are_one_program_are_refused_unless_the_same_name_was_asked_for(project):
     ours = {"workload": "put", "jvm": {"heap": "64m"}}
     alike = {"a": "0123", "b": "0123"}
-    with pytest.raises(ExperimentError, match="nothing to compare: main and . are the same program .* digest=0123"):
+    with pytest.raises(
+        ExperimentError, match="nothing to compare: main and . are the same program .* digest=0123"
+    ):
         compare.check_difference(of(project, ("main", "."), **ours), alike)
     compare.check_difference(of(project, (".", "."), **ours), alike)
     compare.check_difference(of(project, ("main", "."), **ours), {"a": "0123", "b": "4567"})
@@ -87,7 +89,8 @@ def test_a_changed_script_is_another_question_and_a_side_without_a_digest_is_not
 
 
 def test_waiting_and_filling_are_no_part_of_the_time_for_launches(project, monkeypatch):
-    """Each launch waits for ten hours by the clock that is asked, and takes a minute beside that; the profiled first one takes an hour."""
+    """Each launch waits for ten hours by the clock that is asked, and takes a minute beside that; the
+    profiled first one takes an hour."""
     clock, took = [0.0], iter([3600.0, 60.0, 60.0, 60.0])
     monkeypatch.setattr(compare.time, "monotonic", lambda: clock[0])
 
@@ -95,7 +98,11 @@ def test_waiting_and_filling_are_no_part_of_the_time_for_launches(project, monke
         waited_s = 36_000.0
 
         def __init__(self, launch, _bench, profile):
-            self.facts = {"launch": launch.number, "sampled_after": list(profile) or None, "outcome": "completed"}
+            self.facts = {
+                "launch": launch.number,
+                "sampled_after": list(profile) or None,
+                "outcome": "completed",
+            }
 
         def sealed(self):
             clock[0] += self.waited_s + next(took)
@@ -288,7 +295,10 @@ AttachedProfiler.start = refused
     _, _, err = project.finished(project.kvstudy("compare", path, code=failing), 120)
     first, second = sealed_runs(project.raw)
     assert first.facts["outcome"] == "completed", err
-    assert (first.facts["sampled_after"], first.facts["profile_note"]) == (None, "profiler refused: start: no perf events")
+    assert (first.facts["sampled_after"], first.facts["profile_note"]) == (
+        None,
+        "profiler refused: start: no perf events",
+    )
     assert [first.facts["ends"][side]["fault"] for side in SIDES] == ["", ""]
     assert second.facts["outcome"] == "failed: side heap=64m: service was not ready after 60 s"
     assert second.facts["ends"]["b"]["fault"] == "service was not ready after 60 s"

@@ -18,22 +18,39 @@ from kvstudy.subject.kv_service import count_records
 
 
 def configuration(workload, **change):
-    values = {"name": "trial", "question": "?", "expectation": "1 ms", "workload": workload, "connections": 2, "threads": 2, "rate": 100,
-              "duration": "10s", "warm_up": "1s", "repeats": 1}
+    values = {
+        "name": "trial",
+        "question": "?",
+        "expectation": "1 ms",
+        "workload": workload,
+        "connections": 2,
+        "threads": 2,
+        "rate": 100,
+        "duration": "10s",
+        "warm_up": "1s",
+        "repeats": 1,
+    }
     return configurations_of(Experiment.from_parameters(values | change))[0]
 
 
 @pytest.fixture
 def server():
     """GET /v0/entity and /v0/entities over the dictionary ``server.records``."""
+
     class Handler(BaseHTTPRequestHandler):
-        protocol_version, wbufsize = "HTTP/1.1", -1  # one packet per answer, so that no delayed acknowledgement is waited for
+        protocol_version, wbufsize = (
+            "HTTP/1.1",
+            -1,
+        )  # one packet per answer, so that no delayed acknowledgement is waited for
 
         def do_GET(self):
             asked = urlparse(self.path)
             records = self.server.records
-            value = b"".join(key.encode() + b"\n" + records[key] for key in sorted(records)) if asked.path == "/v0/entities" else records.get(
-                parse_qs(asked.query)["id"][0])
+            value = (
+                b"".join(key.encode() + b"\n" + records[key] for key in sorted(records))
+                if asked.path == "/v0/entities"
+                else records.get(parse_qs(asked.query)["id"][0])
+            )
             self.send_response(200 if value is not None else 404)
             self.send_header("Content-Length", str(len(value or b"")))
             self.end_headers()
@@ -77,8 +94,15 @@ def test_key_and_value_are_those_of_the_workloads():
 def sampled(key, method="PUT", body=None, status=None):
     """One entry of loadgen's sample; of a PUT with the workloads' value, if no other is given."""
     body = value_of(key, 100) if body is None and method == "PUT" else body
-    return {"thread": 0, "connection": 0, "method": method, "target": f"/v0/entity?id={key}", "status": status or {"PUT": 201, "DELETE": 202}.get(method, 200),
-            "body_bytes": len(body or b""), "body_sha256": hashlib.sha256(body).hexdigest() if body else None}
+    return {
+        "thread": 0,
+        "connection": 0,
+        "method": method,
+        "target": f"/v0/entity?id={key}",
+        "status": status or {"PUT": 201, "DELETE": 202}.get(method, 200),
+        "body_bytes": len(body or b""),
+        "body_sha256": hashlib.sha256(body).hexdigest() if body else None,
+    }
 
 
 def writes(numbers, method="PUT", **named):
@@ -86,7 +110,9 @@ def writes(numbers, method="PUT", **named):
 
 
 def check(server, asked, sample=(), acknowledged=900, lost=0, before=0):
-    return check_data(Live(url_of(server)), asked, Answers(acknowledged, lost, before=before, sample=tuple(sample)), seed=1)
+    return check_data(
+        Live(url_of(server)), asked, Answers(acknowledged, lost, before=before, sample=tuple(sample)), seed=1
+    )
 
 
 def test_sampled_writes_that_are_there_pass(server):
@@ -120,14 +146,18 @@ def test_of_a_key_written_with_two_values_either_is_right_and_a_third_is_wrong(s
 
 
 def test_refused_writes_and_reads_are_not_asked_for(server):
-    refused = writes(range(50), status=503) + writes(range(50), "GET") + writes(range(50), "DELETE", status=500)
+    refused = (
+        writes(range(50), status=503) + writes(range(50), "GET") + writes(range(50), "DELETE", status=500)
+    )
     assert check(server, configuration("put"), refused) is None
 
 
 def test_what_cannot_be_asked_for_is_not_recorded_as_good(server):
     assert check(server, configuration("put")) is None, "a result without a sample"
     assert check(server, configuration("put", generator="wrk2")) is None
-    assert check(server, configuration("delete", fill=500, generator="wrk2"), acknowledged=600) is None, "as many were deleted as there were"
+    assert check(server, configuration("delete", fill=500, generator="wrk2"), acknowledged=600) is None, (
+        "as many were deleted as there were"
+    )
 
 
 def test_where_a_run_writes_and_deletes_a_key_may_be_absent_but_not_garbled(server):
@@ -149,15 +179,21 @@ def test_mixed_load_on_a_filled_store_is_asked_for_the_fill_and_for_what_it_wrot
     assert check(server, asked, writes(range(500, 600))).missing > 100, "the fill"
 
 
-@pytest.mark.parametrize(("stored", "missing", "wrong"), [(900, 0, 0), (880, 20, 0), (905, 0, 0), (950, 0, 40)])
+@pytest.mark.parametrize(
+    ("stored", "missing", "wrong"), [(900, 0, 0), (880, 20, 0), (905, 0, 0), (950, 0, 40)]
+)
 def test_closed_loop_of_unique_keys_is_counted(server, stored, missing, wrong):
     server.records = records(range(stored))
-    assert check(server, configuration("unique_put", rate="closed"), lost=10) == DataCheck(900, missing, wrong)
+    assert check(server, configuration("unique_put", rate="closed"), lost=10) == DataCheck(
+        900, missing, wrong
+    )
 
 
 def test_closed_loop_of_unique_keys_is_counted_and_read_back(server):
     server.records = records(range(10, 900)) | records(range(10**6, 10**6 + 10))
-    assert check(server, configuration("unique_put", rate="closed"), writes(range(100))) == DataCheck(900 + 100, 10, 0)
+    assert check(server, configuration("unique_put", rate="closed"), writes(range(100))) == DataCheck(
+        900 + 100, 10, 0
+    )
 
 
 def test_unique_keys_of_wrk2_are_counted_at_a_constant_rate_too(server):
@@ -191,11 +227,20 @@ def test_deleted_keys_must_be_gone_and_no_more_than_were_deleted(server):
     server.records = records(range(200, 500))
     assert check(server, asked, sample, acknowledged=200) == DataCheck(100 + 300, 0, 0)
     server.records = records(range(500))
-    assert check(server, asked, sample, acknowledged=200) == DataCheck(100 + 300, 0, 100), "none of them is gone"
+    assert check(server, asked, sample, acknowledged=200) == DataCheck(100 + 300, 0, 100), (
+        "none of them is gone"
+    )
     server.records = {}
-    assert check(server, asked, sample, acknowledged=200, lost=40) == DataCheck(100 + 260, 260, 0), "the spared ones are gone too"
+    assert check(server, asked, sample, acknowledged=200, lost=40) == DataCheck(100 + 260, 260, 0), (
+        "the spared ones are gone too"
+    )
 
 
 def test_server_that_is_gone_is_an_error_not_a_pass():
     with pytest.raises(RunFailed, match="data check could not read back"):
-        check_data(Live("http://127.0.0.1:1"), configuration("put"), Answers(900, 0, sample=tuple(writes([1]))), seed=1)
+        check_data(
+            Live("http://127.0.0.1:1"),
+            configuration("put"),
+            Answers(900, 0, sample=tuple(writes([1]))),
+            seed=1,
+        )

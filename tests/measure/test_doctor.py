@@ -30,19 +30,33 @@ def test_a_program_that_runs_is_told_with_its_version(program):
 
 
 def test_a_program_that_is_there_and_cannot_run_is_missing_with_its_reason(program):
-    path = program("cargo", "echo 'info: …' >&2; echo 'error: rustup could not choose a version of cargo to run' >&2; exit 1")
+    path = program(
+        "cargo",
+        "echo 'info: …' >&2; echo 'error: rustup could not choose a version of cargo to run' >&2; exit 1",
+    )
     check = doctor._program("cargo", "cargo", "install it")
     assert (check.verdict, check.hint) == (doctor.MISSING, "install it")
-    assert check.observed == f"{path} does not run: exit 1: error: rustup could not choose a version of cargo to run"
+    assert (
+        check.observed
+        == f"{path} does not run: exit 1: error: rustup could not choose a version of cargo to run"
+    )
 
 
-def test_maven_is_asked_with_the_jdk_that_the_build_uses_and_a_wrong_java_home_is_named(program, monkeypatch, tmp_path):
-    program("mvn", '[ "$JAVA_HOME" = /jdk ] && echo "Apache Maven 3.9" || { echo "JAVA_HOME is not defined correctly" >&2; exit 1; }')
+def test_maven_is_asked_with_the_jdk_that_the_build_uses_and_a_wrong_java_home_is_named(
+    program, monkeypatch, tmp_path
+):
+    program(
+        "mvn",
+        '[ "$JAVA_HOME" = /jdk ] && echo "Apache Maven 3.9" || { echo "JAVA_HOME is not defined correctly" >&2; exit 1; }',
+    )
     monkeypatch.setenv("JAVA_HOME", "/nonsense")
     monkeypatch.setattr(doctor, "find_jdk", lambda: Jdk(Path("/jdk"), "25.0.1"))
     assert doctor._maven() == doctor.Check("maven", doctor.OK, "Apache Maven 3.9")
     jdk = doctor._jdk()
-    assert (jdk.verdict, jdk.hint) == (doctor.WARN, "export JAVA_HOME=/jdk") and "JAVA_HOME=/nonsense is no Java at all" in jdk.observed
+    assert (jdk.verdict, jdk.hint) == (
+        doctor.WARN,
+        "export JAVA_HOME=/jdk",
+    ) and "JAVA_HOME=/nonsense is no Java at all" in jdk.observed
     older = tmp_path / "bin" / "java"
     older.parent.mkdir()
     older.write_text("")
@@ -59,11 +73,19 @@ def test_maven_is_asked_with_the_jdk_that_the_build_uses_and_a_wrong_java_home_i
 def test_a_busy_machine_is_told_with_who_keeps_it_busy(monkeypatch):
     """psutil counts a process from its second look on."""
     looks = iter([0.0, 97.0])
-    monkeypatch.setattr(doctor.psutil, "cpu_times_percent", lambda interval: SimpleNamespace(idle=40.0, steal=0.0))
-    monkeypatch.setattr(doctor.psutil, "process_iter", lambda _names: iter([SimpleNamespace(info={"name": "loop", "cpu_percent": next(looks)})]))
+    monkeypatch.setattr(
+        doctor.psutil, "cpu_times_percent", lambda interval: SimpleNamespace(idle=40.0, steal=0.0)
+    )
+    monkeypatch.setattr(
+        doctor.psutil,
+        "process_iter",
+        lambda _names: iter([SimpleNamespace(info={"name": "loop", "cpu_percent": next(looks)})]),
+    )
     assert doctor._load().observed == "60% of the cores busy, steal 0%: loop"
 
 
 def test_no_program_on_path_is_missing(monkeypatch):
     monkeypatch.setenv("PATH", os.devnull)
-    assert doctor._program("maven", "mvn", "install it") == doctor.Check("maven", doctor.MISSING, "not on PATH", "install it")
+    assert doctor._program("maven", "mvn", "install it") == doctor.Check(
+        "maven", doctor.MISSING, "not on PATH", "install it"
+    )

@@ -13,6 +13,9 @@ def test_a_port_in_use_is_named_before_anything_starts():
         port = taken.getsockname()[1]
         with pytest.raises(KvstudyError) as refused:
             _check_port(port)
-    assert str(refused.value) == f"port {port} is in use\n  choose another one, or port: 0, which takes a free one"
+    assert (
+        str(refused.value)
+        == f"port {port} is in use\n  choose another one, or port: 0, which takes a free one"
+    )
     _check_port(port)
     _check_port(0)

@@ -16,8 +16,16 @@ pytestmark = pytest.mark.machine
 
 
 def reading(project, **change):
-    return project.experiment(**{"server": "kv-service", "workload": "unique_get", "fill": 5000, "jvm": {"heap": "128m"},
-                                 "service": {"memtable_bytes": "1m"}} | change)
+    return project.experiment(
+        **{
+            "server": "kv-service",
+            "workload": "unique_get",
+            "fill": 5000,
+            "jvm": {"heap": "128m"},
+            "service": {"memtable_bytes": "1m"},
+        }
+        | change
+    )
 
 
 def fills(project) -> list:
@@ -25,10 +33,12 @@ def fills(project) -> list:
 
 
 def test_store_is_filled_once_and_every_run_reads_all_of_it(project):
-    code, _, err = project.finished(project.kvstudy("run", reading(project, repeats=2, duration="1s", warm_up="300ms")))
+    code, _, err = project.finished(
+        project.kvstudy("run", reading(project, repeats=2, duration="1s", warm_up="300ms"))
+    )
     assert code == 0, err
     assert err.count("fill 5000 records") == 1
-    fill, = fills(project)
+    (fill,) = fills(project)
     assert json.loads((fill / "filled.json").read_text())["found"] == 5000
     runs = sealed_runs(project.raw)
     assert len(runs) == 2
@@ -43,22 +53,26 @@ def test_store_is_filled_once_and_every_run_reads_all_of_it(project):
 
 
 def test_interrupted_fill_is_not_restored_and_is_made_again(project):
-    interrupted = project.kvstudy("run", reading(project), code=project.signal_in_phase(phase="fill 5000", signal="SIGINT"))
+    interrupted = project.kvstudy(
+        "run", reading(project), code=project.signal_in_phase(phase="fill 5000", signal="SIGINT")
+    )
     code, _, err = project.finished(interrupted)
     assert code == 130 and err.splitlines()[-1] == "kvstudy: interrupted"
     assert project.processes() == []
     assert not list((project.root / "data" / "work").rglob("filled.json"))
-    run, = sealed_runs(project.raw)
+    (run,) = sealed_runs(project.raw)
     assert run.facts["outcome"] == "failed: interrupted during fill"
     code, _, err = project.finished(project.kvstudy("run", reading(project), "--resume"))
     assert code == 0 and "fill 5000 records" in err
 
 
-@pytest.mark.parametrize("left", [None, "", '{"records": 50', "[]"], ids=["gone", "empty", "cut", "of another form"])
+@pytest.mark.parametrize(
+    "left", [None, "", '{"records": 50', "[]"], ids=["gone", "empty", "cut", "of another form"]
+)
 def test_kept_fill_without_its_whole_marker_is_made_again_and_is_dropped_by_other_fills(project, left):
     """As the end of the power leaves it, and a full disk."""
     assert project.finished(project.kvstudy("run", reading(project)))[0] == 0
-    fill, = fills(project)
+    (fill,) = fills(project)
     marker = fill / "filled.json"
     marker.unlink() if left is None else marker.write_text(left)
     other = fill.with_name("other")
@@ -74,7 +88,10 @@ def test_a_fill_that_cannot_be_noted_is_a_failed_run_and_no_fill(monkeypatch, tm
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     marker = tmp_path / "filled.json"
-    with monkeypatch.context() as broken, pytest.raises(RunFailed, match="^fill could not be noted: .*: no space left on device$"):
+    with (
+        monkeypatch.context() as broken,
+        pytest.raises(RunFailed, match="^fill could not be noted: .*: no space left on device$"),
+    ):
         broken.setattr(os, "fsync", full)
         _note(marker, {"service": "x"})
     assert not marker.exists() and _noted(marker) is None
@@ -86,8 +103,14 @@ def test_fill_that_loses_records_is_an_error_that_says_how_many(project):
     """A fill script that stops early: the count of what the store holds is what decides."""
     script = project.root / "experiments" / "workloads" / "fill.lua"
     shutil.copy(script, script.with_name("whole.lua"))
-    script.write_text(script.read_text().replace("function request()", "local sent = 0\n  function request()\n    sent = sent + 1\n"
-                                                 "    if sent > 100 then wrk.thread:stop() end", 1))
+    script.write_text(
+        script.read_text().replace(
+            "function request()",
+            "local sent = 0\n  function request()\n    sent = sent + 1\n"
+            "    if sent > 100 then wrk.thread:stop() end",
+            1,
+        )
+    )
     code, _, err = project.finished(project.kvstudy("run", reading(project)))
     assert code == 1
     assert "fill lost records: filled=5000 found=" in err
@@ -116,9 +139,18 @@ Launched.__init__, Progress.doing = noted, losing
 
 def test_what_every_workload_wrote_and_deleted_is_read_back_from_the_real_store(project):
     """In a closed loop of two threads, where neither knows how far the other is."""
-    workload = [{"script": script, "key_count": 5000} for script in ("put", "mixed", "delete")] + ["unique_put"]
-    experiment = reading(project, workload=workload, fill={"records": 5000, "methods": ["DELETE"]}, threads=2, rate="closed", duration="600ms",
-                         warm_up="100ms")
+    workload = [{"script": script, "key_count": 5000} for script in ("put", "mixed", "delete")] + [
+        "unique_put"
+    ]
+    experiment = reading(
+        project,
+        workload=workload,
+        fill={"records": 5000, "methods": ["DELETE"]},
+        threads=2,
+        rate="closed",
+        duration="600ms",
+        warm_up="100ms",
+    )
     code, _, err = project.finished(project.kvstudy("run", experiment))
     assert code == 0, err
     runs = sealed_runs(project.raw)
@@ -126,18 +158,31 @@ def test_what_every_workload_wrote_and_deleted_is_read_back_from_the_real_store(
     for run in runs:
         check, result = run.facts["data_check"], json.loads(run.text("generator.json"))
         # As many as this machine answered just then, be it few.
-        written = {one["target"] for one in result["sample"] if one["method"] != "GET" and 200 <= one["status"] < 300}
-        counted = {"delete": max(0, 5000 - result["counts"]["sent"]),
-                   "unique_put": min(result["answers"].get("201", 0), run.facts["workload_args"]["key_count"])}
+        written = {
+            one["target"] for one in result["sample"] if one["method"] != "GET" and 200 <= one["status"] < 300
+        }
+        counted = {
+            "delete": max(0, 5000 - result["counts"]["sent"]),
+            "unique_put": min(result["answers"].get("201", 0), run.facts["workload_args"]["key_count"]),
+        }
         expected = len(written) + counted.get(run.facts["workload"], 0)
         assert result["sample"] and (written or run.facts["workload"] == "mixed"), run.facts["workload"]
-        assert (check or {"sampled": 0, "missing": 0, "wrong": 0}) == {"sampled": expected, "missing": 0, "wrong": 0}, \
-            run.facts["workload"]
+        assert (check or {"sampled": 0, "missing": 0, "wrong": 0}) == {
+            "sampled": expected,
+            "missing": 0,
+            "wrong": 0,
+        }, run.facts["workload"]
 
 
 def test_a_store_that_loses_acknowledged_keys_is_found_out(project):
-    experiment = project.experiment(server="kv-service", workload={"script": "put", "key_count": 300}, rate=2000, duration="1s", warm_up="200ms")
+    experiment = project.experiment(
+        server="kv-service",
+        workload={"script": "put", "key_count": 300},
+        rate=2000,
+        duration="1s",
+        warm_up="200ms",
+    )
     code, _, err = project.finished(project.kvstudy("run", experiment, code=SABOTAGE))
     assert code == 0, err
-    run, = sealed_runs(project.raw)
+    (run,) = sealed_runs(project.raw)
     assert 30 < run.facts["data_check"]["missing"] < 150 and run.facts["data_check"]["wrong"] == 0

@@ -5,41 +5,85 @@ from pathlib import Path
 import pytest
 
 from kvstudy.errors import RunFailed, ToolMissing
-from kvstudy.measure.generator import check_exit, expected_statuses, generator_commands, generator_path, slowest_count
+from kvstudy.measure.generator import (
+    check_exit,
+    expected_statuses,
+    generator_commands,
+    generator_path,
+    slowest_count,
+)
 from kvstudy.measure.pinning import pinning
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.run_plan import configurations_of
 
 
 def configuration(**change):
-    values = {"name": "trial", "question": "?", "expectation": "1 ms", "workload": "put", "connections": 4, "threads": 2, "rate": 2000,
-              "duration": "9s", "warm_up": "2500ms", "repeats": 1}
+    values = {
+        "name": "trial",
+        "question": "?",
+        "expectation": "1 ms",
+        "workload": "put",
+        "connections": 4,
+        "threads": 2,
+        "rate": 2000,
+        "duration": "9s",
+        "warm_up": "2500ms",
+        "repeats": 1,
+    }
     return configurations_of(Experiment.from_parameters(values | change))[0]
 
 
 def commands(**change):
-    return generator_commands("/bin/generator", configuration(**change), "http://127.0.0.1:80", Path("/p/experiments/workloads"), 7, json=Path("/r/j"),
-                              hlog=Path("/r/h"), slowest=Path("/r/s"), cores=change.pop("cores", None))
+    return generator_commands(
+        "/bin/generator",
+        configuration(**change),
+        "http://127.0.0.1:80",
+        Path("/p/experiments/workloads"),
+        7,
+        json=Path("/r/j"),
+        hlog=Path("/r/h"),
+        slowest=Path("/r/s"),
+        cores=change.pop("cores", None),
+    )
 
 
 def test_loadgen_gets_rate_warm_up_seed_and_files_and_measures_after_its_warm_up():
-    command, = commands()
+    (command,) = commands()
     line = " ".join(command.argv)
-    for words in ("-c 4 -t 2 -d 9s -R 2000", "--warmup 2500ms", "--json /r/j", "--hlog /r/h", "--slowest /r/s --slowest-count 1000", "--seed 7", "--expect 201", "--timeout 2s",
-                  "http://127.0.0.1:80 -- key_bytes=16 value_bytes=100 distribution=uniform key_count=100000 threads=2 seed=7"):
+    for words in (
+        "-c 4 -t 2 -d 9s -R 2000",
+        "--warmup 2500ms",
+        "--json /r/j",
+        "--hlog /r/h",
+        "--slowest /r/s --slowest-count 1000",
+        "--seed 7",
+        "--expect 201",
+        "--timeout 2s",
+        "http://127.0.0.1:80 -- key_bytes=16 value_bytes=100 distribution=uniform key_count=100000 threads=2 seed=7",
+    ):
         assert words in line
     assert (command.measures_from_s, command.length_s) == (2.5, 9.0)
 
 
-@pytest.mark.parametrize(("rate", "kept"), [(100, 1_000), (10_000, 1_300), (500_000, 10_000), ("closed", 5_000)])
+@pytest.mark.parametrize(
+    ("rate", "kept"), [(100, 1_000), (10_000, 1_300), (500_000, 10_000), ("closed", 5_000)]
+)
 def test_twice_the_slowest_percent_of_the_measured_answers_is_kept_one_by_one(rate, kept):
     assert slowest_count(configuration(rate=rate)) == kept
 
 
-@pytest.mark.parametrize(("change", "sampled"), [
-    ({}, 200), ({"rate": "closed"}, 200), ({"workload": "delete"}, 200), ({"workload": "mixed"}, 400),
-    ({"workload": {"script": "mixed", "read_share": 1.0}}, 1000), ({"workload": "get", "fill": 10}, 0), ({"server": "empty"}, 0),
-])
+@pytest.mark.parametrize(
+    ("change", "sampled"),
+    [
+        ({}, 200),
+        ({"rate": "closed"}, 200),
+        ({"workload": "delete"}, 200),
+        ({"workload": "mixed"}, 400),
+        ({"workload": {"script": "mixed", "read_share": 1.0}}, 1000),
+        ({"workload": "get", "fill": 10}, 0),
+        ({"server": "empty"}, 0),
+    ],
+)
 def test_loadgen_keeps_a_sample_of_what_it_wrote_where_something_is_written(change, sampled):
     line = " ".join(commands(**change)[0].argv)
     assert f"--sample {sampled} " in line if sampled else "--sample" not in line
@@ -58,11 +102,18 @@ def test_wrk2_and_wrk_warm_up_in_a_process_of_their_own():
     assert "--latency" in commands(generator="wrk", rate="closed")[1].argv
 
 
-@pytest.mark.parametrize(("change", "statuses"), [
-    ({}, "201"), ({"workload": "get", "fill": 10}, "200"), ({"workload": "missing_get"}, "404"), ({"workload": "delete"}, "202"),
-    ({"workload": "mixed", "fill": 10}, "200,201"), ({"workload": "mixed"}, "200,201,404"),
-    ({"server": "empty"}, "200"),
-])
+@pytest.mark.parametrize(
+    ("change", "statuses"),
+    [
+        ({}, "201"),
+        ({"workload": "get", "fill": 10}, "200"),
+        ({"workload": "missing_get"}, "404"),
+        ({"workload": "delete"}, "202"),
+        ({"workload": "mixed", "fill": 10}, "200,201"),
+        ({"workload": "mixed"}, "200,201,404"),
+        ({"server": "empty"}, "200"),
+    ],
+)
 def test_expected_statuses_are_those_of_the_http_contract(change, statuses):
     assert expected_statuses(configuration(**change)) == statuses
 
@@ -80,8 +131,18 @@ def test_wrk2_is_taken_from_its_variable_and_missing_programs_are_named(monkeypa
         generator_path("loadgen", Path("/none"))
 
 
-@pytest.mark.parametrize(("generator", "code", "whole"), [("loadgen", 0, True), ("loadgen", 3, True), ("loadgen", 4, True), ("loadgen", 1, False),
-                                                          ("loadgen", -9, False), ("wrk2", 0, True), ("wrk2", 1, False)])
+@pytest.mark.parametrize(
+    ("generator", "code", "whole"),
+    [
+        ("loadgen", 0, True),
+        ("loadgen", 3, True),
+        ("loadgen", 4, True),
+        ("loadgen", 1, False),
+        ("loadgen", -9, False),
+        ("wrk2", 0, True),
+        ("wrk2", 1, False),
+    ],
+)
 def test_exit_code_says_whether_it_measured(tmp_path, generator, code, whole):
     log = tmp_path / "log"
     log.write_text("a warning\nevery connection failed: 127.0.0.1:80\n\n")

@@ -24,15 +24,27 @@ def test_a_valid_run_is_completed(make_run):
 
 def test_an_invalid_run_is_told_with_the_checks_that_it_failed_and_what_they_saw(make_run):
     result = Result("rates", 3)
-    result.sealed = [make_run("a", process={"foreign_cpu_share": 0.79}), make_run("b", process={"foreign_cpu_share": 0.79}, offered_rate_rps=4000), make_run("c")]
+    result.sealed = [
+        make_run("a", process={"foreign_cpu_share": 0.79}),
+        make_run("b", process={"foreign_cpu_share": 0.79}, offered_rate_rps=4000),
+        make_run("c"),
+    ]
     told = [result.judge(run) for run in result.sealed]
-    assert told[0] == "completed, but invalid: no_foreign_load: 79.00% (required: ≤ 5% of the CPU time used by other processes)"
-    assert told[1].startswith("completed, but invalid: rate_held: rate not held: ") and "; no_foreign_load: 79.00%" in told[1]
+    assert (
+        told[0]
+        == "completed, but invalid: no_foreign_load: 79.00% (required: ≤ 5% of the CPU time used by other processes)"
+    )
+    assert (
+        told[1].startswith("completed, but invalid: rate_held: rate not held: ")
+        and "; no_foreign_load: 79.00%" in told[1]
+    )
     assert result.summary() == "rates: 3 runs: 3 sealed, 2 invalid (no_foreign_load 2, rate_held 1)"
 
 
 def test_of_many_failed_checks_the_first_two_are_told_and_the_rest_counted():
-    assert judged.told({"a": "1", "b": "2", "c": "3", "d": "4"}) == "completed, but invalid: a: 1; b: 2; 2 more"
+    assert (
+        judged.told({"a": "1", "b": "2", "c": "3", "d": "4"}) == "completed, but invalid: a: 1; b: 2; 2 more"
+    )
 
 
 def test_a_run_that_cannot_be_read_ends_no_measurement(make_run):

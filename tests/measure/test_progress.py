@@ -14,8 +14,18 @@ from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.run_plan import plan
 
 PROJECT = Path(__file__).parents[2]
-WHOLE = {"name": "trial", "question": "?", "expectation": "1 ms", "workload": "put", "connections": 1, "threads": 1, "rate": [10, 20],
-         "duration": "2s", "warm_up": "1s", "repeats": 1}
+WHOLE = {
+    "name": "trial",
+    "question": "?",
+    "expectation": "1 ms",
+    "workload": "put",
+    "connections": 1,
+    "threads": 1,
+    "rate": [10, 20],
+    "duration": "2s",
+    "warm_up": "1s",
+    "repeats": 1,
+}
 
 
 def test_log_gets_one_line_per_run_with_its_outcome_and_the_time_left(capsys):
@@ -27,12 +37,15 @@ def test_log_gets_one_line_per_run_with_its_outcome_and_the_time_left(capsys):
             progress.tick()
             progress.end(run, outcome)
     first, second = capsys.readouterr().err.splitlines()
-    assert first.startswith(f"1/2 {runs[0].configuration.summary()} repeat 1: completed, ") and first.endswith(" left")
+    assert first.startswith(
+        f"1/2 {runs[0].configuration.summary()} repeat 1: completed, "
+    ) and first.endswith(" left")
     assert second == f"2/2 {runs[1].configuration.summary()} repeat 1: failed: service died"
 
 
 def test_imported_ipykernel_alone_does_not_make_a_log_a_notebook(capsys):
     import ipykernel.kernelapp  # noqa: F401  as papermill and nbclient do, in any process that uses them
+
     runs = plan(Experiment.from_parameters(WHOLE)).runs
     with Progress(runs, fill_s=0) as progress:
         progress.begin(runs[0])
@@ -43,11 +56,19 @@ def test_imported_ipykernel_alone_does_not_make_a_log_a_notebook(capsys):
 def test_notebook_gets_a_bar(tmp_path):
     import nbformat
     from nbclient import NotebookClient
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(
-        f"import sys; sys.path.insert(0, {str(PROJECT)!r})\n"
-        "from kvstudy.measure.progress import shows_bars\n"
-        "shows_bars()")])
-    NotebookClient(notebook, timeout=60, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
+
+    notebook = nbformat.v4.new_notebook(
+        cells=[
+            nbformat.v4.new_code_cell(
+                f"import sys; sys.path.insert(0, {str(PROJECT)!r})\n"
+                "from kvstudy.measure.progress import shows_bars\n"
+                "shows_bars()"
+            )
+        ]
+    )
+    NotebookClient(
+        notebook, timeout=60, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()
     assert notebook.cells[0].outputs[0]["data"]["text/plain"] == "True"
 
 
@@ -68,8 +89,13 @@ with Progress(runs, fill_s=0) as progress:
 """
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 160, 0, 0))
-    subprocess.run([sys.executable, "-c", code], stderr=follower, check=True, timeout=60,
-                   env=os.environ | {"PYTHONPATH": str(PROJECT), "TERM": "xterm"})
+    subprocess.run(
+        [sys.executable, "-c", code],
+        stderr=follower,
+        check=True,
+        timeout=60,
+        env=os.environ | {"PYTHONPATH": str(PROJECT), "TERM": "xterm"},
+    )
     os.close(follower)
     shown = os.read(leader, 1 << 16).decode()
     os.close(leader)

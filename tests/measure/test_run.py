@@ -1,4 +1,5 @@
-"""Whole runs with the real service and the real generator: what is sealed, and what is left when something goes wrong."""
+"""Whole runs with the real service and the real generator: what is sealed, and what is left when something
+goes wrong."""
 
 import json
 import os
@@ -21,16 +22,39 @@ pytestmark = pytest.mark.machine
 
 
 def test_run_is_sealed_with_every_file_and_leaves_no_process(project):
-    code, out, err = project.finished(project.kvstudy("run", project.experiment(duration="1500ms", warm_up="500ms"), "--label", "before"))
+    code, out, err = project.finished(
+        project.kvstudy("run", project.experiment(duration="1500ms", warm_up="500ms"), "--label", "before")
+    )
     assert code == 0 and out.startswith("trial: 1 runs: 1 sealed"), err
-    run, = sealed_runs(project.raw)
+    (run,) = sealed_runs(project.raw)
     assert verify(run.path) == []
     assert {path.name for path in run.path.iterdir()} >= {
-        "run.json", "machine.json", "service.cmd", "service.log", "gc.log.gz", "generator.cmd", "generator.txt.gz", "generator.json.gz",
-        "latency.hlog.gz", "slowest.csv.gz", "process.csv.gz", "events.json.gz", "SHA256SUMS"}
+        "run.json",
+        "machine.json",
+        "service.cmd",
+        "service.log",
+        "gc.log.gz",
+        "generator.cmd",
+        "generator.txt.gz",
+        "generator.json.gz",
+        "latency.hlog.gz",
+        "slowest.csv.gz",
+        "process.csv.gz",
+        "events.json.gz",
+        "SHA256SUMS",
+    }
     facts = run.facts
-    assert (facts["outcome"], facts["label"], facts["connections"], facts["offered_rate_rps"]) == ("completed", "before", 2, 500)
-    moments = [facts["phases"][phase][end] for phase in ("launch", "warm_up", "measure", "stop") for end in ("start_utc", "stop_utc")]
+    assert (facts["outcome"], facts["label"], facts["connections"], facts["offered_rate_rps"]) == (
+        "completed",
+        "before",
+        2,
+        500,
+    )
+    moments = [
+        facts["phases"][phase][end]
+        for phase in ("launch", "warm_up", "measure", "stop")
+        for end in ("start_utc", "stop_utc")
+    ]
     assert moments == sorted(moments) and all(moment.endswith("Z") for moment in moments)
     assert run.text("service.cmd").splitlines()[0].endswith("/bin/java")
     assert "Requests/sec:" in run.text("generator.txt")
@@ -41,15 +65,20 @@ def test_run_is_sealed_with_every_file_and_leaves_no_process(project):
     assert list((project.root / "data" / "work" / "stores").iterdir()) == []
 
 
-@pytest.mark.parametrize(("phase", "number"), [(phase, "SIGINT") for phase in ("launch", "warm_up", "measure", "check", "stop", "seal")]
-                         + [("measure", "SIGTERM")])
+@pytest.mark.parametrize(
+    ("phase", "number"),
+    [(phase, "SIGINT") for phase in ("launch", "warm_up", "measure", "check", "stop", "seal")]
+    + [("measure", "SIGTERM")],
+)
 def test_interrupt_in_any_phase_seals_the_run_as_failed_and_leaves_no_process(project, phase, number):
-    process = project.kvstudy("run", project.experiment(repeats=2), code=project.signal_in_phase(phase=phase, signal=number))
+    process = project.kvstudy(
+        "run", project.experiment(repeats=2), code=project.signal_in_phase(phase=phase, signal=number)
+    )
     code, _, err = project.finished(process)
     assert code == 130
     assert err.splitlines()[-1] == "kvstudy: interrupted" and "Traceback" not in err
     assert project.processes() == []
-    run, = sealed_runs(project.raw)
+    (run,) = sealed_runs(project.raw)
     assert verify(run.path) == []
     if phase == "seal":
         assert run.facts["outcome"] == "completed"
@@ -63,7 +92,7 @@ def test_service_that_dies_while_measured_is_a_failed_run_with_its_signal(projec
     kill_service(project)
     code, _, err = project.finished(process)
     assert code == 1
-    run, = sealed_runs(project.raw)
+    (run,) = sealed_runs(project.raw)
     assert run.facts["outcome"].startswith("failed: service died during warm_up: signal 9")
     assert "service died" in err and "Traceback" not in err
     assert project.processes() == []
@@ -73,8 +102,12 @@ def kill_service(project) -> None:
     """SIGKILL, once the generator runs."""
     session = project.root / "data" / "work" / "session.json"
     assert wait_until(lambda: session.exists() and session.read_text().count('"started"') == 3, 30)
-    service = next(child for child in psutil.process_iter(["cmdline"]) if any(word.endswith("empty-server.jar") for word in child.info["cmdline"] or [])
-                   and str(project.root) in " ".join(child.info["cmdline"]))
+    service = next(
+        child
+        for child in psutil.process_iter(["cmdline"])
+        if any(word.endswith("empty-server.jar") for word in child.info["cmdline"] or [])
+        and str(project.root) in " ".join(child.info["cmdline"])
+    )
     service.kill()
 
 
@@ -85,9 +118,14 @@ def test_a_run_disturbed_by_another_program_is_measured_again_and_both_are_kept(
             code, out, err = project.finished(project.kvstudy("run", experiment, "--retries", "1"))
         finally:
             hog.kill()
-    assert code == 0 and re.fullmatch(r"trial: 2 runs: 2 sealed, \d invalid \(.*no_foreign_load \d.*\), 1 of them again\n", out), err
+    assert code == 0 and re.fullmatch(
+        r"trial: 2 runs: 2 sealed, \d invalid \(.*no_foreign_load \d.*\), 1 of them again\n", out
+    ), err
     assert "repeat 1: completed, but invalid: " in err
-    assert "1 of 1 runs were disturbed and are measured again (1 of at most 1 times); the first: foreign_cpu_share_mean" in err
+    assert (
+        "1 of 1 runs were disturbed and are measured again (1 of at most 1 times); the first: foreign_cpu_share_mean"
+        in err
+    )
     assert len({run.facts["identity"] for run in sealed_runs(project.raw)}) == 1
     # What disturbed the newest try is asked, so a kept run that was disturbed is measured again too.
     project.finished(project.kvstudy("run", experiment, "--resume", "--retries", "1"))
@@ -99,7 +137,10 @@ def test_port_in_use_is_said_in_one_line(project):
         port = taken.getsockname()[1]
         code, _, err = project.finished(project.kvstudy("run", project.experiment(port=port)))
     assert code == 1
-    assert err.splitlines()[-2:] == [f"kvstudy: port {port} is in use", "  choose another one, or port: 0, which takes a free one"]
+    assert err.splitlines()[-2:] == [
+        f"kvstudy: port {port} is in use",
+        "  choose another one, or port: 0, which takes a free one",
+    ]
     assert sealed_runs(project.raw) == [] and project.processes() == []
 
 
@@ -119,7 +160,9 @@ def test_killed_kvstudy_leaves_no_process_and_no_data(project):
 
 def test_full_disk_while_sealing_is_one_line_and_no_sealed_run(project):
     if os.geteuid() != 0:
-        pytest.skip("mounting a small file system needs root; test_run_folder covers the same path with injected errors")
+        pytest.skip(
+            "mounting a small file system needs root; test_run_folder covers the same path with injected errors"
+        )
     raw = project.raw
     raw.mkdir(parents=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(raw)], check=True)
@@ -130,7 +173,7 @@ doing = Progress.doing
 def filling(self, phase):
     doing(self, phase)
     if phase == "seal":
-        with open({str(raw / 'ballast')!r}, "wb", buffering=0) as ballast:
+        with open({str(raw / "ballast")!r}, "wb", buffering=0) as ballast:
             try:
                 while True:
                     ballast.write(bytes(512))
@@ -142,7 +185,9 @@ Progress.doing = filling
         assert code == 1
         assert "disk full: could not" in err and "--resume" in err and "Traceback" not in err
         assert sealed_runs(raw) == [] and project.processes() == []
-        assert list((project.root / "data" / "work" / "stores").iterdir()) == [], "a store would take the space that is missing"
+        assert list((project.root / "data" / "work" / "stores").iterdir()) == [], (
+            "a store would take the space that is missing"
+        )
         (raw / "ballast").unlink()
         for partial in raw.rglob("*.partial"):
             shutil.rmtree(partial)
@@ -152,7 +197,9 @@ Progress.doing = filling
         subprocess.run(["umount", str(raw)], check=True)
 
 
-@pytest.mark.parametrize(("memtable", "size"), [("64m", "8m"), ("1m", "12m")], ids=["at-the-start", "while-it-is-measured"])
+@pytest.mark.parametrize(
+    ("memtable", "size"), [("64m", "8m"), ("1m", "12m")], ids=["at-the-start", "while-it-is-measured"]
+)
 def test_full_disk_under_the_store_is_a_run_that_says_so(project, memtable, size):
     if os.geteuid() != 0:
         pytest.skip("mounting a small file system needs root")
@@ -160,14 +207,22 @@ def test_full_disk_under_the_store_is_a_run_that_says_so(project, memtable, size
     work.mkdir(parents=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(work)], check=True)
     try:
-        experiment = project.experiment(server="kv-service", workload={"script": "put", "value_bytes": 4096}, rate=8000, duration="4s", connections=8,
-                                        service={"memtable_bytes": memtable})
+        experiment = project.experiment(
+            server="kv-service",
+            workload={"script": "put", "value_bytes": 4096},
+            rate=8000,
+            duration="4s",
+            connections=8,
+            service={"memtable_bytes": memtable},
+        )
         code, _, err = project.finished(project.kvstudy("run", experiment))
         assert "Traceback" not in err and project.processes() == []
-        run, = sealed_runs(project.raw)
+        (run,) = sealed_runs(project.raw)
         assert verify(run.path) == []
         if memtable == "64m":
-            assert code == 1 and run.facts["outcome"].startswith("failed: service ended before it was ready: exit=1: ")
+            assert code == 1 and run.facts["outcome"].startswith(
+                "failed: service ended before it was ready: exit=1: "
+            )
             assert "No space left on device" in err
         else:
             assert "No space left on device" in run.text("service.log")
@@ -180,20 +235,32 @@ def test_full_disk_under_the_store_is_a_run_that_says_so(project, memtable, size
 def test_resume_keeps_what_is_sealed_and_runs_what_is_missing(project):
     experiment = project.experiment(rate=[200, 400], duration="800ms", warm_up="200ms")
     assert project.finished(project.kvstudy("run", experiment, "--only", "rate=200"))[0] == 0
-    first, = sealed_runs(project.raw)
+    (first,) = sealed_runs(project.raw)
     code, out, err = project.finished(project.kvstudy("run", experiment, "--resume"))
     assert code == 0 and out.startswith("trial: 2 runs: 1 sealed, 1 kept"), err
-    assert first.run_id in [run.run_id for run in sealed_runs(project.raw)] and len(sealed_runs(project.raw)) == 2
-    assert project.finished(project.kvstudy("run", experiment, "--resume"))[1].startswith("trial: 2 runs: 0 sealed, 2 kept")
-    assert project.finished(project.kvstudy("run", experiment, "--resume", "--label", "after", "--only", "rate=200"))[1].startswith("trial: 1 runs: 1 sealed")
+    assert (
+        first.run_id in [run.run_id for run in sealed_runs(project.raw)]
+        and len(sealed_runs(project.raw)) == 2
+    )
+    assert project.finished(project.kvstudy("run", experiment, "--resume"))[1].startswith(
+        "trial: 2 runs: 0 sealed, 2 kept"
+    )
+    assert project.finished(
+        project.kvstudy("run", experiment, "--resume", "--label", "after", "--only", "rate=200")
+    )[1].startswith("trial: 1 runs: 1 sealed")
 
 
 def test_failed_run_is_measured_again_by_resume(project):
     experiment = project.experiment()
-    project.finished(project.kvstudy("run", experiment, code=project.signal_in_phase(phase="measure", signal="SIGINT")))
+    project.finished(
+        project.kvstudy("run", experiment, code=project.signal_in_phase(phase="measure", signal="SIGINT"))
+    )
     code, out, _ = project.finished(project.kvstudy("run", experiment, "--resume"))
     assert code == 0 and out.startswith("trial: 1 runs: 1 sealed")
-    assert sorted(run.facts["outcome"].split(":")[0] for run in sealed_runs(project.raw)) == ["completed", "failed"]
+    assert sorted(run.facts["outcome"].split(":")[0] for run in sealed_runs(project.raw)) == [
+        "completed",
+        "failed",
+    ]
 
 
 def test_second_measurement_beside_the_first_is_refused(project):
@@ -209,17 +276,27 @@ def test_second_measurement_beside_the_first_is_refused(project):
 
 
 def test_profiled_run_carries_collapsed_stacks_and_flame_graphs(project):
-    code, _, err = project.finished(project.kvstudy("run", project.experiment(profile=["cpu", "alloc", "lock"], rate=2000, duration="2500ms")))
+    code, _, err = project.finished(
+        project.kvstudy(
+            "run", project.experiment(profile=["cpu", "alloc", "lock"], rate=2000, duration="2500ms")
+        )
+    )
     assert code == 0, err
     latency, profiled = sealed_runs(project.raw)
     assert (latency.facts["profile"], profiled.facts["profile"]) == (None, ["cpu", "alloc", "lock"])
     for event in ("cpu", "alloc", "lock"):
-        assert profiled.has(f"{event}.collapsed") and "<html" in profiled.text(f"{event}.flamegraph.html").lower()
+        assert (
+            profiled.has(f"{event}.collapsed")
+            and "<html" in profiled.text(f"{event}.flamegraph.html").lower()
+        )
     stacks = profiled.text("cpu.collapsed").splitlines()
     assert stacks and all(line.rsplit(" ", 1)[1].isdigit() for line in stacks)
     assert "one/nio" in profiled.text("cpu.collapsed")
     assert "<html" in profiled.text("cpu.heatmap.html").lower()
-    assert set(profiled.text("cpu_slow.collapsed").splitlines()) and "<html" in profiled.text("cpu_slow.flamegraph.html").lower()
+    assert (
+        set(profiled.text("cpu_slow.collapsed").splitlines())
+        and "<html" in profiled.text("cpu_slow.flamegraph.html").lower()
+    )
     assert profiled.has("profile.jfr") and profiled.facts["profiler"]["cpu_engine"]
     assert not latency.has("cpu.collapsed")
 
@@ -230,7 +307,7 @@ def test_wrk2_is_driven_by_its_own_command_line_and_read_from_its_text(project, 
     experiment = project.experiment(generator="wrk2", duration="3s", warm_up="1s")
     code, _, err = project.finished(project.kvstudy("run", experiment))
     assert code == 0, err
-    run, = sealed_runs(project.raw)
+    (run,) = sealed_runs(project.raw)
     assert run.facts["generator"] == "wrk2" and not run.has("generator.json")
     assert run.text("generator.cmd").count("-U") == 2
     assert "Uncorrected Latency" in run.text("generator.txt")
@@ -274,6 +351,8 @@ def test_every_thread_of_service_and_generator_runs_on_the_cores_that_it_was_giv
     assert {tuple(words[1:]) for words in seen} == {("java", str(cores[0])), ("loadgen", str(cores[-1]))}
     assert len([words for words in seen if words[1] == "java"]) > 5, "the JVM's threads, not only its first"
     assert f"harness {','.join(map(str, cores))}\n" in out, "kvstudy itself stays where it was"
-    run, = sealed_runs(project.raw)
+    (run,) = sealed_runs(project.raw)
     assert run.machine["pinning"] == "service on the first core, generator on the last"
-    assert run.text("generator.cmd").splitlines()[run.text("generator.cmd").splitlines().index("--pin") + 1] == str(cores[-1])
+    assert run.text("generator.cmd").splitlines()[
+        run.text("generator.cmd").splitlines().index("--pin") + 1
+    ] == str(cores[-1])

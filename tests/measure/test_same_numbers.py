@@ -1,8 +1,9 @@
-"""The same numbers bit by bit: loadgen's histograms read back by the Java and Python HdrHistogram libraries give what its text prints.
+"""The same numbers bit by bit: loadgen's histograms read back by the Java and Python HdrHistogram libraries
+give what its text prints.
 
-The run is 1000 answers long, so that most percentiles are those of a whole number of samples: there the libraries agree with the
-text as they are. Elsewhere (99.99 of 1000) Java rounds a rank up where wrk2, Python and loadgen take the nearest, so Java is
-asked for the same sample by its rank.
+The run is 1000 answers long, so that most percentiles are those of a whole number of samples: there the
+libraries agree with the text as they are. Elsewhere (99.99 of 1000) Java rounds a rank up where wrk2, Python
+and loadgen take the nearest, so Java is asked for the same sample by its rank.
 """
 
 import json
@@ -26,8 +27,12 @@ pytestmark = pytest.mark.machine
 
 
 def hdrhistogram_jar() -> Path:
-    version = re.search(r"<hdrhistogram.version>(.*)</hdrhistogram.version>", (PROJECT / "service" / "pom.xml").read_text()).group(1)
-    jar = Path.home() / ".m2/repository/org/hdrhistogram/HdrHistogram" / version / f"HdrHistogram-{version}.jar"
+    version = re.search(
+        r"<hdrhistogram.version>(.*)</hdrhistogram.version>", (PROJECT / "service" / "pom.xml").read_text()
+    ).group(1)
+    jar = (
+        Path.home() / ".m2/repository/org/hdrhistogram/HdrHistogram" / version / f"HdrHistogram-{version}.jar"
+    )
     assert jar.exists(), f"not fetched yet: {jar}; mvn -f service/pom.xml dependency:resolve"
     return jar
 
@@ -40,8 +45,22 @@ def run(tmp_path_factory):
     server = subprocess.Popen([generator.with_name("nullserver")], stdout=subprocess.PIPE, text=True)
     try:
         url = server.stdout.readline().split()[1] + "/"
-        options = ["-R500", "-c5", "-t2", "-d3s", "--warmup", "1s", "-U", "--json", folder / "r.json", "--hlog", folder / "r.hlog"]
-        text = subprocess.run([generator, *options, url], check=True, stdout=subprocess.PIPE, text=True, timeout=60).stdout
+        options = [
+            "-R500",
+            "-c5",
+            "-t2",
+            "-d3s",
+            "--warmup",
+            "1s",
+            "-U",
+            "--json",
+            folder / "r.json",
+            "--hlog",
+            folder / "r.hlog",
+        ]
+        text = subprocess.run(
+            [generator, *options, url], check=True, stdout=subprocess.PIPE, text=True, timeout=60
+        ).stdout
     finally:
         server.terminate()
         server.wait()
@@ -51,12 +70,12 @@ def run(tmp_path_factory):
 def block(text: str, kind: str) -> list[str]:
     """The distribution, spectrum and footer of response times, or of service times, as they are printed."""
     title = {"response": "Recorded Latency", "service": "Uncorrected Latency"}[kind]
-    return text[text.index(title):].splitlines()[1:]
+    return text[text.index(title) :].splitlines()[1:]
 
 
 def spectrum(lines: list[str]) -> list[str]:
     start = next(number for number, line in enumerate(lines) if "1/(1-Percentile)" in line) + 2
-    return lines[start:next(number for number, line in enumerate(lines) if line.startswith("#[Mean"))]
+    return lines[start : next(number for number, line in enumerate(lines) if line.startswith("#[Mean"))]
 
 
 def spectrum_line(value_us: int, percentile: float, count: int) -> str:
@@ -67,7 +86,9 @@ def spectrum_line(value_us: int, percentile: float, count: int) -> str:
 def java(*arguments: object) -> list[list[str]]:
     """What the Java library finds, as words."""
     command = [find_jdk().tool("java"), "-cp", hdrhistogram_jar(), READ_BACK, *arguments]
-    done = subprocess.run([str(word) for word in command], check=True, stdout=subprocess.PIPE, text=True, timeout=120)
+    done = subprocess.run(
+        [str(word) for word in command], check=True, stdout=subprocess.PIPE, text=True, timeout=120
+    )
     return [line.split() for line in done.stdout.splitlines()]
 
 
@@ -99,7 +120,9 @@ def test_java_reads_the_numbers_that_the_text_prints(run, kind, source):
     if kind != "lateness":
         lines = block(text, kind)
         ticks = [words[1:] for words in found if words[0] == "tick"]
-        assert [spectrum_line(int(value), float(percentile), int(count)) for value, percentile, count in ticks] == spectrum(lines)
+        assert [
+            spectrum_line(int(value), float(percentile), int(count)) for value, percentile, count in ticks
+        ] == spectrum(lines)
         footer = " ".join(line for line in lines if line.startswith("#["))
         for name, fact in (("Mean", "mean"), ("StdDeviation", "stdev"), ("Max", "max")):
             assert re.search(rf"{name} *= *([\d.]+)", footer).group(1) == facts[fact], name
@@ -110,12 +133,17 @@ def test_java_reads_the_numbers_that_the_text_prints(run, kind, source):
 def test_python_reads_the_numbers_that_the_text_prints(run, kind, source):
     text, result, log = run
     latency = result[KINDS[kind]]
-    histogram = python_log_sum(log, kind) if source == "log" else HdrHistogram.decode(latency["histogram_v2_base64"])
+    histogram = (
+        python_log_sum(log, kind) if source == "log" else HdrHistogram.decode(latency["histogram_v2_base64"])
+    )
     assert histogram.get_total_count() == latency["count"]
     for percentile in PERCENTILES:
-        assert histogram.get_value_at_percentile(float(percentile)) == latency["percentiles"][percentile], percentile
+        assert histogram.get_value_at_percentile(float(percentile)) == latency["percentiles"][percentile], (
+            percentile
+        )
     if kind != "lateness":
-        # This library's own iterator places its ticks elsewhere, so each printed line is looked up by its count.
+        # This library's own iterator places its ticks elsewhere, so each printed line is looked up by its
+        # count.
         for line in spectrum(block(text, kind)):
             value_ms, _, count, _ = line.split()
             value_us = histogram.get_value_at_percentile(100 * int(count) / latency["count"])

@@ -1,4 +1,5 @@
-"""The 1 Hz series, of real processes: whose CPU it is, and that a second is a second of the measured window."""
+"""The 1 Hz series, of real processes: whose CPU it is, and that a second is a second of the measured
+window."""
 
 import csv
 import os
@@ -30,6 +31,7 @@ def children():
     def start(argv, **options):
         started.append(subprocess.Popen(argv, **options))
         return started[-1]
+
     yield start
     for process in started:
         process.kill()
@@ -50,8 +52,13 @@ def test_cpu_of_service_generator_and_strangers_is_told_apart(tmp_path, children
     service, generator, _hog = children(BUSY), children(["sleep", "60"]), children(BUSY)
     rows = sampled(tmp_path, service, generator)
     seconds = [row["second"] for row in rows]
-    assert seconds[0] == -1 and seconds[-1] >= 1 and seconds == sorted(set(seconds)), "one that is read over a second late is part of the next"
-    total = {name: sum(row[name] for row in rows) for name in ("service_cpu_s", "generator_cpu_s", "foreign_cpu_share")}
+    assert seconds[0] == -1 and seconds[-1] >= 1 and seconds == sorted(set(seconds)), (
+        "one that is read over a second late is part of the next"
+    )
+    total = {
+        name: sum(row[name] for row in rows)
+        for name in ("service_cpu_s", "generator_cpu_s", "foreign_cpu_share")
+    }
     assert total["service_cpu_s"] > 0.1 > total["generator_cpu_s"]
     assert total["foreign_cpu_share"] > 0.05 * len(rows)
     assert all(row["service_rss_bytes"] > 1 << 20 and row["service_threads"] == 1 for row in rows)
@@ -84,11 +91,17 @@ time.sleep(60)
 
 def voluntary_switches(pid: int) -> int:
     """Of all its threads."""
-    statuses = [Path(f"/proc/{pid}/task/{thread}/status").read_text() for thread in os.listdir(f"/proc/{pid}/task")]
-    return sum(int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", status, re.MULTILINE)[1]) for status in statuses)
+    statuses = [
+        Path(f"/proc/{pid}/task/{thread}/status").read_text() for thread in os.listdir(f"/proc/{pid}/task")
+    ]
+    return sum(
+        int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", status, re.MULTILINE)[1]) for status in statuses
+    )
 
 
-def test_switches_are_those_of_all_threads_in_that_second_and_threads_that_end_are_no_error(tmp_path, children):
+def test_switches_are_those_of_all_threads_in_that_second_and_threads_that_end_are_no_error(
+    tmp_path, children
+):
     napping = children([sys.executable, "-c", SWITCHING])
     while psutil.Process(napping.pid).num_threads() < 2:
         time.sleep(0.01)
@@ -100,7 +113,13 @@ def test_switches_are_those_of_all_threads_in_that_second_and_threads_that_end_a
 
 
 def test_threads_that_have_ended_are_left_out_and_their_files_closed(children):
-    process = children([sys.executable, "-c", "import threading, time\nthreading.Timer(1, time.sleep).start()\ntime.sleep(60)"])
+    process = children(
+        [
+            sys.executable,
+            "-c",
+            "import threading, time\nthreading.Timer(1, time.sleep).start()\ntime.sleep(60)",
+        ]
+    )
     time.sleep(0.5)
     threads, files = Threads(process.pid), len(os.listdir("/proc/self/fd"))
     assert len(threads.read(Breath()).statuses) == 2
@@ -113,7 +132,12 @@ def test_threads_that_have_ended_are_left_out_and_their_files_closed(children):
 
 
 def test_sampling_gives_way_to_what_it_measures_and_the_rest_of_the_harness_does_not(tmp_path, children):
-    sampler = Sampler((children(["sleep", "60"]).pid,), children(["sleep", "60"]).pid, time.monotonic(), tmp_path / "process.csv")
+    sampler = Sampler(
+        (children(["sleep", "60"]).pid,),
+        children(["sleep", "60"]).pid,
+        time.monotonic(),
+        tmp_path / "process.csv",
+    )
     sampler.start()
     time.sleep(0.3)
     (thread,) = (thread for thread in threading.enumerate() if thread.name == "sampler")
@@ -121,7 +145,9 @@ def test_sampling_gives_way_to_what_it_measures_and_the_rest_of_the_harness_does
     sampler.stop()
 
 
-def test_what_others_use_is_counted_also_when_the_kernel_saw_nothing_of_it_when_it_looked(tmp_path, children, monkeypatch):
+def test_what_others_use_is_counted_also_when_the_kernel_saw_nothing_of_it_when_it_looked(
+    tmp_path, children, monkeypatch
+):
     monkeypatch.setattr(sampler_module, "machine_times", lambda: (0.0, 0.0))
     children(BUSY)
     rows = sampled(tmp_path, children(["sleep", "60"]), children(["sleep", "60"]))
@@ -143,20 +169,36 @@ def test_where_not_all_processes_are_seen_the_kernels_own_count_is_taken(tmp_pat
     rows = sampled(tmp_path, children(["sleep", "60"]), children(["sleep", "60"]))
     ours_s = [row["service_cpu_s"] + row["generator_cpu_s"] + row["harness_cpu_s"] for row in rows]
     foreign_s = [row["foreign_cpu_share"] * row["interval_s"] * psutil.cpu_count() for row in rows]
-    assert [ours + foreign for ours, foreign in zip(ours_s, foreign_s, strict=True)] == pytest.approx([100.0] * len(rows), rel=1e-4)
+    assert [ours + foreign for ours, foreign in zip(ours_s, foreign_s, strict=True)] == pytest.approx(
+        [100.0] * len(rows), rel=1e-4
+    )
 
 
 def of_family(readings: list[CpuTexts], first: subprocess.Popen) -> list[CpuTexts]:
-    """Of a process and its descendants alone: what else begins on this machine meanwhile is not the test's."""
+    """Of a process and its descendants alone: what else begins on this machine meanwhile is not the
+    test's."""
     family = {str(first.pid).encode()}
-    for text in (text for reading in readings for text in sorted(reading.stats, key=lambda text: int(kernel_counts._fields(text)[19]))):
+    for text in (
+        text
+        for reading in readings
+        for text in sorted(reading.stats, key=lambda text: int(kernel_counts._fields(text)[19]))
+    ):
         if kernel_counts._fields(text)[1] in family:
             family.add(text.partition(b" ")[0])
-    return [CpuTexts([text for text in reading.stats if text.partition(b" ")[0] in family], reading.ours) for reading in readings]
+    return [
+        CpuTexts([text for text in reading.stats if text.partition(b" ")[0] in family], reading.ours)
+        for reading in readings
+    ]
 
 
 def test_what_a_process_used_is_counted_once_also_when_it_has_ended(children):
-    waiting = children([sys.executable, "-c", f"import subprocess, time; subprocess.run({['timeout', '1', *BUSY]!r}); time.sleep(60)"])
+    waiting = children(
+        [
+            sys.executable,
+            "-c",
+            f"import subprocess, time; subprocess.run({['timeout', '1', *BUSY]!r}); time.sleep(60)",
+        ]
+    )
     others = Others(set())
     readings = [others.read(Breath())]
     time.sleep(0.7)
@@ -198,30 +240,50 @@ def test_one_that_ends_and_that_nobody_waits_for_takes_nothing_away_from_what_th
 def stat(pid: int, parent: int, own_s: float, of_children_s: float = 0.0) -> bytes:
     """As the kernel writes it; the name has what names may have. Started when its number was given."""
     ticks, of_children = (int(seconds * os.sysconf("SC_CLK_TCK")) for seconds in (own_s, of_children_s))
-    return b"%d (a ) S 9) S %d 0 0 0 0 0 0 0 0 0 %d 0 %d 0 20 0 1 0 %d 0" % (pid, parent, ticks, of_children, pid)
+    return b"%d (a ) S 9) S %d 0 0 0 0 0 0 0 0 0 %d 0 %d 0 20 0 1 0 %d 0" % (
+        pid,
+        parent,
+        ticks,
+        of_children,
+        pid,
+    )
 
 
 def test_one_that_ends_while_they_are_read_is_counted_one_reading_late_and_once():
-    readings = [CpuTexts(stats, frozenset()) for stats in (
-        [stat(1, 0, 4.0, 2.0), stat(7, 1, 10.0), stat(8, 1, 1.0)],
-        [stat(1, 0, 4.0, 2.0), stat(8, 1, 1.5)],  # its parent was read before it ended
-        [stat(1, 0, 4.0, 12.25), stat(8, 1, 2.0)],
-        [stat(1, 0, 4.0, 12.25), stat(8, 1, 2.5)],
-    )]
+    readings = [
+        CpuTexts(stats, frozenset())
+        for stats in (
+            [stat(1, 0, 4.0, 2.0), stat(7, 1, 10.0), stat(8, 1, 1.0)],
+            [stat(1, 0, 4.0, 2.0), stat(8, 1, 1.5)],  # its parent was read before it ended
+            [stat(1, 0, 4.0, 12.25), stat(8, 1, 2.0)],
+            [stat(1, 0, 4.0, 12.25), stat(8, 1, 2.5)],
+        )
+    ]
     assert cpu_between(readings) == pytest.approx([0.5, 0.75, 0.5])
 
 
 def test_what_nobody_waited_for_is_awaited_for_one_reading_and_no_longer():
-    readings = [CpuTexts(stats, frozenset()) for stats in (
-        [stat(1, 0, 0.0), stat(7, 1, 10.0)], [stat(1, 0, 0.0)], [stat(1, 0, 0.0)], [stat(1, 0, 0.0, 0.5)],
-    )]
+    readings = [
+        CpuTexts(stats, frozenset())
+        for stats in (
+            [stat(1, 0, 0.0), stat(7, 1, 10.0)],
+            [stat(1, 0, 0.0)],
+            [stat(1, 0, 0.0)],
+            [stat(1, 0, 0.0, 0.5)],
+        )
+    ]
     assert cpu_between(readings) == pytest.approx([0.0, 0.0, 0.5])
 
 
 def test_child_of_ours_that_ends_is_not_awaited_with_the_others_and_one_that_begins_counts_whole():
-    readings = [CpuTexts(stats, frozenset({b"5"})) for stats in (
-        [stat(1, 0, 0.0), stat(7, 5, 10.0)], [stat(1, 0, 0.0, 0.5)], [stat(1, 0, 0.0, 0.5), stat(9, 1, 0.25)],
-    )]
+    readings = [
+        CpuTexts(stats, frozenset({b"5"}))
+        for stats in (
+            [stat(1, 0, 0.0), stat(7, 5, 10.0)],
+            [stat(1, 0, 0.0, 0.5)],
+            [stat(1, 0, 0.0, 0.5), stat(9, 1, 0.25)],
+        )
+    ]
     assert cpu_between(readings) == pytest.approx([0.5, 0.25])
 
 
@@ -229,7 +291,9 @@ def test_parent_is_read_before_its_child_also_when_numbers_have_begun_anew(monke
     read = []
     texts = {"1": stat(1, 0, 0.0), "7": stat(7, 9, 0.0).replace(b" 7 0", b" 99 0"), "9": stat(9, 1, 0.0)}
     monkeypatch.setattr(kernel_counts, "_names_in", lambda _: list(texts))
-    monkeypatch.setattr(kernel_counts, "_read_file", lambda path: read.append(path.split("/")[2]) or texts.get(read[-1], b""))
+    monkeypatch.setattr(
+        kernel_counts, "_read_file", lambda path: read.append(path.split("/")[2]) or texts.get(read[-1], b"")
+    )
     others = Others(set())
     monkeypatch.setattr(others, "_all_are_seen", True)
     others.read(Breath())
@@ -257,7 +321,10 @@ def test_service_that_dies_ends_the_series_and_not_the_sampler(tmp_path, childre
 
 
 def test_means_and_maxima_of_the_load_are_of_the_measured_seconds_alone():
-    rows = [{"second": second, "steal_share": 0.0, "foreign_cpu_share": share, "busy_share": 0.5} for second, share in ((-1, 0.9), (0, 0.1), (1, 0.3))]
+    rows = [
+        {"second": second, "steal_share": 0.0, "foreign_cpu_share": share, "busy_share": 0.5}
+        for second, share in ((-1, 0.9), (0, 0.1), (1, 0.3))
+    ]
     assert load_during(rows)["foreign_cpu_share_mean"] == pytest.approx(0.2)
     assert load_during(rows)["foreign_cpu_share_max"] == 0.3
     assert load_during(rows[:1]) is None

@@ -7,18 +7,29 @@ from kvstudy.plan.search import Trial, found_in
 from kvstudy.record.run_folder import sealed_runs
 
 pytestmark = pytest.mark.machine
-# The tests share the machine with whoever runs them: other load must not make a trial say nothing here, nor miss (hence achieved_share).
+# The tests share the machine with whoever runs them: other load must not make a trial say nothing here, nor
+# miss (hence achieved_share).
 ON_A_BUSY_MACHINE = "from kvstudy.plan.objective import Objective; Objective._unfit = lambda *_: None"
 
 
 def test_search_seals_every_trial_and_finds_the_same_again_when_resumed(project):
-    search = {"method": "bisect", "objective": {"mean": "500ms", "achieved_share": 0.5}, "lowest_rate": 100, "highest_rate": 300, "precision": 0.3}
+    search = {
+        "method": "bisect",
+        "objective": {"mean": "500ms", "achieved_share": 0.5},
+        "lowest_rate": 100,
+        "highest_rate": 300,
+        "precision": 0.3,
+    }
     experiment = project.experiment(rate=None, search=search, duration="800ms", warm_up="200ms")
     out, err = project.kvstudy("run", experiment, code=ON_A_BUSY_MACHINE).communicate(timeout=60)
     runs = sealed_runs(project.raw)
-    trials = [Trial(run.facts["offered_rate_rps"], Answer.HELD, run.facts["search"]["purpose"]) for run in runs]
+    trials = [
+        Trial(run.facts["offered_rate_rps"], Answer.HELD, run.facts["search"]["purpose"]) for run in runs
+    ]
     found = found_in(trials, 100, 300, 0.3).interval()
-    assert out == f"trial: {len(runs)} trials: {len(runs)} sealed\n  put c=2 t=1: {found}, {len(runs)} trials\n", err
+    assert (
+        out == f"trial: {len(runs)} trials: {len(runs)} sealed\n  put c=2 t=1: {found}, {len(runs)} trials\n"
+    ), err
     assert found.endswith("/s held, no rate missed] (95 %)")
     purposes = [run.facts["search"]["purpose"] for run in runs]
     assert purposes == ["search"] + ["sweep"] * (len(runs) - 1) and 4 <= len(runs) <= 15
@@ -38,8 +49,18 @@ search_runs.disturbance = lambda _: "steal"
 
 
 def test_a_disturbed_trial_is_made_again_before_the_search_hears_of_it(project):
-    search = {"method": "bisect", "objective": {"mean": "500ms", "achieved_share": 0.5}, "lowest_rate": 100, "highest_rate": 300, "trials_max": 2}
+    search = {
+        "method": "bisect",
+        "objective": {"mean": "500ms", "achieved_share": 0.5},
+        "lowest_rate": 100,
+        "highest_rate": 300,
+        "trials_max": 2,
+    }
     experiment = project.experiment(rate=None, search=search, duration="800ms", warm_up="200ms")
-    out, err = project.kvstudy("run", experiment, "--retries", "2", code=DISTURBED_TWICE).communicate(timeout=60)
-    assert out.startswith("trial: 4 trials: 4 sealed, 2 of them again\n  put c=2 t=1: ") and out.endswith("out of trials, 2 trials\n"), err
+    out, err = project.kvstudy("run", experiment, "--retries", "2", code=DISTURBED_TWICE).communicate(
+        timeout=60
+    )
+    assert out.startswith("trial: 4 trials: 4 sealed, 2 of them again\n  put c=2 t=1: ") and out.endswith(
+        "out of trials, 2 trials\n"
+    ), err
     assert [run.facts["search"]["purpose"] for run in sealed_runs(project.raw)] == ["search"] * 3 + ["sweep"]

@@ -33,23 +33,33 @@ def test_a_primary_measure_without_a_value_is_undecided_and_said(found):
     duet = found(primary={"workload": "get", "loop": "rate", "measure": "p99"})
     assert not duet.undecided and undecided(duet) == 1 and nothing_to_come(duet) == ""
     line = "get at the rate p99 (primary): undecided: no launch gives a value of it"
-    for lines in (progress_lines(duet, 30.0), table_lines(duet, "over"), table_lines(duet, "over", markdown=True)):
+    for lines in (
+        progress_lines(duet, 30.0),
+        table_lines(duet, "over"),
+        table_lines(duet, "over", markdown=True),
+    ):
         assert line in [one.strip() for one in lines]
 
 
 def test_launches_that_count_without_any_value_are_not_said_not_to_count(found):
     duet = found(launches=2, parts={("put", "rate"): slices(3)})
     assert duet.counted == 2 and not duet.standings
-    assert table_lines(duet, "the time is over") == ["2 launches count, but none gives a value: the time is over"]
+    assert table_lines(duet, "the time is over") == [
+        "2 launches count, but none gives a value: the time is over"
+    ]
 
 
 def test_held_back_words_are_no_decision_and_beyond_the_last_look_nothing_is_planned(found):
     duet = found()
     assert nothing_to_come(duet) == "every measure is decided"
     held = replace(duet.standings[0], word=CANNOT_TELL, held_back="slower")
-    assert nothing_to_come(replace(duet, standings=[held, *duet.standings[1:]])).startswith("no further launch helps: the words of 1 ")
+    assert nothing_to_come(replace(duet, standings=[held, *duet.standings[1:]])).startswith(
+        "no further launch helps: the words of 1 "
+    )
     open_ = [replace(one, word=CANNOT_TELL, launches=LAST_LOOK) for one in duet.standings]
-    assert nothing_to_come(replace(duet, standings=open_)).startswith(f"no further look is planned after {LAST_LOOK} launches")
+    assert nothing_to_come(replace(duet, standings=open_)).startswith(
+        f"no further look is planned after {LAST_LOOK} launches"
+    )
     open_[1] = replace(open_[1], launches=LAST_LOOK - 1)
     assert nothing_to_come(replace(duet, standings=open_)) == ""
 

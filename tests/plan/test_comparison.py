@@ -86,7 +86,10 @@ def test_two_builds_get_the_same_options_and_the_same_build_twice_is_called_so(t
 def test_sides_at_an_address_are_refused_since_no_launch_starts_them_anew(tmp_path):
     sides = [{"url": f"http://127.0.0.1:{port}", "name": f"at-{port}"} for port in (8080, 8081)]
     said = refused(tmp_path, subject=sides, workload="put", fill=None)
-    assert said.startswith("a duet starts both sides anew in each launch") and "url=http://127.0.0.1:8080" in said
+    assert (
+        said.startswith("a duet starts both sides anew in each launch")
+        and "url=http://127.0.0.1:8080" in said
+    )
 
 
 def test_sides_with_other_paths_or_statuses_are_refused_since_both_get_the_same_requests(tmp_path):
@@ -99,9 +102,9 @@ def test_sides_with_other_paths_or_statuses_are_refused_since_both_get_the_same_
     assert "theirs differ: PUT path: /v0/entity?id={key}; /{key}" in said
     said = refused(tmp_path, subject=two(statuses={"PUT": 204}), workload="put", fill=None)
     assert "theirs differ: PUT statuses: 200, 201, 204; 204" in said
-    assert comparisons(
-        experiment(tmp_path, subject=two(statuses={"GET": 204}), workload="put", fill=None)
-    ), "nobody sends GET"
+    assert comparisons(experiment(tmp_path, subject=two(statuses={"GET": 204}), workload="put", fill=None)), (
+        "nobody sends GET"
+    )
 
 
 def test_what_only_reads_is_measured_before_what_writes(tmp_path):
@@ -195,10 +198,16 @@ def test_what_was_asked_tells_sides_programs_and_rules_apart_but_not_the_time_al
         asked(compare={"pairs": 4}),
     ]
     assert len({asked(), *others}) == 7
-    assert asked(compare={"profile": []}) != asked(compare={"profile": ["cpu"]}) == asked(compare={"profile": ["alloc"]})
+    assert (
+        asked(compare={"profile": []})
+        != asked(compare={"profile": ["cpu"]})
+        == asked(compare={"profile": ["alloc"]})
+    )
 
 
-@pytest.mark.parametrize("file", [file for file in EXPERIMENTS if "compare" in read_yaml(file)[0]], ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file", [file for file in EXPERIMENTS if "compare" in read_yaml(file)[0]], ids=lambda file: file.stem
+)
 def test_every_experiment_with_compare_makes_duets_in_every_profile(file):
     values, _ = read_yaml(file)
     for profile in [*values.get("profiles", {})]:

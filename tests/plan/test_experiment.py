@@ -1,4 +1,5 @@
-"""Experiment files: what is accepted, and that what is refused is refused with file, line, key and the nearest valid name."""
+"""Experiment files: what is accepted, and that what is refused is refused with file, line, key and the
+nearest valid name."""
 
 import copy
 import re
@@ -12,8 +13,15 @@ from kvstudy.plan.experiment import Experiment
 
 EXPERIMENTS = sorted((Path(__file__).parents[2] / "experiments").glob("*.yaml"))
 WHOLE = {
-    "question": "does it work?", "expectation": "p99 under 2 ms", "workload": "put", "connections": 4, "threads": 2, "rate": 1000,
-    "duration": "3s", "warm_up": "1s", "repeats": 2,
+    "question": "does it work?",
+    "expectation": "p99 under 2 ms",
+    "workload": "put",
+    "connections": 4,
+    "threads": 2,
+    "rate": 1000,
+    "duration": "3s",
+    "warm_up": "1s",
+    "repeats": 2,
 }
 
 
@@ -46,11 +54,19 @@ def test_committed_experiment_is_whole_in_every_profile(path):
 
 def test_file_is_read_into_seconds_rates_and_lists(tmp_path):
     experiment = load(tmp_path, WHOLE | {"rate": ["2k", 500], "warm_up": "500ms"})
-    assert (experiment.rate, experiment.warm_up, experiment.connections, experiment.threads) == ([2000, 500], 0.5, [4], [2])
+    assert (experiment.rate, experiment.warm_up, experiment.connections, experiment.threads) == (
+        [2000, 500],
+        0.5,
+        [4],
+        [2],
+    )
     assert experiment.name == "trial"
 
 
-@pytest.mark.parametrize(("key", "near"), [("conections", "connections"), ("warmup", "warm_up"), ("workloads", "workload"), ("Rate", "rate")])
+@pytest.mark.parametrize(
+    ("key", "near"),
+    [("conections", "connections"), ("warmup", "warm_up"), ("workloads", "workload"), ("Rate", "rate")],
+)
 def test_mistyped_key_is_named_with_file_line_and_the_nearest_valid_name(tmp_path, key, near):
     error = refused(tmp_path, {key: 1})
     assert error.message == f"{tmp_path / 'trial.yaml'}:{line_of(tmp_path, key)}: unknown key: {key}"
@@ -82,51 +98,97 @@ def test_mistyped_value_is_answered_with_the_nearest_valid_one(tmp_path):
     assert error.hint == "did you mean workers?"
 
 
-@pytest.mark.parametrize(("change", "words"), [
-    ({"connections": "4"}, "connections: input should be a valid integer: '4'"),
-    ({"connections": 0}, "connections: input should be greater than or equal to 1: 0"),
-    ({"connections": []}, "connections: an empty list has no runs"),
-    ({"connections": [2, 2]}, "connections: a value stands twice"),
-    ({"repeats": 2.5}, "repeats: input should be a valid integer: 2.5"),
-    ({"repeats": True}, "repeats: input should be a valid integer: True"),
-    ({"duration": 10}, "duration: not a duration: 10; write a number and its unit"),
-    ({"rate": "fast"}, "rate: not a rate: 'fast'"),
-    ({"rate": -5}, "rate: not a rate: -5"),
-    ({"question": ["a"]}, "question: input should be a valid string"),
-    ({"expectation": "it is fast"}, "expectation: an expectation carries a number"),
-    ({"jvm": {"heap": "lots"}}, "jvm.heap: not a size: 'lots'"),
-    ({"jvm": {"options": ["-XX:+UseG1GC -Xmx1g"]}}, "jvm.options: string should match pattern"),
-    ({"service": "workers"}, "service: must be a mapping of keys to values"),
-    ({"fill": "many"}, "fill: must be a mapping of keys to values"),
-])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"connections": "4"}, "connections: input should be a valid integer: '4'"),
+        ({"connections": 0}, "connections: input should be greater than or equal to 1: 0"),
+        ({"connections": []}, "connections: an empty list has no runs"),
+        ({"connections": [2, 2]}, "connections: a value stands twice"),
+        ({"repeats": 2.5}, "repeats: input should be a valid integer: 2.5"),
+        ({"repeats": True}, "repeats: input should be a valid integer: True"),
+        ({"duration": 10}, "duration: not a duration: 10; write a number and its unit"),
+        ({"rate": "fast"}, "rate: not a rate: 'fast'"),
+        ({"rate": -5}, "rate: not a rate: -5"),
+        ({"question": ["a"]}, "question: input should be a valid string"),
+        ({"expectation": "it is fast"}, "expectation: an expectation carries a number"),
+        ({"jvm": {"heap": "lots"}}, "jvm.heap: not a size: 'lots'"),
+        ({"jvm": {"options": ["-XX:+UseG1GC -Xmx1g"]}}, "jvm.options: string should match pattern"),
+        ({"service": "workers"}, "service: must be a mapping of keys to values"),
+        ({"fill": "many"}, "fill: must be a mapping of keys to values"),
+    ],
+)
 def test_wrong_type_is_refused_with_key_and_value(tmp_path, change, words):
     error = refused(tmp_path, change)
     assert words in error.message
-    assert f"trial.yaml:{line_of(tmp_path, next(iter(change)))}" in error.message or re.search(r"trial\.yaml:\d+: ", error.message)
+    assert f"trial.yaml:{line_of(tmp_path, next(iter(change)))}" in error.message or re.search(
+        r"trial\.yaml:\d+: ", error.message
+    )
 
 
-@pytest.mark.parametrize(("change", "without", "words"), [
-    ({"connections": 1}, (), "connections: number of connections must be >= threads: connections=1 threads=2"),
-    ({"connections": [8, 1]}, (), "connections: number of connections must be >= threads: connections=1 threads=2"),
-    ({"warm_up": "3s"}, (), "warm_up: warm_up must be shorter than duration, of which it is the first part: warm_up=3s duration=3s"),
-    ({"search": {"method": "bisect", "objective": {"mean": "1ms"}, "lowest_rate": 100, "highest_rate": 1000}}, (),
-     "rate: give either rate or search, not both"),
-    ({}, ("rate",), "give either rate or search: the rates to measure"),
-    ({}, ("repeats",), "required key is missing: repeats"),
-    ({"generator": "wrk"}, (), "generator: generator wrk has no rate: write rate: closed"),
-    ({"generator": "wrk2", "rate": "closed"}, (), "generator: generator wrk2 has no closed loop"),
-    ({"workload": "get"}, (), "workload: workload get reads keys that nothing wrote"),
-    ({"workload": {"script": "get", "key_count": 500}, "fill": 100}, (), "workload get reads more keys than are filled: key_count=500 fill.records=100"),
-    ({"workload": {"script": "unique_put", "key_count": 100}}, (), "unique_put would write keys twice: key_count=100"),
-    ({"workload": {"script": "put", "value_bytes": 16}}, (), "value_bytes must exceed key_bytes"),
-    ({"workload": "my_own"}, (), "workload: no such workload: my_own"),
-    ({"repeats": 10**9}, (), "repeats: input should be less than or equal to 1000: 1000000000"),
-    ({"method": "GET"}, (), "method: workload put sends PUT: method=GET"),
-    ({"profile": {"events": "cpu", "warm_up": "1m"}}, (), "profile: warm_up must be shorter than duration, which it is part of: profiled runs have"),
-    ({"profile": {"events": "cpu", "rate": 5}}, (), "profile: profile.rate is not among the experiment's: 5"),
-    ({"name": "other"}, (), "name: the name must be the file's: name=other file=trial.yaml"),
-    ({"profile": "smoke"}, (), "profile: not one of cpu, alloc, lock, wall: 'smoke'"),
-])
+@pytest.mark.parametrize(
+    ("change", "without", "words"),
+    [
+        (
+            {"connections": 1},
+            (),
+            "connections: number of connections must be >= threads: connections=1 threads=2",
+        ),
+        (
+            {"connections": [8, 1]},
+            (),
+            "connections: number of connections must be >= threads: connections=1 threads=2",
+        ),
+        (
+            {"warm_up": "3s"},
+            (),
+            "warm_up: warm_up must be shorter than duration, of which it is the first part: warm_up=3s duration=3s",
+        ),
+        (
+            {
+                "search": {
+                    "method": "bisect",
+                    "objective": {"mean": "1ms"},
+                    "lowest_rate": 100,
+                    "highest_rate": 1000,
+                }
+            },
+            (),
+            "rate: give either rate or search, not both",
+        ),
+        ({}, ("rate",), "give either rate or search: the rates to measure"),
+        ({}, ("repeats",), "required key is missing: repeats"),
+        ({"generator": "wrk"}, (), "generator: generator wrk has no rate: write rate: closed"),
+        ({"generator": "wrk2", "rate": "closed"}, (), "generator: generator wrk2 has no closed loop"),
+        ({"workload": "get"}, (), "workload: workload get reads keys that nothing wrote"),
+        (
+            {"workload": {"script": "get", "key_count": 500}, "fill": 100},
+            (),
+            "workload get reads more keys than are filled: key_count=500 fill.records=100",
+        ),
+        (
+            {"workload": {"script": "unique_put", "key_count": 100}},
+            (),
+            "unique_put would write keys twice: key_count=100",
+        ),
+        ({"workload": {"script": "put", "value_bytes": 16}}, (), "value_bytes must exceed key_bytes"),
+        ({"workload": "my_own"}, (), "workload: no such workload: my_own"),
+        ({"repeats": 10**9}, (), "repeats: input should be less than or equal to 1000: 1000000000"),
+        ({"method": "GET"}, (), "method: workload put sends PUT: method=GET"),
+        (
+            {"profile": {"events": "cpu", "warm_up": "1m"}},
+            (),
+            "profile: warm_up must be shorter than duration, which it is part of: profiled runs have",
+        ),
+        (
+            {"profile": {"events": "cpu", "rate": 5}},
+            (),
+            "profile: profile.rate is not among the experiment's: 5",
+        ),
+        ({"name": "other"}, (), "name: the name must be the file's: name=other file=trial.yaml"),
+        ({"profile": "smoke"}, (), "profile: not one of cpu, alloc, lock, wall: 'smoke'"),
+    ],
+)
 def test_impossible_combination_is_refused_with_its_values(tmp_path, change, without, words):
     assert words in refused(tmp_path, change, without).message
 
@@ -136,15 +198,18 @@ def test_every_profile_is_checked_not_only_the_one_asked_for(tmp_path):
     assert "warm_up must be shorter than duration" in error.message
 
 
-@pytest.mark.parametrize(("profiles", "words", "hint"), [
-    ({"quik": {}}, "profiles: unknown key: quik", "did you mean quick?"),
-    ({"refrence": {}}, "profiles: unknown key: refrence", "did you mean reference?"),
-    ({"My profile": {}}, "a profile's name is a word in lower case: 'My profile'", None),
-    ({7: {}}, "a profile's name is a word in lower case: 7", None),
-    ({"quick": {"repeat": 1}}, "profiles.quick: unknown key: repeat", "did you mean repeats?"),
-    ({"quick": {"question": "another?"}}, "profiles.quick: unknown key: question", None),
-    ({"quick": 5}, "profiles.quick: must be a mapping", None),
-])
+@pytest.mark.parametrize(
+    ("profiles", "words", "hint"),
+    [
+        ({"quik": {}}, "profiles: unknown key: quik", "did you mean quick?"),
+        ({"refrence": {}}, "profiles: unknown key: refrence", "did you mean reference?"),
+        ({"My profile": {}}, "a profile's name is a word in lower case: 'My profile'", None),
+        ({7: {}}, "a profile's name is a word in lower case: 7", None),
+        ({"quick": {"repeat": 1}}, "profiles.quick: unknown key: repeat", "did you mean repeats?"),
+        ({"quick": {"question": "another?"}}, "profiles.quick: unknown key: question", None),
+        ({"quick": 5}, "profiles.quick: must be a mapping", None),
+    ],
+)
 def test_mistyped_profile_is_refused(tmp_path, profiles, words, hint):
     error = refused(tmp_path, {"profiles": profiles})
     assert words in error.message
@@ -169,15 +234,21 @@ def test_profile_overrides_and_quick_is_the_default(tmp_path):
 def test_a_profile_may_have_any_name_of_its_own(tmp_path):
     values = WHOLE | {"profiles": {"overnight": {"repeats": 40}, "reference": {"repeats": 9}}}
     assert load(tmp_path, values).repeats == 2, "without quick the file as it stands"
-    assert [load(tmp_path, values, profile_name=name).repeats for name in ("overnight", "reference")] == [40, 9]
+    assert [load(tmp_path, values, profile_name=name).repeats for name in ("overnight", "reference")] == [
+        40,
+        9,
+    ]
 
 
-@pytest.mark.parametrize(("text", "words"), [
-    ("question: [1,\nexpectation: 2", "not valid YAML"),
-    ("a: 1\na: 2\n", r"trial\.yaml:\d: not valid YAML: found duplicate key"),
-    ("- a\n", "an experiment is a mapping"),
-    ("", "an experiment is a mapping"),
-])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("question: [1,\nexpectation: 2", "not valid YAML"),
+        ("a: 1\na: 2\n", r"trial\.yaml:\d: not valid YAML: found duplicate key"),
+        ("- a\n", "an experiment is a mapping"),
+        ("", "an experiment is a mapping"),
+    ],
+)
 def test_file_that_is_no_mapping_is_refused(tmp_path, text, words):
     with pytest.raises(ExperimentError, match=words):
         load(tmp_path, text=text)
@@ -194,7 +265,10 @@ def test_file_that_cannot_be_read_is_said_without_pythons_words(tmp_path):
 def test_a_part_that_is_no_mapping_is_answered_with_its_keys(tmp_path):
     for service in ("selector", ["selector"]):
         error = refused(tmp_path, {"service": service})
-        assert error.message.endswith("service: must be a mapping of keys to values: 'selector'") and "handler" in error.hint
+        assert (
+            error.message.endswith("service: must be a mapping of keys to values: 'selector'")
+            and "handler" in error.hint
+        )
 
 
 def test_missing_file_is_answered_with_the_nearest_name(tmp_path):
@@ -219,9 +293,15 @@ def test_a_copied_file_with_the_name_of_the_first_is_told_how_to_mend_it(tmp_pat
 def test_a_mistyped_workload_is_answered_with_the_nearest_whether_or_not_it_has_a_method(tmp_path):
     for method in ({}, {"method": "PUT"}):
         error = refused(tmp_path, {"workload": ["putt"], **method})
-        assert error.message.endswith("workload: no such workload: putt") and error.hint == "did you mean put?"
+        assert (
+            error.message.endswith("workload: no such workload: putt") and error.hint == "did you mean put?"
+        )
     far = refused(tmp_path, {"workload": "qqq"}).hint
-    assert far.startswith("workloads: delete, get, ") and far.endswith("experiments/workloads/qqq.lua") and "keyspace" not in far
+    assert (
+        far.startswith("workloads: delete, get, ")
+        and far.endswith("experiments/workloads/qqq.lua")
+        and "keyspace" not in far
+    )
 
 
 def test_a_workload_of_ones_own_needs_its_script_and_its_method(tmp_path, monkeypatch):
@@ -229,7 +309,10 @@ def test_a_workload_of_ones_own_needs_its_script_and_its_method(tmp_path, monkey
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "experiments" / "workloads" / "my_own.lua").write_text("")
     monkeypatch.setenv("KVSTUDY_ROOT", str(tmp_path))
-    assert "method is needed for a workload of your own: workload=my_own" in refused(tmp_path, {"workload": "my_own"}).message
+    assert (
+        "method is needed for a workload of your own: workload=my_own"
+        in refused(tmp_path, {"workload": "my_own"}).message
+    )
     assert load(tmp_path, WHOLE | {"workload": "my_own", "method": "PUT"}).workload[0].script == ["my_own"]
 
 
@@ -256,7 +339,11 @@ def test_unknown_parameter_of_a_notebook_is_refused():
 
 
 @pytest.mark.parametrize("profile_name", ["quick", None], ids=["named", "by-default"])
-def test_parameters_take_the_place_of_keys_of_the_experiment_file_also_under_a_profile(tmp_path, profile_name):
+def test_parameters_take_the_place_of_keys_of_the_experiment_file_also_under_a_profile(
+    tmp_path, profile_name
+):
     load(tmp_path, WHOLE | {"profiles": {"quick": {"repeats": 7, "duration": "4s"}}})
-    experiment = Experiment.from_parameters({"experiment_file": str(tmp_path / "trial.yaml"), "repeats": 1}, profile_name)
+    experiment = Experiment.from_parameters(
+        {"experiment_file": str(tmp_path / "trial.yaml"), "repeats": 1}, profile_name
+    )
     assert (experiment.name, experiment.repeats, experiment.duration) == ("trial", 1, 4.0)

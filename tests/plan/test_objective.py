@@ -5,7 +5,10 @@ import pytest
 from kvstudy.plan.objective import Answer, Objective
 
 RESULT = {
-    "achieved_rate_rps": 1999.0, "offered_rate_rps": 2000.0, "counts": {"unexpected": 0}, "errors": {"timeout": 0, "read": 0},
+    "achieved_rate_rps": 1999.0,
+    "offered_rate_rps": 2000.0,
+    "counts": {"unexpected": 0},
+    "errors": {"timeout": 0, "read": 0},
     "response_time": {"mean_us": 800.0, "percentiles": {"50": 700, "99": 1900, "99.9": 9000}},
     "verdict": {"generator_saturated": False, "reason": None},
 }
@@ -21,24 +24,36 @@ def test_rate_is_held_when_every_limit_is_kept():
     assert held is Answer.HELD and note == "mean 0.800 ms of 1 ms, p99 1.900 ms of 2 ms"
 
 
-@pytest.mark.parametrize(("objective", "change", "words"), [
-    (Objective(mean="500us"), {}, "mean 0.800 ms of 0.5 ms"),
-    (Objective(mean="1ms", p999="5ms"), {}, "p99.9 9.000 ms of 5 ms"),
-    (Objective(mean="1ms"), {"achieved_rate_rps": 880.5}, "achieved 44.0% of the rate, 99% asked for"),
-    (Objective(mean="1ms"), {"errors": {"timeout": 24, "read": 0}}, "24 errors or unexpected answers"),
-    (Objective(mean="1ms"), {"counts": {"unexpected": 3}}, "3 errors or unexpected answers"),
-])
+@pytest.mark.parametrize(
+    ("objective", "change", "words"),
+    [
+        (Objective(mean="500us"), {}, "mean 0.800 ms of 0.5 ms"),
+        (Objective(mean="1ms", p999="5ms"), {}, "p99.9 9.000 ms of 5 ms"),
+        (Objective(mean="1ms"), {"achieved_rate_rps": 880.5}, "achieved 44.0% of the rate, 99% asked for"),
+        (Objective(mean="1ms"), {"errors": {"timeout": 24, "read": 0}}, "24 errors or unexpected answers"),
+        (Objective(mean="1ms"), {"counts": {"unexpected": 3}}, "3 errors or unexpected answers"),
+    ],
+)
 def test_rate_is_missed_with_what_was_observed_and_asked_for(objective, change, words):
     missed, note = answer(objective, **change)
     assert missed is Answer.MISSED and words in note
 
 
-@pytest.mark.parametrize(("arguments", "words"), [
-    ({"verdict": {"generator_saturated": True, "reason": "a thread used 99 % of a core"}, "achieved_rate_rps": 100.0}, "generator saturated: a thread"),
-    ({"load": {"foreign_cpu_share_mean": 0.6}}, "foreign_cpu_share_mean 0.60 over 0.20"),
-    ({"load": {"steal_share_mean": 0.2}}, "steal_share_mean 0.20 over 0.05"),
-    ({"outcome": "failed: service died during measure: signal 9"}, "service died"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            {
+                "verdict": {"generator_saturated": True, "reason": "a thread used 99 % of a core"},
+                "achieved_rate_rps": 100.0,
+            },
+            "generator saturated: a thread",
+        ),
+        ({"load": {"foreign_cpu_share_mean": 0.6}}, "foreign_cpu_share_mean 0.60 over 0.20"),
+        ({"load": {"steal_share_mean": 0.2}}, "steal_share_mean 0.20 over 0.05"),
+        ({"outcome": "failed: service died during measure: signal 9"}, "service died"),
+    ],
+)
 def test_trial_that_failed_by_itself_says_nothing_even_where_the_rate_was_missed(arguments, words):
     unknown, note = answer(Objective(mean="1ms"), **arguments)
     assert unknown is Answer.UNKNOWN and words in note

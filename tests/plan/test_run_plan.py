@@ -1,4 +1,5 @@
-"""The plan: every combination, seeded order, repeats interleaved, profiled runs apart, names and identities."""
+"""The plan: every combination, seeded order, repeats interleaved, profiled runs apart, names and
+identities."""
 
 import hashlib
 import json
@@ -14,8 +15,17 @@ from kvstudy.plan.selection import selected
 from kvstudy.plan.show import plan_lines
 
 WHOLE = {
-    "name": "trial", "question": "which?", "expectation": "2 ms", "workload": ["unique_put", {"script": "get", "key_count": 500}],
-    "connections": [1, 4], "threads": "connections", "rate": [1000, 2000], "duration": "3s", "warm_up": "1s", "repeats": 3, "fill": 1000,
+    "name": "trial",
+    "question": "which?",
+    "expectation": "2 ms",
+    "workload": ["unique_put", {"script": "get", "key_count": 500}],
+    "connections": [1, 4],
+    "threads": "connections",
+    "rate": [1000, 2000],
+    "duration": "3s",
+    "warm_up": "1s",
+    "repeats": 3,
+    "fill": 1000,
 }
 
 
@@ -31,7 +41,7 @@ def test_every_combination_is_run_once_per_repeat():
 
 def test_repeats_are_interleaved_every_block_holds_each_configuration():
     runs = planned().runs
-    blocks = [runs[start:start + 8] for start in range(0, 24, 8)]
+    blocks = [runs[start : start + 8] for start in range(0, 24, 8)]
     for repeat, block in enumerate(blocks, start=1):
         assert {run.repeat for run in block} == {repeat}
         assert len({run.configuration.summary() for run in block}) == 8
@@ -42,12 +52,15 @@ def test_repeats_are_interleaved_every_block_holds_each_configuration():
 def test_order_comes_from_the_seed():
     def order(seed):
         return [run.configuration.summary() for run in planned(seed=seed).runs]
+
     assert order(7) == order(7)
     assert order(7) != order(8)
 
 
 def test_profiled_runs_last_as_long_as_they_are_told_to_and_write_each_unique_key_once():
-    runs = planned(profile={"events": "cpu", "duration": "30s", "warm_up": "20s", "workload": "unique_put"}).runs
+    runs = planned(
+        profile={"events": "cpu", "duration": "30s", "warm_up": "20s", "workload": "unique_put"}
+    ).runs
     profiled = [run.configuration for run in runs if run.profile]
     assert {(one.duration_s, one.measured_s) for one in profiled} == {(30.0, 10.0)}
     assert all(one.workload_args["key_count"] >= 30 * one.offered_rate_rps for one in profiled)
@@ -55,20 +68,32 @@ def test_profiled_runs_last_as_long_as_they_are_told_to_and_write_each_unique_ke
 
 
 def test_threads_can_follow_connections():
-    assert {(run.configuration.connections, run.configuration.threads) for run in planned().runs} == {(1, 1), (4, 4)}
+    assert {(run.configuration.connections, run.configuration.threads) for run in planned().runs} == {
+        (1, 1),
+        (4, 4),
+    }
 
 
 def test_profiled_runs_come_last_and_only_for_what_was_asked():
     runs = planned(profile={"events": ["cpu", "alloc"], "rate": 2000, "connections": 4}).runs
     profiled = [run for run in runs if run.profile]
     assert len(runs) == 24 + 2 and runs[-2:] == profiled
-    assert {run.configuration.summary() for run in profiled} == {"unique_put c=4 t=4 2000/s", "get c=4 t=4 2000/s"}
+    assert {run.configuration.summary() for run in profiled} == {
+        "unique_put c=4 t=4 2000/s",
+        "get c=4 t=4 2000/s",
+    }
 
 
 def test_only_runs_that_read_are_filled_and_read_all_filled_keys_unless_told_otherwise():
     runs = planned(workload=["put", "unique_get", {"script": "repeated_get", "key_count": 5}]).runs
-    assert {(run.configuration.workload, bool(run.configuration.fill), run.configuration.workload_args["key_count"]) for run in runs} == {
-        ("put", False, 100_000), ("unique_get", True, 1000), ("repeated_get", True, 5)}
+    assert {
+        (
+            run.configuration.workload,
+            bool(run.configuration.fill),
+            run.configuration.workload_args["key_count"],
+        )
+        for run in runs
+    } == {("put", False, 100_000), ("unique_get", True, 1000), ("repeated_get", True, 5)}
 
 
 def test_profiled_runs_of_an_experiment_about_profiling_are_shuffled_into_the_blocks():
@@ -88,14 +113,22 @@ def test_experiment_that_only_writes_needs_no_fill():
 
 def test_unique_put_has_more_keys_than_it_can_write():
     for run in planned(workload="unique_put").runs:
-        assert run.configuration.workload_args["key_count"] >= run.configuration.offered_rate_rps * run.configuration.duration_s
+        assert (
+            run.configuration.workload_args["key_count"]
+            >= run.configuration.offered_rate_rps * run.configuration.duration_s
+        )
 
 
 def test_variant_names_only_what_is_varied_in_service_and_jvm():
-    runs = planned(service={"handler": ["selector", "workers"], "wal": "os"}, jvm={"heap": ["128m", "1g"], "gc": "G1"}).runs
+    runs = planned(
+        service={"handler": ["selector", "workers"], "wal": "os"}, jvm={"heap": ["128m", "1g"], "gc": "G1"}
+    ).runs
     assert {tuple(run.configuration.variant) for run in runs} == {("handler", "heap")}
     assert {run.configuration.service["wal"] for run in runs} == {"os"}
-    assert {tuple(run.configuration.jvm) for run in runs} == {("-Xmx128m", "-XX:+UseG1GC"), ("-Xmx1g", "-XX:+UseG1GC")}
+    assert {tuple(run.configuration.jvm) for run in runs} == {
+        ("-Xmx128m", "-XX:+UseG1GC"),
+        ("-Xmx1g", "-XX:+UseG1GC"),
+    }
 
 
 def test_closed_loop_has_no_offered_rate():
@@ -106,7 +139,11 @@ def test_closed_loop_has_no_offered_rate():
 
 
 def test_run_id_sorts_by_time_and_hints_at_the_parameters():
-    run = next(run for run in planned().runs if run.configuration.summary() == "unique_put c=4 t=4 2000/s" and run.repeat == 2)
+    run = next(
+        run
+        for run in planned().runs
+        if run.configuration.summary() == "unique_put c=4 t=4 2000/s" and run.repeat == 2
+    )
     assert run.name("20261120T193000Z") == "20261120T193000Z-unique-put-c4-t4-r02000-rep2"
 
 
@@ -131,11 +168,20 @@ def test_plan_is_shown_with_every_run_its_order_and_duration():
 
 
 def test_search_is_estimated_by_the_trials_that_it_will_take():
-    search = {"method": "bisect", "objective": {"mean": "1ms"}, "lowest_rate": 1000, "highest_rate": 33_000, "precision": 0.1}
+    search = {
+        "method": "bisect",
+        "objective": {"mean": "1ms"},
+        "lowest_rate": 1000,
+        "highest_rate": 33_000,
+        "precision": 0.1,
+    }
     whole = planned(workload="put", rate=None, search=search, connections=1, repeats=1)
     assert len(whole.runs) == 1
     assert whole.estimated_s == (2 + 4 + 3 * 5) * (3 + RUN_OVERHEAD_S)
-    assert any("search (bisect): at most 40 trials for each line below, until the knee is known to 10%" in line for line in plan_lines(whole))
+    assert any(
+        "search (bisect): at most 40 trials for each line below, until the knee is known to 10%" in line
+        for line in plan_lines(whole)
+    )
 
 
 def test_empty_server_needs_no_disk():
@@ -147,13 +193,21 @@ def test_only_selects_by_value_and_keeps_the_place_in_the_plan():
     part = selected(whole, ["workload=get", "connections=4", "rate=1000", "rate=2000"])
     assert len(part.runs) == 6
     assert [run.plan_index for run in part.runs] == [
-        run.plan_index for run in whole.runs if run.configuration.workload == "get" and run.configuration.connections == 4]
+        run.plan_index
+        for run in whole.runs
+        if run.configuration.workload == "get" and run.configuration.connections == 4
+    ]
 
 
-@pytest.mark.parametrize(("only", "words"), [
-    (["workloat=get"], "no run has such a key: workloat"), (["workload=put"], "no run has this value: workload=put"), (["get"], "takes KEY=VALUE"),
-    (["workload=get", "key_count=4000"], "no run has"),
-])
+@pytest.mark.parametrize(
+    ("only", "words"),
+    [
+        (["workloat=get"], "no run has such a key: workloat"),
+        (["workload=put"], "no run has this value: workload=put"),
+        (["get"], "takes KEY=VALUE"),
+        (["workload=get", "key_count=4000"], "no run has"),
+    ],
+)
 def test_only_that_selects_nothing_is_refused(only, words):
     with pytest.raises(ExperimentError, match=words):
         selected(planned(), only)
@@ -161,22 +215,44 @@ def test_only_that_selects_nothing_is_refused(only, words):
 
 def test_runs_of_another_generator_are_told_apart_in_the_plan():
     whole = planned(workload="put", rate=1000, generator=["loadgen", "wrk2"], connections=1, repeats=1)
-    assert {run.configuration.summary() for run in whole.runs} == {"put c=1 t=1 1000/s", "put c=1 t=1 1000/s wrk2"}
+    assert {run.configuration.summary() for run in whole.runs} == {
+        "put c=1 t=1 1000/s",
+        "put c=1 t=1 1000/s wrk2",
+    }
 
 
 def test_sets_of_service_options_stand_beside_each_other_and_are_not_crossed():
-    runs = planned(service=[{"wal": "interval", "compaction": "leveled"}, {"wal": "interval", "compaction": ["none", "tiered"]}, {"wal": "os", "compaction": "leveled"}],
-                   workload="unique_put", repeats=1).runs
-    assert sorted({tuple(run.configuration.variant.values()) for run in runs}) == [("interval", "leveled"), ("interval", "none"), ("interval", "tiered"), ("os", "leveled")]
+    runs = planned(
+        service=[
+            {"wal": "interval", "compaction": "leveled"},
+            {"wal": "interval", "compaction": ["none", "tiered"]},
+            {"wal": "os", "compaction": "leveled"},
+        ],
+        workload="unique_put",
+        repeats=1,
+    ).runs
+    assert sorted({tuple(run.configuration.variant.values()) for run in runs}) == [
+        ("interval", "leveled"),
+        ("interval", "none"),
+        ("interval", "tiered"),
+        ("os", "leveled"),
+    ]
 
 
 def test_each_repeat_has_a_head_start_of_its_own_the_same_in_all_variants():
-    runs = planned(head_start="4m", repeats=8, workload="unique_put", service={"wal": ["interval", "os"]}).runs
+    runs = planned(
+        head_start="4m", repeats=8, workload="unique_put", service={"wal": ["interval", "os"]}
+    ).runs
     writes = {run.repeat: run.head_start_writes for run in runs}
     assert all(run.head_start_writes == writes[run.repeat] for run in runs)
     whole = (4 << 20) / 148
-    assert sorted(int(count / whole * 8) for count in writes.values()) == list(range(8)), f"one in each eighth: {sorted(writes.values())}"
-    again = {run.repeat: run.head_start_writes for run in planned(head_start="4m", repeats=8, workload="unique_put", seed=2).runs}
+    assert sorted(int(count / whole * 8) for count in writes.values()) == list(range(8)), (
+        f"one in each eighth: {sorted(writes.values())}"
+    )
+    again = {
+        run.repeat: run.head_start_writes
+        for run in planned(head_start="4m", repeats=8, workload="unique_put", seed=2).runs
+    }
     assert again != writes
 
 
@@ -191,7 +267,12 @@ def test_a_head_start_costs_time_and_reading_workloads_have_none():
 def test_without_a_head_start_a_run_has_the_identity_that_it_had_before_there_were_any():
     plain, started = (planned(workload="unique_put", **more).runs[0] for more in ({}, {"head_start": "4m"}))
     assert plain.identity() != started.identity()
-    asked = asdict(plain.configuration) | {"question": None, "repeat": plain.repeat, "seed": plain.seed, "profile": None}
+    asked = asdict(plain.configuration) | {
+        "question": None,
+        "repeat": plain.repeat,
+        "seed": plain.seed,
+        "profile": None,
+    }
     for later in ("head_start_bytes", "subject", "script", "statuses", "read_back"):
         assert asked.pop(later) is None
     assert plain.identity() == hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]

@@ -13,8 +13,9 @@ KNEE_RPS = 11_250.0
 
 
 class SimulatedService:
-    """Holds rates below its knee. The knee of each trial is drawn from a normal distribution of relative width ``noise``; after a
-    missed trial it is lower by ``hysteresis`` for the next one; a trial says nothing with probability ``unknown``."""
+    """Holds rates below its knee. The knee of each trial is drawn from a normal distribution of relative
+    width ``noise``; after a missed trial it is lower by ``hysteresis`` for the next one; a trial says nothing
+    with probability ``unknown``."""
 
     def __init__(self, seed: int, noise=0.0, hysteresis=0.0, unknown=0.0, knee_rps=KNEE_RPS):
         self._draw = random.Random(seed)
@@ -32,7 +33,12 @@ class SimulatedService:
 
 
 def search(method: str, **change) -> Search:
-    values = {"method": method, "objective": Objective(mean="1ms"), "lowest_rate": 500, "highest_rate": 100_000} | change
+    values = {
+        "method": method,
+        "objective": Objective(mean="1ms"),
+        "lowest_rate": 500,
+        "highest_rate": 100_000,
+    } | change
     return Search(**values)
 
 
@@ -53,6 +59,7 @@ def test_bisection_tries_the_rates_of_report_1():
     def measure(rate_rps, purpose):
         rates.append((rate_rps, purpose))
         return (Answer.HELD if rate_rps <= KNEE_RPS else Answer.MISSED), ""
+
     search_stable_rate(search("bisect", lowest_rate=10, highest_rate=20_000), measure)
     near = [rate for rate, purpose in rates if purpose == "search"]
     assert near[0] == 20_000
@@ -67,7 +74,9 @@ def test_a_sweep_rises_from_a_rate_that_is_held_until_one_misses():
     assert len(starts) >= 3
     for start, end in zip(starts, [*starts[1:], len(sweeps)], strict=True):
         rising = [trial.rate_rps for trial in sweeps[start:end]]
-        assert rising == sorted(rising) and len(rising) > 1, "an overload is followed by a trial that lets the service get over it"
+        assert rising == sorted(rising) and len(rising) > 1, (
+            "an overload is followed by a trial that lets the service get over it"
+        )
 
 
 @METHODS
@@ -80,7 +89,9 @@ def test_service_that_holds_the_highest_rate_has_no_missed_one(method):
 @METHODS
 def test_service_that_does_not_hold_the_lowest_rate_is_held_nowhere(method):
     found = search_stable_rate(search(method), SimulatedService(1, knee_rps=100).measure)
-    assert found.held_rps is None and found.missed_rps < 700 and found.knee_rps == 500 and len(found.trials) < 20
+    assert (
+        found.held_rps is None and found.missed_rps < 700 and found.knee_rps == 500 and len(found.trials) < 20
+    )
 
 
 @METHODS
@@ -109,7 +120,8 @@ def test_budget_ends_the_search_and_the_result_says_so(method):
 
 @pytest.mark.parametrize("trials, at_least", [(3, 0.75), (10, 0.9)])
 def test_few_trials_at_the_highest_rate_do_not_make_it_sure(trials, at_least):
-    """Three held ones of three also come, in one search of eight, where each is held in half of the trials."""
+    """Three held ones of three also come, in one search of eight, where each is held in half of the
+    trials."""
     found = found_in([Trial(28_000, Answer.HELD)] * trials, 1000, 28_000, 0.1)
     assert at_least * 28_000 < found.held_rps < 0.97 * 28_000 and found.missed_rps is None
 
@@ -127,6 +139,12 @@ def test_the_interval_read_back_from_trials_is_the_one_that_the_search_gave():
 
 
 def test_an_overload_that_lowers_the_next_trial_does_not_lower_the_knee():
-    """A knee that moves by a hundredth, and 20 % less right after an overload: without that in the model the estimate sinks."""
-    knees = [search_stable_rate(search("bisect"), SimulatedService(seed, noise=0.01, hysteresis=0.2).measure).knee_rps for seed in range(20)]
+    """A knee that moves by a hundredth, and 20 % less right after an overload: without that in the model the
+    estimate sinks."""
+    knees = [
+        search_stable_rate(
+            search("bisect"), SimulatedService(seed, noise=0.01, hysteresis=0.2).measure
+        ).knee_rps
+        for seed in range(20)
+    ]
     assert statistics.median(knees) == pytest.approx(KNEE_RPS, rel=0.02)

@@ -1,4 +1,5 @@
-"""What may be measured, as an experiment says it; what cannot be measured is refused with file, line and key."""
+"""What may be measured, as an experiment says it; what cannot be measured is refused with file, line and
+key."""
 
 import pytest
 from test_experiment import WHOLE, load, refused
@@ -13,37 +14,103 @@ def configurations(tmp_path, **change):
     return configurations_of(load(tmp_path, WHOLE | change))
 
 
-@pytest.mark.parametrize(("subject", "words", "hint"), [
-    ("nginx", "subject.program: not one of kv-service, empty: 'nginx'", None),
-    ("kv-servce", "subject.program: not one of kv-service, empty: 'kv-servce'", "did you mean kv-service?"),
-    ({"comand": ["x"]}, "subject: unknown key: comand", "did you mean command?"),
-    ({"name": "x"}, "subject.command: give one of build, command and url", None),
-    ({"build": "main", "url": "http://127.0.0.1:1"}, "subject.url: give one of build, command and url, not build and url", None),
-    ({"build": "--main"}, "subject.build: string should match pattern", None),
-    ({"command": "serve {port}"}, "subject.command: input should be a valid list", None),
-    ({"command": ["serve"]}, "subject.command: {port} is missing: the command must be told the port to serve on", "write {port} where its port stands"),
-    ({"command": ["serve", "{prot}", "{port}"]}, "subject.command: no such placeholder: {prot}", "there are: {port}, {dir}, {root}"),
-    ({"command": ["serve", "{port}"], "fill": "directory"}, "subject.fill: {dir} is missing", "write {dir}"),
-    (COMMAND | {"stop": "KILL"}, "subject.stop.signal: not one of TERM, INT, QUIT, HUP: 'KILL'", None),
-    (COMMAND | {"ready": {"line": "x", "http": "/"}}, "subject.ready.http: give either line or http, not both", None),
-    (COMMAND | {"ready": {"http": "/a b"}}, "subject.ready.http: string should match pattern", None),
-    (COMMAND | {"ready": {"lines": "x"}}, "subject.ready: unknown key: lines", "did you mean line?"),
-    (COMMAND | {"statuses": {"PUT": 42}}, "subject.statuses.PUT: input should be greater than or equal to 100: 42", None),
-    (COMMAND | {"paths": {"PUT": "/x"}}, "subject.paths: a path begins with / and holds {key} once: PUT: '/x'", "as /{key}"),
-    ({"url": "127.0.0.1:80"}, "subject.url: not an address of HTTP: '127.0.0.1:80'", "as http://127.0.0.1:8080"),
-    ({"url": "http://h:99999"}, "subject.url: not an address of HTTP: 'http://h:99999': port out of range 0-65535", "as http://"),
-    ({"url": "http://h:abc"}, "subject.url: not an address of HTTP: 'http://h:abc': port could not be cast", "as http://"),
-    ({"url": "http://h:0"}, "subject.url: not an address of HTTP: 'http://h:0'", "as http://"),
-    ({"url": "http://[::1:80"}, "subject.url: not an address of HTTP: 'http://[::1:80': invalid ipv6 url", "as http://"),
-    ({"url": "http://me:secret@h:80"}, "subject.url: not an address of HTTP: 'http://me:secret@h:80'", "as http://"),
-    ({"url": "http://h:80#top"}, "subject.url: not an address of HTTP: 'http://h:80#top'", "as http://"),
-    ({"url": "http://h:1/api/"}, "subject.url: an address has no path: 'http://h:1/api/'",
-     "write it into paths, of each method: PUT: /api/{key}"),
-    ({"url": "http://127.0.0.1", "ready": "tcp"}, "subject.ready: an address, where something runs already, has no ready", None),
-    ({"build": "main", "jvm": True}, "subject.jvm: our own service has no jvm", None),
-    ([COMMAND, COMMAND | {"stop": "INT"}], "subject: two subjects have one name: serve", "give each a name of its own"),
-    ([], "subject: an empty list has no runs", None),
-])
+@pytest.mark.parametrize(
+    ("subject", "words", "hint"),
+    [
+        ("nginx", "subject.program: not one of kv-service, empty: 'nginx'", None),
+        (
+            "kv-servce",
+            "subject.program: not one of kv-service, empty: 'kv-servce'",
+            "did you mean kv-service?",
+        ),
+        ({"comand": ["x"]}, "subject: unknown key: comand", "did you mean command?"),
+        ({"name": "x"}, "subject.command: give one of build, command and url", None),
+        (
+            {"build": "main", "url": "http://127.0.0.1:1"},
+            "subject.url: give one of build, command and url, not build and url",
+            None,
+        ),
+        ({"build": "--main"}, "subject.build: string should match pattern", None),
+        ({"command": "serve {port}"}, "subject.command: input should be a valid list", None),
+        (
+            {"command": ["serve"]},
+            "subject.command: {port} is missing: the command must be told the port to serve on",
+            "write {port} where its port stands",
+        ),
+        (
+            {"command": ["serve", "{prot}", "{port}"]},
+            "subject.command: no such placeholder: {prot}",
+            "there are: {port}, {dir}, {root}",
+        ),
+        (
+            {"command": ["serve", "{port}"], "fill": "directory"},
+            "subject.fill: {dir} is missing",
+            "write {dir}",
+        ),
+        (COMMAND | {"stop": "KILL"}, "subject.stop.signal: not one of TERM, INT, QUIT, HUP: 'KILL'", None),
+        (
+            COMMAND | {"ready": {"line": "x", "http": "/"}},
+            "subject.ready.http: give either line or http, not both",
+            None,
+        ),
+        (COMMAND | {"ready": {"http": "/a b"}}, "subject.ready.http: string should match pattern", None),
+        (COMMAND | {"ready": {"lines": "x"}}, "subject.ready: unknown key: lines", "did you mean line?"),
+        (
+            COMMAND | {"statuses": {"PUT": 42}},
+            "subject.statuses.PUT: input should be greater than or equal to 100: 42",
+            None,
+        ),
+        (
+            COMMAND | {"paths": {"PUT": "/x"}},
+            "subject.paths: a path begins with / and holds {key} once: PUT: '/x'",
+            "as /{key}",
+        ),
+        (
+            {"url": "127.0.0.1:80"},
+            "subject.url: not an address of HTTP: '127.0.0.1:80'",
+            "as http://127.0.0.1:8080",
+        ),
+        (
+            {"url": "http://h:99999"},
+            "subject.url: not an address of HTTP: 'http://h:99999': port out of range 0-65535",
+            "as http://",
+        ),
+        (
+            {"url": "http://h:abc"},
+            "subject.url: not an address of HTTP: 'http://h:abc': port could not be cast",
+            "as http://",
+        ),
+        ({"url": "http://h:0"}, "subject.url: not an address of HTTP: 'http://h:0'", "as http://"),
+        (
+            {"url": "http://[::1:80"},
+            "subject.url: not an address of HTTP: 'http://[::1:80': invalid ipv6 url",
+            "as http://",
+        ),
+        (
+            {"url": "http://me:secret@h:80"},
+            "subject.url: not an address of HTTP: 'http://me:secret@h:80'",
+            "as http://",
+        ),
+        ({"url": "http://h:80#top"}, "subject.url: not an address of HTTP: 'http://h:80#top'", "as http://"),
+        (
+            {"url": "http://h:1/api/"},
+            "subject.url: an address has no path: 'http://h:1/api/'",
+            "write it into paths, of each method: PUT: /api/{key}",
+        ),
+        (
+            {"url": "http://127.0.0.1", "ready": "tcp"},
+            "subject.ready: an address, where something runs already, has no ready",
+            None,
+        ),
+        ({"build": "main", "jvm": True}, "subject.jvm: our own service has no jvm", None),
+        (
+            [COMMAND, COMMAND | {"stop": "INT"}],
+            "subject: two subjects have one name: serve",
+            "give each a name of its own",
+        ),
+        ([], "subject: an empty list has no runs", None),
+    ],
+)
 def test_what_cannot_be_measured_is_refused_with_its_key_and_line(tmp_path, subject, words, hint):
     error = refused(tmp_path, {"subject": subject})
     assert words in error.message and "trial.yaml:" in error.message
@@ -51,28 +118,57 @@ def test_what_cannot_be_measured_is_refused_with_its_key_and_line(tmp_path, subj
 
 
 def test_server_is_the_older_name_of_subject_also_in_a_profile_and_is_refused_beside_it(tmp_path):
-    assert load(tmp_path, WHOLE | {"server": "empty"}).subject == load(tmp_path, WHOLE | {"subject": "empty"}).subject
-    assert load(tmp_path, WHOLE | {"profiles": {"full": {"server": "empty"}}}, profile_name="full").subject[0].label == "empty"
-    assert "server is the older name of subject" in refused(tmp_path, {"server": "empty", "subject": "empty"}).message
-    assert ": subject.program: not one of" in (error := refused(tmp_path, {"server": "epmty"})).message and "trial.yaml:" in error.message
+    assert (
+        load(tmp_path, WHOLE | {"server": "empty"}).subject
+        == load(tmp_path, WHOLE | {"subject": "empty"}).subject
+    )
+    assert (
+        load(tmp_path, WHOLE | {"profiles": {"full": {"server": "empty"}}}, profile_name="full")
+        .subject[0]
+        .label
+        == "empty"
+    )
+    assert (
+        "server is the older name of subject"
+        in refused(tmp_path, {"server": "empty", "subject": "empty"}).message
+    )
+    assert (
+        ": subject.program: not one of" in (error := refused(tmp_path, {"server": "epmty"})).message
+        and "trial.yaml:" in error.message
+    )
 
 
 def test_the_two_of_this_tree_leave_no_trace_in_a_run_s_identity(tmp_path):
     for name in ("kv-service", "empty"):
-        configuration, = configurations(tmp_path, subject=name)
+        (configuration,) = configurations(tmp_path, subject=name)
         assert (configuration.server, configuration.subject, configuration.variant) == (name, None, {})
 
 
 def test_a_subject_comes_back_from_what_a_run_notes_of_it(tmp_path):
-    for given in ("empty", {"build": "main"}, {"url": "http://127.0.0.1:80"}, COMMAND | {"stop": "INT", "ready": {"line": "up"}, "statuses": {"PUT": [201, 204]}}):
-        configuration, = configurations(tmp_path, subject=given)
+    for given in (
+        "empty",
+        {"build": "main"},
+        {"url": "http://127.0.0.1:80"},
+        COMMAND | {"stop": "INT", "ready": {"line": "up"}, "statuses": {"PUT": [201, 204]}},
+    ):
+        (configuration,) = configurations(tmp_path, subject=given)
         assert spec_of(configuration.subject, configuration.server) == configuration.spec
 
 
 def test_several_subjects_are_a_factor_and_options_of_the_service_vary_no_other(tmp_path):
-    found = configurations(tmp_path, subject=["kv-service", {"build": "v1"}, COMMAND, "empty"], service={"handler": ["selector", "workers"]}, jvm={"heap": ["64m", "128m"]})
+    found = configurations(
+        tmp_path,
+        subject=["kv-service", {"build": "v1"}, COMMAND, "empty"],
+        service={"handler": ["selector", "workers"]},
+        jvm={"heap": ["64m", "128m"]},
+    )
     labels = [one.variant["subject"] for one in found]
-    assert {label: labels.count(label) for label in labels} == {"kv-service": 4, "kv-service@v1": 4, "serve": 1, "empty": 2}
+    assert {label: labels.count(label) for label in labels} == {
+        "kv-service": 4,
+        "kv-service@v1": 4,
+        "serve": 1,
+        "empty": 2,
+    }
     assert {one.server for one in found} == {"kv-service", "serve", "empty"}
     assert [one.jvm for one in found if one.server == "serve"] == [[]]
 
@@ -80,36 +176,70 @@ def test_several_subjects_are_a_factor_and_options_of_the_service_vary_no_other(
 def test_an_address_is_neither_filled_nor_asked_for_it_unless_it_says_so(tmp_path):
     there = {"url": "http://127.0.0.1:80"}
     assert configurations(tmp_path, subject=there, workload="get")[0].fill is None
-    assert configurations(tmp_path, subject=there | {"fill": "http"}, workload="get", fill=100)[0].fill["records"] == 100
-    assert "reads keys that nothing wrote" in refused(tmp_path, {"subject": there | {"fill": "http"}, "workload": "get"}).message
+    assert (
+        configurations(tmp_path, subject=there | {"fill": "http"}, workload="get", fill=100)[0].fill[
+            "records"
+        ]
+        == 100
+    )
+    assert (
+        "reads keys that nothing wrote"
+        in refused(tmp_path, {"subject": there | {"fill": "http"}, "workload": "get"}).message
+    )
 
 
 def test_only_what_is_filled_once_and_restored_is_planned_as_a_fill(tmp_path):
     for change, fills in (({}, 0), ({"fill": "directory"}, 1)):
-        assert len(plan(load(tmp_path, WHOLE | {"subject": COMMAND | change, "workload": "get", "fill": 1000})).fills) == fills
+        assert (
+            len(
+                plan(
+                    load(tmp_path, WHOLE | {"subject": COMMAND | change, "workload": "get", "fill": 1000})
+                ).fills
+            )
+            == fills
+        )
 
 
 def test_profiled_runs_are_of_subjects_with_a_jvm(tmp_path):
-    assert "profile: async-profiler needs a JVM" in refused(tmp_path, {"subject": COMMAND, "profile": "cpu"}).message
-    runs = plan(load(tmp_path, WHOLE | {"subject": [COMMAND, COMMAND | {"jvm": True, "name": "java"}], "profile": "cpu"})).runs
+    assert (
+        "profile: async-profiler needs a JVM"
+        in refused(tmp_path, {"subject": COMMAND, "profile": "cpu"}).message
+    )
+    runs = plan(
+        load(
+            tmp_path,
+            WHOLE | {"subject": [COMMAND, COMMAND | {"jvm": True, "name": "java"}], "profile": "cpu"},
+        )
+    ).runs
     assert {run.configuration.server for run in runs if run.profile} == {"java"}
 
 
 def test_what_runs_at_an_address_is_not_stopped_by_a_pause(tmp_path):
-    error = refused(tmp_path, {"subject": {"url": "http://127.0.0.1:80"}, "pause": {"at": "500ms", "length": "500ms"}})
+    error = refused(
+        tmp_path, {"subject": {"url": "http://127.0.0.1:80"}, "pause": {"at": "500ms", "length": "500ms"}}
+    )
     assert "pause: what runs at an address is not ours to stop" in error.message
 
 
 def test_a_script_by_its_path_needs_its_method_and_has_to_be_there(tmp_path):
-    assert "workload: no such script: " in refused(tmp_path, {"workload": {"script": "no/such.lua"}, "method": "GET"}).message
+    assert (
+        "workload: no such script: "
+        in refused(tmp_path, {"workload": {"script": "no/such.lua"}, "method": "GET"}).message
+    )
 
 
 def test_a_read_back_can_be_made_larger_or_left_out(tmp_path):
-    assert [configurations(tmp_path, verify=asked)[0].read_back for asked in ({"sample": 500}, False)] == [500, 0]
+    assert [configurations(tmp_path, verify=asked)[0].read_back for asked in ({"sample": 500}, False)] == [
+        500,
+        0,
+    ]
     assert "verify.sample: " in refused(tmp_path, {"verify": {"sample": -1}}).message
 
 
-@pytest.mark.parametrize(("command", "label"), [(["/usr/sbin/Nginx"], "nginx"), (["{root}/my peer.sh"], "my-peer.sh"), (["..."], "command")])
+@pytest.mark.parametrize(
+    ("command", "label"),
+    [(["/usr/sbin/Nginx"], "nginx"), (["{root}/my peer.sh"], "my-peer.sh"), (["..."], "command")],
+)
 def test_a_command_is_named_after_its_program(command, label):
     assert SubjectSpec.model_validate({"command": [*command, "{port}"]}).label == label
 

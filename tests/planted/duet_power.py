@@ -117,8 +117,8 @@ def main() -> None:
 
 
 def built_agent(root: Path) -> Path:
-    """The agent's jar, compiled anew each time: it takes a second. Its name is of its source, so that it is part of what was asked: a duet is not
-    resumed with another agent."""
+    """The agent's jar, compiled anew each time: it takes a second. Its name is of its source, so that it is
+    part of what was asked: a duet is not resumed with another agent."""
     jar = f"planted-{hashlib.sha256(AGENT.read_bytes()).hexdigest()[:12]}.jar"
     folder, jdk = work_root(root) / "planted", find_jdk()
     classes = folder / "classes"
@@ -226,7 +226,8 @@ def sealed(root: Path, kind: Kind, workload: str) -> list[Duet]:
 
 
 def whole(duets: list[Duet], given: argparse.Namespace) -> list[Duet]:
-    """Those that may say a word: one that was interrupted before, or of which too few launches counted, was not asked."""
+    """Those that may say a word: one that was interrupted before, or of which too few launches counted, was
+    not asked."""
     return [duet for duet in duets if duet.counted >= (1 if given.tiny else FIRST_LOOK)]
 
 

@@ -17,12 +17,18 @@ def when_measuring(act):
     Launched.__init__, Progress.doing = noted, acting
 """
 
-# A process that does nothing is stopped and let go again while the service is measured: at moments that are the same in every run, often at the
-# beginning of the run and rarely at its end, and in a rhythm. It is no part of what is measured, so no slow answer waits for it. When it
-# happened is written to BYSTANDERS: kind, epoch and length in seconds.
-BYSTANDER_MOMENTS = {"same_phase": "[2 + 4.5 * n + draw.gauss(0, 0.03) for n in range(6)]", "decaying": "[min(28, draw.expovariate(1 / 6)) for n in range(9)]",
-                     "periodic": "[begin + 3.1 * n for n in range(9)]"}
-BYSTANDERS = WHEN_MEASURING + """
+# A process that does nothing is stopped and let go again while the service is measured: at moments that are
+# the same in every run, often at the beginning of the run and rarely at its end, and in a rhythm. It is no
+# part of what is measured, so no slow answer waits for it. When it happened is written to BYSTANDERS: kind,
+# epoch and length in seconds.
+BYSTANDER_MOMENTS = {
+    "same_phase": "[2 + 4.5 * n + draw.gauss(0, 0.03) for n in range(6)]",
+    "decaying": "[min(28, draw.expovariate(1 / 6)) for n in range(9)]",
+    "periodic": "[begin + 3.1 * n for n in range(9)]",
+}
+BYSTANDERS = (
+    WHEN_MEASURING
+    + """
 import os, random, signal, subprocess, threading, time
 
 def bystander(kind, moments, idle):
@@ -45,15 +51,19 @@ def bystanders(pid):
 
 when_measuring(bystanders)
 """
+)
 
 
 def bystanders(file) -> str:
     """The code of BYSTANDERS that writes to ``file``."""
-    moments = ", ".join(f"({kind!r}, lambda draw, begin: {moments})" for kind, moments in BYSTANDER_MOMENTS.items())
+    moments = ", ".join(
+        f"({kind!r}, lambda draw, begin: {moments})" for kind, moments in BYSTANDER_MOMENTS.items()
+    )
     return BYSTANDERS.replace("FILE", str(file)).replace("MOMENTS", f"({moments})")
 
 
-# The load begins at another time after the launch in every run, so that what the JVM does by its own clock is out of step.
+# The load begins at another time after the launch in every run, so that what the JVM does by its own clock is
+# out of step.
 LATE = """
 import random, time
 from kvstudy.subject.launched import Launched

@@ -1,6 +1,8 @@
-"""Does each validity check notice what it is there for? Real runs, each made to break one rule: `make violations`, about a minute.
+"""Does each validity check notice what it is there for? Real runs, each made to break one rule: `make
+violations`, about a minute.
 
-The checks that need no machine to be broken (wrk2's dropped connections, few samples, cut files) are tested in tests/analyse.
+The checks that need no machine to be broken (wrk2's dropped connections, few samples, cut files) are tested
+in tests/analyse.
 """
 
 import os
@@ -48,12 +50,25 @@ def verdicts(tables) -> dict[str, str]:
 
 def test_a_run_with_nothing_planted_passes_what_the_others_break(measured):
     found = verdicts(measured(duration="4s", warm_up="2s", rate=500))
-    for check in ("rate_held", "answers_expected", "no_errors", "generator_not_saturated", "every_request_sent"):
+    for check in (
+        "rate_held",
+        "answers_expected",
+        "no_errors",
+        "generator_not_saturated",
+        "every_request_sent",
+    ):
         assert found[check] == "PASS", check
 
 
 def test_a_server_that_answers_500(measured):
-    found = verdicts(measured(subject={"command": [sys.executable, "-c", ALWAYS_500, "{port}"]}, duration="3s", warm_up="1s", rate=100))
+    found = verdicts(
+        measured(
+            subject={"command": [sys.executable, "-c", ALWAYS_500, "{port}"]},
+            duration="3s",
+            warm_up="1s",
+            rate=100,
+        )
+    )
     assert found["answers_expected"] == "FAIL"
 
 
@@ -63,19 +78,39 @@ def test_a_rate_that_nobody_can_hold(measured):
 
 @pytest.mark.skipif(shutil.which("taskset") is None, reason="apt-get install util-linux")
 def test_a_program_that_takes_a_core(measured):
-    assert verdicts(measured(code=HOG.format(cores=CORES), duration="3s", warm_up="1s"))["no_foreign_load"] == "FAIL"
+    assert (
+        verdicts(measured(code=HOG.format(cores=CORES), duration="3s", warm_up="1s"))["no_foreign_load"]
+        == "FAIL"
+    )
 
 
 @pytest.mark.skipif(shutil.which("taskset") is None, reason="apt-get install util-linux")
 def test_a_generator_that_is_starved(measured):
-    """Its one core is shared with ten other programs that never rest, and that the scheduler prefers: without that, it gets the little it needs."""
-    found = verdicts(measured(code=PINNED + HOG.format(cores=CORES[-1:] * 10) + "import os\nos.nice(19)\n", duration="4s", warm_up="1s", rate=20_000, connections=16))
+    """Its one core is shared with ten other programs that never rest, and that the scheduler prefers: without
+    that, it gets the little it needs."""
+    found = verdicts(
+        measured(
+            code=PINNED + HOG.format(cores=CORES[-1:] * 10) + "import os\nos.nice(19)\n",
+            duration="4s",
+            warm_up="1s",
+            rate=20_000,
+            connections=16,
+        )
+    )
     assert "FAIL" in (found["generator_not_saturated"], found["send_lateness"])
 
 
 def test_a_warm_up_that_is_too_short(measured):
     """A JVM that has just started cannot hold this rate for its first second, and can later."""
-    tables = measured(subject="kv-service", workload="put", connections=4, rate=20_000, duration="4s", warm_up="1ms", jvm={"heap": "64m"})
+    tables = measured(
+        subject="kv-service",
+        workload="put",
+        connections=4,
+        rate=20_000,
+        duration="4s",
+        warm_up="1ms",
+        jvm={"heap": "64m"},
+    )
     assert verdicts(tables)["warm_up_long_enough"] in ("WARN", "FAIL")
     assert tables.validity.set_index("check").loc["warm_up_long_enough", "observed"].startswith("p50 ")
 

@@ -4,7 +4,8 @@ from sample import keep, sample_tables
 
 @pytest.fixture(scope="session")
 def tables():
-    """Sample runs of two workloads, two numbers of connections and three rates; 16 000 r/s is past saturation."""
+    """Sample runs of two workloads, two numbers of connections and three rates; 16 000 r/s is past
+    saturation."""
     return keep(sample_tables(), lambda run: not run.profiled)
 
 

@@ -16,25 +16,52 @@ NOTHING = empty_tables()
 
 def searched(*trials, experiment="report-1", objective=None, top=28000.0) -> Tables:
     """One search: (rate, purpose, answer, share of the rate achieved) of each trial."""
-    first = sample_tables(rates=(1000.0,), connections=(1,), workloads=("put",), repeats=1, profiled=False).runs
-    search = {"precision": 0.05, "lowest_rate_rps": 1000.0, "objective": {"achieved_share": 0.99, **(objective or {"mean": 0.001})}, "highest_rate_rps": top}
+    first = sample_tables(
+        rates=(1000.0,), connections=(1,), workloads=("put",), repeats=1, profiled=False
+    ).runs
+    search = {
+        "precision": 0.05,
+        "lowest_rate_rps": 1000.0,
+        "objective": {"achieved_share": 0.99, **(objective or {"mean": 0.001})},
+        "highest_rate_rps": top,
+    }
     rows = [
         first.assign(
-            run_id=f"{experiment}-{number}", experiment=experiment, plan_index=number, offered_rate_rps=float(rate), achieved_rate_rps=rate * share, answer=answer,
-            search=json.dumps(search | {"purpose": purpose}), verdict="PASS",
+            run_id=f"{experiment}-{number}",
+            experiment=experiment,
+            plan_index=number,
+            offered_rate_rps=float(rate),
+            achieved_rate_rps=rate * share,
+            answer=answer,
+            search=json.dumps(search | {"purpose": purpose}),
+            verdict="PASS",
         )
         for number, (rate, purpose, answer, share) in enumerate(trials)
-    ]  # fmt: skip
+    ]
     return replace(NOTHING, runs=pd.concat(rows, ignore_index=True))
 
 
 def together(*parts: Tables) -> Tables:
-    return replace(NOTHING, **{name: pd.concat([getattr(part, name) for part in parts], ignore_index=True) for name in ("runs", "percentiles", "validity")})
+    return replace(
+        NOTHING,
+        **{
+            name: pd.concat([getattr(part, name) for part in parts], ignore_index=True)
+            for name in ("runs", "percentiles", "validity")
+        },
+    )
 
 
 def steady(repeats=6, latencies=None, **changes) -> Tables:
     """Runs that held every rate; ``latencies``: p99 in us by rate."""
-    found = sample_tables(rates=(1000.0, 2000.0), connections=(1,), workloads=("unique_put",), repeats=repeats, profiled=False, capacity_rps=1e6, **changes)
+    found = sample_tables(
+        rates=(1000.0, 2000.0),
+        connections=(1,),
+        workloads=("unique_put",),
+        repeats=repeats,
+        profiled=False,
+        capacity_rps=1e6,
+        **changes,
+    )
     if latencies is None:
         return found
     rates = found.percentiles["run_id"].map(found.runs.set_index("run_id")["offered_rate_rps"])
@@ -44,7 +71,12 @@ def steady(repeats=6, latencies=None, **changes) -> Tables:
 HELD = [(20000, "sweep", "held", 1.0)] * 6
 BETWEEN = searched(*HELD, *[(24000, "sweep", "missed", 1.0), *HELD[:2]] * 3)
 TO_THE_TOP = searched(*[(28000, "sweep", "held", 1.0)] * 6, experiment="report-4")
-REFUSED = searched(*[(1000, "sweep", "missed", 0.5)] * 6, (28000, "search", "missed", 0.1), experiment="own", objective={"p99": 0.005})
+REFUSED = searched(
+    *[(1000, "sweep", "missed", 0.5)] * 6,
+    (28000, "search", "missed", 0.1),
+    experiment="own",
+    objective={"p99": 0.005},
+)
 UNDECIDED = searched((1000, "search", "unknown", 1.0), (2000, "search", "unknown", 1.0), experiment="lost")
 
 
@@ -59,9 +91,18 @@ def expected(*arguments) -> str:
 @pytest.mark.parametrize(
     "trials, sentence",
     [
-        (BETWEEN, r"- report-1, put, 1 connection: (20|21) \d{3} r/s is held more often than not, 2\d \d{3} r/s is missed more often than not \(a mean of at most 1 ms; 15 runs\)\."),
-        (TO_THE_TOP, r"2\d \d{3} r/s is held more often than not \(a mean of at most 1 ms; 6 runs\); no rate that it tried is surely too much\."),
-        (REFUSED, r"1 \d{3} r/s is missed more often than not \(p99 of at most 5 ms; 7 runs\); no rate that it tried is surely held\."),
+        (
+            BETWEEN,
+            r"- report-1, put, 1 connection: (20|21) \d{3} r/s is held more often than not, 2\d \d{3} r/s is missed more often than not \(a mean of at most 1 ms; 15 runs\)\.",
+        ),
+        (
+            TO_THE_TOP,
+            r"2\d \d{3} r/s is held more often than not \(a mean of at most 1 ms; 6 runs\); no rate that it tried is surely too much\.",
+        ),
+        (
+            REFUSED,
+            r"1 \d{3} r/s is missed more often than not \(p99 of at most 5 ms; 7 runs\); no rate that it tried is surely held\.",
+        ),
         (UNDECIDED, r"cannot tell: 2 trials are too few to say of any rate that it is held or missed\."),
     ],
     ids=["between", "to-the-top", "refused", "undecided"],
@@ -88,7 +129,10 @@ def test_where_every_rate_was_held_none_is_called_too_much():
 
 def test_a_rate_that_was_not_held_is_too_much_and_the_highest_held_is_named():
     sentence = told(sample_tables(profiled=False), NOTHING)
-    assert "the highest that was held is 4 000 r/s; 4 of 4 combinations" in sentence and "met one that is too much, the lowest 16 000 r/s by " in sentence
+    assert (
+        "the highest that was held is 4 000 r/s; 4 of 4 combinations" in sentence
+        and "met one that is too much, the lowest 16 000 r/s by " in sentence
+    )
 
 
 def test_trials_of_a_search_are_no_rates_chosen_beforehand():
@@ -97,38 +141,81 @@ def test_trials_of_a_search_are_no_rates_chosen_beforehand():
 
 def test_without_a_run_that_speaks_nothing_is_told():
     found = steady()
-    disturbed = pd.DataFrame({"run_id": found.runs["run_id"], "check": "no_foreign_load", "verdict": "FAIL", "observed": "80 %", "required": "≤ 2 %"})
+    disturbed = pd.DataFrame(
+        {
+            "run_id": found.runs["run_id"],
+            "check": "no_foreign_load",
+            "verdict": "FAIL",
+            "observed": "80 %",
+            "required": "≤ 2 %",
+        }
+    )
     silent = replace(found, validity=disturbed, runs=found.runs.assign(verdict="FAIL"))
-    assert "nothing can be told: no run speaks about its rate; checks failed: no_foreign_load (12)" in told(silent, NOTHING)
+    assert "nothing can be told: no run speaks about its rate; checks failed: no_foreign_load (12)" in told(
+        silent, NOTHING
+    )
     one = silent.runs["offered_rate_rps"] == 2000
-    partly = replace(silent, validity=disturbed[one.to_numpy()], runs=silent.runs.assign(verdict=one.map({True: "FAIL", False: "PASS"})))
+    partly = replace(
+        silent,
+        validity=disturbed[one.to_numpy()],
+        runs=silent.runs.assign(verdict=one.map({True: "FAIL", False: "PASS"})),
+    )
     assert "at most 1 000 r/s, none was too much (1 of 2 cannot be judged" in told(partly, NOTHING)
     assert "cannot tell" in expected(partly, NOTHING)
 
 
 def test_of_nothing_it_says_so():
-    assert told(NOTHING, NOTHING) == "**Found:** cannot tell: there is no search for a stable rate and no run at an offered rate."
+    assert (
+        told(NOTHING, NOTHING)
+        == "**Found:** cannot tell: there is no search for a stable rate and no run at an offered rate."
+    )
     assert expected(NOTHING, NOTHING) == "**Against the Expectation:** cannot tell."
 
 
 def test_a_missed_rate_that_was_achieved_is_latency_that_warned_first():
-    assert expected(NOTHING, BETWEEN) == "**Against the Expectation:** it held, as far as it was tested. The only search missed a rate that was achieved: latency broke the objective first."
+    assert (
+        expected(NOTHING, BETWEEN)
+        == "**Against the Expectation:** it held, as far as it was tested. The only search missed a rate that was achieved: latency broke the objective first."
+    )
     both = expected(NOTHING, together(BETWEEN, REFUSED, TO_THE_TOP))
-    assert "it held in part" in both and "1 missed a rate that was not achieved either; 1 met no rate that was too much" in both
+    assert (
+        "it held in part" in both
+        and "1 missed a rate that was not achieved either; 1 met no rate that was too much" in both
+    )
 
 
 def test_a_percentile_that_doubles_at_a_rate_that_was_held_warned_first():
-    assert "it held, as far as it was tested" in expected(steady(latencies={1000.0: 200.0, 2000.0: 900.0}), NOTHING)
+    assert "it held, as far as it was tested" in expected(
+        steady(latencies={1000.0: 200.0, 2000.0: 900.0}), NOTHING
+    )
     flat = expected(steady(latencies={1000.0: 200.0, 2000.0: 210.0}), NOTHING)
-    assert "cannot tell" in flat and "options held every rate, with no p99 over 2 times that at the lowest rate" in flat
+    assert (
+        "cannot tell" in flat
+        and "options held every rate, with no p99 over 2 times that at the lowest rate" in flat
+    )
 
 
 def test_too_few_runs_tell_nothing_of_the_expectation():
-    assert "options had too few valid runs" in expected(steady(repeats=1, latencies={1000.0: 200.0, 2000.0: 900.0}), NOTHING)
+    assert "options had too few valid runs" in expected(
+        steady(repeats=1, latencies={1000.0: 200.0, 2000.0: 900.0}), NOTHING
+    )
 
 
 def test_saturation_without_a_warning_before_it_is_against_the_expectation():
-    found = sample_tables(rates=(1000.0, 2000.0, 16000.0), connections=(1,), workloads=("unique_put",), repeats=6, profiled=False)
+    found = sample_tables(
+        rates=(1000.0, 2000.0, 16000.0),
+        connections=(1,),
+        workloads=("unique_put",),
+        repeats=6,
+        profiled=False,
+    )
     rates = found.percentiles["run_id"].map(found.runs.set_index("run_id")["offered_rate_rps"])
-    found = replace(found, percentiles=found.percentiles.assign(latency_us=rates.map({1000.0: 200.0, 2000.0: 210.0, 16000.0: 9e5})))
-    assert expected(found, NOTHING).startswith("**Against the Expectation:** it did not hold. The only combination of workload, connections and options met a rate that was not held, with no p99 ")
+    found = replace(
+        found,
+        percentiles=found.percentiles.assign(
+            latency_us=rates.map({1000.0: 200.0, 2000.0: 210.0, 16000.0: 9e5})
+        ),
+    )
+    assert expected(found, NOTHING).startswith(
+        "**Against the Expectation:** it did not hold. The only combination of workload, connections and options met a rate that was not held, with no p99 "
+    )

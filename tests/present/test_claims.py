@@ -1,4 +1,5 @@
-"""Every published claim is judged by a rule: what our runs say decides, and a report's own mistake is never reproduced."""
+"""Every published claim is judged by a rule: what our runs say decides, and a report's own mistake is never
+reproduced."""
 
 import json
 from dataclasses import replace
@@ -21,17 +22,36 @@ def reports():
 
 
 def runs_of(experiment, workload, rate, variant="", mean_us=200.0, achieved=1.0, repeats=5, closed=False):
-    tables = sample_tables(rates=(float(rate),), connections=(4,), workloads=(workload,), repeats=repeats, capacity_rps=1e9, profiled=False)
-    runs = tables.runs.assign(experiment=experiment, variant=variant, response_mean_us=mean_us, closed_loop=closed,
-                              achieved_rate_rps=[rate * achieved * (1 + 0.001 * n) for n in range(len(tables.runs))])  # fmt: skip
+    tables = sample_tables(
+        rates=(float(rate),),
+        connections=(4,),
+        workloads=(workload,),
+        repeats=repeats,
+        capacity_rps=1e9,
+        profiled=False,
+    )
+    runs = tables.runs.assign(
+        experiment=experiment,
+        variant=variant,
+        response_mean_us=mean_us,
+        closed_loop=closed,
+        achieved_rate_rps=[rate * achieved * (1 + 0.001 * n) for n in range(len(tables.runs))],
+    )
     return replace(tables, runs=runs)
 
 
 def trials_of(experiment, workload, rate, answers, purpose="sweep"):
     """One trial of a search from 1 000/s to 28 000/s for each of ``answers``."""
     runs = runs_of(experiment, workload, rate, repeats=len(answers))
-    search = json.dumps({"purpose": purpose, "precision": 0.05, "lowest_rate_rps": 1000.0, "highest_rate_rps": 28000.0})
-    return replace(runs, runs=runs.runs.assign(search=search, answer=answers, run_id=[f"{rate} {purpose} {n}" for n in range(len(answers))]))
+    search = json.dumps(
+        {"purpose": purpose, "precision": 0.05, "lowest_rate_rps": 1000.0, "highest_rate_rps": 28000.0}
+    )
+    return replace(
+        runs,
+        runs=runs.runs.assign(
+            search=search, answer=answers, run_id=[f"{rate} {purpose} {n}" for n in range(len(answers))]
+        ),
+    )
 
 
 def together(*parts):
@@ -66,21 +86,38 @@ def test_the_table_of_claims_shows_what_we_measured_and_a_dash_where_we_did_not(
 
 def test_a_rate_that_we_hold_too_is_reproduced_and_one_that_we_do_not_is_not(reports):
     assert verdict(reports, runs_of("report-2", "put", 2000), "r2-put-2000-held") == claims.REPRODUCED
-    assert verdict(reports, runs_of("report-2", "put", 2000, achieved=0.9), "r2-put-2000-held") == claims.NOT_REPRODUCED
+    assert (
+        verdict(reports, runs_of("report-2", "put", 2000, achieved=0.9), "r2-put-2000-held")
+        == claims.NOT_REPRODUCED
+    )
 
 
 def test_a_rate_that_was_not_held_is_not_reproduced_by_a_service_that_holds_it(reports):
-    assert verdict(reports, runs_of("report-2", "put", 20000), "r2-put-20000-not-held") == claims.NOT_REPRODUCED
-    assert verdict(reports, runs_of("report-2", "put", 20000, achieved=0.9), "r2-put-20000-not-held") == claims.REPRODUCED
+    assert (
+        verdict(reports, runs_of("report-2", "put", 20000), "r2-put-20000-not-held") == claims.NOT_REPRODUCED
+    )
+    assert (
+        verdict(reports, runs_of("report-2", "put", 20000, achieved=0.9), "r2-put-20000-not-held")
+        == claims.REPRODUCED
+    )
 
 
 def test_a_number_is_reproduced_within_a_factor_of_two(reports):
-    assert verdict(reports, runs_of("report-2", "put", 20000, mean_us=2e6), "r2-put-20000-mean") == claims.REPRODUCED
-    assert verdict(reports, runs_of("report-2", "put", 20000, mean_us=1.8e6), "r2-put-20000-mean") == claims.NOT_REPRODUCED
+    assert (
+        verdict(reports, runs_of("report-2", "put", 20000, mean_us=2e6), "r2-put-20000-mean")
+        == claims.REPRODUCED
+    )
+    assert (
+        verdict(reports, runs_of("report-2", "put", 20000, mean_us=1.8e6), "r2-put-20000-mean")
+        == claims.NOT_REPRODUCED
+    )
 
 
 def test_a_search_answers_with_its_knee_and_the_rates_that_enclose_it(reports):
-    good, bad = trials_of("report-1", "put", 12000, ["held"] * 8), trials_of("report-1", "put", 14000, ["missed"] * 4)
+    good, bad = (
+        trials_of("report-1", "put", 12000, ["held"] * 8),
+        trials_of("report-1", "put", 14000, ["missed"] * 4),
+    )
     judged = claims.judge(reports, together(good, bad)).set_index("claim")
     measured, low, high = judged.loc["r1-put-stable", ["measured", "low", "high"]]
     assert 11_000 < low < 12_900 < high < 15_000 and low < measured < high
@@ -89,18 +126,30 @@ def test_a_search_answers_with_its_knee_and_the_rates_that_enclose_it(reports):
 
 @pytest.mark.parametrize("answers", [["unknown"] * 3, ["missed"] * 3])
 def test_a_search_that_held_no_rate_is_no_answer(reports, answers):
-    assert verdict(reports, trials_of("report-1", "put", 1000, answers), "r1-put-stable") == claims.NOT_MEASURED
+    assert (
+        verdict(reports, trials_of("report-1", "put", 1000, answers), "r1-put-stable") == claims.NOT_MEASURED
+    )
 
 
-def test_a_trial_counts_for_the_study_as_it_did_for_the_search_whatever_its_checks_say_of_its_latencies(reports):
-    drifted = together(trials_of("report-1", "put", 12000, ["held"] * 8), trials_of("report-1", "put", 14000, ["missed"] * 4))
+def test_a_trial_counts_for_the_study_as_it_did_for_the_search_whatever_its_checks_say_of_its_latencies(
+    reports,
+):
+    drifted = together(
+        trials_of("report-1", "put", 12000, ["held"] * 8), trials_of("report-1", "put", 14000, ["missed"] * 4)
+    )
     drifted = replace(drifted, runs=drifted.runs.assign(verdict="FAIL"))
     assert verdict(reports, drifted, "r1-put-stable") == claims.REPRODUCED
 
 
 def test_a_ratio_needs_runs_enough_to_tell(reports):
-    few = [runs_of("report-5", "repeated_get", 1000, variant, repeats=2, closed=True, achieved=gain) for variant, gain in (("cache_entries=0", 1.0), ("cache_entries=5000", 1.5))]
-    many = [runs_of("report-5", "repeated_get", 1000, variant, closed=True, achieved=gain) for variant, gain in (("cache_entries=0", 1.0), ("cache_entries=5000", 1.5))]
+    few = [
+        runs_of("report-5", "repeated_get", 1000, variant, repeats=2, closed=True, achieved=gain)
+        for variant, gain in (("cache_entries=0", 1.0), ("cache_entries=5000", 1.5))
+    ]
+    many = [
+        runs_of("report-5", "repeated_get", 1000, variant, closed=True, achieved=gain)
+        for variant, gain in (("cache_entries=0", 1.0), ("cache_entries=5000", 1.5))
+    ]
     for sides, expected in ((few, "cannot tell"), (many, claims.REPRODUCED)):
         assert verdict(reports, _joined(*sides), "r5-repeated-get-c4") == expected
 
@@ -113,35 +162,83 @@ def test_an_interval_that_covers_the_limit_decides_nothing(reports):
 
 def test_a_run_that_another_program_disturbed_says_nothing_about_a_rate(reports):
     disturbed = runs_of("report-2", "put", 20000, achieved=0.9)
-    checks = pd.DataFrame({"run_id": disturbed.runs["run_id"], "check": "no_foreign_load", "verdict": "FAIL", "observed": "40 %", "required": "5 %"})
-    failed = replace(disturbed, runs=disturbed.runs.assign(verdict="FAIL"), validity=pd.concat([disturbed.validity, checks]))
+    checks = pd.DataFrame(
+        {
+            "run_id": disturbed.runs["run_id"],
+            "check": "no_foreign_load",
+            "verdict": "FAIL",
+            "observed": "40 %",
+            "required": "5 %",
+        }
+    )
+    failed = replace(
+        disturbed,
+        runs=disturbed.runs.assign(verdict="FAIL"),
+        validity=pd.concat([disturbed.validity, checks]),
+    )
     assert verdict(reports, failed, "r2-put-20000-not-held") == claims.NOT_MEASURED
 
 
 def test_a_trial_is_answered_by_what_our_search_holds_and_misses(reports):
-    good, bad = trials_of("report-1", "put", 11000, ["held"] * 8), trials_of("report-1", "put", 14000, ["missed"] * 4)
+    good, bad = (
+        trials_of("report-1", "put", 11000, ["held"] * 8),
+        trials_of("report-1", "put", 14000, ["missed"] * 4),
+    )
     trials = claims.trials(reports, together(good, bad)).set_index(["method", "rate"])
-    told = {rate.replace("\u202f", ""): row["verdict"] for (method, rate), row in trials.iterrows() if method == "PUT"}
-    assert told == {"20000 r/s": "reproduced", "10000 r/s": "reproduced", "15000 r/s": "reproduced", "12500 r/s": "cannot tell", "11250 r/s": "cannot tell"}
+    told = {
+        rate.replace("\u202f", ""): row["verdict"]
+        for (method, rate), row in trials.iterrows()
+        if method == "PUT"
+    }
+    assert told == {
+        "20000 r/s": "reproduced",
+        "10000 r/s": "reproduced",
+        "15000 r/s": "reproduced",
+        "12500 r/s": "cannot tell",
+        "11250 r/s": "cannot tell",
+    }
 
 
-@pytest.mark.parametrize(("published", "measured", "expected"), [
-    (10, [12, 19] * 3, "reproduced"), (0.5, [4, 5] * 3, "cannot tell"), (3.16, [0] * 5, "cannot tell"), (90, [10, 12] * 3, "not reproduced"),
-    (10, [12, 40] * 3, "cannot tell"), (10, [12, 19] * 2, "cannot tell"), (90, [10] * 4, "cannot tell"), (10, [], "not measured")])
+@pytest.mark.parametrize(
+    ("published", "measured", "expected"),
+    [
+        (10, [12, 19] * 3, "reproduced"),
+        (0.5, [4, 5] * 3, "cannot tell"),
+        (3.16, [0] * 5, "cannot tell"),
+        (90, [10, 12] * 3, "not reproduced"),
+        (10, [12, 40] * 3, "cannot tell"),
+        (10, [12, 19] * 2, "cannot tell"),
+        (90, [10] * 4, "cannot tell"),
+        (10, [], "not measured"),
+    ],
+)
 def test_a_share_is_reproduced_within_a_factor_and_not_by_being_small_as_well(published, measured, expected):
     assert claims.share_verdict(published, pd.Series(measured, dtype=float)) == expected
 
 
 def test_a_number_of_four_runs_decides_nothing_and_says_why(reports):
-    four = claims.judge(reports, runs_of("report-2", "put", 2000, repeats=4)).set_index("claim").loc["r2-put-2000-held"]
-    assert four["verdict"] == "cannot tell" and four["note"].endswith("4 runs: not enough to be sure, 5 are needed")
-    assert "not enough" not in claims.judge(reports, runs_of("report-2", "put", 2000)).set_index("claim").loc["r2-put-2000-held", "note"]
+    four = (
+        claims.judge(reports, runs_of("report-2", "put", 2000, repeats=4))
+        .set_index("claim")
+        .loc["r2-put-2000-held"]
+    )
+    assert four["verdict"] == "cannot tell" and four["note"].endswith(
+        "4 runs: not enough to be sure, 5 are needed"
+    )
+    assert (
+        "not enough"
+        not in claims.judge(reports, runs_of("report-2", "put", 2000))
+        .set_index("claim")
+        .loc["r2-put-2000-held", "note"]
+    )
 
 
 def test_claims_and_distributions_are_drawn(reports):
     ours = runs_of("report-3", "put", 20000, "handler=workers")
     figure = claims_measured(claims.judge(reports, ours))
-    assert f"{len(reports.claims)} claims" in figure.layout.meta["finding"] and "mistaken" in {trace.name for trace in figure.data}
+    assert f"{len(reports.claims)} claims" in figure.layout.meta["finding"] and "mistaken" in {
+        trace.name for trace in figure.data
+    }
     spectra = published_spectra(reports, ours, 3)
     assert {"published", "measured"} <= {trace.name for trace in spectra.data}
     assert "no valid run of ours" in published_spectra(reports, empty_tables(), 1).layout.meta["finding"]
@@ -149,4 +246,7 @@ def test_claims_and_distributions_are_drawn(reports):
 
 def _joined(first, second):
     renamed = second.runs.assign(run_id=second.runs["run_id"] + "-after", experiment="report-5")
-    return replace(first, runs=pd.concat([first.runs.assign(connections=4), renamed.assign(connections=4)], ignore_index=True))
+    return replace(
+        first,
+        runs=pd.concat([first.runs.assign(connections=4), renamed.assign(connections=4)], ignore_index=True),
+    )

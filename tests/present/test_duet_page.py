@@ -1,4 +1,5 @@
-"""Page 06 on duets: the answer first, every slice pair a point, what was left out, and whether the same was asked before."""
+"""Page 06 on duets: the answer first, every slice pair a point, what was left out, and whether the same was
+asked before."""
 
 import sys
 from pathlib import Path
@@ -60,7 +61,7 @@ def test_the_answer_is_one_sentence_with_the_primary_measure(slower):
 
 
 def test_the_index_has_a_line_for_every_duet(slower):
-    line, = duets.told().data.splitlines()
+    (line,) = duets.told().data.splitlines()
     assert line.startswith("- **change is slower than main") and "put at 2" in line and "(slower)" in line
 
 
@@ -83,9 +84,18 @@ def test_every_measure_has_a_row_with_its_ratio_and_what_could_have_been_found(s
 def test_every_slice_pair_is_a_point_and_what_does_not_count_is_grey(slower):
     figure = drawn.rounds(slower)
     panels = len(figure.layout.meta["panels"])
-    points = {name: sum(len(trace.x) for trace in figure.data if trace.name == name) for name in ("slice pair", "does not count", "launch")}
-    assert points["launch"] == 7 * panels and points["does not count"] == 7 * panels, "the first round of each part"
-    assert points["slice pair"] == 7 * sum(8 - 1 if ", closed loop" in one.text else 12 - 1 for one in figure.layout.annotations if " of put" in one.text)
+    points = {
+        name: sum(len(trace.x) for trace in figure.data if trace.name == name)
+        for name in ("slice pair", "does not count", "launch")
+    }
+    assert points["launch"] == 7 * panels and points["does not count"] == 7 * panels, (
+        "the first round of each part"
+    )
+    assert points["slice pair"] == 7 * sum(
+        8 - 1 if ", closed loop" in one.text else 12 - 1
+        for one in figure.layout.annotations
+        if " of put" in one.text
+    )
 
 
 def test_cannot_tell_says_what_could_have_been_found_and_how_many_more_it_takes(make):
@@ -106,7 +116,12 @@ def test_two_launches_give_no_number_but_say_why(make):
 def test_who_measures_until_the_answer_pleases_has_every_answer_on_the_page(make):
     for comparison, ratio in (("first", 1.1), ("second", 1.0)):
         for launch in range(1, 7):
-            make(launch + (10 if comparison == "second" else 0), ratio=ratio, comparison=comparison, asked="the same")
+            make(
+                launch + (10 if comparison == "second" else 0),
+                ratio=ratio,
+                comparison=comparison,
+                asked="the same",
+            )
     shown = duets.chosen()
     assert shown.duet.comparison == "second"
     assert "measured 1 time more" in duets.basis(shown) and "slower" in duets.basis(shown)
@@ -139,7 +154,12 @@ def test_the_page_runs_with_a_duet_alone_and_without_one(root, make, experiment)
 
     for label in ("before", "after"):
         for repeat in range(2):
-            RunMaker(root / "data" / "raw")(f"20261120T2042{repeat}{label[0]}Z-rep{repeat}", experiment="rates", label=label, seconds=[np.full(200, 300)] * 4)
+            RunMaker(root / "data" / "raw")(
+                f"20261120T2042{repeat}{label[0]}Z-rep{repeat}",
+                experiment="rates",
+                label=label,
+                seconds=[np.full(200, 300)] * 4,
+            )
     names = run_page(root, experiment=experiment)
     assert names["shown"].duet.counted == 6
     for path in (root / "data" / "raw" / "compare").iterdir():

@@ -14,12 +14,32 @@ RATES = (1000.0, 2000.0)
 
 def at_two_rates(factor: float, repeats=5, rates=RATES):
     """One workload whose latencies at the higher rate are about ``factor`` times those at the lower."""
-    found = sample_tables(rates=rates, connections=(4,), workloads=("unique_put",), repeats=repeats, profiled=False)
-    scale = found.percentiles["run_id"].map(dict(zip(found.runs["run_id"], np.where(found.runs["offered_rate_rps"] == rates[1], factor, 1.0), strict=True)))
-    return replace(found, percentiles=found.percentiles.assign(latency_us=found.percentiles["latency_us"] * scale))
+    found = sample_tables(
+        rates=rates, connections=(4,), workloads=("unique_put",), repeats=repeats, profiled=False
+    )
+    scale = found.percentiles["run_id"].map(
+        dict(
+            zip(
+                found.runs["run_id"],
+                np.where(found.runs["offered_rate_rps"] == rates[1], factor, 1.0),
+                strict=True,
+            )
+        )
+    )
+    return replace(
+        found, percentiles=found.percentiles.assign(latency_us=found.percentiles["latency_us"] * scale)
+    )
 
 
-@pytest.mark.parametrize(("factor", "repeats", "verdict"), [(1.0, 5, "it held, as far as it was tested."), (20.0, 5, "it did not hold."), (1.8, 5, "cannot tell."), (20.0, 2, "cannot tell.")])
+@pytest.mark.parametrize(
+    ("factor", "repeats", "verdict"),
+    [
+        (1.0, 5, "it held, as far as it was tested."),
+        (20.0, 5, "it did not hold."),
+        (1.8, 5, "cannot tell."),
+        (20.0, 2, "cannot tell."),
+    ],
+)
 def test_neighbouring_rates_lie_close_together_or_not_or_nobody_can_tell(factor, repeats, verdict):
     text = expected.neighbouring_rates(at_two_rates(factor, repeats)).data
     assert text.startswith(f"**Against the Expectation:** {verdict} Of 1 pair of neighbouring rates")
@@ -31,17 +51,27 @@ def test_rates_that_lie_close_together_by_their_survivors_are_not_said_to():
     tables = at_two_rates(1.0, repeats=8)
     lost = tables.runs.loc[tables.runs["offered_rate_rps"] == RATES[1], "run_id"].head(3)
     assert "it held" in expected.neighbouring_rates(tables).data
-    assert "cannot tell" in expected.neighbouring_rates(failed(tables, lost, "no_errors", excluded="service")).data
+    assert (
+        "cannot tell"
+        in expected.neighbouring_rates(failed(tables, lost, "no_errors", excluded="service")).data
+    )
 
 
 def test_what_lies_past_the_saturation_point_is_called_no_claim():
     text = expected.neighbouring_rates(at_two_rates(1.0, rates=(1000.0, 16000.0))).data
-    assert "nothing can be told" in text and "1 of 1 combination of workload, connections and options met a rate that they did not hold" in text
+    assert (
+        "nothing can be told" in text
+        and "1 of 1 combination of workload, connections and options met a rate that they did not hold"
+        in text
+    )
 
 
 def test_without_runs_nothing_is_said_to_have_held():
     assert "nothing can be told" in expected.neighbouring_rates(empty_tables()).data
-    assert "none could be decided" in expected.mostly_undecided(comparisons(empty_tables(), "label", "a", "b")).data
+    assert (
+        "none could be decided"
+        in expected.mostly_undecided(comparisons(empty_tables(), "label", "a", "b")).data
+    )
 
 
 def test_most_changes_are_undecided_or_not():

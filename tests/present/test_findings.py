@@ -24,11 +24,18 @@ def test_only_invalid_runs_give_no_number_but_the_checks_that_failed():
 
 
 def test_a_question_that_was_not_measured_has_no_line():
-    assert lines(empty_tables(), (*answers.SERVICE, *answers.RULER)) == "No valid run supports a finding yet. Measure with `make reproduce`."
+    assert (
+        lines(empty_tables(), (*answers.SERVICE, *answers.RULER))
+        == "No valid run supports a finding yet. Measure with `make reproduce`."
+    )
 
 
 def test_waiting_is_told_of_rates_that_were_held_alone():
-    text = next(line for line in lines(sample_tables(profiled=False, repeats=5)).splitlines() if "Waiting" in line or "p99 response" in line)
+    text = next(
+        line
+        for line in lines(sample_tables(profiled=False, repeats=5)).splitlines()
+        if "Waiting" in line or "p99 response" in line
+    )
     assert "16\u202f000 r/s" not in text
 
 
@@ -41,15 +48,36 @@ def test_the_highest_rate_held_is_below_the_saturation_point():
 def test_a_rate_whose_runs_were_disturbed_is_not_called_lost():
     whole = sample_tables(profiled=False, repeats=5, connections=(4,), rates=(1000.0, 4000.0))
     disturbed = whole.runs["offered_rate_rps"] == 4000.0
-    failed = replace(whole, runs=whole.runs.assign(verdict=["FAIL" if bad else "PASS" for bad in disturbed], achieved_rate_rps=whole.runs["achieved_rate_rps"].where(~disturbed, 10.0)),
-                     validity=whole.validity.assign(check="no_foreign_load", verdict=["FAIL" if run in set(whole.runs.loc[disturbed, "run_id"]) else "PASS" for run in whole.validity["run_id"]]))  # fmt: skip
-    assert "2 of 2 combinations of workload, connections and options held every rate that they were offered" in lines(failed)
+    failed = replace(
+        whole,
+        runs=whole.runs.assign(
+            verdict=["FAIL" if bad else "PASS" for bad in disturbed],
+            achieved_rate_rps=whole.runs["achieved_rate_rps"].where(~disturbed, 10.0),
+        ),
+        validity=whole.validity.assign(
+            check="no_foreign_load",
+            verdict=[
+                "FAIL" if run in set(whole.runs.loc[disturbed, "run_id"]) else "PASS"
+                for run in whole.validity["run_id"]
+            ],
+        ),
+    )
+    assert (
+        "2 of 2 combinations of workload, connections and options held every rate that they were offered"
+        in lines(failed)
+    )
 
 
 def test_the_rates_that_were_held_are_told_as_those_that_were_chosen_since_a_search_may_hold_more():
-    chosen = sample_tables(profiled=False, repeats=5, connections=(4,), rates=(1000.0, 4000.0), workloads=("put",))
-    search = sample_tables(profiled=False, repeats=5, connections=(4,), rates=(28000.0,), workloads=("put",), capacity_rps=1e9)
-    searched = search.runs.assign(experiment="report-1", search="{}", run_id=[f"trial-{n}" for n in range(len(search.runs))])
+    chosen = sample_tables(
+        profiled=False, repeats=5, connections=(4,), rates=(1000.0, 4000.0), workloads=("put",)
+    )
+    search = sample_tables(
+        profiled=False, repeats=5, connections=(4,), rates=(28000.0,), workloads=("put",), capacity_rps=1e9
+    )
+    searched = search.runs.assign(
+        experiment="report-1", search="{}", run_id=[f"trial-{n}" for n in range(len(search.runs))]
+    )
     text = lines(replace(chosen, runs=pd.concat([chosen.runs, searched], ignore_index=True)))
     assert "**Rates chosen beforehand,** at most 4\u202f000 r/s: 1 of 1 combination of" in text
 
@@ -62,8 +90,14 @@ def test_experiments_about_the_ruler_tell_nothing_about_the_service():
 def test_the_empty_server_tells_the_rulers_own_latency():
     ruler = sample_tables(profiled=False, repeats=5, rates=(1000.0,), connections=(16,), workloads=("get",))
     text = lines(replace(ruler, runs=ruler.runs.assign(experiment="instrument")), answers.RULER)
-    assert text.startswith("- **The ruler on a server that does nothing:** the median response time is ") and "(5 runs" in text
+    assert (
+        text.startswith("- **The ruler on a server that does nothing:** the median response time is ")
+        and "(5 runs" in text
+    )
 
 
 def test_a_finding_of_one_run_says_run():
-    assert "(1 run; " in findings.Finding("x", "03-percentiles", 1).line() and "(2 runs; " in findings.Finding("x", "03-percentiles", 2).line()
+    assert (
+        "(1 run; " in findings.Finding("x", "03-percentiles", 1).line()
+        and "(2 runs; " in findings.Finding("x", "03-percentiles", 2).line()
+    )

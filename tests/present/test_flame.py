@@ -1,4 +1,5 @@
-"""async-profiler's pages inside ours: which run they show, and what is said above them; that they work is tested in a browser."""
+"""async-profiler's pages inside ours: which run they show, and what is said above them; that they work is
+tested in a browser."""
 
 import pytest
 from sample import empty_tables, failed
@@ -30,7 +31,11 @@ def test_a_graph_names_its_run(one, kind):
 def test_a_graph_of_an_invalid_run_is_grey_and_every_heading_says_so(one, kind):
     html = flame.flame_graph(failed(one, one.runs["run_id"]), "cpu", kind).data
     assert "<strong>INVALID: no_foreign_load: 30.00%. cpu: " in html
-    assert "filter:grayscale(1)" in html and "&lt;h1&gt;INVALID: cpu&lt;/h1&gt;" in html and 'iframe title="INVALID: ' in html
+    assert (
+        "filter:grayscale(1)" in html
+        and "&lt;h1&gt;INVALID: cpu&lt;/h1&gt;" in html
+        and 'iframe title="INVALID: ' in html
+    )
 
 
 def test_without_a_lock_wait_there_is_a_sentence_and_no_empty_frame(one):
@@ -41,7 +46,9 @@ def test_without_a_lock_wait_there_is_a_sentence_and_no_empty_frame(one):
 def test_shares_say_which_runs_count(profiles):
     first = profiles.runs["run_id"].iloc[0]
     shares = flame.shares(failed(profiles, [first]))
-    assert shares.groupby("run_id")["valid"].all().to_dict() == {run_id: run_id != first for run_id in profiles.runs["run_id"]}
+    assert shares.groupby("run_id")["valid"].all().to_dict() == {
+        run_id: run_id != first for run_id in profiles.runs["run_id"]
+    }
     assert set(shares.loc[shares["run_id"] == first, "why"]) == {"no_foreign_load: 30.00%"}
 
 
@@ -49,7 +56,10 @@ def test_what_goes_to_network_and_store_is_held_against_the_expectation(profiles
     first, second = profiles.runs["workload"]
     told = flame.network_and_store(flame.shares(profiles)).data
     assert told.count("not as expected") == 2 and first in told and second in told
-    assert f"{second} cannot tell (INVALID: no_foreign" in flame.network_and_store(flame.shares(failed(profiles, profiles.runs["run_id"].iloc[[1]]))).data
+    assert (
+        f"{second} cannot tell (INVALID: no_foreign"
+        in flame.network_and_store(flame.shares(failed(profiles, profiles.runs["run_id"].iloc[[1]]))).data
+    )
 
 
 def test_without_a_profile_it_says_so():

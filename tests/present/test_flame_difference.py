@@ -33,7 +33,10 @@ PAGE = "<head></head><h1>cpu</h1>\n#canvas {width: 100%; height: 16px}\nconst le
 def two_labels(monkeypatch):
     """Of each label a profiled run of two workloads; every one has a page."""
     monkeypatch.setattr(flame, "page_of", lambda *_: PAGE)
-    return keep(sample_tables(labels=("before", "after"), rates=(1000.0,), connections=(4,), repeats=1), lambda run: run.profiled)
+    return keep(
+        sample_tables(labels=("before", "after"), rates=(1000.0,), connections=(4,), repeats=1),
+        lambda run: run.profiled,
+    )
 
 
 def of(tables, label, workload):
@@ -44,7 +47,11 @@ def test_valid_runs_that_are_alike_in_all_else_are_compared(two_labels):
     one_failed = failed(two_labels, of(two_labels, "after", "unique_put"))
     assert set(comparable(one_failed, "label", "before", "after").runs["workload"]) == {"repeated_get"}
     html = difference(one_failed, "label", "before", "after").data
-    assert "after against before, self share of cpu: " in html and "INVALID" not in html and "repeated_get" in html
+    assert (
+        "after against before, self share of cpu: " in html
+        and "INVALID" not in html
+        and "repeated_get" in html
+    )
 
 
 def test_as_many_runs_of_one_side_as_of_the_other(two_labels):
@@ -56,7 +63,11 @@ def test_a_difference_of_invalid_runs_says_so_and_ranks_nothing(two_labels):
     all_failed = failed(two_labels, two_labels.runs.loc[two_labels.runs["label"] == "after", "run_id"])
     html = difference(all_failed, "label", "before", "after").data
     assert "after against before, after INVALID: no_foreign_load: 30.00%; no ranking" in html
-    assert "self share" not in html and "&lt;h1&gt;INVALID: cpu: after against before" in html and flame.MARKED in html
+    assert (
+        "self share" not in html
+        and "&lt;h1&gt;INVALID: cpu: after against before" in html
+        and flame.MARKED in html
+    )
 
 
 def test_without_profiles_of_both_sides_it_says_what_to_measure():

@@ -15,12 +15,17 @@ def test_what_the_page_draws_is_the_posterior_of_the_search():
     (one,) = searches(BETWEEN)
     shares = rates.held_by_rate(one.trials)
     tried = shares[shares["trials"] > 0].set_index("offered_rate_rps")
-    assert tried["trials"].to_dict() == {20000.0: 12, 24000.0: 3} and tried["held"].to_dict() == {20000.0: 12, 24000.0: 0}
+    assert tried["trials"].to_dict() == {20000.0: 12, 24000.0: 3} and tried["held"].to_dict() == {
+        20000.0: 12,
+        24000.0: 0,
+    }
     assert tried.loc[20000.0, "low"] > 0.5 > tried.loc[24000.0, "high"]
     assert ((shares["low"] <= shares["share"]) & (shares["share"] <= shares["high"])).all()
     knee = found_in(one.knee.trials, 1000.0, 28000.0, 0.05).knee_rps
     below, above = (shares[shares["offered_rate_rps"] < knee], shares[shares["offered_rate_rps"] > knee])
-    assert (below["share"].iloc[:-1] >= 0.5).all() and (above["share"].iloc[1:] <= 0.5).all(), "half of the trials hold the knee"
+    assert (below["share"].iloc[:-1] >= 0.5).all() and (above["share"].iloc[1:] <= 0.5).all(), (
+        "half of the trials hold the knee"
+    )
 
 
 def test_the_share_falls_as_the_rate_rises():
@@ -32,7 +37,9 @@ def test_a_panel_for_each_search_with_its_band_and_its_trials():
     figure = held_by_rate(together(BETWEEN, TO_THE_TOP))
     assert [trace.name for trace in figure.data] == ["95 % interval", "held in so many trials", "trials"] * 2
     assert "in half of its trials; 1 more below" in figure.layout.meta["finding"]
-    assert figure.data[2].error_y.array is None and figure.data[5].error_y.arrayminus[0] > 0.1, "one rate has a bar"
+    assert figure.data[2].error_y.array is None and figure.data[5].error_y.arrayminus[0] > 0.1, (
+        "one rate has a bar"
+    )
     assert "Nothing to draw" in held_by_rate(empty_tables()).layout.title.text
 
 

@@ -36,7 +36,9 @@ def test_the_parameters_come_first_one_literal_per_line(path):
     assert first.source.startswith(DEFAULTS)
     inspected = papermill.inspect_notebook(str(path))
     # What papermill sees, and refuses nothing of, is what the notebook reads.
-    assert {name: ast.literal_eval(one["default"]) for name, one in inspected.items()} == begin([first.source])
+    assert {name: ast.literal_eval(one["default"]) for name, one in inspected.items()} == begin(
+        [first.source]
+    )
 
 
 @each
@@ -59,7 +61,9 @@ def test_a_notebook_is_valid_short_and_without_outputs(path):
 def test_code_is_imported_not_written_in_the_notebook(path):
     for tree in code(path):
         for node in ast.walk(tree):
-            assert not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.For, ast.While, ast.Lambda))
+            assert not isinstance(
+                node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.For, ast.While, ast.Lambda)
+            )
 
 
 @each
@@ -78,7 +82,12 @@ def test_a_link_leads_to_a_file(path):
 
 @each
 def test_every_heading_has_text_or_a_figure_after_it_and_provenance_ends_the_page(path):
-    headings = [line for cell in cells(path, "markdown") for line in cell.source.splitlines() if line.startswith("## ")]
+    headings = [
+        line
+        for cell in cells(path, "markdown")
+        for line in cell.source.splitlines()
+        if line.startswith("## ")
+    ]
     assert headings[-1] == "## Provenance"
 
 

@@ -1,4 +1,5 @@
-"""Every analysing notebook runs through, whatever the runs are like: a study with nothing valid in it is still a study."""
+"""Every analysing notebook runs through, whatever the runs are like: a study with nothing valid in it is
+still a study."""
 
 import importlib.util
 from pathlib import Path
@@ -10,8 +11,18 @@ import pytest
 CHECKOUT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = [path for path in sorted((CHECKOUT / "notebooks").glob("*.ipynb")) if path.stem != "02-sweep"]
 
-STACKS = {"cpu": "java/lang/Thread.run;kv/lsm/LsmStore.get 10\n", "alloc": "kv/http/KvServer.handle;byte[] 4096\n"}
-USUAL = {"experiment": "reproduce", "workload": "unique_get", "method": "GET", "connections": 4, "threads": 4, "offered_rate_rps": 2000}
+STACKS = {
+    "cpu": "java/lang/Thread.run;kv/lsm/LsmStore.get 10\n",
+    "alloc": "kv/http/KvServer.handle;byte[] 4096\n",
+}
+USUAL = {
+    "experiment": "reproduce",
+    "workload": "unique_get",
+    "method": "GET",
+    "connections": 4,
+    "threads": 4,
+    "offered_rate_rps": 2000,
+}
 
 
 def few(count):
@@ -19,18 +30,45 @@ def few(count):
 
 
 SITUATIONS = {
-    "one valid run and an instrument": [{}, {"experiment": "instrument"}, {"experiment": "stall"}, {"experiment": "noise", "label": "a1"}, {"experiment": "noise", "label": "a2"}],
+    "one valid run and an instrument": [
+        {},
+        {"experiment": "instrument"},
+        {"experiment": "stall"},
+        {"experiment": "noise", "label": "a1"},
+        {"experiment": "noise", "label": "a2"},
+    ],
     "only an invalid run": [{"offered_rate_rps": 9000}],
     "only a profiled run": [{"profile": ["cpu", "alloc"], "stacks": STACKS}],
     "hardly a sample": [{"seconds": few(5), "offered_rate_rps": 5}],
-    "no file but text": [{"without": ("latency.hlog", "events.json", "process.csv"), "connections": 1, "threads": 1}],
-    "two labels and a failed run": [{"label": "before"}, {"label": "after"}, {"outcome": "failed: the service died", "without": ("latency.hlog", "generator.json", "events.json")}],
-    "two variants profiled": [{"variant": {"handler": handler}, **extra} for handler in ("selector", "workers") for extra in ({}, {"profile": ["cpu"], "stacks": STACKS})],
-    "closed loops at three sizes": [{"closed_loop": True, "offered_rate_rps": None, "connections": c, "threads": c} for c in (1, 2, 4)],
+    "no file but text": [
+        {"without": ("latency.hlog", "events.json", "process.csv"), "connections": 1, "threads": 1}
+    ],
+    "two labels and a failed run": [
+        {"label": "before"},
+        {"label": "after"},
+        {"outcome": "failed: the service died", "without": ("latency.hlog", "generator.json", "events.json")},
+    ],
+    "two variants profiled": [
+        {"variant": {"handler": handler}, **extra}
+        for handler in ("selector", "workers")
+        for extra in ({}, {"profile": ["cpu"], "stacks": STACKS})
+    ],
+    "closed loops at three sizes": [
+        {"closed_loop": True, "offered_rate_rps": None, "connections": c, "threads": c} for c in (1, 2, 4)
+    ],
     "closed loops at four sizes and a search": [
-        *({"closed_loop": True, "offered_rate_rps": None, "connections": c, "threads": c} for c in (1, 2, 4, 8)),
-        *({"experiment": "report-1", "offered_rate_rps": rate, "search": {"purpose": purpose, "precision": 0.3, "objective": {"mean": 0.001}}}
-          for rate, purpose in ((9000, "search"), (2000, "search"), (2000, "confirm"))),
+        *(
+            {"closed_loop": True, "offered_rate_rps": None, "connections": c, "threads": c}
+            for c in (1, 2, 4, 8)
+        ),
+        *(
+            {
+                "experiment": "report-1",
+                "offered_rate_rps": rate,
+                "search": {"purpose": purpose, "precision": 0.3, "objective": {"mean": 0.001}},
+            }
+            for rate, purpose in ((9000, "search"), (2000, "search"), (2000, "confirm"))
+        ),
     ],
 }
 
@@ -42,7 +80,9 @@ def project(request, tmp_path_factory):
         (root / borrowed).symlink_to(CHECKOUT / borrowed)
     (root / "data").mkdir()
     (root / "data" / "published").symlink_to(CHECKOUT / "data" / "published")
-    spec = importlib.util.spec_from_file_location("made_runs", CHECKOUT / "tests" / "analyse" / "run_maker.py")
+    spec = importlib.util.spec_from_file_location(
+        "made_runs", CHECKOUT / "tests" / "analyse" / "run_maker.py"
+    )
     made = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(made)
     make = made.RunMaker(root / "data" / "raw")

@@ -1,5 +1,5 @@
-"""Runs that are no repeats of one another share no median, whoever asks: each rule is asked with a second configuration planted, the shorter window of
-another profile."""
+"""Runs that are no repeats of one another share no median, whoever asks: each rule is asked with a second
+configuration planted, the shorter window of another profile."""
 
 from dataclasses import replace
 
@@ -15,28 +15,53 @@ from kvstudy.present.answers import RULER
 
 
 def measured(experiment="sample", workload="put", rate=2000.0, **changes):
-    found = sample_tables(rates=(rate,), connections=(4,), workloads=(workload,), repeats=5, profiled=False, capacity_rps=1e9)
+    found = sample_tables(
+        rates=(rate,), connections=(4,), workloads=(workload,), repeats=5, profiled=False, capacity_rps=1e9
+    )
     return replace(found, runs=found.runs.assign(experiment=experiment, **changes))
 
 
 def with_another(tables, **changes):
     """``tables`` and the same runs once more, with a window of 3 s and half of every latency and rate."""
-    runs = tables.runs.assign(run_id="quick-" + tables.runs["run_id"], duration_s=5.0, achieved_rate_rps=tables.runs["achieved_rate_rps"] / 2, **changes)
-    points = tables.percentiles.assign(run_id="quick-" + tables.percentiles["run_id"], latency_us=tables.percentiles["latency_us"] / 2)
-    return replace(tables, runs=pd.concat([tables.runs, runs], ignore_index=True), percentiles=pd.concat([tables.percentiles, points], ignore_index=True))
+    runs = tables.runs.assign(
+        run_id="quick-" + tables.runs["run_id"],
+        duration_s=5.0,
+        achieved_rate_rps=tables.runs["achieved_rate_rps"] / 2,
+        **changes,
+    )
+    points = tables.percentiles.assign(
+        run_id="quick-" + tables.percentiles["run_id"], latency_us=tables.percentiles["latency_us"] / 2
+    )
+    return replace(
+        tables,
+        runs=pd.concat([tables.runs, runs], ignore_index=True),
+        percentiles=pd.concat([tables.percentiles, points], ignore_index=True),
+    )
 
 
 def test_the_parts_that_share_a_median_are_told_apart_by_what_differs():
-    assert not_repeats(measured().runs) == "" and [told for told, _ in each_configuration(measured().runs)] == [""]
+    assert not_repeats(measured().runs) == "" and [
+        told for told, _ in each_configuration(measured().runs)
+    ] == [""]
     parts = each_configuration(with_another(measured()).runs)
-    assert sorted(told for told, _ in parts) == ["duration_s 5.0", "duration_s 8.0"] and [len(part) for _, part in parts] == [5, 5]
-    assert "2 configurations share no median" in not_repeats(with_another(measured()).runs) and each_configuration(measured().runs.head(0)) == []
+    assert sorted(told for told, _ in parts) == ["duration_s 5.0", "duration_s 8.0"] and [
+        len(part) for _, part in parts
+    ] == [5, 5]
+    assert (
+        "2 configurations share no median" in not_repeats(with_another(measured()).runs)
+        and each_configuration(measured().runs.head(0)) == []
+    )
 
 
-@pytest.mark.parametrize(("ask", "experiment"), [(service.p99_of_workloads, "sample"), (ruler.empty_server, "instrument")])
+@pytest.mark.parametrize(
+    ("ask", "experiment"), [(service.p99_of_workloads, "sample"), (ruler.empty_server, "instrument")]
+)
 def test_each_configuration_has_a_claim_of_its_own(ask, experiment):
     claims = ask(with_another(measured(experiment))).claims
-    assert {claim.runs for claim in claims} == {5} and {claim.variant for claim in claims} == {"duration_s 5.0", "duration_s 8.0"}
+    assert {claim.runs for claim in claims} == {5} and {claim.variant for claim in claims} == {
+        "duration_s 5.0",
+        "duration_s 8.0",
+    }
     low, high = sorted(claim.estimate for claim in claims)
     assert high == pytest.approx(2 * low), "neither is a median of both"
 
@@ -48,16 +73,32 @@ def test_each_of_them_is_told_with_what_tells_it_apart():
 
 def test_of_a_stall_measured_in_two_windows_nothing_is_told():
     loops = measured("stall", closed_loop=True)
-    loops = replace(loops, runs=loops.runs.assign(run_id="loop-" + loops.runs["run_id"]), percentiles=loops.percentiles.assign(run_id="loop-" + loops.percentiles["run_id"]))
+    loops = replace(
+        loops,
+        runs=loops.runs.assign(run_id="loop-" + loops.runs["run_id"]),
+        percentiles=loops.percentiles.assign(run_id="loop-" + loops.percentiles["run_id"]),
+    )
     both = measured("stall")
-    both = replace(both, runs=pd.concat([both.runs, loops.runs], ignore_index=True), percentiles=pd.concat([both.percentiles, loops.percentiles], ignore_index=True))
+    both = replace(
+        both,
+        runs=pd.concat([both.runs, loops.runs], ignore_index=True),
+        percentiles=pd.concat([both.percentiles, loops.percentiles], ignore_index=True),
+    )
     assert len(ruler.stall(both).claims) == 3
     answer = ruler.stall(with_another(both))
-    assert answer.claims == () and "share no median" in answer.why and "share no median" in findings.told(with_another(both), RULER).data
-    assert ruler.stall(measured("stall")).claims == (), "a side that is missing is no question that nobody asked"
+    assert (
+        answer.claims == ()
+        and "share no median" in answer.why
+        and "share no median" in findings.told(with_another(both), RULER).data
+    )
+    assert ruler.stall(measured("stall")).claims == (), (
+        "a side that is missing is no question that nobody asked"
+    )
 
 
-@pytest.mark.parametrize("claim", ["r2-put-2000-held", "r2-put-2000-stdev", "r2-put-2000-p999", "r1-heat-gaps"])
+@pytest.mark.parametrize(
+    "claim", ["r2-put-2000-held", "r2-put-2000-stdev", "r2-put-2000-p999", "r1-heat-gaps"]
+)
 def test_a_rule_about_a_report_decides_nothing_of_two_configurations(claim):
     tables = measured("report-2")
     rule = claim_rules.RULES[claim].measure
@@ -70,8 +111,17 @@ def test_a_rule_about_a_report_decides_nothing_of_two_configurations(claim):
 
 def test_two_builds_on_one_side_make_a_comparison_that_decides_nothing():
     pool = measured("report-3", rate=20000.0, variant="handler=workers")
-    both = replace(pool, runs=pd.concat([pool.runs, pool.runs.assign(run_id="one-" + pool.runs["run_id"], variant="handler=selector")], ignore_index=True),
-                   percentiles=pd.concat([pool.percentiles, pool.percentiles.assign(run_id="one-" + pool.percentiles["run_id"])], ignore_index=True))
+    both = replace(
+        pool,
+        runs=pd.concat(
+            [pool.runs, pool.runs.assign(run_id="one-" + pool.runs["run_id"], variant="handler=selector")],
+            ignore_index=True,
+        ),
+        percentiles=pd.concat(
+            [pool.percentiles, pool.percentiles.assign(run_id="one-" + pool.percentiles["run_id"])],
+            ignore_index=True,
+        ),
+    )
     rule = claim_rules.RULES["r3-pool-faster"].measure
     assert rule(both).unsure == "" and rule(both).fewest == 5
     assert "share no median" in rule(with_another(both)).unsure

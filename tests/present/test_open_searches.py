@@ -1,4 +1,5 @@
-"""A search that met no rate that is too much says *at least*: it reproduces no number, and no ratio, that it leaves open."""
+"""A search that met no rate that is too much says *at least*: it reproduces no number, and no ratio, that it
+leaves open."""
 
 import math
 from types import SimpleNamespace
@@ -11,7 +12,9 @@ OPEN = Measured(28_000.0, 28_000.0, math.nan, 3, trials=True)
 
 
 def verdict(published: float, measured: Measured) -> str:
-    return claims._verdict(SimpleNamespace(claim="r", mistaken="no", value=published), Rule(lambda _: measured), measured)
+    return claims._verdict(
+        SimpleNamespace(claim="r", mistaken="no", value=published), Rule(lambda _: measured), measured
+    )
 
 
 def test_at_least_so_much_reproduces_no_rate_and_refutes_a_low_one():

@@ -15,20 +15,43 @@ from kvstudy.present.options import instead
 
 
 def varied(experiment, variants, column="variant", repeats=5, slower=1.0, dearer=1.0):
-    parts = [sample_tables(rates=(1000.0,), connections=(4,), workloads=("mixed",), repeats=repeats, profiled=False) for _ in variants]
+    parts = [
+        sample_tables(
+            rates=(1000.0,), connections=(4,), workloads=("mixed",), repeats=repeats, profiled=False
+        )
+        for _ in variants
+    ]
     runs, percentiles = [], []
     for number, (value, part) in enumerate(zip(variants, parts, strict=True)):
         ids = {run_id: f"{experiment}-{number}-{run_id}" for run_id in part.runs["run_id"]}
-        runs.append(part.runs.assign(run_id=part.runs["run_id"].map(ids), experiment=experiment, **{column: value},
-                                     service_cpu_us_per_answer=part.runs["service_cpu_us_per_answer"] * (dearer if number else 1.0)))
+        runs.append(
+            part.runs.assign(
+                run_id=part.runs["run_id"].map(ids),
+                experiment=experiment,
+                **{column: value},
+                service_cpu_us_per_answer=part.runs["service_cpu_us_per_answer"]
+                * (dearer if number else 1.0),
+            )
+        )
         points = part.percentiles.assign(run_id=part.percentiles["run_id"].map(ids))
         percentiles.append(points.assign(latency_us=points["latency_us"] * (slower if number else 1.0)))
-    return replace(parts[0], runs=pd.concat(runs, ignore_index=True), percentiles=pd.concat(percentiles, ignore_index=True), validity=empty_tables().validity)
+    return replace(
+        parts[0],
+        runs=pd.concat(runs, ignore_index=True),
+        percentiles=pd.concat(percentiles, ignore_index=True),
+        validity=empty_tables().validity,
+    )
 
 
-@pytest.mark.parametrize(("variants", "default"), [
-    (["wal=always", "wal=interval", "wal=none"], "wal=interval"), (["handler=workers", "handler=selector"], "handler=selector"),
-    (["cache_entries=5500", "cache_entries=0", "cache_entries=4500"], "cache_entries=0"), (["gc=Z heap=128m", "gc=G1 heap=1g", "gc=G1 heap=128m"], "gc=G1 heap=128m")])
+@pytest.mark.parametrize(
+    ("variants", "default"),
+    [
+        (["wal=always", "wal=interval", "wal=none"], "wal=interval"),
+        (["handler=workers", "handler=selector"], "handler=selector"),
+        (["cache_entries=5500", "cache_entries=0", "cache_entries=4500"], "cache_entries=0"),
+        (["gc=Z heap=128m", "gc=G1 heap=1g", "gc=G1 heap=128m"], "gc=G1 heap=128m"),
+    ],
+)
 def test_the_first_side_is_what_the_service_does_untold(variants, default):
     assert sides_in(varied("x", variants)).before == default
 
@@ -53,14 +76,19 @@ def test_a_slower_value_is_found_and_the_same_thing_spelled_twice_is_not_asked()
 
 
 def test_a_value_that_takes_more_cpu_is_dearer_even_where_no_latency_tells():
-    found = compared_options(varied("handler", ["handler=selector", "handler=workers"], dearer=1.4)).set_index("measure")
+    found = compared_options(
+        varied("handler", ["handler=selector", "handler=workers"], dearer=1.4)
+    ).set_index("measure")
     assert (found.loc["CPU per request", "word"], found.loc["p99", "word"]) == ("dearer", "cannot tell")
     assert found.loc["CPU per request", ["before", "after"]].tolist() == pytest.approx([700.0, 980.0])
 
 
 def test_names_say_only_what_differs():
     assert told_apart("gc=G1 heap=128m", "gc=Z heap=128m") == ("gc=G1", "gc=Z")
-    assert told_apart('{"key_bytes": 16, "value_bytes": 100}', '{"key_bytes": 16, "value_bytes": 9}') == ("value_bytes=100", "value_bytes=9")
+    assert told_apart('{"key_bytes": 16, "value_bytes": 100}', '{"key_bytes": 16, "value_bytes": 9}') == (
+        "value_bytes=100",
+        "value_bytes=9",
+    )
 
 
 def test_every_comparison_is_a_mark_and_what_is_undecided_is_hollow():
@@ -70,7 +98,10 @@ def test_every_comparison_is_a_mark_and_what_is_undecided_is_hollow():
     symbols = [symbol for trace in figure.data for symbol in trace.marker.symbol]
     assert sorted(symbols) == ["circle-open"] * 3 + ["diamond"] + ["triangle-right"] * 2
     assert "2 slower, 1 the same and 3 cannot tell" in figure.layout.meta["finding"]
-    assert len({trace.offsetgroup for trace in figure.data}) == len(figure.data) and figure.layout.scattermode == "group", "marks of a row hide each other"
+    assert (
+        len({trace.offsetgroup for trace in figure.data}) == len(figure.data)
+        and figure.layout.scattermode == "group"
+    ), "marks of a row hide each other"
     assert "Nothing to draw" in drawn(compared_options(empty_tables())).layout.title.text
 
 
@@ -78,23 +109,45 @@ def _under_red_green_blindness(colour):
     """L*a*b* of a colour as somebody without green cones sees it (Machado and others, 2009)."""
     rgb = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    seen = np.clip(np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]) @ linear, 0, 1)
-    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ seen / [0.9505, 1, 1.089]
+    seen = np.clip(
+        np.array(
+            [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
+        )
+        @ linear,
+        0,
+        1,
+    )
+    xyz = (
+        np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+        @ seen
+        / [0.9505, 1, 1.089]
+    )
     f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
     return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
 
 
 @pytest.mark.parametrize("of_page", [lambda colour: colour, theme.TWINS.get], ids=["light", "dark"])
 def test_the_measures_that_stand_in_one_row_are_told_apart_by_every_eye(of_page):
-    seen = {measure: _under_red_green_blindness(of_page(MEASURE_COLOURS[measure])) for measure in ("p50", "p99", "CPU per request")}
+    seen = {
+        measure: _under_red_green_blindness(of_page(MEASURE_COLOURS[measure]))
+        for measure in ("p50", "p99", "CPU per request")
+    }
     for one, other in combinations(seen, 2):
         assert np.linalg.norm(seen[one] - seen[other]) > 25, f"{one} and {other}"
 
 
 def test_a_finding_says_when_only_the_number_of_runs_kept_it_from_deciding():
     told = answers.options_told(varied("wal", ["wal=interval", "wal=always"], slower=3.0, repeats=2)).data
-    assert "In 2 of them the interval leaves 1 out and fewer than 5 runs a side forbid a word: wal=always instead of interval with mixed (2 and 2 runs)." in told
-    assert "runs)" not in answers.options_told(varied("wal", ["wal=interval", "wal=always"], slower=3.0)).data.split("*(")[0]
+    assert (
+        "In 2 of them the interval leaves 1 out and fewer than 5 runs a side forbid a word: wal=always instead of interval with mixed (2 and 2 runs)."
+        in told
+    )
+    assert (
+        "runs)"
+        not in answers.options_told(varied("wal", ["wal=interval", "wal=always"], slower=3.0)).data.split(
+            "*("
+        )[0]
+    )
 
 
 def test_the_runs_of_the_default_count_once_however_many_values_stand_against_them():
@@ -102,31 +155,57 @@ def test_the_runs_of_the_default_count_once_however_many_values_stand_against_th
     (decided,) = answers.options_told(three).data.splitlines()
     assert "*(15 runs;" in decided and "the same within 5 % (CPU per request" in decided
     found = compared_options(three)
-    assert runs_behind(three, found) == 15 and runs_behind(three, found[found["after_name"] == "handler=virtual"]) == 10
+    assert (
+        runs_behind(three, found) == 15
+        and runs_behind(three, found[found["after_name"] == "handler=virtual"]) == 10
+    )
 
 
 def test_runs_at_a_place_that_is_not_told_do_not_count():
-    one, two = varied("cache", ["cache_entries=0", "cache_entries=5500"], slower=3.0), varied("cache", ["cache_entries=0", "cache_entries=5500"])
+    one, two = (
+        varied("cache", ["cache_entries=0", "cache_entries=5500"], slower=3.0),
+        varied("cache", ["cache_entries=0", "cache_entries=5500"]),
+    )
     fewer = two.runs.assign(connections=1, run_id=two.runs["run_id"] + "-c1")
-    both = replace(one, runs=pd.concat([one.runs, fewer], ignore_index=True),
-                   percentiles=pd.concat([one.percentiles, two.percentiles.assign(run_id=two.percentiles["run_id"] + "-c1")], ignore_index=True))  # fmt: skip
+    both = replace(
+        one,
+        runs=pd.concat([one.runs, fewer], ignore_index=True),
+        percentiles=pd.concat(
+            [one.percentiles, two.percentiles.assign(run_id=two.percentiles["run_id"] + "-c1")],
+            ignore_index=True,
+        ),
+    )
     found = compared_options(both)
     assert set(found["connections"]) == {1, 4} and set(at_the_highest(found)["connections"]) == {4}
     assert answers.options_told(both).data.count("*(10 runs;") == 1
-    assert "3 comparisons at lower ones stand in the table of 06-before-after alone" in drawn(found).layout.meta["drawn"]
+    assert (
+        "3 comparisons at lower ones stand in the table of 06-before-after alone"
+        in drawn(found).layout.meta["drawn"]
+    )
 
 
 def test_what_is_decided_is_told_in_a_sentence_and_all_that_is_not_in_one():
     found = varied("handler", ["handler=selector", "handler=workers"], slower=3.0, dearer=1.4)
     other = varied("gc", ["gc=G1", "gc=Z"])
-    both = replace(found, runs=pd.concat([found.runs, other.runs], ignore_index=True), percentiles=pd.concat([found.percentiles, other.percentiles], ignore_index=True))
+    both = replace(
+        found,
+        runs=pd.concat([found.runs, other.runs], ignore_index=True),
+        percentiles=pd.concat([found.percentiles, other.percentiles], ignore_index=True),
+    )
     same, decided, undecided = answers.options_told(both).data.splitlines()
     assert same.startswith("- **gc:** ") and "the same within 5 % (CPU per request 1.00 ×)" in same
-    assert decided.startswith("- **handler:** mixed at 1\u202f000 r/s on 4 connections: handler=workers instead of selector is dearer (CPU per request 1.40 ×")
+    assert decided.startswith(
+        "- **handler:** mixed at 1\u202f000 r/s on 4 connections: handler=workers instead of selector is dearer (CPU per request 1.40 ×"
+    )
     assert ") and slower (p50 3.00 × [" in decided and "cannot tell" not in decided
-    assert undecided.startswith("- **Cannot tell** in 2 of 6 comparisons of an option with its default: gc 2 of 3. *(10 runs;")
+    assert undecided.startswith(
+        "- **Cannot tell** in 2 of 6 comparisons of an option with its default: gc 2 of 3. *(10 runs;"
+    )
 
 
 def test_of_an_option_with_several_parts_the_default_is_named_whole():
     assert instead("cache_entries=0", "cache_entries=5500") == "cache_entries=5500 instead of 0"
-    assert instead("key_bytes=8 value_bytes=12", "key_bytes=16 value_bytes=24") == "key_bytes=16 value_bytes=24 instead of key_bytes=8 value_bytes=12"
+    assert (
+        instead("key_bytes=8 value_bytes=12", "key_bytes=16 value_bytes=24")
+        == "key_bytes=16 value_bytes=24 instead of key_bytes=8 value_bytes=12"
+    )

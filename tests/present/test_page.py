@@ -24,11 +24,17 @@ def plotted(figure: go.Figure):
 def test_nothing_is_loaded_from_elsewhere():
     html = page(new_markdown_cell("# Question?"), plotted(go.Figure()))
     assert not re.search(r"(src|href)=['\"]?(https?:)?//", html)
-    assert set(re.findall(r'<script src="([^"]+)"', html)) == {"assets/plotly.min.js", "assets/tables.js", "assets/study.js"}
+    assert set(re.findall(r'<script src="([^"]+)"', html)) == {
+        "assets/plotly.min.js",
+        "assets/tables.js",
+        "assets/study.js",
+    }
 
 
 def test_a_figure_becomes_data_with_its_finding_as_caption_and_label():
-    figure = go.Figure(go.Scatter(y=[1, 2]), layout={"meta": {"finding": "b < a & c", "drawn": "points"}, "height": 321})
+    figure = go.Figure(
+        go.Scatter(y=[1, 2]), layout={"meta": {"finding": "b < a & c", "drawn": "points"}, "height": 321}
+    )
     html = page(plotted(figure))
     assert '<span class="finding">b &lt; a &amp; c</span>' in html
     assert 'aria-label="Chart. b &lt; a &amp; c. points"' in html
@@ -47,7 +53,9 @@ def test_the_upload_button_is_off_on_every_chart():
 
 
 def test_an_empty_chart_is_its_sentence_alone():
-    html = page(plotted(go.Figure(layout={"meta": {"finding": "Nothing to draw: no run", "drawn": "Measure some."}})))
+    html = page(
+        plotted(go.Figure(layout={"meta": {"finding": "Nothing to draw: no run", "drawn": "Measure some."}}))
+    )
     assert "Nothing to draw: no run" in html and "Measure some." in html
     assert 'class="plot"' not in html
 
@@ -56,12 +64,16 @@ def test_code_is_folded_and_the_parameters_stand_at_the_end():
     parameters = new_code_cell("# Defaults\nx = 1", metadata={"tags": ["parameters"]})
     html = page(parameters, new_markdown_cell("# Question?"), new_code_cell("x"))
     assert html.index("Question?") < html.index("Defaults")
-    assert "<details class=\"code\">" in html and "<details class=\"code\" open" not in html
+    assert '<details class="code">' in html and '<details class="code" open' not in html
 
 
 def test_links_between_notebooks_become_links_between_pages():
-    html = page(new_markdown_cell("[a](00-study.ipynb) [b](05-flame-graphs.ipynb#CPU) [c](../METHODOLOGY.md)"))
-    assert {"index.html", "05-flame-graphs.html#CPU", "methodology.html"} <= set(re.findall(r'href="([^"]+)"', html))
+    html = page(
+        new_markdown_cell("[a](00-study.ipynb) [b](05-flame-graphs.ipynb#CPU) [c](../METHODOLOGY.md)")
+    )
+    assert {"index.html", "05-flame-graphs.html#CPU", "methodology.html"} <= set(
+        re.findall(r'href="([^"]+)"', html)
+    )
 
 
 def test_the_menu_holds_the_headings_of_the_page_that_is_open():
@@ -76,7 +88,10 @@ def test_every_theme_colour_has_its_twin_in_the_page():
 
 
 def test_a_notebook_is_named_by_its_first_heading():
-    assert title_of(new_notebook(cells=[new_code_cell("# no\n"), new_markdown_cell("# Why?\ntext")]), "x") == "Why?"
+    assert (
+        title_of(new_notebook(cells=[new_code_cell("# no\n"), new_markdown_cell("# Why?\ntext")]), "x")
+        == "Why?"
+    )
     assert title_of(new_notebook(), "x") == "x"
 
 

@@ -9,10 +9,15 @@ from kvstudy.present.figures.panels import latency_axis, panel_grid, percentile_
 
 
 def shown(axis, lowest: float, highest: float) -> list[str]:
-    return [text for value, text in zip(axis.tickvals, axis.ticktext, strict=True) if lowest <= value <= highest]
+    return [
+        text for value, text in zip(axis.tickvals, axis.ticktext, strict=True) if lowest <= value <= highest
+    ]
 
 
-@pytest.mark.parametrize(("lowest", "highest"), [(0.94, 1.08), (0.78, 1.29), (0.5, 1.6), (0.4, 7.0), (0.1, 40.0), (1e-4, 1e2), (1.02, 1.3)])
+@pytest.mark.parametrize(
+    ("lowest", "highest"),
+    [(0.94, 1.08), (0.78, 1.29), (0.5, 1.6), (0.4, 7.0), (0.1, 40.0), (1e-4, 1e2), (1.02, 1.3)],
+)
 def test_an_axis_of_ratios_has_a_few_ticks_whatever_it_spans(lowest, highest):
     figure = go.Figure()
     ratio_axis(figure, lowest, highest, "after / before")
@@ -31,7 +36,11 @@ def test_an_axis_of_latencies_has_a_few_ticks_whatever_it_spans(lowest_us, highe
 def test_panels_that_share_an_axis_name_it_in_the_first_column_alone():
     figure = panel_grid(["a", "b", "c"], "offered rate", "latency")
     titled(figure, "found", "drawn")
-    assert [figure.layout[name].title.text for name in ("yaxis", "yaxis2", "yaxis3")] == ["latency", "", "latency"]
+    assert [figure.layout[name].title.text for name in ("yaxis", "yaxis2", "yaxis3")] == [
+        "latency",
+        "",
+        "latency",
+    ]
 
 
 def test_panels_with_axes_of_their_own_name_each():
@@ -43,12 +52,22 @@ def test_panels_with_axes_of_their_own_name_each():
 def apart_px(figure, lowest: float, highest: float, width_px: float) -> list[float]:
     """Between the labels that a telephone shows from ``lowest`` to ``highest``, with letters of 6.5 px."""
     ticks = figure.layout.meta["narrow_ticks"]
-    shown = [(np.log10(value), text) for value, text in zip(ticks["tickvals"], ticks["ticktext"], strict=True) if lowest <= value <= highest]
+    shown = [
+        (np.log10(value), text)
+        for value, text in zip(ticks["tickvals"], ticks["ticktext"], strict=True)
+        if lowest <= value <= highest
+    ]
     scale = width_px / np.log10(highest / lowest)
-    return [(second[0] - first[0]) * scale - 6.5 * (len(first[1]) + len(second[1])) / 2 for first, second in zip(shown, shown[1:], strict=False)]
+    return [
+        (second[0] - first[0]) * scale - 6.5 * (len(first[1]) + len(second[1])) / 2
+        for first, second in zip(shown, shown[1:], strict=False)
+    ]
 
 
-@pytest.mark.parametrize(("lowest", "highest"), [(0.94, 1.08), (0.78, 1.29), (0.5, 1.6), (0.4, 7.0), (0.1, 40.0), (1e-4, 1e2), (1.02, 1.3)])
+@pytest.mark.parametrize(
+    ("lowest", "highest"),
+    [(0.94, 1.08), (0.78, 1.29), (0.5, 1.6), (0.4, 7.0), (0.1, 40.0), (1e-4, 1e2), (1.02, 1.3)],
+)
 def test_on_a_telephone_no_two_ratios_touch_and_1_is_among_them(lowest, highest):
     figure = go.Figure()
     ratio_axis(figure, lowest, highest, "after / before")

@@ -11,7 +11,10 @@ from kvstudy.present.profiled_runs import choice, counted, profile_of, typical
 @pytest.fixture(scope="module")
 def four():
     """Two workloads, of each two profiled runs: the second label came later."""
-    return keep(sample_tables(labels=("a", "b"), rates=(1000.0,), connections=(4,), repeats=1), lambda run: run.profiled)
+    return keep(
+        sample_tables(labels=("a", "b"), rates=(1000.0,), connections=(4,), repeats=1),
+        lambda run: run.profiled,
+    )
 
 
 def shown(tables, workload=None):
@@ -37,29 +40,55 @@ def test_a_valid_run_goes_before_the_last_and_before_the_workload_preferred(four
 def test_a_higher_rate_goes_before_a_later_run(four):
     first = four.runs["label"] == "a"
     faster = four.runs.assign(offered_rate_rps=four.runs["offered_rate_rps"].mask(first, 9000.0))
-    assert shown(profiled_runs.Tables(**{name: getattr(four, name) for name in ("percentiles", "intervals", "slowest", "stacks", "events", "validity")}, runs=faster)) == ("repeated_get", "a")
+    assert shown(
+        profiled_runs.Tables(
+            **{
+                name: getattr(four, name)
+                for name in ("percentiles", "intervals", "slowest", "stacks", "events", "validity")
+            },
+            runs=faster,
+        )
+    ) == ("repeated_get", "a")
 
 
 def test_the_sentence_says_which_run_of_how_many(four):
     assert "of 2 profiled runs of repeated_get 2 are valid" in choice(four, profile_of(four)).data
     all_failed = failed(four, four.runs["run_id"])
-    assert "**INVALID: no_foreign_load: 30.00%**; no ranking" in choice(all_failed, profile_of(all_failed)).data
+    assert (
+        "**INVALID: no_foreign_load: 30.00%**; no ranking" in choice(all_failed, profile_of(all_failed)).data
+    )
     assert "No profiled run" in choice(empty_tables(), profile_of(empty_tables())).data
 
 
 def test_invalid_runs_count_only_where_there_is_no_other(four):
     first = four.runs["run_id"].head(1)
-    assert len(counted(failed(four, first)).runs) == 3 and len(counted(failed(four, four.runs["run_id"])).runs) == 4
+    assert (
+        len(counted(failed(four, first)).runs) == 3
+        and len(counted(failed(four, four.runs["run_id"])).runs) == 4
+    )
 
 
 def test_a_run_that_failed_without_a_check_is_invalid_all_the_same(four):
     bare = profile_of(four)
-    assert profiled_runs.invalid(failed(bare, bare.runs["run_id"], observed="71 %", check="rate_held")) == "INVALID: rate_held: 71 %"
+    assert (
+        profiled_runs.invalid(failed(bare, bare.runs["run_id"], observed="71 %", check="rate_held"))
+        == "INVALID: rate_held: 71 %"
+    )
     assert profiled_runs.invalid(bare) == ""
 
 
 def test_repeats_are_pooled_by_their_median_and_make_a_whole():
     rows = [("x", run, "store", share, True, "") for run, share in (("1", 0.2), ("2", 0.4), ("3", 0.3))]
-    rows += [("x", run, "JIT", 1 - share, True, "") for run, share in (("1", 0.2), ("2", 0.4), ("3", 0.3))] + [("x", "4", "JIT", 1.0, False, "late")]
-    found = typical(pd.DataFrame(rows, columns=["workload", "run_id", "subsystem", "share", "valid", "why"]).assign(event="cpu"), "workload")
-    assert found.set_index("subsystem")["share"].to_dict() == pytest.approx({"store": 0.3, "JIT": 0.7}) and found["valid"].all()
+    rows += [
+        ("x", run, "JIT", 1 - share, True, "") for run, share in (("1", 0.2), ("2", 0.4), ("3", 0.3))
+    ] + [("x", "4", "JIT", 1.0, False, "late")]
+    found = typical(
+        pd.DataFrame(rows, columns=["workload", "run_id", "subsystem", "share", "valid", "why"]).assign(
+            event="cpu"
+        ),
+        "workload",
+    )
+    assert (
+        found.set_index("subsystem")["share"].to_dict() == pytest.approx({"store": 0.3, "JIT": 0.7})
+        and found["valid"].all()
+    )

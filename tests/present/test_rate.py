@@ -1,4 +1,5 @@
-"""Latency and achieved rate against offered rate; the rule of the saturation point; throughput and scalability by connections."""
+"""Latency and achieved rate against offered rate; the rule of the saturation point; throughput and
+scalability by connections."""
 
 from dataclasses import replace
 
@@ -14,12 +15,17 @@ from kvstudy.present.figures.scalability import scalability
 
 def _runs(pairs):
     return pd.DataFrame(
-        [{"group": "g", "closed_loop": False, "offered_rate_rps": offered, "achieved_rate_rps": achieved} for offered, achieved in pairs]
+        [
+            {"group": "g", "closed_loop": False, "offered_rate_rps": offered, "achieved_rate_rps": achieved}
+            for offered, achieved in pairs
+        ]
     )
 
 
 def test_saturation_is_the_lowest_rate_whose_median_is_under_99_percent():
-    point = saturation_points(_runs([(1000, 1000), (2000, 1979), (2000, 1981), (2000, 1985), (4000, 3000)]), ["group"]).iloc[0]
+    point = saturation_points(
+        _runs([(1000, 1000), (2000, 1979), (2000, 1981), (2000, 1985), (4000, 3000)]), ["group"]
+    ).iloc[0]
     assert (point["highest_held_rps"], point["saturation_rps"]) == (2000, 4000)
 
 
@@ -42,7 +48,9 @@ def test_the_saturation_point_is_drawn_in_every_panel(tables):
 
 def test_every_run_is_a_point_and_invalid_ones_are_crosses(tables):
     figure = latency_against_rate(tables)
-    points = [trace for trace in figure.data if trace.mode == "markers" and trace.x[0] is not None]  # but for the legend's
+    points = [
+        trace for trace in figure.data if trace.mode == "markers" and trace.x[0] is not None
+    ]  # but for the legend's
     assert sum(len(trace.x) for trace in points) == len(tables.runs)
     crosses = [trace for trace in points if trace.marker.symbol == "x-thin"]
     assert sum(len(trace.x) for trace in crosses) == (tables.runs["verdict"] == "FAIL").sum()
@@ -60,13 +68,29 @@ def test_a_dashed_line_is_spoken_of_only_where_there_is_one(tables):
 
 
 def test_of_lines_that_all_held_their_rates_none_is_named_as_the_best(tables):
-    finding = latency_against_rate(tables.select(offered_rate_rps=[1000.0, 4000.0]), panel_by="workload").layout.meta["finding"]
-    assert finding.startswith("Every offered rate was achieved, up to 4\u202f000 r/s, there with p99 ") and "unique_put" not in finding
-    assert achieved_against_offered(tables.select(offered_rate_rps=4000.0)).layout.meta["finding"] == "The only rate offered, 4\u202f000 r/s, was achieved"
+    finding = latency_against_rate(
+        tables.select(offered_rate_rps=[1000.0, 4000.0]), panel_by="workload"
+    ).layout.meta["finding"]
+    assert (
+        finding.startswith("Every offered rate was achieved, up to 4\u202f000 r/s, there with p99 ")
+        and "unique_put" not in finding
+    )
+    assert (
+        achieved_against_offered(tables.select(offered_rate_rps=4000.0)).layout.meta["finding"]
+        == "The only rate offered, 4\u202f000 r/s, was achieved"
+    )
 
 
 def test_where_no_run_speaks_about_its_rate_nothing_is_said_of_it(tables):
-    disturbed = pd.DataFrame({"run_id": tables.runs["run_id"], "check": "no_foreign_load", "verdict": "FAIL", "observed": "80 %", "required": "≤ 2 %"})
+    disturbed = pd.DataFrame(
+        {
+            "run_id": tables.runs["run_id"],
+            "check": "no_foreign_load",
+            "verdict": "FAIL",
+            "observed": "80 %",
+            "required": "≤ 2 %",
+        }
+    )
     silent = replace(tables, validity=disturbed, runs=tables.runs.assign(verdict="FAIL"))
     for draw in (latency_against_rate, achieved_against_offered):
         assert "cannot be told" in draw(silent).layout.meta["finding"]
@@ -75,8 +99,19 @@ def test_where_no_run_speaks_about_its_rate_nothing_is_said_of_it(tables):
 def test_runs_of_several_experiments_and_sizes_are_lines_of_several_colours(tables):
     tables = tables.select(connections=1, workload="unique_put")
     other = tables.runs["repeat"] == 2
-    sizes = ["{}" if repeat == 1 else f'{{"key_bytes": {8 * repeat}, "value_bytes": 100}}' for repeat in tables.runs["repeat"]]
-    figure = latency_against_rate(replace(tables, runs=tables.runs.assign(experiment=other.map({True: "report-4", False: "report-1"}), workload_args=sizes)), colour_by="series")
+    sizes = [
+        "{}" if repeat == 1 else f'{{"key_bytes": {8 * repeat}, "value_bytes": 100}}'
+        for repeat in tables.runs["repeat"]
+    ]
+    figure = latency_against_rate(
+        replace(
+            tables,
+            runs=tables.runs.assign(
+                experiment=other.map({True: "report-4", False: "report-1"}), workload_args=sizes
+            ),
+        ),
+        colour_by="series",
+    )
     lines = {trace.name: trace.line.color for trace in figure.data if trace.mode == "lines"}
     assert list(lines) == ["report-1, default", "report-1, key 24 B, value 100 B", "report-4"]
     assert tuple(lines.values()) == theme.CATEGORIES[:3]
@@ -85,7 +120,10 @@ def test_runs_of_several_experiments_and_sizes_are_lines_of_several_colours(tabl
 def test_lines_that_connections_alone_tell_apart_have_the_colours_of_connections(tables):
     figure = latency_against_rate(tables, colour_by="series", panel_by="workload")
     lines = {trace.name: trace.line.color for trace in figure.data if trace.mode == "lines"}
-    assert lines == {"1 connection": theme.colours("connections", [1])[1], "4 connections": theme.colours("connections", [4])[4]}
+    assert lines == {
+        "1 connection": theme.colours("connections", [1])[1],
+        "4 connections": theme.colours("connections", [4])[4],
+    }
 
 
 def test_more_lines_than_colours_go_into_panels(tables):
@@ -111,25 +149,46 @@ def test_closed_loop_runs_have_no_place_on_an_offered_rate_axis(tables):
 
 
 def _closed(repeats=2, connections=(1, 2, 4, 8), workloads=("unique_put", "repeated_get")):
-    found = sample_tables(rates=(90000.0,), connections=connections, workloads=workloads, repeats=repeats, profiled=False)
+    found = sample_tables(
+        rates=(90000.0,), connections=connections, workloads=workloads, repeats=repeats, profiled=False
+    )
     passed = found.validity.assign(verdict="PASS")
-    return replace(found, validity=passed, runs=found.runs.assign(closed_loop=True, offered_rate_rps=np.nan, verdict="PASS"))
+    return replace(
+        found,
+        validity=passed,
+        runs=found.runs.assign(closed_loop=True, offered_rate_rps=np.nan, verdict="PASS"),
+    )
 
 
 def test_a_law_is_fitted_to_each_configuration_and_never_to_two(tables):
     found = _closed(workloads=("repeated_get",), repeats=4)
-    cached = replace(found, runs=found.runs.assign(variant=[f"cache_entries={5000 * (repeat % 2)}" for repeat in found.runs["repeat"]]))
+    cached = replace(
+        found,
+        runs=found.runs.assign(
+            variant=[f"cache_entries={5000 * (repeat % 2)}" for repeat in found.runs["repeat"]]
+        ),
+    )
     figure = scalability(cached)
     assert len([trace for trace in figure.data if trace.mode == "lines"]) == 2
     assert all(f"cache_entries={entries} σ" in figure.layout.meta["finding"] for entries in (0, 5000))
-    sized = replace(found, runs=found.runs.assign(workload_args=[f'{{"value_bytes": {4096 if size < 4 else 100}}}' for size in found.runs["connections"]]))
+    sized = replace(
+        found,
+        runs=found.runs.assign(
+            workload_args=[
+                f'{{"value_bytes": {4096 if size < 4 else 100}}}' for size in found.runs["connections"]
+            ]
+        ),
+    )
     assert not [trace for trace in scalability(sized).data if trace.mode == "lines"]
 
 
 def test_with_too_few_numbers_of_connections_there_are_points_and_the_reason():
     figure = scalability(_closed(connections=(1, 2, 4)))
     assert not [trace for trace in figure.data if trace.mode == "lines"]
-    assert figure.layout.meta["finding"] == "No law is fitted: it takes 4 numbers of connections with valid runs, and none of 2 configurations has more than 3"
+    assert (
+        figure.layout.meta["finding"]
+        == "No law is fitted: it takes 4 numbers of connections with valid runs, and none of 2 configurations has more than 3"
+    )
 
 
 def test_an_invalid_closed_loop_is_a_cross_with_a_legend_and_in_no_fit():
@@ -138,7 +197,9 @@ def test_an_invalid_closed_loop_is_a_cross_with_a_legend_and_in_no_fit():
     found = replace(found, runs=found.runs.assign(verdict=bad.map({True: "FAIL", False: "PASS"})))
     figure = scalability(found)
     crosses = [trace for trace in figure.data if trace.marker.symbol == "x-thin"]
-    assert sorted(len(trace.x) for trace in crosses) == [1, 2] and "invalid run" in " ".join(trace.name or "" for trace in crosses)
+    assert sorted(len(trace.x) for trace in crosses) == [1, 2] and "invalid run" in " ".join(
+        trace.name or "" for trace in crosses
+    )
     assert "the only configuration has 3" in figure.layout.meta["finding"]
     assert "2 of 8 runs are invalid" in figure.layout.meta["drawn"]
 

@@ -37,7 +37,9 @@ def test_events_lie_on_the_clock_of_the_latencies(tables):
 
 
 def test_the_time_line_names_what_ran_in_the_slowest_second(tables):
-    assert time_line(tables).layout.meta["finding"].endswith("in it ran flush (180 ms) and GC pause (35.0 ms)")
+    assert (
+        time_line(tables).layout.meta["finding"].endswith("in it ran flush (180 ms) and GC pause (35.0 ms)")
+    )
 
 
 def test_both_charts_put_a_second_between_its_begin_and_its_end(tables):
@@ -51,7 +53,9 @@ def test_both_charts_put_a_second_between_its_begin_and_its_end(tables):
 def test_a_second_without_an_answer_at_the_end_of_the_log_is_no_column(tables):
     run_id = tables.runs["run_id"].iloc[0]
     empty = tables.intervals["second"].isin([2, 5])
-    counted = replace(tables, intervals=tables.intervals.assign(count=tables.intervals["count"].mask(empty, 0)))
+    counted = replace(
+        tables, intervals=tables.intervals.assign(count=tables.intervals["count"].mask(empty, 0))
+    )
     assert list(latency_heat_map(counted, run_id).data[0].x) == [0.5, 1.5, 2.5, 3.5, 4.5]
 
 

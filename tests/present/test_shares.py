@@ -1,4 +1,5 @@
-"""The families of words on a page share its 5 %: their shares, added up on the reference runs. A family told twice counts once."""
+"""The families of words on a page share its 5 %: their shares, added up on the reference runs. A family told
+twice counts once."""
 
 import os
 import subprocess
@@ -28,9 +29,17 @@ print("shares:", sum(seen.values()))
 """
 
 
-@pytest.mark.parametrize("page", ["00-study", "01-instrument", "03-percentiles", "06-before-after", "08-published-reports"])
+@pytest.mark.parametrize(
+    "page", ["00-study", "01-instrument", "03-percentiles", "06-before-after", "08-published-reports"]
+)
 def test_the_families_of_a_page_share_its_five_percent(page):
-    outcome = subprocess.run([sys.executable, "-c", ADDED_UP, ROOT / "notebooks" / f"{page}.ipynb"], cwd=ROOT, text=True, capture_output=True, timeout=300,
-                             env={**os.environ, "KVSTUDY_ROOT": str(ROOT)})
+    outcome = subprocess.run(
+        [sys.executable, "-c", ADDED_UP, ROOT / "notebooks" / f"{page}.ipynb"],
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+        timeout=300,
+        env={**os.environ, "KVSTUDY_ROOT": str(ROOT)},
+    )
     assert outcome.returncode == 0, f"{page} did not run: {outcome.stderr[-2000:]}"
     assert float(outcome.stdout.rsplit("shares: ", 1)[1]) <= 1 + 1e-9

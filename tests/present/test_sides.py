@@ -1,4 +1,5 @@
-"""What is compared with what when nobody says: labels first, never a nameless side where there are two names."""
+"""What is compared with what when nobody says: labels first, never a nameless side where there are two
+names."""
 
 from dataclasses import replace
 
@@ -11,7 +12,9 @@ from kvstudy.present.figures.ratios import ratios
 
 def measured(monkeypatch, *labels: str):
     """Runs of these labels, one label measured after the other."""
-    found = sample_tables(labels=labels, workloads=("unique_put",), rates=(1000.0,), connections=(4,), profiled=False)
+    found = sample_tables(
+        labels=labels, workloads=("unique_put",), rates=(1000.0,), connections=(4,), profiled=False
+    )
     starts = [f"2026-11-20T{labels.index(label):02d}:00:00.000Z" for label in found.runs["label"]]
     found = replace(found, runs=found.runs.assign(start_utc=starts))
     monkeypatch.setattr(notebook, "all_tables", lambda: found)
@@ -19,8 +22,17 @@ def measured(monkeypatch, *labels: str):
     return found
 
 
-@pytest.mark.parametrize("labels", [("", "before", "after"), ("before", "after", ""), ("before", "", "after"), ("after", "before"), ("x", "before", "after", "y")],
-                         ids=lambda labels: "-".join(label or "none" for label in labels))
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ("", "before", "after"),
+        ("before", "after", ""),
+        ("before", "", "after"),
+        ("after", "before"),
+        ("x", "before", "after", "y"),
+    ],
+    ids=lambda labels: "-".join(label or "none" for label in labels),
+)
 def test_before_is_compared_with_after_whatever_else_was_measured_and_when(monkeypatch, labels):
     measured(monkeypatch, *labels)
     both = sides.sides_of()
@@ -33,7 +45,10 @@ def test_of_other_names_the_first_is_compared_with_the_last_and_the_rest_is_name
     both = sides.sides_of()
     assert (both.before, both.after) == ("old", "new")
     told = both.source().data
-    assert "Compared by label: new against old; left out: no label and middle. The parameters `before` and `after` name other sides." in told
+    assert (
+        "Compared by label: new against old; left out: no label and middle. The parameters `before` and `after` name other sides."
+        in told
+    )
     assert told.endswith(f"**{sides.APART}**")
 
 
@@ -47,24 +62,38 @@ def test_runs_without_a_label_are_a_side_where_there_is_one_label(monkeypatch):
 def test_a_side_that_is_named_is_taken(monkeypatch):
     measured(monkeypatch, "", "before", "after")
     assert (sides.sides_of(before="").before, sides.sides_of(before="").after) == ("", "after")
-    assert (sides.sides_of(after="before").before, sides.sides_of(after="before").after) == ("after", "before")
+    assert (sides.sides_of(after="before").before, sides.sides_of(after="before").after) == (
+        "after",
+        "before",
+    )
 
 
 def test_one_label_alone_is_said_to_have_nothing_beside_it(monkeypatch):
     measured(monkeypatch, "")
-    assert sides.sides_of(factor="label").source().data.endswith("They are all of one label, no label: there is nothing to compare them with.")
+    assert (
+        sides.sides_of(factor="label")
+        .source()
+        .data.endswith("They are all of one label, no label: there is nothing to compare them with.")
+    )
 
 
 def test_where_invalid_runs_leave_nothing_to_compare_the_chart_says_how_many_and_why(monkeypatch):
     found = measured(monkeypatch, "before", "after")
     disturbed = found.runs.loc[found.runs["label"] == "after", "run_id"]
     verdicts = ["FAIL" if run_id in set(disturbed) else "PASS" for run_id in found.runs["run_id"]]
-    checks = found.validity.assign(verdict=["FAIL" if run_id in set(disturbed) and check == "samples" else "PASS"
-                                            for run_id, check in zip(found.validity["run_id"], found.validity["check"], strict=True)])
+    checks = found.validity.assign(
+        verdict=[
+            "FAIL" if run_id in set(disturbed) and check == "samples" else "PASS"
+            for run_id, check in zip(found.validity["run_id"], found.validity["check"], strict=True)
+        ]
+    )
     found = replace(found, runs=found.runs.assign(verdict=verdicts), validity=checks)
     monkeypatch.setattr(notebook, "tables", lambda _experiment: found)
     both = sides.sides_of(experiment="sample")
-    assert both.doubts() == "3 of 3 runs of after are invalid, most often by samples (3). What each check saw stands under Doubts."
+    assert (
+        both.doubts()
+        == "3 of 3 runs of after are invalid, most often by samples (3). What each check saw stands under Doubts."
+    )
     assert ratios(both.compared(), *both.names, both.doubts()).layout.meta["drawn"] == both.doubts()
 
 

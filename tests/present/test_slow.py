@@ -19,10 +19,22 @@ from kvstudy.present.summary import slowest_seconds
 
 @pytest.fixture(scope="module")
 def planted():
-    """Twenty seconds a run. Five of them are slow, others in every run, and the collector stops the service in each of those."""
-    tables = keep(sample_tables(rates=(4000.0,), connections=(4,), repeats=6, seconds=20, profiled=False), lambda run: True)
-    return replace(tables, **{name: pd.concat([out_of_step(run_id, getattr(tables, name)) for run_id in tables.runs["run_id"]], ignore_index=True)
-                              for name in ("intervals", "events")})
+    """Twenty seconds a run. Five of them are slow, others in every run, and the collector stops the service
+    in each of those."""
+    tables = keep(
+        sample_tables(rates=(4000.0,), connections=(4,), repeats=6, seconds=20, profiled=False),
+        lambda run: True,
+    )
+    return replace(
+        tables,
+        **{
+            name: pd.concat(
+                [out_of_step(run_id, getattr(tables, name)) for run_id in tables.runs["run_id"]],
+                ignore_index=True,
+            )
+            for name in ("intervals", "events")
+        },
+    )
 
 
 def out_of_step(run_id: str, rows: pd.DataFrame) -> pd.DataFrame:
@@ -31,9 +43,14 @@ def out_of_step(run_id: str, rows: pd.DataFrame) -> pd.DataFrame:
     slow = {3, *np.random.default_rng(zlib.crc32(run_id.encode())).choice(np.arange(4, 20), 4, replace=False)}
     if "kind" in rows:
         pause = rows[rows["kind"] == "gc_pause"].iloc[:1]
-        return pd.concat([pause.assign(start_s=second + 0.2, duration_ms=60.0) for second in sorted(slow)], ignore_index=True)
+        return pd.concat(
+            [pause.assign(start_s=second + 0.2, duration_ms=60.0) for second in sorted(slow)],
+            ignore_index=True,
+        )
     of = {second: group for second, group in rows.groupby("second")}
-    return pd.concat([of[3 if second in slow else 4].assign(second=second) for second in range(20)], ignore_index=True)
+    return pd.concat(
+        [of[3 if second in slow else 4].assign(second=second) for second in range(20)], ignore_index=True
+    )
 
 
 def test_a_planted_cause_is_named_in_the_title_and_coloured(planted):
@@ -46,7 +63,9 @@ def test_a_planted_cause_is_named_in_the_title_and_coloured(planted):
 
 def test_chance_is_marked_beside_every_cause(planted):
     limit_us = tail.threshold_us(planted, 99)
-    chance = next(trace for trace in causes(tail.causes(planted, limit_us), limit_us).data if trace.name == "by chance")
+    chance = next(
+        trace for trace in causes(tail.causes(planted, limit_us), limit_us).data if trace.name == "by chance"
+    )
     assert list(chance.y) == ["GC pause"]
     assert chance.x[0] == pytest.approx((1 + 4 * 4 / 16) / 5, abs=0.1)
 
@@ -71,7 +90,15 @@ def test_a_run_known_by_the_second_alone_has_hollow_dots_and_no_line(planted):
 
 def test_a_run_known_answer_by_answer_has_a_line_as_long_as_they_waited(planted):
     limit_us, run_id = tail.threshold_us(planted, 99), planted.runs["run_id"].iloc[0]
-    kept = pd.DataFrame({"run_id": run_id, "due_s": [3.0, 5.0], "response_us": [250_000, 1], "service_us": [250_000, 1], "connection": 0})
+    kept = pd.DataFrame(
+        {
+            "run_id": run_id,
+            "due_s": [3.0, 5.0],
+            "response_us": [250_000, 1],
+            "service_us": [250_000, 1],
+            "connection": 0,
+        }
+    )
     figure = slow_time_line(replace(planted, slowest=schema.conform("slowest", kept)), limit_us)
     line = next(trace for trace in figure.data if trace.name == "their wait")
     assert [edge for edge in line.x if edge is not None] == pytest.approx([3.0, 3.26])
@@ -80,31 +107,49 @@ def test_a_run_known_answer_by_answer_has_a_line_as_long_as_they_waited(planted)
 
 def test_each_workload_is_told_its_own_causes(planted):
     groups = tail.of_page(planted).groups
-    assert {group.workload for group in groups} == {"unique_put", "repeated_get"} and groups[0].limit_us != groups[1].limit_us
+    assert {group.workload for group in groups} == {"unique_put", "repeated_get"} and groups[
+        0
+    ].limit_us != groups[1].limit_us
     figure = causes_by_workload(groups)
     assert len([trace for trace in figure.data if trace.name == "by chance"]) == 2
-    assert figure.layout.meta["finding"].startswith(f"{groups[0].workload} at 4\u202f000 r/s") and "GC pause" in figure.layout.meta["finding"]
-    assert all(heading.text == f"{group.workload}, 4\u202f000 r/s" for heading, group in zip(figure.layout.annotations, groups, strict=True))
+    assert (
+        figure.layout.meta["finding"].startswith(f"{groups[0].workload} at 4\u202f000 r/s")
+        and "GC pause" in figure.layout.meta["finding"]
+    )
+    assert all(
+        heading.text == f"{group.workload}, 4\u202f000 r/s"
+        for heading, group in zip(figure.layout.annotations, groups, strict=True)
+    )
     assert len(tails.table(groups)) == sum(len(group.found) for group in groups)
     assert "Expected: flush and WAL sync; neither can be called linked." in tails.told(groups).data
 
 
 def test_the_number_in_the_index_stands_on_the_page_too(planted):
     measured = replace(planted, runs=planted.runs.assign(experiment="reproduce"))
-    sentence = next(rule for rule in answers.SERVICE if getattr(rule, "title", "") == "The slowest percent")(measured).sentence
+    sentence = next(rule for rule in answers.SERVICE if getattr(rule, "title", "") == "The slowest percent")(
+        measured
+    ).sentence
     put = next(group for group in tail.of_page(measured.believed()).groups if group.workload == "unique_put")
     shown = causes_by_workload([put]).layout.meta["finding"]
     assert words.latency(put.limit_us) in sentence and words.latency(put.limit_us) in shown
     share, chance = put.found[["share", "chance"]].iloc[0]
     assert f"({words.share(share)}, by chance {words.share(chance)})" in sentence
-    assert f"({words.share(share)}, by chance {words.share(chance)})" in shown and words.share(share) in tails.told([put]).data
+    assert (
+        f"({words.share(share)}, by chance {words.share(chance)})" in shown
+        and words.share(share) in tails.told([put]).data
+    )
 
 
 def test_the_seconds_told_are_those_with_answers(planted):
     limit_us = tail.threshold_us(planted, 99)
     rows = planted.intervals
-    counted = replace(planted, intervals=rows.assign(count=rows["count"].mask(rows["second"] == rows["second"].max(), 0)))
-    assert f" of {19 * len(planted.runs)} seconds with answers; " in slow_time_line(counted, limit_us).layout.meta["finding"]
+    counted = replace(
+        planted, intervals=rows.assign(count=rows["count"].mask(rows["second"] == rows["second"].max(), 0))
+    )
+    assert (
+        f" of {19 * len(planted.runs)} seconds with answers; "
+        in slow_time_line(counted, limit_us).layout.meta["finding"]
+    )
 
 
 def test_the_tables_name_what_ran_in_the_slowest_seconds(planted):
@@ -124,14 +169,45 @@ def test_without_slow_answers_the_charts_say_so():
 
 
 def test_what_is_held_off_is_drawn_pair_by_pair_and_a_cause_is_named_in_the_title():
-    row = {"cause": "flush", "held_off": "memtable_bytes=268435456", "workload": "unique_put", "connections": 4, "offered_rate_rps": 2e4, "pairs": 6, "usual_us": 4000.0,
-           "without_us": 1000.0, "ratio": 0.25, "low": 0.2, "high": 0.4, "p_value": 0.03, "word": intervention.CAUSED, "why": "", "also": ("compaction",), "ratios": [0.2, 0.25, 0.4, 0.22, 0.3, 0.25]}
-    other = row | {"cause": "compaction", "held_off": "compaction=none", "pairs": 6, "low": np.nan, "high": np.nan, "p_value": np.nan, "word": tail.CANNOT_TELL,
-                   "why": "6 pairs of valid runs, 7 are needed", "ratios": [1.0] * 5}
+    row = {
+        "cause": "flush",
+        "held_off": "memtable_bytes=268435456",
+        "workload": "unique_put",
+        "connections": 4,
+        "offered_rate_rps": 2e4,
+        "pairs": 6,
+        "usual_us": 4000.0,
+        "without_us": 1000.0,
+        "ratio": 0.25,
+        "low": 0.2,
+        "high": 0.4,
+        "p_value": 0.03,
+        "word": intervention.CAUSED,
+        "why": "",
+        "also": ("compaction",),
+        "ratios": [0.2, 0.25, 0.4, 0.22, 0.3, 0.25],
+    }
+    other = row | {
+        "cause": "compaction",
+        "held_off": "compaction=none",
+        "pairs": 6,
+        "low": np.nan,
+        "high": np.nan,
+        "p_value": np.nan,
+        "word": tail.CANNOT_TELL,
+        "why": "6 pairs of valid runs, 7 are needed",
+        "ratios": [1.0] * 5,
+    }
     found = pd.DataFrame([row, other])
     figure = interventions(found)
-    assert figure.layout.meta["finding"] == "The slow tail is caused by flush, or compaction that went away with it (p99 without it 0.250 ×)"
+    assert (
+        figure.layout.meta["finding"]
+        == "The slow tail is caused by flush, or compaction that went away with it (p99 without it 0.250 ×)"
+    )
     assert len(next(trace for trace in figure.data if trace.name == "a pair of runs").x) == 11
     assert "none can be called a cause" in interventions(found.iloc[1:]).layout.meta["finding"]
     assert interventions_told(found)["why"].tolist() == ["", "6 pairs of valid runs, 7 are needed"]
-    assert "Nothing to draw" in interventions(found.head(0)).layout.title.text and interventions_told(found.head(0)).empty
+    assert (
+        "Nothing to draw" in interventions(found.head(0)).layout.title.text
+        and interventions_told(found.head(0)).empty
+    )

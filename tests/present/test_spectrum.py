@@ -29,7 +29,10 @@ def varied():
         frames = {name: getattr(part, name) for name in ("runs", "percentiles", "validity")}
         frames = {name: frame.assign(run_id=handler + frame["run_id"]) for name, frame in frames.items()}
         named.append(frames | {"runs": frames["runs"].assign(variant=f"handler={handler}")})
-    return replace(empty_tables(), **{name: pd.concat([part[name] for part in named], ignore_index=True) for name in named[0]})
+    return replace(
+        empty_tables(),
+        **{name: pd.concat([part[name] for part in named], ignore_index=True) for name in named[0]},
+    )
 
 
 def test_the_axis_is_one_over_one_minus_p(tables):
@@ -40,7 +43,10 @@ def test_the_axis_is_one_over_one_minus_p(tables):
 
 
 def test_the_median_line_is_the_median_over_the_valid_repeats(tables):
-    one = keep(tables, lambda run: run.connections == 4 and run.workload == "unique_put" and run.offered_rate_rps == 1000)
+    one = keep(
+        tables,
+        lambda run: run.connections == 4 and run.workload == "unique_put" and run.offered_rate_rps == 1000,
+    )
     line = next(trace for trace in percentile_spectrum(one).data if trace.line.width == 2.6)
     points = one.percentiles.query("latency_kind == 'response' and percentile == 99")
     at_99 = [y for x, y in zip(line.x, line.y, strict=True) if x is not None and np.isclose(x, 100)]
@@ -64,26 +70,47 @@ def test_every_strong_line_has_a_panel_colour_and_dash_of_its_own(varied, draw, 
 
 
 def test_a_legend_names_every_dash(varied):
-    figure = percentile_spectrum(keep(varied, lambda run: run.workload == "unique_put" and run.connections == 4))
-    assert {(trace.name, trace.line.dash) for trace in figure.data if (trace.legendgroup or "").startswith("dash ")} == {
-        ("handler=selector", "solid"), ("handler=workers", "dash")}
+    figure = percentile_spectrum(
+        keep(varied, lambda run: run.workload == "unique_put" and run.connections == 4)
+    )
+    assert {
+        (trace.name, trace.line.dash)
+        for trace in figure.data
+        if (trace.legendgroup or "").startswith("dash ")
+    } == {("handler=selector", "solid"), ("handler=workers", "dash")}
     assert "dashed as the legend says" in figure.layout.meta["drawn"]
 
 
 def test_the_panels_of_two_factors_stand_in_rows_of_the_first(tables):
-    headings = [heading.text for heading in percentile_spectrum(tables, panel_by=("workload", "connections")).layout.annotations]
-    assert headings == [f"{workload}, {connections}" for workload, connections in product(["repeated_get", "unique_put"], ["1 connection", "4 connections"])]
+    headings = [
+        heading.text
+        for heading in percentile_spectrum(tables, panel_by=("workload", "connections")).layout.annotations
+    ]
+    assert headings == [
+        f"{workload}, {connections}"
+        for workload, connections in product(
+            ["repeated_get", "unique_put"], ["1 connection", "4 connections"]
+        )
+    ]
 
 
 def test_sizes_are_named_in_the_order_of_their_numbers(tables):
-    one = keep(tables, lambda run: run.workload == "unique_put" and run.offered_rate_rps == 1000 and run.connections == 4)
+    one = keep(
+        tables,
+        lambda run: run.workload == "unique_put" and run.offered_rate_rps == 1000 and run.connections == 4,
+    )
     sizes = [f'{{"key_count": 7, "value_bytes": {size}}}' for size in (9000, 100, 9000)]
     figure = percentile_spectrum(replace(one, runs=one.runs.assign(workload="put", workload_args=sizes)))
-    assert [trace.name for trace in figure.data if (trace.legendgroup or "").startswith("dash ")] == ["value_bytes=100", "value_bytes=9000"]
+    assert [trace.name for trace in figure.data if (trace.legendgroup or "").startswith("dash ")] == [
+        "value_bytes=100",
+        "value_bytes=9000",
+    ]
 
 
 def test_the_title_asserts_nothing_that_the_table_calls_cannot_tell():
-    few = sample_tables(rates=(1000.0, 4000.0), connections=(4,), workloads=("unique_put",), repeats=2, profiled=False)
+    few = sample_tables(
+        rates=(1000.0, 4000.0), connections=(4,), workloads=("unique_put",), repeats=2, profiled=False
+    )
     assert set(comparisons(few, "offered_rate_rps", 1000.0, 4000.0, (99.0,))["word"]) == {"cannot tell"}
     finding = percentile_spectrum(few).layout.meta["finding"]
     assert "has medians" in finding and "cannot tell from 2 and 2 runs" in finding
@@ -92,18 +119,42 @@ def test_the_title_asserts_nothing_that_the_table_calls_cannot_tell():
 
 def test_of_several_pairs_the_title_tells_the_largest_that_is_decided():
     both = sample_tables(rates=(1000.0, 4000.0), connections=(4,), repeats=5, profiled=False)
-    slow, wild = ((both.runs["workload"] == workload) & (both.runs["offered_rate_rps"] == 4000) for workload in ("repeated_get", "unique_put"))
-    # Repeats of one pair lie five apart all over; those of the other pair lie further apart, but not all of them.
-    factors = pd.Series(1.0, index=both.runs.index).mask(slow, 5.0).mask(wild, [0.01, 900.0, 900.0, 900.0, 0.01] * (len(both.runs) // 5))
+    slow, wild = (
+        (both.runs["workload"] == workload) & (both.runs["offered_rate_rps"] == 4000)
+        for workload in ("repeated_get", "unique_put")
+    )
+    # Repeats of one pair lie five apart all over; those of the other pair lie further apart, but not all of
+    # them.
+    factors = (
+        pd.Series(1.0, index=both.runs.index)
+        .mask(slow, 5.0)
+        .mask(wild, [0.01, 900.0, 900.0, 900.0, 0.01] * (len(both.runs) // 5))
+    )
     scale = both.percentiles["run_id"].map(dict(zip(both.runs["run_id"], factors, strict=True)))
-    finding = percentile_spectrum(replace(both, percentiles=both.percentiles.assign(latency_us=both.percentiles["latency_us"] * scale))).layout.meta["finding"]
-    assert finding.startswith("repeated_get, 4 connections: p99 response time rises from") and finding.endswith("the largest decided of 2 such pairs")
+    finding = percentile_spectrum(
+        replace(both, percentiles=both.percentiles.assign(latency_us=both.percentiles["latency_us"] * scale))
+    ).layout.meta["finding"]
+    assert finding.startswith(
+        "repeated_get, 4 connections: p99 response time rises from"
+    ) and finding.endswith("the largest decided of 2 such pairs")
 
 
 def test_sides_without_an_order_neither_rise_nor_fall():
-    both = sample_tables(labels=("before", "after"), rates=(1000.0,), connections=(4,), workloads=("unique_put",), repeats=5, profiled=False)
-    scale = both.percentiles["run_id"].map(dict(zip(both.runs["run_id"], np.where(both.runs["label"] == "before", 4.0, 1.0), strict=True)))
-    finding = percentile_spectrum(replace(both, percentiles=both.percentiles.assign(latency_us=both.percentiles["latency_us"] * scale)), "label").layout.meta["finding"]
+    both = sample_tables(
+        labels=("before", "after"),
+        rates=(1000.0,),
+        connections=(4,),
+        workloads=("unique_put",),
+        repeats=5,
+        profiled=False,
+    )
+    scale = both.percentiles["run_id"].map(
+        dict(zip(both.runs["run_id"], np.where(both.runs["label"] == "before", 4.0, 1.0), strict=True))
+    )
+    finding = percentile_spectrum(
+        replace(both, percentiles=both.percentiles.assign(latency_us=both.percentiles["latency_us"] * scale)),
+        "label",
+    ).layout.meta["finding"]
     assert "(after) against" in finding and "(before)" in finding and "rises" not in finding
 
 
@@ -119,10 +170,18 @@ def test_an_invalid_run_is_grey_dotted_says_why_and_is_in_no_median(tables):
 
 def test_the_legend_shows_an_invalid_run_as_the_chart_draws_it(tables):
     """A dotted line among lines, a cross among points."""
+
     def entry(figure):
         return next(trace for trace in figure.data if (trace.name or "").startswith(INVALID_NAME))
-    assert (entry(percentile_spectrum(tables)).mode, entry(percentile_spectrum(tables)).line.dash) == ("lines", "dot")
-    assert (entry(latency_against_rate(tables)).mode, entry(latency_against_rate(tables)).marker.symbol) == ("markers", "x-thin")
+
+    assert (entry(percentile_spectrum(tables)).mode, entry(percentile_spectrum(tables)).line.dash) == (
+        "lines",
+        "dot",
+    )
+    assert (entry(latency_against_rate(tables)).mode, entry(latency_against_rate(tables)).marker.symbol) == (
+        "markers",
+        "x-thin",
+    )
 
 
 def test_a_percentile_that_may_not_be_printed_is_not_drawn(tables):
@@ -140,7 +199,10 @@ def test_points_with_few_samples_beyond_are_open_circles(tables):
 def test_the_title_is_computed_from_the_rows(tables):
     faster = tables.percentiles.assign(latency_us=tables.percentiles["latency_us"] / 10)
     changed = replace(tables, percentiles=faster)
-    assert percentile_spectrum(tables).layout.meta["finding"] != percentile_spectrum(changed).layout.meta["finding"]
+    assert (
+        percentile_spectrum(tables).layout.meta["finding"]
+        != percentile_spectrum(changed).layout.meta["finding"]
+    )
 
 
 def test_response_and_service_time_stand_in_one_chart(tables):
@@ -160,7 +222,10 @@ def test_drawing_changes_no_table(tables):
 
 
 def test_a_schedule_and_a_closed_loop_stand_in_panels_that_are_named(tables):
-    one = keep(tables, lambda run: run.workload == "unique_put" and run.connections == 4 and run.offered_rate_rps == 1000)
+    one = keep(
+        tables,
+        lambda run: run.workload == "unique_put" and run.connections == 4 and run.offered_rate_rps == 1000,
+    )
     closed = [index % 2 == 0 for index in range(len(one.runs))]
     runs = one.runs.assign(closed_loop=closed, offered_rate_rps=one.runs["offered_rate_rps"].mask(closed))
     figure = response_against_service(replace(one, runs=runs), panel_by="closed_loop")
@@ -168,12 +233,24 @@ def test_a_schedule_and_a_closed_loop_stand_in_panels_that_are_named(tables):
 
 
 def test_closed_loops_are_drawn_behind_the_highest_rate(tables):
-    """A missing rate is equal to nothing, not even to itself: such runs had no line, and took a colour of the ramp for each of their points."""
-    closed = replace(tables, runs=tables.runs.assign(offered_rate_rps=tables.runs["offered_rate_rps"].where(tables.runs["offered_rate_rps"] < 4000)))
+    """A missing rate is equal to nothing, not even to itself: such runs had no line, and took a colour of the
+    ramp for each of their points."""
+    closed = replace(
+        tables,
+        runs=tables.runs.assign(
+            offered_rate_rps=tables.runs["offered_rate_rps"].where(tables.runs["offered_rate_rps"] < 4000)
+        ),
+    )
     assert closed.runs["offered_rate_rps"].isna().any()
     figure = percentile_spectrum(closed)
-    named = [trace for trace in figure.data if trace.showlegend and trace.mode == "lines" and trace.line.width == STRONG]
-    assert [trace.name for trace in named][-1] == "closed loop" and len(named) == closed.runs["offered_rate_rps"].nunique() + 1
+    named = [
+        trace
+        for trace in figure.data
+        if trace.showlegend and trace.mode == "lines" and trace.line.width == STRONG
+    ]
+    assert [trace.name for trace in named][-1] == "closed loop" and len(named) == closed.runs[
+        "offered_rate_rps"
+    ].nunique() + 1
     assert any(value is not None for value in named[-1].x)
     assert named[-1].line.color == theme.RAMP[-1]
 
@@ -181,30 +258,50 @@ def test_closed_loops_are_drawn_behind_the_highest_rate(tables):
 def own(tables, share=1.0):
     """``tables`` with ``own_lateness`` of that share of their runs: a hundredth of their lateness."""
     told = tables.runs["run_id"].head(round(share * len(tables.runs)))
-    points = tables.percentiles[(tables.percentiles["latency_kind"] == "lateness") & tables.percentiles["run_id"].isin(told)]
+    points = tables.percentiles[
+        (tables.percentiles["latency_kind"] == "lateness") & tables.percentiles["run_id"].isin(told)
+    ]
     points = points.assign(latency_kind="own_lateness", latency_us=points["latency_us"] / 100)
     return replace(tables, percentiles=pd.concat([tables.percentiles, points], ignore_index=True))
 
 
 def test_the_lateness_drawn_is_the_generators_own(tables):
-    """All of the lateness has the wait for a connection that the service kept busy in it: on a fast empty server 8 ms instead of 0.05 ms."""
-    one = keep(tables, lambda run: run.connections == 4 and run.workload == "unique_put" and run.offered_rate_rps == 1000)
+    """All of the lateness has the wait for a connection that the service kept busy in it: on a fast empty
+    server 8 ms instead of 0.05 ms."""
+    one = keep(
+        tables,
+        lambda run: run.connections == 4 and run.workload == "unique_put" and run.offered_rate_rps == 1000,
+    )
     figure = send_lateness(own(one))
     points = own(one).percentiles.query("latency_kind == 'own_lateness' and percentile == 99")["latency_us"]
-    assert "send lateness on a free connection" in figure.layout.meta["finding"] and "not tell" not in figure.layout.meta["drawn"]
+    assert (
+        "send lateness on a free connection" in figure.layout.meta["finding"]
+        and "not tell" not in figure.layout.meta["drawn"]
+    )
     (line,) = strong(figure)
-    assert [y for x, y in zip(line.x, line.y, strict=True) if np.isclose(x, 100)] == [pytest.approx(max(1.0, points.median()) / 1e6, rel=1e-3)]
+    assert [y for x, y in zip(line.x, line.y, strict=True) if np.isclose(x, 100)] == [
+        pytest.approx(max(1.0, points.median()) / 1e6, rel=1e-3)
+    ]
 
 
 def test_a_lateness_of_no_microsecond_is_drawn_at_the_recorders_step(tables):
     none = own(tables)
-    none = replace(none, percentiles=none.percentiles.assign(latency_us=none.percentiles["latency_us"].where(none.percentiles["latency_kind"] != "own_lateness", 0.0)))
+    none = replace(
+        none,
+        percentiles=none.percentiles.assign(
+            latency_us=none.percentiles["latency_us"].where(
+                none.percentiles["latency_kind"] != "own_lateness", 0.0
+            )
+        ),
+    )
     figure = send_lateness(none)
     assert {round(float(y), 9) for line in strong(figure) for y in line.y} == {1e-6}
     assert figure.layout.meta["finding"]
 
 
-def test_runs_that_do_not_tell_the_generators_own_lateness_are_drawn_with_all_of_it_and_the_chart_says_so(tables):
+def test_runs_that_do_not_tell_the_generators_own_lateness_are_drawn_with_all_of_it_and_the_chart_says_so(
+    tables,
+):
     figure = send_lateness(tables)
     assert strong(figure) and "do not tell the generator's own part apart" in figure.layout.meta["drawn"]
     half = send_lateness(own(tables, 0.5)).layout.meta["drawn"]
@@ -214,7 +311,15 @@ def test_runs_that_do_not_tell_the_generators_own_lateness_are_drawn_with_all_of
 
 def test_answers_too_few_for_any_percentile_and_far_slower_are_told(tables):
     slowest = tables.percentiles["percentile"] == 100
-    stopped = replace(tables, percentiles=tables.percentiles.assign(latency_us=tables.percentiles["latency_us"].mask(slowest, 1.5e6)))
+    stopped = replace(
+        tables,
+        percentiles=tables.percentiles.assign(
+            latency_us=tables.percentiles["latency_us"].mask(slowest, 1.5e6)
+        ),
+    )
     valid = keep(stopped, lambda run: run.offered_rate_rps == 1000 and run.connections == 4)
-    assert "fewer than 10 answers of a run lie beyond the last percentile of its line: slower ones, up to 1.50 s" in response_against_service(valid).layout.meta["drawn"]
+    assert (
+        "fewer than 10 answers of a run lie beyond the last percentile of its line: slower ones, up to 1.50 s"
+        in response_against_service(valid).layout.meta["drawn"]
+    )
     assert "Not drawn" not in response_against_service(tables).layout.meta["drawn"]

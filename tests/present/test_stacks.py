@@ -13,12 +13,16 @@ from kvstudy.present.stack_tree import SWITCHING_TOLD
 
 
 def _tables_of(profiles, stacks):
-    rows = [{"run_id": profiles.runs["run_id"].iloc[0], "event": "cpu", "stack": stack, "samples": samples} for stack, samples in stacks]
+    rows = [
+        {"run_id": profiles.runs["run_id"].iloc[0], "event": "cpu", "stack": stack, "samples": samples}
+        for stack, samples in stacks
+    ]
     return replace(profiles, stacks=pd.DataFrame(rows))
 
 
 def _shares(*rows):
-    """``rows``: label, subsystem, share and why the run is invalid ("": valid); a run for each label and reason."""
+    """``rows``: label, subsystem, share and why the run is invalid ("": valid); a run for each label and
+    reason."""
     shares = pd.DataFrame(rows, columns=["label", "subsystem", "share", "why"])
     return shares.assign(event="cpu", run_id=shares["label"] + shares["why"], valid=shares["why"] == "")
 
@@ -55,16 +59,34 @@ def test_shares_stack_to_the_whole(profiles):
 
 
 def test_an_invalid_run_is_left_out_where_a_valid_one_is():
-    figure = subsystem_shares(_shares(("before", "store", 0.2, ""), ("before", "response", 0.8, ""), ("before", "JIT", 1.0, "warm_up: 900 us, then 500 us")))
-    assert {trace.name: trace.x[0] for trace in figure.data if len(trace.x)} == {"store": 0.2, "response": 0.8}
+    figure = subsystem_shares(
+        _shares(
+            ("before", "store", 0.2, ""),
+            ("before", "response", 0.8, ""),
+            ("before", "JIT", 1.0, "warm_up: 900 us, then 500 us"),
+        )
+    )
+    assert {trace.name: trace.x[0] for trace in figure.data if len(trace.x)} == {
+        "store": 0.2,
+        "response": 0.8,
+    }
     assert "INVALID" not in figure.to_json()
 
 
 def test_a_value_without_a_valid_run_is_grey_called_invalid_and_in_no_ranking():
-    figure = subsystem_shares(_shares(("before", "store", 0.2, ""), ("before", "response", 0.8, ""), ("after", "JIT", 1.0, "warm_up: 900 us, then 500 us")))
+    figure = subsystem_shares(
+        _shares(
+            ("before", "store", 0.2, ""),
+            ("before", "response", 0.8, ""),
+            ("after", "JIT", 1.0, "warm_up: 900 us, then 500 us"),
+        )
+    )
     finding = figure.layout.meta["finding"]
-    assert finding == "Most cpu goes to response 80.0 % and store 20.0 %. Left out, INVALID: after (warm_up: 900 us, then 500 us)"
-    grey, = [trace for trace in figure.data if trace.name == "JIT" and len(trace.x)]
+    assert (
+        finding
+        == "Most cpu goes to response 80.0 % and store 20.0 %. Left out, INVALID: after (warm_up: 900 us, then 500 us)"
+    )
+    (grey,) = [trace for trace in figure.data if trace.name == "JIT" and len(trace.x)]
     assert (list(grey.y), grey.marker.color) == (["after (INVALID)"], theme.INVALID)
     assert [trace.name for trace in figure.data if trace.showlegend is None] == [INVALID_NAME]
 
@@ -75,8 +97,13 @@ def test_of_invalid_runs_alone_there_is_no_ranking():
 
 
 def test_waiting_for_events_is_not_what_most_cpu_goes_to():
-    finding = subsystem_shares(_shares(("before", "idle", 0.6, ""), ("before", "response", 0.3, ""), ("before", "store", 0.1, ""))).layout.meta["finding"]
-    assert finding == "Most cpu goes to response 30.0 % and store 10.0 %, beside 60.0 % around waiting for events (idle)"
+    finding = subsystem_shares(
+        _shares(("before", "idle", 0.6, ""), ("before", "response", 0.3, ""), ("before", "store", 0.1, ""))
+    ).layout.meta["finding"]
+    assert (
+        finding
+        == "Most cpu goes to response 30.0 % and store 10.0 %, beside 60.0 % around waiting for events (idle)"
+    )
 
 
 def test_of_two_bars_each_is_told_by_its_own_numbers():
@@ -85,29 +112,46 @@ def test_of_two_bars_each_is_told_by_its_own_numbers():
 
 
 def test_a_heading_is_short_enough_for_a_telephone():
-    shares = pd.concat([_shares(("before", "store", 1.0, "")).assign(event=event) for event in PROFILE_EVENTS])
+    shares = pd.concat(
+        [_shares(("before", "store", 1.0, "")).assign(event=event) for event in PROFILE_EVENTS]
+    )
     headings = [heading.text for heading in subsystem_shares(shares).layout.annotations]
     assert len(headings) == len(PROFILE_EVENTS) and max(map(len, headings)) <= 26
 
 
 def test_an_icicle_names_its_run_and_leaves_waiting_out_of_its_ranking(profiles):
-    stacks = [("java/lang/Thread.run;one/nio/net/NativeSelector.epoll_wait", 60), ("kv/lsm/LsmStore.get;finish_task_switch_[k]", 40)]
+    stacks = [
+        ("java/lang/Thread.run;one/nio/net/NativeSelector.epoll_wait", 60),
+        ("kv/lsm/LsmStore.get;finish_task_switch_[k]", 40),
+    ]
     meta = icicle(_tables_of(profiles, stacks)).layout.meta
     workload = profiles.runs["workload"].iloc[0]
-    assert meta["finding"] == f"Hottest frames of {workload}, sample, 4 connections, 1\u202f000 r/s by self: finish_task_switch 40.0 %, beside waiting for events (idle) 60.0 %"
+    assert (
+        meta["finding"]
+        == f"Hottest frames of {workload}, sample, 4 connections, 1\u202f000 r/s by self: finish_task_switch 40.0 %, beside waiting for events (idle) 60.0 %"
+    )
     assert SWITCHING_TOLD in meta["drawn"]
 
 
 def test_what_is_allocated_around_waiting_is_allocated(profiles):
-    tables = _tables_of(profiles, [("java/lang/Thread.run;one/nio/net/NativeSelector.epoll_wait", 60), ("kv/lsm/LsmStore.get", 40)])
+    tables = _tables_of(
+        profiles,
+        [("java/lang/Thread.run;one/nio/net/NativeSelector.epoll_wait", 60), ("kv/lsm/LsmStore.get", 40)],
+    )
     tables = replace(tables, stacks=tables.stacks.assign(event="alloc"))
-    assert icicle(tables, "alloc").layout.meta["finding"].endswith("by self: NativeSelector.epoll_wait 60.0 % and LsmStore.get 40.0 %")
+    assert (
+        icicle(tables, "alloc")
+        .layout.meta["finding"]
+        .endswith("by self: NativeSelector.epoll_wait 60.0 % and LsmStore.get 40.0 %")
+    )
 
 
 def test_an_icicle_of_an_invalid_run_is_grey_and_says_why(profiles):
     figure = icicle(failed(_tables_of(profiles, [("a;b", 60), ("a;c", 40)]), profiles.runs["run_id"]))
     assert figure.layout.meta["finding"].startswith("INVALID: no_foreign_load: 30.00%. ")
-    assert "Hottest" not in figure.layout.meta["finding"] and set(figure.data[0].marker.colors[1:]) == {theme.INVALID}
+    assert "Hottest" not in figure.layout.meta["finding"] and set(figure.data[0].marker.colors[1:]) == {
+        theme.INVALID
+    }
 
 
 def test_no_rows_give_charts_that_say_so():

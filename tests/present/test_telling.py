@@ -8,40 +8,93 @@ import pytest
 from kvstudy.analyse.claim import CLOSED_LOOP, SEARCH, Claim, Place
 from kvstudy.present import telling, words
 
-RATIO = Claim(Place("get", 4, 20_000.0), "p50", "ratio", 1.512, (1.45, 1.54), "slower", 12, sides=(6, 6), within_percent=5.0, findable_percent=12.0)
+RATIO = Claim(
+    Place("get", 4, 20_000.0),
+    "p50",
+    "ratio",
+    1.512,
+    (1.45, 1.54),
+    "slower",
+    12,
+    sides=(6, 6),
+    within_percent=5.0,
+    findable_percent=12.0,
+)
 
 
 def test_a_ratio_is_told_with_its_interval_and_few_runs_with_their_extent():
     assert telling.estimate(RATIO) == "1.51 × [1.45, 1.54 ×]"
-    assert telling.estimate(Claim(Place(), "p99", "us", 1240.0, extent=(1000.0, 2000.0))) == "1.24 ms (1.00 … 2.00 ms)"
+    assert (
+        telling.estimate(Claim(Place(), "p99", "us", 1240.0, extent=(1000.0, 2000.0)))
+        == "1.24 ms (1.00 … 2.00 ms)"
+    )
 
 
 def test_a_rate_that_a_search_found_is_rounded_and_one_without_an_upper_end_is_at_least():
     found = Claim(Place("put"), "stable rate", "rps", 24_046.0, (22_113.0, 25_987.0), rule=SEARCH)
     assert telling.estimate(found) == "24\u202f000 r/s [22\u202f000, 26\u202f000 r/s]"
-    assert telling.estimate(Claim(Place("put"), "stable rate", "rps", 28_000.0, (24_046.0, math.inf), rule=SEARCH)) == "at least 24\u202f000 r/s"
+    assert (
+        telling.estimate(
+            Claim(Place("put"), "stable rate", "rps", 28_000.0, (24_046.0, math.inf), rule=SEARCH)
+        )
+        == "at least 24\u202f000 r/s"
+    )
 
 
 def test_the_same_says_within_what_and_cannot_tell_says_what_could_have_been_found():
-    assert telling.word(Claim(Place(), "p50", "ratio", 1.0, word="the same", within_percent=5.0)) == "the same within 5 %"
+    assert (
+        telling.word(Claim(Place(), "p50", "ratio", 1.0, word="the same", within_percent=5.0))
+        == "the same within 5 %"
+    )
     assert telling.findable(RATIO) == "only a difference above 12 % could have been found"
-    assert telling.findable(Claim(Place(), "p50", "ratio", 1.0, sides=(2, 2))) == "no difference could have been found"
+    assert (
+        telling.findable(Claim(Place(), "p50", "ratio", 1.0, sides=(2, 2)))
+        == "no difference could have been found"
+    )
     assert telling.findable(Claim(Place(), "p50", "us", 1.0)) == ""
-    assert telling.certainty(replace(RATIO, word="cannot tell")) == "cannot tell: only a difference above 12 % could have been found"
+    assert (
+        telling.certainty(replace(RATIO, word="cannot tell"))
+        == "cannot tell: only a difference above 12 % could have been found"
+    )
     assert telling.certainty(RATIO) == "slower"
 
 
-@pytest.mark.parametrize("ratio, told", [(1.052, "5.2 %"), (1.12, "12 %"), (2.14, "2.1×"), (8.14, "8×"), (5000.0, ""), (math.inf, ""), (math.nan, "")])
+@pytest.mark.parametrize(
+    "ratio, told",
+    [
+        (1.052, "5.2 %"),
+        (1.12, "12 %"),
+        (2.14, "2.1×"),
+        (8.14, "8×"),
+        (5000.0, ""),
+        (math.inf, ""),
+        (math.nan, ""),
+    ],
+)
 def test_a_difference_that_could_have_been_found_is_rounded(ratio, told):
     assert words.findable_limit(ratio) == told
 
 
-@pytest.mark.parametrize("place, told", [(Place("get", 4, 20_000.0), "get at 20\u202f000 r/s on 4 connections"), (Place("get", 1, CLOSED_LOOP), "get in a closed loop on 1 connection"),
-                                         (Place("put"), "put"), (Place(), "")])
+@pytest.mark.parametrize(
+    "place, told",
+    [
+        (Place("get", 4, 20_000.0), "get at 20\u202f000 r/s on 4 connections"),
+        (Place("get", 1, CLOSED_LOOP), "get in a closed loop on 1 connection"),
+        (Place("put"), "put"),
+        (Place(), ""),
+    ],
+)
 def test_a_place_is_told_as_far_as_it_is_known(place, told):
     assert telling.place(Claim(place, "p50", "us", 1.0)) == told
 
 
-@pytest.mark.parametrize("factor, value, told", [("connections", "4", "4 connections"), ("offered_rate_rps", "2000.0", "2\u202f000 r/s"), ("workload", "mixed", "mixed")])
+@pytest.mark.parametrize(
+    "factor, value, told",
+    [
+        ("connections", "4", "4 connections"),
+        ("offered_rate_rps", "2000.0", "2\u202f000 r/s"),
+        ("workload", "mixed", "mixed"),
+    ],
+)
 def test_a_value_of_a_factor_has_its_unit(factor, value, told):
     assert telling.side(factor, value) == told

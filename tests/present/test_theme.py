@@ -8,7 +8,9 @@ from kvstudy.present import theme
 
 def _luminance(colour: str) -> float:
     parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    red, green, blue = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    red, green, blue = [
+        part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
@@ -37,12 +39,19 @@ def test_the_ramp_rises_in_lightness_so_that_it_is_read_without_hue():
 
 
 def test_a_value_has_the_same_colour_whatever_it_stands_beside():
-    assert theme.colours("workload", ["unique_put"])["unique_put"] == theme.colours("workload", ["x", "unique_put", "a"])["unique_put"]
+    assert (
+        theme.colours("workload", ["unique_put"])["unique_put"]
+        == theme.colours("workload", ["x", "unique_put", "a"])["unique_put"]
+    )
     assert theme.colours("connections", [1, 4])[4] == theme.colours("connections", [4, 16, 64])[4]
 
 
 def test_no_two_values_of_a_factor_share_a_colour():
-    for factor, values in (("connections", [1, 2, 4, 16, 64]), ("offered_rate_rps", [1e3, 2e3, 4e3]), ("variant", ["", "handler=workers", "PUT"])):
+    for factor, values in (
+        ("connections", [1, 2, 4, 16, 64]),
+        ("offered_rate_rps", [1e3, 2e3, 4e3]),
+        ("variant", ["", "handler=workers", "PUT"]),
+    ):
         assert len(set(theme.colours(factor, values).values())) == len(values)
 
 

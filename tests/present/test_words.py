@@ -9,7 +9,16 @@ from kvstudy.present import words
 
 @pytest.mark.parametrize(
     ("latency_us", "text"),
-    [(0.5, "0.500 µs"), (649.0, "649 µs"), (999.9, "1.00 ms"), (1240, "1.24 ms"), (61790, "61.8 ms"), (3.7e6, "3.70 s"), (math.nan, "–"), (None, "–")],
+    [
+        (0.5, "0.500 µs"),
+        (649.0, "649 µs"),
+        (999.9, "1.00 ms"),
+        (1240, "1.24 ms"),
+        (61790, "61.8 ms"),
+        (3.7e6, "3.70 s"),
+        (math.nan, "–"),
+        (None, "–"),
+    ],
 )
 def test_a_latency_is_told_in_the_unit_that_fits(latency_us, text):
     assert words.latency(latency_us) == text
@@ -20,7 +29,10 @@ def test_thousands_are_parted_by_a_thin_space():
 
 
 def test_one_connection_is_singular():
-    assert (words.value("connections", 1), words.value("connections", 16)) == ("1 connection", "16 connections")
+    assert (words.value("connections", 1), words.value("connections", 16)) == (
+        "1 connection",
+        "16 connections",
+    )
 
 
 def test_a_closed_loop_has_no_offered_rate():
@@ -28,11 +40,20 @@ def test_a_closed_loop_has_no_offered_rate():
 
 
 def test_one_thing_is_singular():
-    assert (words.counted(1, "run"), words.counted(0, "run"), words.counted(1200, "run")) == ("1 run", "0 runs", "1\u202f200 runs")
+    assert (words.counted(1, "run"), words.counted(0, "run"), words.counted(1200, "run")) == (
+        "1 run",
+        "0 runs",
+        "1\u202f200 runs",
+    )
 
 
 def test_a_columns_or_events_name_is_written_as_people_write_it():
-    assert [words.factor(name) for name in ("offered_rate_rps", "wal_sync", "gc_pause", "write_stall")] == ["offered rate", "WAL sync", "GC pause", "write stall"]
+    assert [words.factor(name) for name in ("offered_rate_rps", "wal_sync", "gc_pause", "write_stall")] == [
+        "offered rate",
+        "WAL sync",
+        "GC pause",
+        "write stall",
+    ]
 
 
 def test_things_are_listed_as_in_a_sentence():
@@ -43,9 +64,15 @@ def test_things_are_listed_as_in_a_sentence():
 
 @pytest.mark.parametrize(
     ("low", "high", "told", "text"),
-    [(1.22, 1.45, words.times, " [1.22, 1.45 ×]"), (5320, 27600, words.latency, " [5.32, 27.6 ms]"), (650, 2400, words.latency, " [650 µs, 2.40 ms]"),
-     (19989, 20000, words.rate, " [19\u202f989, 20\u202f000 r/s]"), (3, 3, words.times, ""), (math.nan, 4, words.times, "")],
-)  # fmt: skip
+    [
+        (1.22, 1.45, words.times, " [1.22, 1.45 ×]"),
+        (5320, 27600, words.latency, " [5.32, 27.6 ms]"),
+        (650, 2400, words.latency, " [650 µs, 2.40 ms]"),
+        (19989, 20000, words.rate, " [19\u202f989, 20\u202f000 r/s]"),
+        (3, 3, words.times, ""),
+        (math.nan, 4, words.times, ""),
+    ],
+)
 def test_an_interval_says_a_unit_once_where_both_ends_have_it(low, high, told, text):
     assert words.interval(low, high, told) == text
 
@@ -59,7 +86,10 @@ def test_the_extent_of_few_runs_stands_in_parentheses():
 
 
 def test_a_schedule_and_a_closed_loop_have_names():
-    assert (words.value("closed_loop", False), words.value("closed_loop", True)) == ("on a schedule", "closed loop")
+    assert (words.value("closed_loop", False), words.value("closed_loop", True)) == (
+        "on a schedule",
+        "closed loop",
+    )
 
 
 def test_lateness_is_no_time_but_the_sends():

@@ -18,12 +18,18 @@ def latency(*values_us: int) -> dict:
 
 def first_version(**changes) -> dict:
     return {
-        "schema_version": 1, "achieved_rate_rps": 3.0, "measured_s": 1.0,
+        "schema_version": 1,
+        "achieved_rate_rps": 3.0,
+        "measured_s": 1.0,
         "measure_start_utc": "2026-11-20T20:42:25.000000000Z",
         "counts": {"sent": 3, "measured": 3, "unexpected": 0, "unsent": 2},
         "errors": {"connect": 0, "read": 0, "write": 0, "timeout": 0},
-        "response_time": latency(5, 6, 7), "service_time": latency(4, 5, 6), "send_lateness": latency(1, 1, 1),
-        "own_lateness": latency(1), "verdict": {"generator_saturated": False, "reason": None}, **changes,
+        "response_time": latency(5, 6, 7),
+        "service_time": latency(4, 5, 6),
+        "send_lateness": latency(1, 1, 1),
+        "own_lateness": latency(1),
+        "verdict": {"generator_saturated": False, "reason": None},
+        **changes,
     }
 
 

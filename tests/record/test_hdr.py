@@ -69,7 +69,10 @@ def test_merging_gives_the_histogram_of_all_values():
 
 
 def test_a_merged_percentile_is_not_the_average_of_percentiles():
-    quiet, stalled = hdr.decode(encoded([100] * 990 + [200] * 10)), hdr.decode(encoded([100] * 500 + [1_000_000] * 500))
+    quiet, stalled = (
+        hdr.decode(encoded([100] * 990 + [200] * 10)),
+        hdr.decode(encoded([100] * 500 + [1_000_000] * 500)),
+    )
     merged = hdr.merge([quiet, stalled])
     assert merged.percentile_us(99) == 1_000_447  # the bucket of one second
     assert merged.percentile_us(99) != (quiet.percentile_us(99) + stalled.percentile_us(99)) / 2
@@ -93,8 +96,16 @@ def test_samples_beyond_a_percentile_are_counted_not_estimated():
     assert histogram.count_above(990) == 10
 
 
-@pytest.mark.parametrize("damage", [lambda text: text[:-8], lambda text: text[:40] + "AAAA" + text[44:], lambda text: "SGVsbG8gd29ybGQh",
-                                    lambda text: "", lambda text: "ä" + text])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[:-8],
+        lambda text: text[:40] + "AAAA" + text[44:],
+        lambda text: "SGVsbG8gd29ybGQh",
+        lambda text: "",
+        lambda text: "ä" + text,
+    ],
+)
 def test_a_damaged_histogram_is_an_error_never_an_empty_one(damage):
     with pytest.raises(ValueError, match="histogram|HdrHistogram"):
         hdr.decode(damage(encoded(range(1, 5000, 7))))

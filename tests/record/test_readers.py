@@ -20,12 +20,19 @@ def read_log(*lines: str):
     return interval_log.read("".join(line + "\n" for line in lines), "latency.hlog")
 
 
-HEAD = ("#[Histogram log format version 1.3]", "#[StartTime: 1795207345.250 (seconds since epoch), Fri Nov 20 20:42:25 UTC 2026]",
-        '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"')
+HEAD = (
+    "#[Histogram log format version 1.3]",
+    "#[StartTime: 1795207345.250 (seconds since epoch), Fri Nov 20 20:42:25 UTC 2026]",
+    '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"',
+)
 
 
 def test_an_interval_log_is_read_by_tag_on_the_clock_of_the_epoch():
-    first, second = read_log(*HEAD, f"Tag=response,0.000,1.000,7.0,{histogram(5, 7)}", f"Tag=service,1.000,0.500,3.0,{histogram(3)}")
+    first, second = read_log(
+        *HEAD,
+        f"Tag=response,0.000,1.000,7.0,{histogram(5, 7)}",
+        f"Tag=service,1.000,0.500,3.0,{histogram(3)}",
+    )
     assert (first.tag, first.start_epoch_s, first.length_s, first.line) == ("response", 1795207345.25, 1.0, 4)
     assert (second.tag, second.start_epoch_s, second.length_s) == ("service", 1795207346.25, 0.5)
     assert hdr.decode(first.histogram).total == 2
@@ -37,7 +44,9 @@ def test_time_stamps_of_the_epoch_are_not_shifted():
 
 
 def test_a_base_time_is_added():
-    (interval,) = read_log("#[BaseTime: 1795207000.000 (seconds since epoch)]", f"Tag=response,2.000,1.000,3.0,{histogram(3)}")
+    (interval,) = read_log(
+        "#[BaseTime: 1795207000.000 (seconds since epoch)]", f"Tag=response,2.000,1.000,3.0,{histogram(3)}"
+    )
     assert interval.start_epoch_s == 1795207002.0
 
 
@@ -48,9 +57,15 @@ def test_a_cut_interval_log_names_the_line():
 
 
 def test_the_slowest_answers_are_read_by_column():
-    found = slowest.read("due_us,response_us,service_us,connection\n-20,300,290,3\n700000,5,4,0\n", "slowest.csv")
+    found = slowest.read(
+        "due_us,response_us,service_us,connection\n-20,300,290,3\n700000,5,4,0\n", "slowest.csv"
+    )
     assert {name: column.tolist() for name, column in found.items()} == {
-        "due_us": [-20, 700_000], "response_us": [300, 5], "service_us": [290, 4], "connection": [3, 0]}
+        "due_us": [-20, 700_000],
+        "response_us": [300, 5],
+        "service_us": [290, 4],
+        "connection": [3, 0],
+    }
 
 
 @pytest.mark.parametrize(
@@ -58,7 +73,10 @@ def test_the_slowest_answers_are_read_by_column():
     [
         ("", "slowest.csv:1: .*head line"),
         ("due,response\n", "slowest.csv:1: .*head line"),
-        ("due_us,response_us,service_us,connection\n1,2,3,4\n5,6,7\n", "slowest.csv:3: .*not 4 whole numbers: '5,6,7'"),
+        (
+            "due_us,response_us,service_us,connection\n1,2,3,4\n5,6,7\n",
+            "slowest.csv:3: .*not 4 whole numbers: '5,6,7'",
+        ),
         ("due_us,response_us,service_us,connection\n1,2,3,4\n5,6,7,1", "slowest.csv:3: .*cut"),
         ("due_us,response_us,service_us,connection\n1,2,x,4\n", "slowest.csv:2: .*not 4 whole numbers"),
     ],
@@ -69,11 +87,27 @@ def test_a_cut_or_damaged_list_of_slow_answers_names_the_line(text, error):
 
 
 def test_events_are_read_in_the_order_of_time():
-    text = json.dumps({
-        "gc": [{"kind": "gc_pause", "start_utc": "2026-11-20T20:42:26.500Z", "duration_ms": 3.1, "attributes": {"cause": "G1 Evacuation Pause"}}],
-        "safepoints": [],
-        "store": [{"kind": "flush", "start_utc": "2026-11-20T20:42:25.123456789Z", "duration_ms": 120, "attributes": None}],
-    })
+    text = json.dumps(
+        {
+            "gc": [
+                {
+                    "kind": "gc_pause",
+                    "start_utc": "2026-11-20T20:42:26.500Z",
+                    "duration_ms": 3.1,
+                    "attributes": {"cause": "G1 Evacuation Pause"},
+                }
+            ],
+            "safepoints": [],
+            "store": [
+                {
+                    "kind": "flush",
+                    "start_utc": "2026-11-20T20:42:25.123456789Z",
+                    "duration_ms": 120,
+                    "attributes": None,
+                }
+            ],
+        }
+    )
     flush, pause = jfr.read(text, "events.json")
     assert (flush.kind, flush.duration_ms, flush.attributes) == ("flush", 120.0, {})
     assert flush.start_epoch_s == pytest.approx(1795207345.123456, abs=1e-5)
@@ -87,8 +121,14 @@ def test_events_are_read_in_the_order_of_time():
         ("[]", "not an object"),
         ('{"gcs": []}', "unknown groups: gcs"),
         ('{"gc": [{"kind": "gc_pause", "duration_ms": 1}]}', r"gc\[0\]: KeyError 'start_utc'"),
-        ('{"gc": [{"kind": "gc_pause", "start_utc": "2026-11-20T20:42:26", "duration_ms": 1}]}', "time without a zone"),
-        ('{"store": [{"kind": "flush", "start_utc": "2026-11-20T20:42:26Z", "duration_ms": -1}]}', "duration_ms=-1"),
+        (
+            '{"gc": [{"kind": "gc_pause", "start_utc": "2026-11-20T20:42:26", "duration_ms": 1}]}',
+            "time without a zone",
+        ),
+        (
+            '{"store": [{"kind": "flush", "start_utc": "2026-11-20T20:42:26Z", "duration_ms": -1}]}',
+            "duration_ms=-1",
+        ),
     ],
 )
 def test_what_is_not_an_event_is_an_error(content, message):
@@ -97,12 +137,18 @@ def test_what_is_not_an_event_is_an_error(content, message):
 
 
 def test_collapsed_stacks_are_added_up():
-    assert stacks.read("a;b with blank;c 10\na 1\na;b with blank;c 5\n\n", "cpu.collapsed") == {"a;b with blank;c": 15, "a": 1}
+    assert stacks.read("a;b with blank;c 10\na 1\na;b with blank;c 5\n\n", "cpu.collapsed") == {
+        "a;b with blank;c": 15,
+        "a": 1,
+    }
 
 
 def test_stacks_that_differ_by_the_address_of_a_hidden_class_are_the_same():
-    text = ("a;kv/C$$Lambda.0x0000000030130c90.run_[j] 2\na;kv/C$$Lambda.0x000000007113a520.run_[j] 3\nb;java/lang/invoke/LambdaForm$MH.0x00000000300a8400.invoke 1\n")
-    assert stacks.read(text, "cpu.collapsed") == {"a;kv/C$$Lambda.run_[j]": 5, "b;java/lang/invoke/LambdaForm$MH.invoke": 1}
+    text = "a;kv/C$$Lambda.0x0000000030130c90.run_[j] 2\na;kv/C$$Lambda.0x000000007113a520.run_[j] 3\nb;java/lang/invoke/LambdaForm$MH.0x00000000300a8400.invoke 1\n"
+    assert stacks.read(text, "cpu.collapsed") == {
+        "a;kv/C$$Lambda.run_[j]": 5,
+        "b;java/lang/invoke/LambdaForm$MH.invoke": 1,
+    }
 
 
 @pytest.mark.parametrize("line", ["a;b;c", "a;b -3", "a;b 1.5", " 12", "a;b x"])

@@ -1,4 +1,5 @@
-"""What is committed: copied as it was sealed but for what only repeats the rest, and chosen by what the machine did and by nothing else."""
+"""What is committed: copied as it was sealed but for what only repeats the rest, and chosen by what the
+machine did and by nothing else."""
 
 import pytest
 
@@ -13,10 +14,23 @@ from kvstudy.record.verification import verify_all
 def measured(tmp_path):
     """``measured("rates", "run-1", steal=0.1, outcome=…)``: a sealed run under data/raw."""
 
-    def seal(experiment: str, run_id: str, steal: float = 0.0, outcome: str = "completed", files: tuple[str, ...] = (), **facts):
+    def seal(
+        experiment: str,
+        run_id: str,
+        steal: float = 0.0,
+        outcome: str = "completed",
+        files: tuple[str, ...] = (),
+        **facts,
+    ):
         with RunWriter.create(tmp_path / "raw", experiment, run_id) as folder:
-            folder.write_json("run.json", dict.fromkeys(sorted(REQUIRED_FACTS)) | {"schema_version": 2, "run_id": run_id, "outcome": outcome, **facts})
-            folder.write_json("machine.json", {"load_during": {"steal_share_mean": steal, "foreign_cpu_share_mean": 0.0}})
+            folder.write_json(
+                "run.json",
+                dict.fromkeys(sorted(REQUIRED_FACTS))
+                | {"schema_version": 2, "run_id": run_id, "outcome": outcome, **facts},
+            )
+            folder.write_json(
+                "machine.json", {"load_during": {"steal_share_mean": steal, "foreign_cpu_share_mean": 0.0}}
+            )
             for name in files:
                 folder.write_text(name, f"{name}\n" * 100)
             return folder.seal()
@@ -32,7 +46,10 @@ def test_runs_that_the_host_disturbed_are_left_out_and_failed_ones_are_not(measu
     measured("rates", "run-1")
     measured("rates", "run-2", steal=0.2)
     measured("rates", "run-3", outcome="failed: generator stopped")
-    assert [(one.experiment, one.copied, one.disturbed) for one in publish(tmp_path / "raw", tmp_path / "reference")] == [("rates", 2, 1)]
+    assert [
+        (one.experiment, one.copied, one.disturbed)
+        for one in publish(tmp_path / "raw", tmp_path / "reference")
+    ] == [("rates", 2, 1)]
     assert ids(tmp_path) == ["run-1", "run-3"]
     assert verify_all(tmp_path / "reference") == []
 
@@ -75,8 +92,16 @@ def test_a_run_that_is_not_as_it_was_sealed_stops_the_copy(measured, tmp_path):
 
 def test_an_experiment_without_a_run_that_was_asked_for_is_told_so_and_replaces_nothing(measured, tmp_path):
     measured("rates", "run-1")
-    with pytest.raises(RunFolderError, match="^no run to publish: experiment=rates sealed=1, none of them of its profile reference\n"):
-        publish(tmp_path / "raw", tmp_path / "reference", asked_for=lambda _run: False, asked="its profile reference")
+    with pytest.raises(
+        RunFolderError,
+        match="^no run to publish: experiment=rates sealed=1, none of them of its profile reference\n",
+    ):
+        publish(
+            tmp_path / "raw",
+            tmp_path / "reference",
+            asked_for=lambda _run: False,
+            asked="its profile reference",
+        )
     assert ids(tmp_path) == []
 
 
@@ -101,14 +126,20 @@ def test_more_than_a_clone_should_carry_is_refused_with_the_largest_named(measur
 
 
 def test_what_only_repeats_the_rest_is_left_out_of_the_copy_and_of_its_seal(measured, tmp_path):
-    run = measured("rates", "run-1", files=("profile.jfr", "cpu.collapsed", "generator.json", "generator.txt"))
+    run = measured(
+        "rates", "run-1", files=("profile.jfr", "cpu.collapsed", "generator.json", "generator.txt")
+    )
     (published,) = publish(tmp_path / "raw", tmp_path / "reference")
     copy = tmp_path / "reference" / "rates" / "run-1"
     names = {path.name for path in copy.iterdir()}
     assert names == {"SHA256SUMS", "run.json", "machine.json", "cpu.collapsed.gz", "generator.json.gz"}
     assert verify_all(tmp_path / "reference") == []
-    assert all((copy / name).read_bytes() == (run.path / name).read_bytes() for name in names - {"SHA256SUMS"})
-    assert set((copy / "SHA256SUMS").read_text().splitlines()) < set((run.path / "SHA256SUMS").read_text().splitlines())
+    assert all(
+        (copy / name).read_bytes() == (run.path / name).read_bytes() for name in names - {"SHA256SUMS"}
+    )
+    assert set((copy / "SHA256SUMS").read_text().splitlines()) < set(
+        (run.path / "SHA256SUMS").read_text().splitlines()
+    )
     assert not (copy / "SHA256SUMS").stat().st_mode & 0o222
     assert verify_all(tmp_path / "raw") == []  # the run itself is as it was
     left_out = sum((run.path / name).stat().st_size for name in ("profile.jfr.gz", "generator.txt.gz"))
@@ -116,10 +147,14 @@ def test_what_only_repeats_the_rest_is_left_out_of_the_copy_and_of_its_seal(meas
 
 
 @pytest.mark.parametrize(("profile", "closed_loop"), [(None, False), (["cpu"], False), (None, True)])
-def test_single_answers_are_copied_of_latency_runs_on_a_schedule_alone(measured, tmp_path, profile, closed_loop):
+def test_single_answers_are_copied_of_latency_runs_on_a_schedule_alone(
+    measured, tmp_path, profile, closed_loop
+):
     measured("rates", "run-1", files=("slowest.csv",), profile=profile, closed_loop=closed_loop)
     publish(tmp_path / "raw", tmp_path / "reference")
-    assert (tmp_path / "reference" / "rates" / "run-1" / "slowest.csv.gz").is_file() == (profile is None and not closed_loop)
+    assert (tmp_path / "reference" / "rates" / "run-1" / "slowest.csv.gz").is_file() == (
+        profile is None and not closed_loop
+    )
     assert verify_all(tmp_path / "reference") == []
 
 
@@ -141,7 +176,11 @@ def launch(tmp_path):
 
     def seal(experiment: str, run_id: str, steal: float = 0.0, **facts):
         with RunWriter.create(tmp_path / "raw", experiment, run_id) as folder:
-            folder.write_json("run.json", dict.fromkeys(sorted(DUET_FACTS)) | {"schema_version": 3, "kind": DUET, "run_id": run_id, "outcome": "completed", **facts})
+            folder.write_json(
+                "run.json",
+                dict.fromkeys(sorted(DUET_FACTS))
+                | {"schema_version": 3, "kind": DUET, "run_id": run_id, "outcome": "completed", **facts},
+            )
             folder.write_json("machine.json", {"load_during": {"steal_share_mean": steal}})
             for name in ("slices.csv", "profile-a.jfr", "generator-put-rate.txt", "generator-put-rate.json"):
                 folder.write_text(name, f"{name}\n" * 100)
@@ -150,7 +189,9 @@ def launch(tmp_path):
     return seal
 
 
-def test_every_launch_of_a_duet_is_copied_whatever_profile_is_published_but_none_of_a_smoke_test(launch, tmp_path):
+def test_every_launch_of_a_duet_is_copied_whatever_profile_is_published_but_none_of_a_smoke_test(
+    launch, tmp_path
+):
     launch("rates", "duet-1")
     launch("rates", "duet-2", steal=0.3)
     launch("rates", "duet-3", profile_name="smoke")

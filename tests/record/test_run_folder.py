@@ -1,4 +1,5 @@
-"""The run folder: sealed runs never change, unsealed ones are never read, a full disk never makes a run look whole."""
+"""The run folder: sealed runs never change, unsealed ones are never read, a full disk never makes a run look
+whole."""
 
 import errno
 import gzip
@@ -12,12 +13,23 @@ import pytest
 
 from kvstudy.errors import NotSealed, RunFolderError
 from kvstudy.record import run_folder
-from kvstudy.record.run_folder import REQUIRED_FACTS, SCHEMA_VERSION, RunWriter, open_run, partial_runs, sealed_runs
+from kvstudy.record.run_folder import (
+    REQUIRED_FACTS,
+    SCHEMA_VERSION,
+    RunWriter,
+    open_run,
+    partial_runs,
+    sealed_runs,
+)
 from kvstudy.record.verification import verify, verify_all
 
 
 def facts(run_id: str) -> dict:
-    return dict.fromkeys(sorted(REQUIRED_FACTS)) | {"schema_version": 1, "run_id": run_id, "outcome": "completed"}
+    return dict.fromkeys(sorted(REQUIRED_FACTS)) | {
+        "schema_version": 1,
+        "run_id": run_id,
+        "outcome": "completed",
+    }
 
 
 def sealed_run(root: Path, run_id: str = "run-1", more: dict[str, str] | None = None):
@@ -34,7 +46,10 @@ def test_sealed_run_holds_what_was_written_and_its_checksums(tmp_path):
     assert run.path == tmp_path / "experiment" / "run-1"
     assert run.facts["outcome"] == "completed"
     assert run.text("service.log") == "Requests/sec: 2000.00\n"
-    assert [line.split("  ")[1] for line in run.text("SHA256SUMS").splitlines()] == ["run.json", "service.log"]
+    assert [line.split("  ")[1] for line in run.text("SHA256SUMS").splitlines()] == [
+        "run.json",
+        "service.log",
+    ]
     assert verify(run.path) == []
 
 
@@ -86,17 +101,34 @@ def test_run_of_the_same_id_is_not_written_over(tmp_path):
 def test_bulky_files_are_sealed_packed_and_read_as_if_they_were_not(tmp_path):
     log = "Tag=response,0.000,1.000,7.0,HIST\n" * 500
     run = sealed_run(tmp_path, more={"latency.hlog": log, "cpu.collapsed": "a;b 1\n", "profile.jfr": "FLR"})
-    assert {path.name for path in run.path.iterdir()} == {"SHA256SUMS", "run.json", "service.log", "latency.hlog.gz", "cpu.collapsed.gz", "profile.jfr.gz"}
+    assert {path.name for path in run.path.iterdir()} == {
+        "SHA256SUMS",
+        "run.json",
+        "service.log",
+        "latency.hlog.gz",
+        "cpu.collapsed.gz",
+        "profile.jfr.gz",
+    }
     assert (run.has("latency.hlog"), run.has("gc.log")) == (True, False)
-    assert (run.text("latency.hlog"), run.text("cpu.collapsed"), run.content("profile.jfr")) == (log, "a;b 1\n", b"FLR")
+    assert (run.text("latency.hlog"), run.text("cpu.collapsed"), run.content("profile.jfr")) == (
+        log,
+        "a;b 1\n",
+        b"FLR",
+    )
     assert verify(run.path) == []
-    unpacked = subprocess.run(["zcat", run.path / "latency.hlog.gz"], capture_output=True, text=True, check=True).stdout
+    unpacked = subprocess.run(
+        ["zcat", run.path / "latency.hlog.gz"], capture_output=True, text=True, check=True
+    ).stdout
     assert unpacked == log
 
 
 def test_the_same_content_is_packed_to_the_same_bytes(tmp_path):
-    digests = {hashlib.sha256((sealed_run(tmp_path / place, more={"gc.log": "pause\n" * 99}).path / "gc.log.gz").read_bytes()).hexdigest()
-               for place in ("here", "there")}
+    digests = {
+        hashlib.sha256(
+            (sealed_run(tmp_path / place, more={"gc.log": "pause\n" * 99}).path / "gc.log.gz").read_bytes()
+        ).hexdigest()
+        for place in ("here", "there")
+    }
     assert len(digests) == 1
 
 
@@ -110,13 +142,21 @@ def test_a_run_of_schema_1_is_read_as_it_was_written(tmp_path):
 def test_a_run_of_a_newer_schema_is_refused(tmp_path):
     folder = RunWriter.create(tmp_path, "experiment", "run-1")
     folder.write_json("run.json", facts("run-1") | {"schema_version": SCHEMA_VERSION + 1})
-    with pytest.raises(RunFolderError, match=rf"newer kvstudy: .*schema_version={SCHEMA_VERSION + 1} known={SCHEMA_VERSION}"):
+    with pytest.raises(
+        RunFolderError, match=rf"newer kvstudy: .*schema_version={SCHEMA_VERSION + 1} known={SCHEMA_VERSION}"
+    ):
         folder.seal().facts
 
 
-@pytest.mark.parametrize("damage", [lambda packed: packed[:-12], lambda packed: packed[:40] + b"?" + packed[41:], lambda packed: b"no gzip"])
+@pytest.mark.parametrize(
+    "damage",
+    [lambda packed: packed[:-12], lambda packed: packed[:40] + b"?" + packed[41:], lambda packed: b"no gzip"],
+)
 def test_damaged_packing_is_one_error_with_the_file(tmp_path, damage):
-    path = sealed_run(tmp_path, more={"gc.log": "".join(f"pause {number}\n" for number in range(999))}).path / "gc.log.gz"
+    path = (
+        sealed_run(tmp_path, more={"gc.log": "".join(f"pause {number}\n" for number in range(999))}).path
+        / "gc.log.gz"
+    )
     path.chmod(0o644)
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(RunFolderError, match=r"gc\.log\.gz: not gzip, or cut: "):
@@ -129,7 +169,9 @@ def test_changed_file_is_named(tmp_path):
     (run.path / "service.log").chmod(0o644)
     (run.path / "service.log").write_text("Requests/sec: 9000.00\n")
     problems = verify(run.path)
-    assert [(problem.file, problem.what.split(":")[0]) for problem in problems] == [("service.log", "changed after sealing")]
+    assert [(problem.file, problem.what.split(":")[0]) for problem in problems] == [
+        ("service.log", "changed after sealing")
+    ]
     assert str(run.path / "service.log") in str(problems[0])
 
 
@@ -138,7 +180,9 @@ def test_missing_and_added_files_are_named(tmp_path):
     (run.path / "service.log").unlink()
     (run.path / "notes.txt").write_text("mine")
     assert {(problem.file, problem.what.split(":")[0]) for problem in verify_all(tmp_path)} == {
-        ("service.log", "missing"), ("notes.txt", "added after sealing")}
+        ("service.log", "missing"),
+        ("notes.txt", "added after sealing"),
+    }
 
 
 def test_checksum_line_that_is_cut_is_a_problem_not_a_pass(tmp_path):
@@ -163,7 +207,9 @@ def test_a_run_whose_seal_is_gone_or_empty_is_one_problem(tmp_path):
     (empty / "SHA256SUMS").chmod(0o644)
     (empty / "SHA256SUMS").write_text("")
     assert [(problem.run, problem.file, problem.what.split(":")[0]) for problem in verify_all(tmp_path)] == [
-        (gone, "SHA256SUMS", "seal missing"), (empty, "SHA256SUMS", "seal empty")]
+        (gone, "SHA256SUMS", "seal missing"),
+        (empty, "SHA256SUMS", "seal empty"),
+    ]
     assert verify(whole) == []
 
 
@@ -216,7 +262,9 @@ def test_error_at_any_step_of_sealing_leaves_no_sealed_run(tmp_path, monkeypatch
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patched:
-        patched.setattr(run_folder.os, "fsync", no_space) if failing_call == "fsync" else patched.setattr(Path, "rename", no_space)
+        patched.setattr(run_folder.os, "fsync", no_space) if failing_call == "fsync" else patched.setattr(
+            Path, "rename", no_space
+        )
         with pytest.raises(RunFolderError, match="disk full"):
             folder.seal()
     assert sealed_runs(tmp_path) == []
@@ -238,11 +286,18 @@ def test_not_a_number_is_refused_because_it_is_not_json(tmp_path):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of 256 KiB: a tmpfs where the tests run as root on Linux, which is where CI and containers run them."""
+    """A file system of 256 KiB: a tmpfs where the tests run as root on Linux, which is where CI and
+    containers run them."""
     mount_point = tmp_path / "disk"
     mount_point.mkdir()
-    mounted = os.geteuid() == 0 and shutil.which("mount") and subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(mount_point)], capture_output=True).returncode == 0
+    mounted = (
+        os.geteuid() == 0
+        and shutil.which("mount")
+        and subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(mount_point)], capture_output=True
+        ).returncode
+        == 0
+    )
     if not mounted:
         pytest.skip("mounting a small file system needs root; the injected errors above cover the same paths")
     yield mount_point

@@ -11,7 +11,9 @@ from kvstudy.record.wrk2_text import CLOSED_LOOP, CORRECTED, UNCORRECTED, parse,
 
 OURS = Path(__file__).parent / "wrk2_texts"
 PUBLISHED = Path(__file__).parents[2] / "data" / "published" / "texts"
-WHOLE = sorted(path for path in [*OURS.glob("*.txt"), *PUBLISHED.glob("*.txt")] if not path.name.startswith("usage"))
+WHOLE = sorted(
+    path for path in [*OURS.glob("*.txt"), *PUBLISHED.glob("*.txt")] if not path.name.startswith("usage")
+)
 
 
 def read(name: str):
@@ -27,7 +29,9 @@ def test_every_real_text_parses_and_its_numbers_agree_with_each_other(path):
     for distribution in result.distributions.values():
         if distribution.spectrum and distribution.total_count:
             assert distribution.spectrum[-1].count == distribution.total_count
-            assert distribution.spectrum[-1].value_us == pytest.approx(distribution.percentiles_us[100.0], rel=0.005)
+            assert distribution.spectrum[-1].value_us == pytest.approx(
+                distribution.percentiles_us[100.0], rel=0.005
+            )
 
 
 @pytest.mark.parametrize("path", WHOLE, ids=lambda path: path.stem)
@@ -42,7 +46,8 @@ def test_a_text_cut_after_any_line_is_an_error_that_names_the_line(path):
 
 @pytest.mark.parametrize("path", WHOLE, ids=lambda path: path.stem)
 def test_a_text_that_lost_any_line_of_its_summary_is_an_error_or_reads_as_before(path):
-    """Some lines wrk2 leaves out itself (banner, calibration, errors); without any other the text is not a result."""
+    """Some lines wrk2 leaves out itself (banner, calibration, errors); without any other the text is not a
+    result."""
     text = path.read_text()
     lines = text.splitlines()
     optional = ("Running", "Thread calibration", "Socket errors", "Non-2xx", "Detailed", "wrk ", "$ wrk")
@@ -62,13 +67,22 @@ def _is_spectrum_row(line: str) -> bool:
 
 def test_all_numbers_of_a_wrk2_text():
     result = read("one-connection.txt")
-    assert (result.url, result.planned_duration_s, result.threads, result.connections) == ("http://127.0.0.1:8099/", 14, 1, 1)
+    assert (result.url, result.planned_duration_s, result.threads, result.connections) == (
+        "http://127.0.0.1:8099/",
+        14,
+        1,
+        1,
+    )
     assert result.calibrations_us == [628.0]
     assert (result.latency_us.mean, result.latency_us.stdev, result.latency_us.max) == (633.24, 311.27, 3840)
     assert (result.thread_rate_rps.mean, result.thread_rate_rps.within_stdev_percent) == (535.0, 61.06)
     response = result.distributions[CORRECTED]
     assert (response.percentiles_us[50.0], response.percentiles_us[99.9]) == (630, 2170)
-    assert (response.spectrum[5].value_us, response.spectrum[5].percentile, response.spectrum[5].count) == (630, 50, 1000)
+    assert (response.spectrum[5].value_us, response.spectrum[5].percentile, response.spectrum[5].count) == (
+        630,
+        50,
+        1000,
+    )
     assert (result.requests, result.achieved_rate_rps, result.errors_total) == (7001, 500.03, 0)
 
 
@@ -111,13 +125,18 @@ def test_the_third_reports_put_run_reached_8805_of_20000_per_second_with_24_time
 
 def test_the_older_wording_of_the_calibration_is_understood():
     text = (OURS / "one-connection.txt").read_text()
-    old = text.replace("mean lat.: 0.628ms, rate sampling interval: 10ms", "mean lat.: 628 usec, rate sampling interval: 10 msec")
+    old = text.replace(
+        "mean lat.: 0.628ms, rate sampling interval: 10ms",
+        "mean lat.: 628 usec, rate sampling interval: 10 msec",
+    )
     assert old != text
     assert parse_one(old, "old").calibrations_us == [628.0]
 
 
 def test_several_results_in_one_text_are_read_in_order():
-    text = "".join((OURS / name).read_text() for name in ("script-output.txt", "no-latency.txt", "uncorrected.txt"))
+    text = "".join(
+        (OURS / name).read_text() for name in ("script-output.txt", "no-latency.txt", "uncorrected.txt")
+    )
     results = parse(text, "three")
     assert [result.requests for result in results] == [27997, 14000, 41974]
     assert len(results[0].script_output) == 4
@@ -140,7 +159,11 @@ def test_a_result_in_the_middle_that_lost_its_head_is_not_skipped():
         ("99.900%    2.17ms", "99.900%    2.17ns", 12),
         ("99.900%    2.17ms", "99.900%    2.17", 12),
         ("99.900%    2.17ms", "99.900%    1.01ms", 12),
-        ("       0.225     0.100000          201         1.11", "       0.225     0.100000          x01         1.11", 21),
+        (
+            "       0.225     0.100000          201         1.11",
+            "       0.225     0.100000          x01         1.11",
+            21,
+        ),
         ("Total count    =         1998", "Total count    =         1999", 78),
         ("1 threads and 1 connections", "1 thread and 1 connection", 2),
     ],
@@ -168,14 +191,24 @@ def test_an_empty_text_is_an_error():
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("630.00us", 630), ("0.94ms", 940), ("5.32s ", 5.32e6), ("1.00m", 60e6), ("2.50h", 9000e6), ("0.00us", 0), ("14s", 14e6)],
+    [
+        ("630.00us", 630),
+        ("0.94ms", 940),
+        ("5.32s ", 5.32e6),
+        ("1.00m", 60e6),
+        ("2.50h", 9000e6),
+        ("0.00us", 0),
+        ("14s", 14e6),
+    ],
 )
 def test_times_are_read_in_every_unit(text, value):
     assert wrk2_units.time_us(text) == pytest.approx(value)
 
 
 def test_counts_and_sizes_are_read_in_every_unit():
-    assert [wrk2_units.count(text) for text in ("535.00", "11.83k", "1.20M", "2G")] == pytest.approx([535, 11830, 1.2e6, 2e9])
+    assert [wrk2_units.count(text) for text in ("535.00", "11.83k", "1.20M", "2G")] == pytest.approx(
+        [535, 11830, 1.2e6, 2e9]
+    )
     sizes = [wrk2_units.size_bytes(text) for text in ("12.00B", "1.00KB", "1.00MB", "1.00GB", "1.00TB")]
     assert sizes == [12, 2**10, 2**20, 2**30, 2**40]
 

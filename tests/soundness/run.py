@@ -2,7 +2,8 @@
 
     python tests/soundness/run.py [--only MODULE] [--write METHODOLOGY.md]
 
-Prints the table as Markdown; --write puts it between the two marks of that file. Exits with 1 when a goal is missed.
+Prints the table as Markdown; --write puts it between the two marks of that file. Exits with 1 when a goal is
+missed.
 """
 
 import argparse
@@ -20,7 +21,9 @@ BEGIN, END = "<!-- made by make soundness: begin -->", "<!-- end -->"
 def main() -> int:
     arguments = argparse.ArgumentParser(description="how often the study's rules say something false")
     arguments.add_argument("--only", metavar="MODULE", help="of rules/ this one alone")
-    arguments.add_argument("--write", metavar="FILE", type=Path, help="put the table between the marks of this file")
+    arguments.add_argument(
+        "--write", metavar="FILE", type=Path, help="put the table between the marks of this file"
+    )
     given = arguments.parse_args()
     if given.only and given.write:
         arguments.error("--write is for the whole table: leave --only out")
@@ -61,12 +64,19 @@ def _simulation(name: str, place: int) -> Simulation:
 
 def _table(outcomes: list[Outcome]) -> str:
     seeds = ", ".join(map(str, sorted({outcome.simulation.seed for outcome in outcomes})))
-    lines = [f"Seed {seeds}, {date.today().isoformat()}.", "", "| rule | counted | goal | found | 95 % interval | holds |", "|---|---|---|---|---|---|"]
+    lines = [
+        f"Seed {seeds}, {date.today().isoformat()}.",
+        "",
+        "| rule | counted | goal | found | 95 % interval | holds |",
+        "|---|---|---|---|---|---|",
+    ]
     for outcome in outcomes:
         low, high = outcome.interval
         one = outcome.simulation
-        lines.append(f"| {one.rule} | {one.counted} | {one.goal} | {outcome.hits} of {outcome.trials} ({outcome.share:.1%}) | "
-                     f"{low:.1%}–{high:.1%} | {'yes' if outcome.holds else '**no**'} |")
+        lines.append(
+            f"| {one.rule} | {one.counted} | {one.goal} | {outcome.hits} of {outcome.trials} ({outcome.share:.1%}) | "
+            f"{low:.1%}–{high:.1%} | {'yes' if outcome.holds else '**no**'} |"
+        )
     return "\n".join(lines)
 
 

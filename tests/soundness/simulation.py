@@ -1,8 +1,8 @@
 """One simulation of soundness: studies with a known truth, and how often a rule is wrong about them.
 
-    simulation.run()            full length: an Outcome, whose ``holds`` compares the share counted with the goal
-    simulation.run(short=True)  a few trials; ``refuted`` is the verdict that they allow
-    simulations()               all of rules/*.py, by module and in their order
+simulation.run()            full length: an Outcome, whose ``holds`` compares the share counted with the goal
+simulation.run(short=True)  a few trials; ``refuted`` is the verdict that they allow
+simulations()               all of rules/*.py, by module and in their order
 """
 
 import gc
@@ -83,12 +83,17 @@ class Outcome:
         return float(found.low), float(found.high)
 
     def __str__(self) -> str:
-        return (f"{self.simulation.rule}: {self.simulation.counted}: {self.hits} of {self.trials} ({self.share:.1%}), "
-                f"goal {self.simulation.goal}, seed {self.simulation.seed}, {self.lasted_s:.1f} s")
+        return (
+            f"{self.simulation.rule}: {self.simulation.counted}: {self.hits} of {self.trials} ({self.share:.1%}), "
+            f"goal {self.simulation.goal}, seed {self.simulation.seed}, {self.lasted_s:.1f} s"
+        )
 
 
 def simulations() -> list[tuple[str, int, Simulation]]:
     """Module, place in its list, simulation."""
     names = sorted(path.stem for path in (FOLDER / "rules").glob("*.py"))
-    return [(name, place, one) for name in names
-            for place, one in enumerate(importlib.import_module(f"rules.{name}").SIMULATIONS)]
+    return [
+        (name, place, one)
+        for name in names
+        for place, one in enumerate(importlib.import_module(f"rules.{name}").SIMULATIONS)
+    ]

@@ -4,7 +4,9 @@ import pytest
 from simulation import Outcome, Simulation, simulations
 
 
-@pytest.mark.parametrize("one", [pytest.param(one, id=f"{name}-{place}") for name, place, one in simulations()])
+@pytest.mark.parametrize(
+    "one", [pytest.param(one, id=f"{name}-{place}") for name, place, one in simulations()]
+)
 def test_a_rule_is_not_refuted_by_a_few_trials(one: Simulation):
     outcome = one.run(short=True)
     print(outcome)
@@ -26,5 +28,12 @@ def test_few_trials_refute_only_what_chance_would_hardly_do():
 
 
 def test_the_same_seed_counts_the_same():
-    one = Simulation("rule", "coin", lambda generator, trials: int((generator.random(trials) < 0.3).sum()), 500, 50, at_most=0.4)
+    one = Simulation(
+        "rule",
+        "coin",
+        lambda generator, trials: int((generator.random(trials) < 0.3).sum()),
+        500,
+        50,
+        at_most=0.4,
+    )
     assert one.run().hits == one.run().hits

@@ -15,8 +15,17 @@ from kvstudy.analyse import schema
 from kvstudy.analyse.tables import Tables
 
 _ZERO = {schema.TEXT: "", schema.REAL: 1.0, schema.FLAG: False, schema.WHOLE: 0, schema.COUNT: 0}
-_USUAL = {"verdict": "PASS", "same_within": 0.05, "attributes": "{}", "workload_args": "{}", "service_options": "{}", "generator": "loadgen",
-          "start_utc": "2026-11-23T12:00:00.000Z", "latency_kind": "response", "sample_count": 10_000}
+_USUAL = {
+    "verdict": "PASS",
+    "same_within": 0.05,
+    "attributes": "{}",
+    "workload_args": "{}",
+    "service_options": "{}",
+    "generator": "loadgen",
+    "start_utc": "2026-11-23T12:00:00.000Z",
+    "latency_kind": "response",
+    "sample_count": 10_000,
+}
 _EMPTY = {name: schema.empty(name) for name in schema.TABLES}
 
 
@@ -31,5 +40,8 @@ def p99(run_ids: Sequence[str], latencies_us: Sequence[float]) -> dict[str, Sequ
 
 def _frame(name: str, columns: dict[str, Sequence]) -> pd.DataFrame:
     length = len(next(iter(columns.values())))
-    rows = {column.name: columns.get(column.name, [_USUAL.get(column.name, _ZERO[column.dtype])] * length) for column in schema.TABLES[name]}
+    rows = {
+        column.name: columns.get(column.name, [_USUAL.get(column.name, _ZERO[column.dtype])] * length)
+        for column in schema.TABLES[name]
+    }
     return pd.DataFrame(rows)

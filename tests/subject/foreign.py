@@ -1,6 +1,7 @@
-"""A small HTTP service that nobody here measures for its speed: PUT, GET and DELETE of ``/<key>`` in a directory, and ways to misbehave.
+"""A small HTTP service that nobody here measures for its speed: PUT, GET and DELETE of ``/<key>`` in a
+directory, and ways to misbehave.
 
-    foreign.py PORT DIR [daemonise | never-ready | ignores-term | answers-500 | forgets]
+foreign.py PORT DIR [daemonise | never-ready | ignores-term | answers-500 | forgets]
 """
 
 import os
@@ -14,7 +15,10 @@ PORT, FOLDER, FAULTS = int(sys.argv[1]), Path(sys.argv[2]) / "records", set(sys.
 
 
 class Records(BaseHTTPRequestHandler):
-    protocol_version, wbufsize = "HTTP/1.1", -1  # one packet per answer, so that no delayed acknowledgement is waited for
+    protocol_version, wbufsize = (
+        "HTTP/1.1",
+        -1,
+    )  # one packet per answer, so that no delayed acknowledgement is waited for
 
     def do_PUT(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))

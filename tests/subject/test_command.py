@@ -1,4 +1,5 @@
-"""Commands and addresses as subjects: each way in which one can misbehave is one line, and leaves nothing running."""
+"""Commands and addresses as subjects: each way in which one can misbehave is one line, and leaves nothing
+running."""
 
 import http.client
 import os
@@ -36,8 +37,12 @@ def place(tmp_path) -> Place:
 @pytest.fixture(autouse=True)
 def nothing_is_left(tmp_path):
     yield
-    left = [process.info["cmdline"] for process in psutil.process_iter(["cmdline", "status"])
-            if str(tmp_path) in " ".join(process.info["cmdline"] or []) and process.info["status"] != psutil.STATUS_ZOMBIE]
+    left = [
+        process.info["cmdline"]
+        for process in psutil.process_iter(["cmdline", "status"])
+        if str(tmp_path) in " ".join(process.info["cmdline"] or [])
+        and process.info["status"] != psutil.STATUS_ZOMBIE
+    ]
     assert left == []
 
 
@@ -52,7 +57,9 @@ def asked(url: str, method: str, path: str, body: bytes | None = None) -> tuple[
     return answer.status, answer.read()
 
 
-@pytest.mark.parametrize("ready", ["tcp", {"line": "serving on"}, {"http": "/health"}], ids=["tcp", "line", "http"])
+@pytest.mark.parametrize(
+    "ready", ["tcp", {"line": "serving on"}, {"http": "/health"}], ids=["tcp", "line", "http"]
+)
 def test_a_command_is_started_with_its_port_and_directory_answers_and_is_stopped(place, ready):
     live = command(place, ready=ready).launch(place)
     try:
@@ -68,13 +75,21 @@ def test_a_command_is_started_with_its_port_and_directory_answers_and_is_stopped
 
 def test_two_commands_are_alive_at_once_with_directories_ports_and_files_of_their_own(place, tmp_path):
     (tmp_path / "other").mkdir()
-    places = [Place(place.store, place.folder, named="a.{}".format), Place(tmp_path / "other", place.folder, named="b.{}".format)]
+    places = [
+        Place(place.store, place.folder, named="a.{}".format),
+        Place(tmp_path / "other", place.folder, named="b.{}".format),
+    ]
     subjects = [command(one).launch(one) for one in places]
     try:
         assert subjects[0].url != subjects[1].url and not set(subjects[0].pids) & set(subjects[1].pids)
         asked(subjects[0].url, "PUT", "/k1", b"one")
         assert asked(subjects[1].url, "GET", "/k1")[0] == 404
-        assert {path.name for path in place.folder.iterdir()} == {"a.service.cmd", "a.service.log", "b.service.cmd", "b.service.log"}
+        assert {path.name for path in place.folder.iterdir()} == {
+            "a.service.cmd",
+            "a.service.log",
+            "b.service.cmd",
+            "b.service.log",
+        }
     finally:
         assert [subject.stop() for subject in subjects] == [None, None]
 
@@ -84,11 +99,15 @@ def test_a_file_is_written_for_it_with_port_and_directory_in_their_places(place)
     live = command(place, files={"etc/own.conf": "own.conf"}).launch(place)
     assert live.stop() is None
     port = live.url.rpartition(":")[2]
-    assert (place.store / "etc" / "own.conf").read_text() == f"listen {port};\nroot {place.store}; {{ braces }}\n"
+    assert (
+        place.store / "etc" / "own.conf"
+    ).read_text() == f"listen {port};\nroot {place.store}; {{ braces }}\n"
 
 
 def test_a_command_that_is_not_there_is_said_before_anything_is_started(place):
-    with pytest.raises(ToolMissing, match="^no such program: nosuchd: needed by subject nosuchd\n  install it"):
+    with pytest.raises(
+        ToolMissing, match="^no such program: nosuchd: needed by subject nosuchd\n  install it"
+    ):
         command(place, command=["nosuchd", "{port}"]).check(profiled=False)
     with pytest.raises(RunFailed, match="nosuchd"):
         command(place, command=["nosuchd", "{port}"]).launch(place)
@@ -111,19 +130,28 @@ def test_a_command_that_ignores_its_signal_is_killed_and_that_is_said(place):
 
 
 def test_another_signal_and_other_exit_codes_may_be_orderly(place):
-    code = "import signal, socket, sys, time; s = socket.create_server(('127.0.0.1', int(sys.argv[1]))); " \
-           "signal.signal(signal.SIGQUIT, lambda *_: sys.exit(7)); time.sleep(600)"
+    code = (
+        "import signal, socket, sys, time; s = socket.create_server(('127.0.0.1', int(sys.argv[1]))); "
+        "signal.signal(signal.SIGQUIT, lambda *_: sys.exit(7)); time.sleep(600)"
+    )
     for exits, fault in (([7], None), (None, "service did not stop in order: exit=7: it said nothing")):
-        live = command(place, command=[sys.executable, "-c", code, "{port}"], stop={"signal": "QUIT", "exit": exits} if exits else "QUIT").launch(place)
+        live = command(
+            place,
+            command=[sys.executable, "-c", code, "{port}"],
+            stop={"signal": "QUIT", "exit": exits} if exits else "QUIT",
+        ).launch(place)
         assert wait_until(lambda: live.come_to_rest(5), 10)  # Python has set its handler by then
         assert live.stop() == fault
 
 
 def wrapped(place, ends: str, **change) -> Command:
-    """A start script that runs the service without becoming it. ``ends``: what the service does on SIGTERM."""
+    """A start script that runs the service without becoming it. ``ends``: what the service does on
+    SIGTERM."""
     service = place.folder / "service.sh"
-    service.write_text(f"trap '{ends}' TERM\n{sys.executable} {FOREIGN} $1 \"$2\" ignores-term &\nkeeper=$!\n"
-                       "echo serving >&2; while :; do sleep 0.05; done\n")
+    service.write_text(
+        f"trap '{ends}' TERM\n{sys.executable} {FOREIGN} $1 \"$2\" ignores-term &\nkeeper=$!\n"
+        "echo serving >&2; while :; do sleep 0.05; done\n"
+    )
     start = place.folder / "start.sh"
     start.write_text(f"sh {service} $1 '{place.store}'\necho 'the shell goes on'\n")
     return command(place, command=["sh", str(start), "{port}", "{dir}"], **change)
@@ -138,7 +166,9 @@ def test_a_service_behind_a_start_script_ends_by_itself_after_the_script(place):
 
 def test_a_service_behind_a_start_script_that_ignores_its_signal_is_killed_and_that_is_said(place):
     live = wrapped(place, "", stop={"time": "500ms"}).launch(place)
-    assert (fault := live.stop()).startswith("service ignored SIGTERM for 0.5 s and was killed: its process "), fault
+    assert (fault := live.stop()).startswith(
+        "service ignored SIGTERM for 0.5 s and was killed: its process "
+    ), fault
 
 
 # Speaks another protocol first, then leads to where nothing is, then answers.
@@ -159,8 +189,11 @@ while True:
 def test_readiness_is_asked_of_the_port_itself_until_it_answers_in_http(place, monkeypatch):
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port()}")
     monkeypatch.delenv("no_proxy", raising=False)
-    live = command(place, command=[sys.executable, "-c", SLOW_TO_SPEAK, "{port}"],
-                   ready={"http": "/health", "timeout": "20s"}).launch(place)
+    live = command(
+        place,
+        command=[sys.executable, "-c", SLOW_TO_SPEAK, "{port}"],
+        ready={"http": "/health", "timeout": "20s"},
+    ).launch(place)
     assert live.stop() is None
     assert (place.folder / "service.log").read_text().split("\n")[-2] == "asked 5"
 
@@ -168,17 +201,27 @@ def test_readiness_is_asked_of_the_port_itself_until_it_answers_in_http(place, m
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives orphans back")
 @pytest.mark.parametrize("ready", ["tcp", {"line": "serving on"}], ids=["tcp", "line"])
 def test_a_command_that_goes_on_in_the_background_is_refused_and_ended(place, ready):
-    with pytest.raises(RunFailed, match=r"^service (went on in the background: its process \d+ left|ended before it was ready: exit=0: ).* keeps it in the foreground$"):
+    with pytest.raises(
+        RunFailed,
+        match=r"^service (went on in the background: its process \d+ left|ended before it was ready: exit=0: ).* keeps it in the foreground$",
+    ):
         command(place, "daemonise", ready=ready).launch(place)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a file system that cannot be written to needs root; another user is refused by the same call")
+@pytest.mark.skipif(
+    os.geteuid() != 0,
+    reason="mounting a file system that cannot be written to needs root; another user is refused by the same call",
+)
 def test_a_directory_that_cannot_be_written_to_is_said_by_the_command_itself(place):
     subprocess.run(["mount", "-t", "tmpfs", "-o", "ro,size=64k", "tmpfs", str(place.store)], check=True)
     try:
-        with pytest.raises(RunFailed, match="^service ended before it was ready: exit=1: OSError: .*Read-only file system"):
+        with pytest.raises(
+            RunFailed, match="^service ended before it was ready: exit=1: OSError: .*Read-only file system"
+        ):
             command(place).launch(place)
-        with pytest.raises(RunFailed, match="^service cannot be given its file: own.conf: read-only file system$"):
+        with pytest.raises(
+            RunFailed, match="^service cannot be given its file: own.conf: read-only file system$"
+        ):
             command(place, files={"own.conf": str(FOREIGN)}).launch(place)
     finally:
         subprocess.run(["umount", str(place.store)], check=True)
@@ -187,13 +230,20 @@ def test_a_directory_that_cannot_be_written_to_is_said_by_the_command_itself(pla
 def test_a_port_that_is_taken_is_said_before_the_command_is_started(place):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(RunFailed, match=f"^service cannot have its port: port {port}: address already in use$"):
+        with pytest.raises(
+            RunFailed, match=f"^service cannot have its port: port {port}: address already in use$"
+        ):
             command(place).launch(Place(place.store, place.folder, port=port))
     assert not (place.folder / "service.log").exists()
 
 
 def test_a_command_that_serves_on_another_port_than_it_is_given_is_never_ready(place):
-    other = command(place, command=[sys.executable, str(FOREIGN), str(free_port()), "{dir}"], environment={"PORT": "{port}"}, ready={"timeout": "2s"})
+    other = command(
+        place,
+        command=[sys.executable, str(FOREIGN), str(free_port()), "{dir}"],
+        environment={"PORT": "{port}"},
+        ready={"timeout": "2s"},
+    )
     with pytest.raises(RunFailed, match="^service was not ready in time: timeout=2s: serving on port"):
         other.launch(place)
 
@@ -280,7 +330,9 @@ def test_a_command_whose_port_is_held_by_one_that_cannot_be_seen_has_no_cpu(plac
 
 def test_an_address_that_refuses_is_said_before_anything_is_started(place):
     url = f"http://127.0.0.1:{free_port()}"
-    with pytest.raises(KvstudyError, match=f"^nothing answers at {url}: connection refused\n  start it first"):
+    with pytest.raises(
+        KvstudyError, match=f"^nothing answers at {url}: connection refused\n  start it first"
+    ):
         Address(SubjectSpec(url=url), place.folder, None).check(profiled=False)
 
 

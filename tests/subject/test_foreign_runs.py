@@ -1,4 +1,5 @@
-"""Whole runs of a service that is not ours: what is sealed, what is read back, what is said to be not recorded, and what is said when it fails."""
+"""Whole runs of a service that is not ours: what is sealed, what is read back, what is said to be not
+recorded, and what is said when it fails."""
 
 import json
 import shutil
@@ -22,12 +23,17 @@ FOREIGN = Path(__file__).with_name("foreign.py")
 
 
 def foreign(*faults: str, **change) -> dict:
-    return {"name": "foreign", "command": [sys.executable, str(FOREIGN), "{port}", "{dir}", *faults],
-            "paths": {"PUT": "/{key}", "GET": "/{key}", "DELETE": "/{key}"}} | change
+    return {
+        "name": "foreign",
+        "command": [sys.executable, str(FOREIGN), "{port}", "{dir}", *faults],
+        "paths": {"PUT": "/{key}", "GET": "/{key}", "DELETE": "/{key}"},
+    } | change
 
 
 def experiment(project, **change) -> Path:  # noqa: F811
-    return project.experiment(**{"subject": foreign(), "rate": 100, "duration": "1500ms", "warm_up": "500ms"} | change)
+    return project.experiment(
+        **{"subject": foreign(), "rate": 100, "duration": "1500ms", "warm_up": "500ms"} | change
+    )
 
 
 def test_a_foreign_service_is_filled_loaded_and_read_back_and_what_it_cannot_give_is_not_recorded(project):  # noqa: F811
@@ -38,7 +44,9 @@ def test_a_foreign_service_is_filled_loaded_and_read_back_and_what_it_cannot_giv
     put, get = runs["put"], runs["get"]
     assert (put.facts["server"], put.facts["fill"], get.facts["fill"]["records"]) == ("foreign", None, 200)
     assert put.facts["data_check"]["sampled"] > 20 and get.facts["data_check"]["sampled"] > 100
-    assert {(run.facts["data_check"]["missing"], run.facts["data_check"]["wrong"]) for run in runs.values()} == {(0, 0)}
+    assert {
+        (run.facts["data_check"]["missing"], run.facts["data_check"]["wrong"]) for run in runs.values()
+    } == {(0, 0)}
     assert set(json.loads(get.text("generator.json"))["answers"]) == {"200"}
     for run in runs.values():
         assert not run.has("events.json") and not run.has("store.csv") and not run.has("gc.log")
@@ -50,42 +58,69 @@ def test_a_foreign_service_is_filled_loaded_and_read_back_and_what_it_cannot_giv
 
 
 def test_a_foreign_service_that_forgets_is_found_out(project):  # noqa: F811
-    code, _, err = project.finished(project.kvstudy("run", experiment(project, subject=foreign("forgets"), workload={"script": "put", "key_count": 100})))
+    code, _, err = project.finished(
+        project.kvstudy(
+            "run",
+            experiment(project, subject=foreign("forgets"), workload={"script": "put", "key_count": 100}),
+        )
+    )
     assert code == 0, err
-    run, = sealed_runs(project.raw)
+    (run,) = sealed_runs(project.raw)
     assert run.facts["data_check"]["missing"] > 20 and run.facts["data_check"]["wrong"] == 0
 
 
 def test_a_foreign_service_that_answers_500_is_told_as_invalid_and_its_fill_is_refused_in_one_line(project):  # noqa: F811
-    code, _, err = project.finished(project.kvstudy("run", experiment(project, subject=foreign("answers-500"))))
+    code, _, err = project.finished(
+        project.kvstudy("run", experiment(project, subject=foreign("answers-500")))
+    )
     assert code == 0 and "completed, but invalid: answers_expected: " in err, err
-    code, _, err = project.finished(project.kvstudy("run", experiment(project, subject=foreign("answers-500"), workload="get", fill=200)))
+    code, _, err = project.finished(
+        project.kvstudy("run", experiment(project, subject=foreign("answers-500"), workload="get", fill=200))
+    )
     assert code == 1 and "generator failed: exit 1: " in err and "fill: PUT answered 500" in err, err
     assert project.processes() == []
 
 
 def test_two_subjects_and_the_empty_server_are_variants_of_one_experiment(project):  # noqa: F811
-    asked = experiment(project, subject=["empty", foreign(), foreign(name="other")], service={"handler": ["selector", "workers"]}, duration="800ms", warm_up="200ms")
+    asked = experiment(
+        project,
+        subject=["empty", foreign(), foreign(name="other")],
+        service={"handler": ["selector", "workers"]},
+        duration="800ms",
+        warm_up="200ms",
+    )
     code, _, err = project.finished(project.kvstudy("run", asked), timeout_s=120)
     assert code == 0, err
-    assert sorted(run.facts["variant"]["subject"] for run in sealed_runs(project.raw)) == ["empty", "foreign", "other"]
+    assert sorted(run.facts["variant"]["subject"] for run in sealed_runs(project.raw)) == [
+        "empty",
+        "foreign",
+        "other",
+    ]
 
 
 def test_an_address_is_measured_with_the_cpu_of_the_process_behind_it_and_keeps_running(project, tmp_path):  # noqa: F811
     (tmp_path / "store").mkdir()
-    live = Command(SubjectSpec.model_validate(foreign()), tmp_path, None).launch(Place(tmp_path / "store", tmp_path))
+    live = Command(SubjectSpec.model_validate(foreign()), tmp_path, None).launch(
+        Place(tmp_path / "store", tmp_path)
+    )
     try:
-        asked = experiment(project, subject={"url": live.url, "name": "there", "paths": {"PUT": "/{key}", "GET": "/{key}"}})
+        asked = experiment(
+            project, subject={"url": live.url, "name": "there", "paths": {"PUT": "/{key}", "GET": "/{key}"}}
+        )
         code, _, err = project.finished(project.kvstudy("run", asked))
         assert code == 0, err
         live.check_alive("after the run")
     finally:
         assert live.stop() is None
-    run, = sealed_runs(project.raw)
-    assert run.facts["data_check"]["missing"] == 0 and "service_cpu_s" in run.text("process.csv").splitlines()[0]
+    (run,) = sealed_runs(project.raw)
+    assert (
+        run.facts["data_check"]["missing"] == 0 and "service_cpu_s" in run.text("process.csv").splitlines()[0]
+    )
     code, _, err = project.finished(project.kvstudy("run", asked))
-    assert code == 1 and err.splitlines()[-2:] == [f"kvstudy: nothing answers at {live.url}: connection refused",
-                                                   "  start it first, or let kvstudy start it: subject: {command: […]}"]
+    assert code == 1 and err.splitlines()[-2:] == [
+        f"kvstudy: nothing answers at {live.url}: connection refused",
+        "  start it first, or let kvstudy start it: subject: {command: […]}",
+    ]
 
 
 def test_a_port_that_is_taken_is_said_once_before_the_first_run(project):  # noqa: F811
@@ -103,7 +138,9 @@ def test_a_peer_that_no_one_here_wrote_is_filled_loaded_and_read_back(project, n
         target = project.root / path.relative_to(PROJECT)
         shutil.copytree(path, target) if path.is_dir() else shutil.copy(path, target)
     peers = project.root / "experiments" / "peers.yaml"
-    code, _, err = project.finished(project.kvstudy("run", peers, "--profile", "smoke", "--only", f"subject={name}"), timeout_s=120)
+    code, _, err = project.finished(
+        project.kvstudy("run", peers, "--profile", "smoke", "--only", f"subject={name}"), timeout_s=120
+    )
     assert code == 0, err
     runs = {run.facts["method"]: run for run in sealed_runs(project.raw)}
     assert set(runs) == {"PUT", "GET"}
@@ -122,29 +159,55 @@ def test_a_script_of_ones_own_has_its_own_path_and_statuses(project):  # noqa: F
     asked = experiment(project, workload={"script": "mine/Health-Check.lua", "statuses": 404}, method="GET")
     code, _, err = project.finished(project.kvstudy("run", asked))
     assert code == 0, err
-    run, = sealed_runs(project.raw)
-    assert run.facts["workload"] == "health_check" and set(json.loads(run.text("generator.json"))["answers"]) == {"404"}
-    assert {check["check"]: check["verdict"] for check in observe(run)["validity"]}["answers_expected"] == "PASS"
+    (run,) = sealed_runs(project.raw)
+    assert run.facts["workload"] == "health_check" and set(
+        json.loads(run.text("generator.json"))["answers"]
+    ) == {"404"}
+    assert {check["check"]: check["verdict"] for check in observe(run)["validity"]}[
+        "answers_expected"
+    ] == "PASS"
 
 
 def test_our_service_as_a_command_with_a_jvm_gives_recording_and_profile_as_the_built_in_one_does(project):  # noqa: F811
     java, jar = find_jdk().tool("java"), str(service_jar(PROJECT))
-    subject = {"name": "by-command", "command": [java, "-Xmx128m", "-jar", jar, "--port", "{port}", "--dir", "{dir}"], "jvm": True,
-               "ready": {"line": "ready: http"}, "fill": "directory"}
-    asked = experiment(project, subject=subject, workload="get", fill=2000, profile=["cpu"], duration="3s", warm_up="1s", repeats=2)
+    subject = {
+        "name": "by-command",
+        "command": [java, "-Xmx128m", "-jar", jar, "--port", "{port}", "--dir", "{dir}"],
+        "jvm": True,
+        "ready": {"line": "ready: http"},
+        "fill": "directory",
+    }
+    asked = experiment(
+        project,
+        subject=subject,
+        workload="get",
+        fill=2000,
+        profile=["cpu"],
+        duration="3s",
+        warm_up="1s",
+        repeats=2,
+    )
     code, _, err = project.finished(project.kvstudy("run", asked), timeout_s=180)
     assert code == 0, err
     assert err.count("fill 2000 records") == 1, "filled once, then restored"
     runs = sealed_runs(project.raw)
     assert len(runs) == 3 and not any(run.has("service.jfr") for run in runs)
     for run in runs:
-        assert run.facts["data_check"] == {"sampled": run.facts["data_check"]["sampled"], "missing": 0, "wrong": 0}
+        assert run.facts["data_check"] == {
+            "sampled": run.facts["data_check"]["sampled"],
+            "missing": 0,
+            "wrong": 0,
+        }
         assert {"gc", "safepoints"} <= set(json.loads(run.text("events.json")))
-    profiled, = [run for run in runs if run.facts["profile"]]
+    (profiled,) = [run for run in runs if run.facts["profile"]]
     assert "one/nio" in profiled.text("cpu.collapsed")
 
 
 def test_a_subject_that_says_it_is_a_jvm_and_is_none_is_one_line(project):  # noqa: F811
     code, _, err = project.finished(project.kvstudy("run", experiment(project, subject=foreign(jvm=True))))
-    assert code == 1 and "subject says jvm: true, but none of its processes is a JVM: foreign" in err and "Traceback" not in err
+    assert (
+        code == 1
+        and "subject says jvm: true, but none of its processes is a JVM: foreign" in err
+        and "Traceback" not in err
+    )
     assert project.processes() == []

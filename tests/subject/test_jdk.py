@@ -56,7 +56,10 @@ def test_without_jdk_25_the_error_names_those_found_and_what_to_install(tmp_path
     with pytest.raises(ToolMissing) as caught:
         find_jdk((str(tmp_path / "jvm"),))
     assert "no JDK 25" in caught.value.message
-    assert "java-17 is 17.0.1" in caught.value.message and "java-25-runtime has no compiler" in caught.value.message
+    assert (
+        "java-17 is 17.0.1" in caught.value.message
+        and "java-25-runtime has no compiler" in caught.value.message
+    )
     assert "apt-get install openjdk-25-jdk" in caught.value.hint
 
 
@@ -65,6 +68,8 @@ def test_machine_without_any_java_is_told_what_to_install():
         find_jdk(())
 
 
-@pytest.mark.parametrize(("version", "feature"), [("25.0.1", 25), ("25", 25), ("25-ea", 25), ("1.8.0_292", 8), ("17.0.1+12", 17)])
+@pytest.mark.parametrize(
+    ("version", "feature"), [("25.0.1", 25), ("25", 25), ("25-ea", 25), ("1.8.0_292", 8), ("17.0.1+12", 17)]
+)
 def test_feature_version_is_read_from_every_form(version, feature):
     assert feature_of(version) == feature

@@ -14,8 +14,18 @@ PLACE = Place(Path("/store"), Path("/run"))
 
 
 def configuration(**change):
-    values = {"name": "trial", "question": "?", "expectation": "1 ms", "workload": "put", "connections": 1, "threads": 1, "rate": 10,
-              "duration": "2s", "warm_up": "1s", "repeats": 1}
+    values = {
+        "name": "trial",
+        "question": "?",
+        "expectation": "1 ms",
+        "workload": "put",
+        "connections": 1,
+        "threads": 1,
+        "rate": 10,
+        "duration": "2s",
+        "warm_up": "1s",
+        "repeats": 1,
+    }
     return configurations_of(Experiment.from_parameters(values | change))[0]
 
 
@@ -25,13 +35,31 @@ def service(**change) -> KvService:
 
 
 def test_options_are_passed_under_the_names_of_the_command_line():
-    command = service(service={"cache_entries": 5000, "wal": "os", "memtable_bytes": "4m"}, jvm={"heap": "128m", "gc": "Z", "options": ["-Xss1m"]}).command(PLACE)
+    command = service(
+        service={"cache_entries": 5000, "wal": "os", "memtable_bytes": "4m"},
+        jvm={"heap": "128m", "gc": "Z", "options": ["-Xss1m"]},
+    ).command(PLACE)
     assert command[0] == "/jdk/bin/java"
-    assert command[command.index("-jar"):] == [
-        "-jar", "kv.jar", "--port", "0", "--dir", "/store", "--wal", "os", "--memtable-bytes", str(4 << 20), "--cache-entries", "5000", "--admin"]
+    assert command[command.index("-jar") :] == [
+        "-jar",
+        "kv.jar",
+        "--port",
+        "0",
+        "--dir",
+        "/store",
+        "--wal",
+        "os",
+        "--memtable-bytes",
+        str(4 << 20),
+        "--cache-entries",
+        "5000",
+        "--admin",
+    ]
     assert {"-Xmx128m", "-XX:+UseZGC", "-Xss1m"} <= set(command)
     assert any(flag.startswith("-Xlog:gc*,safepoint:file=/run/gc.log") for flag in command)
-    assert any(flag.startswith("-XX:StartFlightRecording:filename=/run/service.jfr,settings=") for flag in command)
+    assert any(
+        flag.startswith("-XX:StartFlightRecording:filename=/run/service.jfr,settings=") for flag in command
+    )
     assert "-XX:+DebugNonSafepoints" not in command
 
 
@@ -47,10 +75,15 @@ def test_a_service_that_is_only_filled_writes_no_recording_and_takes_the_heap_of
 
 def test_two_services_of_one_run_write_files_of_their_own():
     places = [replace(PLACE, store=Path(f"/{side}"), named=f"{side}.{{}}".format) for side in "ab"]
-    recordings = [word for place in places for word in service().command(place) if "StartFlightRecording" in word]
-    assert ["filename=/run/a.service.jfr," in recordings[0], "filename=/run/b.service.jfr," in recordings[1]] == [True, True]
+    recordings = [
+        word for place in places for word in service().command(place) if "StartFlightRecording" in word
+    ]
+    assert [
+        "filename=/run/a.service.jfr," in recordings[0],
+        "filename=/run/b.service.jfr," in recordings[1],
+    ] == [True, True]
 
 
 def test_empty_server_takes_only_a_port():
     command = EmptyServer(JDK, Path("empty.jar"), [], Path("/root")).command(replace(PLACE, port=8080))
-    assert command[command.index("-jar"):] == ["-jar", "empty.jar", "--port", "8080"]
+    assert command[command.index("-jar") :] == ["-jar", "empty.jar", "--port", "8080"]

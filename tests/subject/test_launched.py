@@ -20,21 +20,41 @@ def launched(code: str, log: Path, **named) -> Launched:
 
 
 def test_ready_line_is_found_among_others_and_gives_the_address(tmp_path):
-    service = launched("print('[0.5s] jfr started'); print('ready: http://127.0.0.1:1234', flush=True); import time; time.sleep(60)", tmp_path / "log")
+    service = launched(
+        "print('[0.5s] jfr started'); print('ready: http://127.0.0.1:1234', flush=True); import time; time.sleep(60)",
+        tmp_path / "log",
+    )
     assert service.url == "http://127.0.0.1:1234"
     service.stop()
 
 
 def test_service_that_ends_before_it_is_ready_says_why(tmp_path):
-    with pytest.raises(RunFailed, match=r"service ended before it was ready: exit=1: port is taken: port=8080$"):
+    with pytest.raises(
+        RunFailed, match=r"service ended before it was ready: exit=1: port is taken: port=8080$"
+    ):
         launched("import sys; sys.exit('port is taken: port=8080')", tmp_path / "log")
 
 
-@pytest.mark.parametrize(("stream", "lines", "words"), [
-    ("stderr", ["Unrecognized VM option 'UseG1GGC'", "Did you mean '(+/-)UseG1GC'?", "Error: Could not create the Java Virtual Machine.",
-                "Error: A fatal exception has occurred. Program will exit."], "Unrecognized VM option 'UseG1GGC' Did you mean '(+/-)UseG1GC'?"),
-    ("stdout", ["Error occurred during initialization of VM", "Too small maximum heap"], "Too small maximum heap"),
-])
+@pytest.mark.parametrize(
+    ("stream", "lines", "words"),
+    [
+        (
+            "stderr",
+            [
+                "Unrecognized VM option 'UseG1GGC'",
+                "Did you mean '(+/-)UseG1GC'?",
+                "Error: Could not create the Java Virtual Machine.",
+                "Error: A fatal exception has occurred. Program will exit.",
+            ],
+            "Unrecognized VM option 'UseG1GGC' Did you mean '(+/-)UseG1GC'?",
+        ),
+        (
+            "stdout",
+            ["Error occurred during initialization of VM", "Too small maximum heap"],
+            "Too small maximum heap",
+        ),
+    ],
+)
 def test_a_jvm_that_refuses_to_start_is_told_with_its_reason_which_is_kept(tmp_path, stream, lines, words):
     code = f"import sys; print(*{lines!r}, sep='\\n', file=sys.{stream}); sys.exit(1)"
     with pytest.raises(RunFailed) as failed:
@@ -45,12 +65,19 @@ def test_a_jvm_that_refuses_to_start_is_told_with_its_reason_which_is_kept(tmp_p
 
 def test_service_that_never_becomes_ready_is_ended(tmp_path):
     with pytest.raises(RunFailed, match="service was not ready in time: timeout=2s: still recovering"):
-        launched("import sys, time; print('still recovering', file=sys.stderr, flush=True); time.sleep(60)", tmp_path / "log", ready_timeout_s=2)
+        launched(
+            "import sys, time; print('still recovering', file=sys.stderr, flush=True); time.sleep(60)",
+            tmp_path / "log",
+            ready_timeout_s=2,
+        )
 
 
 def test_death_is_noticed_with_its_signal_and_last_words(tmp_path):
-    service = launched("import os, sys; print('ready: http://127.0.0.1:1', flush=True); print('out of memory', file=sys.stderr, flush=True); "
-                             "os.kill(os.getpid(), 9)", tmp_path / "log")
+    service = launched(
+        "import os, sys; print('ready: http://127.0.0.1:1', flush=True); print('out of memory', file=sys.stderr, flush=True); "
+        "os.kill(os.getpid(), 9)",
+        tmp_path / "log",
+    )
     assert wait_until(lambda: service.exit_code is not None, 10)
     with pytest.raises(RunFailed, match="^service died during measure: signal 9: out of memory$"):
         service.check_alive("measure")

@@ -1,4 +1,5 @@
-"""JFR recordings as events.json: from a real recording of a real JVM, and from made-up events at the edges."""
+"""JFR recordings as events.json: from a real recording of a real JVM, and from made-up events at the
+edges."""
 
 import subprocess
 from datetime import UTC, datetime
@@ -30,19 +31,31 @@ public class Recorded {
 def recording(tmp_path_factory):
     folder = tmp_path_factory.mktemp("recording")
     (folder / "Recorded.java").write_text(SOURCE)
-    subprocess.run([find_jdk().tool("java"), f"-XX:StartFlightRecording:filename={folder / 'r.jfr'},settings={RECORDING_SETTINGS},dumponexit=true",
-                    str(folder / "Recorded.java")], check=True, capture_output=True, timeout=60)
+    subprocess.run(
+        [
+            find_jdk().tool("java"),
+            f"-XX:StartFlightRecording:filename={folder / 'r.jfr'},settings={RECORDING_SETTINGS},dumponexit=true",
+            str(folder / "Recorded.java"),
+        ],
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
     return folder / "r.jfr"
 
 
 def test_recording_of_a_real_jvm_gives_its_pauses_safepoints_and_our_events(recording):
     events = read_recording(recording, find_jdk()).events
-    stall, = events["store"]
+    (stall,) = events["store"]
     assert stall["kind"] == "write_stall" and stall["attributes"] == {"bytes_waiting": 5, "cause": "memtable"}
     assert stall["duration_ms"] >= 30
     pause = next(event for event in events["gc"] if event["attributes"]["cause"] == "System.gc()")
     assert pause["kind"] == "gc_pause" and pause["duration_ms"] > 0
-    safepoint = next(event for event in events["safepoints"] if event["start_utc"] <= pause["start_utc"] and event["duration_ms"] >= pause["duration_ms"])
+    safepoint = next(
+        event
+        for event in events["safepoints"]
+        if event["start_utc"] <= pause["start_utc"] and event["duration_ms"] >= pause["duration_ms"]
+    )
     assert safepoint["attributes"]["operation"].startswith("G1") or safepoint["attributes"]["operation"]
     assert all(event["start_utc"].endswith("Z") for group in events.values() for event in group)
 
@@ -55,9 +68,16 @@ def test_counters_of_a_real_recording_are_told_apart_from_events_with_times_in_m
 
 
 def test_counters_are_told_by_the_second_of_the_window_in_which_they_were_read():
-    counters = {f"2026-11-20T20:21:{at}Z": {"flushes": n} for n, at in enumerate(("05.900000", "06.100000", "09.900000", "10.900000", "12.100000"))}
+    counters = {
+        f"2026-11-20T20:21:{at}Z": {"flushes": n}
+        for n, at in enumerate(("05.900000", "06.100000", "09.900000", "10.900000", "12.100000"))
+    }
     rows = counters_by_second(counters, datetime(2026, 11, 20, 20, 21, 10, tzinfo=UTC), from_s=-4, to_s=2)
-    assert rows == [{"second": -4, "at_s": -3.9, "flushes": 1}, {"second": -1, "at_s": -0.1, "flushes": 2}, {"second": 0, "at_s": 0.9, "flushes": 3}]
+    assert rows == [
+        {"second": -4, "at_s": -3.9, "flushes": 1},
+        {"second": -1, "at_s": -0.1, "flushes": 2},
+        {"second": 0, "at_s": 0.9, "flushes": 3},
+    ]
 
 
 def test_file_that_is_no_recording_is_an_error_that_names_it(tmp_path):
@@ -67,13 +87,22 @@ def test_file_that_is_no_recording_is_an_error_that_names_it(tmp_path):
 
 
 def test_safepoint_lasts_from_its_request_until_threads_run_again():
-    begin = {"type": "jdk.SafepointBegin", "values": {"safepointId": 1, "startTime": "2026-11-20T20:21:09.000000001Z", "duration": "PT0.001S"}}
-    end = {"type": "jdk.SafepointEnd", "values": {"safepointId": 1, "startTime": "2026-11-20T20:21:09.010000001Z", "duration": "PT0.0005S"}}
-    safepoint, = sorted_events([end, begin])["safepoints"]
+    begin = {
+        "type": "jdk.SafepointBegin",
+        "values": {"safepointId": 1, "startTime": "2026-11-20T20:21:09.000000001Z", "duration": "PT0.001S"},
+    }
+    end = {
+        "type": "jdk.SafepointEnd",
+        "values": {"safepointId": 1, "startTime": "2026-11-20T20:21:09.010000001Z", "duration": "PT0.0005S"},
+    }
+    (safepoint,) = sorted_events([end, begin])["safepoints"]
     assert safepoint["duration_ms"] == pytest.approx(10.5)
     assert safepoint["attributes"] == {"operation": None, "time_to_safepoint_ms": 1.0}
 
 
 def test_safepoint_cut_by_the_end_of_the_recording_is_left_out():
-    begin = {"type": "jdk.SafepointBegin", "values": {"safepointId": 1, "startTime": "2026-11-20T20:21:09Z", "duration": "PT0.001S"}}
+    begin = {
+        "type": "jdk.SafepointBegin",
+        "values": {"safepointId": 1, "startTime": "2026-11-20T20:21:09Z", "duration": "PT0.001S"},
+    }
     assert sorted_events([begin])["safepoints"] == []

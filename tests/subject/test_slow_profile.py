@@ -21,18 +21,29 @@ def _log(path, *rows):
 
 
 def test_the_slowest_fifth_of_the_seconds_is_taken_in_their_order(tmp_path):
-    log = _log(tmp_path / "latency.hlog", *(("response", second, 1.0, 9000 if second in (3, 7) else 100 + second) for second in range(10)))
+    log = _log(
+        tmp_path / "latency.hlog",
+        *(("response", second, 1.0, 9000 if second in (3, 7) else 100 + second) for second in range(10)),
+    )
     assert slow_seconds(log) == [(1003.0, 1004.0), (1007.0, 1008.0)]
 
 
 def test_a_short_run_has_one_slow_second_and_warm_up_and_the_rest_of_a_second_do_not_count(tmp_path):
-    log = _log(tmp_path / "latency.hlog", ("warmup_response", 0, 1.0, 90000), ("response", 1, 1.0, 100), ("response", 2, 1.0, 300), ("service", 1, 1.0, 900),
-               ("response", 3, 0.03, 80000))
+    log = _log(
+        tmp_path / "latency.hlog",
+        ("warmup_response", 0, 1.0, 90000),
+        ("response", 1, 1.0, 100),
+        ("response", 2, 1.0, 300),
+        ("service", 1, 1.0, 900),
+        ("response", 3, 0.03, 80000),
+    )
     assert slow_seconds(log) == [(1002.0, 1003.0)]
 
 
 def test_a_closed_loop_is_judged_by_service_time(tmp_path):
-    assert slow_seconds(_log(tmp_path / "latency.hlog", ("service", 0, 1.0, 100), ("service", 1, 1.0, 500))) == [(1001.0, 1002.0)]
+    assert slow_seconds(
+        _log(tmp_path / "latency.hlog", ("service", 0, 1.0, 100), ("service", 1, 1.0, 500))
+    ) == [(1001.0, 1002.0)]
 
 
 def test_without_a_log_there_is_no_slow_second(tmp_path):

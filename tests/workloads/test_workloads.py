@@ -1,4 +1,5 @@
-"""What each workload really sends, seen by a server that notes every request. The generator is the real one."""
+"""What each workload really sends, seen by a server that notes every request. The generator is the real
+one."""
 
 import hashlib
 import json
@@ -58,13 +59,36 @@ def server():
         noting.shutdown()
 
 
-def send(server: NotingServer, workload: str, *arguments: str, threads: int = 2, rate: int = 500, duration: str = "1s",
-         closed: bool = False, connections: int = 4) -> list[tuple[str, str, bytes]]:
+def send(
+    server: NotingServer,
+    workload: str,
+    *arguments: str,
+    threads: int = 2,
+    rate: int = 500,
+    duration: str = "1s",
+    closed: bool = False,
+    connections: int = 4,
+) -> list[tuple[str, str, bytes]]:
     pace = ["--closed"] if closed else ["-R", str(rate)]
     outcome = subprocess.run(
-        [LOADGEN, f"-c{connections}", f"-t{threads}", "-d", duration, *pace, "-s", WORKLOADS / f"{workload}.lua",
-         f"http://127.0.0.1:{server.server_port}/", "--", f"threads={threads}", *arguments],
-        text=True, capture_output=True, timeout=60)
+        [
+            LOADGEN,
+            f"-c{connections}",
+            f"-t{threads}",
+            "-d",
+            duration,
+            *pace,
+            "-s",
+            WORKLOADS / f"{workload}.lua",
+            f"http://127.0.0.1:{server.server_port}/",
+            "--",
+            f"threads={threads}",
+            *arguments,
+        ],
+        text=True,
+        capture_output=True,
+        timeout=60,
+    )
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
     assert len(server.requests) > 100
     return server.requests
@@ -105,21 +129,33 @@ def test_missing_keys_are_never_those_of_a_fill_and_lie_among_them(server):
 
 
 def test_mixed_keeps_its_read_share(server):
-    methods = Counter(method for method, _, _ in send(server, "mixed", "key_count=1000", "read_share=0.8", "seed=3", rate=1000))
+    methods = Counter(
+        method
+        for method, _, _ in send(server, "mixed", "key_count=1000", "read_share=0.8", "seed=3", rate=1000)
+    )
     share = methods["GET"] / methods.total()
     assert 0.74 < share < 0.86, "seed=3"  # 1 000 draws: 0.8 ± 4.7 standard deviations
 
 
 @pytest.mark.parametrize(("distribution", "favourite"), [("zipfian", 0), ("latest", 999)])
 def test_skewed_distributions_have_their_favourite_key(server, distribution, favourite):
-    keys = Counter(int(key[1:]) for _, key, _ in send(server, "get", "key_count=1000", f"distribution={distribution}", rate=1000))
+    keys = Counter(
+        int(key[1:])
+        for _, key, _ in send(server, "get", "key_count=1000", f"distribution={distribution}", rate=1000)
+    )
     assert keys.most_common(1)[0][0] == favourite
 
 
 def test_the_same_seed_gives_the_same_requests_and_another_seed_others(server):
     def first_keys(seed: int) -> list[str]:
         server.requests.clear()  # one connection: several would race to the server with theirs
-        return [key for _, key, _ in send(server, "get", "key_count=1000000", f"seed={seed}", threads=1, rate=300, connections=1)[:100]]
+        return [
+            key
+            for _, key, _ in send(
+                server, "get", "key_count=1000000", f"seed={seed}", threads=1, rate=300, connections=1
+            )[:100]
+        ]
+
     once, again, other = first_keys(1), first_keys(1), first_keys(2)
     assert once == again
     assert len(set(once) & set(other)) < 10
@@ -127,15 +163,39 @@ def test_the_same_seed_gives_the_same_requests_and_another_seed_others(server):
 
 @pytest.mark.parametrize("workload", ["put", "unique_put", "repeated_put", "mixed", "delete"])
 def test_the_sample_of_what_was_written_is_of_requests_that_the_server_got(server, workload):
-    """In a closed loop of two threads. What is read back after a run rests on this, and on every key having one value."""
+    """In a closed loop of two threads. What is read back after a run rests on this, and on every key having
+    one value."""
     with tempfile.NamedTemporaryFile(suffix=".json") as result:
-        outcome = subprocess.run([LOADGEN, "-c2", "-t2", "-d400ms", "--closed", "--expect", "200,201,202", "--json", result.name, "--sample", "100",
-                                  "-s", WORKLOADS / f"{workload}.lua", f"http://127.0.0.1:{server.server_port}/", "--", "threads=2", "key_count=20"],
-                                 text=True, capture_output=True, timeout=60)
+        outcome = subprocess.run(
+            [
+                LOADGEN,
+                "-c2",
+                "-t2",
+                "-d400ms",
+                "--closed",
+                "--expect",
+                "200,201,202",
+                "--json",
+                result.name,
+                "--sample",
+                "100",
+                "-s",
+                WORKLOADS / f"{workload}.lua",
+                f"http://127.0.0.1:{server.server_port}/",
+                "--",
+                "threads=2",
+                "key_count=20",
+            ],
+            text=True,
+            capture_output=True,
+            timeout=60,
+        )
         sample = json.load(open(result.name))["sample"]
     assert outcome.returncode == 0 and len(sample) == 100, outcome.stderr
     bodies = {(method, key): body for method, key, body in server.requests}
-    assert set(server.requests) == {(*asked, body) for asked, body in bodies.items()}, "a key has one value, however often it is written"
+    assert set(server.requests) == {(*asked, body) for asked, body in bodies.items()}, (
+        "a key has one value, however often it is written"
+    )
     for one in sample:
         body = bodies[one["method"], parse_qs(urlsplit(one["target"]).query)["id"][0]]
         assert one["body_sha256"] == (hashlib.sha256(body).hexdigest() if body else None)
@@ -147,21 +207,52 @@ def test_a_fill_writes_every_key_once_and_stops_by_itself(server):
     assert sorted(int(key[1:]) for _, key, _ in requests) == list(range(777))
 
 
-@pytest.mark.parametrize(("arguments", "complaint"), [
-    (["keycount=5"], "unknown argument: keycount"),
-    (["key_count=many"], "not a number: key_count=many"),
-    (["value_bytes=10"], "value_bytes must exceed key_bytes"),
-    (["distribution=normal"], "distribution must be uniform, zipfian or latest"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["keycount=5"], "unknown argument: keycount"),
+        (["key_count=many"], "not a number: key_count=many"),
+        (["value_bytes=10"], "value_bytes must exceed key_bytes"),
+        (["distribution=normal"], "distribution must be uniform, zipfian or latest"),
+    ],
+)
 def test_a_wrong_argument_is_refused_in_one_line(server, arguments, complaint):
-    outcome = subprocess.run([LOADGEN, "-c1", "-t1", "-d1s", "-R10", "-s", WORKLOADS / "put.lua", f"http://127.0.0.1:{server.server_port}/", "--", *arguments],
-                             text=True, capture_output=True, timeout=30)
+    outcome = subprocess.run(
+        [
+            LOADGEN,
+            "-c1",
+            "-t1",
+            "-d1s",
+            "-R10",
+            "-s",
+            WORKLOADS / "put.lua",
+            f"http://127.0.0.1:{server.server_port}/",
+            "--",
+            *arguments,
+        ],
+        text=True,
+        capture_output=True,
+        timeout=30,
+    )
     assert outcome.returncode == 1
     assert complaint in outcome.stderr
     assert not server.requests
 
 
 def test_a_head_start_goes_round_its_own_keys_as_often_as_it_is_told(server):
-    requests = send(server, "fill", "key_count=100", "first_key=5000", "writes=450", threads=2, duration="30s", closed=True)
+    requests = send(
+        server,
+        "fill",
+        "key_count=100",
+        "first_key=5000",
+        "writes=450",
+        threads=2,
+        duration="30s",
+        closed=True,
+    )
     counts = Counter(int(key[1:]) for _, key, _ in requests)
-    assert sum(counts.values()) == 450 and set(counts) == set(range(5000, 5100)) and set(counts.values()) == {4, 5}
+    assert (
+        sum(counts.values()) == 450
+        and set(counts) == set(range(5000, 5100))
+        and set(counts.values()) == {4, 5}
+    )

@@ -1,12 +1,13 @@
-"""The answer to each question of the study as claims: pure functions of tables. ``present.findings`` and ``present.answers`` tell them.
+"""The answer to each question of the study as claims: pure functions of tables. ``present.findings`` and
+``present.answers`` tell them.
 
     ruler.py       can the ruler be trusted?
     service.py     how fast is it, which rates does it hold, what does waiting add?
     options.py     what does each option do?
     tail.py        what makes slow answers slow?
 
-A question that nobody measured has no answer (None). One whose runs all fail a check, or lack a side, has an Answer without claims,
-which says how many runs there are and which checks failed.
+A question that nobody measured has no answer (None). One whose runs all fail a check, or lack a side, has an
+Answer without claims, which says how many runs there are and which checks failed.
 """
 
 from dataclasses import dataclass
@@ -25,8 +26,8 @@ RULER = ("instrument", "generators", "wrk2", "stall", "noise", "profile-cost", "
 
 @dataclass(frozen=True)
 class Answer:
-    """``runs``: how many it rests on, each once. Without claims: ``failed`` has the checks that failed and how often; none where runs
-    count, but not those of both sides, or ``why`` says what else forbids one."""
+    """``runs``: how many it rests on, each once. Without claims: ``failed`` has the checks that failed and
+    how often; none where runs count, but not those of both sides, or ``why`` says what else forbids one."""
 
     claims: tuple[Claim, ...]
     runs: int
@@ -46,7 +47,9 @@ def unanswered(tables: Tables) -> Answer | None:
 
 def failed_checks(tables: Tables, runs: pd.DataFrame, most: int = 3) -> tuple[tuple[str, int], ...]:
     """The checks that ``runs`` failed most often."""
-    failed = tables.validity[(tables.validity["verdict"] == FAIL) & tables.validity["run_id"].isin(runs["run_id"])]["check"].value_counts()
+    failed = tables.validity[
+        (tables.validity["verdict"] == FAIL) & tables.validity["run_id"].isin(runs["run_id"])
+    ]["check"].value_counts()
     return tuple((str(check), int(count)) for check, count in failed.head(most).items())
 
 
@@ -59,6 +62,10 @@ def latency_at(tables: Tables, percentile: float, latency_kind: str = "response"
     """Believed runs at a rate with ``latency_us`` at ``percentile``; one row per run."""
     chosen = tables.believed()
     points = chosen.percentiles
-    points = points[(points["latency_kind"] == latency_kind) & np.isclose(points["percentile"], percentile) & points["latency_us"].notna()]
+    points = points[
+        (points["latency_kind"] == latency_kind)
+        & np.isclose(points["percentile"], percentile)
+        & points["latency_us"].notna()
+    ]
     runs = configured(chosen.runs)
     return runs[~runs["closed_loop"]].merge(points[["run_id", "latency_us"]], on="run_id")

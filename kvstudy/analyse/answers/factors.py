@@ -1,4 +1,5 @@
-"""Between which two values of a factor does a percentile differ the most? Everything else equal, on every place that was measured with both."""
+"""Between which two values of a factor does a percentile differ the most? Everything else equal, on every
+place that was measured with both."""
 
 from itertools import combinations
 
@@ -14,11 +15,21 @@ from kvstudy.analyse.tables import Tables
 
 
 def differences(tables: Tables, factor: str, percentile: float = 99.0) -> Answer:
-    """Of texts every two values, of numbers each against the smallest. First the largest difference that is decided, or the largest where none is;
-    baseline and variant are the values. Without claims where nothing is alike."""
+    """Of texts every two values, of numbers each against the smallest. First the largest difference that is
+    decided, or the largest where none is; baseline and variant are the values. Without claims where nothing
+    is alike."""
     values = sorted(tables.believed().runs[factor].dropna().unique())
-    pairs = list(combinations(values, 2)) if all(isinstance(value, str) for value in values) else [(values[0], value) for value in values[1:]]
-    parts = [comparisons(tables, factor, one, other, (percentile,), share=None).assign(one=str(one), other=str(other)) for one, other in pairs]
+    pairs = (
+        list(combinations(values, 2))
+        if all(isinstance(value, str) for value in values)
+        else [(values[0], value) for value in values[1:]]
+    )
+    parts = [
+        comparisons(tables, factor, one, other, (percentile,), share=None).assign(
+            one=str(one), other=str(other)
+        )
+        for one, other in pairs
+    ]
     rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["measure"])
     rows = rows[rows["measure"] == f"p{percentile:g}"]
     if rows.empty:

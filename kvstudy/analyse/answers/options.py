@@ -1,4 +1,5 @@
-"""What does each option do? Each value against the default at the highest rate and most connections that both were measured at."""
+"""What does each option do? Each value against the default at the highest rate and most connections that both
+were measured at."""
 
 import pandas as pd
 
@@ -10,8 +11,8 @@ from kvstudy.analyse.tables import Tables
 
 
 def decided(tables: Tables) -> dict[str, Answer]:
-    """Experiment → what is decided of its options. One whose runs are all of one side, or do not count, has an Answer without claims; one in
-    which nothing is decided is left out (``undecided``)."""
+    """Experiment → what is decided of its options. One whose runs are all of one side, or do not count, has
+    an Answer without claims; one in which nothing is decided is left out (``undecided``)."""
     compared, found = _compared(tables), {}
     for experiment in sorted(set(tables.runs["experiment"]) - set(RULER)):
         rows = compared[(compared["experiment"] == experiment)]
@@ -33,7 +34,8 @@ def undecided(tables: Tables) -> tuple[Answer, dict[str, int]]:
 
 
 def too_few(claim: Claim) -> bool:
-    """Whether the number of runs forbids a word, and the interval of the ratio leaves 1 out: more runs may decide it."""
+    """Whether the number of runs forbids a word, and the interval of the ratio leaves 1 out: more runs may
+    decide it."""
     low, high = claim.interval or (0.0, 2.0)
     return claim.why == TOO_FEW and not low <= 1 <= high
 
@@ -44,4 +46,6 @@ def _compared(tables: Tables) -> pd.DataFrame:
 
 
 def _claims(rows: pd.DataFrame) -> tuple[Claim, ...]:
-    return tuple(of_comparison(row, row.before_name, row.after_name, row.experiment) for row in rows.itertuples())
+    return tuple(
+        of_comparison(row, row.before_name, row.after_name, row.experiment) for row in rows.itertuples()
+    )

@@ -1,4 +1,5 @@
-"""Can the ruler be trusted? Claims about the generator, about a stall, and about the same thing measured twice."""
+"""Can the ruler be trusted? Claims about the generator, about a stall, and about the same thing measured
+twice."""
 
 import numpy as np
 import pandas as pd
@@ -20,8 +21,17 @@ def empty_server(tables: Tables) -> Answer | None:
     points = latency_at(tables, 50)
     if points.empty:
         return unanswered(tables)
-    claims = [of_runs(mine["latency_us"], Place(offered_rate_rps=float(rate), experiment="instrument"), "p50", "us", told)
-              for rate, group in points.groupby("offered_rate_rps") for told, mine in each_configuration(group)]  # fmt: skip
+    claims = [
+        of_runs(
+            mine["latency_us"],
+            Place(offered_rate_rps=float(rate), experiment="instrument"),
+            "p50",
+            "us",
+            told,
+        )
+        for rate, group in points.groupby("offered_rate_rps")
+        for told, mine in each_configuration(group)
+    ]
     return Answer(tuple(claims), len(points))
 
 
@@ -40,20 +50,33 @@ def generators(tables: Tables) -> Answer | None:
 
 
 def stall(tables: Tables) -> Answer | None:
-    """p99 of a service that stands still for a second: from the intended start, from the send, and in a closed loop."""
+    """p99 of a service that stands still for a second: from the intended start, from the send, and in a
+    closed loop."""
     mine = tables.select(experiment="stall", profiled=False)
     tables = mine.believed()
     points = tables.percentiles.merge(tables.runs, on="run_id")
     points = points[np.isclose(points["percentile"], 99) & points["latency_us"].notna()]
     closed, kind = points["closed_loop"], points["latency_kind"]
-    seen = {RESPONSE: points[(kind == RESPONSE) & ~closed], SERVICE: points[(kind == SERVICE) & ~closed], CLOSED: points[(kind == RESPONSE) & closed]}
+    seen = {
+        RESPONSE: points[(kind == RESPONSE) & ~closed],
+        SERVICE: points[(kind == SERVICE) & ~closed],
+        CLOSED: points[(kind == RESPONSE) & closed],
+    }
     if any(part.empty for part in seen.values()):
         return unanswered(mine)
     if mixed := next(filter(None, map(not_repeats, seen.values())), ""):
         return Answer((), len(tables.runs), why=mixed)
     rate = float(seen[RESPONSE]["offered_rate_rps"].iloc[0])
-    claims = [of_runs(part["latency_us"], Place(offered_rate_rps=CLOSED_LOOP if name == CLOSED else rate, experiment="stall"), "p99", "us", name)
-              for name, part in seen.items()]  # fmt: skip
+    claims = [
+        of_runs(
+            part["latency_us"],
+            Place(offered_rate_rps=CLOSED_LOOP if name == CLOSED else rate, experiment="stall"),
+            "p99",
+            "us",
+            name,
+        )
+        for name, part in seen.items()
+    ]
     return Answer(tuple(claims), len(seen[RESPONSE]) + len(seen[CLOSED]))
 
 
@@ -62,9 +85,19 @@ def noise(tables: Tables) -> Answer | None:
     rows = same_thing_twice(tables, SAME_THING)
     if rows.empty:
         return unanswered(tables.select(experiment=SAME_THING))
-    claims = [of_comparison(row, "first", "second", SAME_THING) for row in rows.sort_values("workload", kind="stable").itertuples()]
+    claims = [
+        of_comparison(row, "first", "second", SAME_THING)
+        for row in rows.sort_values("workload", kind="stable").itertuples()
+    ]
     # The measures of one configuration are of the same runs.
-    runs = rows.groupby(["workload", "connections", "threads", "offered_rate_rps"], dropna=False)[["runs_before", "runs_after"]].max().sum().sum()
+    runs = (
+        rows.groupby(["workload", "connections", "threads", "offered_rate_rps"], dropna=False)[
+            ["runs_before", "runs_after"]
+        ]
+        .max()
+        .sum()
+        .sum()
+    )
     return Answer(tuple(claims), int(runs))
 
 
@@ -93,7 +126,9 @@ def same_thing_twice(tables: Tables, experiment: str) -> pd.DataFrame:
 
 def compared_generators(tables: Tables, experiment: str = "generators") -> pd.DataFrame:
     """Comparisons of loadgen with wrk in a closed loop."""
-    return comparisons(tables.select(experiment=experiment), "generator", "wrk", "loadgen", share=families.SMALL)
+    return comparisons(
+        tables.select(experiment=experiment), "generator", "wrk", "loadgen", share=families.SMALL
+    )
 
 
 def profiled_against_not(tables: Tables, experiment: str = "profile-cost") -> pd.DataFrame:

@@ -1,4 +1,5 @@
-"""How fast is the service, which rates does it hold, and what does waiting add? Claims of valid runs at offered rates, and of searches."""
+"""How fast is the service, which rates does it hold, and what does waiting add? Claims of valid runs at
+offered rates, and of searches."""
 
 import math
 
@@ -31,31 +32,50 @@ def p99_of_workloads(tables: Tables) -> Answer | None:
     shared = points.groupby(place)["workload"].nunique()
     best = shared[shared == shared.max()].index[-1]
     here = points.set_index(place).sort_index().loc[[best]]
-    claims = [of_runs(mine["latency_us"], Place(workload, int(best[1]), float(best[3]), best[0]), P99, "us", told)
-              for workload, group in here.reset_index().groupby("workload") for told, mine in each_configuration(group)]  # fmt: skip
+    claims = [
+        of_runs(mine["latency_us"], Place(workload, int(best[1]), float(best[3]), best[0]), P99, "us", told)
+        for workload, group in here.reset_index().groupby("workload")
+        for told, mine in each_configuration(group)
+    ]
     return Answer(tuple(sorted(claims, key=lambda claim: claim.estimate)), len(here))
 
 
 def rates_held(tables: Tables) -> Answer | None:
-    """Of the rates chosen beforehand: first the highest that was offered; then of each combination the highest rate it held, and in ``ends`` beside
-    it the lowest it did not (infinite where it held all). A combination that held none has no estimate; one with fewer than MIN_RUNS runs at a rate
-    decides nothing."""
+    """Of the rates chosen beforehand: first the highest that was offered; then of each combination the
+    highest rate it held, and in ``ends`` beside it the lowest it did not (infinite where it held all). A
+    combination that held none has no estimate; one with fewer than MIN_RUNS runs at a rate decides
+    nothing."""
     tables = of_the_service(tables).select(search="")
     held, runs = rates.held_rates(tables), rates.witnesses(tables)
     if held.empty:
         return unanswered(tables.select(closed_loop=False))
-    claims = [Claim(Place(), OFFERED, "rps", float(runs["offered_rate_rps"].max()), runs=len(runs), rule=HELD)]
+    claims = [
+        Claim(Place(), OFFERED, "rps", float(runs["offered_rate_rps"].max()), runs=len(runs), rule=HELD)
+    ]
     for row in held.itertuples():
         lowest_lost = math.inf if np.isnan(row.saturation_rps) else row.saturation_rps
         few = row.fewest < MIN_RUNS
         word = CANNOT_TELL if few else HELD_EVERY if math.isinf(lowest_lost) else MET_ITS_LIMIT
-        claims.append(Claim(Place(row.workload, int(row.connections), experiment=row.experiment), HIGHEST, "rps", row.highest_held_rps, rule=HELD, runs=int(row.runs),
-                            word=word, why=TOO_FEW if few else "", variant=row.variant, ends=(row.highest_held_rps, lowest_lost)))
+        claims.append(
+            Claim(
+                Place(row.workload, int(row.connections), experiment=row.experiment),
+                HIGHEST,
+                "rps",
+                row.highest_held_rps,
+                rule=HELD,
+                runs=int(row.runs),
+                word=word,
+                why=TOO_FEW if few else "",
+                variant=row.variant,
+                ends=(row.highest_held_rps, lowest_lost),
+            )
+        )
     return Answer(tuple(claims), len(runs))
 
 
 def repeated_against_unique(tables: Tables) -> Answer | None:
-    """p99 of repeated keys over that of unique ones, PUT and GET, where both were measured at their highest rate."""
+    """p99 of repeated keys over that of unique ones, PUT and GET, where both were measured at their highest
+    rate."""
     chosen = of_the_service(tables)
     measured = set(chosen.runs.loc[~chosen.runs["profiled"], "workload"])
     parts = [(f"unique_{method}", f"repeated_{method}") for method in ("put", "get")]
@@ -63,7 +83,15 @@ def repeated_against_unique(tables: Tables) -> Answer | None:
     for unique, repeated in parts:
         rows = comparisons(chosen, "workload", unique, repeated, (99.0,), share=families.SMALL / 2)
         rows = rows[rows["measure"] == P99]
-        rows = rows[(rows[_PLACE].fillna(math.inf) == rows[_PLACE].iloc[-1:].fillna(math.inf).squeeze(axis=0)).all(axis=1)] if len(rows) else rows
+        rows = (
+            rows[
+                (
+                    rows[_PLACE].fillna(math.inf) == rows[_PLACE].iloc[-1:].fillna(math.inf).squeeze(axis=0)
+                ).all(axis=1)
+            ]
+            if len(rows)
+            else rows
+        )
         claims += [of_comparison(row, unique, repeated) for row in rows.itertuples()]
     if claims:
         return Answer(tuple(claims), sum(claim.runs for claim in claims))
@@ -72,7 +100,8 @@ def repeated_against_unique(tables: Tables) -> Answer | None:
 
 
 def more_connections(tables: Tables) -> Answer | None:
-    """p99 on the most connections over that on the fewest, everything that was measured on both; first the largest difference that is decided."""
+    """p99 on the most connections over that on the fewest, everything that was measured on both; first the
+    largest difference that is decided."""
     tables = tables.select(experiment="reproduce")
     sizes = sorted(tables.runs.loc[~tables.runs["profiled"], "connections"].unique())
     if len(sizes) < 2:
@@ -82,34 +111,54 @@ def more_connections(tables: Tables) -> Answer | None:
     if rows.empty:
         return unanswered(tables)
     certain = rows[rows["word"].isin(DIFFERENT)]
-    first = certain["ratio"].map(lambda ratio: abs(math.log(ratio))).idxmax() if len(certain) else rows.index[-1]
+    first = (
+        certain["ratio"].map(lambda ratio: abs(math.log(ratio))).idxmax() if len(certain) else rows.index[-1]
+    )
     ordered = [first, *(index for index in rows.index if index != first)]
-    claims = [of_comparison(row, str(sizes[0]), str(sizes[-1]), "reproduce") for row in rows.loc[ordered].itertuples()]
+    claims = [
+        of_comparison(row, str(sizes[0]), str(sizes[-1]), "reproduce")
+        for row in rows.loc[ordered].itertuples()
+    ]
     return Answer(tuple(claims), sum(claim.runs for claim in claims))
 
 
 def waiting(tables: Tables) -> Answer | None:
-    """Where response time exceeds service time the most, of valid runs: that gap is what a closed loop would hide."""
+    """Where response time exceeds service time the most, of valid runs: that gap is what a closed loop would
+    hide."""
     tables = of_the_service(tables)
     response, service = latency_at(tables, 99), latency_at(tables, 99, "service")
     pairs = response.merge(service[["run_id", "latency_us"]], on="run_id", suffixes=("", "_service"))
     if pairs.empty:
         return unanswered(tables.select(closed_loop=False))
     gap = pairs.groupby("configuration").agg(
-        response=("latency_us", "median"), service=("latency_us_service", "median"), runs=("run_id", "size"), workload=("workload", "first"),
-        offered_rate_rps=("offered_rate_rps", "first"), connections=("connections", "first"))  # fmt: skip
+        response=("latency_us", "median"),
+        service=("latency_us_service", "median"),
+        runs=("run_id", "size"),
+        workload=("workload", "first"),
+        offered_rate_rps=("offered_rate_rps", "first"),
+        connections=("connections", "first"),
+    )
     gap = gap[gap["runs"] >= min(MIN_RUNS, gap["runs"].max())]  # one run more or less is no median
     worst = gap.loc[(gap["response"] / gap["service"]).idxmax()]
     if worst["response"] < WAITS_MIN * worst["service"]:
         return None
-    claim = Claim(Place(worst["workload"], int(worst["connections"]), float(worst["offered_rate_rps"])), P99, "ratio", worst["response"] / worst["service"],
-                  runs=int(worst["runs"]), rule=MEDIAN, baseline="from the send", variant="from the intended start",
-                  ends=(float(worst["service"]), float(worst["response"])))  # fmt: skip
+    claim = Claim(
+        Place(worst["workload"], int(worst["connections"]), float(worst["offered_rate_rps"])),
+        P99,
+        "ratio",
+        worst["response"] / worst["service"],
+        runs=int(worst["runs"]),
+        rule=MEDIAN,
+        baseline="from the send",
+        variant="from the intended start",
+        ends=(float(worst["service"]), float(worst["response"])),
+    )
     return Answer((claim,), claim.runs)
 
 
 def stable_rate(tables: Tables, experiment: str, workload: str, key_bytes: int | None = None) -> Claim | None:
-    """The knee that the last search found, between the rate surely held and the one surely missed (infinite: none was); None where no rate was surely held."""
+    """The knee that the last search found, between the rate surely held and the one surely missed (infinite:
+    none was); None where no rate was surely held."""
     runs = tables.select(experiment=experiment, workload=workload).runs
     runs = runs[runs["search"] != ""]
     if key_bytes is not None:
@@ -122,12 +171,25 @@ def stable_rate(tables: Tables, experiment: str, workload: str, key_bytes: int |
     if found.held_rps is None:
         return None
     missed = math.inf if found.missed_rps is None else found.missed_rps
-    return Claim(Place(workload, int(runs["connections"].iloc[0]), experiment=experiment), "stable rate", "rps", found.knee_rps, (found.held_rps, missed),
-                 runs=int((runs["answer"] != TrialAnswer.UNKNOWN.value).sum()), rule=SEARCH,
-                 variant=f"the last of {len(searches)} searches" if len(searches) > 1 else "")  # fmt: skip
+    return Claim(
+        Place(workload, int(runs["connections"].iloc[0]), experiment=experiment),
+        "stable rate",
+        "rps",
+        found.knee_rps,
+        (found.held_rps, missed),
+        runs=int((runs["answer"] != TrialAnswer.UNKNOWN.value).sum()),
+        rule=SEARCH,
+        variant=f"the last of {len(searches)} searches" if len(searches) > 1 else "",
+    )
 
 
 def searches(tables: Tables) -> Answer | None:
     """Report 1's question: the highest rate with a mean of at most 1 ms on one connection."""
-    claims = tuple(claim for method in ("put", "get") if (claim := stable_rate(tables, "report-1", method)) is not None)
-    return Answer(claims, sum(claim.runs for claim in claims)) if claims else unanswered(tables.select(experiment="report-1"))
+    claims = tuple(
+        claim for method in ("put", "get") if (claim := stable_rate(tables, "report-1", method)) is not None
+    )
+    return (
+        Answer(claims, sum(claim.runs for claim in claims))
+        if claims
+        else unanswered(tables.select(experiment="report-1"))
+    )

@@ -1,4 +1,5 @@
-"""What makes slow answers slow? Claims of what was held off, and of what the slowest percent of unique PUTs is linked to."""
+"""What makes slow answers slow? Claims of what was held off, and of what the slowest percent of unique PUTs
+is linked to."""
 
 import math
 
@@ -19,17 +20,31 @@ def caused(tables: Tables) -> Answer | None:
     if found.empty:
         return unanswered(mine)
     claims = tuple(
-        Claim(Place(row.workload, int(row.connections), float(row.offered_rate_rps), intervention.EXPERIMENT), P99, "ratio", row.ratio,
-              None if math.isnan(row.low) else (row.low, row.high), row.word, runs=2 * row.pairs, rule=INTERVENTION, baseline="as usual", variant=row.cause,
-              why=row.why, also=row.also, sides=(row.pairs, row.pairs), ends=(row.usual_us, row.without_us))
+        Claim(
+            Place(row.workload, int(row.connections), float(row.offered_rate_rps), intervention.EXPERIMENT),
+            P99,
+            "ratio",
+            row.ratio,
+            None if math.isnan(row.low) else (row.low, row.high),
+            row.word,
+            runs=2 * row.pairs,
+            rule=INTERVENTION,
+            baseline="as usual",
+            variant=row.cause,
+            why=row.why,
+            also=row.also,
+            sides=(row.pairs, row.pairs),
+            ends=(row.usual_us, row.without_us),
+        )
         for row in found.itertuples()
-    )  # fmt: skip
+    )
     return Answer(claims, len(mine.believed().runs))
 
 
 def linked(tables: Tables) -> Answer | None:
-    """Of the slowest percent of unique PUTs at the highest rate held: the limit; each kind of event, with the share by chance and the share
-    observed in ``ends``; last NO_EVENT, what no telling event touches. With the words that 07-tail has for them."""
+    """Of the slowest percent of unique PUTs at the highest rate held: the limit; each kind of event, with the
+    share by chance and the share observed in ``ends``; last NO_EVENT, what no telling event touches. With the
+    words that 07-tail has for them."""
     mine = tables.select(experiment=EXPERIMENT, profiled=False, workload=WORKLOAD)
     measured = tables.select(experiment=EXPERIMENT, profiled=False).believed()
     if not (measured.intervals["latency_kind"] == "response").any():
@@ -42,6 +57,20 @@ def claims_of(group: OfWorkload) -> tuple[Claim, ...]:
     """The claims about one workload's slow answers, in the order of ``analyse.tail.causes``."""
     place = Place(group.workload, offered_rate_rps=group.offered_rate_rps, experiment=EXPERIMENT)
     limit = Claim(place, SLOW_LIMIT, "us", group.limit_us, runs=group.runs, rule=LINK)
-    kinds = (Claim(place, SLOW_SHARE, "share", row.share, word=row.word, runs=group.runs, rule=LINK, baseline="by chance", variant=row.cause, why=row.why,
-                   ends=None if row.cause == NO_EVENT else (row.chance, row.share)) for row in group.found.itertuples())  # fmt: skip
+    kinds = (
+        Claim(
+            place,
+            SLOW_SHARE,
+            "share",
+            row.share,
+            word=row.word,
+            runs=group.runs,
+            rule=LINK,
+            baseline="by chance",
+            variant=row.cause,
+            why=row.why,
+            ends=None if row.cause == NO_EVENT else (row.chance, row.share),
+        )
+        for row in group.found.itertuples()
+    )
     return (limit, *kinds)

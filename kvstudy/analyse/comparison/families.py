@@ -4,9 +4,10 @@
     with_reasons(pairs, better, outcomes, share)  the same, each with why it says no more
     expected_false(comparisons)                   how many words would be false without a correction if nothing differed
 
-Twenty-four comparisons of six runs a side, each with 5 % of false words of its own, say at least one in 40 % of pages where nothing differs.
-Holm's correction (statsmodels) keeps that at 5 % of pages. A page with several families gives each a share of its 5 %: the constants below. A word is
-then the same on every page that says it.
+Twenty-four comparisons of six runs a side, each with 5 % of false words of its own, say at least one in 40 %
+of pages where nothing differs. Holm's correction (statsmodels) keeps that at 5 % of pages. A page with
+several families gives each a share of its 5 %: the constants below. A word is then the same on every page
+that says it.
 """
 
 from collections.abc import Sequence
@@ -18,9 +19,10 @@ from kvstudy.analyse.comparison.outcomes import allowed
 from kvstudy.analyse.comparison.pairs import Pair
 from kvstudy.analyse.comparison.words import ALPHA, CANNOT_TELL, LOST_MORE, MIN_RUNS, NEITHER, TOO_FEW, word
 
-# Of a page's 5 %: all comparisons of options a half, the page's own two sides a third, a chart's title or a sentence over one factor a sixth,
-# and each small family (a claim of the reports, a question about the ruler) a twenty-fourth: page 00 repeats twelve of them beside the options.
-# tests/present/test_shares.py adds them up.
+# Of a page's 5 %: all comparisons of options a half, the page's own two sides a third, a chart's title or a
+# sentence over one factor a sixth, and each small family (a claim of the reports, a question about the ruler)
+# a twenty-fourth: page 00 repeats twelve of them beside the options. tests/present/test_shares.py adds them
+# up.
 WHOLE, OPTIONS, SIDES, CHART, SMALL = 1.0, 1 / 2, 1 / 3, 1 / 6, 1 / 24
 
 
@@ -31,12 +33,23 @@ def holm(ps: Sequence[float]) -> np.ndarray:
     return multipletests(known, method="holm")[1] if len(known) > 1 else known
 
 
-def words(pairs: Sequence[Pair], better: Sequence[str], outcomes: Sequence[tuple[int, int, int, int]] | None = None, share: float = WHOLE) -> list[str]:
-    """``better``: of each pair, as in ``words.word``; ``outcomes``: invalid n of m before and after, of each; ``share`` of a page's ALPHA."""
+def words(
+    pairs: Sequence[Pair],
+    better: Sequence[str],
+    outcomes: Sequence[tuple[int, int, int, int]] | None = None,
+    share: float = WHOLE,
+) -> list[str]:
+    """``better``: of each pair, as in ``words.word``; ``outcomes``: invalid n of m before and after, of each;
+    ``share`` of a page's ALPHA."""
     return [said for said, _ in with_reasons(pairs, better, outcomes, share)]
 
 
-def with_reasons(pairs: Sequence[Pair], better: Sequence[str], outcomes: Sequence[tuple[int, int, int, int]] | None = None, share: float = WHOLE) -> list[tuple[str, str]]:
+def with_reasons(
+    pairs: Sequence[Pair],
+    better: Sequence[str],
+    outcomes: Sequence[tuple[int, int, int, int]] | None = None,
+    share: float = WHOLE,
+) -> list[tuple[str, str]]:
     """``words``, each with what keeps it at *cannot tell*; "" where it says more."""
     corrected, same = holm([one.p for one in pairs]), holm([one.p_same for one in pairs])
     outcomes = outcomes or [(0, 1, 0, 1)] * len(pairs)
@@ -45,7 +58,15 @@ def with_reasons(pairs: Sequence[Pair], better: Sequence[str], outcomes: Sequenc
         runs = min(one.runs_before, one.runs_after)
         shown = word(one.low, one.high, p, p_same, which, runs, ALPHA * share)
         said = allowed(shown, *outcome)
-        why = "" if said != CANNOT_TELL else TOO_FEW if runs < MIN_RUNS else LOST_MORE if shown != CANNOT_TELL else NEITHER
+        why = (
+            ""
+            if said != CANNOT_TELL
+            else TOO_FEW
+            if runs < MIN_RUNS
+            else LOST_MORE
+            if shown != CANNOT_TELL
+            else NEITHER
+        )
         found.append((said, why))
     return found
 

@@ -4,11 +4,11 @@
     ratio_interval(before, after)                of the ratio of two medians
     rank_interval(histogram, 99.9)               a percentile of one run with its interval
 
-The bootstrap resamples runs and cuts percentiles. A plain cut of few runs is a little too narrow (resampling n runs understates
-their variance by (n-1)/n), so the cuts are moved out by that factor: Davison and Hinkley, "Bootstrap Methods and their
-Application" (1997), section 2.3; Hesterberg, The American Statistician 69 (2015), section 4. Widening for Student's t as well,
-as the latter proposes, was tried: it wrongly finds a difference in 1 % of A/A experiments instead of 2 to 3 %, and misses a third of the
-real ones of 5 %.
+The bootstrap resamples runs and cuts percentiles. A plain cut of few runs is a little too narrow (resampling
+n runs understates their variance by (n-1)/n), so the cuts are moved out by that factor: Davison and Hinkley,
+"Bootstrap Methods and their Application" (1997), section 2.3; Hesterberg, The American Statistician 69
+(2015), section 4. Widening for Student's t as well, as the latter proposes, was tried: it wrongly finds a
+difference in 1 % of A/A experiments instead of 2 to 3 %, and misses a third of the real ones of 5 %.
 """
 
 import math
@@ -49,8 +49,8 @@ def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> 
 def rank_interval(histogram: Histogram, percentile: float, confidence: float = CONFIDENCE) -> Interval:
     """A percentile of one histogram, with the ranks that a binomial count leaves open.
 
-    Takes requests for independent. They are not (a stall slows hundreds at once), so the true interval is wider: use it to see when
-    a percentile is hopeless, and ``median_interval`` over runs for what is claimed.
+    Takes requests for independent. They are not (a stall slows hundreds at once), so the true interval is
+    wider: use it to see when a percentile is hopeless, and ``median_interval`` over runs for what is claimed.
     """
     if not histogram.total:
         return Interval(math.nan, math.nan, math.nan, 0)
@@ -60,19 +60,30 @@ def rank_interval(histogram: Histogram, percentile: float, confidence: float = C
     return Interval(histogram.percentile_us(percentile), float(low), float(high), 0)
 
 
-def ratio_interval(before: Sequence[float], after: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Of median after / median before, of positive numbers. The same values give the same interval, in whatever order."""
-    low, high = ratio_intervals(np.sort(np.asarray(before, dtype=float))[None, :], np.sort(np.asarray(after, dtype=float))[None, :], confidence)
+def ratio_interval(
+    before: Sequence[float], after: Sequence[float], confidence: float = CONFIDENCE
+) -> tuple[float, float]:
+    """Of median after / median before, of positive numbers. The same values give the same interval, in
+    whatever order."""
+    low, high = ratio_intervals(
+        np.sort(np.asarray(before, dtype=float))[None, :],
+        np.sort(np.asarray(after, dtype=float))[None, :],
+        confidence,
+    )
     return float(low[0]), float(high[0])
 
 
-def ratio_intervals(before: np.ndarray, after: np.ndarray, confidence: float = CONFIDENCE) -> tuple[np.ndarray, np.ndarray]:
+def ratio_intervals(
+    before: np.ndarray, after: np.ndarray, confidence: float = CONFIDENCE
+) -> tuple[np.ndarray, np.ndarray]:
     """The same for many pairs at once: one row per pair, one column per run."""
     low, high = _log_ratio_interval(before, after, confidence)
     return np.exp(low), np.exp(high)
 
 
-def _log_ratio_interval(before: np.ndarray, after: np.ndarray, confidence: float) -> tuple[np.ndarray, np.ndarray]:
+def _log_ratio_interval(
+    before: np.ndarray, after: np.ndarray, confidence: float
+) -> tuple[np.ndarray, np.ndarray]:
     generator = _generator()
     logs = np.log(_resampled_medians(after, generator)) - np.log(_resampled_medians(before, generator))
     low, high = np.quantile(logs, _tails(min(before.shape[1], after.shape[1]), confidence), axis=1)
@@ -80,9 +91,11 @@ def _log_ratio_interval(before: np.ndarray, after: np.ndarray, confidence: float
 
 
 def _resampled_medians(runs: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """(experiments, runs) → (experiments, RESAMPLES). The same draws serve every experiment: they are independent of its values.
+    """(experiments, runs) → (experiments, RESAMPLES). The same draws serve every experiment: they are
+    independent of its values.
 
-    Ranks are drawn instead of values: the median of drawn values is the value at the median rank, so ranks are sorted once for all.
+    Ranks are drawn instead of values: the median of drawn values is the value at the median rank, so ranks
+    are sorted once for all.
     """
     count = runs.shape[1]
     ranks = np.sort(generator.integers(0, count, size=(RESAMPLES, count)), axis=1)

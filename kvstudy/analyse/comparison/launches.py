@@ -1,20 +1,25 @@
-"""One launch of a duet: which of its slices count, and by how much the sides differ in it. One number per measure: the unit is the launch.
+"""One launch of a duet: which of its slices count, and by how much the sides differ in it. One number per
+measure: the unit is the launch.
 
     counted = counted_slices(slices, cores=2)             the slices with ``left_out`` and ``lost_by``
     values = launch_values(counted, histograms)           one row per workload, loop and measure: a, b, log_ratio, rounds
 
-A round is a slice of each side, one after the other, so what is slow in the machine meets both. Left out are, always both slices of a round:
+A round is a slice of each side, one after the other, so what is slow in the machine meets both. Left out are,
+always both slices of a round:
 
 - the first round of a part, whose tail is that of a loop that begins,
 - a round of which a slice is missing, or held requests without an answer,
 - a round in which the side whose turn it was not was busy: its compaction or compiler was in the other's way,
-- a round in which the machine's host or other programs took the CPU, or kept the counters from being read in time.
+- a round in which the machine's host or other programs took the CPU, or kept the counters from being read in
+  time.
 
-Leaving rounds out for what a side did may flatter it. ``lost_by`` says whose doing it was, and ``stopping`` forbids the words that may rest on it.
+Leaving rounds out for what a side did may flatter it. ``lost_by`` says whose doing it was, and ``stopping``
+forbids the words that may rest on it.
 
-Of a launch the median of its rounds' log ratios stands for p50, p90, mean and rate, since a round that was disturbed unseen shall not move it. CPU
-and bytes written are sums over the rounds, busy ones and the other's turns included: a median does not see flush and compaction, and work
-that is put off until the other's turn is paid all the same. p99 is read off the merged histograms of a side's slices.
+Of a launch the median of its rounds' log ratios stands for p50, p90, mean and rate, since a round that was
+disturbed unseen shall not move it. CPU and bytes written are sums over the rounds, busy ones and the other's
+turns included: a median does not see flush and compaction, and work that is put off until the other's turn is
+paid all the same. p99 is read off the merged histograms of a side's slices.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,13 +30,37 @@ import pandas as pd
 from kvstudy.disturbance import FOREIGN_CPU_MAX_SHARE, STEAL_MAX_SHARE
 from kvstudy.record import duet, hdr
 
-IDLE_MAX_SHARE = 0.03  # of a core, used by the side whose turn it is not: idle JVMs were seen to use 0.001 to 0.005
+IDLE_MAX_SHARE = (
+    0.03  # of a core, used by the side whose turn it is not: idle JVMs were seen to use 0.001 to 0.005
+)
 ROUNDS_MIN = 4  # of a part that count: fewer have no median worth the name
 BEYOND_MIN = 10  # samples beyond p99 of each side's merged histogram
-FIRST, INCOMPLETE, ERRORS, BUSY, DISTURBED = "first round", "slice missing", "errors", "other side busy", "machine disturbed"
-P50, P90, P99, MEAN, CPU, WRITTEN, RATE = "p50", "p90", "p99", "mean", "CPU per request", "bytes written per request", "rate"
+FIRST, INCOMPLETE, ERRORS, BUSY, DISTURBED = (
+    "first round",
+    "slice missing",
+    "errors",
+    "other side busy",
+    "machine disturbed",
+)
+P50, P90, P99, MEAN, CPU, WRITTEN, RATE = (
+    "p50",
+    "p90",
+    "p99",
+    "mean",
+    "CPU per request",
+    "bytes written per request",
+    "rate",
+)
 # What a smaller ratio means: of a latency, of a cost, of a rate.
-BETTER = {P50: "lower", P90: "lower", P99: "lower", MEAN: "lower", CPU: "less", WRITTEN: "less", RATE: "higher"}
+BETTER = {
+    P50: "lower",
+    P90: "lower",
+    P99: "lower",
+    MEAN: "lower",
+    CPU: "less",
+    WRITTEN: "less",
+    RATE: "higher",
+}
 COSTS = (CPU, WRITTEN)
 MEASURES = {"rate": (P50, P90, P99, MEAN, CPU, WRITTEN), "closed": (RATE, CPU), "profile": ()}
 PART = ["workload", "loop"]
@@ -40,16 +69,25 @@ _OF_A_SLICE = {P50: "p50_ns", P90: "p90_ns", MEAN: "mean_ns", RATE: "rate_rps"}
 
 
 def counted_slices(slices: pd.DataFrame, cores: int) -> pd.DataFrame:
-    """``slices`` (record.duet.SLICES) with ``left_out``: why the round does not count, or ""; and ``lost_by``: "a", "b" or "ab", whose doing that
-    was, or "". Both are those of the whole round. ``cores``: of the machine, of which steal and foreign CPU are shares."""
+    """``slices`` (record.duet.SLICES) with ``left_out``: why the round does not count, or ""; and
+    ``lost_by``: "a", "b" or "ab", whose doing that was, or "". Both are those of the whole round. ``cores``:
+    of the machine, of which steal and foreign CPU are shares."""
     found = slices.copy()
     length_ns = (found["end_utc_ns"] - found["begin_utc_ns"]).clip(lower=1)
     other = found["side"].map({"a": "b", "b": "a"})
-    unanswered = (found["errors"] > 0) | (found["answered"] == 0) | (found["due"] > found["answered"] + found["errors"])
+    unanswered = (
+        (found["errors"] > 0)
+        | (found["answered"] == 0)
+        | (found["due"] > found["answered"] + found["errors"])
+    )
     busy = found["idle_cpu_ns"] > IDLE_MAX_SHARE * length_ns
     # Read too late to be of the slice, as others were not: the machine was busy then.
     unread = found["idle_cpu_ns"].isna() & found.groupby(PART)["idle_cpu_ns"].transform("count").gt(0)
-    disturbed = unread | (found["steal_ns"] > STEAL_MAX_SHARE * cores * length_ns) | (found["foreign_ns"] > FOREIGN_CPU_MAX_SHARE * cores * length_ns)
+    disturbed = (
+        unread
+        | (found["steal_ns"] > STEAL_MAX_SHARE * cores * length_ns)
+        | (found["foreign_ns"] > FOREIGN_CPU_MAX_SHARE * cores * length_ns)
+    )
     found["left_out"], found["lost_by"] = "", ""
     first = found.groupby(PART)["round"].transform("min")
     for _, places in found.groupby([*PART, "round"]).groups.items():
@@ -71,34 +109,53 @@ def counted_slices(slices: pd.DataFrame, cores: int) -> pd.DataFrame:
 
 
 def sent_per_counted(parts: Iterable[Mapping]) -> dict[tuple[str, str], float]:
-    """Time in which a slice sends / its counted part, by workload and loop. ``parts``: run.json's, which hold the times of their slices."""
-    return {(part["workload"], part["loop"]): 1 + part["not_counted_s"] / part["counted_s"] for part in parts if part.get("counted_s")}
+    """Time in which a slice sends / its counted part, by workload and loop. ``parts``: run.json's, which hold
+    the times of their slices."""
+    return {
+        (part["workload"], part["loop"]): 1 + part["not_counted_s"] / part["counted_s"]
+        for part in parts
+        if part.get("counted_s")
+    }
 
 
-def launch_values(counted: pd.DataFrame, histograms: Mapping[tuple[str, str, int], hdr.Histogram],
-                  sent: Mapping[tuple[str, str], float] | None = None) -> pd.DataFrame:
-    """COLUMNS; ``a`` and ``b`` in ns, r/s, ns per request or bytes per request; ``log_ratio`` of b to a; ``rounds`` that it rests on. A measure
-    that the launch cannot give has no row. ``sent``: of ``sent_per_counted``; 1 where it is not known."""
+def launch_values(
+    counted: pd.DataFrame,
+    histograms: Mapping[tuple[str, str, int], hdr.Histogram],
+    sent: Mapping[tuple[str, str], float] | None = None,
+) -> pd.DataFrame:
+    """COLUMNS; ``a`` and ``b`` in ns, r/s, ns per request or bytes per request; ``log_ratio`` of b to a;
+    ``rounds`` that it rests on. A measure that the launch cannot give has no row. ``sent``: of
+    ``sent_per_counted``; 1 where it is not known."""
     rows = []
     for (workload, loop), part in counted.groupby(PART, sort=True):
         for measure in MEASURES[loop]:
-            found = _cost(part, measure, (sent or {}).get((workload, loop), 1.0)) if measure in COSTS else _p99(part, histograms) if measure == P99 else _of_rounds(part, _OF_A_SLICE[measure])
+            found = (
+                _cost(part, measure, (sent or {}).get((workload, loop), 1.0))
+                if measure in COSTS
+                else _p99(part, histograms)
+                if measure == P99
+                else _of_rounds(part, _OF_A_SLICE[measure])
+            )
             if found is not None:
                 rows.append((workload, loop, measure, *found))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def lost_rounds(counted: pd.DataFrame) -> pd.DataFrame:
-    """One row per part: ``rounds`` after the first; of these ``busy_a`` and ``busy_b``, left out because that side was busy in the other's turn;
-    ``errors_a`` and ``errors_b``, because requests to it had no answer."""
+    """One row per part: ``rounds`` after the first; of these ``busy_a`` and ``busy_b``, left out because that
+    side was busy in the other's turn; ``errors_a`` and ``errors_b``, because requests to it had no answer."""
     rounds = counted[counted["left_out"] != FIRST].drop_duplicates([*PART, "round"])
-    names = {f"{kind}_{side}": (rounds["left_out"] == why) & rounds["lost_by"].str.contains(side)
-             for kind, why in (("busy", BUSY), ("errors", ERRORS)) for side in duet.SIDES}  # fmt: skip
+    names = {
+        f"{kind}_{side}": (rounds["left_out"] == why) & rounds["lost_by"].str.contains(side)
+        for kind, why in (("busy", BUSY), ("errors", ERRORS))
+        for side in duet.SIDES
+    }
     return rounds.assign(rounds=1, **names).groupby(PART, as_index=False)[["rounds", *names]].sum()
 
 
 def round_ratios(part: pd.DataFrame, column: str) -> pd.Series:
-    """Log ratio b / a of each round that counts, by its number; of one part, or of several told apart in the index."""
+    """Log ratio b / a of each round that counts, by its number; of one part, or of several told apart in the
+    index."""
     kept = part[part["left_out"] == ""]
     sides = kept.pivot_table(index=[*PART, "round"], columns="side", values=column, aggfunc="first")
     if not set(duet.SIDES) <= set(sides.columns):
@@ -135,8 +192,9 @@ def _p99(part: pd.DataFrame, histograms: Mapping[tuple[str, str, int], hdr.Histo
 def _cost(part: pd.DataFrame, measure: str, sent: float) -> tuple | None:
     """Sums over all rounds whose requests were answered and in which nobody else took the CPU.
 
-    What slices and gaps cost holds the settle parts, whose requests loadgen's result does not count: they are taken to be as dense as those of the
-    counted parts, ``sent`` times in all. At a constant rate that is exact."""
+    What slices and gaps cost holds the settle parts, whose requests loadgen's result does not count: they are
+    taken to be as dense as those of the counted parts, ``sent`` times in all. At a constant rate that is
+    exact."""
     kept = part[part["left_out"].isin(("", BUSY))]
     if len(kept) < 2 * ROUNDS_MIN:
         return None
@@ -144,21 +202,37 @@ def _cost(part: pd.DataFrame, measure: str, sent: float) -> tuple | None:
     sums, is_whole = _cpu(kept) if measure == CPU else _written(kept)
     if min(*answered, *sums) <= 0 or not np.isfinite(sums).all():
         return None
-    a, b = (total / (count * (sent if is_whole else 1.0)) for total, count in zip(sums, answered, strict=True))
+    a, b = (
+        total / (count * (sent if is_whole else 1.0)) for total, count in zip(sums, answered, strict=True)
+    )
     return a, b, float(np.log(b / a)), len(kept) // 2
 
 
 def _cpu(kept: pd.DataFrame) -> tuple[list[float], bool]:
-    """Of each side's process without its compilers: in all slices and gaps where that was recorded (True), else in the counted parts."""
+    """Of each side's process without its compilers: in all slices and gaps where that was recorded (True),
+    else in the counted parts."""
     if kept[["a_cpu_ns", "b_cpu_ns"]].notna().all(axis=None):
-        compilers = [kept[f"{side}_compiler_ns"].sum() if kept[["a_compiler_ns", "b_compiler_ns"]].notna().all(axis=None) else 0.0 for side in duet.SIDES]
-        return [float(kept[f"{side}_cpu_ns"].sum() - compiler) for side, compiler in zip(duet.SIDES, compilers, strict=True)], True
+        compilers = [
+            kept[f"{side}_compiler_ns"].sum()
+            if kept[["a_compiler_ns", "b_compiler_ns"]].notna().all(axis=None)
+            else 0.0
+            for side in duet.SIDES
+        ]
+        return [
+            float(kept[f"{side}_cpu_ns"].sum() - compiler)
+            for side, compiler in zip(duet.SIDES, compilers, strict=True)
+        ], True
     compiler = kept["compiler_ns"] if kept["compiler_ns"].notna().all() else 0.0
     own, other = kept["cpu_ns"] - compiler, kept["idle_cpu_ns"]
-    return [float(own[kept["side"] == side].sum(skipna=False) + other[kept["side"] != side].sum(skipna=False)) for side in duet.SIDES], False
+    return [
+        float(own[kept["side"] == side].sum(skipna=False) + other[kept["side"] != side].sum(skipna=False))
+        for side in duet.SIDES
+    ], False
 
 
 def _written(kept: pd.DataFrame) -> tuple[list[float], bool]:
     if kept[["a_written_bytes", "b_written_bytes"]].notna().all(axis=None):
         return [float(kept[f"{side}_written_bytes"].sum()) for side in duet.SIDES], True
-    return [float(kept.loc[kept["side"] == side, "written_bytes"].sum(skipna=False)) for side in duet.SIDES], False
+    return [
+        float(kept.loc[kept["side"] == side, "written_bytes"].sum(skipna=False)) for side in duet.SIDES
+    ], False

@@ -3,11 +3,12 @@
     p = sequential_p([4, 5, 6], [0.2, 0.04, 0.001])      one p of a two-sided test, however often it was looked at
     nominal_p(0.05, 6)                                   below which p a look after six launches decides at 5 %
 
-A group-sequential test spends its error by looks. Here it is spent by the number of launches alone (``spent``), whatever was planned: so
-neither a shorter time, nor Ctrl-C, nor going on later changes what a look may spend. By HORIZON launches most of it is spent, the rest after.
-The limits of the looks are found by recursion (Armitage, McPherson and Rowe 1969; Lan and DeMets 1983) for sums of normal numbers, and used on
-the p of a t test. A sequential p is the smallest error at which some look until now would have decided (Liu and Anderson 2008); so what corrects
-many p for one another (Holm) may follow it.
+A group-sequential test spends its error by looks. Here it is spent by the number of launches alone
+(``spent``), whatever was planned: so neither a shorter time, nor Ctrl-C, nor going on later changes what a
+look may spend. By HORIZON launches most of it is spent, the rest after. The limits of the looks are found by
+recursion (Armitage, McPherson and Rowe 1969; Lan and DeMets 1983) for sums of normal numbers, and used on the
+p of a t test. A sequential p is the smallest error at which some look until now would have decided (Liu and
+Anderson 2008); so what corrects many p for one another (Holm) may follow it.
 """
 
 from collections.abc import Sequence
@@ -21,29 +22,39 @@ from kvstudy.analyse.comparison.words import MIN_RUNS
 FIRST_LOOK = MIN_RUNS  # launches; before it a t distribution decides nothing but what anybody sees
 HORIZON = 15  # launches: about ten minutes
 LAST_LOOK = 60
-SPENT_AT_HORIZON, SPENT_IN_ALL = 0.72, 0.88  # the rest is kept, since p of a t test go together a little less than the sums that limits are made for
+SPENT_AT_HORIZON, SPENT_IN_ALL = (
+    0.72,
+    0.88,
+)  # the rest is kept, since p of a t test go together a little less than the sums that limits are made for
 _STEP = 0.05  # of the grid of sums, in standard deviations of a launch
 _REACH = 6.0
-_ERRORS = np.geomspace(1e-6, 0.5, 25)  # between which nominal p are interpolated, and so far sequential ones are told
+_ERRORS = np.geomspace(
+    1e-6, 0.5, 25
+)  # between which nominal p are interpolated, and so far sequential ones are told
 
 
 def spent(launches: int) -> float:
     """The share of the error that looks up to this one may spend together."""
     if launches < FIRST_LOOK:
         return 0.0
-    # The cube was simulated against the square, and against one that ends at the horizon: it finds as much by then, earlier, and goes on smoothly.
+    # The cube was simulated against the square, and against one that ends at the horizon: it finds as much by
+    # then, earlier, and goes on smoothly.
     return SPENT_IN_ALL * launches**3 / (launches**3 + HORIZON**3 * (SPENT_IN_ALL / SPENT_AT_HORIZON - 1))
 
 
 def nominal_p(error: float, launches: int) -> float:
-    """The two-sided p at which a look after so many launches decides, where all looks together may err with ``error``."""
+    """The two-sided p at which a look after so many launches decides, where all looks together may err with
+    ``error``."""
     if not FIRST_LOOK <= launches <= LAST_LOOK:
         return 0.0
-    return float(np.exp(np.interp(np.log(error), np.log(_ERRORS), np.log(_nominal_ps()[:, launches - FIRST_LOOK]))))
+    return float(
+        np.exp(np.interp(np.log(error), np.log(_ERRORS), np.log(_nominal_ps()[:, launches - FIRST_LOOK])))
+    )
 
 
 def sequential_p(launches: Sequence[int], ps: Sequence[float]) -> float:
-    """Of the p of looks after so many launches each; 1 without a look. Looks that were left out cost nothing."""
+    """Of the p of looks after so many launches each; 1 without a look. Looks that were left out cost
+    nothing."""
     return float(sequential_ps(np.asarray(launches), np.atleast_2d(np.asarray(ps, dtype=float)))[0])
 
 
@@ -60,7 +71,8 @@ def sequential_ps(launches: np.ndarray, ps: np.ndarray) -> np.ndarray:
 
 
 def sequential_one_sided(launches: np.ndarray, ps: np.ndarray) -> np.ndarray:
-    """Of the p of one-sided tests, as ``sequential_ps``: their limits are those of the two-sided test with twice the error, on one side."""
+    """Of the p of one-sided tests, as ``sequential_ps``: their limits are those of the two-sided test with
+    twice the error, on one side."""
     found = sequential_ps(launches, np.minimum(1.0, 2 * ps))
     return np.where(found < 1, found / 2, 1.0)
 
@@ -89,7 +101,8 @@ def _limits(error: float) -> list[float]:
 
 
 def _limit(sums: np.ndarray, density: np.ndarray, tail: float) -> float:
-    """Beyond which sum so much of the density lies on either side: the density is that of cells of width _STEP around the sums."""
+    """Beyond which sum so much of the density lies on either side: the density is that of cells of width
+    _STEP around the sums."""
     middle = len(sums) // 2
     beyond = np.cumsum(density[:middle:-1])[::-1]  # of the cells from each positive sum up
     edges = sums[middle + 1 :] - _STEP / 2

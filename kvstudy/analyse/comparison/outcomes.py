@@ -3,8 +3,9 @@
     outcome_p(invalid_before=0, of_before=6, invalid_after=4, of_after=6)
     allowed(word, invalid_before, of_before, invalid_after, of_after)
 
-The runs that are left on a side that lost some are its better ones. So a side that lost a larger share is flattered by its median: nothing
-favourable may be said of it, nor that it is the same. What is unfavourable of it holds all the more.
+The runs that are left on a side that lost some are its better ones. So a side that lost a larger share is
+flattered by its median: nothing favourable may be said of it, nor that it is the same. What is unfavourable
+of it holds all the more.
 """
 
 from functools import lru_cache
@@ -16,7 +17,8 @@ from kvstudy.analyse.comparison.words import CANNOT_TELL, FAVOURABLE, SAME
 
 @lru_cache(maxsize=None)
 def outcome_p(invalid_before: int, of_before: int, invalid_after: int, of_after: int) -> float:
-    """p that both sides fail equally often: Boschloo's exact test; 1 where a side has no run or both have the same share."""
+    """p that both sides fail equally often: Boschloo's exact test; 1 where a side has no run or both have the
+    same share."""
     if not of_before or not of_after or invalid_before * of_after == invalid_after * of_before:
         return 1.0
     table = [[invalid_after, invalid_before], [of_after - invalid_after, of_before - invalid_before]]
@@ -30,5 +32,6 @@ def allowed(word: str, invalid_before: int, of_before: int, invalid_after: int, 
         return word
     if more_after > 0:
         return CANNOT_TELL if word in FAVOURABLE or word == SAME else word
-    # Before is the flattered side: that after is worse would rest on what before lost; that it is better is left to "invalid runs".
+    # Before is the flattered side: that after is worse would rest on what before lost; that it is better is
+    # left to "invalid runs".
     return CANNOT_TELL

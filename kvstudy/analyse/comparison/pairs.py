@@ -2,12 +2,14 @@
 
     pair(before, after)          ratio of medians with its bootstrap interval, p of a difference, p of being the same
 
-p is Welch's t test on logarithms. It was chosen over ranks, which cannot reach the small p that a family of 24 comparisons asks of six
-runs a side (2 of 924 orders are complete separation), and over cutting the bootstrap further out, which then hangs on the extreme runs.
-With heavy tails it says fewer false words, not more: `make soundness`.
+p is Welch's t test on logarithms. It was chosen over ranks, which cannot reach the small p that a family of
+24 comparisons asks of six runs a side (2 of 924 orders are complete separation), and over cutting the
+bootstrap further out, which then hangs on the extreme runs. With heavy tails it says fewer false words, not
+more: `make soundness`.
 
-A value is known to its ``resolution`` alone: a percentile of 17 us may be 16.5 or 17.5. Half of it on each side moves the interval's ends out, the
-difference that is tested nearer to none, and the margin of being the same in. So values one step apart are never called different.
+A value is known to its ``resolution`` alone: a percentile of 17 us may be 16.5 or 17.5. Half of it on each
+side moves the interval's ends out, the difference that is tested nearer to none, and the margin of being the
+same in. So values one step apart are never called different.
 """
 
 import math
@@ -25,8 +27,9 @@ from kvstudy.analyse.comparison.words import SAME_WITHIN
 
 @dataclass(frozen=True)
 class Pair:
-    """``ratio``: median after / median before, with its interval. ``p``: of no difference, ``p_same``: of a difference of ``same_within`` or more,
-    neither corrected. ``noise``: standard deviation of a run's logarithm, pooled over both sides; NaN with one run a side."""
+    """``ratio``: median after / median before, with its interval. ``p``: of no difference, ``p_same``: of a
+    difference of ``same_within`` or more, neither corrected. ``noise``: standard deviation of a run's
+    logarithm, pooled over both sides; NaN with one run a side."""
 
     ratio: float
     low: float
@@ -39,19 +42,36 @@ class Pair:
     runs_after: int
 
 
-def pair(before: Sequence[float], after: Sequence[float], same_within: float = SAME_WITHIN, confidence: float = CONFIDENCE, resolution: float = 0.0) -> Pair:
-    """``resolution``: the step in which values are told; 0: they are exact. ValueError for an empty side, or a value that is not positive and finite."""
+def pair(
+    before: Sequence[float],
+    after: Sequence[float],
+    same_within: float = SAME_WITHIN,
+    confidence: float = CONFIDENCE,
+    resolution: float = 0.0,
+) -> Pair:
+    """``resolution``: the step in which values are told; 0: they are exact. ValueError for an empty side, or
+    a value that is not positive and finite."""
     first, second = _values(before), _values(after)
     low, high = ratio_interval(first, second, confidence)
     logs = np.log(first)[None, :], np.log(second)[None, :]
     ratio = float(np.median(second) / np.median(first))
     slack = _slack(float(np.median(first)), float(np.median(second)), resolution)
-    return Pair(ratio, min(ratio, low) * math.exp(-slack), max(ratio, high) * math.exp(slack), _p_beyond(*logs, slack), float(same_p(*logs, same_within, slack)[0]),
-                same_within, pooled_noise(*logs), len(first), len(second))
+    return Pair(
+        ratio,
+        min(ratio, low) * math.exp(-slack),
+        max(ratio, high) * math.exp(slack),
+        _p_beyond(*logs, slack),
+        float(same_p(*logs, same_within, slack)[0]),
+        same_within,
+        pooled_noise(*logs),
+        len(first),
+        len(second),
+    )
 
 
 def _slack(before: float, after: float, resolution: float) -> float:
-    """By how much the logarithm of a ratio may be wrong since both sides are told in steps; infinite where half a step is all of a side."""
+    """By how much the logarithm of a ratio may be wrong since both sides are told in steps; infinite where
+    half a step is all of a side."""
     half = resolution / 2
     return -math.log1p(-half / before) - math.log1p(-half / after) if half < min(before, after) else math.inf
 
@@ -65,7 +85,8 @@ def _p_beyond(before: np.ndarray, after: np.ndarray, slack: float) -> float:
 
 
 def difference_p(before: np.ndarray, after: np.ndarray) -> np.ndarray:
-    """p of logarithms, one row per pair; 1 where a side has one run. Runs without any spread differ for certain, or are the same."""
+    """p of logarithms, one row per pair; 1 where a side has one run. Runs without any spread differ for
+    certain, or are the same."""
     if min(before.shape[1], after.shape[1]) < 2:
         return np.ones(len(before))
     constant = (np.ptp(before, axis=1) == 0) & (np.ptp(after, axis=1) == 0)

@@ -3,7 +3,8 @@
     detectable(noise=0.04, before=6, after=6)          1.07: a change by 7 % is found in four of five such experiments
     share_found(noise=0.04, before=6, after=6, by=1.05)    how often one of 5 % is
 
-``noise``: standard deviation of the logarithm of a run's value within a configuration. By the noncentral t distribution (statsmodels).
+``noise``: standard deviation of the logarithm of a run's value within a configuration. By the noncentral t
+distribution (statsmodels).
 """
 
 import math
@@ -17,7 +18,8 @@ WANTED = 0.8  # found in four of five
 
 
 def detectable(noise: float, before: int, after: int, alpha: float = ALPHA) -> float:
-    """The smallest ratio above 1 that is found with probability WANTED; infinite where the runs are too few for any word."""
+    """The smallest ratio above 1 that is found with probability WANTED; infinite where the runs are too few
+    for any word."""
     if min(before, after) < MIN_RUNS or math.isnan(noise):
         return math.inf
     effect = _effect(before, after, alpha)
@@ -33,7 +35,10 @@ def share_found(noise: float, before: int, after: int, by: float, alpha: float =
 
 def runs_needed(noise: float, by: float, alpha: float = ALPHA, most: int = 100) -> int | None:
     """The fewest runs a side that find ``by`` with probability WANTED; None when ``most`` do not."""
-    return next((runs for runs in range(MIN_RUNS, most + 1) if share_found(noise, runs, runs, by, alpha) >= WANTED), None)
+    return next(
+        (runs for runs in range(MIN_RUNS, most + 1) if share_found(noise, runs, runs, by, alpha) >= WANTED),
+        None,
+    )
 
 
 @lru_cache(maxsize=None)
@@ -50,6 +55,11 @@ def _effect(before: int, after: int, alpha: float) -> float:
 
 
 def _power(effect: float, before: int, after: int, alpha: float) -> float:
-    """Where the effect is so large that the noncentral t distribution cannot be computed, it is found for certain."""
-    power = float(tt_ind_solve_power(effect_size=effect, nobs1=before, ratio=after / before, alpha=alpha)) if effect < 40 else 1.0
+    """Where the effect is so large that the noncentral t distribution cannot be computed, it is found for
+    certain."""
+    power = (
+        float(tt_ind_solve_power(effect_size=effect, nobs1=before, ratio=after / before, alpha=alpha))
+        if effect < 40
+        else 1.0
+    )
     return 1.0 if math.isnan(power) else power

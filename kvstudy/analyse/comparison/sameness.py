@@ -1,4 +1,5 @@
-"""*The same within X %*: two one-sided tests (Schuirmann 1987), that the ratio is not X % or more above 1 and not as far below."""
+"""*The same within X %*: two one-sided tests (Schuirmann 1987), that the ratio is not X % or more above 1 and
+not as far below."""
 
 import math
 
@@ -7,8 +8,9 @@ from statsmodels.stats.weightstats import ttost_ind
 
 
 def same_p(before: np.ndarray, after: np.ndarray, within: float, slack: float = 0.0) -> np.ndarray:
-    """p of logarithms, one row per pair: small where the ratio lies between 1 / (1 + within) and 1 + within for certain. 1 where a side has one run, and
-    where ``slack``, by which the values themselves may be wrong, is all of that."""
+    """p of logarithms, one row per pair: small where the ratio lies between 1 / (1 + within) and 1 + within
+    for certain. 1 where a side has one run, and where ``slack``, by which the values themselves may be wrong,
+    is all of that."""
     margin = math.log1p(within) - slack
     if min(before.shape[1], after.shape[1]) < 2 or margin <= 0:
         return np.ones(len(before))

@@ -1,17 +1,19 @@
-"""Where a duet stands after each launch: what is decided of each measure, and how many launches the rest will probably take.
+"""Where a duet stands after each launch: what is decided of each measure, and how many launches the rest will
+probably take.
 
     standings = stand(values, primary, same_within, lost)      one Standing per workload, loop and measure
     undecided(standings)                                       those that are worth another launch
 
-The unit is the launch: of each measure one log ratio per launch (``launches.py``), whose mean over launches has a t distribution. Slices taken for
-independent would say up to a tenth of false words: what a launch compiles and where it puts it is the same in all of its slices. Looks after
-each launch from FIRST_LOOK on are paid for in ``looks.py``. Of a duet
+The unit is the launch: of each measure one log ratio per launch (``launches.py``), whose mean over launches
+has a t distribution. Slices taken for independent would say up to a tenth of false words: what a launch
+compiles and where it puts it is the same in all of its slices. Looks after each launch from FIRST_LOOK on are
+paid for in ``looks.py``. Of a duet
 
 - the primary measure, named before the first launch, has an error of 5 % for itself;
 - all others share another 5 % by Holm's method.
 
-*The same within X %* needs two one-sided tests at the same looks. The interval is that of all looks until now, each with its own limit, so it
-excludes 1 exactly where an uncorrected look has.
+*The same within X %* needs two one-sided tests at the same looks. The interval is that of all looks until
+now, each with its own limit, so it excludes 1 exactly where an uncorrected look has.
 """
 
 import math
@@ -27,23 +29,28 @@ from kvstudy.analyse.comparison.families import holm
 from kvstudy.analyse.comparison.launches import BETTER, COSTS, MEAN, MEASURES, P99, PART
 from kvstudy.analyse.comparison.words import ALPHA, CANNOT_TELL, FAVOURABLE, SAME, word
 
-RESOLUTION = 0.001  # of a value that is read off a histogram of three digits: launches do not agree better than that
-LOST_MORE_MAX = 0.05  # of the rounds: so many more may be left out for what one side did before it counts as flattered
+RESOLUTION = (
+    0.001  # of a value that is read off a histogram of three digits: launches do not agree better than that
+)
+LOST_MORE_MAX = (
+    0.05  # of the rounds: so many more may be left out for what one side did before it counts as flattered
+)
 FOUND = 0.8  # what could have been found is found in four of five such duets
 MEASURE = [*PART, "measure"]
 
 
 @dataclass(frozen=True)
 class Lost:
-    """Of one part over all launches, or of whole launches: ``of`` rounds, of which ``a`` and ``b`` do not count for what that side did."""
+    """Of one part over all launches, or of whole launches: ``of`` rounds, of which ``a`` and ``b`` do not
+    count for what that side did."""
 
     a: int = 0
     b: int = 0
     of: int = 0
 
     def forbids(self, said: str, more_max: float = LOST_MORE_MAX) -> str:
-        """``said``, or *cannot tell* where it speaks for a side that lost more, or of its being the same: the rest is its better part. What is unfavourable
-        of that side holds all the more."""
+        """``said``, or *cannot tell* where it speaks for a side that lost more, or of its being the same: the
+        rest is its better part. What is unfavourable of that side holds all the more."""
         if not self.of or abs(self.a - self.b) <= more_max * self.of or said == CANNOT_TELL:
             return said
         for_b = said in FAVOURABLE
@@ -52,9 +59,10 @@ class Lost:
 
 @dataclass(frozen=True)
 class Standing:
-    """``ratio`` b / a with its interval over launches. ``p`` and ``p_same``: sequential, not corrected. ``noise``: standard deviation of a launch's
-    log ratio. ``found``: the ratio that so many launches find in four of five duets. ``to_come``: launches until it is probably decided,
-    0 when it is, None when none of LAST_LOOK will do. ``a``, ``b``: medians over launches, in the measure's unit."""
+    """``ratio`` b / a with its interval over launches. ``p`` and ``p_same``: sequential, not corrected.
+    ``noise``: standard deviation of a launch's log ratio. ``found``: the ratio that so many launches find in
+    four of five duets. ``to_come``: launches until it is probably decided, 0 when it is, None when none of
+    LAST_LOOK will do. ``a``, ``b``: medians over launches, in the measure's unit."""
 
     workload: str
     loop: str
@@ -84,15 +92,28 @@ class Standing:
         return BETTER[self.measure]
 
 
-def stand(values: pd.DataFrame, primary: Mapping[str, str], same_within: float, lost: Mapping[tuple[str, str, str], Lost] | None = None,
-          launches_lost: Lost = Lost()) -> list[Standing]:
-    """``values``: launches.COLUMNS of all launches that count, in the order in which they were begun, with ``launch`` to tell them apart.
-    ``primary``: workload, loop and measure. ``lost``: by workload, loop and "latency", "cost" or "errors". ``launches_lost``: launches that failed by a side's doing."""
+def stand(
+    values: pd.DataFrame,
+    primary: Mapping[str, str],
+    same_within: float,
+    lost: Mapping[tuple[str, str, str], Lost] | None = None,
+    launches_lost: Lost = Lost(),
+) -> list[Standing]:
+    """``values``: launches.COLUMNS of all launches that count, in the order in which they were begun, with
+    ``launch`` to tell them apart. ``primary``: workload, loop and measure. ``lost``: by workload, loop and
+    "latency", "cost" or "errors". ``launches_lost``: launches that failed by a side's doing."""
     found = []
     for (workload, loop, measure), group in values.groupby(MEASURE, sort=False):
         logs = group.sort_values("launch", kind="stable")["log_ratio"].to_numpy()
         is_primary = (workload, loop, measure) == tuple(primary[name] for name in MEASURE)
-        common = {"workload": workload, "loop": loop, "measure": measure, "primary": is_primary, "a": float(group["a"].median()), "b": float(group["b"].median())}
+        common = {
+            "workload": workload,
+            "loop": loop,
+            "measure": measure,
+            "primary": is_primary,
+            "a": float(group["a"].median()),
+            "b": float(group["b"].median()),
+        }
         found.append(Standing(**common, **looked_at(logs, same_within)))
     return _worded(sorted(found, key=_place), lost or {}, launches_lost)
 
@@ -116,13 +137,24 @@ def looked_at(logs: Sequence[float], same_within: float) -> dict:
         low, high = inside[-1]
     mean = float(logs.mean()) if len(logs) else math.nan
     noise = float(max(RESOLUTION, logs.std(ddof=1))) if len(logs) > 1 else math.nan
-    bounds = (math.nan, math.nan) if math.isinf(low) else (math.exp(min(low, mean)), math.exp(max(high, mean)))
-    return {"launches": len(logs), "ratio": math.exp(mean), "low": bounds[0], "high": bounds[1], "p": float(p[0]), "p_same": float(p_same[0]),
-            "same_within": same_within, "noise": noise}
+    bounds = (
+        (math.nan, math.nan) if math.isinf(low) else (math.exp(min(low, mean)), math.exp(max(high, mean)))
+    )
+    return {
+        "launches": len(logs),
+        "ratio": math.exp(mean),
+        "low": bounds[0],
+        "high": bounds[1],
+        "p": float(p[0]),
+        "p_same": float(p_same[0]),
+        "same_within": same_within,
+        "noise": noise,
+    }
 
 
 def sequential(logs: np.ndarray, same_within: float) -> tuple[np.ndarray, np.ndarray]:
-    """Sequential p of no difference and of a difference of ``same_within`` or more, of many measures at once: one row each, one column per launch."""
+    """Sequential p of no difference and of a difference of ``same_within`` or more, of many measures at once:
+    one row each, one column per launch."""
     counts = np.arange(looks.FIRST_LOOK, min(logs.shape[1], looks.LAST_LOOK) + 1)
     if not len(counts):
         return np.ones(len(logs)), np.ones(len(logs))
@@ -138,7 +170,8 @@ def sequential(logs: np.ndarray, same_within: float) -> tuple[np.ndarray, np.nda
 
 
 def launches_to_come(one: Standing, error: float = ALPHA) -> int | None:
-    """Until the first look that decides if the ratio and the noise stay as they are; None when LAST_LOOK does not."""
+    """Until the first look that decides if the ratio and the noise stay as they are; None when LAST_LOOK does
+    not."""
     if one.launches < 2 or math.isnan(one.noise):
         return max(1, looks.FIRST_LOOK - one.launches)
     distance, margin = abs(math.log(one.ratio)), math.log1p(one.same_within)
@@ -160,22 +193,40 @@ def could_find(noise: float, launches: int, error: float = ALPHA) -> float:
     return math.exp(min(700.0, limit * noise / math.sqrt(count)))
 
 
-def _worded(standings: list[Standing], lost: Mapping[tuple[str, str, str], Lost], launches_lost: Lost) -> list[Standing]:
+def _worded(
+    standings: list[Standing], lost: Mapping[tuple[str, str, str], Lost], launches_lost: Lost
+) -> list[Standing]:
     """The primary measure with an error of its own; the others share theirs."""
     words = {}
     for family in ([one for one in standings if one.primary], [one for one in standings if not one.primary]):
         differs, same = holm([one.p for one in family]), holm([one.p_same for one in family])
         for one, p, p_same in zip(family, differs, same, strict=True):
-            words[id(one)] = word(one.low, one.high, p, p_same, one.better, one.launches), ALPHA / max(1, len(family))
+            words[id(one)] = (
+                word(one.low, one.high, p, p_same, one.better, one.launches),
+                ALPHA / max(1, len(family)),
+            )
     return [_spoken(one, *words[id(one)], lost, launches_lost) for one in standings]
 
 
-def _spoken(one: Standing, found_word: str, error: float, lost: Mapping[tuple[str, str, str], Lost], launches_lost: Lost) -> Standing:
+def _spoken(
+    one: Standing,
+    found_word: str,
+    error: float,
+    lost: Mapping[tuple[str, str, str], Lost],
+    launches_lost: Lost,
+) -> Standing:
     of_part = lost.get((one.workload, one.loop, "cost" if one.measure in COSTS else "latency"), Lost())
     said = launches_lost.forbids(of_part.forbids(found_word), 0.0)
-    if one.measure in (P99, MEAN):  # a request without an answer would have been among the slowest: one such round more on a side is enough
+    if (
+        one.measure in (P99, MEAN)
+    ):  # a request without an answer would have been among the slowest: one such round more on a side is enough
         said = lost.get((one.workload, one.loop, "errors"), Lost()).forbids(said, 0.0)
-    found = replace(one, word=said, held_back=found_word if said != found_word else "", found=could_find(one.noise, one.launches, error))
+    found = replace(
+        one,
+        word=said,
+        held_back=found_word if said != found_word else "",
+        found=could_find(one.noise, one.launches, error),
+    )
     return replace(found, to_come=0 if found.decided else launches_to_come(found, error))
 
 

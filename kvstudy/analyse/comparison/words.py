@@ -2,26 +2,47 @@
 
     word(low, high, p, p_same, better, runs)
 
-A difference is said when its corrected p is at most ``alpha`` and the interval of the ratio excludes 1; *the same* when the corrected p of
-the two one-sided tests is; *cannot tell* else, and always with fewer than MIN_RUNS on either side.
+A difference is said when its corrected p is at most ``alpha`` and the interval of the ratio excludes 1; *the
+same* when the corrected p of the two one-sided tests is; *cannot tell* else, and always with fewer than
+MIN_RUNS on either side.
 """
 
 WORDS = (FASTER, SLOWER, CHEAPER, DEARER, WORSE, BETTER, SAME, CANNOT_TELL) = (
-    "faster", "slower", "cheaper", "dearer", "worse", "better", "the same", "cannot tell",
-)  # fmt: skip
+    "faster",
+    "slower",
+    "cheaper",
+    "dearer",
+    "worse",
+    "better",
+    "the same",
+    "cannot tell",
+)
 DIFFERENT = (FASTER, SLOWER, CHEAPER, DEARER, WORSE, BETTER)
 FAVOURABLE = (FASTER, CHEAPER, BETTER)
-# What a ratio below and above 1 means: of a latency, of a rate, of a cost, of the share of runs that the service made invalid.
-BELOW_AND_ABOVE = {"lower": (FASTER, SLOWER), "higher": (SLOWER, FASTER), "less": (CHEAPER, DEARER), "fewer": (BETTER, WORSE)}
+# What a ratio below and above 1 means: of a latency, of a rate, of a cost, of the share of runs that the
+# service made invalid.
+BELOW_AND_ABOVE = {
+    "lower": (FASTER, SLOWER),
+    "higher": (SLOWER, FASTER),
+    "less": (CHEAPER, DEARER),
+    "fewer": (BETTER, WORSE),
+}
 MIN_RUNS = 5
 # Why no word is said.
-TOO_FEW, LOST_MORE, NEITHER = f"fewer than {MIN_RUNS} runs a side", "a side lost a larger share of its runs", "neither a difference nor that there is none is shown"
+TOO_FEW, LOST_MORE, NEITHER = (
+    f"fewer than {MIN_RUNS} runs a side",
+    "a side lost a larger share of its runs",
+    "neither a difference nor that there is none is shown",
+)
 ALPHA = 0.05
 SAME_WITHIN = 0.05  # where the experiment says nothing
 
 
-def word(low: float, high: float, p: float, p_same: float, better: str, runs: int, alpha: float = ALPHA) -> str:
-    """``p`` and ``p_same``: corrected for the family; ``runs``: the fewer of both sides. ValueError for an unknown ``better``."""
+def word(
+    low: float, high: float, p: float, p_same: float, better: str, runs: int, alpha: float = ALPHA
+) -> str:
+    """``p`` and ``p_same``: corrected for the family; ``runs``: the fewer of both sides. ValueError for an
+    unknown ``better``."""
     if better not in BELOW_AND_ABOVE:
         raise ValueError(f"better must be one of {', '.join(BELOW_AND_ABOVE)}: better={better}")
     if runs < MIN_RUNS:

@@ -10,7 +10,8 @@
     stored.py    rows of the parts, by table, runs and columns
 
 Invariants:
-1. A part is a function of its runs and of the code: named by the digest of both, the same byte for byte whoever makes it, from the run folders or from
+1. A part is a function of its runs and of the code: named by the digest of both, the same byte for byte
+   whoever makes it, from the run folders or from
    the parts of before, in whatever order and in however many processes.
 2. A part is there whole or not at all: it is written into a folder of its own, which then gets its name.
 3. What index.json does not list is not data.

@@ -1,7 +1,8 @@
 """Which runs share a part of the tables: a function of the runs alone, whoever asks and however they came.
 
-Runs of one folder, in the order of their names, are cut after each whose name's digest says so, and after RUNS_MAX at the latest. So a run that
-comes or goes changes the batch it is in, at times the next ones up to a cut, and no other: cut by position, a run that goes would change all that follow.
+Runs of one folder, in the order of their names, are cut after each whose name's digest says so, and after
+RUNS_MAX at the latest. So a run that comes or goes changes the batch it is in, at times the next ones up to a
+cut, and no other: cut by position, a run that goes would change all that follow.
 """
 
 import hashlib
@@ -31,7 +32,8 @@ class Batch:
     runs: tuple[Source, ...]
 
     def part_name(self, version: str) -> str:
-        """Of the part that code of ``version`` makes of these runs, relative to data/tidy; where the runs stand has no say."""
+        """Of the part that code of ``version`` makes of these runs, relative to data/tidy; where the runs
+        stand has no say."""
         return part_name(version, self.folder, {run.run_id: run.seal for run in self.runs})
 
 
@@ -44,14 +46,21 @@ def part_name(version: str, folder: str, seals: dict[str, str]) -> str:
 def batches(sources: Iterable[Source]) -> list[Batch]:
     """Sorted by folder, and within one by run."""
     ordered = sorted(sources, key=lambda run: (run.path.parent.name, run.run_id))
-    return [Batch(folder, runs) for folder, group in groupby(ordered, key=lambda run: run.path.parent.name) for runs in _cut(group)]
+    return [
+        Batch(folder, runs)
+        for folder, group in groupby(ordered, key=lambda run: run.path.parent.name)
+        for runs in _cut(group)
+    ]
 
 
 def _cut(runs: Iterable[Source]) -> Iterator[tuple[Source, ...]]:
     batch: list[Source] = []
     for run in runs:
         batch.append(run)
-        if len(batch) == RUNS_MAX or int.from_bytes(hashlib.sha256(run.run_id.encode()).digest()[:4], "big") % CUT_ONE_IN == 0:
+        if (
+            len(batch) == RUNS_MAX
+            or int.from_bytes(hashlib.sha256(run.run_id.encode()).digest()[:4], "big") % CUT_ONE_IN == 0
+        ):
             yield tuple(batch)
             batch = []
     if batch:

@@ -3,9 +3,10 @@
     rebuild([root / "data/raw"], root / "data/tidy")                 in this process
     rebuild(…, spread=workers.processes)                             in several: anything that maps ``part.make`` over tasks, in any order
 
-Order, so that an end at any point leaves tables that the next build completes: parts are made, index.json is replaced, then what it does not
-list is removed. Parts that an interrupted build finished are found again by their names. One builder at a time: the others wait for its lock,
-which ends with its process, and then find the work done.
+Order, so that an end at any point leaves tables that the next build completes: parts are made, index.json is
+replaced, then what it does not list is removed. Parts that an interrupted build finished are found again by
+their names. One builder at a time: the others wait for its lock, which ends with its process, and then find
+the work done.
 """
 
 import fcntl
@@ -35,7 +36,8 @@ _PART = re.compile(rf"[0-9a-f]{{32}}|\..*{re.escape(part.UNFINISHED)}")
 
 
 def rebuild(raw_roots: list[Path], tidy_root: Path, progress: bool = True, spread: Spread = map) -> None:
-    """Makes the parts of runs that are new or changed, drops those of runs that are gone; nothing is written when nothing changed.
+    """Makes the parts of runs that are new or changed, drops those of runs that are gone; nothing is written
+    when nothing changed.
 
     A run that stands under two roots is taken from the first one.
     """
@@ -46,9 +48,25 @@ def rebuild(raw_roots: list[Path], tidy_root: Path, progress: bool = True, sprea
         return
     with _alone(tidy_root, progress):
         there = _whole_parts(tidy_root, code)
-        known = {(run_id, run["seal"]): folder for folder, content in there.items() for run_id, run in content["runs"].items()}
-        tasks = [Task(batch, tidy_root, code, {run.run_id: known[run.run_id, run.seal] for run in batch.runs if (run.run_id, run.seal) in known})
-                 for name, batch in wanted.items() if tidy_root / name not in there]
+        known = {
+            (run_id, run["seal"]): folder
+            for folder, content in there.items()
+            for run_id, run in content["runs"].items()
+        }
+        tasks = [
+            Task(
+                batch,
+                tidy_root,
+                code,
+                {
+                    run.run_id: known[run.run_id, run.seal]
+                    for run in batch.runs
+                    if (run.run_id, run.seal) in known
+                },
+            )
+            for name, batch in wanted.items()
+            if tidy_root / name not in there
+        ]
         fresh = sum(task.fresh_runs for task in tasks)
         with tqdm(total=fresh, desc="reading runs", unit="run", delay=2, disable=not progress) as bar:
             for task in (spread if fresh >= SPREAD_FROM_RUNS else map)(part.make, tasks):
@@ -58,7 +76,8 @@ def rebuild(raw_roots: list[Path], tidy_root: Path, progress: bool = True, sprea
 
 
 def read_index(tidy_root: Path) -> dict | None:
-    """``version``, ``parts`` and ``folders`` (run id → run folder); None when there is none, or it is damaged."""
+    """``version``, ``parts`` and ``folders`` (run id → run folder); None when there is none, or it is
+    damaged."""
     try:
         return json.loads((tidy_root / INDEX).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -70,13 +89,19 @@ def _sources(roots: list[Path]) -> list[Source]:
     for root in roots:
         for run in sealed_runs(root.resolve()):
             if run.run_id not in found:
-                found[run.run_id] = Source(run.run_id, hashlib.sha256((run.path / SEAL).read_bytes()).hexdigest(), run.path)
+                found[run.run_id] = Source(
+                    run.run_id, hashlib.sha256((run.path / SEAL).read_bytes()).hexdigest(), run.path
+                )
     return [found[run_id] for run_id in sorted(found)]
 
 
 def _whole_parts(tidy_root: Path, code: str) -> dict[Path, dict]:
     """Folder → manifest of every part of this code that is as it was written, listed or not."""
-    found = {folder: part.whole(folder) for folder in _folders(tidy_root) if not folder.name.endswith(part.UNFINISHED)}
+    found = {
+        folder: part.whole(folder)
+        for folder in _folders(tidy_root)
+        if not folder.name.endswith(part.UNFINISHED)
+    }
     return {folder: content for folder, content in found.items() if content and content["version"] == code}
 
 
@@ -84,7 +109,9 @@ def _folders(tidy_root: Path) -> Iterator[Path]:
     """The folders of parts, unfinished ones among them; what is none of ours is left alone."""
     for experiment in tidy_root.iterdir():
         if experiment.is_dir():
-            yield from (folder for folder in experiment.iterdir() if _PART.fullmatch(folder.name) and folder.is_dir())
+            yield from (
+                folder for folder in experiment.iterdir() if _PART.fullmatch(folder.name) and folder.is_dir()
+            )
 
 
 def _sweep(tidy_root: Path, wanted: set[str]) -> None:
@@ -114,6 +141,8 @@ def _alone(tidy_root: Path, progress: bool) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if progress:
-                tqdm.write(f"another process makes these tables: waiting for it: {tidy_root}", file=sys.stderr)
+                tqdm.write(
+                    f"another process makes these tables: waiting for it: {tidy_root}", file=sys.stderr
+                )
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield

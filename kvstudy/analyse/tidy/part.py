@@ -3,8 +3,8 @@
     make(Task(batch, tidy_root, version, known))     writes the part, from ``known`` parts where they hold a run, else from its folder
     whole(folder)                                    its part.json, or None when the part is not there as it was written
 
-``make`` needs nothing but its task and the files that this names, so any process may do it that sees them. Two that make the same
-part at once write the same bytes; the second finds the name taken and drops its own.
+``make`` needs nothing but its task and the files that this names, so any process may do it that sees them.
+Two that make the same part at once write the same bytes; the second finds the name taken and drops its own.
 """
 
 import hashlib
@@ -31,14 +31,18 @@ from kvstudy.record.run_folder import SealedRun
 
 MANIFEST = "part.json"
 UNFINISHED = ".new"
-DAMAGED = (OSError, pa.ArrowException)  # what Arrow raises for a file that is not, or no longer, what was written
+DAMAGED = (
+    OSError,
+    pa.ArrowException,
+)  # what Arrow raises for a file that is not, or no longer, what was written
 _RUNS_AT_A_TIME = 50  # whose rows are Python objects at one time
 _ROW_GROUP_ROWS = 100_000
 
 
 @dataclass(frozen=True)
 class Task:
-    """A part to make. ``known``: run id → folder of a part of the same version that holds this run under the same seal."""
+    """A part to make. ``known``: run id → folder of a part of the same version that holds this run under the
+    same seal."""
 
     batch: Batch
     tidy_root: Path
@@ -52,16 +56,23 @@ class Task:
 
 
 def make(task: Task) -> Task:
-    """Writes the part of ``task``, and returns it. KvstudyError when this process runs other code than who asks for it."""
+    """Writes the part of ``task``, and returns it. KvstudyError when this process runs other code than who
+    asks for it."""
     if task.version != code_version():
-        raise KvstudyError(f"other code here than where the tables are asked for: version={code_version()} asked={task.version}",
-                           "install the same revision of kvstudy, and the same libraries, in both places")
+        raise KvstudyError(
+            f"other code here than where the tables are asked for: version={code_version()} asked={task.version}",
+            "install the same revision of kvstudy, and the same libraries, in both places",
+        )
     folder = task.tidy_root / task.batch.part_name(task.version)
     new = folder.with_name(f".{folder.name}.{uuid4().hex[:8]}{UNFINISHED}")
     new.mkdir(parents=True)
     try:
-        files = {name: _written(new / f"{name}.parquet", rows) for name, rows in _rows(task).items() if len(rows)}
-        runs = {run.run_id: {"seal": run.seal, "smoke": SealedRun(run.path).is_smoke} for run in task.batch.runs}
+        files = {
+            name: _written(new / f"{name}.parquet", rows) for name, rows in _rows(task).items() if len(rows)
+        }
+        runs = {
+            run.run_id: {"seal": run.seal, "smoke": SealedRun(run.path).is_smoke} for run in task.batch.runs
+        }
         content = {"version": task.version, "folder": task.batch.folder, "runs": runs, "files": files}
         (new / MANIFEST).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
         _name(new, folder)
@@ -76,14 +87,20 @@ def manifest(folder: Path) -> dict:
 
 
 def whole(folder: Path) -> dict | None:
-    """The manifest of a part all of whose files are as they were written. A file that was touched since is read and compared; of the others the
-    size is looked at, and what a disk does to them in silence is found by the checksums of their pages when they are read."""
+    """The manifest of a part all of whose files are as they were written. A file that was touched since is
+    read and compared; of the others the size is looked at, and what a disk does to them in silence is found
+    by the checksums of their pages when they are read."""
     try:
         content = manifest(folder)
         seals = {run_id: run["seal"] for run_id, run in content["runs"].items()}
         written_ns = (folder / MANIFEST).stat().st_ctime_ns
-        same = all(_unchanged(folder / f"{name}.parquet", known, written_ns) for name, known in content["files"].items())
-        named = f"{folder.parent.name}/{folder.name}" == part_name(content["version"], content["folder"], seals)
+        same = all(
+            _unchanged(folder / f"{name}.parquet", known, written_ns)
+            for name, known in content["files"].items()
+        )
+        named = f"{folder.parent.name}/{folder.name}" == part_name(
+            content["version"], content["folder"], seals
+        )
         return content if same and named else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -98,12 +115,17 @@ def read(file: Path, table: str, columns: tuple[str, ...] | None = None) -> pa.T
 
 def _unchanged(file: Path, known: dict, written_ns: int) -> bool:
     stat = file.stat()
-    return stat.st_size == known["bytes"] and (stat.st_ctime_ns <= written_ns or _digest(file) == known["sha256"])
+    return stat.st_size == known["bytes"] and (
+        stat.st_ctime_ns <= written_ns or _digest(file) == known["sha256"]
+    )
 
 
 def _rows(task: Task) -> dict[str, pa.Table]:
-    """Table → rows, ordered by run; the order within a run is that of its reading (Arrow's sort is stable)."""
-    parts: dict[str, list[pa.Table]] = {name: [schema.arrow_schema(name).empty_table()] for name in schema.ALL_TABLES}
+    """Table → rows, ordered by run; the order within a run is that of its reading (Arrow's sort is
+    stable)."""
+    parts: dict[str, list[pa.Table]] = {
+        name: [schema.arrow_schema(name).empty_table()] for name in schema.ALL_TABLES
+    }
     fresh = [run for run in task.batch.runs if run.run_id not in task.known]
     holders = defaultdict(list)
     for run in task.batch.runs:
@@ -154,7 +176,14 @@ def _by_run(parts: list[pa.Table]) -> pa.Table:
 def _written(file: Path, table: pa.Table) -> dict:
     # Dictionaries pay for names, not for histograms: each is different.
     names = [name for name in table.column_names if name != "histogram"]
-    pq.write_table(table, file, compression="zstd", row_group_size=_ROW_GROUP_ROWS, use_dictionary=names, write_page_checksum=True)
+    pq.write_table(
+        table,
+        file,
+        compression="zstd",
+        row_group_size=_ROW_GROUP_ROWS,
+        use_dictionary=names,
+        write_page_checksum=True,
+    )
     return {"bytes": file.stat().st_size, "sha256": _digest(file)}
 
 

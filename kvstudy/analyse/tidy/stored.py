@@ -1,10 +1,12 @@
-"""Rows of the parts that index.json lists: of one table, of the runs and the columns asked for, and of no other.
+"""Rows of the parts that index.json lists: of one table, of the runs and the columns asked for, and of no
+other.
 
     stored = Stored(root / "data/tidy")
     stored.frame("intervals", run_ids, ["run_id", "second", "p99_us"])
 
-What was read last is kept, up to CACHE_BYTES, since the charts of a page ask for the same runs again and again. Tables that were rebuilt meanwhile
-are followed: a run whose seal is as it was has the same rows in another part.
+What was read last is kept, up to CACHE_BYTES, since the charts of a page ask for the same runs again and
+again. Tables that were rebuilt meanwhile are followed: a run whose seal is as it was has the same rows in
+another part.
 """
 
 from collections import OrderedDict
@@ -26,18 +28,23 @@ _ATTEMPTS = 3  # while another process replaces the parts
 
 
 class Stored:
-    """``folders``: run id → run folder; ``smoke``: the runs of the profile smoke. KvstudyError when tables were never built."""
+    """``folders``: run id → run folder; ``smoke``: the runs of the profile smoke. KvstudyError when tables
+    were never built."""
 
     def __init__(self, tidy_root: Path):
         self.tidy_root = tidy_root
         self._cache: OrderedDict[tuple, pa.Table] = OrderedDict()
         self._cached_bytes = 0
         self._open()
-        self._seals = {run_id: run["seal"] for content in self._parts.values() for run_id, run in content["runs"].items()}
+        self._seals = {
+            run_id: run["seal"] for content in self._parts.values() for run_id, run in content["runs"].items()
+        }
 
-    def frame(self, table: str, run_ids: Iterable[str] | None = None, columns: list[str] | None = None) -> pd.DataFrame:
-        """Rows of ``run_ids`` (None: of all that were there when this was opened) ordered by run, typed as kvstudy.analyse.schema
-        says; ``columns`` None: all of them."""
+    def frame(
+        self, table: str, run_ids: Iterable[str] | None = None, columns: list[str] | None = None
+    ) -> pd.DataFrame:
+        """Rows of ``run_ids`` (None: of all that were there when this was opened) ordered by run, typed as
+        kvstudy.analyse.schema says; ``columns`` None: all of them."""
         wanted = set(self._seals if run_ids is None else run_ids)
         for _ in range(_ATTEMPTS):
             try:
@@ -47,14 +54,19 @@ class Stored:
                 self._follow(wanted)
         else:
             raise self._lost()
-        # In one piece: of a column in many chunks Arrow puts all together whenever some of its rows are taken.
+        # In one piece: of a column in many chunks Arrow puts all together whenever some of its rows are
+        # taken.
         return schema.conform(table, rows.combine_chunks().to_pandas(), columns)
 
     def dataset(self, table: str, run_ids: Iterable[str] | None = None) -> ds.Dataset:
-        """The files of the parts that hold these runs (None: of all), for who filters by other columns or asks in SQL; it may hold rows of other runs."""
+        """The files of the parts that hold these runs (None: of all), for who filters by other columns or
+        asks in SQL; it may hold rows of other runs."""
         wanted = set(self._seals if run_ids is None else run_ids)
-        files = [self._file(name, table) for name, content in self._parts.items()
-                 if table in content["files"] and wanted & content["runs"].keys()]
+        files = [
+            self._file(name, table)
+            for name, content in self._parts.items()
+            if table in content["files"] and wanted & content["runs"].keys()
+        ]
         return ds.dataset([str(file) for file in files], schema=schema.arrow_schema(table), format="parquet")
 
     def _open(self) -> None:
@@ -68,7 +80,12 @@ class Stored:
                 continue
             self.version = index["version"]
             self.folders = {run_id: Path(path) for run_id, path in index["folders"].items()}
-            self.smoke = {run_id for content in self._parts.values() for run_id, run in content["runs"].items() if run["smoke"]}
+            self.smoke = {
+                run_id
+                for content in self._parts.values()
+                for run_id, run in content["runs"].items()
+                if run["smoke"]
+            }
             return
         raise self._lost()
 
@@ -76,9 +93,14 @@ class Stored:
         """The parts of now, as long as they say the same of these runs."""
         before = self.version
         self._open()
-        now = {run_id: run["seal"] for content in self._parts.values() for run_id, run in content["runs"].items()}
+        now = {
+            run_id: run["seal"] for content in self._parts.values() for run_id, run in content["runs"].items()
+        }
         if self.version != before or any(now.get(run_id) != self._seals.get(run_id) for run_id in wanted):
-            raise KvstudyError(f"the tables were made anew since they were read: {self.tidy_root}", "read them again: in a notebook, restart and run all")
+            raise KvstudyError(
+                f"the tables were made anew since they were read: {self.tidy_root}",
+                "read them again: in a notebook, restart and run all",
+            )
 
     def _rows(self, table: str, wanted: set[str], columns: list[str] | None) -> pa.Table:
         read = None if columns is None else tuple(dict.fromkeys(["run_id", *columns]))
@@ -88,7 +110,11 @@ class Stored:
             if mine and table in content["files"]:
                 rows = self._part(name, table, read)
                 whole = len(mine) == len(content["runs"])
-                parts.append(rows if whole else rows.filter(pc.is_in(rows["run_id"], pa.array(sorted(mine), pa.large_string()))))
+                parts.append(
+                    rows
+                    if whole
+                    else rows.filter(pc.is_in(rows["run_id"], pa.array(sorted(mine), pa.large_string())))
+                )
                 experiments.add(content["folder"])
         if not parts:
             return schema.arrow_schema(table).empty_table()
@@ -105,7 +131,10 @@ class Stored:
                 raise
             except part.DAMAGED as error:
                 file.unlink(missing_ok=True)  # the next build sees that the part is not whole
-                raise KvstudyError(f"{file}: damaged: {str(error).splitlines()[0]}", "run: kvstudy tables (it is made anew from its runs)") from error
+                raise KvstudyError(
+                    f"{file}: damaged: {str(error).splitlines()[0]}",
+                    "run: kvstudy tables (it is made anew from its runs)",
+                ) from error
             self._cache[key] = rows
             self._cached_bytes += rows.nbytes
         self._cache.move_to_end(key)

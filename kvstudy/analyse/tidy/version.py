@@ -1,7 +1,8 @@
 """Of which code a part of the tables is: a digest of all that has a say in its rows and bytes.
 
-Whoever changes a check, a reader, a rule or a column gets tables of that code, without a number to raise; whoever changes a figure
-or a statistic keeps those he has. The code is found by following imports from where runs are read: a list would be forgotten.
+Whoever changes a check, a reader, a rule or a column gets tables of that code, without a number to raise;
+whoever changes a figure or a statistic keeps those he has. The code is found by following imports from where
+runs are read: a list would be forgotten.
 """
 
 import ast
@@ -13,7 +14,13 @@ from pathlib import Path
 import kvstudy
 
 ROOTS = ("kvstudy.analyse.tidy.part", "kvstudy.analyse.tidy.batches")
-LIBRARIES = ("numpy", "pandas", "pyarrow", "hdrhistogram", "pydantic")  # they compute the numbers and write the bytes
+LIBRARIES = (
+    "numpy",
+    "pandas",
+    "pyarrow",
+    "hdrhistogram",
+    "pydantic",
+)  # they compute the numbers and write the bytes
 _PACKAGE = Path(kvstudy.__file__).parent
 
 
@@ -57,7 +64,14 @@ def _file(name: str) -> Path | None:
     if package != kvstudy.__name__:
         return None
     base = _PACKAGE.joinpath(*parts)
-    return next((path for path in (base.with_suffix(".py") if parts else base / "__init__.py", base / "__init__.py") if path.is_file()), None)
+    return next(
+        (
+            path
+            for path in (base.with_suffix(".py") if parts else base / "__init__.py", base / "__init__.py")
+            if path.is_file()
+        ),
+        None,
+    )
 
 
 code_version()  # now: of the source that was imported, not of what somebody has made of it by the first call

@@ -7,8 +7,8 @@
     ratios        before/after ratios with their intervals
     stacks        icicle overview of a profile, shares by subsystem
 
-What holds for all of them: a repeat is a thin line or a point and the median over the valid repeats the strong line; a run
-whose verdict is FAIL is grey and dotted, left out of every median, and says why when pointed at; the title states the finding,
-computed from the same rows; an empty table gives an empty chart that says so. Nothing is filtered here: pass
-``tables.select(…)``.
+What holds for all of them: a repeat is a thin line or a point and the median over the valid repeats the
+strong line; a run whose verdict is FAIL is grey and dotted, left out of every median, and says why when
+pointed at; the title states the finding, computed from the same rows; an empty table gives an empty chart
+that says so. Nothing is filtered here: pass ``tables.select(…)``.
 """

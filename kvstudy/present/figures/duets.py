@@ -1,4 +1,5 @@
-"""A duet drawn: the ratio of each measure with its interval, and every slice pair as a point, launches told apart."""
+"""A duet drawn: the ratio of each measure with its interval, and every slice pair as a point, launches told
+apart."""
 
 import numpy as np
 import pandas as pd
@@ -13,92 +14,195 @@ from kvstudy.present.figures.panels import cell, nothing, panel_grid, ratio_axis
 
 ROW_PX = 30
 PANELS_MAX = 4
-_COLUMNS = {launches.P50: "p50_ns", launches.P90: "p90_ns", launches.MEAN: "mean_ns", launches.RATE: "rate_rps"}
+_COLUMNS = {
+    launches.P50: "p50_ns",
+    launches.P90: "p90_ns",
+    launches.MEAN: "mean_ns",
+    launches.RATE: "rate_rps",
+}
 _SHOWN_FROM, _SHOWN_TO = 0.5, 2.0  # of a round's ratio; what lies beyond stands at the edge, as a triangle
 
 
 def ratios(shown: Shown | None) -> go.Figure:
-    """A row per measure, the primary on top; colour and shape say the word; pale: what this duet could not have found."""
+    """A row per measure, the primary on top; colour and shape say the word; pale: what this duet could not
+    have found."""
     if shown is None or not any(one.launches >= FIRST_LOOK for one in shown.duet.standings):
-        return nothing("no duet has launches enough", f"{FIRST_LOOK} launches of about 40 seconds are the fewest: kvstudy compare experiments/handler.yaml")
+        return nothing(
+            "no duet has launches enough",
+            f"{FIRST_LOOK} launches of about 40 seconds are the fewest: kvstudy compare experiments/handler.yaml",
+        )
     duet = shown.duet
     rows = [one for one in duet.standings if one.launches >= FIRST_LOOK][::-1]
-    names = [f"{'<b>' if one.primary else ''}{duets.place(one)}{'</b>' if one.primary else ''}" for one in rows]
+    names = [
+        f"{'<b>' if one.primary else ''}{duets.place(one)}{'</b>' if one.primary else ''}" for one in rows
+    ]
     figure = go.Figure()
     for said in [said for said in WORDS if any(one.word == said for one in rows)]:
         mine = [(one, name) for one, name in zip(rows, names, strict=True) if one.word == said]
         figure.add_trace(
             go.Scatter(
-                x=[one.ratio for one, _ in mine], y=[name for _, name in mine], mode="markers", name=said,
-                error_x={"type": "data", "symmetric": False, "array": [one.high - one.ratio for one, _ in mine], "arrayminus": [one.ratio - one.low for one, _ in mine],
-                         "thickness": 1.8, "width": 5},
+                x=[one.ratio for one, _ in mine],
+                y=[name for _, name in mine],
+                mode="markers",
+                name=said,
+                error_x={
+                    "type": "data",
+                    "symmetric": False,
+                    "array": [one.high - one.ratio for one, _ in mine],
+                    "arrayminus": [one.ratio - one.low for one, _ in mine],
+                    "thickness": 1.8,
+                    "width": 5,
+                },
                 marker={"color": theme.NAMED[said], "size": 11, "symbol": [_symbol(one) for one, _ in mine]},
-                text=[f"<b>{duets.word(one)}</b>: {duets.ratio(one)}<br>{duet.a} {duets.value(one.a, one.measure)}, {duet.b} {duets.value(one.b, one.measure)}<br>"
-                      f"{one.launches} launches{'' if one.decided else '; ' + words.findable(one.found)}" for one, _ in mine],
+                text=[
+                    f"<b>{duets.word(one)}</b>: {duets.ratio(one)}<br>{duet.a} {duets.value(one.a, one.measure)}, {duet.b} {duets.value(one.b, one.measure)}<br>"
+                    f"{one.launches} launches{'' if one.decided else '; ' + words.findable(one.found)}"
+                    for one, _ in mine
+                ],
                 hovertemplate="%{text}<extra></extra>",
             )
-        )  # fmt: skip
+        )
     margin = 1 + rows[0].same_within
-    figure.add_vrect(x0=1 / margin, x1=margin, fillcolor=theme.GRID, opacity=0.45, line_width=0, layer="below")
+    figure.add_vrect(
+        x0=1 / margin, x1=margin, fillcolor=theme.GRID, opacity=0.45, line_width=0, layer="below"
+    )
     figure.add_vline(x=1, line={"color": theme.AXIS, "width": 1.2, "dash": "dash"})
-    ratio_axis(figure, min(one.low for one in rows), max(one.high for one in rows), f"{duet.b}<br>/ {duet.a} (log)")
+    ratio_axis(
+        figure, min(one.low for one in rows), max(one.high for one in rows), f"{duet.b}<br>/ {duet.a} (log)"
+    )
     figure.update_yaxes(categoryorder="array", categoryarray=names, title_text="")
     figure.update_layout(height=190 + ROW_PX * len(names), legend_y=-70 / (ROW_PX * len(names) + 40))
-    drawn = (f"Ratio over {max(one.launches for one in rows)} launches with an interval that allows for looking after each (95 %). Grey band: within {100 * rows[0].same_within:g} %. "
-             "The primary measure, named beforehand, may be wrong in one duet of twenty, all others together in another (Holm).")
+    drawn = (
+        f"Ratio over {max(one.launches for one in rows)} launches with an interval that allows for looking after each (95 %). Grey band: within {100 * rows[0].same_within:g} %. "
+        "The primary measure, named beforehand, may be wrong in one duet of twenty, all others together in another (Holm)."
+    )
     return titled(figure, duets.sentence(duet), drawn)
 
 
 def rounds(shown: Shown | None) -> go.Figure:
-    """Every slice pair a point at its launch, a panel per measure; the launch's median a line, rounds that do not count grey crosses."""
-    panels = [] if shown is None else [one for one in shown.duet.standings if one.measure in _COLUMNS][:PANELS_MAX]
+    """Every slice pair a point at its launch, a panel per measure; the launch's median a line, rounds that do
+    not count grey crosses."""
+    panels = (
+        [] if shown is None else [one for one in shown.duet.standings if one.measure in _COLUMNS][:PANELS_MAX]
+    )
     if not panels:
         return nothing("no duet has slice pairs to draw", "kvstudy compare experiments/handler.yaml")
     duet, tables = shown.duet, shown.duet.tables
-    order = tables.duets[(tables.duets["excluded"] == "") & ~tables.duets["profiled"]].sort_values(["start_utc", "run_id"])["run_id"].tolist()
+    order = (
+        tables.duets[(tables.duets["excluded"] == "") & ~tables.duets["profiled"]]
+        .sort_values(["start_utc", "run_id"])["run_id"]
+        .tolist()
+    )
     number = {run_id: place for place, run_id in enumerate(order, start=1)}
-    figure = panel_grid([duets.place(one) for one in panels], "launch", f"{duet.b} / {duet.a} (log)", match_y=False)
+    figure = panel_grid(
+        [duets.place(one) for one in panels], "launch", f"{duet.b} / {duet.a} (log)", match_y=False
+    )
     counted = 0
     for index, one in enumerate(panels):
         found = _of_rounds(tables.slices[tables.slices["run_id"].isin(order)], one, number)
-        medians = tables.ratios[(tables.ratios["workload"] == one.workload) & (tables.ratios["loop"] == one.loop) & (tables.ratios["measure"] == one.measure)
-                                & tables.ratios["run_id"].isin(order)]
+        medians = tables.ratios[
+            (tables.ratios["workload"] == one.workload)
+            & (tables.ratios["loop"] == one.loop)
+            & (tables.ratios["measure"] == one.measure)
+            & tables.ratios["run_id"].isin(order)
+        ]
         if index == 0:
             counted = int(found["counts"].sum())
         place = cell(index, len(panels))
         figure.add_hline(y=1, line={"color": theme.AXIS, "width": 1, "dash": "dash"}, **place)
-        for counts, name, colour in ((True, "slice pair", theme.BLUE), (False, "does not count", theme.INVALID)):
+        for counts, name, colour in (
+            (True, "slice pair", theme.BLUE),
+            (False, "does not count", theme.INVALID),
+        ):
             mine = found[found["counts"] == counts]
-            figure.add_trace(go.Scatter(
-                x=shortened(mine["at"]), y=shortened(mine["ratio"].clip(_SHOWN_FROM, _SHOWN_TO)), mode="markers", name=name, legendgroup=name, showlegend=index == 0,
-                marker={"color": colour, "size": 5, "opacity": 0.65,
-                        "symbol": np.where(mine["ratio"] > _SHOWN_TO, "triangle-up", np.where(mine["ratio"] < _SHOWN_FROM, "triangle-down", "circle" if counts else "x-thin-open"))},
-                text=[f"launch {row.launch}, round {row.round}: {words.times(row.ratio)}{'' if row.counts else ', ' + row.left_out}" for row in mine.itertuples()],
-                hovertemplate="%{text}<extra></extra>"), **place)  # fmt: skip
-        figure.add_trace(go.Scatter(
-            x=medians["run_id"].map(number), y=np.exp(medians["log_ratio"]), mode="markers", name="launch", legendgroup="launch", showlegend=index == 0,
-            marker={"color": theme.VERMILION, "size": 22, "symbol": "line-ew-open", "line": {"width": 3}},
-            text=[f"launch {number[row.run_id]}: {words.times(float(np.exp(row.log_ratio)))} of {row.rounds} rounds" for row in medians.itertuples()],
-            hovertemplate="%{text}<extra></extra>"), **place)  # fmt: skip
-    figure.update_yaxes(type="log", tickvals=[0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4, 1.6, 2], ticktext=["0.5", "0.6", "0.7", "0.8", "0.9", "1", "1.1", "1.2", "1.4", "1.6", "2"])
+            figure.add_trace(
+                go.Scatter(
+                    x=shortened(mine["at"]),
+                    y=shortened(mine["ratio"].clip(_SHOWN_FROM, _SHOWN_TO)),
+                    mode="markers",
+                    name=name,
+                    legendgroup=name,
+                    showlegend=index == 0,
+                    marker={
+                        "color": colour,
+                        "size": 5,
+                        "opacity": 0.65,
+                        "symbol": np.where(
+                            mine["ratio"] > _SHOWN_TO,
+                            "triangle-up",
+                            np.where(
+                                mine["ratio"] < _SHOWN_FROM,
+                                "triangle-down",
+                                "circle" if counts else "x-thin-open",
+                            ),
+                        ),
+                    },
+                    text=[
+                        f"launch {row.launch}, round {row.round}: {words.times(row.ratio)}{'' if row.counts else ', ' + row.left_out}"
+                        for row in mine.itertuples()
+                    ],
+                    hovertemplate="%{text}<extra></extra>",
+                ),
+                **place,
+            )
+        figure.add_trace(
+            go.Scatter(
+                x=medians["run_id"].map(number),
+                y=np.exp(medians["log_ratio"]),
+                mode="markers",
+                name="launch",
+                legendgroup="launch",
+                showlegend=index == 0,
+                marker={"color": theme.VERMILION, "size": 22, "symbol": "line-ew-open", "line": {"width": 3}},
+                text=[
+                    f"launch {number[row.run_id]}: {words.times(float(np.exp(row.log_ratio)))} of {row.rounds} rounds"
+                    for row in medians.itertuples()
+                ],
+                hovertemplate="%{text}<extra></extra>",
+            ),
+            **place,
+        )
+    figure.update_yaxes(
+        type="log",
+        tickvals=[0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4, 1.6, 2],
+        ticktext=["0.5", "0.6", "0.7", "0.8", "0.9", "1", "1.1", "1.2", "1.4", "1.6", "2"],
+    )
     figure.update_xaxes(dtick=max(1, len(order) // 10))
     spread = [one.noise for one in panels if not np.isnan(one.noise)]
-    finding = f"Launches differ by {words.share(float(np.median(spread)))} of the ratio" if spread else f"{words.counted(len(order), 'launch')}"
-    drawn = (f"{words.counted(counted, 'slice pair')} that count of {words.counted(len(order), 'launch')} (first panel), each pair two slices side by side in time. The unit is the launch: its line is the median of its pairs. "
-             "Pairs beyond the axis stand at its edge as triangles. Grey: first rounds, and rounds in which a side was busy in the other's turn, or the machine was disturbed.")
+    finding = (
+        f"Launches differ by {words.share(float(np.median(spread)))} of the ratio"
+        if spread
+        else f"{words.counted(len(order), 'launch')}"
+    )
+    drawn = (
+        f"{words.counted(counted, 'slice pair')} that count of {words.counted(len(order), 'launch')} (first panel), each pair two slices side by side in time. The unit is the launch: its line is the median of its pairs. "
+        "Pairs beyond the axis stand at its edge as triangles. Grey: first rounds, and rounds in which a side was busy in the other's turn, or the machine was disturbed."
+    )
     return titled(figure, finding, drawn)
 
 
 def _of_rounds(slices: pd.DataFrame, one, number: dict[str, int]) -> pd.DataFrame:
     """One row per round of every launch: ratio, whether it counts, and where it is drawn."""
     mine = slices[(slices["workload"] == one.workload) & (slices["loop"] == one.loop)]
-    wide = mine.pivot_table(index=["run_id", "round", "left_out"], columns="side", values=_COLUMNS[one.measure], aggfunc="first")
+    wide = mine.pivot_table(
+        index=["run_id", "round", "left_out"], columns="side", values=_COLUMNS[one.measure], aggfunc="first"
+    )
     if not {"a", "b"} <= set(wide.columns):
-        return pd.DataFrame({"launch": [], "round": [], "left_out": [], "ratio": [], "counts": [], "at": []}).astype({"counts": bool})
+        return pd.DataFrame(
+            {"launch": [], "round": [], "left_out": [], "ratio": [], "counts": [], "at": []}
+        ).astype({"counts": bool})
     found = (wide["b"] / wide["a"]).rename("ratio").reset_index().dropna(subset=["ratio"])
     found = found.assign(launch=found["run_id"].map(number), counts=found["left_out"] == "")
     return found.assign(at=found["launch"] + 0.7 * (found["round"] / (found["round"].max() + 1) - 0.5))
 
 
 def _symbol(one) -> str:
-    return "circle" if one.word == CANNOT_TELL else "diamond" if one.word == "the same" else "triangle-left" if one.ratio < 1 else "triangle-right"
+    return (
+        "circle"
+        if one.word == CANNOT_TELL
+        else "diamond"
+        if one.word == "the same"
+        else "triangle-left"
+        if one.ratio < 1
+        else "triangle-right"
+    )

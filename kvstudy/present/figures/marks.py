@@ -11,7 +11,9 @@ INVALID_NAME = "invalid run (point at it for the reason)"
 
 
 def marked_runs(tables) -> pd.DataFrame:
-    """``tables.runs`` with ``configuration`` (equal for repeats), ``valid`` (bool: the verdict is not FAIL), ``speaks`` (bool: says whether its rate was held, analyse.rates), ``why`` (checks not passed, "" when none) and ``what`` (a few words) and ``hover`` (HTML).
+    """``tables.runs`` with ``configuration`` (equal for repeats), ``valid`` (bool: the verdict is not FAIL),
+    ``speaks`` (bool: says whether its rate was held, analyse.rates), ``why`` (checks not passed, "" when
+    none) and ``what`` (a few words) and ``hover`` (HTML).
 
     The caller's own frame: columns may be added.
     """
@@ -23,11 +25,15 @@ def _marked(tables) -> pd.DataFrame:
     worse = tables.validity[tables.validity["verdict"] != "PASS"]
     reasons: dict[str, list[str]] = {}
     for row in worse.to_dict("records"):
-        reasons.setdefault(row["run_id"], []).append(f"{row['verdict']} {row['check']}: {row['observed']} (required: {row['required']})")
+        reasons.setdefault(row["run_id"], []).append(
+            f"{row['verdict']} {row['check']}: {row['observed']} (required: {row['required']})"
+        )
     runs["valid"] = runs["verdict"] != "FAIL"
     runs["speaks"] = runs["run_id"].isin(rates.speaking(tables))
     runs["why"] = ["; ".join(reasons.get(run_id, [])) for run_id in runs["run_id"]]
-    runs["what"] = [f"{run.workload}, {words.value('connections', run.connections)}" for run in runs.itertuples()]
+    runs["what"] = [
+        f"{run.workload}, {words.value('connections', run.connections)}" for run in runs.itertuples()
+    ]
     runs["hover"] = [_hover(run) for run in runs.itertuples()]
     return runs
 
@@ -44,31 +50,49 @@ def _hover(run) -> str:
 
 
 def invalid_legend(figure: go.Figure, mode: str = "markers", **place) -> None:
-    """One legend entry for all grey runs of ``figure``, looking as they do: ``mode`` markers (a cross) or lines (dotted)."""
+    """One legend entry for all grey runs of ``figure``, looking as they do: ``mode`` markers (a cross) or
+    lines (dotted)."""
     figure.add_trace(
         go.Scatter(
-            x=[None], y=[None], mode=mode, name=INVALID_NAME, legendgroup="invalid",
-            line={"color": theme.INVALID, "dash": "dot", "width": 1.5}, marker={"symbol": "x-thin", "size": 7, "line": {"width": 1.5, "color": theme.INVALID}},
+            x=[None],
+            y=[None],
+            mode=mode,
+            name=INVALID_NAME,
+            legendgroup="invalid",
+            line={"color": theme.INVALID, "dash": "dot", "width": 1.5},
+            marker={"symbol": "x-thin", "size": 7, "line": {"width": 1.5, "color": theme.INVALID}},
         ),
         **place,
-    )  # fmt: skip
+    )
 
 
 def run_points(figure: go.Figure, runs: pd.DataFrame, x: str, hue: str, name: str, **place) -> None:
-    """A point per run at its columns ``x`` and ``y``: in ``hue`` for a valid one, a grey cross for an invalid one; pointed at, ``told`` and ``hover``."""
+    """A point per run at its columns ``x`` and ``y``: in ``hue`` for a valid one, a grey cross for an invalid
+    one; pointed at, ``told`` and ``hover``."""
     for part, marker, group in (
         (runs[runs["valid"]], {"color": hue, "size": 7, "opacity": 0.75}, name),
-        (runs[~runs["valid"]], {"symbol": "x-thin", "size": 8, "line": {"width": 1.8, "color": theme.INVALID}}, "invalid"),
+        (
+            runs[~runs["valid"]],
+            {"symbol": "x-thin", "size": 8, "line": {"width": 1.8, "color": theme.INVALID}},
+            "invalid",
+        ),
     ):
         if len(part):
             figure.add_trace(
                 go.Scatter(
-                    x=part[x], y=part["y"], mode="markers", marker=marker, showlegend=False, legendgroup=group,
-                    text=[f"{told}<br>{hover}" for told, hover in zip(part["told"], part["hover"], strict=True)],
+                    x=part[x],
+                    y=part["y"],
+                    mode="markers",
+                    marker=marker,
+                    showlegend=False,
+                    legendgroup=group,
+                    text=[
+                        f"{told}<br>{hover}" for told, hover in zip(part["told"], part["hover"], strict=True)
+                    ],
                     hovertemplate="%{text}<extra></extra>",
                 ),
                 **place,
-            )  # fmt: skip
+            )
 
 
 def excluded(runs: pd.DataFrame) -> str:

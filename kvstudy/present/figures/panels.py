@@ -1,10 +1,12 @@
-"""A grid of panels with the same axes, the finding as title, and what a page needs to lay the panels out anew.
+"""A grid of panels with the same axes, the finding as title, and what a page needs to lay the panels out
+anew.
 
 ``layout.meta`` of every figure of the study:
     finding   the title, unbroken; pages set it as HTML text, which wraps on a telephone
     drawn     one line: what is drawn and how to read it
     panels    [[x axis, y axis, index of the panel's heading among the annotations], …] or absent; a narrow page stacks them
-    narrow_ticks  {"tickvals": […], "ticktext": […]} of the x axes, as many as a telephone's width has room for; or absent
+    narrow_ticks  {"tickvals": […], "ticktext": […]} of the x axes, as many as a telephone's width has room
+    for; or absent
 """
 
 import textwrap
@@ -17,12 +19,21 @@ from plotly.subplots import make_subplots
 PANEL_HEIGHT_PX = 330
 _FRAME_PX = 150  # title above, legend below
 _ROWS_NAMED_ONCE = 3  # of so many rows of panels only the lowest names its x axis
-# On a telephone: what a row's names leave of its width, the plot without them, and a letter of a tick; study.js sets that size of letter.
+# On a telephone: what a row's names leave of its width, the plot without them, and a letter of a tick;
+# study.js sets that size of letter.
 _NARROW_NAMED_PX, _NARROW_PX, _LETTER_PX, _APART_PX = 190, 255, 6.8, 8
 
 
-def panel_grid(headings: list[str], x_title: str, y_title: str, columns: int = 2, match_y: bool = True, row_px: int = PANEL_HEIGHT_PX) -> go.Figure:
-    """An empty figure of ``len(headings)`` panels, at most ``columns`` abreast, each row ``row_px`` high; one heading makes one panel without heading."""
+def panel_grid(
+    headings: list[str],
+    x_title: str,
+    y_title: str,
+    columns: int = 2,
+    match_y: bool = True,
+    row_px: int = PANEL_HEIGHT_PX,
+) -> go.Figure:
+    """An empty figure of ``len(headings)`` panels, at most ``columns`` abreast, each row ``row_px`` high; one
+    heading makes one panel without heading."""
     count = len(headings)
     columns = min(columns, count)
     rows = -(-count // columns)
@@ -31,7 +42,9 @@ def panel_grid(headings: list[str], x_title: str, y_title: str, columns: int = 2
         cols=columns,
         subplot_titles=headings if count > 1 else None,
         horizontal_spacing=0.09 if columns < 3 else 0.05,
-        vertical_spacing=min(0.25, (100 if rows < _ROWS_NAMED_ONCE else 70) / (row_px * rows)) if rows > 1 else 0,
+        vertical_spacing=min(0.25, (100 if rows < _ROWS_NAMED_ONCE else 70) / (row_px * rows))
+        if rows > 1
+        else 0,
     )
     figure.update_xaxes(title_text=x_title)
     figure.update_yaxes(title_text=y_title)
@@ -60,28 +73,59 @@ def cell(index: int, count: int, columns: int = 2) -> dict:
 
 
 def latency_axis(figure: go.Figure, values_us: pd.Series, title: str, **place) -> None:
-    """Log y axis for latencies drawn in seconds, with ticks in the units that people say: 200 µs, 5 ms, 1 s."""
+    """Log y axis for latencies drawn in seconds, with ticks in the units that people say: 200 µs, 5 ms, 1
+    s."""
     known = values_us[values_us > 0]
     decades = np.log10(known.max() / known.min()) if len(known) else 0
-    steps = (1,) if decades > 4 else (1, 3) if decades > 2.5 else (1, 2, 5) if decades > 0.8 else (1, 1.5, 2, 3, 4, 5, 6, 8)
+    steps = (
+        (1,)
+        if decades > 4
+        else (1, 3)
+        if decades > 2.5
+        else (1, 2, 5)
+        if decades > 0.8
+        else (1, 1.5, 2, 3, 4, 5, 6, 8)
+    )
     ticks_us = [step * 10.0**power for power in range(9) for step in steps]
     figure.update_yaxes(
-        type="log", tickvals=[tick / 1e6 for tick in ticks_us], ticktext=[_tick(tick) for tick in ticks_us], title_text=title, **place
+        type="log",
+        tickvals=[tick / 1e6 for tick in ticks_us],
+        ticktext=[_tick(tick) for tick in ticks_us],
+        title_text=title,
+        **place,
     )
 
 
 def percentile_axis(figure: go.Figure, highest: float) -> None:
-    """Log x axis of 1 / (1 − p), as HdrHistogram stretches it, with ticks up to the percentile ``highest``; x is drawn as 100 / (100 − p)."""
+    """Log x axis of 1 / (1 − p), as HdrHistogram stretches it, with ticks up to the percentile ``highest``; x
+    is drawn as 100 / (100 − p)."""
     ticks = [tick for tick in (50, 90, 99, 99.9, 99.99, 99.999, 99.9999) if tick <= highest] or [0]
     # Half a figure wide, five labels and no more stand beside each other.
-    ticks = ticks if len(ticks) <= 5 or "panels" not in (figure.layout.meta or {}) else [ticks[0], *ticks[2::2]]
+    ticks = (
+        ticks if len(ticks) <= 5 or "panels" not in (figure.layout.meta or {}) else [ticks[0], *ticks[2::2]]
+    )
     values, texts = [100 / (100 - tick) for tick in ticks], [f"{tick:g} %" for tick in ticks]
-    figure.update_xaxes(type="log", tickvals=values, ticktext=texts, tickangle=0, title_text="percentile, stretched as 1 / (1 − p)")
-    _narrow_ticks(figure, values, texts, values[min(2, len(values) - 1)], 1.0, 100 / (100 - min(highest, 99.99999)), _NARROW_PX)
+    figure.update_xaxes(
+        type="log",
+        tickvals=values,
+        ticktext=texts,
+        tickangle=0,
+        title_text="percentile, stretched as 1 / (1 − p)",
+    )
+    _narrow_ticks(
+        figure,
+        values,
+        texts,
+        values[min(2, len(values) - 1)],
+        1.0,
+        100 / (100 - min(highest, 99.99999)),
+        _NARROW_PX,
+    )
 
 
 def ratio_axis(figure: go.Figure, lowest: float, highest: float, title: str) -> None:
-    """Log x axis for ratios around 1, with as many ticks as the span from ``lowest`` to ``highest`` leaves room for."""
+    """Log x axis for ratios around 1, with as many ticks as the span from ``lowest`` to ``highest`` leaves
+    room for."""
     lowest, highest = min(lowest, 1.0), max(highest, 1.0)
     span = highest / lowest
     if span > 100:
@@ -99,9 +143,17 @@ def ratio_axis(figure: go.Figure, lowest: float, highest: float, title: str) -> 
     _narrow_ticks(figure, ticks, texts, 1, lowest, highest, _NARROW_NAMED_PX)
 
 
-def _narrow_ticks(figure: go.Figure, values: list[float], texts: list[str], first, lowest: float, highest: float, width_px: float) -> None:
-    """``narrow_ticks`` of the figure: the tick ``first``, and out from it each that does not touch the last one kept, on a log axis
-    from ``lowest`` to ``highest`` that is ``width_px`` wide."""
+def _narrow_ticks(
+    figure: go.Figure,
+    values: list[float],
+    texts: list[str],
+    first,
+    lowest: float,
+    highest: float,
+    width_px: float,
+) -> None:
+    """``narrow_ticks`` of the figure: the tick ``first``, and out from it each that does not touch the last
+    one kept, on a log axis from ``lowest`` to ``highest`` that is ``width_px`` wide."""
     px_per_decade = width_px / max(np.log10(highest / lowest), 1e-9)
     start = values.index(first)
     kept = [start]
@@ -109,16 +161,23 @@ def _narrow_ticks(figure: go.Figure, values: list[float], texts: list[str], firs
         last = start
         for index in way:
             letters = (len(texts[index]) + len(texts[last])) / 2
-            if abs(np.log10(values[index] / values[last])) * px_per_decade >= letters * _LETTER_PX + _APART_PX:
+            if (
+                abs(np.log10(values[index] / values[last])) * px_per_decade
+                >= letters * _LETTER_PX + _APART_PX
+            ):
                 kept.append(index)
                 last = index
     kept.sort()
-    fewer = {"tickvals": [float(values[index]) for index in kept], "ticktext": [texts[index] for index in kept]}
+    fewer = {
+        "tickvals": [float(values[index]) for index in kept],
+        "ticktext": [texts[index] for index in kept],
+    }
     figure.layout.meta = (figure.layout.meta or {}) | {"narrow_ticks": fewer}
 
 
 def shortened(values: pd.Series) -> np.ndarray:
-    """Single precision, more than a screen shows, which plotly writes as bytes: a page holds tens of thousands of numbers."""
+    """Single precision, more than a screen shows, which plotly writes as bytes: a page holds tens of
+    thousands of numbers."""
     return values.to_numpy(dtype=np.float32)
 
 
@@ -141,8 +200,8 @@ def titled(figure: go.Figure, finding: str, drawn: str) -> go.Figure:
 
 
 def _named_once(figure: go.Figure) -> None:
-    """Panels that share a y axis need its title in the first column alone; beside a second column it lies over the first. Of many rows that
-    share an x axis the lowest has its title."""
+    """Panels that share a y axis need its title in the first column alone; beside a second column it lies
+    over the first. Of many rows that share an x axis the lowest has its title."""
     panels = (figure.layout.meta or {}).get("panels", [])
     for xaxis, yaxis, _ in panels:
         if figure.layout[xaxis].domain[0] > 0.1 and figure.layout[yaxis].matches:

@@ -9,26 +9,57 @@ import plotly.graph_objects as go
 from kvstudy.analyse.published import same_handler
 from kvstudy.present import claims, theme, words
 from kvstudy.present.figures.marks import INVALID_NAME, marked_runs
-from kvstudy.present.figures.panels import cell, latency_axis, nothing, panel_grid, percentile_axis, shortened, titled
+from kvstudy.present.figures.panels import (
+    cell,
+    latency_axis,
+    nothing,
+    panel_grid,
+    percentile_axis,
+    shortened,
+    titled,
+)
 
 _COLOURS = {
-    claims.REPRODUCED: theme.GREEN, claims.NOT_REPRODUCED: theme.VERMILION, claims.MISTAKEN: theme.PURPLE, claims.UNPROVEN: theme.OCHRE,
-    claims.CANNOT_TELL: theme.QUIET_TEXT, claims.NOT_MEASURED: theme.AXIS,
-}  # fmt: skip
-_SYMBOLS = {claims.REPRODUCED: "circle", claims.NOT_REPRODUCED: "x", claims.MISTAKEN: "diamond", claims.UNPROVEN: "square", claims.CANNOT_TELL: "circle-open"}
+    claims.REPRODUCED: theme.GREEN,
+    claims.NOT_REPRODUCED: theme.VERMILION,
+    claims.MISTAKEN: theme.PURPLE,
+    claims.UNPROVEN: theme.OCHRE,
+    claims.CANNOT_TELL: theme.QUIET_TEXT,
+    claims.NOT_MEASURED: theme.AXIS,
+}
+_SYMBOLS = {
+    claims.REPRODUCED: "circle",
+    claims.NOT_REPRODUCED: "x",
+    claims.MISTAKEN: "diamond",
+    claims.UNPROVEN: "square",
+    claims.CANNOT_TELL: "circle-open",
+}
 ROW_PX = 26
 NAME_LETTERS = 62
 
 
 def claims_measured(judged: pd.DataFrame) -> go.Figure:
-    """One row per claim that has a number of ours: measured / published with its interval; colour and shape say the verdict."""
-    rows = judged[judged["measured"].notna() & (judged["published"] > 0) & (judged["measured"] > 0)].iloc[::-1]
+    """One row per claim that has a number of ours: measured / published with its interval; colour and shape
+    say the verdict."""
+    rows = judged[judged["measured"].notna() & (judged["published"] > 0) & (judged["measured"] > 0)].iloc[
+        ::-1
+    ]
     counts = judged["verdict"].value_counts()
     finding = f"{len(judged)} claims of five reports: {words.several([f'{counts[verdict]} {verdict}' for verdict in claims.VERDICTS if verdict in counts])}"
     if rows.empty:
-        return titled(nothing("no claim has a number of ours", "Measure experiments/report-1.yaml … report-5.yaml."), finding, "")
-    names = [textwrap.shorten(f"{row.report}: {row.method}, {row.says}", NAME_LETTERS, placeholder=" …") for row in rows.itertuples()]
-    names = [name if names.count(name) == 1 else f"{name} ({claim})" for name, claim in zip(names, rows["claim"], strict=True)]
+        return titled(
+            nothing("no claim has a number of ours", "Measure experiments/report-1.yaml … report-5.yaml."),
+            finding,
+            "",
+        )
+    names = [
+        textwrap.shorten(f"{row.report}: {row.method}, {row.says}", NAME_LETTERS, placeholder=" …")
+        for row in rows.itertuples()
+    ]
+    names = [
+        name if names.count(name) == 1 else f"{name} ({claim})"
+        for name, claim in zip(names, rows["claim"], strict=True)
+    ]
     figure = go.Figure()
     for verdict in claims.VERDICTS:
         mine = (rows["verdict"] == verdict).to_numpy()
@@ -38,9 +69,19 @@ def claims_measured(judged: pd.DataFrame) -> go.Figure:
         ratio, low, high = (part[column] / part["published"] for column in ("measured", "low", "high"))
         figure.add_trace(
             go.Scatter(
-                x=ratio, y=[name for name, chosen in zip(names, mine, strict=True) if chosen], mode="markers", name=verdict,
+                x=ratio,
+                y=[name for name, chosen in zip(names, mine, strict=True) if chosen],
+                mode="markers",
+                name=verdict,
                 marker={"color": _COLOURS[verdict], "symbol": _SYMBOLS.get(verdict, "circle"), "size": 10},
-                error_x={"type": "data", "symmetric": False, "array": (high - ratio).fillna(0), "arrayminus": (ratio - low).fillna(0), "thickness": 1.5, "width": 4},
+                error_x={
+                    "type": "data",
+                    "symmetric": False,
+                    "array": (high - ratio).fillna(0),
+                    "arrayminus": (ratio - low).fillna(0),
+                    "thickness": 1.5,
+                    "width": 4,
+                },
                 text=[
                     f"<b>{row.verdict}</b>: {row.says}<br>published {claims.number(row.quantity, row.published)}, measured "
                     f"{claims.number(row.quantity, row.measured)} ({row.runs} runs)<br>{row.note}"
@@ -48,30 +89,51 @@ def claims_measured(judged: pd.DataFrame) -> go.Figure:
                 ],
                 hovertemplate="%{text}<extra></extra>",
             )
-        )  # fmt: skip
-    figure.add_vrect(x0=1 / claims.FACTOR, x1=claims.FACTOR, fillcolor=theme.GRID, opacity=0.5, line_width=0, layer="below")
+        )
+    figure.add_vrect(
+        x0=1 / claims.FACTOR, x1=claims.FACTOR, fillcolor=theme.GRID, opacity=0.5, line_width=0, layer="below"
+    )
     figure.update_xaxes(type="log", title_text="measured / published (log)", exponentformat="power")
     figure.update_yaxes(categoryorder="array", categoryarray=names, title_text="")
     figure.update_layout(height=200 + ROW_PX * len(names), legend_y=-70 / (ROW_PX * len(names) + 60))
-    return titled(figure, finding, "Shaded: within a factor of two. A mistaken claim is judged by its own report's output; the distance is shown all the same.")
+    return titled(
+        figure,
+        finding,
+        "Shaded: within a factor of two. A mistaken claim is judged by its own report's output; the distance is shown all the same.",
+    )
 
 
 def published_spectra(published, tables, report: int, percentile_max: float = 99.999) -> go.Figure:
-    """The latency distributions that a report printed, and of the experiment that asks the same our runs at the rate nearest to theirs; one panel per
-    method and published rate. Of a closed loop ours are those of the same workload and connections."""
-    texts = published.results[published.results["report"] == report].sort_values(["method", "offered_rate_rps"])
+    """The latency distributions that a report printed, and of the experiment that asks the same our runs at
+    the rate nearest to theirs; one panel per method and published rate. Of a closed loop ours are those of
+    the same workload and connections."""
+    texts = published.results[published.results["report"] == report].sort_values(
+        ["method", "offered_rate_rps"]
+    )
     points = published.percentiles.merge(texts, on="text")
-    points = points[(points["percentile"] < 100) & (points["percentile"] <= percentile_max) & (points["latency_us"] > 0)]
+    points = points[
+        (points["percentile"] < 100) & (points["percentile"] <= percentile_max) & (points["latency_us"] > 0)
+    ]
     if points.empty:
         return nothing(f"report {report} printed no distribution", "")
     points = points.sort_values(["text", "percentile"]).drop_duplicates(["text", "percentile"])
     texts = texts[texts["text"].isin(points["text"])]
     runs = marked_runs(tables.select(experiment=f"report-{report}", profiled=False))
-    rows = tables.percentiles[(tables.percentiles["latency_kind"] == "response") & (tables.percentiles["percentile"] < 100)].dropna(subset=["latency_us"])
-    panels = [(_asked(same.iloc[0]), same, _counterparts(tables, runs, same)) for _, same in texts.groupby(["method", "offered_rate_rps"], dropna=False, sort=False)]
-    drawn = [(points[points["text"].isin(theirs["text"])], rows.merge(ours, on="run_id")) for _, theirs, ours in panels]
+    rows = tables.percentiles[
+        (tables.percentiles["latency_kind"] == "response") & (tables.percentiles["percentile"] < 100)
+    ].dropna(subset=["latency_us"])
+    panels = [
+        (_asked(same.iloc[0]), same, _counterparts(tables, runs, same))
+        for _, same in texts.groupby(["method", "offered_rate_rps"], dropna=False, sort=False)
+    ]
+    drawn = [
+        (points[points["text"].isin(theirs["text"])], rows.merge(ours, on="run_id"))
+        for _, theirs, ours in panels
+    ]
     others = [_other_rates(theirs, ours) for _, theirs, ours in panels]
-    headings = [f"{asked} there, {at} here" if at else asked for (asked, *_), at in zip(panels, others, strict=True)]
+    headings = [
+        f"{asked} there, {at} here" if at else asked for (asked, *_), at in zip(panels, others, strict=True)
+    ]
     figure = panel_grid(headings, "percentile", "latency")
     named: set[str] = set()
     for index, (theirs, ours) in enumerate(drawn):
@@ -81,14 +143,24 @@ def published_spectra(published, tables, report: int, percentile_max: float = 99
         for _, line in ours.groupby("run_id"):
             _measured_line(figure, line, named, place)
     percentile_axis(figure, percentile_max)
-    latency_axis(figure, pd.concat([points["latency_us"], *(ours["latency_us"] for _, ours in drawn)]), "latency (log)")
-    measured = "each of our runs of the same workload and connections" if texts["closed_loop"].all() else "each of our runs at the rate nearest to theirs"
-    return titled(figure, _medians(report, panels, others, drawn), f"Published: one run each, as printed. Measured: {measured}. Dashed: a closed loop, whose times hide the waiting.")
+    latency_axis(
+        figure, pd.concat([points["latency_us"], *(ours["latency_us"] for _, ours in drawn)]), "latency (log)"
+    )
+    measured = (
+        "each of our runs of the same workload and connections"
+        if texts["closed_loop"].all()
+        else "each of our runs at the rate nearest to theirs"
+    )
+    return titled(
+        figure,
+        _medians(report, panels, others, drawn),
+        f"Published: one run each, as printed. Measured: {measured}. Dashed: a closed loop, whose times hide the waiting.",
+    )
 
 
 def _counterparts(tables, runs: pd.DataFrame, texts: pd.DataFrame) -> pd.DataFrame:
-    """Of marked ``runs`` those that ask what each of ``texts`` (rows of results, alike in method and rate) asked; of several rates the nearest, by
-    ratio, at which a run is valid, else the nearest."""
+    """Of marked ``runs`` those that ask what each of ``texts`` (rows of results, alike in method and rate)
+    asked; of several rates the nearest, by ratio, at which a run is valid, else the nearest."""
     chosen: set[str] = set()
     for text in texts.itertuples():
         mine = runs[(runs["method"] == text.method) & (runs["closed_loop"] == bool(text.closed_loop))]
@@ -96,8 +168,15 @@ def _counterparts(tables, runs: pd.DataFrame, texts: pd.DataFrame) -> pd.DataFra
         if text.closed_loop:
             mine = mine[(mine["workload"] == text.workload) & (mine["connections"] == text.connections)]
         elif len(mine):
-            known = mine.loc[mine["valid"], "offered_rate_rps"] if mine["valid"].any() else mine["offered_rate_rps"]
-            mine = mine[mine["offered_rate_rps"] == min(known, key=lambda rate: abs(np.log(rate / text.offered_rate_rps)))]
+            known = (
+                mine.loc[mine["valid"], "offered_rate_rps"]
+                if mine["valid"].any()
+                else mine["offered_rate_rps"]
+            )
+            mine = mine[
+                mine["offered_rate_rps"]
+                == min(known, key=lambda rate: abs(np.log(rate / text.offered_rate_rps)))
+            ]
         chosen |= set(mine["run_id"])
     return runs[runs["run_id"].isin(chosen)]
 
@@ -111,22 +190,38 @@ def _asked(text: pd.Series) -> str:
 def _other_rates(texts: pd.DataFrame, runs: pd.DataFrame) -> str:
     """The offered rates of ``runs`` where they are not those of ``texts``: "2 100 r/s"."""
     offered = set(runs["offered_rate_rps"].dropna())
-    return "" if offered <= set(texts["offered_rate_rps"]) else words.several([words.rate(rate) for rate in sorted(offered)])
+    return (
+        ""
+        if offered <= set(texts["offered_rate_rps"])
+        else words.several([words.rate(rate) for rate in sorted(offered)])
+    )
 
 
 def _published_line(figure: go.Figure, line: pd.DataFrame, named: set[str], place: dict) -> None:
     first = line.iloc[0]
     kind = "service time, closed loop" if first["closed_loop"] else "response time"
-    offered = words.value("offered_rate_rps", float(first["offered_rate_rps"]) if pd.notna(first["offered_rate_rps"]) else np.nan)
+    offered = words.value(
+        "offered_rate_rps",
+        float(first["offered_rate_rps"]) if pd.notna(first["offered_rate_rps"]) else np.nan,
+    )
     figure.add_trace(
         go.Scatter(
-            x=shortened(100 / (100 - line["percentile"])), y=shortened(line["latency_us"] / 1e6), mode="lines", name="published", legendgroup="published",
-            showlegend="published" not in named, line={"color": theme.NAMED["published"], "width": 2.2, "dash": "dash" if first["closed_loop"] else "solid"},
+            x=shortened(100 / (100 - line["percentile"])),
+            y=shortened(line["latency_us"] / 1e6),
+            mode="lines",
+            name="published",
+            legendgroup="published",
+            showlegend="published" not in named,
+            line={
+                "color": theme.NAMED["published"],
+                "width": 2.2,
+                "dash": "dash" if first["closed_loop"] else "solid",
+            },
             text=[words.percentile(round(value, 4)) for value in line["percentile"]],
             hovertemplate=f"<b>published</b> %{{text}}: %{{y:.3s}}s ({kind})<br>{first['text']}, offered {offered}<extra></extra>",
         ),
         **place,
-    )  # fmt: skip
+    )
     named.add("published")
 
 
@@ -135,23 +230,41 @@ def _measured_line(figure: go.Figure, line: pd.DataFrame, named: set[str], place
     name = "measured" if valid else INVALID_NAME
     figure.add_trace(
         go.Scatter(
-            x=shortened(100 / (100 - line["percentile"])), y=shortened(line["latency_us"] / 1e6), mode="lines", name=name, legendgroup=name,
-            showlegend=name not in named, opacity=0.7 if valid else 0.9, hovertemplate=f"<b>measured</b> %{{y:.3s}}s<br>{line['hover'].iloc[0]}<extra></extra>",
-            line={"color": theme.NAMED["measured"], "width": 1.2} if valid else {"color": theme.INVALID, "width": 1.4, "dash": "dot"},
+            x=shortened(100 / (100 - line["percentile"])),
+            y=shortened(line["latency_us"] / 1e6),
+            mode="lines",
+            name=name,
+            legendgroup=name,
+            showlegend=name not in named,
+            opacity=0.7 if valid else 0.9,
+            hovertemplate=f"<b>measured</b> %{{y:.3s}}s<br>{line['hover'].iloc[0]}<extra></extra>",
+            line={"color": theme.NAMED["measured"], "width": 1.2}
+            if valid
+            else {"color": theme.INVALID, "width": 1.4, "dash": "dot"},
         ),
         **place,
-    )  # fmt: skip
+    )
     named.add(name)
 
 
-def _medians(report: int, panels: list[tuple], others: list[str], drawn: list[tuple[pd.DataFrame, pd.DataFrame]]) -> str:
-    """The finding: for each panel the medians that were printed, and ours, with their rate where it is another."""
+def _medians(
+    report: int, panels: list[tuple], others: list[str], drawn: list[tuple[pd.DataFrame, pd.DataFrame]]
+) -> str:
+    """The finding: for each panel the medians that were printed, and ours, with their rate where it is
+    another."""
     if not any(len(ours) and ours["valid"].any() for _, ours in drawn):
         return f"Report {report}: its distributions, with no valid run of ours beside them yet"
     parts = []
     for (asked, *_), at, (theirs, ours) in zip(panels, others, drawn, strict=True):
-        there, here = (lines.loc[np.isclose(lines["percentile"], 50), "latency_us"] for lines in (theirs, ours[ours["valid"].astype(bool)]))
-        ours_told = f"{_from_to(here)} here{f' at {at}' if at else ''} ({words.counted(len(here), 'run')})" if len(here) else "no valid run here"
+        there, here = (
+            lines.loc[np.isclose(lines["percentile"], 50), "latency_us"]
+            for lines in (theirs, ours[ours["valid"].astype(bool)])
+        )
+        ours_told = (
+            f"{_from_to(here)} here{f' at {at}' if at else ''} ({words.counted(len(here), 'run')})"
+            if len(here)
+            else "no valid run here"
+        )
         parts.append(f"{asked} {_from_to(there)} there, {ours_told}")
     return f"Report {report}, medians: {'; '.join(parts)}"
 

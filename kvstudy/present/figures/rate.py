@@ -1,4 +1,5 @@
-"""Latency and achieved rate against offered rate, with the saturation point by the rule of ``analyse.rates``."""
+"""Latency and achieved rate against offered rate, with the saturation point by the rule of
+``analyse.rates``."""
 
 import numpy as np
 import pandas as pd
@@ -13,38 +14,63 @@ _PLACE = ["panel", "colour", "line"]
 
 
 def latency_against_rate(
-    tables, percentile: float = 99.0, colour_by: str = "connections", panel_by: str | None = None, latency_kind: str = "response"
+    tables,
+    percentile: float = 99.0,
+    colour_by: str = "connections",
+    panel_by: str | None = None,
+    latency_kind: str = "response",
 ) -> go.Figure:
-    """Latency at ``percentile`` against offered rate: a point per run, a line through the medians, dashed at saturation.
+    """Latency at ``percentile`` against offered rate: a point per run, a line through the medians, dashed at
+    saturation.
 
     ``colour_by``: a column of runs, or series.COLUMN: every line its own colour and name.
     """
     runs, panel_by = _at_rates(tables, colour_by, panel_by)
     points = tables.percentiles
-    points = points[(points["latency_kind"] == latency_kind) & np.isclose(points["percentile"], percentile) & points["latency_us"].notna()]
+    points = points[
+        (points["latency_kind"] == latency_kind)
+        & np.isclose(points["percentile"], percentile)
+        & points["latency_us"].notna()
+    ]
     rows = runs.merge(points[["run_id", "latency_us"]], on="run_id")
     if runs.empty:
         return nothing("no run at an offered rate", "A closed loop has none.")
     if rows.empty:
-        return nothing(f"no run at an offered rate has {words.percentile(percentile)}", "It needs 10 samples beyond the percentile.")
-    told = [f"{words.percentile(percentile)} <b>{words.latency(latency)}</b>" for latency in rows["latency_us"]]
+        return nothing(
+            f"no run at an offered rate has {words.percentile(percentile)}",
+            "It needs 10 samples beyond the percentile.",
+        )
+    told = [
+        f"{words.percentile(percentile)} <b>{words.latency(latency)}</b>" for latency in rows["latency_us"]
+    ]
     rows = rows.assign(y=rows["latency_us"] / 1e6, told=told)
     runs = runs[runs["line"].isin(rows["line"])]
     saturation = _saturation(runs)
     figure = _draw(rows, saturation, colour_by, panel_by)
-    latency_axis(figure, rows["latency_us"], f"{words.percentile(percentile)} {words.kind(latency_kind)} (log)")
-    dashed = "; dashed line: saturation point (median achieved under 99 % of offered)" if saturation["saturation_rps"].notna().any() else ""
+    latency_axis(
+        figure, rows["latency_us"], f"{words.percentile(percentile)} {words.kind(latency_kind)} (log)"
+    )
+    dashed = (
+        "; dashed line: saturation point (median achieved under 99 % of offered)"
+        if saturation["saturation_rps"].notna().any()
+        else ""
+    )
     drawn = f"{_only_panel(rows, panel_by)}Points: runs; {_line(rows)}{dashed}.{excluded(rows)}"
     return titled(figure, _held(runs, saturation, rows, percentile), drawn)
 
 
-def achieved_against_offered(tables, colour_by: str = "connections", panel_by: str | None = None) -> go.Figure:
+def achieved_against_offered(
+    tables, colour_by: str = "connections", panel_by: str | None = None
+) -> go.Figure:
     """Achieved against offered rate; on the diagonal the service kept up."""
     runs, panel_by = _at_rates(tables, colour_by, panel_by)
     rows = runs[runs["achieved_rate_rps"].notna()]
     if rows.empty:
         return nothing("no run at an offered rate", "A closed loop has none.")
-    rows = rows.assign(y=rows["achieved_rate_rps"], told=[f"achieved <b>{words.rate(rate)}</b>" for rate in rows["achieved_rate_rps"]])
+    rows = rows.assign(
+        y=rows["achieved_rate_rps"],
+        told=[f"achieved <b>{words.rate(rate)}</b>" for rate in rows["achieved_rate_rps"]],
+    )
     saturation = _saturation(rows)
     figure = _draw(rows, saturation, colour_by, panel_by)
     top = rows["offered_rate_rps"].max()
@@ -52,11 +78,17 @@ def achieved_against_offered(tables, colour_by: str = "connections", panel_by: s
     for index in range(count):
         figure.add_trace(
             go.Scatter(
-                x=[0, top], y=[0, top], mode="lines", name="achieved = offered", legendgroup="diagonal", showlegend=index == 0,
-                line={"color": theme.AXIS, "dash": "dash", "width": 1}, hoverinfo="skip",
+                x=[0, top],
+                y=[0, top],
+                mode="lines",
+                name="achieved = offered",
+                legendgroup="diagonal",
+                showlegend=index == 0,
+                line={"color": theme.AXIS, "dash": "dash", "width": 1},
+                hoverinfo="skip",
             ),
             **cell(index, count),
-        )  # fmt: skip
+        )
     figure.update_yaxes(title_text="achieved rate, requests/s", rangemode="tozero")
     figure.update_xaxes(rangemode="tozero")
     drawn = f"{_only_panel(rows, panel_by)}Points: runs; {_line(rows)}. A run below the diagonal did not keep up.{excluded(rows)}"
@@ -64,7 +96,8 @@ def achieved_against_offered(tables, colour_by: str = "connections", panel_by: s
 
 
 def _at_rates(tables, colour_by: str, panel_by: str | None) -> tuple[pd.DataFrame, str | None]:
-    """Marked runs at a rate with ``line`` (equal for runs that differ in the rate alone), ``colour`` and ``panel``; and what the panels are by.
+    """Marked runs at a rate with ``line`` (equal for runs that differ in the rate alone), ``colour`` and
+    ``panel``; and what the panels are by.
 
     More lines than there are colours go into panels of workloads.
     """
@@ -72,7 +105,11 @@ def _at_rates(tables, colour_by: str, panel_by: str | None) -> tuple[pd.DataFram
     line = series.names(runs)
     if colour_by == series.COLUMN and panel_by is None and line.nunique() > len(theme.CATEGORIES):
         panel_by = "workload"
-    colour = series.names(runs, said=(panel_by,) if panel_by else ()) if colour_by == series.COLUMN else runs[colour_by]
+    colour = (
+        series.names(runs, said=(panel_by,) if panel_by else ())
+        if colour_by == series.COLUMN
+        else runs[colour_by]
+    )
     return runs.assign(line=line, colour=colour, panel=runs[panel_by] if panel_by else ""), panel_by
 
 
@@ -84,7 +121,9 @@ def _saturation(runs: pd.DataFrame) -> pd.DataFrame:
 def _draw(rows: pd.DataFrame, saturation: pd.DataFrame, colour_by: str, panel_by: str | None) -> go.Figure:
     palette = series.colours(rows) if colour_by == series.COLUMN else theme.colours(colour_by, rows["colour"])
     panels = sorted(rows["panel"].unique())
-    figure = panel_grid([words.value(panel_by or "", panel) for panel in panels], "offered rate, requests/s", "")
+    figure = panel_grid(
+        [words.value(panel_by or "", panel) for panel in panels], "offered rate, requests/s", ""
+    )
     for index, panel in enumerate(panels):
         place = cell(index, len(panels))
         for colour, hue in palette.items():
@@ -92,7 +131,11 @@ def _draw(rows: pd.DataFrame, saturation: pd.DataFrame, colour_by: str, panel_by
             _group(figure, mine, words.value(colour_by, colour), hue, index == 0, place)
         met = saturation[(saturation["panel"] == panel) & saturation["saturation_rps"].notna()]
         for point in met.drop_duplicates(["colour", "saturation_rps"]).itertuples():
-            figure.add_vline(x=point.saturation_rps, line={"color": palette[point.colour], "dash": "dash", "width": 1.2}, **place)
+            figure.add_vline(
+                x=point.saturation_rps,
+                line={"color": palette[point.colour], "dash": "dash", "width": 1.2},
+                **place,
+            )
     if not rows["valid"].all():
         invalid_legend(figure, **cell(0, len(panels)))
     return figure
@@ -106,28 +149,46 @@ def _group(figure: go.Figure, runs: pd.DataFrame, name: str, hue: str, named: bo
         ys += [*medians, None]
     figure.add_trace(
         go.Scatter(
-            x=xs or [None], y=ys or [None], mode="lines", name=name, legendgroup=name, showlegend=named,
-            line={"color": hue, "width": 2.4}, hoverinfo="skip",
+            x=xs or [None],
+            y=ys or [None],
+            mode="lines",
+            name=name,
+            legendgroup=name,
+            showlegend=named,
+            line={"color": hue, "width": 2.4},
+            hoverinfo="skip",
         ),
         **place,
-    )  # fmt: skip
+    )
     run_points(figure, runs, "offered_rate_rps", hue, name, **place)
 
 
 def _only_panel(rows: pd.DataFrame, panel_by: str | None) -> str:
     """What the heading of a single panel would say, which has none."""
-    return f"{words.value(panel_by, rows['panel'].iloc[0])}. " if panel_by and rows["panel"].nunique() == 1 else ""
+    return (
+        f"{words.value(panel_by, rows['panel'].iloc[0])}. "
+        if panel_by and rows["panel"].nunique() == 1
+        else ""
+    )
 
 
 def _line(rows: pd.DataFrame) -> str:
     """What the line joins, and how many of its points are a single run."""
     repeats = rows[rows["valid"]].groupby(["line", "offered_rate_rps"]).size()
     single = int((repeats == 1).sum())
-    return "line: median of valid repeats" + (f" ({single} of {len(repeats)} rest on one run)" if single else "")
+    return "line: median of valid repeats" + (
+        f" ({single} of {len(repeats)} rest on one run)" if single else ""
+    )
 
 
-def _held(runs: pd.DataFrame, saturation: pd.DataFrame, rows: pd.DataFrame | None = None, percentile: float | None = None) -> str:
-    """The finding: the highest rate that was held, by how many lines, what saturates above it, and what the latency is there.
+def _held(
+    runs: pd.DataFrame,
+    saturation: pd.DataFrame,
+    rows: pd.DataFrame | None = None,
+    percentile: float | None = None,
+) -> str:
+    """The finding: the highest rate that was held, by how many lines, what saturates above it, and what the
+    latency is there.
 
     ``rows``: runs with their ``latency_us`` at ``percentile``.
     """
@@ -137,7 +198,11 @@ def _held(runs: pd.DataFrame, saturation: pd.DataFrame, rows: pd.DataFrame | Non
     if np.isnan(best):
         return "No offered rate was held: every line is past its saturation point at its lowest rate"
     at_best = saturation[saturation["highest_held_rps"] == best]
-    latency = "" if rows is None else _there(rows[rows["line"].isin(at_best["line"]) & (rows["offered_rate_rps"] == best)], percentile)
+    latency = (
+        ""
+        if rows is None
+        else _there(rows[rows["line"].isin(at_best["line"]) & (rows["offered_rate_rps"] == best)], percentile)
+    )
     if lost.empty:
         pairs = runs[["line", "offered_rate_rps"]]
         every = len(pairs.drop_duplicates()) == len(pairs[runs["speaks"]].drop_duplicates())

@@ -14,17 +14,32 @@ from kvstudy.present.figures.panels import nothing, ratio_axis, titled
 ROW_PX = 24
 APART = "All runs of one side were made before all of the other: a machine that drifts meanwhile looks like a change."
 NAME_LETTERS = 58
-MEASURE_COLOURS = {"p50": theme.BLUE, "p99": theme.VERMILION, "p99.9": theme.PURPLE, RATE: theme.GREEN, CPU: theme.TEXT}
+MEASURE_COLOURS = {
+    "p50": theme.BLUE,
+    "p99": theme.VERMILION,
+    "p99.9": theme.PURPLE,
+    RATE: theme.GREEN,
+    CPU: theme.TEXT,
+}
 
 
 def ratios(compared: pd.DataFrame, before: str, after: str, doubts: str = "") -> go.Figure:
-    """A row per measure and configuration of ``analyse.configuration.comparisons``; colour and shape say the word. ``doubts``: what to say of
-    invalid runs where they leave nothing to compare."""
+    """A row per measure and configuration of ``analyse.configuration.comparisons``; colour and shape say the
+    word. ``doubts``: what to say of invalid runs where they leave nothing to compare."""
     if compared.empty:
-        return nothing(f"no configuration has valid runs of both {before} and {after}", doubts or "Measure both with the same experiment file; a run whose processors slept is not compared with one whose processors were kept awake.")
-    outcomes, compared = _outcomes(compared, before, after), compared[compared["measure"] != INVALID].iloc[::-1]
+        return nothing(
+            f"no configuration has valid runs of both {before} and {after}",
+            doubts
+            or "Measure both with the same experiment file; a run whose processors slept is not compared with one whose processors were kept awake.",
+        )
+    outcomes, compared = (
+        _outcomes(compared, before, after),
+        compared[compared["measure"] != INVALID].iloc[::-1],
+    )
     if compared.empty:
-        return nothing(f"no configuration has valid runs of both {before} and {after}", f"{outcomes}{doubts}".strip())
+        return nothing(
+            f"no configuration has valid runs of both {before} and {after}", f"{outcomes}{doubts}".strip()
+        )
     # Only what tells the rows apart; what is the same in all of them may be the very thing that is compared.
     varied = [column for column in ("workload", "connections") if compared[column].nunique() > 1]
     names = [_name(row, varied) for row in compared.itertuples()]
@@ -34,27 +49,56 @@ def ratios(compared: pd.DataFrame, before: str, after: str, doubts: str = "") ->
         rows = compared[mine]
         figure.add_trace(
             go.Scatter(
-                x=rows["ratio"], y=[name for name, chosen in zip(names, mine, strict=True) if chosen], mode="markers", name=word,
-                error_x={"type": "data", "symmetric": False, "array": rows["high"] - rows["ratio"], "arrayminus": rows["ratio"] - rows["low"],
-                         "thickness": 1.6, "width": 4},
-                marker={"color": theme.NAMED[word], "size": 10, "symbol": [_decided(row).removesuffix("-open") for row in rows.itertuples()]}, text=[f"{_told(row, before, after)}<br>{name}" for row, name in zip(rows.itertuples(), (name for name, chosen in zip(names, mine, strict=True) if chosen), strict=True)],
+                x=rows["ratio"],
+                y=[name for name, chosen in zip(names, mine, strict=True) if chosen],
+                mode="markers",
+                name=word,
+                error_x={
+                    "type": "data",
+                    "symmetric": False,
+                    "array": rows["high"] - rows["ratio"],
+                    "arrayminus": rows["ratio"] - rows["low"],
+                    "thickness": 1.6,
+                    "width": 4,
+                },
+                marker={
+                    "color": theme.NAMED[word],
+                    "size": 10,
+                    "symbol": [_decided(row).removesuffix("-open") for row in rows.itertuples()],
+                },
+                text=[
+                    f"{_told(row, before, after)}<br>{name}"
+                    for row, name in zip(
+                        rows.itertuples(),
+                        (name for name, chosen in zip(names, mine, strict=True) if chosen),
+                        strict=True,
+                    )
+                ],
                 hovertemplate="%{text}<extra></extra>",
             )
-        )  # fmt: skip
+        )
     figure.add_vline(x=1, line={"color": theme.AXIS, "width": 1.2, "dash": "dash"})
     ratio_axis(figure, compared["low"].min(), compared["high"].max(), f"{after}<br>/ {before} (log)")
     figure.update_yaxes(categoryorder="array", categoryarray=names, title_text="")
     figure.update_layout(height=190 + ROW_PX * len(names), legend_y=-70 / (ROW_PX * len(names) + 40))
     counts = compared["word"].value_counts()
     told = [f"{counts[word]} {word}" for word in WORDS if word in counts]
-    few = "" if compared[["runs_before", "runs_after"]].min().min() >= MIN_RUNS else f" Under {MIN_RUNS} runs a side the word is always “{CANNOT_TELL}”."
+    few = (
+        ""
+        if compared[["runs_before", "runs_after"]].min().min() >= MIN_RUNS
+        else f" Under {MIN_RUNS} runs a side the word is always “{CANNOT_TELL}”."
+    )
     if len(compared) == 1:
         row = compared.iloc[0]
         finding = f"{after} against {before}: {row['measure']} {words.times(row['ratio'])}{words.interval(row['low'], row['high'], words.times)}, {words.word(row)}"
     else:
         finding = f"{after} against {before}: {words.several(told)} of {len(compared)} comparisons{_extreme(compared)}"
     apart = f" {APART}" if compared["apart"].any() else ""
-    return titled(figure, finding, f"Ratio of medians over runs with its 95 % bootstrap interval; left of 1 is lower, green is better.{few}{apart}{outcomes}{corrected(compared)}")
+    return titled(
+        figure,
+        finding,
+        f"Ratio of medians over runs with its 95 % bootstrap interval; left of 1 is lower, green is better.{few}{apart}{outcomes}{corrected(compared)}",
+    )
 
 
 def corrected(compared: pd.DataFrame) -> str:
@@ -62,29 +106,43 @@ def corrected(compared: pd.DataFrame) -> str:
     size = int(compared["family"].max())
     if size < 2:
         return ""
-    return (f" If nothing differed, about {families.expected_false(size):.2g} of {words.counted(size, 'word')} would be false. The words are corrected for their "
-            "number (Holm): at most one page in twenty says a false difference, and at most one in twenty a false “the same”.")
+    return (
+        f" If nothing differed, about {families.expected_false(size):.2g} of {words.counted(size, 'word')} would be false. The words are corrected for their "
+        "number (Holm): at most one page in twenty says a false difference, and at most one in twenty a false “the same”."
+    )
 
 
 def _outcomes(compared: pd.DataFrame, before: str, after: str) -> str:
     """A sentence on the runs that the service made invalid; "" where it made none."""
     rows = compared[compared["measure"] == INVALID]
-    told = [f"{_place(row, ['workload', 'connections'])}: {row.invalid_before} of {row.of_before} ({before}) and {row.invalid_after} of {row.of_after} ({after}), {row.word}"
-            for row in rows.itertuples()]
-    return f" Runs that the service made invalid: {'; '.join(told)}. Of a side that lost more runs nothing favourable is said." if told else ""
+    told = [
+        f"{_place(row, ['workload', 'connections'])}: {row.invalid_before} of {row.of_before} ({before}) and {row.invalid_after} of {row.of_after} ({after}), {row.word}"
+        for row in rows.itertuples()
+    ]
+    return (
+        f" Runs that the service made invalid: {'; '.join(told)}. Of a side that lost more runs nothing favourable is said."
+        if told
+        else ""
+    )
 
 
 def options(compared: pd.DataFrame) -> go.Figure:
-    """``analyse.options.compared_options``: a row per experiment, value and workload; one mark per measure, hollow where it decides nothing."""
+    """``analyse.options.compared_options``: a row per experiment, value and workload; one mark per measure,
+    hollow where it decides nothing."""
     if compared.empty:
         return nothing("no experiment varied an option", "Measure one: kvstudy run experiments/handler.yaml")
     top = at_the_highest(compared)
     outcomes, top = _outcomes(top, "default", "instead"), top[top["measure"] != INVALID].iloc[::-1]
     if top.empty:
         return nothing("no option has valid runs on both sides", outcomes.strip())
-    names = [f"{row.experiment}: {row.after_name} / {row.before_name}, {row.workload}" for row in top.itertuples()]
+    names = [
+        f"{row.experiment}: {row.after_name} / {row.before_name}, {row.workload}" for row in top.itertuples()
+    ]
     short = [name if len(name) <= NAME_LETTERS else f"{name[: NAME_LETTERS - 1]}…" for name in names]
-    names = [name if len(set(n for n, s in zip(names, short, strict=True) if s == name)) == 1 else whole for name, whole in zip(short, names, strict=True)]
+    names = [
+        name if len(set(n for n, s in zip(names, short, strict=True) if s == name)) == 1 else whole
+        for name, whole in zip(short, names, strict=True)
+    ]
     figure = go.Figure()
     for measure, hue in MEASURE_COLOURS.items():
         mine = (top["measure"] == measure).to_numpy()
@@ -94,14 +152,28 @@ def options(compared: pd.DataFrame) -> go.Figure:
         own = [name for name, chosen in zip(names, mine, strict=True) if chosen]
         figure.add_trace(
             go.Scatter(
-                x=rows["ratio"], y=own, mode="markers", name=measure, orientation="h", offsetgroup=measure,
-                error_x={"type": "data", "symmetric": False, "array": rows["high"] - rows["ratio"], "arrayminus": rows["ratio"] - rows["low"],
-                         "thickness": 1.6, "width": 4},
+                x=rows["ratio"],
+                y=own,
+                mode="markers",
+                name=measure,
+                orientation="h",
+                offsetgroup=measure,
+                error_x={
+                    "type": "data",
+                    "symmetric": False,
+                    "array": rows["high"] - rows["ratio"],
+                    "arrayminus": rows["ratio"] - rows["low"],
+                    "thickness": 1.6,
+                    "width": 4,
+                },
                 marker={"color": hue, "size": 9, "symbol": [_decided(row) for row in rows.itertuples()]},
-                text=[f"{measure} {_told(row, row.before_name, row.after_name)}<br>{row.experiment}, {_name(row, ['workload', 'connections'])}" for row in rows.itertuples()],
+                text=[
+                    f"{measure} {_told(row, row.before_name, row.after_name)}<br>{row.experiment}, {_name(row, ['workload', 'connections'])}"
+                    for row in rows.itertuples()
+                ],
                 hovertemplate="%{text}<extra></extra>",
             )
-        )  # fmt: skip
+        )
     figure.add_vline(x=1, line={"color": theme.AXIS, "width": 1.2, "dash": "dash"})
     ratio_axis(figure, top["low"].min(), top["high"].max(), "instead of the default / default (log)")
     order = list(dict.fromkeys(names))
@@ -109,18 +181,35 @@ def options(compared: pd.DataFrame) -> go.Figure:
     measures = top["measure"].nunique()
     row_px = max(ROW_PX, 12 * measures)
     # The measures of a row stand one above the other, or their intervals would hide each other.
-    figure.update_layout(scattermode="group", scattergap=0.25, height=200 + row_px * len(order), legend_y=-70 / (row_px * len(order) + 40))
+    figure.update_layout(
+        scattermode="group",
+        scattergap=0.25,
+        height=200 + row_px * len(order),
+        legend_y=-70 / (row_px * len(order) + 40),
+    )
     counts = top["word"].value_counts()
     told = [f"{counts[word]} {word}" for word in WORDS if word in counts]
     left = len(compared) - len(top)
-    more = f"; {words.counted(left, 'comparison')} at lower ones {'stands' if left == 1 else 'stand'} in the table of 06-before-after alone" if left else ""
+    more = (
+        f"; {words.counted(left, 'comparison')} at lower ones {'stands' if left == 1 else 'stand'} in the table of 06-before-after alone"
+        if left
+        else ""
+    )
     drawn = f"Ratio of medians over runs with its 95 % bootstrap interval, at the highest rate and most connections of each experiment{more}. Filled: decided, faster where a latency is lower or a rate higher, cheaper where the service uses less CPU; diamond: the same within the experiment's limit; hollow: cannot tell.{corrected(top)}{outcomes}"
     varied = f"{words.counted(top['experiment'].nunique(), 'experiment')} varied an option: of {words.counted(len(top), 'comparison')} {words.several(told)}"
     return titled(figure, f"{varied}{_extreme(top)}", drawn)
 
 
 def _decided(row) -> str:
-    return "circle-open" if row.word == CANNOT_TELL else "diamond" if row.word == SAME else "triangle-left" if row.ratio < 1 else "triangle-right"
+    return (
+        "circle-open"
+        if row.word == CANNOT_TELL
+        else "diamond"
+        if row.word == SAME
+        else "triangle-left"
+        if row.ratio < 1
+        else "triangle-right"
+    )
 
 
 def _name(row, varied: list[str]) -> str:

@@ -1,4 +1,5 @@
-"""Rate by connections with the Universal Scalability Law fitted to it, one configuration at a time, drawn only where there is data."""
+"""Rate by connections with the Universal Scalability Law fitted to it, one configuration at a time, drawn
+only where there is data."""
 
 import numpy as np
 import pandas as pd
@@ -13,22 +14,31 @@ _TOLD_MAX = 3  # laws that a title can tell one by one
 
 
 def scalability(tables) -> go.Figure:
-    """Closed-loop runs: a point each, a panel for each workload, a colour for each configuration (same sizes, same options). The law as a line
-    with its interval where a configuration has valid runs of LEVELS_MIN numbers of connections; else points only, and why."""
+    """Closed-loop runs: a point each, a panel for each workload, a colour for each configuration (same sizes,
+    same options). The law as a line with its interval where a configuration has valid runs of LEVELS_MIN
+    numbers of connections; else points only, and why."""
     runs = marked_runs(tables)
     runs = runs[runs["closed_loop"] & (runs["outcome"] == "completed") & (runs["achieved_rate_rps"] > 0)]
     if runs.empty:
-        return nothing("no closed-loop run", f"Scalability needs rate: closed at {LEVELS_MIN} or more numbers of connections.")
+        return nothing(
+            "no closed-loop run",
+            f"Scalability needs rate: closed at {LEVELS_MIN} or more numbers of connections.",
+        )
     runs = runs.assign(
-        y=runs["achieved_rate_rps"], told=[f"<b>{words.rate(rate)}</b>" for rate in runs["achieved_rate_rps"]],
-        line=series.names(runs, series.CONNECTIONS), colour=series.names(runs, series.CONNECTIONS, said=("workload",)),
-    )  # fmt: skip
+        y=runs["achieved_rate_rps"],
+        told=[f"<b>{words.rate(rate)}</b>" for rate in runs["achieved_rate_rps"]],
+        line=series.names(runs, series.CONNECTIONS),
+        colour=series.names(runs, series.CONNECTIONS, said=("workload",)),
+    )
     panels = sorted(runs["workload"].unique())
     palette = series.colours(runs)
     figure = panel_grid(panels, "connections", "achieved rate, requests/s", match_y=False)
     for colour, hue in palette.items():
         mark = {"color": hue, "size": 7}
-        figure.add_trace(go.Scatter(x=[None], y=[None], mode="markers", marker=mark, name=colour, legendgroup=colour), **cell(0, len(panels)))
+        figure.add_trace(
+            go.Scatter(x=[None], y=[None], mode="markers", marker=mark, name=colour, legendgroup=colour),
+            **cell(0, len(panels)),
+        )
     laws = {}
     for (workload, line), mine in runs.groupby(["workload", "line"]):
         place, colour = cell(panels.index(workload), len(panels)), mine["colour"].iloc[0]
@@ -51,19 +61,31 @@ def _draw(figure: go.Figure, law: Usl, hue: str, name: str, place: dict) -> None
     told = f"σ {law.sigma.estimate:.3f}, κ {law.kappa.estimate:.2g}; a median lies up to {words.share(law.misfit)} off"
     figure.add_trace(
         go.Scatter(
-            x=at, y=[one.estimate for one in fitted], mode="lines", line={"color": hue, "width": 2.4}, legendgroup=name, showlegend=False,
+            x=at,
+            y=[one.estimate for one in fitted],
+            mode="lines",
+            line={"color": hue, "width": 2.4},
+            legendgroup=name,
+            showlegend=False,
             hovertemplate=f"<b>{name}</b><br>{told}<extra></extra>",
         ),
         **place,
-    )  # fmt: skip
+    )
     if len(law.draws):
         figure.add_trace(
             go.Scatter(
-                x=[*at, *at[::-1]], y=[*(one.high for one in fitted), *(one.low for one in reversed(fitted))], fill="toself", mode="none", fillcolor=hue,
-                opacity=0.15, legendgroup=name, showlegend=False, hoverinfo="skip",
+                x=[*at, *at[::-1]],
+                y=[*(one.high for one in fitted), *(one.low for one in reversed(fitted))],
+                fill="toself",
+                mode="none",
+                fillcolor=hue,
+                opacity=0.15,
+                legendgroup=name,
+                showlegend=False,
+                hoverinfo="skip",
             ),
             **place,
-        )  # fmt: skip
+        )
 
 
 def _finding(runs: pd.DataFrame, laws: dict[str, Usl]) -> str:
@@ -72,7 +94,11 @@ def _finding(runs: pd.DataFrame, laws: dict[str, Usl]) -> str:
     if not laws:
         levels = runs[runs["valid"]].groupby("line")["connections"].nunique()
         configurations = runs["line"].nunique()
-        whose = "the only configuration has" if configurations == 1 else f"none of {configurations} configurations has more than"
+        whose = (
+            "the only configuration has"
+            if configurations == 1
+            else f"none of {configurations} configurations has more than"
+        )
         return f"No law is fitted: it takes {LEVELS_MIN} numbers of connections with valid runs, and {whose} {levels.max()}"
     if len(laws) <= _TOLD_MAX:
         return f"Contention by the Universal Scalability Law: {'; '.join(_law_told(name, law) for name, law in laws.items())}"
@@ -82,12 +108,20 @@ def _finding(runs: pd.DataFrame, laws: dict[str, Usl]) -> str:
 
 def _law_told(name: str, law: Usl) -> str:
     extent = f"{law.smallest:g} to {law.largest:g} connections"
-    peak = f"no peak can be told within {extent}" if law.peak is None else f"peak at {law.peak.estimate:.0f} [{law.peak.low:.0f}, {law.peak.high:.0f}] connections"
+    peak = (
+        f"no peak can be told within {extent}"
+        if law.peak is None
+        else f"peak at {law.peak.estimate:.0f} [{law.peak.low:.0f}, {law.peak.high:.0f}] connections"
+    )
     return f"{name} {_sigma(law)}, {peak}"
 
 
 def _sigma(law: Usl) -> str:
-    interval = f" [{law.sigma.low:.3f}, {law.sigma.high:.3f}]" if len(law.draws) else " (no interval: one run at a number of connections)"
+    interval = (
+        f" [{law.sigma.low:.3f}, {law.sigma.high:.3f}]"
+        if len(law.draws)
+        else " (no interval: one run at a number of connections)"
+    )
     return f"σ {law.sigma.estimate:.3f}{interval}"
 
 
@@ -95,9 +129,17 @@ def _drawn(runs: pd.DataFrame, laws: dict[str, Usl]) -> str:
     only = f", {runs['workload'].iloc[0]}" if runs["workload"].nunique() == 1 else ""
     parts = [f"Closed loop{only}. Points: runs"]
     if laws:
-        parts[0] += "; line: fitted law with its 95 % interval, from the smallest to the largest number of connections"
+        parts[0] += (
+            "; line: fitted law with its 95 % interval, from the smallest to the largest number of connections"
+        )
         few = runs["line"].nunique() - len(laws)
-        parts += [f"{words.counted(few, 'configuration')} without a line: valid runs at under {LEVELS_MIN} numbers of connections"] if few else []
+        parts += (
+            [
+                f"{words.counted(few, 'configuration')} without a line: valid runs at under {LEVELS_MIN} numbers of connections"
+            ]
+            if few
+            else []
+        )
     else:
         parts.append(f"To fit a law, measure a closed loop at {LEVELS_MIN} or more numbers of connections")
     bad = int((~runs["valid"]).sum())

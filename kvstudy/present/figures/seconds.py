@@ -16,12 +16,17 @@ BUCKETS_PER_DECADE = 12
 
 
 def latency_heat_map(tables, run_id: str | None = None, latency_kind: str = "response") -> go.Figure:
-    """Seconds across, each drawn from its begin to its end, latency upwards (log), shade = share of that second's requests (log); ``run_id`` None takes the slowest run."""
+    """Seconds across, each drawn from its begin to its end, latency upwards (log), shade = share of that
+    second's requests (log); ``run_id`` None takes the slowest run."""
     seconds, run = _seconds_of(tables, run_id, latency_kind)
     if run is None:
-        return nothing(f"no per-second {latency_kind} histograms", "wrk and wrk2 do not write them; loadgen does.")
+        return nothing(
+            f"no per-second {latency_kind} histograms", "wrk and wrk2 do not write them; loadgen does."
+        )
     low, high = 1.0, max(10.0, float(seconds["max_us"].max()))
-    edges = np.logspace(np.log10(low), np.log10(high) + 1 / BUCKETS_PER_DECADE, int(np.log10(high) * BUCKETS_PER_DECADE) + 2)
+    edges = np.logspace(
+        np.log10(low), np.log10(high) + 1 / BUCKETS_PER_DECADE, int(np.log10(high) * BUCKETS_PER_DECADE) + 2
+    )
     counts = np.stack([_bucketed(row.histogram, edges) for row in seconds.itertuples()], axis=1)
     shares = counts / np.maximum(counts.sum(axis=0), 1)
     used = np.flatnonzero(counts.sum(axis=1))
@@ -29,33 +34,54 @@ def latency_heat_map(tables, run_id: str | None = None, latency_kind: str = "res
     with np.errstate(divide="ignore"):
         depth = np.where(shares > 0, np.log10(shares), np.nan)[bottom:top]
     told = [
-        [f"second {second}: {words.count(counts[b, s])} requests ({words.share(shares[b, s])})<br>{words.latency(edges[b])} – {words.latency(edges[b + 1])}"
-         for s, second in enumerate(seconds["second"])] for b in range(bottom, top)
-    ]  # fmt: skip
+        [
+            f"second {second}: {words.count(counts[b, s])} requests ({words.share(shares[b, s])})<br>{words.latency(edges[b])} – {words.latency(edges[b + 1])}"
+            for s, second in enumerate(seconds["second"])
+        ]
+        for b in range(bottom, top)
+    ]
     figure = panel_grid([""], "second of the measured window", "")
     middles = np.sqrt(edges[bottom:top] * edges[bottom + 1 : top + 1]) / 1e6
     figure.add_trace(
         go.Heatmap(
-            x=seconds["second"] + 0.5, y=middles, z=depth, colorscale=theme.heat_scale(), zmin=-4, zmax=0, text=told, hoverongaps=False,
-            colorbar={"title": {"text": "share of the<br>second's requests", "font": {"size": 11}}, "tickvals": [-4, -3, -2, -1, 0],
-                      "ticktext": ["≤ 0.01 %", "0.1 %", "1 %", "10 %", "100 %"], "thickness": 12},
+            x=seconds["second"] + 0.5,
+            y=middles,
+            z=depth,
+            colorscale=theme.heat_scale(),
+            zmin=-4,
+            zmax=0,
+            text=told,
+            hoverongaps=False,
+            colorbar={
+                "title": {"text": "share of the<br>second's requests", "font": {"size": 11}},
+                "tickvals": [-4, -3, -2, -1, 0],
+                "ticktext": ["≤ 0.01 %", "0.1 %", "1 %", "10 %", "100 %"],
+                "thickness": 12,
+            },
             hovertemplate="%{text}<extra></extra>",
         )
-    )  # fmt: skip
+    )
     latency_axis(figure, pd.Series(edges[bottom:top]), f"{words.kind(latency_kind)} (log)")
     slow = seconds.loc[seconds["max_us"].idxmax()]
     finding = (
         f"The slowest request took {words.latency(slow['max_us'])}, in second {slow['second']}; the median second has its maximum at "
         f"{words.latency(seconds['max_us'].median())}"
     )
-    return titled(figure, finding, f"{_described(run)}. Darker (on a dark page lighter): more of that second's requests.")
+    return titled(
+        figure,
+        finding,
+        f"{_described(run)}. Darker (on a dark page lighter): more of that second's requests.",
+    )
 
 
 def time_line(tables, run_id: str | None = None, latency_kind: str = "response") -> go.Figure:
-    """p50, p99 and maximum of every second above, the events of store and JVM below, on one clock that zooms together."""
+    """p50, p99 and maximum of every second above, the events of store and JVM below, on one clock that zooms
+    together."""
     seconds, run = _seconds_of(tables, run_id, latency_kind)
     if run is None:
-        return nothing(f"no per-second {latency_kind} histograms", "wrk and wrk2 do not write them; loadgen does.")
+        return nothing(
+            f"no per-second {latency_kind} histograms", "wrk and wrk2 do not write them; loadgen does."
+        )
     events = tables.events[(tables.events["run_id"] == run.run_id)].sort_values("start_s")
     events = events[events["start_s"].between(-1, seconds["second"].max() + 1)]
     figure = panel_grid(["", ""], "second of the measured window", "", columns=1, match_y=False)
@@ -66,30 +92,56 @@ def time_line(tables, run_id: str | None = None, latency_kind: str = "response")
     ):
         figure.add_trace(
             go.Scatter(
-                x=seconds["second"] + 0.5, y=seconds[column] / 1e6, mode="lines+markers", name=name, marker={"size": 4},
+                x=seconds["second"] + 0.5,
+                y=seconds[column] / 1e6,
+                mode="lines+markers",
+                name=name,
+                marker={"size": 4},
                 line={"color": hue, "width": width},
-                text=[f"second {second}: {name} {words.latency(latency)}" for second, latency in zip(seconds["second"], seconds[column], strict=True)],
+                text=[
+                    f"second {second}: {name} {words.latency(latency)}"
+                    for second, latency in zip(seconds["second"], seconds[column], strict=True)
+                ],
                 hovertemplate="%{text}<extra></extra>",
             ),
-            row=1, col=1,
-        )  # fmt: skip
+            row=1,
+            col=1,
+        )
     palette = theme.colours("kind", events["kind"]) if len(events) else {}
     for kind, hue in palette.items():
         mine = events[events["kind"] == kind]
         figure.add_trace(
             go.Bar(
-                base=mine["start_s"], x=np.maximum(mine["duration_ms"] / 1000, 0.004), y=[words.factor(kind)] * len(mine), orientation="h", name=words.factor(kind),
-                marker={"color": hue, "line": {"width": 0}}, showlegend=False, text=[_told(event) for event in mine.itertuples()],
-                textposition="none", hovertemplate="%{text}<extra></extra>",
+                base=mine["start_s"],
+                x=np.maximum(mine["duration_ms"] / 1000, 0.004),
+                y=[words.factor(kind)] * len(mine),
+                orientation="h",
+                name=words.factor(kind),
+                marker={"color": hue, "line": {"width": 0}},
+                showlegend=False,
+                text=[_told(event) for event in mine.itertuples()],
+                textposition="none",
+                hovertemplate="%{text}<extra></extra>",
             ),
-            row=2, col=1,
-        )  # fmt: skip
+            row=2,
+            col=1,
+        )
     figure.update_layout(barmode="overlay", bargap=0.35, meta=None, hovermode="closest")
-    latency_axis(figure, pd.concat([seconds["p50_us"], seconds["max_us"]]), f"{words.kind(latency_kind)} (log)", row=1, col=1)
+    latency_axis(
+        figure,
+        pd.concat([seconds["p50_us"], seconds["max_us"]]),
+        f"{words.kind(latency_kind)} (log)",
+        row=1,
+        col=1,
+    )
     figure.update_yaxes(domain=[0.45, 1], row=1, col=1)
     figure.update_yaxes(title_text="", domain=[0, 0.32], row=2, col=1)
     figure.update_xaxes(title_text="", row=1, col=1)
-    return titled(figure, _coincidence(seconds, events), f"{_described(run)}. Below: what store and JVM did. Coincidence is no cause: 07-tail tests it.")
+    return titled(
+        figure,
+        _coincidence(seconds, events),
+        f"{_described(run)}. Below: what store and JVM did. Coincidence is no cause: 07-tail tests it.",
+    )
 
 
 def _seconds_of(tables, run_id: str | None, latency_kind: str):
@@ -117,7 +169,9 @@ def _bucketed(encoded: str, edges: np.ndarray) -> np.ndarray:
 def _described(run) -> str:
     offered = "closed loop" if run.closed_loop else f"{words.rate(run.offered_rate_rps)} offered"
     invalid = "" if run.valid else f" INVALID: {run.why}."
-    return f"{run.workload}, {words.value('connections', run.connections)}, {offered}, {run.run_id}.{invalid}".rstrip(".")
+    return f"{run.workload}, {words.value('connections', run.connections)}, {offered}, {run.run_id}.{invalid}".rstrip(
+        "."
+    )
 
 
 def _told(event) -> str:
@@ -128,7 +182,10 @@ def _told(event) -> str:
 def _coincidence(seconds: pd.DataFrame, events: pd.DataFrame) -> str:
     slow = seconds.loc[seconds["max_us"].idxmax()]
     start = f"Second {slow['second']} holds the slowest request ({words.latency(slow['max_us'])})"
-    within = events[(events["start_s"] < slow["second"] + 1) & (events["start_s"] + events["duration_ms"] / 1000 >= slow["second"])]
+    within = events[
+        (events["start_s"] < slow["second"] + 1)
+        & (events["start_s"] + events["duration_ms"] / 1000 >= slow["second"])
+    ]
     if within.empty:
         return f"{start}; no recorded event of store or JVM overlaps that second"
     totals = within.groupby("kind")["duration_ms"].sum().sort_values(ascending=False)

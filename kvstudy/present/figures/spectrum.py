@@ -1,4 +1,5 @@
-"""Percentile spectra: latency by percentile, the axis stretched towards 100 % as HdrHistogram draws it (x = 1 / (1 − p))."""
+"""Percentile spectra: latency by percentile, the axis stretched towards 100 % as HdrHistogram draws it (x = 1
+/ (1 − p))."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -15,25 +16,53 @@ from kvstudy.analyse.validity import OUTSIDE, SAMPLES_BEYOND_PRINTED, SERVICE
 from kvstudy.present import theme, words
 from kvstudy.present.figures.lines import DASHES, factors, placed
 from kvstudy.present.figures.marks import excluded, invalid_legend, marked_runs
-from kvstudy.present.figures.panels import PANEL_HEIGHT_PX, cell, latency_axis, nothing, panel_grid, percentile_axis, shortened, titled
+from kvstudy.present.figures.panels import (
+    PANEL_HEIGHT_PX,
+    cell,
+    latency_axis,
+    nothing,
+    panel_grid,
+    percentile_axis,
+    shortened,
+    titled,
+)
 
 ENOUGH_SAMPLES = 100
 MUCH_MORE = 10.0  # beyond the last percentile drawn: what a reader would not guess from the line
 _LEAST_US = 1.0  # the recorder's step: what a logarithmic axis has instead of 0
 _LOW_ROW_PX = 260  # of a grid of three rows and more
-_OF_RUN = ["run_id", "valid", "hover", "configuration", "alike", "panel", "heading", "colour", "dash", "dash_told", "told", "excluded"]
+_OF_RUN = [
+    "run_id",
+    "valid",
+    "hover",
+    "configuration",
+    "alike",
+    "panel",
+    "heading",
+    "colour",
+    "dash",
+    "dash_told",
+    "told",
+    "excluded",
+]
 _KINDS = ("response", "service")
 _NOTHING = np.full(1, np.nan, dtype=np.float32)
 
 
 def percentile_spectrum(
-    tables, colour_by: str = "offered_rate_rps", panel_by: str | Sequence[str] | None = None, latency_kind: str = "response", note: str = ""
+    tables,
+    colour_by: str = "offered_rate_rps",
+    panel_by: str | Sequence[str] | None = None,
+    latency_kind: str = "response",
+    note: str = "",
 ) -> go.Figure:
-    """One line per repeat and one median line per value of ``colour_by`` (a column of runs), one panel per value of ``panel_by`` (one column
-    or several); ``note`` ends the line below the title."""
+    """One line per repeat and one median line per value of ``colour_by`` (a column of runs), one panel per
+    value of ``panel_by`` (one column or several); ``note`` ends the line below the title."""
     rows, abreast = _rows(tables, [latency_kind], colour_by, panel_by)
     if rows.empty:
-        return nothing(f"no {words.kind(latency_kind)} percentiles", "Measure runs with notebooks/02-sweep.ipynb.")
+        return nothing(
+            f"no {words.kind(latency_kind)} percentiles", "Measure runs with notebooks/02-sweep.ipynb."
+        )
     figure, medians = _draw(rows, colour_by, abreast)
     dashed = ", dashed as the legend says" if rows["dash"].nunique() > 1 else ""
     drawn = (
@@ -43,24 +72,40 @@ def percentile_spectrum(
     return titled(figure, _rise(rows, medians, colour_by, latency_kind), drawn)
 
 
-def send_lateness(tables, colour_by: str = "offered_rate_rps", panel_by: str | Sequence[str] | None = None) -> go.Figure:
-    """The generator's own part of send lateness, of requests whose connection was free; where no run tells that apart, all of it, and so the chart says."""
+def send_lateness(
+    tables, colour_by: str = "offered_rate_rps", panel_by: str | Sequence[str] | None = None
+) -> go.Figure:
+    """The generator's own part of send lateness, of requests whose connection was free; where no run tells
+    that apart, all of it, and so the chart says."""
     scheduled = set(tables.runs.loc[~tables.runs["closed_loop"], "run_id"])
-    known = tables.percentiles[tables.percentiles["latency_us"].notna() & tables.percentiles["run_id"].isin(scheduled)]
-    own, all_of_it = (set(known.loc[known["latency_kind"] == kind, "run_id"]) for kind in ("own_lateness", "lateness"))
+    known = tables.percentiles[
+        tables.percentiles["latency_us"].notna() & tables.percentiles["run_id"].isin(scheduled)
+    ]
+    own, all_of_it = (
+        set(known.loc[known["latency_kind"] == kind, "run_id"]) for kind in ("own_lateness", "lateness")
+    )
     if not own:
         note = " These runs do not tell the generator's own part apart: the wait for a connection that the service kept busy is in it."
         return percentile_spectrum(tables, colour_by, panel_by, "lateness", note)
     more = len(all_of_it - own)
-    note = f" {more} more {'runs do' if more > 1 else 'run does'} not tell it apart and {'are' if more > 1 else 'is'} not drawn." if more else ""
+    note = (
+        f" {more} more {'runs do' if more > 1 else 'run does'} not tell it apart and {'are' if more > 1 else 'is'} not drawn."
+        if more
+        else ""
+    )
     return percentile_spectrum(tables, colour_by, panel_by, "own_lateness", note)
 
 
-def response_against_service(tables, panel_by: str | Sequence[str] | None = "offered_rate_rps", colour_by: str = "latency_kind") -> go.Figure:
-    """Response time (from the intended start, solid) against service time (from the send, dashed) of the same runs: the gap is waiting."""
+def response_against_service(
+    tables, panel_by: str | Sequence[str] | None = "offered_rate_rps", colour_by: str = "latency_kind"
+) -> go.Figure:
+    """Response time (from the intended start, solid) against service time (from the send, dashed) of the same
+    runs: the gap is waiting."""
     rows, abreast = _rows(tables, list(_KINDS), colour_by, panel_by)
     if rows["latency_kind"].nunique() < 2:
-        return nothing("no run has both response and service time", "Closed-loop runs of wrk have service time only.")
+        return nothing(
+            "no run has both response and service time", "Closed-loop runs of wrk have service time only."
+        )
     figure, medians = _draw(rows, colour_by, abreast)
     drawn = (
         f"Solid: response time; dashed: service time. Strong: median of valid repeats; thin: each run. The gap is the wait before the send."
@@ -69,25 +114,36 @@ def response_against_service(tables, panel_by: str | Sequence[str] | None = "off
     return titled(figure, _gap(medians, colour_by), drawn)
 
 
-def _rows(tables, kinds: list[str], colour_by: str, panel_by: str | Sequence[str] | None) -> tuple[pd.DataFrame, int]:
-    """A row per run, kind and percentile, in that order, with _OF_RUN and x, and how many panels stand abreast. ``alike``: equal for
-    runs that differ in the colour alone."""
+def _rows(
+    tables, kinds: list[str], colour_by: str, panel_by: str | Sequence[str] | None
+) -> tuple[pd.DataFrame, int]:
+    """A row per run, kind and percentile, in that order, with _OF_RUN and x, and how many panels stand
+    abreast. ``alike``: equal for runs that differ in the colour alone."""
     points = tables.percentiles
-    points = points[points["latency_kind"].isin(kinds) & (points["percentile"] < 100) & points["latency_us"].notna()]
+    points = points[
+        points["latency_kind"].isin(kinds) & (points["percentile"] < 100) & points["latency_us"].notna()
+    ]
     runs = marked_runs(tables)
     runs = runs[runs["run_id"].isin(points["run_id"])].assign(alike=lambda drawn: alike(drawn, colour_by))
     # Of several kinds each has a dash of its own.
     runs, abreast = placed(runs, colour_by, factors(panel_by), dashes=len(kinds) == 1)
-    # Worked out once a run, and only what is drawn goes into the many rows; taking Arrow strings apart there costs more than drawing.
+    # Worked out once a run, and only what is drawn goes into the many rows; taking Arrow strings apart there
+    # costs more than drawing.
     runs = runs[_OF_RUN]
     runs = runs.astype(dict.fromkeys(runs.select_dtypes("string").columns, object))
-    rows = points.astype({"run_id": object, "latency_kind": object}).merge(runs, on="run_id").sort_values(["run_id", "latency_kind", "percentile"])
+    rows = (
+        points.astype({"run_id": object, "latency_kind": object})
+        .merge(runs, on="run_id")
+        .sort_values(["run_id", "latency_kind", "percentile"])
+    )
     if len(kinds) > 1:
         rows["dash"] = [kinds.index(kind) for kind in rows["latency_kind"]]
         rows["dash_told"] = [words.kind(kind) for kind in rows["latency_kind"]]
     if colour_by == "latency_kind":
         rows["colour"] = rows["latency_kind"]
-    return rows.assign(x=100 / (100 - rows["percentile"]), latency_us=rows["latency_us"].clip(lower=_LEAST_US)), abreast
+    return rows.assign(
+        x=100 / (100 - rows["percentile"]), latency_us=rows["latency_us"].clip(lower=_LEAST_US)
+    ), abreast
 
 
 def _runs_of(rows: pd.DataFrame) -> pd.DataFrame:
@@ -99,9 +155,19 @@ def _draw(rows: pd.DataFrame, colour_by: str, abreast: int) -> tuple[go.Figure, 
     palette = theme.colours(colour_by, rows["colour"])
     headings = rows.drop_duplicates("panel").sort_values("panel")["heading"].tolist()
     low = len(headings) > 2 * abreast
-    figure = panel_grid(headings, "percentile", "latency", columns=abreast, row_px=_LOW_ROW_PX if low else PANEL_HEIGHT_PX)
-    medians = rows[rows["valid"]].groupby(["panel", "colour", "dash", "latency_kind", "configuration", "percentile"], as_index=False).agg(
-        latency_us=("latency_us", "median"), x=("x", "first"), repeats=("run_id", "nunique"), alike=("alike", "first"), told=("told", "first")
+    figure = panel_grid(
+        headings, "percentile", "latency", columns=abreast, row_px=_LOW_ROW_PX if low else PANEL_HEIGHT_PX
+    )
+    medians = (
+        rows[rows["valid"]]
+        .groupby(["panel", "colour", "dash", "latency_kind", "configuration", "percentile"], as_index=False)
+        .agg(
+            latency_us=("latency_us", "median"),
+            x=("x", "first"),
+            repeats=("run_id", "nunique"),
+            alike=("alike", "first"),
+            told=("told", "first"),
+        )
     )
     dashes = dict(sorted(set(zip(rows["dash"].tolist(), rows["dash_told"].tolist(), strict=True))))
     of_colour = {colour: sorted(mine.unique().tolist()) for colour, mine in rows.groupby("colour")["dash"]}
@@ -110,16 +176,37 @@ def _draw(rows: pd.DataFrame, colour_by: str, abreast: int) -> tuple[go.Figure, 
         here = rows[rows["panel"] == index]
         for (colour, dash), mine in here.groupby(["colour", "dash"]):
             _repeats(figure, mine[mine["valid"]], palette[colour], str(colour), place, DASHES[dash])
-            _repeats(figure, mine[~mine["valid"]], theme.INVALID, "invalid", place, "dot", width=1.4, opacity=0.9)
+            _repeats(
+                figure, mine[~mine["valid"]], theme.INVALID, "invalid", place, "dot", width=1.4, opacity=0.9
+            )
         lines = dict(iter(medians[medians["panel"] == index].groupby(["colour", "dash"])))
         for colour in sorted(palette):
             for dash in of_colour[colour]:
                 named = index == 0 and dash == of_colour[colour][0]
-                _median_line(figure, lines.get((colour, dash), medians.head(0)), words.value(colour_by, colour), palette[colour], str(colour), named, place, DASHES[dash])
+                _median_line(
+                    figure,
+                    lines.get((colour, dash), medians.head(0)),
+                    words.value(colour_by, colour),
+                    palette[colour],
+                    str(colour),
+                    named,
+                    place,
+                    DASHES[dash],
+                )
     first = cell(0, len(headings), abreast)
     if len(dashes) > 1 and colour_by != "latency_kind":
         for dash, told in dashes.items():
-            figure.add_trace(go.Scatter(x=[None], y=[None], mode="lines", name=told, legendgroup=f"dash {dash}", line={"color": theme.TEXT, "width": 2, "dash": DASHES[dash]}), **first)
+            figure.add_trace(
+                go.Scatter(
+                    x=[None],
+                    y=[None],
+                    mode="lines",
+                    name=told,
+                    legendgroup=f"dash {dash}",
+                    line={"color": theme.TEXT, "width": 2, "dash": DASHES[dash]},
+                ),
+                **first,
+            )
     if not rows["valid"].all():
         invalid_legend(figure, "lines", **first)
     percentile_axis(figure, rows["percentile"].max())
@@ -127,51 +214,117 @@ def _draw(rows: pd.DataFrame, colour_by: str, abreast: int) -> tuple[go.Figure, 
     return figure, medians
 
 
-def _median_line(figure: go.Figure, line: pd.DataFrame, name: str, colour: str, group: str, named: bool, place: dict, dash: str) -> None:
-    """The line of one configuration, or an entry of the legend alone: panel, colour and dash are those of no other."""
+def _median_line(
+    figure: go.Figure,
+    line: pd.DataFrame,
+    name: str,
+    colour: str,
+    group: str,
+    named: bool,
+    place: dict,
+    dash: str,
+) -> None:
+    """The line of one configuration, or an entry of the legend alone: panel, colour and dash are those of no
+    other."""
     if line.empty and not named:
         return
-    points = zip(line["percentile"].tolist(), line["latency_us"].tolist(), line["told"].tolist(), line["repeats"].tolist(), strict=True)
+    points = zip(
+        line["percentile"].tolist(),
+        line["latency_us"].tolist(),
+        line["told"].tolist(),
+        line["repeats"].tolist(),
+        strict=True,
+    )
     figure.add_trace(
         go.Scatter(
-            x=_NOTHING if line.empty else shortened(line["x"]), y=_NOTHING if line.empty else shortened(line["latency_us"] / 1e6),
-            mode="lines", name=name, legendgroup=group, showlegend=named, line={"color": colour, "width": 2.6, "dash": dash},
-            text=[f"{words.percentile(percentile)}: {words.latency(latency_us)}<br>{told}, median of {repeats}" for percentile, latency_us, told, repeats in points],
+            x=_NOTHING if line.empty else shortened(line["x"]),
+            y=_NOTHING if line.empty else shortened(line["latency_us"] / 1e6),
+            mode="lines",
+            name=name,
+            legendgroup=group,
+            showlegend=named,
+            line={"color": colour, "width": 2.6, "dash": dash},
+            text=[
+                f"{words.percentile(percentile)}: {words.latency(latency_us)}<br>{told}, median of {repeats}"
+                for percentile, latency_us, told, repeats in points
+            ],
             hovertemplate=f"<b>{name}</b> %{{text}}<extra></extra>",
         ),
         **place,
-    )  # fmt: skip
+    )
 
 
-def _repeats(figure: go.Figure, rows: pd.DataFrame, colour: str, group: str, place: dict, dash: str, width: float = 0.9, opacity: float = 0.55) -> None:
-    """A thin line per run. What the run was stands once in its hover template: in every point it made pages of megabytes.
+def _repeats(
+    figure: go.Figure,
+    rows: pd.DataFrame,
+    colour: str,
+    group: str,
+    place: dict,
+    dash: str,
+    width: float = 0.9,
+    opacity: float = 0.55,
+) -> None:
+    """A thin line per run. What the run was stands once in its hover template: in every point it made pages
+    of megabytes.
 
-    ``rows``: ordered by run and kind; they are cut into lines as arrays, since a frame per line takes most of the time of a large chart.
+    ``rows``: ordered by run and kind; they are cut into lines as arrays, since a frame per line takes most of
+    the time of a large chart.
     """
     if rows.empty:
         return
     kinds, hovers = rows["latency_kind"].tolist(), rows["hover"].tolist()
     lines = rows["run_id"].tolist()
-    starts = [0, *(i for i in range(1, len(rows)) if (lines[i], kinds[i]) != (lines[i - 1], kinds[i - 1])), len(rows)]
+    starts = [
+        0,
+        *(i for i in range(1, len(rows)) if (lines[i], kinds[i]) != (lines[i - 1], kinds[i - 1])),
+        len(rows),
+    ]
     x, y = shortened(rows["x"]), shortened(rows["latency_us"] / 1e6)
     sizes = np.where(rows["samples_beyond"] < ENOUGH_SAMPLES, 5, 0).astype(np.int8)
-    told = zip(rows["percentile"].tolist(), kinds, rows["latency_us"].tolist(), rows["samples_beyond"].tolist(), strict=True)
-    texts = np.array([f"{words.percentile(percentile)} {words.kind(kind)}: {words.latency(latency_us)}, {words.count(beyond)} beyond" for percentile, kind, latency_us, beyond in told], dtype=object)
+    told = zip(
+        rows["percentile"].tolist(),
+        kinds,
+        rows["latency_us"].tolist(),
+        rows["samples_beyond"].tolist(),
+        strict=True,
+    )
+    texts = np.array(
+        [
+            f"{words.percentile(percentile)} {words.kind(kind)}: {words.latency(latency_us)}, {words.count(beyond)} beyond"
+            for percentile, kind, latency_us, beyond in told
+        ],
+        dtype=object,
+    )
     traces = []
     for begin, end in pairwise(starts):
-        traces.append(go.Scatter(
-            x=x[begin:end], y=y[begin:end], mode="lines+markers", opacity=opacity,
-            line={"color": colour, "width": width, "dash": dash}, legendgroup=group, showlegend=False,
-            marker={"symbol": "circle-open", "size": sizes[begin:end], "color": colour},
-            text=texts[begin:end], hovertemplate=f"<b>%{{text}}</b><br>{hovers[begin]}<extra></extra>",
-        ))  # fmt: skip
+        traces.append(
+            go.Scatter(
+                x=x[begin:end],
+                y=y[begin:end],
+                mode="lines+markers",
+                opacity=opacity,
+                line={"color": colour, "width": width, "dash": dash},
+                legendgroup=group,
+                showlegend=False,
+                marker={"symbol": "circle-open", "size": sizes[begin:end], "color": colour},
+                text=texts[begin:end],
+                hovertemplate=f"<b>%{{text}}</b><br>{hovers[begin]}<extra></extra>",
+            )
+        )
     figure.add_traces(traces, rows=[place["row"]] * len(traces), cols=[place["col"]] * len(traces))
 
 
 def _beyond(tables, rows: pd.DataFrame) -> str:
-    """A sentence about answers so slow and so few that no percentile drawn shows them; "" when there are none."""
-    drawn = rows[rows["valid"] & (rows["latency_kind"] == "response")].groupby("run_id").agg(highest_us=("latency_us", "max"), told=("told", "first"), heading=("heading", "first"))
-    slowest = tables.percentiles[(tables.percentiles["latency_kind"] == "response") & (tables.percentiles["percentile"] == 100)]
+    """A sentence about answers so slow and so few that no percentile drawn shows them; "" when there are
+    none."""
+    drawn = (
+        rows[rows["valid"] & (rows["latency_kind"] == "response")]
+        .groupby("run_id")
+        .agg(highest_us=("latency_us", "max"), told=("told", "first"), heading=("heading", "first"))
+    )
+    slowest = tables.percentiles[
+        (tables.percentiles["latency_kind"] == "response") & (tables.percentiles["percentile"] == 100)
+    ]
     found = drawn.join(slowest.set_index("run_id")["latency_us"], how="inner")
     found = found[found["latency_us"] >= MUCH_MORE * found["highest_us"]]
     if found.empty:
@@ -186,25 +339,37 @@ def _beyond(tables, rows: pd.DataFrame) -> str:
 def _gap(medians: pd.DataFrame, colour_by: str) -> str:
     """The finding of response against service: where p99 of the two lies furthest apart."""
     at = medians[np.isclose(medians["percentile"], 99)]
-    pairs = at.pivot_table(index="configuration", columns="latency_kind", values="latency_us").reindex(columns=list(_KINDS)).dropna()
+    pairs = (
+        at.pivot_table(index="configuration", columns="latency_kind", values="latency_us")
+        .reindex(columns=list(_KINDS))
+        .dropna()
+    )
     if pairs.empty:
         return "Too few samples for p99: response and service time cannot be compared there"
-    pairs = pairs.join(at.drop_duplicates("configuration").set_index("configuration")[["told", "colour", "repeats"]])
-    pairs = pairs[2 * pairs["repeats"] >= pairs["repeats"].max()]  # one run where others have five is no median
+    pairs = pairs.join(
+        at.drop_duplicates("configuration").set_index("configuration")[["told", "colour", "repeats"]]
+    )
+    pairs = pairs[
+        2 * pairs["repeats"] >= pairs["repeats"].max()
+    ]  # one run where others have five is no median
     widest = pairs.loc[(pairs["response"] / pairs["service"]).idxmax()]
     ratio = widest["response"] / widest["service"]
     if ratio < 1.1:
         return f"Response and service time differ by at most {words.share(ratio - 1)} at p99: hardly a request waits to be sent"
-    where = widest["told"] if colour_by == "latency_kind" else f"{widest['told']}, {words.value(colour_by, widest['colour'])}"
-    return (
-        f"Waiting hides in service time: p99 is {words.latency(widest['service'])} from the send but {words.latency(widest['response'])} from the intended start, {where}"
+    where = (
+        widest["told"]
+        if colour_by == "latency_kind"
+        else f"{widest['told']}, {words.value(colour_by, widest['colour'])}"
     )
+    return f"Waiting hides in service time: p99 is {words.latency(widest['service'])} from the send but {words.latency(widest['response'])} from the intended start, {where}"
 
 
 def _rise(rows: pd.DataFrame, medians: pd.DataFrame, colour_by: str, kind: str) -> str:
-    """The finding: how the highest percentile that every colour has moves from the first to the last value of ``colour_by``, all else equal.
+    """The finding: how the highest percentile that every colour has moves from the first to the last value of
+    ``colour_by``, all else equal.
 
-    Of several such pairs the one that differs most among those that the runs decide; where they decide none, the one that differs most, as *cannot tell*.
+    Of several such pairs the one that differs most among those that the runs decide; where they decide none,
+    the one that differs most, as *cannot tell*.
     """
     if medians.empty:
         return "No valid run: nothing can be claimed from these lines"
@@ -220,10 +385,18 @@ def _rise(rows: pd.DataFrame, medians: pd.DataFrame, colour_by: str, kind: str) 
     if most == 1:
         top = at.loc[at["latency_us"].idxmax()]
         return f"{top['told']}: {name} is {words.latency(top['latency_us'])} at {words.value(colour_by, top['colour'])}{f', the highest of {len(at)} lines' if len(at) > 1 else ''}"
-    values = rows[rows["valid"] & np.isclose(rows["percentile"], target)].groupby("configuration")["latency_us"].apply(list)
+    values = (
+        rows[rows["valid"] & np.isclose(rows["percentile"], target)]
+        .groupby("configuration")["latency_us"]
+        .apply(list)
+    )
     pairs = sorted((_ends(lines) for lines in sets if len(lines) == most), key=_distance, reverse=True)
-    results = [pair(*(values[end["configuration"]] for end in ends), resolution=RESOLUTION_US) for ends in pairs]
-    said = families.words(results, ["lower"] * len(pairs), [_outcome(rows, ends) for ends in pairs], families.CHART)
+    results = [
+        pair(*(values[end["configuration"]] for end in ends), resolution=RESOLUTION_US) for ends in pairs
+    ]
+    said = families.words(
+        results, ["lower"] * len(pairs), [_outcome(rows, ends) for ends in pairs], families.CHART
+    )
     chosen = next((place for place, word in enumerate(said) if word in DIFFERENT), 0)
     moves = _moves(name, pairs[chosen], results[chosen], said[chosen], colour_by)
     return f"{pairs[chosen][0]['told']}: {moves}{_of_how_many(len(pairs), said[chosen])}"
@@ -250,10 +423,16 @@ def _distance(pair: tuple[pd.Series, pd.Series]) -> float:
 
 
 def _moves(name: str, pair: tuple[pd.Series, pd.Series], result: Pair, word: str, colour_by: str) -> str:
-    before, after = (f"{words.latency(end['latency_us'])} ({words.value(colour_by, end['colour'])})" for end in pair)
+    before, after = (
+        f"{words.latency(end['latency_us'])} ({words.value(colour_by, end['colour'])})" for end in pair
+    )
     ratio = f"{words.times(result.ratio)}{words.interval(result.low, result.high, words.times)}"
     if word not in DIFFERENT:
-        few = f" from {result.runs_before} and {result.runs_after} runs" if min(result.runs_before, result.runs_after) < MIN_RUNS else ""
+        few = (
+            f" from {result.runs_before} and {result.runs_after} runs"
+            if min(result.runs_before, result.runs_after) < MIN_RUNS
+            else ""
+        )
         return f"{name} has medians {before} and {after}, {ratio}: {word}{few}"
     if isinstance(pair[0]["colour"], str):
         return f"{name} is {before} against {after}, {ratio}"
@@ -263,4 +442,8 @@ def _moves(name: str, pair: tuple[pd.Series, pd.Series], result: Pair, word: str
 def _of_how_many(pairs: int, word: str) -> str:
     if pairs == 1:
         return ""
-    return f"; none of {pairs} such pairs is decided" if word not in DIFFERENT else f"; the largest decided of {pairs} such pairs"
+    return (
+        f"; none of {pairs} such pairs is decided"
+        if word not in DIFFERENT
+        else f"; the largest decided of {pairs} such pairs"
+    )

@@ -1,4 +1,5 @@
-"""Profiles in overview: an icicle of the stacks, pruned, and the share of each subsystem. The whole graph is async-profiler's page."""
+"""Profiles in overview: an icicle of the stacks, pruned, and the share of each subsystem. The whole graph is
+async-profiler's page."""
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -11,29 +12,88 @@ from kvstudy.present.stack_tree import IDLE, StackTree, short_name
 
 FRAMES_MAX = 700  # a plotly icicle of thousands of frames does not scroll
 DEPTH_MAX = 30  # levels on the screen at once; a click goes deeper
-KIND_COLOURS = {"kv": theme.VERMILION, "one-nio": theme.BLUE, "JDK": theme.GREEN, "JVM and kernel": theme.VIOLET}
+KIND_COLOURS = {
+    "kv": theme.VERMILION,
+    "one-nio": theme.BLUE,
+    "JDK": theme.GREEN,
+    "JVM and kernel": theme.VIOLET,
+}
 SUBSYSTEM_COLOURS = dict(
     zip(
-        ("store", "socket read", "parsing", "response", "JIT", "GC", "WAL", "flush", "dispatch", "compaction", "profiling", "metrics", "JVM", "idle", OTHER),
-        (theme.VERMILION, theme.BLUE, theme.TEAL, theme.GREEN, theme.VIOLET, theme.PURPLE, theme.OCHRE, theme.BROWN, *theme.RAMP[1:6], theme.AXIS, theme.QUIET_TEXT),
+        (
+            "store",
+            "socket read",
+            "parsing",
+            "response",
+            "JIT",
+            "GC",
+            "WAL",
+            "flush",
+            "dispatch",
+            "compaction",
+            "profiling",
+            "metrics",
+            "JVM",
+            "idle",
+            OTHER,
+        ),
+        (
+            theme.VERMILION,
+            theme.BLUE,
+            theme.TEAL,
+            theme.GREEN,
+            theme.VIOLET,
+            theme.PURPLE,
+            theme.OCHRE,
+            theme.BROWN,
+            *theme.RAMP[1:6],
+            theme.AXIS,
+            theme.QUIET_TEXT,
+        ),
         strict=True,
     )
-)  # fmt: skip
-TIMED = ("cpu", "cpu_slow", "wall")  # events in which waiting counts samples; what is allocated around it is allocated
+)
+TIMED = (
+    "cpu",
+    "cpu_slow",
+    "wall",
+)  # events in which waiting counts samples; what is allocated around it is allocated
 # Short enough for a telephone.
-_HEADINGS = {"cpu": "cpu: samples", "cpu_slow": "cpu in the slow seconds", "wall": "wall clock: samples", "alloc": "alloc: bytes", "lock": "lock: time waited"}
-_UNITS = {"cpu": "samples", "cpu_slow": "samples of the slow seconds", "wall": "samples", "alloc": "bytes allocated", "lock": "nanoseconds waited"}
+_HEADINGS = {
+    "cpu": "cpu: samples",
+    "cpu_slow": "cpu in the slow seconds",
+    "wall": "wall clock: samples",
+    "alloc": "alloc: bytes",
+    "lock": "lock: time waited",
+}
+_UNITS = {
+    "cpu": "samples",
+    "cpu_slow": "samples of the slow seconds",
+    "wall": "samples",
+    "alloc": "bytes allocated",
+    "lock": "nanoseconds waited",
+}
 
 
 def icicle(tables, event: str = "cpu", share_min: float = 0.004) -> go.Figure:
-    """Stacks of the valid runs given as an icicle, root on top; frames under ``share_min`` of all samples are left out. Grey, and without a
-    ranking, when no run is valid."""
+    """Stacks of the valid runs given as an icicle, root on top; frames under ``share_min`` of all samples are
+    left out. Grey, and without a ranking, when no run is valid."""
     profiled = profiled_runs.counted(profiled_runs.with_event(tables, event))
     tree = StackTree.of(profiled.stacks[profiled.stacks["event"] == event], share_min, FRAMES_MAX)
     if tree.total == 0:
-        return nothing(f"no {event} profile", "Profiled runs come from experiments with profile: [cpu, alloc].")
-    named, reason, hottest = profiled_runs.named(profiled), profiled_runs.invalid(profiled), tree.hottest(waiting=event not in TIMED)
-    kinds = "Grey: no ranking rests on an invalid run." if reason else "Orange kv, blue one-nio, green JDK, violet JVM and kernel."
+        return nothing(
+            f"no {event} profile", "Profiled runs come from experiments with profile: [cpu, alloc]."
+        )
+    named, reason, hottest = (
+        profiled_runs.named(profiled),
+        profiled_runs.invalid(profiled),
+        tree.hottest(waiting=event not in TIMED),
+    )
+    kinds = (
+        "Grey: no ranking rests on an invalid run."
+        if reason
+        else "Orange kv, blue one-nio, green JDK, violet JVM and kernel."
+    )
     explained = f" {stack_tree.SWITCHING_TOLD}" if stack_tree.SWITCHING in hottest and not reason else ""
     return titled(
         _drawn(tree, event, grey=bool(reason)),
@@ -73,55 +133,107 @@ def _drawn(tree: StackTree, event: str, grey: bool) -> go.Figure:
 
 
 def subsystem_shares(shares: pd.DataFrame, by: str = "label") -> go.Figure:
-    """Horizontal bars, one stack per value of ``by``; ``shares``: ``flame.shares``. A value without a valid run is grey and in no sentence."""
+    """Horizontal bars, one stack per value of ``by``; ``shares``: ``flame.shares``. A value without a valid
+    run is grey and in no sentence."""
     if shares.empty:
         return nothing("no profile", "Profiled runs come from experiments with profile: [cpu, alloc].")
-    shares = profiled_runs.typical(shares, by).sort_values("event", key=lambda column: column.map({"cpu": 0, "cpu_slow": 1, "wall": 2, "alloc": 3, "lock": 4}), kind="stable")
-    shares["named"] = [words.value(by, value) + ("" if valid else f" ({profiled_runs.INVALID})") for value, valid in zip(shares[by], shares["valid"], strict=True)]
+    shares = profiled_runs.typical(shares, by).sort_values(
+        "event",
+        key=lambda column: column.map({"cpu": 0, "cpu_slow": 1, "wall": 2, "alloc": 3, "lock": 4}),
+        kind="stable",
+    )
+    shares["named"] = [
+        words.value(by, value) + ("" if valid else f" ({profiled_runs.INVALID})")
+        for value, valid in zip(shares[by], shares["valid"], strict=True)
+    ]
     events = list(dict.fromkeys(shares["event"]))
     order = shares.groupby("subsystem")["share"].sum().sort_values(ascending=False).index.tolist()
     known = set(shares.loc[shares["valid"], "subsystem"])
     bars = shares["named"].nunique()
     row_px = 130 + 34 * bars
-    figure = panel_grid([_HEADINGS.get(event, event) for event in events], "share", "", columns=1, match_y=False, row_px=row_px)
+    figure = panel_grid(
+        [_HEADINGS.get(event, event) for event in events],
+        "share",
+        "",
+        columns=1,
+        match_y=False,
+        row_px=row_px,
+    )
     for row, event in enumerate(events, start=1):
         for subsystem in order:
             mine = shares[(shares["event"] == event) & (shares["subsystem"] == subsystem)]
-            figure.add_trace(_bar(mine[mine["valid"]], subsystem, event, showlegend=row == 1 and subsystem in known), row=row, col=1)
+            figure.add_trace(
+                _bar(mine[mine["valid"]], subsystem, event, showlegend=row == 1 and subsystem in known),
+                row=row,
+                col=1,
+            )
             if not mine["valid"].all():
                 figure.add_trace(_grey_bar(mine[~mine["valid"]], subsystem, event), row=row, col=1)
     if not shares["valid"].all():
-        figure.add_trace(go.Bar(y=[None], x=[None], orientation="h", name=INVALID_NAME, marker={"color": theme.INVALID}), row=1, col=1)
-    figure.update_layout(barmode="stack", bargap=0.3, height=150 + len(events) * row_px, legend_y=-60 / (len(events) * row_px), legend_traceorder="normal")
+        figure.add_trace(
+            go.Bar(y=[None], x=[None], orientation="h", name=INVALID_NAME, marker={"color": theme.INVALID}),
+            row=1,
+            col=1,
+        )
+    figure.update_layout(
+        barmode="stack",
+        bargap=0.3,
+        height=150 + len(events) * row_px,
+        legend_y=-60 / (len(events) * row_px),
+        legend_traceorder="normal",
+    )
     figure.update_xaxes(tickformat=".0%", range=[0, 1], title_text="")
     finding = _most(shares[shares["event"] == events[0]], events[0])
-    return titled(figure, finding, "Each sample is counted once: in the first subsystem, in the order of kvstudy.analyse.frames, that knows one of its frames.")
+    return titled(
+        figure,
+        finding,
+        "Each sample is counted once: in the first subsystem, in the order of kvstudy.analyse.frames, that knows one of its frames.",
+    )
 
 
 def _bar(mine: pd.DataFrame, subsystem: str, event: str, showlegend: bool) -> go.Bar:
     return go.Bar(
-        y=mine["named"], x=mine["share"], orientation="h", name=subsystem, legendgroup=subsystem, showlegend=showlegend,
-        marker={"color": SUBSYSTEM_COLOURS[subsystem]}, text=[f"{share:.0%}" if share >= 0.05 else "" for share in mine["share"]],
-        textposition="inside", insidetextanchor="middle", insidetextfont={"color": theme.PAPER},
+        y=mine["named"],
+        x=mine["share"],
+        orientation="h",
+        name=subsystem,
+        legendgroup=subsystem,
+        showlegend=showlegend,
+        marker={"color": SUBSYSTEM_COLOURS[subsystem]},
+        text=[f"{share:.0%}" if share >= 0.05 else "" for share in mine["share"]],
+        textposition="inside",
+        insidetextanchor="middle",
+        insidetextfont={"color": theme.PAPER},
         hovertemplate=f"<b>{subsystem}</b> %{{x:.1%}} of {event}<br>%{{y}}<extra></extra>",
-    )  # fmt: skip
+    )
 
 
 def _grey_bar(mine: pd.DataFrame, subsystem: str, event: str) -> go.Bar:
     """Of values without a valid run: what is no colour's any more is said in words."""
     return go.Bar(
-        y=mine["named"], x=mine["share"], orientation="h", name=subsystem, showlegend=False, customdata=mine["why"],
+        y=mine["named"],
+        x=mine["share"],
+        orientation="h",
+        name=subsystem,
+        showlegend=False,
+        customdata=mine["why"],
         marker={"color": theme.INVALID, "line": {"color": theme.PAPER, "width": 1}},
         text=[f"{subsystem} {share:.0%}" if share >= 0.12 else "" for share in mine["share"]],
-        textposition="inside", insidetextanchor="middle", insidetextfont={"color": theme.TEXT},
+        textposition="inside",
+        insidetextanchor="middle",
+        insidetextfont={"color": theme.TEXT},
         hovertemplate=f"<b>{subsystem}</b> %{{x:.1%}} of {event}<br>%{{y}}: %{{customdata}}<extra></extra>",
-    )  # fmt: skip
+    )
 
 
 def _most(shares: pd.DataFrame, event: str) -> str:
-    """Where most of ``event`` goes, of the values with a valid run; waiting for events is no work and told apart."""
+    """Where most of ``event`` goes, of the values with a valid run; waiting for events is no work and told
+    apart."""
     valid, rest = shares[shares["valid"]], shares[~shares["valid"]]
-    without = [f"{named[: -len(profiled_runs.INVALID) - 3]} ({why})" for named, why in dict(zip(rest["named"], rest["why"], strict=True)).items()]
+    without = [
+        f"{named[: -len(profiled_runs.INVALID) - 3]} ({why})"
+        for named, why in dict(zip(rest["named"], rest["why"], strict=True)).items()
+    ]
     invalid = f"{profiled_runs.INVALID}: {'; '.join(without)}" if without else ""
     if valid.empty:
         return f"{invalid}. No ranking rests on invalid runs"
@@ -136,7 +248,10 @@ def _most(shares: pd.DataFrame, event: str) -> str:
 def _largest(shares: pd.DataFrame, event: str) -> str:
     by_name = shares.groupby("subsystem")["share"].median().sort_values(ascending=False)
     apart = IDLE in by_name and event in TIMED
-    told = [f"{name} {words.share(share)}" for name, share in (by_name.drop(IDLE) if apart else by_name).head(3).items()]
+    told = [
+        f"{name} {words.share(share)}"
+        for name, share in (by_name.drop(IDLE) if apart else by_name).head(3).items()
+    ]
     waiting = f", beside {words.share(by_name[IDLE])} around waiting for events (idle)" if apart else ""
     return f"{words.several(told)}{waiting}"
 

@@ -1,4 +1,5 @@
-"""Why are slow requests slow: what their seconds share with events, against chance; every run on one clock."""
+"""Why are slow requests slow: what their seconds share with events, against chance; every run on one
+clock."""
 
 import numpy as np
 import pandas as pd
@@ -17,29 +18,40 @@ _HUES = {tail.LINKED: theme.VERMILION, tail.CANNOT_TELL: theme.BLUE, "": theme.Q
 
 
 def causes(found: pd.DataFrame, limit_us: float) -> go.Figure:
-    """Bars of ``analyse.tail.causes``: share of the slow answers that each kind of event overlaps; a tick marks what chance would give."""
+    """Bars of ``analyse.tail.causes``: share of the slow answers that each kind of event overlaps; a tick
+    marks what chance would give."""
     if found.empty or found["slow_requests"].sum() == 0:
         return nothing("no slow answer to explain", "Lower the percentile in the parameters.")
     rows = found.iloc[::-1]
     figure = go.Figure()
     _bars(figure, rows)
     _bars_legend(figure, {})
-    figure.update_xaxes(tickformat=".0%", range=[0, 1.02], title_text="share of the slow answers that waited while the event was felt")
-    figure.update_layout(height=210 + ROW_PX * len(rows), barmode="overlay", legend_y=-75 / (ROW_PX * len(rows) + 40))
+    figure.update_xaxes(
+        tickformat=".0%",
+        range=[0, 1.02],
+        title_text="share of the slow answers that waited while the event was felt",
+    )
+    figure.update_layout(
+        height=210 + ROW_PX * len(rows), barmode="overlay", legend_y=-75 / (ROW_PX * len(rows) + 40)
+    )
     told = linked_to(found)
     finding = (
-        f"Answers slower than {words.latency(limit_us)} are linked to {told}" if told
+        f"Answers slower than {words.latency(limit_us)} are linked to {told}"
+        if told
         else f"Answers slower than {words.latency(limit_us)}: {NOTHING_LINKED}"
-    )  # fmt: skip
+    )
     return titled(figure, f"{finding}; {words.share(untouched(found))} have no recorded event", _JUDGED)
 
 
 def causes_by_workload(groups: list[tail.OfWorkload]) -> go.Figure:
-    """A panel for each workload of ``analyse.tail.of_page``: bars as in ``causes``, of the linked kinds, or where none is linked of those nearest to it."""
+    """A panel for each workload of ``analyse.tail.of_page``: bars as in ``causes``, of the linked kinds, or
+    where none is linked of those nearest to it."""
     groups = [group for group in groups if group.found["slow_requests"].sum()]
     if not groups:
         return nothing("no slow answer to explain", "Lower the percentile in the parameters.")
-    named = [f"{group.workload}, {words.rate(group.offered_rate_rps)}" for group in groups]  # short enough for a telephone
+    named = [
+        f"{group.workload}, {words.rate(group.offered_rate_rps)}" for group in groups
+    ]  # short enough for a telephone
     figure = panel_grid(named, "share of the slow answers", "", columns=1, match_y=False, row_px=PANEL_PX)
     for row, group in enumerate(groups, start=1):
         _bars(figure, _telling(group.found).iloc[::-1], row=row, col=1)
@@ -49,13 +61,27 @@ def causes_by_workload(groups: list[tail.OfWorkload]) -> go.Figure:
     told = linked_to(groups[0].found)
     link = f"linked to {told}" if told else NOTHING_LINKED
     finding = f"{groups[0].workload} at {words.rate(groups[0].offered_rate_rps)}: answers slower than {words.latency(groups[0].limit_us)}: {link}; {words.share(untouched(groups[0].found))} have no recorded event"
-    return titled(figure, finding, f"Each workload at the highest rate of its runs, against a threshold of its own. At most {ROWS_MAX} kinds of event each: the table has all. {_JUDGED}")
+    return titled(
+        figure,
+        finding,
+        f"Each workload at the highest rate of its runs, against a threshold of its own. At most {ROWS_MAX} kinds of event each: the table has all. {_JUDGED}",
+    )
 
 
 def linked_to(found: pd.DataFrame) -> str:
-    """The linked kinds of ``analyse.tail.causes`` in words, "" when there is none: "flush (31.0 %, by chance 12.0 %)"."""
+    """The linked kinds of ``analyse.tail.causes`` in words, "" when there is none: "flush (31.0 %, by chance
+    12.0 %)"."""
     linked = found[found["word"] == tail.LINKED]
-    return words.several([f"{words.factor(row.cause)} ({words.share(row.share)}, by chance {words.share(row.chance)})" for row in linked.itertuples()]) if len(linked) else ""
+    return (
+        words.several(
+            [
+                f"{words.factor(row.cause)} ({words.share(row.share)}, by chance {words.share(row.chance)})"
+                for row in linked.itertuples()
+            ]
+        )
+        if len(linked)
+        else ""
+    )
 
 
 def untouched(found: pd.DataFrame) -> float:
@@ -66,7 +92,9 @@ def untouched(found: pd.DataFrame) -> float:
 def _telling(found: pd.DataFrame) -> pd.DataFrame:
     events = found[found["cause"] != tail.NO_EVENT]
     linked = events[events["word"] == tail.LINKED]
-    return pd.concat([(linked if len(linked) else events).head(ROWS_MAX), found[found["cause"] == tail.NO_EVENT]])
+    return pd.concat(
+        [(linked if len(linked) else events).head(ROWS_MAX), found[found["cause"] == tail.NO_EVENT]]
+    )
 
 
 def _bars(figure: go.Figure, rows: pd.DataFrame, **place) -> None:
@@ -74,36 +102,59 @@ def _bars(figure: go.Figure, rows: pd.DataFrame, **place) -> None:
     names = [words.factor(cause) for cause in rows["cause"]]
     figure.add_trace(
         go.Bar(
-            y=names, x=rows["share"], orientation="h", marker={"color": [_HUES[word] for word in rows["word"]]}, name="share of the slow answers", showlegend=False,
-            text=[_told(row) for row in rows.itertuples()], textposition="none", hovertemplate="%{text}<extra></extra>",
-        ), **place,
-    )  # fmt: skip
+            y=names,
+            x=rows["share"],
+            orientation="h",
+            marker={"color": [_HUES[word] for word in rows["word"]]},
+            name="share of the slow answers",
+            showlegend=False,
+            text=[_told(row) for row in rows.itertuples()],
+            textposition="none",
+            hovertemplate="%{text}<extra></extra>",
+        ),
+        **place,
+    )
     known = rows[rows["chance"].notna()]
     figure.add_trace(
         go.Scatter(
-            x=known["chance"], y=[words.factor(cause) for cause in known["cause"]], mode="markers", name="by chance", legendgroup="by chance", showlegend=place.get("row", 1) == 1,
-            marker={"symbol": "line-ns", "size": 22, "line": {"width": 3, "color": theme.TEXT}}, hoverinfo="skip",
-        ), **place,
-    )  # fmt: skip
+            x=known["chance"],
+            y=[words.factor(cause) for cause in known["cause"]],
+            mode="markers",
+            name="by chance",
+            legendgroup="by chance",
+            showlegend=place.get("row", 1) == 1,
+            marker={"symbol": "line-ns", "size": 22, "line": {"width": 3, "color": theme.TEXT}},
+            hoverinfo="skip",
+        ),
+        **place,
+    )
     figure.update_yaxes(categoryorder="array", categoryarray=names, **place)
 
 
 def _bars_legend(figure: go.Figure, place: dict) -> None:
     for name, word in (("linked", tail.LINKED), ("cannot tell", tail.CANNOT_TELL), (tail.NO_EVENT, "")):
-        figure.add_trace(go.Bar(y=[None], x=[None], marker={"color": _HUES[word]}, name=name, orientation="h"), **place)
+        figure.add_trace(
+            go.Bar(y=[None], x=[None], marker={"color": _HUES[word]}, name=name, orientation="h"), **place
+        )
 
 
 def slow_time_line(tables, limit_us: float, runs_max: int = 24) -> go.Figure:
-    """A row per run: a mark for each spell of slow answers, as large as their number and as long as they waited, hollow and without a length
-    where only their second is known; below it the run's events. Zoom in."""
-    runs = sorted((run for run in tail.slow_by_run(tables, limit_us) if run.total), key=lambda run: -run.total)
+    """A row per run: a mark for each spell of slow answers, as large as their number and as long as they
+    waited, hollow and without a length where only their second is known; below it the run's events. Zoom
+    in."""
+    runs = sorted(
+        (run for run in tail.slow_by_run(tables, limit_us) if run.total), key=lambda run: -run.total
+    )
     if not runs:
         return nothing("no slow answer to explain", "Lower the percentile in the parameters.")
     shown = runs[:runs_max]
     what = marked_runs(tables).set_index("run_id")
     rank = {run.run_id: len(shown) - 1 - place for place, run in enumerate(shown)}
     figure = go.Figure()
-    events = tables.events[tables.events["run_id"].isin(rank) & (tables.events["duration_ms"] >= tail.SHORTEST_SHARE * limit_us / 1e3)]
+    events = tables.events[
+        tables.events["run_id"].isin(rank)
+        & (tables.events["duration_ms"] >= tail.SHORTEST_SHARE * limit_us / 1e3)
+    ]
     events = events[events["start_s"] >= -1]
     for kind, hue in theme.colours("kind", events["kind"]).items() if len(events) else ():
         mine = events[events["kind"] == kind]
@@ -112,22 +163,69 @@ def slow_time_line(tables, limit_us: float, runs_max: int = 24) -> go.Figure:
             end = event.start_s + max(event.duration_ms / 1e3, 0.02)
             xs += [event.start_s, end, None]
             ys += [rank[event.run_id] - 0.22] * 2 + [None]
-            texts += [f"{words.factor(kind)} {words.latency(event.duration_ms * 1e3)} at {event.start_s:.2f} s"] * 2 + [""]
-        figure.add_trace(go.Scatter(x=xs, y=ys, mode="lines", line={"color": hue, "width": 7}, name=words.factor(kind), text=texts, hovertemplate="%{text}<extra></extra>"))
-    spells = [(rank[run.run_id] + 0.16, what.loc[run.run_id, "hover"], *spell) for run in shown if run.one_by_one for spell in run.spells()]
+            texts += [
+                f"{words.factor(kind)} {words.latency(event.duration_ms * 1e3)} at {event.start_s:.2f} s"
+            ] * 2 + [""]
+        figure.add_trace(
+            go.Scatter(
+                x=xs,
+                y=ys,
+                mode="lines",
+                line={"color": hue, "width": 7},
+                name=words.factor(kind),
+                text=texts,
+                hovertemplate="%{text}<extra></extra>",
+            )
+        )
+    spells = [
+        (rank[run.run_id] + 0.16, what.loc[run.run_id, "hover"], *spell)
+        for run in shown
+        if run.one_by_one
+        for spell in run.spells()
+    ]
     figure.add_trace(
         go.Scatter(
-            x=[edge for *_, begin, end, _ in spells for edge in (begin, end, None)], y=[edge for height, *_ in spells for edge in (height, height, None)],
-            mode="lines", line={"color": theme.TEXT, "width": 3}, name="their wait", hoverinfo="skip", showlegend=False,
+            x=[edge for *_, begin, end, _ in spells for edge in (begin, end, None)],
+            y=[edge for height, *_ in spells for edge in (height, height, None)],
+            mode="lines",
+            line={"color": theme.TEXT, "width": 3},
+            name="their wait",
+            hoverinfo="skip",
+            showlegend=False,
         )
-    )  # fmt: skip
-    figure.add_trace(_dots(spells, "slow answers", "circle", "{number} slow answers waited from {begin:.2f} to {end:.2f} s"))
+    )
+    figure.add_trace(
+        _dots(
+            spells, "slow answers", "circle", "{number} slow answers waited from {begin:.2f} to {end:.2f} s"
+        )
+    )
     # How long within their second these waited is not known: a line would look like a standstill of a second.
-    by_second = [(rank[run.run_id] + 0.16, what.loc[run.run_id, "hover"], *spell) for run in shown if not run.one_by_one for spell in run.spells()]
+    by_second = [
+        (rank[run.run_id] + 0.16, what.loc[run.run_id, "hover"], *spell)
+        for run in shown
+        if not run.one_by_one
+        for spell in run.spells()
+    ]
     if by_second:
-        figure.add_trace(_dots(by_second, "slow answers, known by their second", "circle-open", "second {begin:.0f}: {number} slow answers"))
-    labels = [f"{what.loc[run_id, 'what']}, {words.value('offered_rate_rps', what.loc[run_id, 'offered_rate_rps'])}" for run_id in rank]
-    figure.update_yaxes(tickvals=list(rank.values()), ticktext=labels, title_text="", range=[-0.7, len(shown) - 0.3], tickfont={"size": 10})
+        figure.add_trace(
+            _dots(
+                by_second,
+                "slow answers, known by their second",
+                "circle-open",
+                "second {begin:.0f}: {number} slow answers",
+            )
+        )
+    labels = [
+        f"{what.loc[run_id, 'what']}, {words.value('offered_rate_rps', what.loc[run_id, 'offered_rate_rps'])}"
+        for run_id in rank
+    ]
+    figure.update_yaxes(
+        tickvals=list(rank.values()),
+        ticktext=labels,
+        title_text="",
+        range=[-0.7, len(shown) - 0.3],
+        tickfont={"size": 10},
+    )
     figure.update_xaxes(title_text="second of the measured window")
     figure.update_layout(height=220 + 30 * len(shown), legend_y=-75 / (30 * len(shown) + 40))
     per_second = tail.slow_seconds(tables, limit_us)
@@ -136,26 +234,53 @@ def slow_time_line(tables, limit_us: float, runs_max: int = 24) -> go.Figure:
     finding = f"Half of the slow answers lie in {concentrated} of {len(per_second)} seconds with answers; the worst second has {words.count(per_second.iloc[0])} of them"
     exact = sum(run.one_by_one for run in shown)
     over = f"answers over {words.latency(limit_us)}"
-    how = f"Dots: {over}, as long as the line they waited" if exact else f"Hollow dots: {over} of a second; when in it they waited was not kept"
-    how += f"; hollow dots: those of a second, in the {len(shown) - exact} runs that did not keep them one by one" if 0 < exact < len(shown) else ""
-    return titled(figure, finding, f"{how}. Bars below: events long enough to matter. The {len(shown)} runs with most slow answers.")
+    how = (
+        f"Dots: {over}, as long as the line they waited"
+        if exact
+        else f"Hollow dots: {over} of a second; when in it they waited was not kept"
+    )
+    how += (
+        f"; hollow dots: those of a second, in the {len(shown) - exact} runs that did not keep them one by one"
+        if 0 < exact < len(shown)
+        else ""
+    )
+    return titled(
+        figure,
+        finding,
+        f"{how}. Bars below: events long enough to matter. The {len(shown)} runs with most slow answers.",
+    )
 
 
 def _dots(spells: list[tuple], name: str, symbol: str, told: str) -> go.Scatter:
-    """A mark in the middle of each of ``spells`` (height, hover text of the run, begin and end in seconds, answers); ``told``: its own text."""
+    """A mark in the middle of each of ``spells`` (height, hover text of the run, begin and end in seconds,
+    answers); ``told``: its own text."""
     return go.Scatter(
-        x=[(begin + end) / 2 for *_, begin, end, _ in spells], y=[height for height, *_ in spells], mode="markers", name=name,
-        marker={"color": theme.TEXT, "size": np.clip(4 + 5 * np.log10([number for *_, number in spells]), 4, 20), "symbol": symbol},
-        text=[f"{told.format(number=words.count(number), begin=begin, end=end)}<br>{hover}" for _, hover, begin, end, number in spells],
+        x=[(begin + end) / 2 for *_, begin, end, _ in spells],
+        y=[height for height, *_ in spells],
+        mode="markers",
+        name=name,
+        marker={
+            "color": theme.TEXT,
+            "size": np.clip(4 + 5 * np.log10([number for *_, number in spells]), 4, 20),
+            "symbol": symbol,
+        },
+        text=[
+            f"{told.format(number=words.count(number), begin=begin, end=end)}<br>{hover}"
+            for _, hover, begin, end, number in spells
+        ],
         hovertemplate="%{text}<extra></extra>",
-    )  # fmt: skip
+    )
 
 
 def _told(row) -> str:
-    lines = [f"<b>{words.factor(row.cause)}</b>{': ' + row.word if row.word else ''}", f"{words.count(row.slow_requests)} slow answers, {words.share(row.share)} of all"]
+    lines = [
+        f"<b>{words.factor(row.cause)}</b>{': ' + row.word if row.word else ''}",
+        f"{words.count(row.slow_requests)} slow answers, {words.share(row.share)} of all",
+    ]
     if row.cause != tail.NO_EVENT:
         lines += [
-            f"by chance {words.share(row.chance)}, {words.times(row.lift)} as many" + (f"; {row.why}" if row.why else f"; p {row.p_value:.2g}"),
+            f"by chance {words.share(row.chance)}, {words.times(row.lift)} as many"
+            + (f"; {row.why}" if row.why else f"; p {row.p_value:.2g}"),
             f"{words.count(row.events)} events, the longest {words.latency(row.longest_ms * 1e3)}, felt in {words.share(row.time_share)} of the time",
             f"without any other linked kind near: {words.share(row.share_alone)}",
         ]

@@ -13,34 +13,64 @@ _HUES = {CAUSED: theme.VERMILION, CANNOT_TELL: theme.BLUE}
 
 
 def interventions(found: pd.DataFrame) -> go.Figure:
-    """A row for each of ``analyse.intervention.interventions``: p99 without the kind, divided by p99 as usual."""
+    """A row for each of ``analyse.intervention.interventions``: p99 without the kind, divided by p99 as
+    usual."""
     if found.empty:
-        return nothing("nothing was held off yet", "Measure it: kvstudy run experiments/tail-intervention.yaml --profile reference")
+        return nothing(
+            "nothing was held off yet",
+            "Measure it: kvstudy run experiments/tail-intervention.yaml --profile reference",
+        )
     rows, figure = found.iloc[::-1], go.Figure()
     names = [row_name(row) for row in rows.itertuples()]
     for word, hue in _HUES.items():
         mine = [(name, row) for name, row in zip(names, rows.itertuples(), strict=True) if row.word == word]
         figure.add_trace(
             go.Scatter(
-                x=[row.ratio for _, row in mine], y=[name for name, _ in mine], mode="markers", name=word,
-                error_x={"type": "data", "symmetric": False, "array": [row.high - row.ratio for _, row in mine],
-                         "arrayminus": [row.ratio - row.low for _, row in mine], "thickness": 2, "width": 6},
-                marker={"color": hue, "size": 12}, text=[explained(row) for _, row in mine], hovertemplate="%{text}<extra></extra>",
+                x=[row.ratio for _, row in mine],
+                y=[name for name, _ in mine],
+                mode="markers",
+                name=word,
+                error_x={
+                    "type": "data",
+                    "symmetric": False,
+                    "array": [row.high - row.ratio for _, row in mine],
+                    "arrayminus": [row.ratio - row.low for _, row in mine],
+                    "thickness": 2,
+                    "width": 6,
+                },
+                marker={"color": hue, "size": 12},
+                text=[explained(row) for _, row in mine],
+                hovertemplate="%{text}<extra></extra>",
             )
-        )  # fmt: skip
-    pairs = [(name, ratio) for name, row in zip(names, rows.itertuples(), strict=True) for ratio in row.ratios]
+        )
+    pairs = [
+        (name, ratio) for name, row in zip(names, rows.itertuples(), strict=True) for ratio in row.ratios
+    ]
     figure.add_trace(
         go.Scatter(
-            x=[ratio for _, ratio in pairs], y=[name for name, _ in pairs], mode="markers", name="a pair of runs", hoverinfo="skip",
-            marker={"color": theme.QUIET_TEXT, "size": 7, "symbol": "line-ns", "line": {"width": 1.5, "color": theme.QUIET_TEXT}},
+            x=[ratio for _, ratio in pairs],
+            y=[name for name, _ in pairs],
+            mode="markers",
+            name="a pair of runs",
+            hoverinfo="skip",
+            marker={
+                "color": theme.QUIET_TEXT,
+                "size": 7,
+                "symbol": "line-ns",
+                "line": {"width": 1.5, "color": theme.QUIET_TEXT},
+            },
         )
-    )  # fmt: skip
+    )
     figure.add_vline(x=1, line={"color": theme.AXIS, "width": 1.2, "dash": "dash"})
     every = [ratio for _, ratio in pairs] or [1.0]
     ratio_axis(figure, min(every), max(every), "p99 without it<br>/ p99 as usual (log)")
     figure.update_yaxes(categoryorder="array", categoryarray=names, title_text="")
     figure.update_layout(height=200 + ROW_PX * len(names), legend_y=-75 / (ROW_PX * len(names) + 40))
-    return titled(figure, finding(found), "Ticks: the two runs of a repeat. Dot: their median, with the interval of a sign test at 95 %. Words: permutation within pairs, Holm. Without flushes there is nothing to compact, so flush held off holds off compaction too.")
+    return titled(
+        figure,
+        finding(found),
+        "Ticks: the two runs of a repeat. Dot: their median, with the interval of a sign test at 95 %. Words: permutation within pairs, Holm. Without flushes there is nothing to compact, so flush held off holds off compaction too.",
+    )
 
 
 def finding(found: pd.DataFrame) -> str:
@@ -52,8 +82,11 @@ def finding(found: pd.DataFrame) -> str:
 
 
 def held_off(cause: str, also: tuple[str, ...]) -> str:
-    """``("flush", ("compaction",))`` → "flush, or compaction that went away with it": what went away together cannot be told apart."""
-    return words.factor(cause) + (f", or {words.several([words.factor(kind) for kind in also])} that went away with it" if also else "")
+    """``("flush", ("compaction",))`` → "flush, or compaction that went away with it": what went away together
+    cannot be told apart."""
+    return words.factor(cause) + (
+        f", or {words.several([words.factor(kind) for kind in also])} that went away with it" if also else ""
+    )
 
 
 def row_name(row) -> str:
@@ -61,6 +94,10 @@ def row_name(row) -> str:
 
 
 def explained(row) -> str:
-    why = (f"<br>with it went {words.several([words.factor(kind) for kind in row.also])}" if row.also else "") + (f"<br>{row.why}" if row.why else "")
-    return (f"<b>{words.factor(row.cause)}</b>: {row.word}<br>p99 {words.latency(row.usual_us)} as usual, {words.latency(row.without_us)} without it<br>"
-            f"{words.times(row.ratio)}{words.interval(row.low, row.high, words.times)}, {words.counted(row.pairs, 'pair')}{why}")
+    why = (
+        f"<br>with it went {words.several([words.factor(kind) for kind in row.also])}" if row.also else ""
+    ) + (f"<br>{row.why}" if row.why else "")
+    return (
+        f"<b>{words.factor(row.cause)}</b>: {row.word}<br>p99 {words.latency(row.usual_us)} as usual, {words.latency(row.without_us)} without it<br>"
+        f"{words.times(row.ratio)}{words.interval(row.low, row.high, words.times)}, {words.counted(row.pairs, 'pair')}{why}"
+    )

@@ -1,7 +1,8 @@
-"""What a JVM tells of itself: the flags that make it write its GC log and a cheap flight recording, or the same asked of one that runs already.
+"""What a JVM tells of itself: the flags that make it write its GC log and a cheap flight recording, or the
+same asked of one that runs already.
 
-    flags(place)                        for a JVM that we start
-    Attached(jdk, pid, recording)       for one that somebody else started: the recording is begun and ended through jcmd
+flags(place)                        for a JVM that we start
+Attached(jdk, pid, recording)       for one that somebody else started: the recording is begun and ended through jcmd
 """
 
 import re
@@ -34,14 +35,17 @@ def flags(place: Place) -> list[str]:
     if place.filling:
         return []
     return [
-        *(PROFILING_FLAGS if place.profiled else []), "-Xlog:disable", "-Xlog:all=warning:stderr",
+        *(PROFILING_FLAGS if place.profiled else []),
+        "-Xlog:disable",
+        "-Xlog:all=warning:stderr",
         f"-Xlog:gc*,safepoint:file={place.file(GC_LOG)}:utctime,uptime,level,tags:filecount=0",
         f"-XX:StartFlightRecording:filename={place.file(RECORDING)},settings={RECORDING_SETTINGS},dumponexit=true,maxsize={RECORDING_MAX}",
-    ]  # fmt: skip
+    ]
 
 
 def memory_needed_bytes(flags: Sequence[str]) -> int:
-    """Of a JVM with these flags: its heap, a quarter of the machine's memory where nobody says how much, and what it takes beside."""
+    """Of a JVM with these flags: its heap, a quarter of the machine's memory where nobody says how much, and
+    what it takes beside."""
     given = [found[1] for flag in flags if (found := HEAP.fullmatch(flag))]
     return BESIDE_HEAP_BYTES + (parse_size_bytes(given[-1]) if given else psutil.virtual_memory().total // 4)
 
@@ -72,13 +76,25 @@ class Attached:
 
     def _jcmd(self, *words: str) -> None:
         command, *options = words
-        # jcmd puts its arguments together to one line and takes it apart again: what may hold a blank has to be quoted.
+        # jcmd puts its arguments together to one line and takes it apart again: what may hold a blank has to
+        # be quoted.
         quoted = [f'{name}="{value}"' for name, value in (option.split("=", 1) for option in options)]
         try:
-            done = subprocess.run([self.jdk.tool("jcmd"), str(self.pid), command, *quoted], capture_output=True, text=True, timeout=JCMD_TIMEOUT_S,
-                                  start_new_session=True)
+            done = subprocess.run(
+                [self.jdk.tool("jcmd"), str(self.pid), command, *quoted],
+                capture_output=True,
+                text=True,
+                timeout=JCMD_TIMEOUT_S,
+                start_new_session=True,
+            )
         except subprocess.TimeoutExpired:
-            raise RunFailed(f"subject says jvm: true, but its JVM does not answer jcmd within {JCMD_TIMEOUT_S} s: pid={self.pid}") from None
+            raise RunFailed(
+                f"subject says jvm: true, but its JVM does not answer jcmd within {JCMD_TIMEOUT_S} s: pid={self.pid}"
+            ) from None
         said = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        if done.returncode != 0 or any("Could not start" in line or "Could not stop" in line for line in said):
-            raise RunFailed(f"subject says jvm: true, but jcmd {command} does not reach a HotSpot JVM: pid={self.pid}: {said[-1][:200] if said else 'it said nothing'}")
+        if done.returncode != 0 or any(
+            "Could not start" in line or "Could not stop" in line for line in said
+        ):
+            raise RunFailed(
+                f"subject says jvm: true, but jcmd {command} does not reach a HotSpot JVM: pid={self.pid}: {said[-1][:200] if said else 'it said nothing'}"
+            )

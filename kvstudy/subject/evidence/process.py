@@ -1,4 +1,5 @@
-"""What the kernel tells of a subject's processes: which they are, and whether they have anything left to do."""
+"""What the kernel tells of a subject's processes: which they are, and whether they have anything left to
+do."""
 
 import os
 import time
@@ -12,12 +13,29 @@ import psutil
 REST_STEP_S = 0.1
 REST_CPU_MAX_SHARE = 0.2
 REST_STEPS = 2
-# They hold a port and hand on what arrives there; by the kernel's names, which end after 15 letters. The first of all processes
-# does so too, for services that are started by a connection.
-FORWARDERS = frozenset({
-    "docker-proxy", "rootlessport", "rootlesskit", "slirp4netns", "pasta", "pasta.avx2", "passt", "passt.avx2", "gvproxy",
-    "com.docker.backend", "com.docker.back", "kubectl", "ssh", "sshd", "sshd-session", "socat", "systemd",
-})
+# They hold a port and hand on what arrives there; by the kernel's names, which end after 15 letters. The
+# first of all processes does so too, for services that are started by a connection.
+FORWARDERS = frozenset(
+    {
+        "docker-proxy",
+        "rootlessport",
+        "rootlesskit",
+        "slirp4netns",
+        "pasta",
+        "pasta.avx2",
+        "passt",
+        "passt.avx2",
+        "gvproxy",
+        "com.docker.backend",
+        "com.docker.back",
+        "kubectl",
+        "ssh",
+        "sshd",
+        "sshd-session",
+        "socat",
+        "systemd",
+    }
+)
 
 
 def members(session_pid: int) -> tuple[int, ...]:
@@ -31,10 +49,13 @@ def members(session_pid: int) -> tuple[int, ...]:
 
 
 def listeners(port: int, ip: str) -> tuple[int, ...]:
-    """The processes that take connections to a local address; none where that cannot be seen. One that takes those of this
-    address goes before one that takes those of all."""
+    """The processes that take connections to a local address; none where that cannot be seen. One that takes
+    those of this address goes before one that takes those of all."""
     asked = plain_ip(ip)
-    found: dict[bool, set[int]] = {True: set(), False: set()}  # by whether it takes those of this address alone
+    found: dict[bool, set[int]] = {
+        True: set(),
+        False: set(),
+    }  # by whether it takes those of this address alone
     with suppress(psutil.Error, OSError):
         for connection in psutil.net_connections(kind="tcp"):
             if connection.status != psutil.CONN_LISTEN or connection.laddr.port != port or not connection.pid:
@@ -61,8 +82,8 @@ def is_own(ip: str) -> bool:
 
 
 def only_passes_on(pid: int) -> bool:
-    """Whether it stands before the process that answers, which is then not seen: what it uses is not what the service
-    does."""
+    """Whether it stands before the process that answers, which is then not seen: what it uses is not what the
+    service does."""
     if pid == 1:
         return True
     with suppress(psutil.Error):
@@ -82,7 +103,8 @@ def family(pid: int) -> tuple[int, ...]:
 
 
 def cpu_is_quiet(pids: tuple[int, ...], check_alive: Callable[[str], None], timeout_s: float) -> bool:
-    """True once the processes have used hardly any CPU for two steps; False at the end of the time. Where no process is known: at once."""
+    """True once the processes have used hardly any CPU for two steps; False at the end of the time. Where no
+    process is known: at once."""
     end, still, used_s = time.monotonic() + timeout_s, 0, cpu_s(pids)
     while pids and time.monotonic() < end:
         check_alive("waiting for rest")

@@ -1,7 +1,8 @@
-"""async-profiler in a profiled run: loaded through jcmd, started and stopped with the measured window, converted before sealing.
+"""async-profiler in a profiled run: loaded through jcmd, started and stopped with the measured window,
+converted before sealing.
 
-One JFR file holds all events. cpu uses perf_events with kernel frames where kernel.perf_event_paranoid allows it; where it does not,
-async-profiler falls back to timers, and ``engine`` in run.json says so.
+One JFR file holds all events. cpu uses perf_events with kernel frames where kernel.perf_event_paranoid allows
+it; where it does not, async-profiler falls back to timers, and ``engine`` in run.json says so.
 """
 
 import subprocess
@@ -37,19 +38,26 @@ class Profiler:
         self._agent(pid, f"stop,jfr,file={recording}")
 
     def convert(self, recording: Path, events: tuple[str, ...], folder: Path) -> None:
-        """``<event>.collapsed`` and ``<event>.flamegraph.html`` for every event, one process each; of cpu also its heat map, and both forms
-        again for the slow seconds alone (``cpu_slow``), by the latency log that stands beside."""
+        """``<event>.collapsed`` and ``<event>.flamegraph.html`` for every event, one process each; of cpu
+        also its heat map, and both forms again for the slow seconds alone (``cpu_slow``), by the latency log
+        that stands beside."""
         for event in events:
             self.convert_event(recording, event, folder.joinpath)
         if "cpu" in events:
-            self._convert(["--cpu", "-o", "heatmap", "--title", "cpu"], recording, folder / "cpu.heatmap.html")
+            self._convert(
+                ["--cpu", "-o", "heatmap", "--title", "cpu"], recording, folder / "cpu.heatmap.html"
+            )
             self._convert_slow(recording, folder)
 
     def convert_event(self, recording: Path, event: str, file: Callable[[str], Path]) -> None:
         """The first line of ``convert``, for one event. ``file``: the path of a file by its name."""
         weight = ["--total"] if event in ("alloc", "lock") else []
         self._convert([f"--{event}", *weight, "-o", "collapsed"], recording, file(f"{event}.collapsed"))
-        self._convert([f"--{event}", *weight, "-o", "html", "--title", event], recording, file(f"{event}.flamegraph.html"))
+        self._convert(
+            [f"--{event}", *weight, "-o", "html", "--title", event],
+            recording,
+            file(f"{event}.flamegraph.html"),
+        )
 
     def _convert_slow(self, recording: Path, folder: Path) -> None:
         whole: Counter[str] = Counter()
@@ -61,20 +69,41 @@ class Profiler:
             part.unlink()
         if whole:
             collapsed = folder / "cpu_slow.collapsed"
-            collapsed.write_text("".join(f"{stack} {samples}\n" for stack, samples in sorted(whole.items())), encoding="utf-8")
-            self._convert(["-o", "html", "--title", "cpu, slow seconds"], collapsed, folder / "cpu_slow.flamegraph.html")
+            collapsed.write_text(
+                "".join(f"{stack} {samples}\n" for stack, samples in sorted(whole.items())), encoding="utf-8"
+            )
+            self._convert(
+                ["-o", "html", "--title", "cpu, slow seconds"], collapsed, folder / "cpu_slow.flamegraph.html"
+            )
 
     def _convert(self, options: list[str], source: Path, target: Path) -> None:
-        argv = [self.jdk.tool("java"), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-jar", str(self.converter), *options, str(source), str(target)]
+        argv = [
+            self.jdk.tool("java"),
+            "-XX:TieredStopAtLevel=1",
+            "-XX:+UseSerialGC",
+            "-jar",
+            str(self.converter),
+            *options,
+            str(source),
+            str(target),
+        ]
         done = _finished(argv, CONVERTER_TIMEOUT_S)
         if done.returncode != 0 or not target.is_file():
-            raise RunFailed(f"profile could not be converted: {target.name}: {_last_line(done.stderr or done.stdout)}")
+            raise RunFailed(
+                f"profile could not be converted: {target.name}: {_last_line(done.stderr or done.stdout)}"
+            )
 
     def _agent(self, pid: int, arguments: str) -> None:
-        # jcmd puts its arguments together to one line and takes it apart again: what may hold a blank has to be quoted.
-        done = _finished([self.jdk.tool("jcmd"), str(pid), "JVMTI.agent_load", f'"{self.library}"', f'"{arguments}"'], ATTACH_TIMEOUT_S)
+        # jcmd puts its arguments together to one line and takes it apart again: what may hold a blank has to
+        # be quoted.
+        done = _finished(
+            [self.jdk.tool("jcmd"), str(pid), "JVMTI.agent_load", f'"{self.library}"', f'"{arguments}"'],
+            ATTACH_TIMEOUT_S,
+        )
         if done.returncode != 0 or "return code: 0" not in done.stdout:
-            raise RunFailed(f"profiler refused: {arguments.split(',')[0]}: {_last_line(done.stdout + done.stderr)}")
+            raise RunFailed(
+                f"profiler refused: {arguments.split(',')[0]}: {_last_line(done.stdout + done.stderr)}"
+            )
 
 
 @dataclass(frozen=True)
@@ -126,7 +155,9 @@ def _finished(argv: list[str], timeout_s: float) -> subprocess.CompletedProcess:
     try:
         return subprocess.run(argv, capture_output=True, text=True, timeout=timeout_s, start_new_session=True)
     except subprocess.TimeoutExpired:
-        raise RunFailed(f"{Path(argv[0]).name} did not end within {timeout_s:g} s: {' '.join(argv)[:300]}") from None
+        raise RunFailed(
+            f"{Path(argv[0]).name} did not end within {timeout_s:g} s: {' '.join(argv)[:300]}"
+        ) from None
 
 
 def _last_line(text: str) -> str:

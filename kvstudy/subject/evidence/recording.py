@@ -1,5 +1,5 @@
-"""JFR recording → events.json and store.csv: GC pauses, safepoints and the store's own events, each with UTC start and duration; and the
-store's counters, once a second.
+"""JFR recording → events.json and store.csv: GC pauses, safepoints and the store's own events, each with UTC
+start and duration; and the store's counters, once a second.
 
 ``jfr print --json`` of the JDK does the reading; it runs before sealing, so that analysis starts no process.
 """
@@ -16,7 +16,9 @@ from kvstudy.errors import FormatError
 from kvstudy.subject.jdk import Jdk
 
 RECORDING_SETTINGS = Path(__file__).with_name("recording.jfc")
-EVENT_NAMES = "jdk.GarbageCollection,jdk.GCPhasePause,jdk.SafepointBegin,jdk.SafepointEnd,jdk.ExecuteVMOperation,kv.*"
+EVENT_NAMES = (
+    "jdk.GarbageCollection,jdk.GCPhasePause,jdk.SafepointBegin,jdk.SafepointEnd,jdk.ExecuteVMOperation,kv.*"
+)
 COUNTERS = "kv.Counters"
 NOT_ATTRIBUTES = frozenset({"startTime", "duration", "eventThread", "stackTrace"})
 PRINT_TIMEOUT_S = 120
@@ -24,8 +26,8 @@ PRINT_TIMEOUT_S = 120
 
 @dataclass(frozen=True)
 class Recording:
-    """``events``: ``{"gc": […], "safepoints": […], "store": […]}``; ``counters``: UTC → the store's and the cache's counters by name, times in
-    ms; none where the service has no store."""
+    """``events``: ``{"gc": […], "safepoints": […], "store": […]}``; ``counters``: UTC → the store's and the
+    cache's counters by name, times in ms; none where the service has no store."""
 
     events: dict[str, list[dict]]
     counters: dict[str, dict[str, float]]
@@ -34,21 +36,38 @@ class Recording:
 def read_recording(recording: Path, jdk: Jdk) -> Recording:
     """FormatError when the recording cannot be read."""
     try:
-        printed = subprocess.run([jdk.tool("jfr"), "print", "--json", "--events", EVENT_NAMES, str(recording)], capture_output=True, text=True,
-                                 timeout=PRINT_TIMEOUT_S)
+        printed = subprocess.run(
+            [jdk.tool("jfr"), "print", "--json", "--events", EVENT_NAMES, str(recording)],
+            capture_output=True,
+            text=True,
+            timeout=PRINT_TIMEOUT_S,
+        )
     except subprocess.TimeoutExpired:
         raise FormatError(str(recording), None, f"could not be printed within {PRINT_TIMEOUT_S} s") from None
     try:
         events = json.loads(printed.stdout)["recording"]["events"]
     except (ValueError, KeyError):
-        raise FormatError(str(recording), None, f"not a readable recording: {(printed.stderr or printed.stdout).strip()[:200]}") from None
-    return Recording(sorted_events([event for event in events if event["type"] != COUNTERS]),
-                     {_utc_ms(event["values"]["startTime"]): _counters(event["values"]) for event in events if event["type"] == COUNTERS})
+        raise FormatError(
+            str(recording),
+            None,
+            f"not a readable recording: {(printed.stderr or printed.stdout).strip()[:200]}",
+        ) from None
+    return Recording(
+        sorted_events([event for event in events if event["type"] != COUNTERS]),
+        {
+            _utc_ms(event["values"]["startTime"]): _counters(event["values"])
+            for event in events
+            if event["type"] == COUNTERS
+        },
+    )
 
 
-def counters_by_second(counters: dict[str, dict[str, float]], window: datetime, from_s: float, to_s: float) -> list[dict[str, float]]:
-    """Rows of store.csv, by time. ``second`` counts from the start of the measured ``window``, ``at_s`` says when in it the counters were
-    read. Those read before ``from_s`` or after ``to_s`` of the window are of the restore and of the data check, not of the load."""
+def counters_by_second(
+    counters: dict[str, dict[str, float]], window: datetime, from_s: float, to_s: float
+) -> list[dict[str, float]]:
+    """Rows of store.csv, by time. ``second`` counts from the start of the measured ``window``, ``at_s`` says
+    when in it the counters were read. Those read before ``from_s`` or after ``to_s`` of the window are of the
+    restore and of the data check, not of the load."""
     rows = []
     for utc, values in sorted(counters.items()):
         at_s = (datetime.fromisoformat(utc) - window).total_seconds()
@@ -74,42 +93,78 @@ def sorted_events(events: list[dict]) -> dict:
     for event in events:
         of_type.setdefault(event["type"], []).append(event["values"])
     causes = {values["gcId"]: values["cause"] for values in of_type.get("jdk.GarbageCollection", [])}
-    gc = [_event("gc_pause", values, {"gc_id": values["gcId"], "name": values["name"], "cause": causes.get(values["gcId"])})
-          for values in of_type.get("jdk.GCPhasePause", [])]
-    store = [_event(_snake_case(event["type"].removeprefix("kv.")), event["values"],
-                    {_snake_case(name): value for name, value in event["values"].items() if name not in NOT_ATTRIBUTES})
-             for event in events if event["type"].startswith("kv.")]
+    gc = [
+        _event(
+            "gc_pause",
+            values,
+            {"gc_id": values["gcId"], "name": values["name"], "cause": causes.get(values["gcId"])},
+        )
+        for values in of_type.get("jdk.GCPhasePause", [])
+    ]
+    store = [
+        _event(
+            _snake_case(event["type"].removeprefix("kv.")),
+            event["values"],
+            {
+                _snake_case(name): value
+                for name, value in event["values"].items()
+                if name not in NOT_ATTRIBUTES
+            },
+        )
+        for event in events
+        if event["type"].startswith("kv.")
+    ]
     return {"gc": gc, "safepoints": _safepoints(of_type), "store": store}
 
 
 def _safepoints(of_type: dict[str, list[dict]]) -> list[dict]:
     """One per safepoint, from the request to stop until the threads run again."""
     ends = {values["safepointId"]: values for values in of_type.get("jdk.SafepointEnd", [])}
-    operations = {values["safepointId"]: values["operation"] for values in of_type.get("jdk.ExecuteVMOperation", []) if values["safepoint"]}
+    operations = {
+        values["safepointId"]: values["operation"]
+        for values in of_type.get("jdk.ExecuteVMOperation", [])
+        if values["safepoint"]
+    }
     safepoints = []
     for begin in of_type.get("jdk.SafepointBegin", []):
         end = ends.get(begin["safepointId"])
         if end is None:
             continue  # the recording ended inside it
-        length_ms = (_epoch_ns(end["startTime"]) - _epoch_ns(begin["startTime"])) / 1e6 + _duration_ms(end["duration"])
-        event = _event("safepoint", begin, {"operation": operations.get(begin["safepointId"]),
-                                            "time_to_safepoint_ms": _duration_ms(begin["duration"])})
+        length_ms = (_epoch_ns(end["startTime"]) - _epoch_ns(begin["startTime"])) / 1e6 + _duration_ms(
+            end["duration"]
+        )
+        event = _event(
+            "safepoint",
+            begin,
+            {
+                "operation": operations.get(begin["safepointId"]),
+                "time_to_safepoint_ms": _duration_ms(begin["duration"]),
+            },
+        )
         safepoints.append(event | {"duration_ms": round(length_ms, 6)})
     return safepoints
 
 
 def _event(kind: str, values: dict, attributes: dict) -> dict:
-    return {"kind": kind, "start_utc": _utc_ms(values["startTime"]), "duration_ms": _duration_ms(values.get("duration")), "attributes": attributes}
+    return {
+        "kind": kind,
+        "start_utc": _utc_ms(values["startTime"]),
+        "duration_ms": _duration_ms(values.get("duration")),
+        "attributes": attributes,
+    }
 
 
 def _utc_ms(instant: str) -> str:
-    """``2026-11-20T20:21:08.968253979Z`` → the same to the microsecond, which is what Python's datetime keeps."""
+    """``2026-11-20T20:21:08.968253979Z`` → the same to the microsecond, which is what Python's datetime
+    keeps."""
     return re.sub(r"(\.\d{6})\d*Z$", r"\1Z", instant)
 
 
 def _epoch_ns(instant: str) -> int:
     seconds, _, fraction = instant.removesuffix("Z").partition(".")
-    return int(datetime.fromisoformat(seconds).replace(tzinfo=UTC).timestamp()) * 1_000_000_000 + int(fraction.ljust(9, "0")[:9] or 0)
+    return int(datetime.fromisoformat(seconds).replace(tzinfo=UTC).timestamp()) * 1_000_000_000 + int(
+        fraction.ljust(9, "0")[:9] or 0
+    )
 
 
 def _duration_ms(duration: str | None) -> float:

@@ -1,5 +1,5 @@
-"""Which seconds of a profiled run were its slow ones: by them the profile is converted a second time, so that a slow second can be set
-beside a usual one.
+"""Which seconds of a profiled run were its slow ones: by them the profile is converted a second time, so that
+a slow second can be set beside a usual one.
 """
 
 from pathlib import Path
@@ -11,13 +11,22 @@ WHOLE_S = 0.5  # a shorter rest of a second at the end is no second
 
 
 def slow_seconds(latency_log: Path) -> list[tuple[float, float]]:
-    """Begin and end (seconds since the epoch) of the fifth of the measured seconds with the highest p99, at most SECONDS_MAX and at least
-    one; none when nothing was logged. Of a closed loop by service time, which is all that it has."""
+    """Begin and end (seconds since the epoch) of the fifth of the measured seconds with the highest p99, at
+    most SECONDS_MAX and at least one; none when nothing was logged. Of a closed loop by service time, which
+    is all that it has."""
     if not latency_log.is_file():
         return []
     intervals = interval_log.read(latency_log.read_text(encoding="utf-8"), latency_log.name)
     kind = "response" if any(interval.tag == "response" for interval in intervals) else "service"
-    ranked = sorted(((hdr.decode(interval.histogram).percentile_us(99.0), interval) for interval in intervals if interval.tag == kind and interval.length_s >= WHOLE_S),
-                    key=lambda pair: (-pair[0], pair[1].start_epoch_s))
+    ranked = sorted(
+        (
+            (hdr.decode(interval.histogram).percentile_us(99.0), interval)
+            for interval in intervals
+            if interval.tag == kind and interval.length_s >= WHOLE_S
+        ),
+        key=lambda pair: (-pair[0], pair[1].start_epoch_s),
+    )
     kept = ranked[: min(SECONDS_MAX, max(1, round(SLOW_SHARE * len(ranked))))] if ranked else []
-    return sorted((interval.start_epoch_s, interval.start_epoch_s + interval.length_s) for _, interval in kept)
+    return sorted(
+        (interval.start_epoch_s, interval.start_epoch_s + interval.length_s) for _, interval in kept
+    )

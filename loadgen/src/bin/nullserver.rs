@@ -1,7 +1,9 @@
-//! A server that does nothing but answer: the least service there can be, to measure a load generator against.
+//! A server that does nothing but answer: the least service there can be, to measure a load generator
+//! against.
 //!
-//! One thread, one event loop; every request gets the same short answer. `nullserver [--port N] [--pin CPU] [--spin]`; with
-//! `--spin` it never sleeps, so that it answers without the kernel's wake-up time. It prints `ready: http://127.0.0.1:PORT`.
+//! One thread, one event loop; every request gets the same short answer. `nullserver [--port N] [--pin CPU]
+//! [--spin]`; with `--spin` it never sleeps, so that it answers without the kernel's wake-up time. It prints
+//! `ready: http://127.0.0.1:PORT`.
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -76,9 +78,9 @@ fn serve(options: &Options) -> io::Result<()> {
             match epoll.event(index).token {
                 LISTENER => accept(&listener, &epoll, &mut clients)?,
                 token => {
-                    let open = clients
-                        .get_mut(&token)
-                        .is_some_and(|client: &mut Client| client.answer(&mut room, &answers).unwrap_or(false));
+                    let open = clients.get_mut(&token).is_some_and(|client: &mut Client| {
+                        client.answer(&mut room, &answers).unwrap_or(false)
+                    });
                     if !open {
                         clients.remove(&token);
                     }

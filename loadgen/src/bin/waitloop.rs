@@ -1,7 +1,8 @@
-//! A bare waiting loop: wakes at a rate as loadgen does and sends nothing. What it is late by is the machine's own noise.
+//! A bare waiting loop: wakes at a rate as loadgen does and sends nothing. What it is late by is the
+//! machine's own noise.
 //!
-//! `waitloop --rate N --seconds N [--spin US] [--pin CPU]` prints one line of JSON: lateness percentiles in microseconds, and
-//! CPU time per wake.
+//! `waitloop --rate N --seconds N [--spin US] [--pin CPU]` prints one line of JSON: lateness percentiles in
+//! microseconds, and CPU time per wake.
 
 use lexopt::prelude::*;
 use loadgen::clock::{now_ns, thread_cpu_ns};
@@ -24,7 +25,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     machine::exact_timers();
-    let (uniform, mut epoll, mut lateness) = (Uniform::new(rate_rps, 1, NEVER), Epoll::new()?, histogram::<u64>());
+    let (uniform, mut epoll, mut lateness) =
+        (Uniform::new(rate_rps, 1, NEVER), Epoll::new()?, histogram::<u64>());
     let wakes = (rate_rps * seconds) as u64;
     let (start_ns, cpu_before_ns) = (now_ns() + 1_000_000, thread_cpu_ns());
     for wake in 0..wakes {
@@ -42,7 +44,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         lateness.record((now - due_ns + 500) / 1000)?;
     }
     let cpu_us_per_wake = (thread_cpu_ns() - cpu_before_ns) as f64 / 1000.0 / wakes as f64;
-    let percentiles: Vec<String> = TEXT_PERCENTILES.iter().map(|&p| format!("\"{p}\": {}", percentile(&lateness, p))).collect();
-    println!("{{\"percentiles\": {{{}}}, \"cpu_us_per_wake\": {cpu_us_per_wake:.3}}}", percentiles.join(", "));
+    let percentiles: Vec<String> =
+        TEXT_PERCENTILES.iter().map(|&p| format!("\"{p}\": {}", percentile(&lateness, p))).collect();
+    println!(
+        "{{\"percentiles\": {{{}}}, \"cpu_us_per_wake\": {cpu_us_per_wake:.3}}}",
+        percentiles.join(", ")
+    );
     Ok(())
 }

@@ -31,7 +31,8 @@ pub struct Chunked {
 }
 
 impl Chunked {
-    /// Uses bytes up to the end of the body; gives data to `keep`. Returns how many were used, and whether the body is whole.
+    /// Uses bytes up to the end of the body; gives data to `keep`. Returns how many were used, and whether
+    /// the body is whole.
     pub fn feed(&mut self, input: &[u8], mut keep: impl FnMut(&[u8])) -> Result<(usize, bool), AnswerError> {
         let mut used = 0;
         while used < input.len() {
@@ -79,7 +80,9 @@ impl Chunked {
                 self.blank = false;
                 self.pass_over(Part::Trailer)?;
             }
-            (Part::SizeStart | Part::Size | Part::Padding, _) => return Err(AnswerError::seen("bad chunk size", &[byte])),
+            (Part::SizeStart | Part::Size | Part::Padding, _) => {
+                return Err(AnswerError::seen("bad chunk size", &[byte]));
+            }
             (Part::DataEnd, _) => return Err(AnswerError::new("chunk longer than its size")),
             (Part::Data, _) => unreachable!("data is taken in bulk"),
         }

@@ -27,12 +27,17 @@ pub struct Head {
 
 impl Head {
     /// A head at the start of `input` and its length, or none if it is not whole yet.
-    pub fn parse(input: &[u8], captured: Option<&mut Captured>) -> Result<Option<(usize, Self)>, AnswerError> {
+    pub fn parse(
+        input: &[u8],
+        captured: Option<&mut Captured>,
+    ) -> Result<Option<(usize, Self)>, AnswerError> {
         check_start(input)?;
         let mut room = [const { MaybeUninit::uninit() }; HEADERS_USUAL];
         let mut response = httparse::Response::new(&mut []);
         match lenient().parse_response_with_uninit_headers(&mut response, input, &mut room) {
-            Ok(httparse::Status::Complete(length)) => return Self::read(&response, captured).map(|head| Some((length, head))),
+            Ok(httparse::Status::Complete(length)) => {
+                return Self::read(&response, captured).map(|head| Some((length, head)));
+            }
             Ok(httparse::Status::Partial) => return Ok(None),
             Err(httparse::Error::TooManyHeaders) => {}
             Err(problem) => return Err(refused(problem, input)),
@@ -40,7 +45,9 @@ impl Head {
         let mut room = vec![MaybeUninit::uninit(); HEADERS_MAX];
         let mut response = httparse::Response::new(&mut []);
         match lenient().parse_response_with_uninit_headers(&mut response, input, &mut room) {
-            Ok(httparse::Status::Complete(length)) => Self::read(&response, captured).map(|head| Some((length, head))),
+            Ok(httparse::Status::Complete(length)) => {
+                Self::read(&response, captured).map(|head| Some((length, head)))
+            }
             Ok(httparse::Status::Partial) => Ok(None),
             Err(problem) => Err(refused(problem, input)),
         }
@@ -55,7 +62,8 @@ impl Head {
                 14 if header.name.eq_ignore_ascii_case("content-length") => head.set_length(header.value)?,
                 17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
                     // `identity` is HTTP of 1999 for no coding at all.
-                    let codings = tokens(header.value).filter(|coding| !coding.eq_ignore_ascii_case(b"identity"));
+                    let codings =
+                        tokens(header.value).filter(|coding| !coding.eq_ignore_ascii_case(b"identity"));
                     if let Some(last) = codings.last() {
                         head.chunked = Some(last.eq_ignore_ascii_case(b"chunked"));
                     }
@@ -76,7 +84,9 @@ impl Head {
             head.keep_alive = false; // what follows is no longer HTTP
         }
         if let Some(captured) = captured {
-            captured.headers.extend(response.headers.iter().map(|header| (header.name.to_owned(), unfolded(header.value))));
+            captured.headers.extend(
+                response.headers.iter().map(|header| (header.name.to_owned(), unfolded(header.value))),
+            );
         }
         Ok(head)
     }
@@ -86,10 +96,14 @@ impl Head {
         for token in value.split(|&byte| byte == b',') {
             let token = token.trim_ascii();
             let digits = !token.is_empty() && token.iter().all(u8::is_ascii_digit);
-            let parsed = std::str::from_utf8(token).ok().filter(|_| digits).and_then(|text| text.parse().ok());
+            let parsed =
+                std::str::from_utf8(token).ok().filter(|_| digits).and_then(|text| text.parse().ok());
             let length: u64 = parsed.ok_or_else(|| AnswerError::seen("bad Content-Length", value))?;
             if let Some(before) = self.length.filter(|before| *before != length) {
-                return Err(AnswerError { rule: "two different Content-Lengths", seen: format!("{before}, {length}") });
+                return Err(AnswerError {
+                    rule: "two different Content-Lengths",
+                    seen: format!("{before}, {length}"),
+                });
             }
             self.length = Some(length);
         }
@@ -123,10 +137,15 @@ fn lenient() -> httparse::ParserConfig {
     config
 }
 
-/// Whether a head can begin like this, told from as few bytes as there are: who speaks something else is not waited for.
+/// Whether a head can begin like this, told from as few bytes as there are: who speaks something else is not
+/// waited for.
 pub fn check_start(input: &[u8]) -> Result<(), AnswerError> {
     let known = START.len().min(input.len());
-    if input[..known] == START[..known] { Ok(()) } else { Err(AnswerError::seen("no status line", first_line(input))) }
+    if input[..known] == START[..known] {
+        Ok(())
+    } else {
+        Err(AnswerError::seen("no status line", first_line(input)))
+    }
 }
 
 const START: &[u8] = b"HTTP/";
@@ -171,7 +190,8 @@ fn unfolded(value: &[u8]) -> Vec<u8> {
     if memchr::memchr(b'\n', value).is_none() {
         return value.to_vec();
     }
-    let lines: Vec<&[u8]> = value.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()).collect();
+    let lines: Vec<&[u8]> =
+        value.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()).collect();
     lines.join(&b' ')
 }
 

@@ -114,7 +114,8 @@ fn request_lengths(bytes: &[u8]) -> Result<Lengths, HttpError> {
         if line.len() > 15 && line[14] == b':' && line[..14].eq_ignore_ascii_case(b"content-length") {
             let value = std::str::from_utf8(line[15..].trim_ascii()).ok().and_then(|text| text.parse().ok());
             body = value.ok_or_else(|| HttpError("bad Content-Length in the request".to_owned()))?;
-        } else if line.len() > 18 && line[17] == b':' && line[..17].eq_ignore_ascii_case(b"transfer-encoding") {
+        } else if line.len() > 18 && line[17] == b':' && line[..17].eq_ignore_ascii_case(b"transfer-encoding")
+        {
             chunked = line[18..].trim_ascii().eq_ignore_ascii_case(b"chunked");
             if !chunked {
                 return Err(HttpError("a Transfer-Encoding other than chunked in the request".to_owned()));
@@ -147,14 +148,18 @@ mod tests {
     #[test]
     fn each_request_of_a_string_can_be_had_by_its_number() {
         let batch = b"PUT /a?id=1 HTTP/1.1\r\ncontent-length: 5\r\n\r\nab\n\ncGET * HTTP/1.1\r\n\r\n";
-        assert_eq!(nth(batch, 0), Some(Parts { method: b"PUT", target: b"/a?id=1", body: Cow::Borrowed(b"ab\n\nc") }));
+        assert_eq!(
+            nth(batch, 0),
+            Some(Parts { method: b"PUT", target: b"/a?id=1", body: Cow::Borrowed(b"ab\n\nc") })
+        );
         assert_eq!(nth(batch, 1), Some(Parts { method: b"GET", target: b"*", body: Cow::Borrowed(b"") }));
         assert_eq!(nth(batch, 2), None);
     }
 
     #[test]
     fn bodies_in_chunks_end_with_their_last_chunk() {
-        let put = "PUT /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n";
+        let put =
+            "PUT /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n";
         let batch = [put, "GET /b HTTP/1.1\r\n\r\n", put].concat();
         assert_eq!(Batch::parse(batch.as_bytes()).unwrap().requests, 3);
         for index in [0, 2] {

@@ -1,11 +1,12 @@
-//! Answers whole, in pieces cut anywhere, and at random. Failing random cases print their seed and are kept by proptest.
+//! Answers whole, in pieces cut anywhere, and at random. Failing random cases print their seed and are kept
+//! by proptest.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// All answers in `bytes`, fed in pieces that end at `cuts`; the stream ends behind them. A reader that keeps no bodies, but the latest
-/// head, must say the same.
+/// All answers in `bytes`, fed in pieces that end at `cuts`; the stream ends behind them. A reader that keeps
+/// no bodies, but the latest head, must say the same.
 fn read(bytes: &[u8], cuts: &[usize], head_only: bool) -> Result<Vec<(u16, bool, Vec<u8>)>, AnswerError> {
     let (mut reader, mut plain) = (AnswerReader::new(true), AnswerReader::new(false));
     let mut answers = Vec::new();
@@ -24,7 +25,9 @@ fn read(bytes: &[u8], cuts: &[usize], head_only: bool) -> Result<Vec<(u16, bool,
             answers.extend(answer.map(|a| (a.status, a.keep_alive, reader.captured().unwrap().body.clone())));
         }
     }
-    answers.extend(reader.end_of_stream().map(|a| (a.status, a.keep_alive, reader.captured().unwrap().body.clone())));
+    answers.extend(
+        reader.end_of_stream().map(|a| (a.status, a.keep_alive, reader.captured().unwrap().body.clone())),
+    );
     Ok(answers)
 }
 
@@ -43,14 +46,20 @@ fn lengths_chunks_and_the_end_of_the_stream_end_bodies() {
         (200, true, "hello".to_owned())
     );
     assert_eq!(one("HTTP/1.1 200 OK\r\n\r\nhello"), (200, false, "hello".to_owned()));
-    assert_eq!(one("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nhello"), (200, false, "hello".to_owned()));
+    assert_eq!(
+        one("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nhello"),
+        (200, false, "hello".to_owned())
+    );
 }
 
 #[test]
 fn some_statuses_have_no_body() {
     for status in [204, 304] {
-        let text = format!("HTTP/1.1 {status} X\r\nContent-Length: 5\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-        let statuses: Vec<u16> = read(text.as_bytes(), &[], false).unwrap().iter().map(|answer| answer.0).collect();
+        let text = format!(
+            "HTTP/1.1 {status} X\r\nContent-Length: 5\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+        );
+        let statuses: Vec<u16> =
+            read(text.as_bytes(), &[], false).unwrap().iter().map(|answer| answer.0).collect();
         assert_eq!(statuses, [status, 200]);
     }
 }
@@ -62,10 +71,19 @@ fn a_head_that_is_repeated_is_read_as_the_first_time_and_one_that_is_nearly_the_
     let closing = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
     let all = [ok, ok, longer, longer, ok, ok, closing].concat();
     let read = read(all.as_bytes(), &[], false).unwrap();
-    let told: Vec<(u16, bool, usize)> = read.iter().map(|(status, keep, body)| (*status, *keep, body.len())).collect();
+    let told: Vec<(u16, bool, usize)> =
+        read.iter().map(|(status, keep, body)| (*status, *keep, body.len())).collect();
     assert_eq!(
         told,
-        [(200, true, 2), (200, true, 2), (200, true, 22), (200, true, 22), (200, true, 2), (200, true, 2), (200, false, 2)]
+        [
+            (200, true, 2),
+            (200, true, 2),
+            (200, true, 22),
+            (200, true, 22),
+            (200, true, 2),
+            (200, true, 2),
+            (200, false, 2)
+        ]
     );
     // Without the bodies kept, as most runs read.
     let mut reader = AnswerReader::new(false);
@@ -80,14 +98,14 @@ fn a_head_that_is_repeated_is_read_as_the_first_time_and_one_that_is_nearly_the_
 
 #[test]
 fn interim_answers_are_passed_over() {
-    let text =
-        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    let text = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
     assert_eq!(one(text), (200, true, "ok".to_owned()));
 }
 
 #[test]
 fn answers_to_head_have_headers_only() {
-    let text = b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let text =
+        b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     assert_eq!(read(text, &[], true).unwrap().len(), 2);
 }
 
@@ -119,15 +137,19 @@ fn headers(text: &str) -> Vec<(String, String)> {
     let mut reader = AnswerReader::new(true);
     reader.feed(text.as_bytes(), false).unwrap().1.expect("a whole answer");
     let captured = reader.captured().unwrap();
-    captured.headers.iter().map(|(name, value)| (name.clone(), String::from_utf8(value.clone()).unwrap())).collect()
+    captured
+        .headers
+        .iter()
+        .map(|(name, value)| (name.clone(), String::from_utf8(value.clone()).unwrap()))
+        .collect()
 }
 
 #[test]
 fn folded_headers_are_read_as_one_line_and_a_blank_before_a_colon_is_not_part_of_the_name() {
     let text = "HTTP/1.1  200 OK\r\nX-Folded: one\r\n two\r\n\t three\r\nX-Empty:\r\n \r\nContent-Length :\r\n 2\r\n\r\nok";
     assert_eq!(one(text), (200, true, "ok".to_owned()));
-    let names_and_values =
-        [("X-Folded", "one two three"), ("X-Empty", ""), ("Content-Length", "2")].map(|(n, v)| (n.to_owned(), v.to_owned()));
+    let names_and_values = [("X-Folded", "one two three"), ("X-Empty", ""), ("Content-Length", "2")]
+        .map(|(n, v)| (n.to_owned(), v.to_owned()));
     assert_eq!(headers(text), names_and_values);
 }
 
@@ -171,13 +193,22 @@ fn what_cannot_become_a_status_line_is_refused_from_its_first_bytes_on() {
 
 #[test]
 fn chunks_win_over_a_length() {
-    let text = "HTTP/1.1 200 OK\r\nContent-Length: 999\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";
+    let text =
+        "HTTP/1.1 200 OK\r\nContent-Length: 999\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";
     assert_eq!(one(text).2, "ok");
 }
 
 #[test]
 fn bad_chunks_are_errors() {
-    for chunks in ["x\r\n", "\r\n", "fffffffffffffffff\r\n", "2\r\nokay\r\n", "-1\r\n", "2 2\r\nok\r\n", "0x2\r\nok\r\n"] {
+    for chunks in [
+        "x\r\n",
+        "\r\n",
+        "fffffffffffffffff\r\n",
+        "2\r\nokay\r\n",
+        "-1\r\n",
+        "2 2\r\nok\r\n",
+        "0x2\r\nok\r\n",
+    ] {
         let text = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}");
         assert!(read(text.as_bytes(), &[], false).is_err(), "{chunks:?}");
     }
@@ -209,7 +240,8 @@ fn many_headers_are_read() {
 #[test]
 fn extensions_and_trailers_without_end_are_refused() {
     for (open, more) in [("1;", "x"), ("0\r\nT: ", "x"), ("1", " "), ("", "0"), ("0\r\n", "\r")] {
-        let text = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{open}{}", more.repeat(100_000));
+        let text =
+            format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{open}{}", more.repeat(100_000));
         assert!(read(text.as_bytes(), &[], false).is_err(), "{open:?}");
     }
 }
@@ -231,35 +263,47 @@ fn answer() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
     let body = prop::collection::vec(any::<u8>(), 0..300);
     let headers = prop::collection::vec(("[A-Za-z][A-Za-z0-9-]{0,20}", "[ -~]{0,40}"), 0..60);
     let chunks = prop::collection::vec(1usize..80, 1..8);
-    (200u16..=299, headers, body, prop::option::of(chunks), any::<bool>()).prop_map(|(status, headers, body, chunks, interim)| {
-        let status = if status == 204 { 200 } else { status };
-        let mut bytes = if interim { b"HTTP/1.1 100 Continue\r\n\r\n".to_vec() } else { Vec::new() };
-        bytes.extend(format!("HTTP/1.1 {status} Some Reason\r\n").bytes());
-        let own = ["content-length", "transfer-encoding", "connection"];
-        let others = headers.iter().filter(|(name, _)| !own.contains(&name.to_ascii_lowercase().as_str()));
-        for ((name, value), written) in others.zip(["{}: {}", "{} :{}", "{}:\r\n {}", "{}: {}\r\n\t more"].iter().cycle()) {
-            bytes.extend(format!("{}\r\n", written.replacen("{}", name, 1).replacen("{}", value, 1)).bytes());
-        }
-        match chunks {
-            None => {
-                bytes.extend(format!("Content-Length: {}\r\n\r\n", body.len()).bytes());
-                bytes.extend(&body);
+    (200u16..=299, headers, body, prop::option::of(chunks), any::<bool>()).prop_map(
+        |(status, headers, body, chunks, interim)| {
+            let status = if status == 204 { 200 } else { status };
+            let mut bytes = if interim { b"HTTP/1.1 100 Continue\r\n\r\n".to_vec() } else { Vec::new() };
+            bytes.extend(format!("HTTP/1.1 {status} Some Reason\r\n").bytes());
+            let own = ["content-length", "transfer-encoding", "connection"];
+            let others =
+                headers.iter().filter(|(name, _)| !own.contains(&name.to_ascii_lowercase().as_str()));
+            for ((name, value), written) in
+                others.zip(["{}: {}", "{} :{}", "{}:\r\n {}", "{}: {}\r\n\t more"].iter().cycle())
+            {
+                bytes.extend(
+                    format!("{}\r\n", written.replacen("{}", name, 1).replacen("{}", value, 1)).bytes(),
+                );
             }
-            Some(sizes) => {
-                bytes.extend(b"Transfer-Encoding: chunked\r\n\r\n");
-                let mut rest = &body[..];
-                for size in sizes.iter().cycle() {
-                    let (chunk, more) = rest.split_at((*size).min(rest.len()));
-                    bytes.extend(format!("{:x}\r\n", chunk.len()).bytes().chain(chunk.iter().copied()).chain(*b"\r\n"));
-                    rest = more;
-                    if chunk.is_empty() {
-                        break;
+            match chunks {
+                None => {
+                    bytes.extend(format!("Content-Length: {}\r\n\r\n", body.len()).bytes());
+                    bytes.extend(&body);
+                }
+                Some(sizes) => {
+                    bytes.extend(b"Transfer-Encoding: chunked\r\n\r\n");
+                    let mut rest = &body[..];
+                    for size in sizes.iter().cycle() {
+                        let (chunk, more) = rest.split_at((*size).min(rest.len()));
+                        bytes.extend(
+                            format!("{:x}\r\n", chunk.len())
+                                .bytes()
+                                .chain(chunk.iter().copied())
+                                .chain(*b"\r\n"),
+                        );
+                        rest = more;
+                        if chunk.is_empty() {
+                            break;
+                        }
                     }
                 }
             }
-        }
-        (bytes, body)
-    })
+            (bytes, body)
+        },
+    )
 }
 
 proptest! {

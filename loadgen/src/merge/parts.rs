@@ -21,15 +21,18 @@ pub struct Part {
     of: u64,
     pub whole_connections: usize,
     start: Timestamp,
-    /// How many requests end it, where nobody knows when: it lasts until the last answer, in each part for its own time.
+    /// How many requests end it, where nobody knows when: it lasts until the last answer, in each part for
+    /// its own time.
     ends_after: Option<u64>,
 }
 
 impl Part {
     pub fn read(file: &Path) -> Result<Self, Error> {
         let wrong = |what: &str| Error::file(file, what);
-        let bytes = std::fs::read(file).map_err(|problem| Error::file(file, format!("cannot read: {problem}")))?;
-        let result: Value = serde_json::from_slice(&bytes).map_err(|problem| Error::file(file, format!("no JSON: {problem}")))?;
+        let bytes =
+            std::fs::read(file).map_err(|problem| Error::file(file, format!("cannot read: {problem}")))?;
+        let result: Value = serde_json::from_slice(&bytes)
+            .map_err(|problem| Error::file(file, format!("no JSON: {problem}")))?;
         if result["tool"] != "loadgen" || result["schema_version"] != SCHEMA_VERSION {
             return Err(wrong(&format!("no result of loadgen by schema {SCHEMA_VERSION}")));
         }
@@ -39,8 +42,11 @@ impl Part {
         if result.get("steps").is_some() {
             return Err(wrong("results of a rate in steps cannot be merged"));
         }
-        let part = result.get("part").ok_or_else(|| wrong("not one part of a load: it was measured without --part"))?;
-        let number = |name: &str| part[name].as_u64().ok_or_else(|| wrong(&format!("no number: part.{name}")));
+        let part = result
+            .get("part")
+            .ok_or_else(|| wrong("not one part of a load: it was measured without --part"))?;
+        let number =
+            |name: &str| part[name].as_u64().ok_or_else(|| wrong(&format!("no number: part.{name}")));
         let start = result["start_utc"].as_str().and_then(|utc| utc.parse().ok());
         Ok(Self {
             number: number("number")?,
@@ -78,7 +84,11 @@ impl Part {
 
 /// By what was typed.
 fn ends_after(result: &Value) -> Option<u64> {
-    let typed = result["arguments"].as_array()?.iter().map(|word| word.as_str().map(str::to_owned)).collect::<Option<_>>()?;
+    let typed = result["arguments"]
+        .as_array()?
+        .iter()
+        .map(|word| word.as_str().map(str::to_owned))
+        .collect::<Option<_>>()?;
     match args::parse(typed) {
         Ok(args::Parsed::Run(args)) if args.closed => args.requests,
         _ => None,
@@ -97,14 +107,17 @@ pub fn read(files: &[PathBuf]) -> Result<Vec<Part>, Error> {
         }
     }
     let of = parts[0].of;
-    let missing: Vec<String> = (1..=of).filter(|n| !by_number.contains_key(n)).map(|n| format!("{n}/{of}")).collect();
+    let missing: Vec<String> =
+        (1..=of).filter(|n| !by_number.contains_key(n)).map(|n| format!("{n}/{of}")).collect();
     if !missing.is_empty() {
         return Err(Error::Failed(format!("parts are missing: {}", missing.join(", "))));
     }
     parts.sort_by_key(|part| part.number);
     let (apart_s, measured_s) = (apart_s(&parts), Part::longest(&parts, "duration_s")?);
     if apart_s >= measured_s {
-        return Err(Error::Failed(format!("the parts did not run at the same time: starts are {apart_s:.3} s apart")));
+        return Err(Error::Failed(format!(
+            "the parts did not run at the same time: starts are {apart_s:.3} s apart"
+        )));
     }
     Ok(parts)
 }
@@ -122,9 +135,18 @@ fn belongs(first: &Part, other: &Part) -> Result<(), Error> {
         ("version", "/version"),
     ];
     if first.ends_after != other.ends_after {
-        let told =
-            |part: &Part| format!("{} in {}", part.ends_after.map_or("none".to_owned(), |n| n.to_string()), part.file.display());
-        return Err(Error::Failed(format!("not parts of one load: another --requests: {}, {}", told(first), told(other))));
+        let told = |part: &Part| {
+            format!(
+                "{} in {}",
+                part.ends_after.map_or("none".to_owned(), |n| n.to_string()),
+                part.file.display()
+            )
+        };
+        return Err(Error::Failed(format!(
+            "not parts of one load: another --requests: {}, {}",
+            told(first),
+            told(other)
+        )));
     }
     for (what, pointer) in SAME {
         if pointer == "/duration_s" && first.ends_after.is_some() {

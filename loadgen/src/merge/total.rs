@@ -56,7 +56,9 @@ impl Total {
         let response = decoded(file, result, "response_time")?;
         // Those without an answer: what is in one histogram and not in the other.
         let mut unanswered = decoded(file, result, "response_time_at_least")?;
-        unanswered.subtract(&response).map_err(|_| wrong(file, "response_time_at_least lacks values of response_time"))?;
+        unanswered
+            .subtract(&response)
+            .map_err(|_| wrong(file, "response_time_at_least lacks values of response_time"))?;
         for (all, own) in [
             (&mut self.response, response),
             (&mut self.unanswered, unanswered),
@@ -68,7 +70,9 @@ impl Total {
         }
         self.rates = match (self.rates.take(), result.get("rate_samples")) {
             (Some(mut rates), Some(_)) => {
-                rates.add(decoded(file, result, "rate_samples")?).map_err(|_| wrong(file, "a histogram of other bounds"))?;
+                rates
+                    .add(decoded(file, result, "rate_samples")?)
+                    .map_err(|_| wrong(file, "a histogram of other bounds"))?;
                 Some(rates)
             }
             _ => None,
@@ -79,14 +83,18 @@ impl Total {
 
     /// Requests per second of single threads.
     pub fn rates(&self) -> Result<&Histogram<u64>, Error> {
-        self.rates.as_ref().ok_or_else(|| Error::Failed("a part has no rate_samples, which the text needs".to_owned()))
+        self.rates
+            .as_ref()
+            .ok_or_else(|| Error::Failed("a part has no rate_samples, which the text needs".to_owned()))
     }
 
     /// By the schema of a single result.
     pub fn document(&self, parts: &[Part], arguments: &[&str]) -> Result<Value, Error> {
         let first = &parts[0];
         let sum = |pointer: &str| parts.iter().map(|part| number(part, pointer)).sum::<Result<f64, _>>();
-        let count = |pointer: &str| parts.iter().map(|part| whole(&part.file, &part.result, pointer)).sum::<Result<u64, _>>();
+        let count = |pointer: &str| {
+            parts.iter().map(|part| whole(&part.file, &part.result, pointer)).sum::<Result<u64, _>>()
+        };
         let of_all = |name: &str, pick: fn(&str, &str) -> bool| {
             let times = parts.iter().filter_map(|part| part.result[name].as_str());
             times.reduce(|one, other| if pick(other, one) { other } else { one }).map(str::to_owned)
@@ -130,7 +138,8 @@ impl Total {
             },
         });
         for (group, names) in [("counts", &COUNTS[..]), ("errors", &ERRORS)] {
-            let sums = names.iter().map(|name| Ok(((*name).to_owned(), json!(count(&format!("/{group}/{name}"))?))));
+            let sums =
+                names.iter().map(|name| Ok(((*name).to_owned(), json!(count(&format!("/{group}/{name}"))?))));
             document[group] = sums.collect::<Result<Map<_, _>, Error>>()?.into();
         }
         if let Some(rates) = &self.rates {
@@ -143,7 +152,11 @@ impl Total {
         if let (Some(full), Some(resumed)) =
             (added(parts, "tls", "handshake_time")?, added(parts, "tls", "resumed_handshake_time")?)
         {
-            document["tls"] = json!(tls(&Handshakes { full, resumed, protocols: counts_by_name(parts, "/tls/protocols") })?);
+            document["tls"] = json!(tls(&Handshakes {
+                full,
+                resumed,
+                protocols: counts_by_name(parts, "/tls/protocols")
+            })?);
         }
         if let Some(sample) = joined(parts, "sample") {
             document["sample"] = sample.into();
@@ -152,11 +165,20 @@ impl Total {
     }
 }
 
-const COUNTS: [&str; 8] =
-    ["sent", "completed", "measured", "completed_in_window", "unsent", "in_flight_at_end", "lost", "unexpected"];
+const COUNTS: [&str; 8] = [
+    "sent",
+    "completed",
+    "measured",
+    "completed_in_window",
+    "unsent",
+    "in_flight_at_end",
+    "lost",
+    "unexpected",
+];
 const ERRORS: [&str; 4] = ["connect", "read", "write", "timeout"];
 
-/// Of the part whose verdict is the worst, which it names: the generator was the limit, nobody can tell, or something else was.
+/// Of the part whose verdict is the worst, which it names: the generator was the limit, nobody can tell, or
+/// something else was.
 fn verdict(parts: &[Part]) -> Value {
     let badness = |part: &&Part| {
         let verdict = &part.result["verdict"];
@@ -177,7 +199,8 @@ fn verdict(parts: &[Part]) -> Value {
         .flatten()
         .filter_map(Value::as_str)
         .collect();
-    distorted.sort_by(|one, other| one.parse::<f64>().unwrap_or(0.0).total_cmp(&other.parse().unwrap_or(0.0)));
+    distorted
+        .sort_by(|one, other| one.parse::<f64>().unwrap_or(0.0).total_cmp(&other.parse().unwrap_or(0.0)));
     distorted.dedup();
     json!({ "generator_saturated": found["generator_saturated"], "reason": reason, "distorted_percentiles": distorted })
 }
@@ -196,7 +219,10 @@ fn summary(part: &Part) -> Value {
 
 /// The lists of all parts behind each other; none if a part lacks its own.
 fn joined(parts: &[Part], name: &str) -> Option<Vec<Value>> {
-    let lists = parts.iter().map(|part| part.result.get(name).and_then(Value::as_array)).collect::<Option<Vec<_>>>()?;
+    let lists = parts
+        .iter()
+        .map(|part| part.result.get(name).and_then(Value::as_array))
+        .collect::<Option<Vec<_>>>()?;
     Some(lists.into_iter().flatten().cloned().collect())
 }
 
@@ -208,7 +234,8 @@ fn added(parts: &[Part], group: &str, name: &str) -> Result<Option<Histogram<u64
         if holder.get(name).is_none() {
             return Ok(None);
         }
-        sum.add(decoded(&part.file, holder, name)?).map_err(|_| wrong(&part.file, "a histogram of other bounds"))?;
+        sum.add(decoded(&part.file, holder, name)?)
+            .map_err(|_| wrong(&part.file, "a histogram of other bounds"))?;
     }
     Ok(Some(sum))
 }
@@ -225,12 +252,16 @@ fn tally(file: &Path, result: &Value) -> Result<Tally, Error> {
     let count = |pointer: &str| whole(file, result, pointer);
     let mut errors = Errors::default();
     for reason in result["error_reasons"].as_array().into_iter().flatten() {
-        let kind = reason["kind"].as_str().and_then(ErrorKind::named).ok_or_else(|| wrong(file, "an unknown kind of error"))?;
+        let kind = reason["kind"]
+            .as_str()
+            .and_then(ErrorKind::named)
+            .ok_or_else(|| wrong(file, "an unknown kind of error"))?;
         let text = |name: &str| reason[name].as_str().unwrap_or_default();
         errors.count(kind, text("reason"), text("first_seen"), whole(file, reason, "/count")?);
     }
     let answers = result["answers"].as_object().into_iter().flatten();
-    let answers = answers.map(|(status, count)| Some((status.parse().ok()?, count.as_u64()?))).collect::<Option<_>>();
+    let answers =
+        answers.map(|(status, count)| Some((status.parse().ok()?, count.as_u64()?))).collect::<Option<_>>();
     Ok(Tally {
         sent: count("/counts/sent")?,
         completed: count("/counts/completed")?,
@@ -253,7 +284,10 @@ fn decoded(file: &Path, result: &Value, name: &str) -> Result<Histogram<u64>, Er
 }
 
 fn whole(file: &Path, value: &Value, pointer: &str) -> Result<u64, Error> {
-    value.pointer(pointer).and_then(Value::as_u64).ok_or_else(|| wrong(file, &format!("no number: {}", &pointer[1..])))
+    value
+        .pointer(pointer)
+        .and_then(Value::as_u64)
+        .ok_or_else(|| wrong(file, &format!("no number: {}", &pointer[1..])))
 }
 
 fn number(part: &Part, pointer: &str) -> Result<f64, Error> {

@@ -228,7 +228,12 @@ fn document<'a>(plan: &'a Plan, result: &'a RunResult) -> Result<Document<'a>, E
             unexpected: result.unexpected,
         },
         answers: tally.answers.iter().map(|(status, &count)| (status.to_string(), count)).collect(),
-        errors: Errors { connect: errors.connect, read: errors.read, write: errors.write, timeout: errors.timeout },
+        errors: Errors {
+            connect: errors.connect,
+            read: errors.read,
+            write: errors.write,
+            timeout: errors.timeout,
+        },
         error_reasons: error_reasons(errors),
         connections_open_at_start: result.open_at_start,
         reconnecting: Reconnecting {
@@ -309,7 +314,9 @@ fn sampled(request: &SampledRequest) -> Sampled<'_> {
         target: &request.target,
         status: request.status,
         body_bytes: request.body_bytes,
-        body_sha256: request.body_sha256.map(|digest| digest.iter().map(|byte| format!("{byte:02x}")).collect()),
+        body_sha256: request
+            .body_sha256
+            .map(|digest| digest.iter().map(|byte| format!("{byte:02x}")).collect()),
     }
 }
 

@@ -78,8 +78,12 @@ struct LatencyNs {
 /// The slices that were measured: those from the end of the warm-up to where sending ended.
 pub fn measured_slices(alternation: &Alternation, result: &RunResult) -> Range<usize> {
     let slices = 0..alternation.slices();
-    let first = slices.clone().find(|&slice| alternation.start_ns(slice) >= result.warm_up_ns).unwrap_or(slices.end);
-    let last = slices.rev().find(|&slice| alternation.end_ns(slice) <= result.duration_ns).map_or(0, |slice| slice + 1);
+    let first =
+        slices.clone().find(|&slice| alternation.start_ns(slice) >= result.warm_up_ns).unwrap_or(slices.end);
+    let last = slices
+        .rev()
+        .find(|&slice| alternation.end_ns(slice) <= result.duration_ns)
+        .map_or(0, |slice| slice + 1);
     first..last.max(first)
 }
 

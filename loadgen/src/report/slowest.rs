@@ -1,7 +1,8 @@
 //! The slowest answers as CSV, in the order in which they were due.
 //!
-//! `due_us` counts from where measuring began (negative: due before, answered after); response and service time are rounded as
-//! in the histograms. A request that never got an answer has no latency and is not here; the result's counts have it.
+//! `due_us` counts from where measuring began (negative: due before, answered after); response and service
+//! time are rounded as in the histograms. A request that never got an answer has no latency and is not here;
+//! the result's counts have it.
 
 use std::io::Write;
 use std::path::Path;

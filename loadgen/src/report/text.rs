@@ -48,7 +48,8 @@ impl TableLine {
     }
 
     fn print(&self, name: &str, unit: fn(f64) -> String) -> String {
-        let (mean, stdev, max) = (aligned(&unit(self.mean), 8), aligned(&unit(self.stdev), 10), aligned(&unit(self.max), 9));
+        let (mean, stdev, max) =
+            (aligned(&unit(self.mean), 8), aligned(&unit(self.stdev), 10), aligned(&unit(self.max), 9));
         format!("    {name:<10}{mean}{stdev}{max}{:8.2}%\n", self.within_stdev)
     }
 }
@@ -60,7 +61,10 @@ pub fn table(latency: &TableLine, rates: &TableLine) -> String {
 
 /// What `-L` adds: the distribution, and the spectrum with its footer.
 pub fn recorded(histogram: &Histogram<u64>) -> String {
-    format!("  Latency Distribution (HdrHistogram - Recorded Latency)\n{}", distribution_and_spectrum(histogram))
+    format!(
+        "  Latency Distribution (HdrHistogram - Recorded Latency)\n{}",
+        distribution_and_spectrum(histogram)
+    )
 }
 
 /// What `-U` adds to that.
@@ -77,7 +81,12 @@ fn distribution_and_spectrum(histogram: &Histogram<u64>) -> String {
     }
     text += "\n  Detailed Percentile spectrum:\n";
     text += &spectrum(histogram);
-    text += &footer(statistics::mean(histogram), statistics::stdev(histogram), statistics::max(histogram), histogram.len());
+    text += &footer(
+        statistics::mean(histogram),
+        statistics::stdev(histogram),
+        statistics::max(histogram),
+        histogram.len(),
+    );
     text + "----------------------------------------------------------\n"
 }
 
@@ -86,10 +95,12 @@ const TICKS: f64 = 5.0;
 
 /// A line at each tick that a recorded value reaches; ticks lie closer the nearer they are to 100 %.
 fn spectrum(histogram: &Histogram<u64>) -> String {
-    let mut text = format!("{:>12} {:>12} {:>12} {:>12}\n\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)");
+    let mut text =
+        format!("{:>12} {:>12} {:>12} {:>12}\n\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)");
     let mut line = |value: u64, percentile: f64, count: u64| {
         let quantile = percentile / 100.0;
-        let _ = writeln!(text, "{} {quantile:12.6} {count:12} {}", milliseconds(value as f64), inverse(quantile));
+        let _ =
+            writeln!(text, "{} {quantile:12.6} {count:12} {}", milliseconds(value as f64), inverse(quantile));
     };
     let (total, mut count, mut tick, mut value) = (histogram.len(), 0, 0.0, 0);
     for step in histogram.iter_recorded() {
@@ -129,8 +140,12 @@ fn footer(mean_us: f64, stdev_us: f64, max_us: u64, count: u64) -> String {
 
 pub fn summary(tally: &Tally, duration_us: f64) -> String {
     let seconds = duration_us / 1e6;
-    let mut text =
-        format!("  {} requests in {}, {}B read\n", tally.completed, time_us(duration_us), binary(tally.bytes_read as f64));
+    let mut text = format!(
+        "  {} requests in {}, {}B read\n",
+        tally.completed,
+        time_us(duration_us),
+        binary(tally.bytes_read as f64)
+    );
     let errors = &tally.errors;
     if errors.connect + errors.read + errors.write + errors.timeout > 0 {
         let _ = writeln!(

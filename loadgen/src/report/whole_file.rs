@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 
-/// Whether the file can be written: asked before a run, so that nobody measures for an hour and keeps nothing.
+/// Whether the file can be written: asked before a run, so that nobody measures for an hour and keeps
+/// nothing.
 pub fn check(path: &Path) -> Result<(), Error> {
     if path.is_dir() {
         return Err(Error::file(path, "cannot write: it is a directory"));
@@ -34,12 +35,13 @@ fn partial(path: &Path) -> PathBuf {
 pub fn write(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<(), Error> {
     let device = is_device(path);
     let partial = if device { path.to_owned() } else { partial(path) };
-    let written = OpenOptions::new().write(true).create(true).truncate(!device).open(&partial).and_then(|file| {
-        let mut out = BufWriter::new(file);
-        fill(&mut out)?;
-        out.flush()?;
-        if device { Ok(()) } else { fs::rename(&partial, path) }
-    });
+    let written =
+        OpenOptions::new().write(true).create(true).truncate(!device).open(&partial).and_then(|file| {
+            let mut out = BufWriter::new(file);
+            fill(&mut out)?;
+            out.flush()?;
+            if device { Ok(()) } else { fs::rename(&partial, path) }
+        });
     written.map_err(|problem| {
         if !device {
             let _ = fs::remove_file(&partial);

@@ -16,7 +16,8 @@ use crate::worker::{Opened, Order, Outcome, Report};
 /// From "go" to the start of the schedule, so that every thread has heard it.
 const LEAD_NS: u64 = 5_000_000;
 
-/// Their orders, and what they report. The main thread sleeps while they run: it must not take a CPU from them.
+/// Their orders, and what they report. The main thread sleeps while they run: it must not take a CPU from
+/// them.
 pub(super) struct Crew<'a> {
     pub(super) orders: Vec<Sender<Order>>,
     pub(super) heard: Receiver<(usize, Report)>,
@@ -26,7 +27,9 @@ pub(super) struct Crew<'a> {
 }
 
 fn past(utc: jiff::Timestamp) -> Error {
-    Error::Failed(format!("too late to start: --start-at {utc} had passed when all connections were open; leave more time"))
+    Error::Failed(format!(
+        "too late to start: --start-at {utc} had passed when all connections were open; leave more time"
+    ))
 }
 
 /// What all workers reported.
@@ -69,7 +72,10 @@ impl Crew<'_> {
         for _ in 0..threads {
             match self.hear() {
                 (_, Report::Ready(opened)) => {
-                    all = Opened { missing: all.missing + opened.missing, problem: all.problem.or(opened.problem) };
+                    all = Opened {
+                        missing: all.missing + opened.missing,
+                        problem: all.problem.or(opened.problem),
+                    };
                 }
                 (_, Report::Failed(problem)) => return Err(problem),
                 _ => unreachable!("workers wait for the start"),
@@ -89,7 +95,8 @@ impl Crew<'_> {
             },
         };
         (0..plan.threads).for_each(|number| self.tell(number, Order::Go(start_ns)));
-        let mut gathered = Gathered { start_ns, epoch, intervals: Intervals::default(), outcomes: Vec::new() };
+        let mut gathered =
+            Gathered { start_ns, epoch, intervals: Intervals::default(), outcomes: Vec::new() };
         let starts_in = Duration::from_nanos(start_ns.saturating_sub(now_ns()));
         let mut line = self.board.map(|board| live::Line::new(board, starts_in, plan.duration()));
         while gathered.outcomes.len() < plan.threads {
@@ -100,7 +107,11 @@ impl Crew<'_> {
             match told.1 {
                 Report::Calibrated(found) => print(&text::calibration(found.mean_us, found.sample_every_ms)),
                 Report::Finished(mut outcome) => {
-                    outcome.measured.intervals.drain(..).for_each(|interval| gathered.intervals.add(interval));
+                    outcome
+                        .measured
+                        .intervals
+                        .drain(..)
+                        .for_each(|interval| gathered.intervals.add(interval));
                     if outcome.failure.is_some() {
                         self.stop.store(true, Ordering::Relaxed);
                     }

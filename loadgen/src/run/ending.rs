@@ -46,7 +46,9 @@ pub(super) fn report(
     let written = [
         plan.json.as_deref().map(|path| json::write(path, plan, result)),
         plan.hlog.as_deref().map(|path| hlog::write(path, plan, result, intervals.seconds(result.start_ns))),
-        plan.slowest.as_deref().map(|path| slowest::write(path, result.start_ns + result.warm_up_ns, &result.slowest)),
+        plan.slowest
+            .as_deref()
+            .map(|path| slowest::write(path, result.start_ns + result.warm_up_ns, &result.slowest)),
     ];
     failure = written.into_iter().flatten().fold(failure, |failure, written| failure.or(written.err()));
     notes(result, interruption.signal(), plan.connections_total(), connect_problem.as_deref());
@@ -64,16 +66,25 @@ pub(super) fn banner(plan: &Plan) -> String {
 /// What stdout has no place for.
 fn notes(result: &RunResult, signal: Option<i32>, connections: usize, connect_problem: Option<&str>) {
     if signal.is_some() {
-        eprintln!("note: interrupted after {:.2} s; the figures are those of this time", result.duration_ns as f64 / 1e9);
+        eprintln!(
+            "note: interrupted after {:.2} s; the figures are those of this time",
+            result.duration_ns as f64 / 1e9
+        );
     }
     match (&result.verdict.reason, result.verdict.generator_saturated) {
-        (Some(reason), Some(true)) => eprintln!("note: the generator was the limit, not the service: {reason}"),
+        (Some(reason), Some(true)) => {
+            eprintln!("note: the generator was the limit, not the service: {reason}")
+        }
         (Some(reason), _) => eprintln!("note: {reason}"),
         (None, _) => {}
     }
-    let distorted: Vec<String> = result.verdict.distorted_percentiles.iter().map(|percentile| format!("p{percentile}")).collect();
+    let distorted: Vec<String> =
+        result.verdict.distorted_percentiles.iter().map(|percentile| format!("p{percentile}")).collect();
     if !distorted.is_empty() {
-        eprintln!("note: the generator itself was late, by over a tenth of the response time, at {}", distorted.join(", "));
+        eprintln!(
+            "note: the generator itself was late, by over a tenth of the response time, at {}",
+            distorted.join(", ")
+        );
     }
     if result.open_at_start < connections {
         eprintln!(
@@ -95,14 +106,19 @@ fn notes(result: &RunResult, signal: Option<i32>, connections: usize, connect_pr
             "note: requests without an answer, of which no latency is known: never sent {}, lost with their connection {}, still under way {}",
             tally.unsent, tally.lost, tally.in_flight_at_end
         );
-        let percentiles: Vec<String> = NOTED_PERCENTILES.iter().map(|&noted| of_percentile(&result.at_least, noted)).collect();
-        eprintln!("note: response time with those that were due and not answered: {}", percentiles.join(", "));
+        let percentiles: Vec<String> =
+            NOTED_PERCENTILES.iter().map(|&noted| of_percentile(&result.at_least, noted)).collect();
+        eprintln!(
+            "note: response time with those that were due and not answered: {}",
+            percentiles.join(", ")
+        );
     }
 }
 
 /// `step 2: 2000/s for 10s: 1999.8/s, p50 = 105us, p90 = …, p99 = …, p99.9 = …`, and what was wrong.
 fn step_line(step: &StepResult) -> String {
-    let percentiles: Vec<String> = NOTED_PERCENTILES.iter().map(|&noted| of_percentile(&step.at_least, noted)).collect();
+    let percentiles: Vec<String> =
+        NOTED_PERCENTILES.iter().map(|&noted| of_percentile(&step.at_least, noted)).collect();
     let reason = match (&step.verdict.reason, step.verdict.generator_saturated) {
         (Some(reason), Some(true)) => format!("; the generator was the limit, not the service: {reason}"),
         (Some(reason), _) => format!("; {reason}"),
@@ -149,14 +165,21 @@ fn exit_code(
     }
     if result.unexpected > 0 {
         let expected: Vec<String> = plan.expect.iter().map(u16::to_string).collect();
-        eprintln!("unexpected answers: {} with a status other than {}", result.unexpected, expected.join(", "));
+        eprintln!(
+            "unexpected answers: {} with a status other than {}",
+            result.unexpected,
+            expected.join(", ")
+        );
         return exit::UNEXPECTED_ANSWER;
     }
     let lateness_us = statistics::percentile(&result.latencies.lateness, 99.0);
     if let (Some(most), Pacing::ConstantThroughput { .. }) = (plan.max_lateness, plan.pacing)
         && u128::from(lateness_us) > most.as_micros()
     {
-        eprintln!("sent too late: send lateness p99 = {lateness_us} us, --max-lateness {} us", most.as_micros());
+        eprintln!(
+            "sent too late: send lateness p99 = {lateness_us} us, --max-lateness {} us",
+            most.as_micros()
+        );
         return exit::TOO_LATE;
     }
     let share = result.at_least.unanswered_share();

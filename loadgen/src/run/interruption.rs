@@ -8,7 +8,8 @@ use crate::error::{Error, exit};
 /// Which signal asked for an early end, if any. A second one ends the program at once.
 pub(super) struct Interruption {
     seen: Arc<AtomicUsize>,
-    /// Set by the first signal, and by whoever else ends the run early; workers look at it, so that nobody need wake for it.
+    /// Set by the first signal, and by whoever else ends the run early; workers look at it, so that nobody
+    /// need wake for it.
     pub(super) stop: Arc<AtomicBool>,
 }
 

@@ -22,7 +22,13 @@ pub(super) fn merged(plan: &Plan, threads: &[(&ThreadUse, OfThread)], duration_n
     begun.map(|step| one(plan, steps, step, threads, duration_ns)).collect()
 }
 
-fn one(plan: &Plan, steps: &Steps, step: usize, threads: &[(&ThreadUse, OfThread)], duration_ns: u64) -> StepResult {
+fn one(
+    plan: &Plan,
+    steps: &Steps,
+    step: usize,
+    threads: &[(&ThreadUse, OfThread)],
+    duration_ns: u64,
+) -> StepResult {
     let (start_ns, end_ns) = (steps.start_ns(step), steps.end_ns(step).min(duration_ns));
     let mut latencies = Latencies { response: histogram(), service: histogram(), lateness: histogram() };
     let (mut own_lateness, mut unanswered) = (histogram(), histogram());
@@ -40,8 +46,10 @@ fn one(plan: &Plan, steps: &Steps, step: usize, threads: &[(&ThreadUse, OfThread
     let seconds = (end_ns - start_ns) as f64 / 1e9;
     let offered_rate_rps = steps.rate_rps(step) * plan.own_share();
     let achieved_rate_rps = within as f64 / seconds;
-    let used: Vec<ThreadUse> =
-        threads.iter().map(|(all, OfThread { used, .. })| all.between(&used[step], &used[step + 1])).collect();
+    let used: Vec<ThreadUse> = threads
+        .iter()
+        .map(|(all, OfThread { used, .. })| all.between(&used[step], &used[step + 1]))
+        .collect();
     let verdict = judge(&Facts {
         threads: &used,
         offered_rate_rps: Some(offered_rate_rps),

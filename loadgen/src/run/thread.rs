@@ -27,8 +27,12 @@ fn reported(number: usize, reports: &Sender<(usize, Report)>, work: impl FnOnce(
         Ok(Ok(())) => return,
         Ok(Err(problem)) => problem,
         Err(panic) => {
-            let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-            Error::Failed(format!("thread {number} failed, which is a fault of loadgen: {}", text.unwrap_or("no reason given")))
+            let text =
+                panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+            Error::Failed(format!(
+                "thread {number} failed, which is a fault of loadgen: {}",
+                text.unwrap_or("no reason given")
+            ))
         }
     };
     let _ = reports.send((number, Report::Failed(problem)));
@@ -67,10 +71,16 @@ fn work(
 }
 
 /// Gets and sets globals for the main state until there is another order; none if the run was called off.
-fn serve(orders: &Receiver<Order>, answers: &Sender<Result<Value, String>>, script: Option<&WorkerState>) -> Option<Order> {
+fn serve(
+    orders: &Receiver<Order>,
+    answers: &Sender<Result<Value, String>>,
+    script: Option<&WorkerState>,
+) -> Option<Order> {
     for order in orders {
         match (order, script) {
-            (Order::Set(name, value), Some(script)) => drop(answers.send(script.set(&name, &value).map(|()| Value::Nil))),
+            (Order::Set(name, value), Some(script)) => {
+                drop(answers.send(script.set(&name, &value).map(|()| Value::Nil)))
+            }
             (Order::Get(name), Some(script)) => drop(answers.send(script.get(&name))),
             // As in wrk2, only a thread that runs can be stopped.
             (Order::Stop, _) => {}

@@ -1,4 +1,5 @@
-//! The Lua state of the main thread: `setup(thread)` before the run, `done(summary, latency, requests)` behind it.
+//! The Lua state of the main thread: `setup(thread)` before the run, `done(summary, latency, requests)`
+//! behind it.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -75,19 +76,25 @@ impl MainState {
         Ok(Self { lua: load(plan, path)?, threads: Vec::new() })
     }
 
-    /// Where threads connect to unless the script says otherwise: the first that `wrk.resolve` finds, or all of them.
+    /// Where threads connect to unless the script says otherwise: the first that `wrk.resolve` finds, or all
+    /// of them.
     pub fn resolve(&self, plan: &Plan) -> Result<Endpoints, Error> {
         let resolve = || -> mlua::Result<Vec<Endpoint>> {
             let wrk: mlua::Table = self.lua.globals().get("wrk")?;
             let target = &plan.target;
             wrk.get::<Function>("resolve")?.call::<()>((target.host.as_str(), target.service()))?;
             let Some(found) = wrk.get::<Option<mlua::Table>>("addrs")? else { return Ok(Vec::new()) };
-            found.sequence_values::<mlua::UserDataRef<Address>>().map(|address| Ok(address?.0.clone())).collect()
+            found
+                .sequence_values::<mlua::UserDataRef<Address>>()
+                .map(|address| Ok(address?.0.clone()))
+                .collect()
         };
         let found = resolve().map_err(|problem| Error::Failed(message(&problem)))?;
         if found.is_empty() {
             // Says why none can be reached, if none can.
-            return plan.reachable(0).and_then(|_| Err(Error::Failed("wrk.resolve left no address in wrk.addrs".to_owned())));
+            return plan
+                .reachable(0)
+                .and_then(|_| Err(Error::Failed("wrk.resolve left no address in wrk.addrs".to_owned())));
         }
         match (&plan.tls[0], plan.addresses) {
             // A handshake is more than the connection that was looked for.

@@ -28,12 +28,19 @@ impl Value {
             mlua::Value::String(value) => Ok(Self::String(value.as_bytes().to_vec())),
             mlua::Value::Table(table) if depth < DEPTH_MAX => {
                 let pairs = table.pairs::<mlua::Value, mlua::Value>();
-                let copied = pairs
-                    .map(|pair| pair.and_then(|(key, value)| Ok((Self::copy(&key, depth + 1)?, Self::copy(&value, depth + 1)?))));
+                let copied = pairs.map(|pair| {
+                    pair.and_then(|(key, value)| {
+                        Ok((Self::copy(&key, depth + 1)?, Self::copy(&value, depth + 1)?))
+                    })
+                });
                 copied.collect::<mlua::Result<_>>().map(Self::Table)
             }
-            mlua::Value::Table(_) => Err(mlua::Error::runtime("a table that holds itself cannot go to another thread")),
-            other => Err(mlua::Error::runtime(format!("a {} cannot go to another thread", other.type_name()))),
+            mlua::Value::Table(_) => {
+                Err(mlua::Error::runtime("a table that holds itself cannot go to another thread"))
+            }
+            other => {
+                Err(mlua::Error::runtime(format!("a {} cannot go to another thread", other.type_name())))
+            }
         }
     }
 
@@ -61,17 +68,23 @@ mod tests {
     #[test]
     fn tables_keep_their_keys_and_values_the_right_way_round() {
         let lua = Lua::new();
-        let table: mlua::Value = lua.load("return { a = 1, [2] = 'two', nested = { true, false } }").eval().unwrap();
+        let table: mlua::Value =
+            lua.load("return { a = 1, [2] = 'two', nested = { true, false } }").eval().unwrap();
         let copy = Value::from_lua(&table).unwrap();
         let other = Lua::new();
         other.globals().set("t", copy.to_lua(&other).unwrap()).unwrap();
-        other.load("assert(t.a == 1 and t[2] == 'two' and t.nested[1] == true and t.nested[2] == false)").exec().unwrap();
+        other
+            .load("assert(t.a == 1 and t[2] == 'two' and t.nested[1] == true and t.nested[2] == false)")
+            .exec()
+            .unwrap();
     }
 
     #[test]
     fn functions_and_circles_are_refused() {
         let lua = Lua::new();
-        for (code, part) in [("return print", "a function cannot"), ("local t = {}; t.t = t; return t", "holds itself")] {
+        for (code, part) in
+            [("return print", "a function cannot"), ("local t = {}; t.t = t; return t", "holds itself")]
+        {
             let value: mlua::Value = lua.load(code).eval().unwrap();
             let message = Value::from_lua(&value).unwrap_err().to_string();
             assert!(message.contains(part), "{message}");

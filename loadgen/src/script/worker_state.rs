@@ -40,7 +40,8 @@ impl UserData for OwnThread {
 
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
         methods.add_method("get", |lua, _, name: String| lua.globals().get::<mlua::Value>(name));
-        methods.add_method("set", |lua, _, (name, value): (String, mlua::Value)| lua.globals().set(name, value));
+        methods
+            .add_method("set", |lua, _, (name, value): (String, mlua::Value)| lua.globals().set(name, value));
         methods.add_method("stop", |_, thread, ()| {
             thread.stopped.set(true);
             Ok(())
@@ -48,13 +49,16 @@ impl UserData for OwnThread {
     }
 }
 
-/// The Host header, as wrk sets it just before `init`: it follows `wrk.host` and `wrk.port` where the script has changed them, and comes
-/// back where it has replaced `wrk.headers`.
+/// The Host header, as wrk sets it just before `init`: it follows `wrk.host` and `wrk.port` where the script
+/// has changed them, and comes back where it has replaced `wrk.headers`.
 fn set_host(wrk: &mlua::Table, plan: &Plan) -> mlua::Result<()> {
     let Some(headers) = wrk.get::<Option<mlua::Table>>("headers")? else { return Ok(()) };
     let typed = plan.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host"));
     let set = headers.get::<Option<mlua::Value>>("Host")?;
-    let untouched = set.as_ref().and_then(mlua::Value::as_string).is_some_and(|host| host == plan.target.host_header().as_str());
+    let untouched = set
+        .as_ref()
+        .and_then(mlua::Value::as_string)
+        .is_some_and(|host| host == plan.target.host_header().as_str());
     if set.is_none() || (untouched && !typed) {
         let host: String = wrk.get::<Option<String>>("host")?.unwrap_or_default();
         let port = wrk.get::<Option<String>>("port")?;
@@ -68,8 +72,11 @@ impl WorkerState {
         let path = plan.script.as_deref().expect("worker states are made for scripts only");
         let lua = load(plan, path)?;
         let (stopped, address) = (Rc::new(Cell::new(false)), Rc::new(RefCell::new(None)));
-        let state = Self { lua, path: path.to_owned(), request: None, response: None, delay: None, stopped, address };
-        state.prepare(plan.seed, plan.part.place(thread)).map_err(|problem| Error::Failed(message(&problem)))?;
+        let state =
+            Self { lua, path: path.to_owned(), request: None, response: None, delay: None, stopped, address };
+        state
+            .prepare(plan.seed, plan.part.place(thread))
+            .map_err(|problem| Error::Failed(message(&problem)))?;
         Ok(state)
     }
 
@@ -94,7 +101,8 @@ impl WorkerState {
         value.map_err(|problem| message(&problem))
     }
 
-    /// Runs `init(args)`: args[0] is the URL, the script's own arguments follow. Then it is known what the script defines.
+    /// Runs `init(args)`: args[0] is the URL, the script's own arguments follow. Then it is known what the
+    /// script defines.
     pub fn init(&mut self, plan: &Plan, address: Endpoint) -> Result<(), Error> {
         *self.address.borrow_mut() = Some(address);
         let run = || -> mlua::Result<[Option<Function>; 3]> {
@@ -108,12 +116,15 @@ impl WorkerState {
                 }
                 init.call::<()>(args)?;
             }
-            let (request, response, delay) = self.lua.load(CALLS).set_name("=wrk").eval::<(Function, Function, Function)>()?;
-            let defined = |name: &str| globals.get::<mlua::Value>(name).is_ok_and(|value| value.is_function());
+            let (request, response, delay) =
+                self.lua.load(CALLS).set_name("=wrk").eval::<(Function, Function, Function)>()?;
+            let defined =
+                |name: &str| globals.get::<mlua::Value>(name).is_ok_and(|value| value.is_function());
             let calls = [("request", request), ("response", response), ("delay", delay)];
             Ok(calls.map(|(name, call)| defined(name).then_some(call)))
         };
-        [self.request, self.response, self.delay] = run().map_err(|problem| Error::Failed(message(&problem)))?;
+        [self.request, self.response, self.delay] =
+            run().map_err(|problem| Error::Failed(message(&problem)))?;
         Ok(())
     }
 
@@ -147,12 +158,15 @@ impl WorkerState {
         match request.call::<mlua::Value>(()) {
             Ok(mlua::Value::String(bytes)) => Ok(Some(bytes)),
             Ok(mlua::Value::Nil) if self.stopped() => Ok(None),
-            Ok(other) => Err(Error::Failed(format!("request() must return a string, not a {}", other.type_name()))),
+            Ok(other) => {
+                Err(Error::Failed(format!("request() must return a string, not a {}", other.type_name())))
+            }
             Err(problem) => Err(self.failed("request", &problem)),
         }
     }
 
-    /// With file and line; where Lua has forgotten the line, as behind `return wrk.format(…)`, with the function.
+    /// With file and line; where Lua has forgotten the line, as behind `return wrk.format(…)`, with the
+    /// function.
     fn failed(&self, function: &str, problem: &mlua::Error) -> Error {
         let text = message(problem);
         let has_place = text.split_once(": ").is_some_and(|(place, _)| place.contains(".lua:"));

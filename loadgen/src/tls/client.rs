@@ -29,7 +29,8 @@ pub struct TlsClient {
 impl TlsClient {
     pub fn new(host: &str, trust: Trust) -> Result<Self, Error> {
         let name = ServerName::try_from(host.to_owned());
-        let name = name.map_err(|_| Error::Failed(format!("not a name that a certificate can be for: {host:?}")))?;
+        let name =
+            name.map_err(|_| Error::Failed(format!("not a name that a certificate can be for: {host:?}")))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier: Arc<dyn ServerCertVerifier> = match trust {
             Trust::System => Arc::new(Authorities::of_the_system(provider.clone())?),
@@ -38,7 +39,8 @@ impl TlsClient {
         };
         let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let versions = versions.map_err(|problem| Error::Failed(format!("TLS: {problem}")))?;
-        let mut config = versions.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
+        let mut config =
+            versions.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self { config: Arc::new(config), name })
     }

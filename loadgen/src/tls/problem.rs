@@ -18,7 +18,9 @@ pub fn no_tls(seen: &str) -> io::Error {
 pub fn told(problem: &TlsError) -> io::Error {
     match problem {
         TlsError::InvalidCertificate(problem) => certificate(problem),
-        TlsError::AlertReceived(alert) => Trouble::io(format!("TLS alert from the server: {alert:?}"), "", alert_hint(*alert)),
+        TlsError::AlertReceived(alert) => {
+            Trouble::io(format!("TLS alert from the server: {alert:?}"), "", alert_hint(*alert))
+        }
         TlsError::NoApplicationProtocol => Trouble::io(
             "TLS alert from the server: NoApplicationProtocol",
             "",
@@ -32,7 +34,9 @@ fn alert_hint(alert: AlertDescription) -> &'static str {
     match alert {
         AlertDescription::NoApplicationProtocol => "it does not speak HTTP/1.1",
         AlertDescription::ProtocolVersion => "it speaks neither TLS 1.2 nor 1.3",
-        AlertDescription::HandshakeFailure => "it shares no cipher suite, or wants a certificate of the client, which has none",
+        AlertDescription::HandshakeFailure => {
+            "it shares no cipher suite, or wants a certificate of the client, which has none"
+        }
         AlertDescription::CertificateRequired => "it wants a certificate of the client, which has none",
         AlertDescription::UnrecognisedName => "it does not know the host of the URL",
         _ => "",
@@ -47,15 +51,19 @@ fn certificate(problem: &CertificateError) -> io::Error {
             "--ca-file FILE names its authority, --insecure accepts any",
         ),
         CertificateError::Expired => Trouble::io("the server's certificate has expired", "", ""),
-        CertificateError::ExpiredContext { not_after, .. } => {
-            Trouble::io("the server's certificate has expired", format!("on {}", utc(*not_after)), "--insecure accepts it")
-        }
+        CertificateError::ExpiredContext { not_after, .. } => Trouble::io(
+            "the server's certificate has expired",
+            format!("on {}", utc(*not_after)),
+            "--insecure accepts it",
+        ),
         CertificateError::NotValidYet => Trouble::io("the server's certificate is not valid yet", "", ""),
         CertificateError::NotValidYetContext { not_before, .. } => {
             let seen = format!("it will be on {}", utc(*not_before));
             Trouble::io("the server's certificate is not valid yet", seen, "--insecure accepts it")
         }
-        CertificateError::NotValidForName => Trouble::io("the server's certificate is for another name", "", ""),
+        CertificateError::NotValidForName => {
+            Trouble::io("the server's certificate is for another name", "", "")
+        }
         CertificateError::NotValidForNameContext { expected, presented } => {
             let names: Vec<&str> = presented.iter().map(|name| bare(name)).collect();
             let names = if names.is_empty() { "no name".to_owned() } else { names.join(", ") };
@@ -68,7 +76,11 @@ fn certificate(problem: &CertificateError) -> io::Error {
             "--ca-file FILE names that one, --insecure accepts any",
         ),
         CertificateError::BadEncoding => Trouble::io("the server's certificate cannot be read", "", ""),
-        other => Trouble::io("the server's certificate is not accepted", other.to_string(), "--insecure accepts any"),
+        other => Trouble::io(
+            "the server's certificate is not accepted",
+            other.to_string(),
+            "--insecure accepts any",
+        ),
     }
 }
 

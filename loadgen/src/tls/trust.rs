@@ -15,8 +15,9 @@ use crate::error::Error;
 
 /// Accepts what an authority has signed, and a certificate that the user's own file holds itself.
 ///
-/// The second is what `openssl req -x509` makes: its certificate is an authority's and a server's in one, which the rules for
-/// authorities forbid and other clients accept. Its name and dates are checked all the same.
+/// The second is what `openssl req -x509` makes: its certificate is an authority's and a server's in one,
+/// which the rules for authorities forbid and other clients accept. Its name and dates are checked all the
+/// same.
 #[derive(Debug)]
 pub struct Authorities {
     by_the_rules: Arc<WebPkiServerVerifier>,
@@ -34,7 +35,9 @@ impl Authorities {
         }
         let mut roots = RootCertStore::empty();
         for certificate in &own {
-            roots.add(certificate.clone()).map_err(|problem| wrong(format!("a certificate that cannot be read: {problem}")))?;
+            roots
+                .add(certificate.clone())
+                .map_err(|problem| wrong(format!("a certificate that cannot be read: {problem}")))?;
         }
         Ok(Self { by_the_rules: by_the_rules(roots, provider).map_err(wrong)?, own })
     }
@@ -51,7 +54,10 @@ impl Authorities {
     }
 }
 
-fn by_the_rules(roots: RootCertStore, provider: Arc<CryptoProvider>) -> Result<Arc<WebPkiServerVerifier>, String> {
+fn by_the_rules(
+    roots: RootCertStore,
+    provider: Arc<CryptoProvider>,
+) -> Result<Arc<WebPkiServerVerifier>, String> {
     let built = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
     built.map_err(|problem| problem.to_string())
 }
@@ -68,7 +74,9 @@ impl ServerCertVerifier for Authorities {
         let found = self.by_the_rules.verify_server_cert(end_entity, intermediates, name, ocsp_response, now);
         match found {
             // Told behind the dates and before the name.
-            Err(TlsError::InvalidCertificate(CertificateError::Other(_))) if self.own.iter().any(|own| own == end_entity) => {
+            Err(TlsError::InvalidCertificate(CertificateError::Other(_)))
+                if self.own.iter().any(|own| own == end_entity) =>
+            {
                 rustls::client::verify_server_name(&ParsedCertificate::try_from(end_entity)?, name)?;
                 Ok(ServerCertVerified::assertion())
             }

@@ -1,4 +1,5 @@
-//! Opening connections, and opening them again: at once the first time, then after pauses, until an answer has come.
+//! Opening connections, and opening them again: at once the first time, then after pauses, until an answer
+//! has come.
 
 use std::cmp::Reverse;
 use std::io::{Error as IoError, ErrorKind as IoErrorKind};
@@ -12,8 +13,9 @@ use crate::errors::ErrorKind;
 use crate::reconnecting::{ATTEMPTS_PER_TURN, pause_ns};
 use crate::socket::Socket;
 
-/// Connections that all threads together open in a turn, and how far turns are apart, so that listen queues (128 long in many
-/// servers) do not overflow: a connection that found one full waits a second for its next try.
+/// Connections that all threads together open in a turn, and how far turns are apart, so that listen queues
+/// (128 long in many servers) do not overflow: a connection that found one full waits a second for its next
+/// try.
 const OPENING_AT_ONCE: usize = 64;
 const TURN_NS: u64 = 1_000_000;
 /// How often the flag that ends a run is looked at meanwhile.
@@ -28,8 +30,8 @@ pub struct Opened {
     pub problem: Option<String>,
 }
 
-/// Connections that may be under way at once: as many as are open already, so that they double with each round trip and a server
-/// far away is no reason to give up, while one whose queue is full is not flooded.
+/// Connections that may be under way at once: as many as are open already, so that they double with each
+/// round trip and a server far away is no reason to give up, while one whose queue is full is not flooded.
 fn at_once(opened: usize, in_a_turn: usize) -> usize {
     opened.max(in_a_turn)
 }
@@ -173,7 +175,8 @@ impl Worker<'_> {
         self.housekeeping_ns = self.housekeeping_ns.min(retry_ns);
     }
 
-    /// Gives up what is being opened for too long, and opens again what has paused; returns when something of it is due next.
+    /// Gives up what is being opened for too long, and opens again what has paused; returns when something of
+    /// it is due next.
     pub(super) fn keep_opening(&mut self, now: u64) -> u64 {
         while let Some(&(give_up_ns, place, generation)) = self.opening.front() {
             let connection = &self.connections[place];

@@ -40,7 +40,8 @@ impl Worker<'_> {
         }
     }
 
-    /// What has come, or as much of it as one connection may take of the thread's time before others get their turn.
+    /// What has come, or as much of it as one connection may take of the thread's time before others get
+    /// their turn.
     pub(super) fn receive_all(&mut self, place: usize, ended: bool) {
         let generation = self.connections[place].generation;
         let mut room = std::mem::take(&mut self.room);

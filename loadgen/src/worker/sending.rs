@@ -48,7 +48,9 @@ impl Worker<'_> {
         }
         if let (Some(script), true) = (&self.script, connection.may_be_delayed()) {
             match script.delay_ns() {
-                Ok(Some(delay_ns)) => connection.delay(now.saturating_sub(self.start_ns), delay_ns, self.plan.duration_ns),
+                Ok(Some(delay_ns)) => {
+                    connection.delay(now.saturating_sub(self.start_ns), delay_ns, self.plan.duration_ns)
+                }
                 Ok(None) => {}
                 Err(problem) => {
                     self.failure = Some(problem);
@@ -108,7 +110,11 @@ impl Worker<'_> {
             Ok(true) => {}
             Ok(false) => {
                 if let Some(socket) = connection.socket() {
-                    let _ = self.epoll.modify(socket, READABLE | WRITABLE | ONCE, token(place, connection.generation));
+                    let _ = self.epoll.modify(
+                        socket,
+                        READABLE | WRITABLE | ONCE,
+                        token(place, connection.generation),
+                    );
                 }
             }
             Err(problem) => {
@@ -157,14 +163,19 @@ impl Worker<'_> {
     }
 }
 
-/// `latest`: the latest string of several requests and what it holds; scripts that pipeline return the same again and again.
-fn request_of(script: &WorkerState, latest: &mut (Vec<u8>, Batch)) -> Result<Option<(mlua::BorrowedBytes, Batch)>, Error> {
+/// `latest`: the latest string of several requests and what it holds; scripts that pipeline return the same
+/// again and again.
+fn request_of(
+    script: &WorkerState,
+    latest: &mut (Vec<u8>, Batch),
+) -> Result<Option<(mlua::BorrowedBytes, Batch)>, Error> {
     let Some(string) = script.request()? else { return Ok(None) };
     let bytes = string.as_bytes();
     if *bytes == *latest.0 && !bytes.is_empty() {
         return Ok(Some((bytes, latest.1.clone())));
     }
-    let batch = Batch::parse(&bytes).map_err(|HttpError(why)| Error::Failed(format!("request() returned no request: {why}")))?;
+    let batch = Batch::parse(&bytes)
+        .map_err(|HttpError(why)| Error::Failed(format!("request() returned no request: {why}")))?;
     if batch.requests > 1 {
         latest.0.clear();
         latest.0.extend_from_slice(&bytes);

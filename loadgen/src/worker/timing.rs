@@ -1,4 +1,5 @@
-//! What is done at certain times: waiting for the next due time, intervals and samples, timers of connections.
+//! What is done at certain times: waiting for the next due time, intervals and samples, timers of
+//! connections.
 
 use super::{Report, Worker};
 use crate::args::Spin;
@@ -31,11 +32,13 @@ impl Worker<'_> {
         }
     }
 
-    /// Waits for events until the next request is due or something else is to be done, or less long; returns how many there are.
+    /// Waits for events until the next request is due or something else is to be done, or less long; returns
+    /// how many there are.
     fn wait(&mut self, now: u64, due_ns: u64, housekeeping_ns: u64) -> std::io::Result<usize> {
         let answer_sent_ns = (self.busy > 0).then_some(self.last_sent_ns);
         let elapsed_ns = now.saturating_sub(self.start_ns);
-        let wait = self.habits.wait_after(self.spun_ns, elapsed_ns, now, due_ns, housekeeping_ns, answer_sent_ns);
+        let wait =
+            self.habits.wait_after(self.spun_ns, elapsed_ns, now, due_ns, housekeeping_ns, answer_sent_ns);
         let until_ns = match wait {
             Wait::NotAtAll => return self.epoll.look(),
             Wait::Asleep(until_ns) => return self.epoll.wait_until(until_ns),
@@ -45,7 +48,8 @@ impl Worker<'_> {
             Wait::Busily(until_ns) => until_ns,
         };
         let (epoll, answers_may_come) = (&mut self.epoll, answer_sent_ns.is_some());
-        let (count, spare_ns) = busily(until_ns, now_ns, || if answers_may_come { epoll.look() } else { Ok(0) })?;
+        let (count, spare_ns) =
+            busily(until_ns, now_ns, || if answers_may_come { epoll.look() } else { Ok(0) })?;
         self.spun_ns += spare_ns;
         Ok(count)
     }
@@ -90,5 +94,10 @@ impl Worker<'_> {
 }
 
 fn used_by(now: u64, spun_ns: u64) -> UsedBy {
-    UsedBy { at_ns: now, cpu_ns: clock::thread_cpu_ns(), spun_ns, waited_for_cpu_ns: clock::thread_waited_for_cpu_ns() }
+    UsedBy {
+        at_ns: now,
+        cpu_ns: clock::thread_cpu_ns(),
+        spun_ns,
+        waited_for_cpu_ns: clock::thread_waited_for_cpu_ns(),
+    }
 }

@@ -70,7 +70,10 @@ pub fn serve(mut stream: impl Read + Write, act: &(impl Fn(u64, &str) -> Act + ?
     loop {
         while let Some(end) = received.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4) {
             let head = String::from_utf8_lossy(&received[..end]).into_owned();
-            let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).map_or(0, |n| n.parse().unwrap());
+            let length = head
+                .lines()
+                .find_map(|line| line.strip_prefix("Content-Length: "))
+                .map_or(0, |n| n.parse().unwrap());
             if received.len() < end + length {
                 break;
             }
@@ -85,7 +88,9 @@ pub fn serve(mut stream: impl Read + Write, act: &(impl Fn(u64, &str) -> Act + ?
                     thread::sleep(pause);
                     stream.write_all(text.as_bytes())
                 }
-                Act::AnswerAndClose(text) => stream.write_all(text.as_bytes()).and(Err(std::io::ErrorKind::Other.into())),
+                Act::AnswerAndClose(text) => {
+                    stream.write_all(text.as_bytes()).and(Err(std::io::ErrorKind::Other.into()))
+                }
                 Act::Close => return,
                 Act::Silence => Ok(()),
             };
@@ -108,7 +113,8 @@ pub struct NullServer {
 
 impl NullServer {
     pub fn start() -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_nullserver")).stdout(Stdio::piped()).spawn().unwrap();
+        let mut process =
+            Command::new(env!("CARGO_BIN_EXE_nullserver")).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let url = format!("{}/", line.trim().strip_prefix("ready: ").unwrap());
@@ -164,11 +170,17 @@ pub fn run_command(command: &mut Command) -> Run {
     }
 }
 
-/// The same command with two more options in front, so that `--` and what follows keep their place; a run that hangs is ended
-/// with code 124.
+/// The same command with two more options in front, so that `--` and what follows keep their place; a run
+/// that hangs is ended with code 124.
 fn with_options_first(command: &Command, json: &Path, hlog: &Path) -> Command {
     let mut own = Command::new("timeout");
-    own.args(["-k1", "60"]).arg(command.get_program()).arg("--json").arg(json).arg("--hlog").arg(hlog).args(command.get_args());
+    own.args(["-k1", "60"])
+        .arg(command.get_program())
+        .arg("--json")
+        .arg(json)
+        .arg("--hlog")
+        .arg(hlog)
+        .args(command.get_args());
     own
 }
 

@@ -44,7 +44,8 @@ fn requests_are_answered_over_tls_and_handshakes_are_recorded_apart() {
         let identity = authority.identity(&["localhost"], |_| {});
         let server = TlsServer::with(identity, Manner::Well, versions, &["h2", "http/1.1"], |_, _| ok());
         let ca = authority.file();
-        let run = loadgen(&["-R200", "-c4", "-t2", "-d1s", "--warmup", "200ms", "--ca-file", &ca, &server.url()]);
+        let run =
+            loadgen(&["-R200", "-c4", "-t2", "-d1s", "--warmup", "200ms", "--ca-file", &ca, &server.url()]);
         assert_answered(&run, 200);
         assert!(run.count("measured") < run.count("completed"), "the warm-up is apart");
         assert_follows_schema(&run);
@@ -52,7 +53,10 @@ fn requests_are_answered_over_tls_and_handshakes_are_recorded_apart() {
         assert_eq!(run.json["connect_time"]["count"], 4);
         let protocols = run.json["tls"]["protocols"].as_object().unwrap();
         let told = protocols.keys().next().unwrap();
-        assert!(protocols.len() == 1 && told.starts_with(name) && told.ends_with(" http/1.1"), "{protocols:?}");
+        assert!(
+            protocols.len() == 1 && told.starts_with(name) && told.ends_with(" http/1.1"),
+            "{protocols:?}"
+        );
         // One more looked whether the server can be reached.
         assert_eq!(server.full.load(SeqCst), 5);
         assert!(run.stdout.contains("Running 1s test @ https://localhost:"), "{}", run.stdout);
@@ -63,10 +67,12 @@ fn requests_are_answered_over_tls_and_handshakes_are_recorded_apart() {
 fn a_handshake_is_no_part_of_a_response_time() {
     let authority = Authority::new();
     let identity = authority.identity(&["localhost"], |_| {});
-    // Over 2000 bytes of the handshake, one by one; and a handshake before each request, since each answer closes.
+    // Over 2000 bytes of the handshake, one by one; and a handshake before each request, since each answer
+    // closes.
     let act = |_, _: &str| Act::AnswerAndClose(CLOSES.to_owned());
     let server = TlsServer::with(identity, Manner::ByteByByte, &[&TLS12], &[], act);
-    let run = loadgen(&["-R2", "-c1", "-t1", "-d3s", "-T", "20s", "--ca-file", &authority.file(), &server.url()]);
+    let run =
+        loadgen(&["-R2", "-c1", "-t1", "-d3s", "-T", "20s", "--ca-file", &authority.file(), &server.url()]);
     assert_answered(&run, 6);
     assert!(shook(&run, "handshake_time") >= 5, "{}", run.stderr);
     let handshake_us = run.json["tls"]["handshake_time"]["percentiles"]["50"].as_u64().unwrap();
@@ -86,9 +92,17 @@ fn a_connection_that_is_opened_again_resumes_its_own_session() {
         assert_eq!(run.code, 0, "{}", run.stderr);
         let reopened = run.json["reconnecting"]["reopened"].as_u64().unwrap();
         assert!(reopened >= 5, "{}", run.stderr);
-        assert_eq!((shook(&run, "handshake_time"), shook(&run, "resumed_handshake_time")), (2, reopened), "{}", run.stderr);
+        assert_eq!(
+            (shook(&run, "handshake_time"), shook(&run, "resumed_handshake_time")),
+            (2, reopened),
+            "{}",
+            run.stderr
+        );
         assert!(server.resumed.load(SeqCst) >= reopened);
-        assert_eq!(run.count("sent"), run.count("completed") + run.count("lost") + run.count("in_flight_at_end"));
+        assert_eq!(
+            run.count("sent"),
+            run.count("completed") + run.count("lost") + run.count("in_flight_at_end")
+        );
     }
 }
 
@@ -121,11 +135,24 @@ fn large_bodies_go_through_in_both_directions() {
     let authority = Authority::new();
     let body = "x".repeat(3_000_000);
     let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-    let server = TlsServer::start(authority.identity(&["localhost"], |_| {}), move |_, _| Act::Answer(answer.clone()));
+    let server =
+        TlsServer::start(authority.identity(&["localhost"], |_| {}), move |_, _| Act::Answer(answer.clone()));
     let file = authority.path("body");
     std::fs::write(&file, &body).unwrap();
     let (body, ca) = (format!("@{file}"), authority.file());
-    let run = loadgen(&["-R10", "-c2", "-t1", "-d500ms", "-T", "20s", "--body", &body, "--ca-file", &ca, &server.url()]);
+    let run = loadgen(&[
+        "-R10",
+        "-c2",
+        "-t1",
+        "-d500ms",
+        "-T",
+        "20s",
+        "--body",
+        &body,
+        "--ca-file",
+        &ca,
+        &server.url(),
+    ]);
     assert_answered(&run, 5);
     assert!(run.json["bytes_read"].as_u64().unwrap() >= 3_000_000 * run.count("completed"));
 }
@@ -155,13 +182,21 @@ fn what_is_wrong_with_a_certificate_is_one_clear_line() {
         (start(authority.identity(&["localhost"], |_| {})), &[], unknown),
         (start(self_signed(&["localhost"], |_| {})), &file, "--insecure accepts any"),
         (start(authority.identity(&["localhost"], expired)), &file, "has expired (on 2021-01-01T00:00:00Z)"),
-        (start(authority.identity(&["localhost"], not_valid_yet)), &file, "is not valid yet (it will be on 2100-01-01"),
+        (
+            start(authority.identity(&["localhost"], not_valid_yet)),
+            &file,
+            "is not valid yet (it will be on 2100-01-01",
+        ),
         (
             start(authority.identity(&["example.org"], |_| {})),
             &file,
             "is for another name (it is for example.org, not for localhost)",
         ),
-        (start(authority.identity(&[], |_| {})), &file, "is for another name (it is for no name, not for localhost)"),
+        (
+            start(authority.identity(&[], |_| {})),
+            &file,
+            "is for another name (it is for no name, not for localhost)",
+        ),
     ] {
         let line = refused(&[options, &[&server.url()]].concat());
         assert!(line.starts_with("unable to connect to localhost:") && line.contains(part), "{line}");
@@ -211,15 +246,31 @@ fn a_servers_own_certificate_may_be_the_ca_file_and_is_checked_all_the_same() {
 #[test]
 fn servers_that_shake_no_hands_are_told_apart() {
     for (name, port, part) in [
-        ("hangs", raw(|stream| drop((thread::sleep(Duration::from_secs(30)), stream))), "no TLS handshake within the timeout"),
+        (
+            "hangs",
+            raw(|stream| drop((thread::sleep(Duration::from_secs(30)), stream))),
+            "no TLS handshake within the timeout",
+        ),
         (
             "speaks http",
             raw(|mut stream| drop(stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n"))),
             "speaks no TLS on this port (\"HTTP/1.1 400",
         ),
-        ("speaks something else", raw(|mut stream| drop(stream.write_all(&[0; 100]))), "speaks no TLS on this port"),
-        ("sends records of garbage", raw(|mut stream| drop(stream.write_all(b"\x16\x03\x03\x00\x05garba"))), "TLS went wrong"),
-        ("sends garbage without end", raw(|mut stream| while stream.write_all(&[22; 4096]).is_ok() {}), "TLS went wrong"),
+        (
+            "speaks something else",
+            raw(|mut stream| drop(stream.write_all(&[0; 100]))),
+            "speaks no TLS on this port",
+        ),
+        (
+            "sends records of garbage",
+            raw(|mut stream| drop(stream.write_all(b"\x16\x03\x03\x00\x05garba"))),
+            "TLS went wrong",
+        ),
+        (
+            "sends garbage without end",
+            raw(|mut stream| while stream.write_all(&[22; 4096]).is_ok() {}),
+            "TLS went wrong",
+        ),
         ("closes at once", raw(drop), "closed in the middle of the TLS handshake"),
         (
             "closes in the middle",
@@ -254,19 +305,26 @@ fn a_handshake_that_goes_wrong_during_the_run_is_a_connect_error_by_its_reason()
     let authority = Authority::new();
     let good = TlsServer::start(authority.identity(&["localhost"], |_| {}), |_, _| ok());
     let good_port = good.port;
-    // Passes on the first two connections, one of which is the look before the run; and does otherwise with what follows.
-    for (part, seen) in
-        [("no TLS handshake within the timeout", None), ("closed in the middle of the TLS handshake", Some(HALF_A_RECORD))]
-    {
+    // Passes on the first two connections, one of which is the look before the run; and does otherwise with
+    // what follows.
+    for (part, seen) in [
+        ("no TLS handshake within the timeout", None),
+        ("closed in the middle of the TLS handshake", Some(HALF_A_RECORD)),
+    ] {
         count.store(0, SeqCst);
         let port = server::passing(good_port, 2, move |mut stream| match seen {
             Some(bytes) => drop(stream.write_all(bytes)),
             None => drop((thread::sleep(hang), stream)),
         });
         let url = format!("https://localhost:{port}/");
-        let run = loadgen(&["-R20", "-c2", "-t1", "-d1s", "-T", "300ms", "--ca-file", &authority.file(), &url]);
+        let run =
+            loadgen(&["-R20", "-c2", "-t1", "-d1s", "-T", "300ms", "--ca-file", &authority.file(), &url]);
         assert_eq!(run.code, 0, "{}", run.stderr);
-        assert!(run.stderr.contains(&format!("note: connect errors: {} {part}", run.error("connect"))), "{}", run.stderr);
+        assert!(
+            run.stderr.contains(&format!("note: connect errors: {} {part}", run.error("connect"))),
+            "{}",
+            run.stderr
+        );
         assert!(run.error("connect") >= 2, "it is tried again: {}", run.stderr);
         assert_eq!(run.count("completed") + run.count("unsent"), 20, "{}", run.stderr);
         assert!((1..=10).contains(&run.count("completed")), "{}", run.stderr);
@@ -279,7 +337,17 @@ fn records_in_single_bytes_are_put_together() {
     let authority = Authority::new();
     let identity = authority.identity(&["localhost"], |_| {});
     let server = TlsServer::with(identity, Manner::ByteByByte, rustls::ALL_VERSIONS, &[], |_, _| ok());
-    let run = loadgen(&["-R20", "-c2", "-t1", "-d500ms", "-T", "20s", "--ca-file", &authority.file(), &server.url()]);
+    let run = loadgen(&[
+        "-R20",
+        "-c2",
+        "-t1",
+        "-d500ms",
+        "-T",
+        "20s",
+        "--ca-file",
+        &authority.file(),
+        &server.url(),
+    ]);
     assert_answered(&run, 10);
 }
 
@@ -298,7 +366,12 @@ fn a_close_without_close_notify_is_an_error_and_no_end_of_an_answer() {
         if completed {
             assert_answered(&run, 5);
         } else {
-            assert_eq!((run.code, run.count("completed"), run.count("lost")), (1, 0, run.count("sent")), "{}", run.stderr);
+            assert_eq!(
+                (run.code, run.count("completed"), run.count("lost")),
+                (1, 0, run.count("sent")),
+                "{}",
+                run.stderr
+            );
             assert_eq!(run.error("read"), run.count("sent"));
             assert!(run.stderr.contains(why), "{}", run.stderr);
         }
@@ -316,8 +389,19 @@ fn third_closes(number: u64, _: &str) -> Act {
 fn an_end_that_comes_with_half_a_record_is_seen_and_the_connection_opened_again() {
     let authority = Authority::new();
     let identity = authority.identity(&["localhost"], |_| {});
-    let server = TlsServer::with(identity, Manner::HalfARecord, rustls::ALL_VERSIONS, &["http/1.1"], third_closes);
-    let run = loadgen(&["-R20", "-c1", "-t1", "-d500ms", "-T", "2s", "--ca-file", &authority.file(), &server.url()]);
+    let server =
+        TlsServer::with(identity, Manner::HalfARecord, rustls::ALL_VERSIONS, &["http/1.1"], third_closes);
+    let run = loadgen(&[
+        "-R20",
+        "-c1",
+        "-t1",
+        "-d500ms",
+        "-T",
+        "2s",
+        "--ca-file",
+        &authority.file(),
+        &server.url(),
+    ]);
     let counts = ["lost", "in_flight_at_end"].map(|name| run.count(name));
     assert_eq!((run.code, counts), (0, [1, 0]), "{}", run.stderr);
     assert!(run.stderr.contains("closed before an answer, without TLS's close_notify"), "{}", run.stderr);
@@ -330,20 +414,36 @@ fn an_end_that_comes_with_tickets_is_seen_before_a_request_is_sent() {
     let identity = authority.identity(&["localhost"], |_| {});
     let server = TlsServer::with(identity, Manner::TicketsAndEnd, &[&TLS13], &["http/1.1"], |_, _| ok());
     // Its first request is due 250 ms after the start.
-    let run = loadgen(&["-R4", "-c2", "-t1", "-d1s", "-T", "2s", "--ca-file", &authority.file(), &server.url()]);
+    let run =
+        loadgen(&["-R4", "-c2", "-t1", "-d1s", "-T", "2s", "--ca-file", &authority.file(), &server.url()]);
     assert_eq!((run.code, run.count("lost"), run.count("completed")), (0, 0, 4), "{}", run.stderr);
-    assert!(run.stderr.contains("closed while nothing was asked for, without TLS's close_notify"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("closed while nothing was asked for, without TLS's close_notify"),
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]
 fn an_answer_counts_though_a_fatal_alert_comes_with_it() {
     let authority = Authority::new();
     let identity = authority.identity(&["localhost"], |_| {});
-    let server = TlsServer::with(identity, Manner::AlertBehind, rustls::ALL_VERSIONS, &["http/1.1"], |number, _| {
-        // It does not say that it closes in its head.
-        if number == 2 { Act::Answer(OK_THEN_ALERT.to_owned()) } else { ok() }
-    });
-    let run = loadgen(&["-R20", "-c1", "-t1", "-d500ms", "-T", "2s", "--ca-file", &authority.file(), &server.url()]);
+    let server =
+        TlsServer::with(identity, Manner::AlertBehind, rustls::ALL_VERSIONS, &["http/1.1"], |number, _| {
+            // It does not say that it closes in its head.
+            if number == 2 { Act::Answer(OK_THEN_ALERT.to_owned()) } else { ok() }
+        });
+    let run = loadgen(&[
+        "-R20",
+        "-c1",
+        "-t1",
+        "-d500ms",
+        "-T",
+        "2s",
+        "--ca-file",
+        &authority.file(),
+        &server.url(),
+    ]);
     assert_eq!((run.code, run.count("lost"), run.error("read")), (0, 0, 1), "{}", run.stderr);
     assert!(run.count("completed") >= 5 && run.count("completed") == run.count("sent"), "{}", run.stderr);
 }
@@ -367,10 +467,19 @@ fn what_makes_no_sense_is_refused_in_one_line() {
     std::fs::write(&empty, "nothing").unwrap();
     std::fs::write(&key, rcgen::KeyPair::generate().unwrap().serialize_pem()).unwrap();
     for (args, part) in [
-        (&["--insecure", "http://127.0.0.1:1/"][..], "--insecure is for https: http://127.0.0.1:1/ has no certificate to check"),
+        (
+            &["--insecure", "http://127.0.0.1:1/"][..],
+            "--insecure is for https: http://127.0.0.1:1/ has no certificate to check",
+        ),
         (&["--ca-file", &ca, "http://127.0.0.1:1/"], "--ca-file is for https"),
-        (&["--ca-file", &ca, "--insecure", "https://127.0.0.1:1/"], "--insecure accepts any certificate: it excludes --ca-file"),
-        (&["--ca-file", "/nowhere/ca.pem", "https://127.0.0.1:1/"], "/nowhere/ca.pem: --ca-file: cannot read: No such file"),
+        (
+            &["--ca-file", &ca, "--insecure", "https://127.0.0.1:1/"],
+            "--insecure accepts any certificate: it excludes --ca-file",
+        ),
+        (
+            &["--ca-file", "/nowhere/ca.pem", "https://127.0.0.1:1/"],
+            "/nowhere/ca.pem: --ca-file: cannot read: No such file",
+        ),
         (&["--ca-file", "/", "https://127.0.0.1:1/"], "/: --ca-file: cannot read: Is a directory"),
         (&["--ca-file", &empty, "https://127.0.0.1:1/"], "--ca-file: no certificate in it"),
         (&["--ca-file", &key, "https://127.0.0.1:1/"], "--ca-file: no certificate in it"),

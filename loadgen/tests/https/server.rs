@@ -130,24 +130,35 @@ impl TlsServer {
         let config = Arc::new(config);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let server =
-            Self { port, requests: Arc::default(), full: Arc::default(), resumed: Arc::default(), said_goodbye: Arc::default() };
+        let server = Self {
+            port,
+            requests: Arc::default(),
+            full: Arc::default(),
+            resumed: Arc::default(),
+            said_goodbye: Arc::default(),
+        };
         let counts = [&server.requests, &server.full, &server.resumed, &server.said_goodbye].map(Arc::clone);
         let act = Arc::new(act);
         thread::spawn(move || {
             for (number, stream) in listener.incoming().flatten().enumerate() {
                 let (config, act, counts) = (config.clone(), act.clone(), counts.clone());
                 // The first looked whether anybody is there.
-                let manner = if manner == Manner::TicketsAndEnd && number != 2 { Manner::Well } else { manner };
+                let manner =
+                    if manner == Manner::TicketsAndEnd && number != 2 { Manner::Well } else { manner };
                 thread::spawn(move || {
                     let _ = stream.set_nodelay(true);
                     let [requests, full, resumed, said_goodbye] = &counts;
-                    let mut stream = TlsStream { tls: ServerConnection::new(config).unwrap(), stream, manner };
+                    let mut stream =
+                        TlsStream { tls: ServerConnection::new(config).unwrap(), stream, manner };
                     let shaken = stream.shake();
                     if shaken.is_err() {
                         return;
                     }
-                    let kind = if stream.tls.handshake_kind() == Some(HandshakeKind::Resumed) { resumed } else { full };
+                    let kind = if stream.tls.handshake_kind() == Some(HandshakeKind::Resumed) {
+                        resumed
+                    } else {
+                        full
+                    };
                     kind.fetch_add(1, Ordering::SeqCst);
                     serve(&mut stream, &*act, requests);
                     // What the client still said.
@@ -288,7 +299,8 @@ impl Write for TlsStream {
     }
 }
 
-/// Passes the first connections on to another port, and does as it likes with the others once the client has spoken.
+/// Passes the first connections on to another port, and does as it likes with the others once the client has
+/// spoken.
 pub fn passing(to: u16, first: u64, act: impl Fn(TcpStream) + Send + Sync + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

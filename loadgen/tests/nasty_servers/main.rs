@@ -1,7 +1,8 @@
-//! Servers that answer oddly, wrongly, half or never: each is counted for what it is, and none makes loadgen hang.
+//! Servers that answer oddly, wrongly, half or never: each is counted for what it is, and none makes loadgen
+//! hang.
 //!
-//! Each kind in `table.rs` is met twice: once among well answered requests, and in every request. `special.rs` has those that
-//! are no matter of single answers.
+//! Each kind in `table.rs` is met twice: once among well answered requests, and in every request.
+//! `special.rs` has those that are no matter of single answers.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -22,7 +23,8 @@ const DUE: u64 = 10;
 const DURATION_S: f64 = 0.5;
 /// Number of the request that is met by the nasty answer, where one is.
 const NASTY: u64 = 2;
-/// Where something hangs each run takes this much longer; elsewhere it must be longer than a busy machine may stall.
+/// Where something hangs each run takes this much longer; elsewhere it must be longer than a busy machine may
+/// stall.
 const TIMEOUT_HANGING_S: f64 = 0.5;
 const TIMEOUT_S: f64 = 4.0;
 /// Every run ends within its duration, the timeout and a second; on a machine that others use, two more.
@@ -43,7 +45,11 @@ fn every_kind_of_nasty_server_is_counted_for_what_it_is_and_in_time() {
             runs.push((format!("{name}, {which}"), Box::new(move || meet(&case, nasty))));
         }
     }
-    runs.extend(special::all().into_iter().map(|(name, run)| (name.to_owned(), Box::new(run) as Box<dyn FnOnce() + Send>)));
+    runs.extend(
+        special::all()
+            .into_iter()
+            .map(|(name, run)| (name.to_owned(), Box::new(run) as Box<dyn FnOnce() + Send>)),
+    );
     let (total, queue, failures) = (runs.len(), Mutex::new(runs.into_iter()), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..AT_A_TIME {
@@ -79,7 +85,8 @@ fn meet(case: &Case, nasty: Nasty) {
     }
 }
 
-/// One request met it. What stands here is counted by hand; requests that a machine in trouble could not send any more are few.
+/// One request met it. What stands here is counted by hand; requests that a machine in trouble could not send
+/// any more are few.
 fn check_once(run: &Run, counted: Counted) {
     let facts = facts(run);
     assert_eq!(run.code, 0, "{facts}");
@@ -98,9 +105,11 @@ fn check_once(run: &Run, counted: Counted) {
             reasons.insert(("timeout".to_owned(), "no answer".to_owned()), 1);
         }
     }
-    let (mut lost, hanging) = (u64::from(matches!(counted, Counted::Lost(_))), matches!(counted, Counted::Hangs));
+    let (mut lost, hanging) =
+        (u64::from(matches!(counted, Counted::Lost(_))), matches!(counted, Counted::Hangs));
     if matches!(counted, Counted::AnsweredThen(..)) && run.count("lost") == 1 {
-        // A request left before the client saw that the server had closed: it is lost, and one error tells of both.
+        // A request left before the client saw that the server had closed: it is lost, and one error tells of
+        // both.
         lost = 1;
         answers.entry(200).and_modify(|count| *count -= 1);
         assert_eq!(reasons_of(run).values().sum::<u64>(), 1, "{facts}");
@@ -120,18 +129,28 @@ fn check_once(run: &Run, counted: Counted) {
 fn check_always(run: &Run, counted: Counted) {
     let facts = facts(run);
     let (sent, reasons) = (run.count("sent"), reasons_of(run));
-    let only = |kind: &str, why: &str| reasons.keys().all(|reason| *reason == (kind.to_owned(), why.to_owned()));
+    let only =
+        |kind: &str, why: &str| reasons.keys().all(|reason| *reason == (kind.to_owned(), why.to_owned()));
     match counted {
         Counted::Answered(status) => {
-            assert_eq!((run.code, answers_of(run), reasons.len()), (0, BTreeMap::from([(status, sent)]), 0), "{facts}");
+            assert_eq!(
+                (run.code, answers_of(run), reasons.len()),
+                (0, BTreeMap::from([(status, sent)]), 0),
+                "{facts}"
+            );
         }
         Counted::AnsweredBut(status, why) => {
             assert_eq!((run.code, answers_of(run)), (0, BTreeMap::from([(status, sent)])), "{facts}");
             assert!(only("read", why) && run.error("read") == sent, "{facts}");
         }
         Counted::AnsweredThen(status, why) => {
-            // A request may leave before the client sees that the server has closed: both are told of by one error.
-            assert_eq!((run.code, answers_of(run)), (0, BTreeMap::from([(status, run.count("completed"))])), "{facts}");
+            // A request may leave before the client sees that the server has closed: both are told of by one
+            // error.
+            assert_eq!(
+                (run.code, answers_of(run)),
+                (0, BTreeMap::from([(status, run.count("completed"))])),
+                "{facts}"
+            );
             assert!(reasons.contains_key(&("read".to_owned(), why.to_owned())), "{facts}");
             let told = run.error("read") + run.error("write") + run.count("lost");
             assert!((sent - 1..=sent).contains(&told), "{facts}");
@@ -143,7 +162,8 @@ fn check_always(run: &Run, counted: Counted) {
             assert!(run.stderr.contains("no request was answered") && run.stderr.contains(why), "{facts}");
         }
         Counted::Hangs => {
-            let counts = ["sent", "completed", "lost", "in_flight_at_end", "unsent"].map(|name| run.count(name));
+            let counts =
+                ["sent", "completed", "lost", "in_flight_at_end", "unsent"].map(|name| run.count(name));
             assert_eq!((run.code, counts), (1, [1, 0, 0, 1, DUE - 1]), "{facts}");
             assert!(only("timeout", "no answer") && run.error("timeout") == 1, "{facts}");
         }
@@ -155,7 +175,11 @@ pub fn timed(args: &[&str], limit_s: f64) -> Run {
     let start = Instant::now();
     let run = loadgen(args);
     let took = start.elapsed();
-    assert!(took < Duration::from_secs_f64(limit_s + GRACE_S), "took {took:?}, {limit_s} s were due: {}", run.stderr);
+    assert!(
+        took < Duration::from_secs_f64(limit_s + GRACE_S),
+        "took {took:?}, {limit_s} s were due: {}",
+        run.stderr
+    );
     run
 }
 
@@ -174,13 +198,15 @@ fn check_counts(run: &Run, due: u64) {
     assert_eq!(answers_of(run).values().sum::<u64>(), completed, "{facts}");
     assert_eq!(run.json["response_time"]["count"], completed, "{facts}");
     for kind in ["connect", "read", "write", "timeout"] {
-        let by_reason: u64 = reasons_of(run).iter().filter(|((of, _), _)| of == kind).map(|(_, count)| count).sum();
+        let by_reason: u64 =
+            reasons_of(run).iter().filter(|((of, _), _)| of == kind).map(|(_, count)| count).sum();
         assert_eq!(by_reason, run.error(kind), "{kind} errors by reason: {facts}");
         assert_eq!(run.error(kind) > 0, run.stderr.contains(&format!("note: {kind} errors: ")), "{facts}");
     }
 }
 
-/// At 20 requests a second the generator is never the limit, unless the machine takes its CPU away, and then it proves it.
+/// At 20 requests a second the generator is never the limit, unless the machine takes its CPU away, and then
+/// it proves it.
 fn check_verdict(run: &Run) {
     let verdict = &run.json["verdict"];
     if verdict["generator_saturated"].as_bool() == Some(true) {
@@ -194,7 +220,13 @@ pub fn facts(run: &Run) -> String {
     let json = &run.json;
     format!(
         "code {} counts {} answers {} reasons {} verdict {} threads {} stderr {:?}",
-        run.code, json["counts"], json["answers"], json["error_reasons"], json["verdict"], json["threads"], run.stderr
+        run.code,
+        json["counts"],
+        json["answers"],
+        json["error_reasons"],
+        json["verdict"],
+        json["threads"],
+        run.stderr
     )
 }
 

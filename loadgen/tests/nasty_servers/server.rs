@@ -64,7 +64,13 @@ pub fn serve(listener: &TcpListener, nasty: Nasty, steps: &Arc<Vec<Step>>, greet
     }
 }
 
-fn talk(mut stream: TcpStream, nasty: Nasty, steps: &[Step], greeting: &[Step], count: &AtomicU64) -> std::io::Result<()> {
+fn talk(
+    mut stream: TcpStream,
+    nasty: Nasty,
+    steps: &[Step],
+    greeting: &[Step],
+    count: &AtomicU64,
+) -> std::io::Result<()> {
     stream = act(stream, greeting)?;
     let mut received = Vec::new();
     loop {

@@ -51,8 +51,8 @@ fn refuses_then_accepts() {
     thread::spawn(move || {
         drop(listener.accept().unwrap());
         let mut streams: Vec<_> = (0..4).map(|_| listener.accept().unwrap().0).collect();
-        // Shut down, not only dropped: a child that another case has just forked has them all until it becomes a program, so that
-        // connections would be accepted for that long and lost with it.
+        // Shut down, not only dropped: a child that another case has just forked has them all until it
+        // becomes a program, so that connections would be accepted for that long and lost with it.
         rustix::net::shutdown(&listener, rustix::net::Shutdown::Both).unwrap();
         drop(listener);
         // The first connection to be opened has the first request of its thread, if not of all.
@@ -60,7 +60,12 @@ fn refuses_then_accepts() {
         streams.iter().for_each(|stream| drop(stream.shutdown(std::net::Shutdown::Both)));
         drop(streams);
         thread::sleep(Duration::from_millis(500));
-        serve(&TcpListener::bind(address).unwrap(), Nasty::Once(u64::MAX), &Arc::new(Vec::new()), &Arc::new(Vec::new()));
+        serve(
+            &TcpListener::bind(address).unwrap(),
+            Nasty::Once(u64::MAX),
+            &Arc::new(Vec::new()),
+            &Arc::new(Vec::new()),
+        );
     });
     let run = timed(&["-R20", "-c4", "-t2", "-d2500ms", "-T", "1s", &url(address.port())], 4.5);
     check_invariants(&run, 50);
@@ -71,8 +76,12 @@ fn refuses_then_accepts() {
     assert!(reasons_of(&run).contains_key(&refused), "{}", facts(&run));
     let reconnecting = &run.json["reconnecting"];
     assert_eq!(reconnecting["reopened"], 4, "{reconnecting}");
-    let (closed_s, own_s) = (reconnecting["closed_s"].as_f64().unwrap(), reconnecting["own_pause_s"].as_f64().unwrap());
-    assert!(0.0 < own_s && own_s <= closed_s && own_s <= 4.0 * 0.076, "each waited one pause too long at most: {reconnecting}");
+    let (closed_s, own_s) =
+        (reconnecting["closed_s"].as_f64().unwrap(), reconnecting["own_pause_s"].as_f64().unwrap());
+    assert!(
+        0.0 < own_s && own_s <= closed_s && own_s <= 4.0 * 0.076,
+        "each waited one pause too long at most: {reconnecting}"
+    );
     assert!(run.stderr.contains("the generator waited before it tried again"), "{}", facts(&run));
 }
 
@@ -109,9 +118,18 @@ fn at_once(step: Step, why: &str) {
     let server = Server::start(Nasty::Always, Vec::new(), vec![step]);
     let run = timed(&["-R20", "-c2", "-t1", "-d500ms", "-T", "1s", &url(server.port)], 1.5);
     check_invariants(&run, 10);
-    assert_eq!((run.code, run.count("completed"), run.count("in_flight_at_end")), (1, 0, 0), "{}", facts(&run));
+    assert_eq!(
+        (run.code, run.count("completed"), run.count("in_flight_at_end")),
+        (1, 0, 0),
+        "{}",
+        facts(&run)
+    );
     let reasons = reasons_of(&run);
-    assert!(reasons.keys().any(|(kind, reason)| kind == "read" && reason.starts_with(why)), "{}", facts(&run));
+    assert!(
+        reasons.keys().any(|(kind, reason)| kind == "read" && reason.starts_with(why)),
+        "{}",
+        facts(&run)
+    );
     let failed: u64 = reasons.values().sum();
     assert!((4..=200).contains(&failed), "tried again, but with pauses: {}", facts(&run));
 }
@@ -120,7 +138,10 @@ fn at_once(step: Step, why: &str) {
 fn accepts_none() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     rustix::net::listen(&listener, 0).unwrap();
-    let run = timed(&["-R20", "-c4", "-t1", "-d500ms", "-T", "600ms", &url(listener.local_addr().unwrap().port())], 1.7);
+    let run = timed(
+        &["-R20", "-c4", "-t1", "-d500ms", "-T", "600ms", &url(listener.local_addr().unwrap().port())],
+        1.7,
+    );
     assert_eq!(run.code, 1, "{}", run.stderr);
     check_invariants(&run, 10);
     assert_eq!(run.count("completed"), 0, "{}", facts(&run));
@@ -143,7 +164,8 @@ fn never_reads() {
 
 /// As mail and file servers do.
 fn speaks_first() {
-    let server = Server::start(Nasty::Always, Vec::new(), vec![Step::Send(b"220 mail.example ESMTP\r\n".to_vec())]);
+    let server =
+        Server::start(Nasty::Always, Vec::new(), vec![Step::Send(b"220 mail.example ESMTP\r\n".to_vec())]);
     let run = timed(&["-R20", "-c2", "-t1", "-d500ms", "-T", "1s", &url(server.port)], 1.5);
     check_invariants(&run, 10);
     assert_eq!((run.code, run.count("completed")), (1, 0), "{}", facts(&run));
@@ -153,7 +175,11 @@ fn speaks_first() {
 /// An answer to nothing must not be taken for that of the first request.
 fn answers_before_it_is_asked() {
     let busy = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".to_vec();
-    let server = Server::start(Nasty::Once(u64::MAX), Vec::new(), vec![Step::Send(busy), Step::Pause(Duration::from_millis(5))]);
+    let server = Server::start(
+        Nasty::Once(u64::MAX),
+        Vec::new(),
+        vec![Step::Send(busy), Step::Pause(Duration::from_millis(5))],
+    );
     let run = timed(&["-R20", "-c2", "-t1", "-d500ms", "-T", "1s", &url(server.port)], 1.5);
     check_invariants(&run, 10);
     assert!(run.error("read") >= 2, "{}", facts(&run));
@@ -178,7 +204,10 @@ fn answers_two_of_three() {
     let run = timed(&["-R20", "-c1", "-t1", "-d450ms", "-T", "4s", "-s", &path, &url(server.port)], 4.5);
     check_batches(&run);
     assert_eq!((run.count("completed") + run.count("unsent"), run.count("lost")), (8, 1), "{}", facts(&run));
-    assert_eq!(reasons_of(&run).into_keys().collect::<Vec<_>>(), [("read".to_owned(), "closed before an answer".to_owned())]);
+    assert_eq!(
+        reasons_of(&run).into_keys().collect::<Vec<_>>(),
+        [("read".to_owned(), "closed before an answer".to_owned())]
+    );
 }
 
 /// The answer to the first of three says that it is the last on this connection.
@@ -208,7 +237,8 @@ fn check_batches(run: &super::common::Run) {
     assert_eq!((run.code, run.count("in_flight_at_end")), (0, 0), "{}", facts(run));
 }
 
-/// Answers 413 from the head alone and closes with unread bytes, so that the kernel sends a reset behind the answer.
+/// Answers 413 from the head alone and closes with unread bytes, so that the kernel sends a reset behind the
+/// answer.
 fn refuses_a_body_before_it_has_come() {
     let (_folder, path) = script("wrk.method = 'PUT'; wrk.body = string.rep('x', 20000000)");
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -217,7 +247,9 @@ fn refuses_a_body_before_it_has_come() {
         for mut stream in listener.incoming().flatten() {
             thread::spawn(move || {
                 if stream.read(&mut [0; 1000]).is_ok_and(|count| count > 0) {
-                    let _ = stream.write_all(b"HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+                    let _ = stream.write_all(
+                        b"HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+                    );
                     thread::sleep(Duration::from_millis(20));
                 }
             });
@@ -225,7 +257,12 @@ fn refuses_a_body_before_it_has_come() {
     });
     let run = timed(&["-R20", "-c1", "-t1", "-d500ms", "-T", "4s", "-s", &path, &url(port)], 4.5);
     check_invariants(&run, 10);
-    assert_eq!((run.code, run.count("lost"), run.error("write")), (0, 0, 0), "the answer is there to be read: {}", facts(&run));
+    assert_eq!(
+        (run.code, run.count("lost"), run.error("write")),
+        (0, 0, 0),
+        "the answer is there to be read: {}",
+        facts(&run)
+    );
     assert_eq!(run.json["answers"]["413"], run.count("sent"), "{}", facts(&run));
 }
 
@@ -235,7 +272,11 @@ fn answers_after_the_timeout() {
     let run = timed(&["-R10", "-c10", "-t1", "-d1s", "-T", "500ms", &url(server.port)], 1.5);
     check_invariants(&run, 10);
     assert_eq!((run.code, run.count("completed")), (0, 10), "{}", facts(&run));
-    assert!(reasons_of(&run).contains_key(&("timeout".to_owned(), "answered after the timeout".to_owned())), "{}", facts(&run));
+    assert!(
+        reasons_of(&run).contains_key(&("timeout".to_owned(), "answered after the timeout".to_owned())),
+        "{}",
+        facts(&run)
+    );
 }
 
 /// As servers with a limit of requests for each connection do, without a word.
@@ -246,7 +287,9 @@ fn closes_after_five() {
         for mut stream in listener.incoming().flatten() {
             thread::spawn(move || {
                 for _ in 0..5 {
-                    if !stream.read(&mut [0; 4096]).is_ok_and(|count| count > 0) || stream.write_all(OK).is_err() {
+                    if !stream.read(&mut [0; 4096]).is_ok_and(|count| count > 0)
+                        || stream.write_all(OK).is_err()
+                    {
                         return;
                     }
                 }

@@ -49,12 +49,21 @@ def told_in_steps(before, after, same_within=0.05):
 
 
 def test_whole_microseconds_that_are_one_apart_are_never_called_different_and_three_apart_are():
-    assert [told_in_steps(17, 18), told_in_steps(18, 17), told_in_steps(1, 2), told_in_steps(100, 101, 0.001)] == [CANNOT_TELL] * 4
+    assert [
+        told_in_steps(17, 18),
+        told_in_steps(18, 17),
+        told_in_steps(1, 2),
+        told_in_steps(100, 101, 0.001),
+    ] == [CANNOT_TELL] * 4
     assert [told_in_steps(17, 20), told_in_steps(20, 17)] == [SLOWER, FASTER]
 
 
 def test_nothing_is_the_same_within_less_than_the_step_in_which_it_is_told():
-    assert told_in_steps(17, 17) == CANNOT_TELL and told_in_steps(17, 17, 0.07) == SAME and told_in_steps(100, 100) == SAME
+    assert (
+        told_in_steps(17, 17) == CANNOT_TELL
+        and told_in_steps(17, 17, 0.07) == SAME
+        and told_in_steps(100, 100) == SAME
+    )
 
 
 def test_the_interval_of_a_ratio_holds_what_its_values_may_have_been_before_they_were_rounded():
@@ -70,8 +79,16 @@ def test_what_is_no_measurement_is_refused(values):
 
 def test_a_word_needs_more_in_a_family_than_alone():
     generator = np.random.default_rng(4)
-    unclear = next(one for one in (pair(np.exp(0.05 * generator.standard_normal(6)), 1.1 * np.exp(0.05 * generator.standard_normal(6))) for _ in range(999))
-                   if 0.01 < one.p < 0.03 and not one.low <= 1 <= one.high)
+    unclear = next(
+        one
+        for one in (
+            pair(
+                np.exp(0.05 * generator.standard_normal(6)), 1.1 * np.exp(0.05 * generator.standard_normal(6))
+            )
+            for _ in range(999)
+        )
+        if 0.01 < one.p < 0.03 and not one.low <= 1 <= one.high
+    )
     nothing = pair(BEFORE, BEFORE)
     assert families.words([unclear], ["lower"]) == [SLOWER]
     assert families.words([unclear, *[nothing] * 23], ["lower"] * 24)[0] == CANNOT_TELL
@@ -82,14 +99,17 @@ def test_holm_corrects_as_it_is_defined():
     assert families.holm([0.01, 0.04, 0.03, math.nan]).tolist() == pytest.approx([0.04, 0.09, 0.09, 1.0])
 
 
-@pytest.mark.parametrize(("better", "factor", "outcome", "expected"), [
-    ("lower", 0.8, (0, 6, 1, 6), CANNOT_TELL),  # faster, but one of its runs was lost
-    ("lower", 1.0, (0, 6, 1, 6), CANNOT_TELL),  # the same, of those that are left
-    ("lower", 1.3, (0, 6, 1, 6), SLOWER),  # slower although its worst run does not count
-    ("lower", 1.3, (2, 6, 0, 6), CANNOT_TELL),  # slower than the flattered side
-    ("less", 0.8, (0, 6, 3, 6), CANNOT_TELL),
-    ("lower", 0.8, (2, 6, 2, 6), FASTER),  # both lost as many
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("better", "factor", "outcome", "expected"),
+    [
+        ("lower", 0.8, (0, 6, 1, 6), CANNOT_TELL),  # faster, but one of its runs was lost
+        ("lower", 1.0, (0, 6, 1, 6), CANNOT_TELL),  # the same, of those that are left
+        ("lower", 1.3, (0, 6, 1, 6), SLOWER),  # slower although its worst run does not count
+        ("lower", 1.3, (2, 6, 0, 6), CANNOT_TELL),  # slower than the flattered side
+        ("less", 0.8, (0, 6, 3, 6), CANNOT_TELL),
+        ("lower", 0.8, (2, 6, 2, 6), FASTER),  # both lost as many
+    ],
+)
 def test_nothing_favourable_is_said_of_a_side_that_lost_more_runs(better, factor, outcome, expected):
     assert said(BEFORE, times(factor), better, outcome) == expected
 
@@ -97,12 +117,21 @@ def test_nothing_favourable_is_said_of_a_side_that_lost_more_runs(better, factor
 def test_many_more_invalid_runs_are_worse_and_one_more_cannot_be_told():
     assert outcomes.outcome_p(0, 10, 6, 10) < 0.05 < outcomes.outcome_p(0, 6, 1, 6)
     assert outcomes.outcome_p(2, 6, 2, 6) == 1.0 == outcomes.outcome_p(0, 0, 3, 6)
-    assert word(math.inf, math.inf, 0.01, 1.0, "fewer", 10) == "worse" and word(0.0, 0.0, 0.01, 1.0, "fewer", 10) == "better"
+    assert (
+        word(math.inf, math.inf, 0.01, 1.0, "fewer", 10) == "worse"
+        and word(0.0, 0.0, 0.01, 1.0, "fewer", 10) == "better"
+    )
 
 
 def test_what_could_be_found_is_what_is_found_in_four_of_five_simulations():
     generator, ratio = np.random.default_rng(11), power.detectable(0.05, 6, 6)
-    trials = [pair(np.exp(0.05 * generator.standard_normal(6)), ratio * np.exp(0.05 * generator.standard_normal(6))).p <= 0.05 for _ in range(400)]
+    trials = [
+        pair(
+            np.exp(0.05 * generator.standard_normal(6)), ratio * np.exp(0.05 * generator.standard_normal(6))
+        ).p
+        <= 0.05
+        for _ in range(400)
+    ]
     assert 0.72 <= np.mean(trials) <= 0.88
     assert power.share_found(0.05, 6, 6, ratio) == pytest.approx(0.8, abs=0.01)
     assert power.detectable(0.05, 6, 6, 0.05 / 100) > ratio > power.detectable(0.02, 6, 6)
@@ -111,5 +140,9 @@ def test_what_could_be_found_is_what_is_found_in_four_of_five_simulations():
 
 def test_runs_needed_is_the_fewest_that_find_it():
     needed = power.runs_needed(0.05, 1.05)
-    assert power.share_found(0.05, needed, needed, 1.05) >= 0.8 > power.share_found(0.05, needed - 1, needed - 1, 1.05)
+    assert (
+        power.share_found(0.05, needed, needed, 1.05)
+        >= 0.8
+        > power.share_found(0.05, needed - 1, needed - 1, 1.05)
+    )
     assert power.runs_needed(1.0, 1.001) is None

@@ -1,4 +1,5 @@
-"""One launch of a duet: which rounds count, whose doing it is when they do not, and what the rest says of the ratio."""
+"""One launch of a duet: which rounds count, whose doing it is when they do not, and what the rest says of the
+ratio."""
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,9 @@ from kvstudy.record import hdr
 
 
 def values(slices, found=None) -> pd.Series:
-    return launches.launch_values(launches.counted_slices(slices, 2), found or {}).set_index("measure")["log_ratio"]
+    return launches.launch_values(launches.counted_slices(slices, 2), found or {}).set_index("measure")[
+        "log_ratio"
+    ]
 
 
 def test_every_measure_of_a_launch_is_the_ratio_of_b_to_a():
@@ -19,7 +22,9 @@ def test_every_measure_of_a_launch_is_the_ratio_of_b_to_a():
     found = values(slices, histograms(slices, {"a": 100_000, "b": 200_000}))
     assert np.exp(found[["p50", "p90", "mean", "bytes written per request"]]).to_numpy() == pytest.approx(1.1)
     assert np.exp(found["p99"]) == pytest.approx(2, rel=0.01)
-    assert np.exp(found["CPU per request"]) == pytest.approx((1.1 * 20 + 1) / (20 + 1)), "what a side used in the other's turns is its cost too"
+    assert np.exp(found["CPU per request"]) == pytest.approx((1.1 * 20 + 1) / (20 + 1)), (
+        "what a side used in the other's turns is its cost too"
+    )
     assert np.exp(values(made(ratio=1.1, loop="closed"))["rate"]) == pytest.approx(1 / 1.1)
 
 
@@ -28,7 +33,9 @@ def test_the_first_round_of_each_part_does_not_count():
     slices.loc[slices["round"] == 1, "p50_ns"] *= 50.0
     slices.loc[(slices["round"] == 1) & (slices["side"] == "b"), ["p50_ns", "cpu_ns"]] *= 3.0
     counted = launches.counted_slices(slices, 2)
-    assert counted.groupby("loop")["left_out"].apply(lambda left: (left == launches.FIRST).sum()).tolist() == [2, 2]
+    assert counted.groupby("loop")["left_out"].apply(
+        lambda left: (left == launches.FIRST).sum()
+    ).tolist() == [2, 2]
     assert values(slices)[["p50", "CPU per request"]].abs().max() == 0
 
 
@@ -38,14 +45,18 @@ def test_a_round_in_which_the_idle_side_was_busy_is_left_out_on_both_sides_and_l
     slices.loc[at, ["idle_cpu_ns", "p50_ns"]] = [0.2 * SLICE_NS, 90_000.0]
     counted = launches.counted_slices(slices, 2)
     gone = counted[counted["left_out"] == launches.BUSY]
-    assert gone["round"].tolist() == [5, 5] and gone["lost_by"].tolist() == ["b", "b"], "b was idle in a's slice, and busy"
+    assert gone["round"].tolist() == [5, 5] and gone["lost_by"].tolist() == ["b", "b"], (
+        "b was idle in a's slice, and busy"
+    )
     lost = launches.lost_rounds(counted).iloc[0]
     assert (lost["rounds"], lost["busy_a"], lost["busy_b"]) == (11, 0, 1)
 
 
 def test_work_that_is_put_off_until_the_others_turn_is_paid():
     slices = made()
-    slices.loc[slices["side"] == "a", "idle_cpu_ns"] = 0.3 * SLICE_NS  # b works in every turn of a: no round is left for latency
+    slices.loc[slices["side"] == "a", "idle_cpu_ns"] = (
+        0.3 * SLICE_NS
+    )  # b works in every turn of a: no round is left for latency
     found = values(slices)
     assert "p50" not in found and np.exp(found["CPU per request"]) == pytest.approx((20 + 150) / (20 + 1))
 
@@ -57,11 +68,15 @@ def test_what_was_recorded_over_slices_and_gaps_is_taken_before_the_counted_part
 
 def test_a_known_cost_per_request_is_found_whether_slices_and_gaps_or_counted_parts_were_recorded():
     """20 us each: 1000 requests in the counted 500 ms, and 300 in the 150 ms before."""
-    sent = launches.sent_per_counted([{"workload": "put", "loop": "rate", "not_counted_s": 0.15, "counted_s": 0.5}])
+    sent = launches.sent_per_counted(
+        [{"workload": "put", "loop": "rate", "not_counted_s": 0.15, "counted_s": 0.5}]
+    )
     counted_only = made().assign(cpu_ns=1000 * 20e3, idle_cpu_ns=0.0, written_bytes=1000 * 64.0)
     whole = counted_only.copy()
     for side in "ab":
-        whole[f"{side}_cpu_ns"], whole[f"{side}_written_bytes"] = ((whole["side"] == side) * 1300.0 * each for each in (20e3, 64.0))
+        whole[f"{side}_cpu_ns"], whole[f"{side}_written_bytes"] = (
+            (whole["side"] == side) * 1300.0 * each for each in (20e3, 64.0)
+        )
     for slices in (counted_only, whole):
         found = launches.launch_values(launches.counted_slices(slices, 2), {}, sent).set_index("measure")
         assert found.loc["CPU per request", ["a", "b"]].tolist() == pytest.approx([20e3, 20e3])
@@ -102,7 +117,10 @@ def test_too_few_rounds_or_samples_give_no_value_and_a_store_that_writes_nothing
     assert values(made(rounds=launches.ROUNDS_MIN)).empty
     assert "bytes written per request" not in values(made(written_bytes=0.0))
     slices = made()
-    few = {key: hdr.Histogram(one.layout, one.indices[:1], np.array([2])) for key, one in histograms(slices, {"a": 1, "b": 1}).items()}
+    few = {
+        key: hdr.Histogram(one.layout, one.indices[:1], np.array([2]))
+        for key, one in histograms(slices, {"a": 1, "b": 1}).items()
+    }
     assert "p99" not in values(slices, few)
 
 

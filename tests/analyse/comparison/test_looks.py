@@ -1,4 +1,5 @@
-"""Looking often costs no false words: the limits spend what they may, and a sequential p is that of the look that saw most."""
+"""Looking often costs no false words: the limits spend what they may, and a sequential p is that of the look
+that saw most."""
 
 import numpy as np
 from scipy import stats
@@ -29,7 +30,11 @@ def test_no_look_before_the_first_and_none_after_the_last():
 def test_a_sequential_p_reaches_an_error_exactly_where_a_look_reaches_its_limit():
     for launches in (5, 9, 15, 40):
         limit = looks.nominal_p(0.05, launches)
-        assert looks.sequential_p([launches], [0.99 * limit]) < 0.05 < looks.sequential_p([launches], [1.02 * limit])
+        assert (
+            looks.sequential_p([launches], [0.99 * limit])
+            < 0.05
+            < looks.sequential_p([launches], [1.02 * limit])
+        )
 
 
 def test_a_look_that_saw_something_is_not_unsaid_by_later_ones_nor_are_looks_that_were_left_out_paid_for():

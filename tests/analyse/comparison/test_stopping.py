@@ -1,4 +1,5 @@
-"""Where a duet stands: the words, when they are said, what holds them back, and how long the rest will take."""
+"""Where a duet stands: the words, when they are said, what holds them back, and how long the rest will
+take."""
 
 import numpy as np
 import pandas as pd
@@ -13,9 +14,30 @@ PRIMARY = {"workload": "put", "loop": "rate", "measure": "p50"}
 
 def values(**logs) -> pd.DataFrame:
     """Log ratios by measure ("p50", "cpu", "rate"), one per launch."""
-    names = {"p50": ("rate", "p50"), "p90": ("rate", "p90"), "p99": ("rate", "p99"), "mean": ("rate", "mean"), "cpu": ("rate", "CPU per request"), "rate": ("closed", "rate")}
-    return pd.DataFrame([{"workload": "put", "loop": names[name][0], "measure": names[name][1], "a": 1.0, "b": float(np.exp(one)), "log_ratio": one, "rounds": 11,
-                          "launch": launch} for name, of in logs.items() for launch, one in enumerate(of, start=1)])
+    names = {
+        "p50": ("rate", "p50"),
+        "p90": ("rate", "p90"),
+        "p99": ("rate", "p99"),
+        "mean": ("rate", "mean"),
+        "cpu": ("rate", "CPU per request"),
+        "rate": ("closed", "rate"),
+    }
+    return pd.DataFrame(
+        [
+            {
+                "workload": "put",
+                "loop": names[name][0],
+                "measure": names[name][1],
+                "a": 1.0,
+                "b": float(np.exp(one)),
+                "log_ratio": one,
+                "rounds": 11,
+                "launch": launch,
+            }
+            for name, of in logs.items()
+            for launch, one in enumerate(of, start=1)
+        ]
+    )
 
 
 def noisy(center: float, launches: int, noise=0.01) -> list[float]:
@@ -61,33 +83,54 @@ def test_launches_after_a_word_do_not_unsay_it_and_going_on_costs_nothing():
 
 def test_the_order_of_the_rows_does_not_matter_only_that_of_the_launches():
     frame = values(p50=[0.05, 0.06, 0.04, 0.05, 0.3, -0.2, 0.06])
-    assert stopping.stand(frame, PRIMARY, 0.05) == stopping.stand(frame.sample(frac=1, random_state=3), PRIMARY, 0.05)
+    assert stopping.stand(frame, PRIMARY, 0.05) == stopping.stand(
+        frame.sample(frac=1, random_state=3), PRIMARY, 0.05
+    )
 
 
 def test_launches_that_agree_better_than_a_histogram_resolves_are_no_certainty():
     assert words(p50=[0.0004] * 6)["p50"] == SAME
 
 
-@pytest.mark.parametrize(("lost", "up", "down"), [
-    (Lost(a=0, b=30, of=100), SLOWER, CANNOT_TELL),  # b's bad rounds are gone: that it is slower holds all the more
-    (Lost(a=30, b=0, of=100), CANNOT_TELL, FASTER),
-    (Lost(a=30, b=28, of=100), SLOWER, FASTER),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("lost", "up", "down"),
+    [
+        (
+            Lost(a=0, b=30, of=100),
+            SLOWER,
+            CANNOT_TELL,
+        ),  # b's bad rounds are gone: that it is slower holds all the more
+        (Lost(a=30, b=0, of=100), CANNOT_TELL, FASTER),
+        (Lost(a=30, b=28, of=100), SLOWER, FASTER),
+    ],
+)
 def test_of_a_side_that_lost_more_rounds_by_its_own_doing_nothing_good_is_said(lost, up, down):
     by_part = {("put", "rate", "latency"): lost}
-    assert (words(by_part, p50=noisy(0.08, 8))["p50"], words(by_part, p50=noisy(-0.08, 8))["p50"]) == (up, down)
-    assert words(by_part, cpu=noisy(0.08, 8))["CPU per request"] == DEARER, "of the cost no round was left out"
+    assert (words(by_part, p50=noisy(0.08, 8))["p50"], words(by_part, p50=noisy(-0.08, 8))["p50"]) == (
+        up,
+        down,
+    )
+    assert words(by_part, cpu=noisy(0.08, 8))["CPU per request"] == DEARER, (
+        "of the cost no round was left out"
+    )
 
 
 def test_one_round_with_lost_requests_more_forbids_what_is_good_of_that_sides_tail():
-    by_part = {("put", "rate", "errors"): Lost(a=0, b=1, of=100), ("put", "rate", "latency"): Lost(a=0, b=1, of=100)}
+    by_part = {
+        ("put", "rate", "errors"): Lost(a=0, b=1, of=100),
+        ("put", "rate", "latency"): Lost(a=0, b=1, of=100),
+    }
     found = words(by_part, p50=noisy(-0.08, 8), p99=noisy(-0.08, 8), mean=noisy(0.08, 8))
     assert found == {"p50": FASTER, "p99": CANNOT_TELL, "mean": SLOWER}
 
 
 def test_a_launch_in_which_a_side_died_forbids_what_is_good_of_it_and_the_same():
     died = Lost(a=0, b=1, of=9)
-    assert words({}, died, p50=noisy(-0.08, 8))["p50"] == words({}, died, p50=noisy(0.0, 8))["p50"] == CANNOT_TELL
+    assert (
+        words({}, died, p50=noisy(-0.08, 8))["p50"]
+        == words({}, died, p50=noisy(0.0, 8))["p50"]
+        == CANNOT_TELL
+    )
     found = stopping.stand(values(p50=noisy(0.0, 8)), PRIMARY, 0.05, {}, died)
     assert found[0].held_back == SAME and not stopping.undecided(found), "more launches would not decide it"
 
@@ -107,7 +150,7 @@ def test_the_launches_to_come_are_about_those_that_it_takes():
 def test_ratio_and_interval_are_of_the_same_launches_beyond_the_last_look():
     logs = noisy(0.0, looks.LAST_LOOK) + [1.0] * 20
     found = stopping.looked_at(logs, 0.05)
-    assert found["launches"] == looks.LAST_LOOK and found == stopping.looked_at(logs[:looks.LAST_LOOK], 0.05)
+    assert found["launches"] == looks.LAST_LOOK and found == stopping.looked_at(logs[: looks.LAST_LOOK], 0.05)
     assert found["low"] <= found["ratio"] <= found["high"] < 1.05
 
 

@@ -39,7 +39,9 @@ def test_a_run_more_or_less_changes_two_batches_in_the_mean_and_never_all():
 
 def test_a_name_tells_runs_seals_folder_and_code_apart_but_not_where_the_data_stands():
     (one,) = batches(runs(["a", "b"]))
-    (moved,) = batches([Source(run.run_id, run.seal, Path("/elsewhere/rates") / run.run_id) for run in one.runs])
+    (moved,) = batches(
+        [Source(run.run_id, run.seal, Path("/elsewhere/rates") / run.run_id) for run in one.runs]
+    )
     assert moved.part_name("v") == one.part_name("v")
     others = [batches(runs(["a"])), batches(runs(["a", "b"], seal="t")), batches(runs(["a", "b"], "tail"))]
     assert len({one.part_name("v"), one.part_name("w"), *(batch.part_name("v") for (batch,) in others)}) == 5

@@ -44,7 +44,11 @@ def made(make_run, tidy, **options) -> tables.Tables:
 
 
 def content(tidy: Path) -> dict[str, str]:
-    return {str(path.relative_to(tidy)): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(tidy.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(tidy)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(tidy.rglob("*"))
+        if path.is_file()
+    }
 
 
 def parts(tidy: Path) -> list[Path]:
@@ -73,13 +77,18 @@ def test_tables_are_the_same_bytes_however_they_came_about(make_run, tidy, tmp_p
     assert content(tidy) == content(tmp_path / "at once")
 
 
-def test_tables_are_the_same_bytes_whoever_makes_them_and_in_whatever_order(make_run, tidy, tmp_path, monkeypatch):
+def test_tables_are_the_same_bytes_whoever_makes_them_and_in_whatever_order(
+    make_run, tidy, tmp_path, monkeypatch
+):
     for number in range(8):
         make_run(f"run-{number}", experiment=("rates", "tail")[number % 2], stacks={"cpu": f"x;{number} 5\n"})
     made(make_run, tidy)
     monkeypatch.setattr(build, "SPREAD_FROM_RUNS", 1)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1, 2})
-    for name, spread in {"three processes": workers.processes, "backwards": lambda work, tasks: map(work, tasks[::-1])}.items():
+    for name, spread in {
+        "three processes": workers.processes,
+        "backwards": lambda work, tasks: map(work, tasks[::-1]),
+    }.items():
         made(make_run, tmp_path / name, spread=spread)
         assert len(parts(tmp_path / name)) > 2 and content(tmp_path / name) == content(tidy)
 
@@ -95,7 +104,11 @@ def test_a_run_is_read_once_whatever_comes_and_goes_beside_it(make_run, tidy, tm
     assert observed == list("bdfhjc")
     (make_run.root / "rates" / "d").rename(tmp_path / "d")
     found = made(make_run, tidy)
-    assert found.runs["run_id"].tolist() == list("bcfhj") and "d" not in set(found.percentiles["run_id"]) and "d" not in found.folders
+    assert (
+        found.runs["run_id"].tolist() == list("bcfhj")
+        and "d" not in set(found.percentiles["run_id"])
+        and "d" not in found.folders
+    )
     assert observed == list("bdfhjc")
 
 
@@ -143,7 +156,9 @@ def test_nothing_is_written_when_nothing_changed(make_run, tidy):
     assert {path: path.stat().st_mtime_ns for path in (tidy, *tidy.rglob("*"))} == before
 
 
-def test_a_build_interrupted_at_any_file_leaves_what_the_next_one_completes(make_run, tidy, tmp_path, monkeypatch, observed):
+def test_a_build_interrupted_at_any_file_leaves_what_the_next_one_completes(
+    make_run, tidy, tmp_path, monkeypatch, observed
+):
     for run_id in "abcdefg":
         make_run(run_id)
     expected = made(make_run, tmp_path / "fresh")
@@ -213,7 +228,12 @@ for _ in range(3):
     tables.rebuild([Path({str(make_run.root)!r})], Path({str(tidy)!r}), progress=False)
     print(len(tables.load(Path({str(tidy)!r})).percentiles))
 """
-    builders = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    builders = [
+        subprocess.Popen(
+            [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(3)
+    ]
     answers = [builder.communicate(timeout=120) for builder in builders]
     assert answers == [(f"{len(expected.percentiles)}\n" * 3, "")] * 3
     assert content(tidy) == content(tmp_path / "fresh")
@@ -229,7 +249,9 @@ def test_the_lock_of_a_builder_ends_with_it(make_run, tidy):
         assert made(make_run, tidy).runs["run_id"].tolist() == ["a"]
 
 
-@pytest.mark.parametrize("damage", ["cut", "empty", "gone", "flipped", "manifest flipped", "manifest cut", "index cut"])
+@pytest.mark.parametrize(
+    "damage", ["cut", "empty", "gone", "flipped", "manifest flipped", "manifest cut", "index cut"]
+)
 def test_a_damaged_part_is_made_again_and_no_other(make_run, tidy, tmp_path, observed, damage):
     for run_id in "abcdefg":
         make_run(run_id)
@@ -253,16 +275,22 @@ def test_a_damaged_part_is_made_again_and_no_other(make_run, tidy, tmp_path, obs
     assert content(tidy) == before
 
 
-def test_damage_that_no_time_tells_of_is_found_when_it_is_read_and_mended_by_the_next_build(make_run, tidy, monkeypatch):
+def test_damage_that_no_time_tells_of_is_found_when_it_is_read_and_mended_by_the_next_build(
+    make_run, tidy, monkeypatch
+):
     """What a disk does in silence: no size and no time changes."""
     for run_id in "abcd":
         make_run(run_id)
     expected = made(make_run, tidy)
     file = parts(tidy)[0] / "intervals.parquet"
-    histograms = pq.ParquetFile(file).metadata.row_group(0).column(schema.names("intervals").index("histogram"))
+    histograms = (
+        pq.ParquetFile(file).metadata.row_group(0).column(schema.names("intervals").index("histogram"))
+    )
     at, old = histograms.data_page_offset + histograms.total_compressed_size // 2, file.read_bytes()
     file.write_bytes(old[:at] + bytes([old[at] ^ 1]) + old[at + 1 :])
-    monkeypatch.setattr(part, "_unchanged", lambda file, known, _written: file.stat().st_size == known["bytes"])
+    monkeypatch.setattr(
+        part, "_unchanged", lambda file, known, _written: file.stat().st_size == known["bytes"]
+    )
     with pytest.raises(KvstudyError, match="intervals.parquet: damaged"):
         _ = made(make_run, tidy).intervals
     assert_same(made(make_run, tidy), expected)

@@ -54,14 +54,18 @@ def test_what_is_kept_in_memory_has_a_bound(make_run, built, monkeypatch):
     size = stored.frame("intervals", ["r"]).shape[0] and next(iter(stored._cache.values())).nbytes
     monkeypatch.setattr("kvstudy.analyse.tidy.stored.CACHE_BYTES", int(1.5 * size))
     assert set(stored.frame("intervals")["run_id"]) == {"r", "t", "w"}
-    assert len(stored._cache) == 1 and stored._cached_bytes == sum(rows.nbytes for rows in stored._cache.values())
+    assert len(stored._cache) == 1 and stored._cached_bytes == sum(
+        rows.nbytes for rows in stored._cache.values()
+    )
 
 
 def test_another_program_reads_the_parts_as_a_dataset(make_run, built):
     make_run("a", experiment="rates")
     make_run("b", experiment="tail")
     stored = Stored(built())
-    rows = stored.dataset("percentiles").to_table(columns=["run_id", "latency_us"], filter=ds.field("percentile") == 50.0)
+    rows = stored.dataset("percentiles").to_table(
+        columns=["run_id", "latency_us"], filter=ds.field("percentile") == 50.0
+    )
     assert set(rows["run_id"].to_pylist()) == {"a", "b"}
     assert len(stored.dataset("percentiles", ["b"]).files) == 1
     assert stored.dataset("stacks").schema.names == schema.names("stacks")

@@ -23,12 +23,23 @@ print(*(name for name in sys.modules if name.partition(".")[0] == "kvstudy"))
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     loaded = set(done.stdout.split())
-    assert {"kvstudy.analyse.observation", "kvstudy.disturbance", "kvstudy.record.hdr", "kvstudy.analyse.comparison"} <= loaded
+    assert {
+        "kvstudy.analyse.observation",
+        "kvstudy.disturbance",
+        "kvstudy.record.hdr",
+        "kvstudy.analyse.comparison",
+    } <= loaded
     assert loaded <= version.modules().keys()
 
 
 def test_figures_and_statistics_have_no_say():
-    assert not [name for name in version.modules() if name.startswith(("kvstudy.present", "kvstudy.measure", "kvstudy.analyse.tail", "kvstudy.analyse.tables"))]
+    assert not [
+        name
+        for name in version.modules()
+        if name.startswith(
+            ("kvstudy.present", "kvstudy.measure", "kvstudy.analyse.tail", "kvstudy.analyse.tables")
+        )
+    ]
 
 
 def test_a_changed_line_or_library_is_another_version(tmp_path, monkeypatch):

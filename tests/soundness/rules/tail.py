@@ -1,8 +1,10 @@
-"""Causes of the tail: what has nothing to do with the slow answers must not be called linked to them, and what makes them must be.
+"""Causes of the tail: what has nothing to do with the slow answers must not be called linked to them, and
+what makes them must be.
 
-A study is two configurations of five repeats of 30 s, in bins of 10 ms. *In step*: whatever makes the answers slow comes at the same moments
-of every repeat, and nobody recorded it. *Out of step*: it is recorded, as "cause", and begins its rhythm elsewhere in every repeat.
-Beside it run bystanders, none of which makes anything slow.
+A study is two configurations of five repeats of 30 s, in bins of 10 ms. *In step*: whatever makes the answers
+slow comes at the same moments of every repeat, and nobody recorded it. *Out of step*: it is recorded, as
+"cause", and begins its rhythm elsewhere in every repeat. Beside it run bystanders, none of which makes
+anything slow.
 """
 
 from collections.abc import Callable
@@ -22,7 +24,8 @@ Moments = Callable[[np.random.Generator], np.ndarray]
 
 
 def comes(generator: np.random.Generator, starts_s: np.ndarray, height: tuple[float, float]) -> np.ndarray:
-    """Bins of a run in which something is felt for 0.1 to 0.3 s from each of the starts, each time as strong as ``height`` allows."""
+    """Bins of a run in which something is felt for 0.1 to 0.3 s from each of the starts, each time as strong
+    as ``height`` allows."""
     first = np.clip(starts_s / STEP_S, 0, BINS - 1).astype(int)
     last = np.clip(first + generator.integers(10, 30, len(first)), 0, BINS)
     strength, change = generator.uniform(*height, len(first)), np.zeros(BINS + 1)
@@ -53,18 +56,25 @@ def anywhere_in_its_rhythm(_: np.random.Generator) -> Moments:
     return lambda own: np.arange(own.uniform(0, 3), LENGTH_S, 3.0)
 
 
-def runs_of(generator: np.random.Generator, moments: Moments, height: tuple[float, float]) -> list[list[np.ndarray]]:
+def runs_of(
+    generator: np.random.Generator, moments: Moments, height: tuple[float, float]
+) -> list[list[np.ndarray]]:
     """Of each configuration the bins of each repeat."""
-    return [[comes(generator, moments(generator), height) for _ in range(REPEATS)] for _ in range(CONFIGURATIONS)]
+    return [
+        [comes(generator, moments(generator), height) for _ in range(REPEATS)] for _ in range(CONFIGURATIONS)
+    ]
 
 
 def question(slow: list[list[np.ndarray]], felt: list[list[np.ndarray]]) -> Question:
-    return Question(tuple(Repeats(tuple(of), tuple(by)) for of, by in zip(slow, felt, strict=True)), EVENTS * CONFIGURATIONS * REPEATS)
+    return Question(
+        tuple(Repeats(tuple(of), tuple(by)) for of, by in zip(slow, felt, strict=True)),
+        EVENTS * CONFIGURATIONS * REPEATS,
+    )
 
 
 def in_step(counted: str, generator: np.random.Generator, trials: int, rule=judged) -> int:
-    """Of so many studies in how many ``counted`` is linked to answers that are slow by the same clock as it. All three bystanders are asked
-    about together, as the kinds of event of a page are."""
+    """Of so many studies in how many ``counted`` is linked to answers that are slow by the same clock as it.
+    All three bystanders are asked about together, as the kinds of event of a page are."""
     wrong = 0
     for _ in range(trials):
         moments = {name: of(generator) for name, of in BYSTANDERS.items()}
@@ -75,36 +85,65 @@ def in_step(counted: str, generator: np.random.Generator, trials: int, rule=judg
 
 
 def in_step_and_worse_in_some(counted: str, generator: np.random.Generator, trials: int, rule=judged) -> int:
-    """As ``in_step``, of repeats on a machine that is now faster, now slower: where answers are slower, the bystander takes longer too."""
+    """As ``in_step``, of repeats on a machine that is now faster, now slower: where answers are slower, the
+    bystander takes longer too."""
     wrong = 0
     for _ in range(trials):
         moments = BYSTANDERS[counted](generator)
         worse = generator.lognormal(0, 1, (CONFIGURATIONS, REPEATS))
-        slow, felt = ([[run * factor for run, factor in zip(of, factors, strict=True)] for of, factors in zip(runs_of(generator, moments, height), worse, strict=True)]
-                      for height in ((1, 50), (5, 10)))
-        wrong += rule({counted: question(slow, felt)}, DRAWS, int(generator.integers(2**32)))[counted].word == LINKED
+        slow, felt = (
+            [
+                [run * factor for run, factor in zip(of, factors, strict=True)]
+                for of, factors in zip(runs_of(generator, moments, height), worse, strict=True)
+            ]
+            for height in ((1, 50), (5, 10))
+        )
+        wrong += (
+            rule({counted: question(slow, felt)}, DRAWS, int(generator.integers(2**32)))[counted].word
+            == LINKED
+        )
     return wrong
 
 
 def out_of_step(counted: str, generator: np.random.Generator, trials: int, rule=judged) -> int:
-    """Of so many studies in how many ``counted`` is linked: the cause, which makes the answers slow, or one of three bystanders."""
+    """Of so many studies in how many ``counted`` is linked: the cause, which makes the answers slow, or one
+    of three bystanders."""
     found = 0
     for _ in range(trials):
         moments = anywhere_in_its_rhythm(generator)
         cause = runs_of(generator, moments, (5, 10))
         # Of most runs, and there are slow answers that the cause does not make.
-        slow = [[run * (generator.random() < 0.9) + comes(generator, generator.uniform(0, LENGTH_S - 1, 3), (1, 50)) for run in of] for of in cause]
-        kinds = {"cause": cause} | {name: runs_of(generator, of(generator), (5, 10)) for name, of in BYSTANDERS.items()}
-        found += rule({name: question(slow, felt) for name, felt in kinds.items()}, DRAWS, int(generator.integers(2**32)))[counted].word == LINKED
+        slow = [
+            [
+                run * (generator.random() < 0.9)
+                + comes(generator, generator.uniform(0, LENGTH_S - 1, 3), (1, 50))
+                for run in of
+            ]
+            for of in cause
+        ]
+        kinds = {"cause": cause} | {
+            name: runs_of(generator, of(generator), (5, 10)) for name, of in BYSTANDERS.items()
+        }
+        found += (
+            rule(
+                {name: question(slow, felt) for name, felt in kinds.items()},
+                DRAWS,
+                int(generator.integers(2**32)),
+            )[counted].word
+            == LINKED
+        )
     return found
 
 
 def by_shifts_alone(questions: dict[str, Question], draws: int, seed: int) -> dict[str, object]:
-    """A rule that was used once: the events of each run come at another time of it. What it calls linked is often not."""
+    """A rule that was used once: the events of each run come at another time of it. What it calls linked is
+    often not."""
     generator = np.random.default_rng(seed)
 
     def word(one: Question) -> object:
-        slow, felt = ([run for group in one.groups for run in getattr(group, side)] for side in ("slow", "felt_ms"))
+        slow, felt = (
+            [run for group in one.groups for run in getattr(group, side)] for side in ("slow", "felt_ms")
+        )
         linked = shifted_p(slow, felt, draws, generator) <= SIGNIFICANCE
         return type("Judgement", (), {"word": LINKED if linked else ""})
 
@@ -113,9 +152,31 @@ def by_shifts_alone(questions: dict[str, Question], draws: int, seed: int) -> di
 
 BYSTANDERS = {"same phase": at_the_same_moments, "decaying": decaying, "periodic": periodic}
 SIMULATIONS = [
-    *(Simulation(RULE, f"{name} bystander, repeats in step", partial(in_step, name), 200, 40, at_most=0.05) for name in BYSTANDERS),
-    *(Simulation(RULE, f"{name} bystander, repeats in step, some of them worse in all", partial(in_step_and_worse_in_some, name), 200, 20, at_most=0.05)
-      for name in BYSTANDERS),
-    *(Simulation(RULE, f"{name} bystander beside a cause, repeats out of step", partial(out_of_step, name), 200, 20, at_most=0.05) for name in BYSTANDERS),
+    *(
+        Simulation(RULE, f"{name} bystander, repeats in step", partial(in_step, name), 200, 40, at_most=0.05)
+        for name in BYSTANDERS
+    ),
+    *(
+        Simulation(
+            RULE,
+            f"{name} bystander, repeats in step, some of them worse in all",
+            partial(in_step_and_worse_in_some, name),
+            200,
+            20,
+            at_most=0.05,
+        )
+        for name in BYSTANDERS
+    ),
+    *(
+        Simulation(
+            RULE,
+            f"{name} bystander beside a cause, repeats out of step",
+            partial(out_of_step, name),
+            200,
+            20,
+            at_most=0.05,
+        )
+        for name in BYSTANDERS
+    ),
     Simulation(RULE, "the cause, repeats out of step", partial(out_of_step, "cause"), 200, 20, at_least=0.95),
 ]

@@ -15,7 +15,8 @@ import picocli.CommandLine.ArgGroup;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
-/// The command line as typed. [#http] and [#store] turn it into what the service runs with; nobody else sees it.
+/// The command line as typed. [#http] and [#store] turn it into what the service runs with; nobody else sees
+/// it.
 @Command(
         name = "kv-service",
         sortOptions = false,
@@ -48,107 +49,232 @@ final class Arguments {
     Limits limits = new Limits();
 
     static final class Behaviour {
-        @Option(names = "--dir", paramLabel = "PATH", description = "Directory of the store; made when absent. Required.")
+        @Option(
+                names = "--dir",
+                paramLabel = "PATH",
+                description = "Directory of the store; made when absent. Required.")
         Path dir;
 
-        @Option(names = "--port", paramLabel = "N", defaultValue = "8080", description = "TCP port; 0 picks a free one. Default: ${DEFAULT-VALUE}.")
+        @Option(
+                names = "--port",
+                paramLabel = "N",
+                defaultValue = "8080",
+                description = "TCP port; 0 picks a free one. Default: ${DEFAULT-VALUE}.")
         int port;
 
-        @Option(names = "--host", paramLabel = "ADDRESS", defaultValue = "127.0.0.1", description = "Address to bind to. Default: ${DEFAULT-VALUE}. The service has no access control.")
+        @Option(
+                names = "--host",
+                paramLabel = "ADDRESS",
+                defaultValue = "127.0.0.1",
+                description = "Address to bind to. Default: ${DEFAULT-VALUE}. The service has no access control.")
         String host;
 
-        @Option(names = "--wal", paramLabel = "MODE", defaultValue = "interval", description = {
-            "How durable an acknowledged write is. Default: ${DEFAULT-VALUE}.",
-            "none: lost with the process until its memtable is flushed; os: survives the process; interval: that, and at most --wal-interval-ms are lost with the machine; always: survives a power cut, each write waits for a sync that it shares with those that wait at that time."
-        })
+        @Option(
+                names = "--wal",
+                paramLabel = "MODE",
+                defaultValue = "interval",
+                description = {
+                    "How durable an acknowledged write is. Default: ${DEFAULT-VALUE}.",
+                    "none: lost with the process until its memtable is flushed; os: survives the process; interval: that, and at most --wal-interval-ms are lost with the machine; always: survives a power cut, each write waits for a sync that it shares with those that wait at that time."
+                })
         WalMode wal;
 
-        @Option(names = "--wal-interval-ms", paramLabel = "MS", defaultValue = "1000", description = "--wal interval: milliseconds between two syncs. Default: ${DEFAULT-VALUE}. Longer loses more with the machine, shorter keeps the disk busier.")
+        @Option(
+                names = "--wal-interval-ms",
+                paramLabel = "MS",
+                defaultValue = "1000",
+                description =
+                        "--wal interval: milliseconds between two syncs. Default: ${DEFAULT-VALUE}. Longer loses more with the machine, shorter keeps the disk busier.")
         int walIntervalMillis;
 
-        @Option(names = "--admin", description = {
-            "Answer POST /v0/admin/flush, compact, checkpoint?dir=PATH and idle; without it they get 403.",
-            "The service has no access control: whoever reaches its port can then fill its disk."
-        })
+        @Option(
+                names = "--admin",
+                description = {
+                    "Answer POST /v0/admin/flush, compact, checkpoint?dir=PATH and idle; without it they get 403.",
+                    "The service has no access control: whoever reaches its port can then fill its disk."
+                })
         boolean admin;
 
-        @Option(names = "--drain-ms", paramLabel = "MS", defaultValue = "10000", description = {
-            "Longest time in milliseconds that a stop waits for requests under way. Default: ${DEFAULT-VALUE}.",
-            "Longer loses fewer answers to slow clients and keeps the next start waiting."
-        })
+        @Option(
+                names = "--drain-ms",
+                paramLabel = "MS",
+                defaultValue = "10000",
+                description = {
+                    "Longest time in milliseconds that a stop waits for requests under way. Default: ${DEFAULT-VALUE}.",
+                    "Longer loses fewer answers to slow clients and keeps the next start waiting."
+                })
         int drainMillis;
 
-        @Option(names = "--slow-request-ms", paramLabel = "MS", defaultValue = "0", description = {
-            "Logs each request that takes so many milliseconds or longer, with what it waited for; 0 for none. Default: ${DEFAULT-VALUE}.",
-            "Costs a reading of the clock a request, two with another thread. At most 10 lines a second; the next says how many were left out."
-        })
+        @Option(
+                names = "--slow-request-ms",
+                paramLabel = "MS",
+                defaultValue = "0",
+                description = {
+                    "Logs each request that takes so many milliseconds or longer, with what it waited for; 0 for none. Default: ${DEFAULT-VALUE}.",
+                    "Costs a reading of the clock a request, two with another thread. At most 10 lines a second; the next says how many were left out."
+                })
         int slowRequestMillis;
     }
 
     static final class Performance {
-        @Option(names = "--handler", paramLabel = "KIND", defaultValue = "selector", description = {
-            "Which threads run requests. Default: ${DEFAULT-VALUE}.",
-            "selector: those that hold the connections, shortest way, a slow request holds up its selector; workers: a fixed pool behind a bounded queue, two thread switches a request; virtual: a virtual thread each."
-        })
+        @Option(
+                names = "--handler",
+                paramLabel = "KIND",
+                defaultValue = "selector",
+                description = {
+                    "Which threads run requests. Default: ${DEFAULT-VALUE}.",
+                    "selector: those that hold the connections, shortest way, a slow request holds up its selector; workers: a fixed pool behind a bounded queue, two thread switches a request; virtual: a virtual thread each."
+                })
         HttpOptions.HandlerKind handler;
 
-        @Option(names = "--selectors", paramLabel = "N", description = "Threads that hold connections. Default: one less than the processors, at least 1: flush and compaction need one too. More than processors only adds switches.")
+        @Option(
+                names = "--selectors",
+                paramLabel = "N",
+                description =
+                        "Threads that hold connections. Default: one less than the processors, at least 1: flush and compaction need one too. More than processors only adds switches.")
         Integer selectors;
 
-        @Option(names = "--workers", paramLabel = "N", description = "Requests run at the same time with --handler workers (threads) or virtual. Default: twice the processors. More hides waiting for the disk, costs memory and switches.")
+        @Option(
+                names = "--workers",
+                paramLabel = "N",
+                description =
+                        "Requests run at the same time with --handler workers (threads) or virtual. Default: twice the processors. More hides waiting for the disk, costs memory and switches.")
         Integer workers;
 
-        @Option(names = "--queue", paramLabel = "N", defaultValue = "1024", description = "Requests that may wait for a worker; further ones get 503. Default: ${DEFAULT-VALUE}. Larger takes bursts and makes the last one wait longer.")
+        @Option(
+                names = "--queue",
+                paramLabel = "N",
+                defaultValue = "1024",
+                description =
+                        "Requests that may wait for a worker; further ones get 503. Default: ${DEFAULT-VALUE}. Larger takes bursts and makes the last one wait longer.")
         int queue;
 
-        @Option(names = "--memtable-bytes", paramLabel = "BYTES", converter = ByteCount.class, defaultValue = "64m", description = "Size of one memtable. Default: ${DEFAULT-VALUE}. Larger makes fewer, larger tables and costs memory (up to three at a time) and recovery time.")
+        @Option(
+                names = "--memtable-bytes",
+                paramLabel = "BYTES",
+                converter = ByteCount.class,
+                defaultValue = "64m",
+                description =
+                        "Size of one memtable. Default: ${DEFAULT-VALUE}. Larger makes fewer, larger tables and costs memory (up to three at a time) and recovery time.")
         long memtableBytes;
 
-        @Option(names = "--block-bytes", paramLabel = "BYTES", converter = ByteCount.class, defaultValue = "4k", description = "Size of a data block. Default: ${DEFAULT-VALUE}. Larger makes the index smaller and compression better, point reads slower.")
+        @Option(
+                names = "--block-bytes",
+                paramLabel = "BYTES",
+                converter = ByteCount.class,
+                defaultValue = "4k",
+                description =
+                        "Size of a data block. Default: ${DEFAULT-VALUE}. Larger makes the index smaller and compression better, point reads slower.")
         long blockBytes;
 
-        @Option(names = "--bloom-bits", paramLabel = "N", defaultValue = "10", description = "Bits of bloom filter per key; 0 for none. Default: ${DEFAULT-VALUE} (1 %% wrong). Each bit costs one bit of memory and disk per key.")
+        @Option(
+                names = "--bloom-bits",
+                paramLabel = "N",
+                defaultValue = "10",
+                description =
+                        "Bits of bloom filter per key; 0 for none. Default: ${DEFAULT-VALUE} (1 %% wrong). Each bit costs one bit of memory and disk per key.")
         int bloomBits;
 
-        @Option(names = "--compaction", paramLabel = "POLICY", defaultValue = "leveled", description = "leveled: cheap reads, more rewriting; tiered: less rewriting, dearer reads, more space; none: tables pile up. Default: ${DEFAULT-VALUE}.")
+        @Option(
+                names = "--compaction",
+                paramLabel = "POLICY",
+                defaultValue = "leveled",
+                description =
+                        "leveled: cheap reads, more rewriting; tiered: less rewriting, dearer reads, more space; none: tables pile up. Default: ${DEFAULT-VALUE}.")
         CompactionPolicyKind compaction;
 
-        @Option(names = "--read", paramLabel = "MODE", defaultValue = "mmap", description = "How tables are read. mmap: no copy, a cold page stops its thread; pread: one call per block, index and filters off-heap. Default: ${DEFAULT-VALUE}.")
+        @Option(
+                names = "--read",
+                paramLabel = "MODE",
+                defaultValue = "mmap",
+                description =
+                        "How tables are read. mmap: no copy, a cold page stops its thread; pread: one call per block, index and filters off-heap. Default: ${DEFAULT-VALUE}.")
         ReadMode read;
 
-        @Option(names = "--compression", paramLabel = "CODEC", defaultValue = "none", description = "none or lz4 for data blocks. Default: ${DEFAULT-VALUE}. lz4 costs CPU on every read of a block and saves space.")
+        @Option(
+                names = "--compression",
+                paramLabel = "CODEC",
+                defaultValue = "none",
+                description =
+                        "none or lz4 for data blocks. Default: ${DEFAULT-VALUE}. lz4 costs CPU on every read of a block and saves space.")
         Compression compression;
 
-        @Option(names = "--cache-entries", paramLabel = "N", defaultValue = "0", description = "Values cached in front of the store; 0 for none. Default: ${DEFAULT-VALUE}. Costs heap: entries x (key + value + about 130 bytes), at most --cache-bytes; values over 64 KiB are not cached.")
+        @Option(
+                names = "--cache-entries",
+                paramLabel = "N",
+                defaultValue = "0",
+                description =
+                        "Values cached in front of the store; 0 for none. Default: ${DEFAULT-VALUE}. Costs heap: entries x (key + value + about 130 bytes), at most --cache-bytes; values over 64 KiB are not cached.")
         long cacheEntries;
 
-        @Option(names = "--cache-bytes", paramLabel = "BYTES", converter = ByteCount.class, description = "Most heap that the cached values may take, whatever --cache-entries says. Default: a quarter of the heap. More leaves less to requests and garbage.")
+        @Option(
+                names = "--cache-bytes",
+                paramLabel = "BYTES",
+                converter = ByteCount.class,
+                description =
+                        "Most heap that the cached values may take, whatever --cache-entries says. Default: a quarter of the heap. More leaves less to requests and garbage.")
         Long cacheBytes;
     }
 
     static final class Limits {
-        @Option(names = "--max-value-bytes", paramLabel = "BYTES", converter = ByteCount.class, defaultValue = "1m", description = "Larger values get 413. Default: ${DEFAULT-VALUE}. Unfinished requests together hold at most a quarter of the heap.")
+        @Option(
+                names = "--max-value-bytes",
+                paramLabel = "BYTES",
+                converter = ByteCount.class,
+                defaultValue = "1m",
+                description =
+                        "Larger values get 413. Default: ${DEFAULT-VALUE}. Unfinished requests together hold at most a quarter of the heap.")
         long maxValueBytes;
 
-        @Option(names = "--max-batch-bytes", paramLabel = "BYTES", converter = ByteCount.class, defaultValue = "4m", description = {
-            "Longest body of POST /v0/entities/get and batch, and most bytes of values that a get answers. Default: ${DEFAULT-VALUE}.",
-            "Two such requests run at a time, and each costs so much heap."
-        })
+        @Option(
+                names = "--max-batch-bytes",
+                paramLabel = "BYTES",
+                converter = ByteCount.class,
+                defaultValue = "4m",
+                description = {
+                    "Longest body of POST /v0/entities/get and batch, and most bytes of values that a get answers. Default: ${DEFAULT-VALUE}.",
+                    "Two such requests run at a time, and each costs so much heap."
+                })
         long maxBatchBytes;
 
-        @Option(names = "--stall-limit-ms", paramLabel = "MS", defaultValue = "1000", description = "Milliseconds a write may wait for flush or compaction before it gets 503; 0 waits for ever. Default: ${DEFAULT-VALUE}. Only its own connection waits.")
+        @Option(
+                names = "--stall-limit-ms",
+                paramLabel = "MS",
+                defaultValue = "1000",
+                description =
+                        "Milliseconds a write may wait for flush or compaction before it gets 503; 0 waits for ever. Default: ${DEFAULT-VALUE}. Only its own connection waits.")
         int stallLimitMillis;
 
-        @Option(names = "--max-connections", paramLabel = "N", defaultValue = "10000", description = "Further connections are closed at once. Default: ${DEFAULT-VALUE}. Each costs about 1 kB of heap and a file descriptor.")
+        @Option(
+                names = "--max-connections",
+                paramLabel = "N",
+                defaultValue = "10000",
+                description =
+                        "Further connections are closed at once. Default: ${DEFAULT-VALUE}. Each costs about 1 kB of heap and a file descriptor.")
         int maxConnections;
 
-        @Option(names = "--idle-timeout-ms", paramLabel = "MS", defaultValue = "60000", description = "A connection on which nothing moves for so many milliseconds is closed. Default: ${DEFAULT-VALUE}.")
+        @Option(
+                names = "--idle-timeout-ms",
+                paramLabel = "MS",
+                defaultValue = "60000",
+                description =
+                        "A connection on which nothing moves for so many milliseconds is closed. Default: ${DEFAULT-VALUE}.")
         int idleTimeoutMillis;
 
-        @Option(names = "--request-timeout-ms", paramLabel = "MS", defaultValue = "30000", description = "Milliseconds a client may take to send one request before it gets 408. Default: ${DEFAULT-VALUE}.")
+        @Option(
+                names = "--request-timeout-ms",
+                paramLabel = "MS",
+                defaultValue = "30000",
+                description =
+                        "Milliseconds a client may take to send one request before it gets 408. Default: ${DEFAULT-VALUE}.")
         int requestTimeoutMillis;
 
-        @Option(names = "--answer-timeout-ms", paramLabel = "MS", defaultValue = "60000", description = "Milliseconds a client may take to receive one answer before it is cut off. Default: ${DEFAULT-VALUE}. An answer that is not taken holds memory; a range also holds the tables that it began with. Who needs longer ranges asks for them in parts.")
+        @Option(
+                names = "--answer-timeout-ms",
+                paramLabel = "MS",
+                defaultValue = "60000",
+                description =
+                        "Milliseconds a client may take to receive one answer before it is cut off. Default: ${DEFAULT-VALUE}. An answer that is not taken holds memory; a range also holds the tables that it began with. Who needs longer ranges asks for them in parts.")
         int answerTimeoutMillis;
     }
 
@@ -159,7 +285,11 @@ final class Arguments {
                 behaviour.host,
                 between("--port", behaviour.port, 0, 65_535),
                 performance.handler,
-                between("--selectors", performance.selectors == null ? selectors(processors) : performance.selectors, 1, 256),
+                between(
+                        "--selectors",
+                        performance.selectors == null ? selectors(processors) : performance.selectors,
+                        1,
+                        256),
                 between("--workers", performance.workers == null ? 2 * processors : performance.workers, 1, 100_000),
                 between("--queue", performance.queue, 1, 10_000_000),
                 (int) between("--max-value-bytes", limits.maxValueBytes, 0, StoreOptions.VALUE_BYTES_MAX),
@@ -167,7 +297,9 @@ final class Arguments {
                 between("--idle-timeout-ms", limits.idleTimeoutMillis, 1, 86_400_000),
                 between("--request-timeout-ms", limits.requestTimeoutMillis, 1, 86_400_000),
                 between("--answer-timeout-ms", limits.answerTimeoutMillis, 1, 86_400_000),
-                new Operations(behaviour.admin, between("--drain-ms", behaviour.drainMillis, 0, 3_600_000),
+                new Operations(
+                        behaviour.admin,
+                        between("--drain-ms", behaviour.drainMillis, 0, 3_600_000),
                         (int) between("--max-batch-bytes", limits.maxBatchBytes, 1 << 10, 64 << 20),
                         between("--slow-request-ms", behaviour.slowRequestMillis, 0, 3_600_000)));
     }
@@ -186,8 +318,10 @@ final class Arguments {
         between("--cache-bytes", cacheBytes(), 1 << 10, Runtime.getRuntime().maxMemory());
         StoreOptions.Builder options = StoreOptions.at(behaviour.dir).toBuilder()
                 .wal(behaviour.wal)
-                .walInterval(Duration.ofMillis(StoreOptions.WAL_INTERVAL_MILLIS.check("--wal-interval-ms", behaviour.walIntervalMillis)))
-                .stallLimit(Duration.ofMillis(StoreOptions.STALL_LIMIT_MILLIS.check("--stall-limit-ms", limits.stallLimitMillis)))
+                .walInterval(Duration.ofMillis(
+                        StoreOptions.WAL_INTERVAL_MILLIS.check("--wal-interval-ms", behaviour.walIntervalMillis)))
+                .stallLimit(Duration.ofMillis(
+                        StoreOptions.STALL_LIMIT_MILLIS.check("--stall-limit-ms", limits.stallLimitMillis)))
                 .memtableBytes(StoreOptions.MEMTABLE_BYTES.check("--memtable-bytes", performance.memtableBytes))
                 .blockBytes((int) StoreOptions.BLOCK_BYTES.check("--block-bytes", performance.blockBytes))
                 .bloomBitsPerKey(StoreOptions.BLOOM_BITS.check("--bloom-bits", performance.bloomBits))

@@ -8,8 +8,9 @@ import picocli.CommandLine.IVersionProvider;
 
 /// What this jar was built from, as the build wrote it down.
 ///
-/// @param version  of the service
-/// @param revision of the last commit that changed `service/`, with `-dirty` when files differed from it; `unknown` without git
+/// @param version of the service
+/// @param revision of the last commit that changed `service/`, with `-dirty` when files differed from it;
+/// `unknown` without git
 public record BuildInfo(String version, String revision) {
     private static final String UNKNOWN = "unknown";
 

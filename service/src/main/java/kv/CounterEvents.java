@@ -16,10 +16,11 @@ import kv.lsm.Store;
 import kv.lsm.StoreClosedException;
 import kv.lsm.StoreMetrics;
 
-/// What the store and its cache have counted, once a second in a Java Flight Recording that asks for it, and at no cost in others.
+/// What the store and its cache have counted, once a second in a Java Flight Recording that asks for it, and at
+/// no cost in others.
 ///
-/// Asking `/metrics` as often costs milliseconds each time, in a service too young for that path to be compiled, and the
-/// requests of those milliseconds wait. This is some forty numbers and no text.
+/// Asking `/metrics` as often costs milliseconds each time, in a service too young for that path to be
+/// compiled, and the requests of those milliseconds wait. This is some forty numbers and no text.
 final class CounterEvents implements AutoCloseable {
     private final Store store;
     private final Runnable hook = this::commit;
@@ -163,7 +164,8 @@ final class CounterEvents implements AutoCloseable {
         try {
             eventOf(store).commit();
         } catch (StoreClosedException e) {
-            // closed between the end of this object and the recorder's next look at it: there is nothing to count any more
+            // closed between the end of this object and the recorder's next look at it: there is nothing to
+            // count any more
         }
     }
 

@@ -21,8 +21,9 @@ import sun.misc.Signal;
 
 /// Starts and stops the service: arguments → options → server → store → `ready:` → signal → server → store.
 ///
-/// The server is bound first, so that a port in use is reported before a large store is opened, and answers 503 until the
-/// store is there. It stops first too: what it accepted is answered, and the store then makes it durable.
+/// The server is bound first, so that a port in use is reported before a large store is opened, and answers 503
+/// until the store is there. It stops first too: what it accepted is answered, and the store then makes it
+/// durable.
 public final class Main {
     private static final Logger log = LoggerFactory.getLogger(Main.class);
     private static final int EXIT_IN_ORDER = 0;
@@ -38,8 +39,8 @@ public final class Main {
         System.exit(run(args, System.out, System.err));
     }
 
-    /// A selector or a store thread that died would leave a service that accepts requests and does not serve them. What was
-    /// acknowledged is safe: that is what the write-ahead log is for.
+    /// A selector or a store thread that died would leave a service that accepts requests and does not serve
+    /// them. What was acknowledged is safe: that is what the write-ahead log is for.
     private static void dieWith(Thread thread, Throwable error) {
         try {
             log.error("the service ends, a thread died: {}", thread.getName(), error);
@@ -71,11 +72,17 @@ public final class Main {
             return EXIT_BAD_ARGUMENTS;
         }
         try {
-            serve(http, options, arguments.cacheEntries(), arguments.cacheBytes(), EffectiveOptions.labels(commandLine, http), out);
+            serve(
+                    http,
+                    options,
+                    arguments.cacheEntries(),
+                    arguments.cacheBytes(),
+                    EffectiveOptions.labels(commandLine, http),
+                    out);
             return EXIT_IN_ORDER;
         } catch (BindException e) {
-            err.println("kv-service: cannot bind, the port is in use or the address is not ours: host=" + http.host() + ", port="
-                    + http.port() + " (choose another with --port, or 0 for a free one)");
+            err.println("kv-service: cannot bind, the port is in use or the address is not ours: host=" + http.host()
+                    + ", port=" + http.port() + " (choose another with --port, or 0 for a free one)");
         } catch (UnknownHostException e) {
             err.println("kv-service: unknown address: --host=" + http.host());
         } catch (StoreException | IOException e) {
@@ -88,12 +95,17 @@ public final class Main {
         return EXIT_FAILED;
     }
 
-    private static void serve(HttpOptions http, StoreOptions options, long cacheEntries, long cacheBytes, Map<String, String> build,
+    private static void serve(
+            HttpOptions http,
+            StoreOptions options,
+            long cacheEntries,
+            long cacheBytes,
+            Map<String, String> build,
             PrintStream out)
             throws IOException {
         CountDownLatch stop = new CountDownLatch(1);
-        // Not a shutdown hook: after one the JVM exits with 143, and hooks run beside each other, so that a recording could
-        // be written before the last request is served.
+        // Not a shutdown hook: after one the JVM exits with 143, and hooks run beside each other, so that a
+        // recording could be written before the last request is served.
         for (String name : new String[] {"TERM", "INT"}) {
             Signal.handle(new Signal(name), signal -> {
                 log.info("SIG{}: stopping", signal.getName());

@@ -40,12 +40,16 @@ public final class Tool implements Callable<Integer> {
     }
 
     static int run(String[] args, PrintWriter out, PrintWriter err) {
-        CommandLine commandLine = new CommandLine(new Tool()).setOut(out).setErr(err).setCaseInsensitiveEnumValuesAllowed(true);
+        CommandLine commandLine =
+                new CommandLine(new Tool()).setOut(out).setErr(err).setCaseInsensitiveEnumValuesAllowed(true);
         commandLine.setExecutionExceptionHandler((e, failed, parsed) -> {
             if (!(e instanceof StoreException) && !(e instanceof IOException)) {
                 throw e;
             }
-            err.println("kv.Tool: " + (e.getMessage() == null ? e : e.getMessage().lines().findFirst().orElse("")));
+            err.println("kv.Tool: "
+                    + (e.getMessage() == null
+                            ? e
+                            : e.getMessage().lines().findFirst().orElse("")));
             return e instanceof CorruptionException ? EXIT_PROBLEMS : EXIT_FAILED;
         });
         commandLine.setParameterExceptionHandler((e, arguments) -> {
@@ -144,24 +148,44 @@ public final class Tool implements Callable<Integer> {
                 "Exit codes: 0 shown, 1 damaged (dump tables, logs or the manifest instead), 2 not a store or in use."
             })
     static final class Dump extends OnStore {
-        private enum What { ENTRIES, TABLES, LOGS, MANIFEST }
+        private enum What {
+            ENTRIES,
+            TABLES,
+            LOGS,
+            MANIFEST
+        }
 
-        @Option(names = "--what", paramLabel = "WHAT", defaultValue = "entries", description = {
-            "entries: each key's newest value; tables: each table's entries; logs: each log's records; manifest: its edits. "
-                    + "Default: ${DEFAULT-VALUE}."
-        })
+        @Option(
+                names = "--what",
+                paramLabel = "WHAT",
+                defaultValue = "entries",
+                description = {
+                    "entries: each key's newest value; tables: each table's entries; logs: each log's records; manifest: its edits. "
+                            + "Default: ${DEFAULT-VALUE}."
+                })
         private What what;
 
-        @Option(names = "--start", paramLabel = "KEY", description = "First key, with \\xNN for any byte. Default: the first one.")
+        @Option(
+                names = "--start",
+                paramLabel = "KEY",
+                description = "First key, with \\xNN for any byte. Default: the first one.")
         private String start;
 
         @Option(names = "--end", paramLabel = "KEY", description = "The first key not shown. Default: none.")
         private String end;
 
-        @Option(names = "--limit", paramLabel = "N", defaultValue = "1000", description = "Most lines. Default: ${DEFAULT-VALUE}.")
+        @Option(
+                names = "--limit",
+                paramLabel = "N",
+                defaultValue = "1000",
+                description = "Most lines. Default: ${DEFAULT-VALUE}.")
         private long limit;
 
-        @Option(names = "--value-bytes", paramLabel = "N", defaultValue = "64", description = "Bytes of each value that are shown. Default: ${DEFAULT-VALUE}.")
+        @Option(
+                names = "--value-bytes",
+                paramLabel = "N",
+                defaultValue = "64",
+                description = "Bytes of each value that are shown. Default: ${DEFAULT-VALUE}.")
         private int valueBytes;
 
         @Option(names = "--file", paramLabel = "NAME", description = "With tables and logs: this file only.")
@@ -170,7 +194,11 @@ public final class Tool implements Callable<Integer> {
         @Override
         int with(ClosedStore store) throws IOException {
             StoreDump.Selection selection = new StoreDump.Selection(
-                    start == null ? null : Escaped.parse(start), end == null ? null : Escaped.parse(end), limit, valueBytes, file);
+                    start == null ? null : Escaped.parse(start),
+                    end == null ? null : Escaped.parse(end),
+                    limit,
+                    valueBytes,
+                    file);
             StoreDump dump = new StoreDump(store, selection, out()::println);
             switch (what) {
                 case ENTRIES -> dump.entries();

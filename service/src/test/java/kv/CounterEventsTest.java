@@ -24,8 +24,17 @@ import org.junit.jupiter.api.io.TempDir;
 class CounterEventsTest {
     /// What the store did in [#work]; everything else that it counts stays at zero.
     private static final Set<String> MOVED = Set.of(
-            "gets", "puts", "deletes", "userBytes", "walBytes", "memtableBytes", "offHeapBytes", "mappedBytes", "cacheHits",
-            "cacheMisses", "cacheEntries");
+            "gets",
+            "puts",
+            "deletes",
+            "userBytes",
+            "walBytes",
+            "memtableBytes",
+            "offHeapBytes",
+            "mappedBytes",
+            "cacheHits",
+            "cacheMisses",
+            "cacheEntries");
 
     @TempDir
     Path directory;
@@ -55,7 +64,8 @@ class CounterEventsTest {
             assertThat(last[0].getLong("userBytes")).isEqualTo(3 * ("k1".length() + 5) + "k3".length());
             List<String> moved = last[0].getFields().stream()
                     .map(field -> field.getName())
-                    .filter(name -> !Set.of("startTime", "duration", "eventThread", "stackTrace").contains(name))
+                    .filter(name -> !Set.of("startTime", "duration", "eventThread", "stackTrace")
+                            .contains(name))
                     .filter(name -> last[0].<Number>getValue(name).longValue() != 0)
                     .toList();
             assertThat(moved).containsExactlyInAnyOrderElementsOf(MOVED);

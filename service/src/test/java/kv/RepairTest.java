@@ -25,7 +25,8 @@ import kv.lsm.WriteBatch;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What `verify` and `repair` make of tables of an older version, and of batches of which the log does not hold all.
+/// What `verify` and `repair` make of tables of an older version, and of batches of which the log does not hold
+/// all.
 class RepairTest {
     private static final int BATCHES = 5;
     private static final int BATCH_KEYS = 7;
@@ -37,7 +38,8 @@ class RepairTest {
 
     private String tool(String command, Path store) {
         StringWriter out = new StringWriter();
-        exit = Tool.run(new String[] {command, store.toString()}, new PrintWriter(out, true), new PrintWriter(out, true));
+        exit = Tool.run(
+                new String[] {command, store.toString()}, new PrintWriter(out, true), new PrintWriter(out, true));
         return out.toString();
     }
 
@@ -46,12 +48,16 @@ class RepairTest {
     }
 
     private static StoreOptions options(Path where) {
-        return StoreOptions.at(where).toBuilder().wal(WalMode.OS).memtableBytes(64 << 10).build();
+        return StoreOptions.at(where).toBuilder()
+                .wal(WalMode.OS)
+                .memtableBytes(64 << 10)
+                .build();
     }
 
     private static Map<String, String> entries(Path store) {
         Map<String, String> found = new TreeMap<>();
-        try (Store opened = LsmStore.open(options(store)); RangeCursor cursor = opened.range(new byte[0], null)) {
+        try (Store opened = LsmStore.open(options(store));
+                RangeCursor cursor = opened.range(new byte[0], null)) {
             while (cursor.next()) {
                 found.put(new String(cursor.key()), new String(cursor.value()));
             }
@@ -107,7 +113,9 @@ class RepairTest {
             Files.write(table, content);
             String verified = tool("verify", store);
             if (exit == 0) { // between the regions nothing is looked at
-                assertThat(entries(store)).as("damage at %d that is not found\n%s", offset, verified).isEqualTo(oldEntries());
+                assertThat(entries(store))
+                        .as("damage at %d that is not found\n%s", offset, verified)
+                        .isEqualTo(oldEntries());
                 continue;
             }
             String repaired = tool("repair", store);
@@ -135,7 +143,8 @@ class RepairTest {
             for (int batch = 0; batch < BATCHES; batch++) {
                 List<WriteBatch.Write> writes = new ArrayList<>();
                 for (int i = 0; i < BATCH_KEYS; i++) {
-                    writes.add(new WriteBatch.Write(ascii("batch-" + batch + "-" + i), ascii("value ".repeat(batch + 1))));
+                    writes.add(
+                            new WriteBatch.Write(ascii("batch-" + batch + "-" + i), ascii("value ".repeat(batch + 1))));
                 }
                 store.begin(new WriteBatch(writes)).await();
             }
@@ -147,7 +156,9 @@ class RepairTest {
             }
         }
         try (Stream<Path> files = Files.list(directory.resolve("killed"))) {
-            for (Path file : files.filter(file -> file.toString().endsWith(".log")).sorted().toList()) {
+            for (Path file : files.filter(file -> file.toString().endsWith(".log"))
+                    .sorted()
+                    .toList()) {
                 byte[] content = Files.readAllBytes(file);
                 if (new String(content, StandardCharsets.ISO_8859_1).contains("batch-")) {
                     name.add(file.getFileName().toString());
@@ -164,7 +175,10 @@ class RepairTest {
         for (int batch = 0; batch < BATCHES; batch++) {
             String prefix = "batch-" + batch + "-";
             String value = "value ".repeat(batch + 1);
-            List<String> values = found.entrySet().stream().filter(entry -> entry.getKey().startsWith(prefix)).map(Map.Entry::getValue).toList();
+            List<String> values = found.entrySet().stream()
+                    .filter(entry -> entry.getKey().startsWith(prefix))
+                    .map(Map.Entry::getValue)
+                    .toList();
             assertThat(values.size()).as("%s: keys of batch %d", what, batch).isIn(0, BATCH_KEYS);
             assertThat(values).as(what).allMatch(value::equals);
             whole += values.isEmpty() ? 0 : 1;

@@ -30,15 +30,16 @@ import org.junit.jupiter.api.io.TempDirFactory;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// `verify`, `dump` and `repair` on stores with damage planted in every region of every kind of file. `-Dkv.damage.stride=1` damages
-/// every byte.
+/// `verify`, `dump` and `repair` on stores with damage planted in every region of every kind of file.
+/// `-Dkv.damage.stride=1` damages every byte.
 class ToolTest {
     private static final int STRIDE = Integer.getInteger("kv.damage.stride", 2_003);
     private static final int KEYS = 1_200;
     /// what one damaged block of 512 bytes can hold
     private static final int BLOCK_ENTRIES_MAX = 20;
 
-    /// In memory where there is such a folder: nothing here is about power cuts, and syncs would take most of the time.
+    /// In memory where there is such a folder: nothing here is about power cuts, and syncs would take most of
+    /// the time.
     @TempDir(factory = InMemory.class)
     private Path directory;
 
@@ -46,7 +47,9 @@ class ToolTest {
         @Override
         public Path createTempDirectory(AnnotatedElementContext element, ExtensionContext context) throws IOException {
             Path memory = Path.of("/dev/shm");
-            return Files.isWritable(memory) ? Files.createTempDirectory(memory, "kv-tool") : Files.createTempDirectory("kv-tool");
+            return Files.isWritable(memory)
+                    ? Files.createTempDirectory(memory, "kv-tool")
+                    : Files.createTempDirectory("kv-tool");
         }
     }
 
@@ -78,7 +81,8 @@ class ToolTest {
                 .build();
     }
 
-    /// A store as a killed process leaves it: tables in several levels, a log with records. Each key was written once.
+    /// A store as a killed process leaves it: tables in several levels, a log with records. Each key was
+    /// written once.
     private Path written(Compression compression) throws IOException {
         Path original = directory.resolve("original");
         Path killed = directory.resolve("killed");
@@ -125,7 +129,9 @@ class ToolTest {
 
     private static List<Path> files(Path store, String kind) throws IOException {
         try (Stream<Path> files = Files.list(store)) {
-            return files.filter(file -> file.getFileName().toString().endsWith(kind)).sorted().toList();
+            return files.filter(file -> file.getFileName().toString().endsWith(kind))
+                    .sorted()
+                    .toList();
         }
     }
 
@@ -149,19 +155,24 @@ class ToolTest {
                     String name = file.getFileName().toString();
                     byte[] damaged = content.clone();
                     damaged[offset] ^= (byte) (1 << offset % 8);
-                    int lost = damageAndRepair(store, name, damaged, all, compression + " " + name + " offset " + offset);
-                    assertThat(lost).as("keys lost by %s offset %d", name, offset).isLessThanOrEqualTo(
-                            switch (kind) {
-                                case ".table" -> BLOCK_ENTRIES_MAX;
-                                case ".log" -> 1;
-                                default -> 0;
-                            });
+                    int lost =
+                            damageAndRepair(store, name, damaged, all, compression + " " + name + " offset " + offset);
+                    assertThat(lost)
+                            .as("keys lost by %s offset %d", name, offset)
+                            .isLessThanOrEqualTo(
+                                    switch (kind) {
+                                        case ".table" -> BLOCK_ENTRIES_MAX;
+                                        case ".log" -> 1;
+                                        default -> 0;
+                                    });
                     found += exit == 0 ? 0 : 1;
                     tried++;
                 }
             }
         }
-        assertThat(tried).as("bytes damaged, more or fewer as compaction came to cut the tables").isGreaterThan(10);
+        assertThat(tried)
+                .as("bytes damaged, more or fewer as compaction came to cut the tables")
+                .isGreaterThan(10);
         System.out.println("damage planted: " + tried + ", lossy repairs: " + found + ", compression=" + compression);
     }
 
@@ -180,7 +191,8 @@ class ToolTest {
     }
 
     /// How many keys are gone; the exit code of the repair is then in [#exit].
-    private int damageAndRepair(Path store, String name, byte[] content, Map<String, String> all, String what) throws IOException {
+    private int damageAndRepair(Path store, String name, byte[] content, Map<String, String> all, String what)
+            throws IOException {
         Path copy = directory.resolve("copy");
         deleteAll(copy);
         copy(store, copy);
@@ -188,12 +200,15 @@ class ToolTest {
         String verified = tool("verify", copy.toString());
         int verifyExit = exit;
         assertThat(verifyExit).as(what + "\n" + verified).isIn(0, 1);
-        assertThat(Files.readAllBytes(copy.resolve(name))).as("verify changes nothing").isEqualTo(content);
+        assertThat(Files.readAllBytes(copy.resolve(name)))
+                .as("verify changes nothing")
+                .isEqualTo(content);
         if (verifyExit == 0) {
             exit = 0;
             Map<String, String> harmless = entries(copy);
             if (name.endsWith(".log")) {
-                all.forEach((key, value) -> assertThat(harmless.getOrDefault(key, value)).isEqualTo(value));
+                all.forEach((key, value) ->
+                        assertThat(harmless.getOrDefault(key, value)).isEqualTo(value));
                 return Math.min(1, all.size() - harmless.size()); // not known to be durable: a torn end
             }
             assertThat(harmless).as(what + ": verify found nothing").isEqualTo(all);
@@ -202,21 +217,28 @@ class ToolTest {
         String repaired = tool("repair", copy.toString());
         assertThat(exit).as(what + "\n" + verified + "\n" + repaired).isIn(0, 1);
         int repairExit = exit;
-        assertThat(copy.resolve("lost").resolve(name)).as(what + "\n" + repaired).exists().hasBinaryContent(content);
+        assertThat(copy.resolve("lost").resolve(name))
+                .as(what + "\n" + repaired)
+                .exists()
+                .hasBinaryContent(content);
         String again = tool("verify", copy.toString());
         assertThat(exit).as(what + "\n" + repaired + "\n" + again).isZero();
         Map<String, String> kept = entries(copy);
-        kept.forEach((key, value) -> assertThat(value).as("%s: value of %s", what, key).isEqualTo(all.get(key)));
+        kept.forEach((key, value) ->
+                assertThat(value).as("%s: value of %s", what, key).isEqualTo(all.get(key)));
         exit = repairExit;
         int lost = all.size() - kept.size();
-        assertThat(lost == 0 || repaired.contains("lost: ")).as(what + "\n" + repaired).isTrue();
+        assertThat(lost == 0 || repaired.contains("lost: "))
+                .as(what + "\n" + repaired)
+                .isTrue();
         return lost;
     }
 
     private static void deleteAll(Path folder) throws IOException {
         if (Files.exists(folder)) {
             try (Stream<Path> files = Files.walk(folder)) {
-                for (Path file : files.sorted(java.util.Comparator.reverseOrder()).toList()) {
+                for (Path file :
+                        files.sorted(java.util.Comparator.reverseOrder()).toList()) {
                     Files.delete(file);
                 }
             }
@@ -230,8 +252,13 @@ class ToolTest {
         for (String kind : List.of("MANIFEST", ".table", ".log")) {
             Path file = files(store, kind).getFirst();
             byte[] content = Files.readAllBytes(file);
-            for (int length : new int[] {0, 1, 15, 63, 64, 100, content.length / 2, content.length - 89, content.length - 1}) {
-                int lost = damageAndRepair(store, file.getFileName().toString(), Arrays.copyOf(content, Math.max(length, 0)), all,
+            for (int length :
+                    new int[] {0, 1, 15, 63, 64, 100, content.length / 2, content.length - 89, content.length - 1}) {
+                int lost = damageAndRepair(
+                        store,
+                        file.getFileName().toString(),
+                        Arrays.copyOf(content, Math.max(length, 0)),
+                        all,
                         kind + " cut to " + length);
                 if (kind.equals("MANIFEST")) {
                     assertThat(lost).isZero();
@@ -292,7 +319,10 @@ class ToolTest {
         try (Store opened = LsmStore.open(StoreOptions.at(store))) {
             opened.put(key(1), value(1));
             for (String command : List.of("verify", "dump", "repair")) {
-                assertThat(tool(command, store.toString())).startsWith("kv.Tool: ").contains("in use").hasLineCount(1);
+                assertThat(tool(command, store.toString()))
+                        .startsWith("kv.Tool: ")
+                        .contains("in use")
+                        .hasLineCount(1);
                 assertThat(exit).isEqualTo(2);
             }
         }
@@ -320,16 +350,20 @@ class ToolTest {
             opened.put("c".getBytes(), "x".repeat(100).getBytes());
             opened.delete("b".getBytes());
         }
-        assertThat(tool("dump", store.toString()).lines()).containsExactly(
-                "put a\\x00\\x20\\x5c\\xff one\\x0a", "put c " + "x".repeat(64) + "... (100 bytes)");
+        assertThat(tool("dump", store.toString()).lines())
+                .containsExactly("put a\\x00\\x20\\x5c\\xff one\\x0a", "put c " + "x".repeat(64) + "... (100 bytes)");
         assertThat(exit).isZero();
-        assertThat(tool("dump", "--start", "a\\x00", "--end", "b", store.toString()).lines()).hasSize(1);
-        assertThat(tool("dump", "--limit", "1", "--value-bytes", "1", store.toString()).lines())
+        assertThat(tool("dump", "--start", "a\\x00", "--end", "b", store.toString())
+                        .lines())
+                .hasSize(1);
+        assertThat(tool("dump", "--limit", "1", "--value-bytes", "1", store.toString())
+                        .lines())
                 .containsExactly("put a\\x00\\x20\\x5c\\xff o... (4 bytes)");
         assertThat(tool("dump", "--what", "tables", store.toString()).lines())
                 .anySatisfy(line -> assertThat(line).matches("\\d+\\.table put b two"));
         assertThat(tool("dump", "--what", "logs", store.toString()).lines())
                 .anySatisfy(line -> assertThat(line).matches("\\d+\\.log offset=\\d+ delete b"));
-        assertThat(tool("dump", "--what", "manifest", store.toString())).contains("edit offset=16 ", "  + ", "level=0", "entries=2");
+        assertThat(tool("dump", "--what", "manifest", store.toString()))
+                .contains("edit offset=16 ", "  + ", "level=0", "entries=2");
     }
 }

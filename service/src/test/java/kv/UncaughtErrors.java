@@ -6,8 +6,8 @@ import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.BeforeAllCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
 
-/// Fails the test in which a thread died of an error that nobody caught: a failed assertion in a thread of the test's own, or a thread of
-/// the store or the server. Registered for all tests.
+/// Fails the test in which a thread died of an error that nobody caught: a failed assertion in a thread of the
+/// test's own, or a thread of the store or the server. Registered for all tests.
 public final class UncaughtErrors implements BeforeAllCallback, AfterEachCallback {
     private static final Queue<Throwable> ERRORS = new ConcurrentLinkedQueue<>();
 

@@ -13,15 +13,15 @@ import one.nio.net.Session;
 import one.nio.server.AcceptorConfig;
 import sun.misc.Signal;
 
-/// The limit to measure the service against: one-nio's own HTTP server with a handler that answers 200 and nothing else, for
-/// every path and method, on the selector thread.
+/// The limit to measure the service against: one-nio's own HTTP server with a handler that answers 200 and
+/// nothing else, for every path and method, on the selector thread.
 ///
-/// `java -jar empty-server.jar --port N [--selectors 1]`; the same `ready:` line and exit code 0 on a signal as the service.
-/// New connections go to the selectors in turn, so they are spread evenly while none is closed. The service gives each to the selector
-/// that then holds the fewest, which is the same until one is closed.
+/// `java -jar empty-server.jar --port N [--selectors 1]`; the same `ready:` line and exit code 0 on a signal as
+/// the service. New connections go to the selectors in turn, so they are spread evenly while none is closed.
+/// The service gives each to the selector that then holds the fewest, which is the same until one is closed.
 ///
-/// It is a program of its own, with nothing of the service in its jar: a change of the service leaves it the same program, so
-/// its runs of before and after that change are repeats of one another.
+/// It is a program of its own, with nothing of the service in its jar: a change of the service leaves it the
+/// same program, so its runs of before and after that change are repeats of one another.
 public final class EmptyServer extends HttpServer {
     private static final String HOST = "127.0.0.1";
 
@@ -54,7 +54,8 @@ public final class EmptyServer extends HttpServer {
         System.exit(0);
     }
 
-    /// One-nio takes no port 0. Between the closing here and its own opening another process could take the port; it then says so.
+    /// One-nio takes no port 0. Between the closing here and its own opening another process could take the
+    /// port; it then says so.
     private static int freePort() throws IOException {
         try (ServerSocket probe = new ServerSocket(0, 1, InetAddress.getByName(HOST))) {
             return probe.getLocalPort();

@@ -15,12 +15,16 @@ import kv.lsm.WriteBatch;
 
 /// A store with a bounded cache of whole values in front of it.
 ///
-/// 1. Coherence: a value is put into the cache only when no write of its key overlapped with its reading or writing ([WritesUnderWay]);
-///    otherwise the entry is removed. A write that fails leaves no entry behind: the next read asks the store.
-/// 2. The store is never called inside an operation of the cache, so nobody waits for the disk who wants another key.
-/// 3. A write changes an entry that is there and adds none: data that is written and never read does not drive out what is.
-/// 4. Bounded in entries and in bytes: each entry counts as key + value + [#ENTRY_BYTES], and as at least its share of the bytes. Evicted is
-///    by the thread that adds, so the bound holds at any rate. Values over [#VALUE_BYTES_MAX] and absent keys are not cached.
+/// 1. Coherence: a value is put into the cache only when no write of its key overlapped with its reading or
+///    writing ([WritesUnderWay]); otherwise the entry is removed. A write that fails leaves no entry behind:
+///    the next read asks the store.
+/// 2. The store is never called inside an operation of the cache, so nobody waits for the disk who wants
+///    another key.
+/// 3. A write changes an entry that is there and adds none: data that is written and never read does not drive
+///    out what is.
+/// 4. Bounded in entries and in bytes: each entry counts as key + value + [#ENTRY_BYTES], and as at least its
+///    share of the bytes. Evicted is by the thread that adds, so the bound holds at any rate. Values over
+///    [#VALUE_BYTES_MAX] and absent keys are not cached.
 public final class CachedStore implements Store {
     static final int VALUE_BYTES_MAX = 64 << 10;
     /// What an entry takes besides its bytes, about.
@@ -80,7 +84,8 @@ public final class CachedStore implements Store {
         long ticket = writes.before(k.hash);
         byte[] found = store.get(key);
         if (found != null && found.length <= VALUE_BYTES_MAX && writes.isUnchanged(k.hash, ticket)) {
-            cache.asMap().compute(k, (same, old) -> old != null ? old : writes.isUnchanged(k.hash, ticket) ? found : null);
+            cache.asMap()
+                    .compute(k, (same, old) -> old != null ? old : writes.isUnchanged(k.hash, ticket) ? found : null);
         }
         return found;
     }
@@ -132,7 +137,8 @@ public final class CachedStore implements Store {
     /// Entries of its keys are removed.
     @Override
     public PendingWrite begin(WriteBatch batch) {
-        List<Key> keys = batch.writes().stream().map(write -> new Key(write.key())).toList();
+        List<Key> keys =
+                batch.writes().stream().map(write -> new Key(write.key())).toList();
         keys.forEach(key -> writes.begin(key.hash));
         PendingWrite begun;
         try {
@@ -188,8 +194,10 @@ public final class CachedStore implements Store {
     /// Not `computeIfPresent`, which does not wait for a load that is just being put in.
     private void end(Key key, byte[] valueOrNull, long ticket) {
         boolean fits = valueOrNull != null && valueOrNull.length <= VALUE_BYTES_MAX;
-        cache.asMap().compute(
-                key, (same, old) -> old != null && fits && writes.wasAlone(key.hash, ticket) ? valueOrNull : null);
+        cache.asMap()
+                .compute(
+                        key,
+                        (same, old) -> old != null && fits && writes.wasAlone(key.hash, ticket) ? valueOrNull : null);
         writes.end(key.hash);
     }
 

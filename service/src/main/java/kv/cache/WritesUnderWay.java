@@ -2,17 +2,18 @@ package kv.cache;
 
 import java.util.concurrent.atomic.AtomicLongArray;
 
-/// Tells whether writes of a key overlapped, so that a cache in front of a store knows what it may keep. Writes are counted when they begin
-/// and when they end, by the key's hash in one of [#STRIPES] places; two keys that share a place may be told of an overlap that was
-/// none, which costs an entry of the cache.
+/// Tells whether writes of a key overlapped, so that a cache in front of a store knows what it may keep. Writes
+/// are counted when they begin and when they end, by the key's hash in one of [#STRIPES] places; two keys that
+/// share a place may be told of an overlap that was none, which costs an entry of the cache.
 ///
 /// ```
 /// write:  begin ─► store ─► in the cache's own atomic step on the key: was I alone? keep : remove ─► end
 /// load:   before ─► store ─► in the cache's own atomic step on the key: unchanged? keep : leave out
 /// ```
 ///
-/// What is kept is right: a write that begins after the question was answered removes or replaces the entry when it ends, because its
-/// own step comes after the one that asked. Nobody waits for a store inside that step.
+/// What is kept is right: a write that begins after the question was answered removes or replaces the entry
+/// when it ends, because its own step comes after the one that asked. Nobody waits for a store inside that
+/// step.
 final class WritesUnderWay {
     private static final int STRIPES = 1 << 10;
     private static final long OVERLAPPED = -1;

@@ -13,8 +13,8 @@ import kv.lsm.Store;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// `POST /v0/admin/…`: what an operator asks of the store. Runs on threads of its own, for it waits for flush and compaction; each
-/// request is logged.
+/// `POST /v0/admin/…`: what an operator asks of the store. Runs on threads of its own, for it waits for flush
+/// and compaction; each request is logged.
 final class AdminEndpoint {
     static final int IDLE_MILLIS_DEFAULT = 60_000;
     private static final String TEXT = "text/plain; charset=utf-8";
@@ -46,14 +46,18 @@ final class AdminEndpoint {
             out.answer(refusal, request);
             return;
         }
-        String line = "done: request=%s, seconds=%.3f".formatted(name(request.target), (System.nanoTime() - start) / 1e9);
+        String line =
+                "done: request=%s, seconds=%.3f".formatted(name(request.target), (System.nanoTime() - start) / 1e9);
         log.info(line);
         out.text((line + "\n").getBytes(StandardCharsets.UTF_8), TEXT, request);
     }
 
     private Answer checkpoint(Administration administration, Request request) {
         try {
-            Path directory = Path.of(StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(request.key)).toString());
+            Path directory = Path.of(StandardCharsets.UTF_8
+                    .newDecoder()
+                    .decode(ByteBuffer.wrap(request.key))
+                    .toString());
             if (!directory.isAbsolute()) {
                 return Answer.DIR_MISSING;
             }

@@ -3,10 +3,11 @@ package kv.http;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
-/// The answers whose bytes never change, built once: status line, headers and a line of text that says what is wrong.
+/// The answers whose bytes never change, built once: status line, headers and a line of text that says what is
+/// wrong.
 ///
-/// Each comes in three forms, because the only thing that differs from request to request is what happens to the
-/// connection afterwards. HTTP/1.1 keeps it open without being told; HTTP/1.0 must be told.
+/// Each comes in three forms, because the only thing that differs from request to request is what happens to
+/// the connection afterwards. HTTP/1.1 keeps it open without being told; HTTP/1.0 must be told.
 enum Answer {
     READY(200, "OK", "ready"),
     LIVE(200, "OK", "live"),
@@ -18,7 +19,10 @@ enum Answer {
     MALFORMED_ESCAPE(400, "Bad Request", "malformed percent escape in a key"),
     MALFORMED_LENGTH(400, "Bad Request", "malformed, repeated or contradictory body length"),
     MALFORMED_CHUNK(400, "Bad Request", "malformed chunk in the request body"),
-    UNKNOWN_PATH(400, "Bad Request", "unknown path: expected /v0/entity, /v0/entities, /v0/status, /v0/ready, /v0/live or /metrics"),
+    UNKNOWN_PATH(
+            400,
+            "Bad Request",
+            "unknown path: expected /v0/entity, /v0/entities, /v0/status, /v0/ready, /v0/live or /metrics"),
     ID_MISSING(400, "Bad Request", "id is missing or empty: expected /v0/entity?id=KEY"),
     START_MISSING(400, "Bad Request", "start is missing or empty: expected /v0/entities?start=KEY[&end=KEY]"),
     END_EMPTY(400, "Bad Request", "end is empty: leave it out to read to the last key"),
@@ -26,7 +30,8 @@ enum Answer {
     DIR_PARENT_MISSING(400, "Bad Request", "the directory above dir does not exist"),
     DIR_NOT_MADE(400, "Bad Request", "dir cannot be made: its name is too long, or the service may not write there"),
     DIR_INSIDE_STORE(400, "Bad Request", "dir is inside the store's directory: choose one beside it"),
-    DIR_OTHER_FILE_SYSTEM(400, "Bad Request", "the store's tables cannot be linked in dir: choose one on its file system"),
+    DIR_OTHER_FILE_SYSTEM(
+            400, "Bad Request", "the store's tables cannot be linked in dir: choose one on its file system"),
     LIMIT_MALFORMED(400, "Bad Request", "limit is not a number of entries"),
     BATCH_MALFORMED(400, "Bad Request", "malformed batch: see the README of the service for its framing"),
     TIMEOUT_MALFORMED(400, "Bad Request", "timeout-ms is not a number of milliseconds"),
@@ -38,7 +43,8 @@ enum Answer {
     POST_ONLY(405, "Method Not Allowed", "expected POST", "Allow: POST"),
     BATCH_TOO_MANY(413, "Content Too Large", "more than 10000 keys in one request"),
     BATCH_TOO_LARGE(413, "Content Too Large", "the body is longer than --max-batch-bytes"),
-    BATCH_VALUES_TOO_LARGE(413, "Content Too Large", "the values together are longer than --max-batch-bytes: ask for fewer keys"),
+    BATCH_VALUES_TOO_LARGE(
+            413, "Content Too Large", "the values together are longer than --max-batch-bytes: ask for fewer keys"),
     DIR_EXISTS(409, "Conflict", "dir exists already: a checkpoint makes its own directory"),
     REQUEST_TIMEOUT(408, "Request Timeout", "the rest of the request did not come in time"),
     VALUE_TOO_LARGE(413, "Content Too Large", "the value is larger than --max-value-bytes"),

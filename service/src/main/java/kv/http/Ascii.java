@@ -34,8 +34,8 @@ final class Ascii {
         return TOKEN[b & 0xff];
     }
 
-    /// True for what a Host header may hold: a name or an address, which may be empty, and perhaps a colon with the digits of a port
-    /// (RFC 9110, 7.2; RFC 3986, 3.2.2). An address with colons stands in brackets.
+    /// True for what a Host header may hold: a name or an address, which may be empty, and perhaps a colon with
+    /// the digits of a port (RFC 9110, 7.2; RFC 3986, 3.2.2). An address with colons stands in brackets.
     static boolean isHost(byte[] b, int from, int to) {
         int end = from < to && b[from] == '[' ? endOfAddress(b, from + 1, to) : endOfName(b, from, to);
         if (end < 0 || end < to && b[end] != ':') {

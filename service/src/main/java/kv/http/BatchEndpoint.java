@@ -8,8 +8,8 @@ import java.util.List;
 import kv.lsm.Store;
 import kv.lsm.WriteBatch;
 
-/// `POST /v0/entities/get` and `POST /v0/entities/batch`: many keys in one request. Lengths stand before what they measure, so that keys
-/// and values may hold any byte.
+/// `POST /v0/entities/get` and `POST /v0/entities/batch`: many keys in one request. Lengths stand before what
+/// they measure, so that keys and values may hold any byte.
 ///
 /// ```
 /// get      ( key bytes LF key LF )*                          answered by ( value bytes LF value LF | -1 LF )*

@@ -10,9 +10,10 @@ import org.slf4j.LoggerFactory;
 
 /// All open connections: which selector holds how many, and a thread that closes the overdue ones.
 ///
-/// New connections go to the selector that holds the fewest. One-nio draws two selectors at random and takes the emptier
-/// one, which leaves a handful of connections unevenly spread, and with them the rates that a study compares. One-nio's own
-/// clean-up thread is not used: it writes the sessions' ready events from outside and knows nothing of half requests.
+/// New connections go to the selector that holds the fewest. One-nio draws two selectors at random and takes
+/// the emptier one, which leaves a handful of connections unevenly spread, and with them the rates that a study
+/// compares. One-nio's own clean-up thread is not used: it writes the sessions' ready events from outside and
+/// knows nothing of half requests.
 final class Connections implements AutoCloseable {
     private static final Logger log = LoggerFactory.getLogger(Connections.class);
     private static final int SWEEP_MILLIS_MAX = 1_000;
@@ -89,7 +90,8 @@ final class Connections implements AutoCloseable {
         return refused.get();
     }
 
-    /// Closes connections on which nothing is under way, see [KvSession#closeIfQuiet]; true when none are left open at all.
+    /// Closes connections on which nothing is under way, see [KvSession#closeIfQuiet]; true when none are left
+    /// open at all.
     boolean closeQuiet(int quietMillis) {
         for (KvSession session : open) {
             session.closeIfQuiet(quietMillis);

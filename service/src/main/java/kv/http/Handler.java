@@ -47,7 +47,8 @@ sealed interface Handler extends AutoCloseable {
         return new Workers("metrics-", 1, 64);
     }
 
-    /// For requests of many keys, which take long and may wait for flush and compaction. Each holds its answer in memory, so they are few.
+    /// For requests of many keys, which take long and may wait for flush and compaction. Each holds its answer
+    /// in memory, so they are few.
     static Handler ofBatches() {
         return new Workers("batch-", 2, 256);
     }
@@ -57,8 +58,8 @@ sealed interface Handler extends AutoCloseable {
         return new Workers("admin-", 4, 16);
     }
 
-    /// For writes that wait until flush or compaction have caught up: a virtual thread each. They share nothing with the threads that run
-    /// requests, which would all be waiting soon.
+    /// For writes that wait until flush or compaction have caught up: a virtual thread each. They share nothing
+    /// with the threads that run requests, which would all be waiting soon.
     static Handler ofStalledWrites(int connectionsMax) {
         return new Virtual(connectionsMax, 0);
     }
@@ -84,15 +85,16 @@ sealed interface Handler extends AutoCloseable {
         public void close() {}
     }
 
-    /// A fixed pool of platform threads. One-nio's own `asyncExecute` has no queue to speak of: it would run as many
-    /// threads as there are requests, or refuse at once.
+    /// A fixed pool of platform threads. One-nio's own `asyncExecute` has no queue to speak of: it would run as
+    /// many threads as there are requests, or refuse at once.
     final class Workers implements Handler {
         private final ThreadPoolExecutor pool;
 
         Workers(String name, int threads, int queue) {
             AtomicInteger number = new AtomicInteger();
             ThreadFactory named = task -> new Thread(task, name + number.getAndIncrement());
-            pool = new ThreadPoolExecutor(threads, threads, 0, TimeUnit.SECONDS, new LinkedBlockingQueue<>(queue), named);
+            pool = new ThreadPoolExecutor(
+                    threads, threads, 0, TimeUnit.SECONDS, new LinkedBlockingQueue<>(queue), named);
             pool.prestartAllCoreThreads();
         }
 
@@ -119,8 +121,8 @@ sealed interface Handler extends AutoCloseable {
 
     /// A virtual thread for each request; `atOnce` of them run, `queue` more wait for a permit.
     final class Virtual implements Handler {
-        private final ExecutorService threads =
-                Executors.newThreadPerTaskExecutor(Thread.ofVirtual().name("request-", 0).factory());
+        private final ExecutorService threads = Executors.newThreadPerTaskExecutor(
+                Thread.ofVirtual().name("request-", 0).factory());
         private final Semaphore running;
         private final AtomicInteger accepted = new AtomicInteger();
         private final int atOnce;

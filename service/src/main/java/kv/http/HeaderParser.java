@@ -47,8 +47,8 @@ final class HeaderParser {
         }
     }
 
-    /// It may be empty, which says that the client knows none. Two of them, or one that is none, do not say where the request ends
-    /// otherwise than one would: the connection goes on.
+    /// It may be empty, which says that the client knows none. Two of them, or one that is none, do not say
+    /// where the request ends otherwise than one would: the connection goes on.
     private static void host(byte[] b, int from, int to, Request request) {
         int start = Ascii.skipSpace(b, from, to);
         if (request.hasHost || !Ascii.isHost(b, start, Ascii.trimSpace(b, start, to))) {

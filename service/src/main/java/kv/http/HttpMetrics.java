@@ -65,18 +65,24 @@ final class HttpMetrics {
             open.add(connections.heldBy(i), "selector", Integer.toString(i));
         }
         open.end();
-        to.counter("kv_http_connections_accepted", "Connections accepted.").add(connections.accepted()).end();
+        to.counter("kv_http_connections_accepted", "Connections accepted.")
+                .add(connections.accepted())
+                .end();
         to.counter("kv_http_connections_refused", "Connections closed at once: too many were open.")
                 .add(connections.refused())
                 .end();
         to.counter("kv_http_connections_cut", "Connections cut because they kept memory that was scarce for longest.")
                 .add(server.reclaimer().cut())
                 .end();
-        to.gauge("kv_http_queue_requests", "Requests that wait for a worker.").add(server.handler().waiting()).end();
+        to.gauge("kv_http_queue_requests", "Requests that wait for a worker.")
+                .add(server.handler().waiting())
+                .end();
         to.gauge("kv_http_memory_bytes", "Heap held by unfinished requests and unread answers.")
                 .add(server.budget().bytesTaken())
                 .end();
-        to.gauge("kv_http_memory_limit_bytes", "Most heap that they may hold.").add(server.budget().bytesMax()).end();
+        to.gauge("kv_http_memory_limit_bytes", "Most heap that they may hold.")
+                .add(server.budget().bytesMax())
+                .end();
         to.gauge("kv_http_io", "1 for the implementation of one-nio's I/O that runs.")
                 .add(1, "implementation", NativeIo.label())
                 .end();

@@ -4,18 +4,18 @@ import java.util.function.Consumer;
 
 /// How the HTTP side of the service runs.
 ///
-/// @param host                 address to bind to
-/// @param port                 0 picks a free one
-/// @param handler              which threads run requests
-/// @param selectors            threads that hold connections
-/// @param workers              [HandlerKind#WORKERS]: threads; [HandlerKind#VIRTUAL]: requests that run at the same time
-/// @param queue                requests that may wait for a worker before new ones are answered 503
-/// @param valueBytesMax        larger values are answered 413
-/// @param connectionsMax       further connections are closed at once
-/// @param idleTimeoutMillis    a connection that says nothing, or takes nothing of its answer, for so long is closed
-/// @param requestTimeoutMillis time from the first to the last byte of a request
-/// @param answerTimeoutMillis  time in which a client takes the whole of an answer, of a range too
-/// @param operations           what those who run the service ask of it
+/// @param host address to bind to
+/// @param port 0 picks a free one
+/// @param handler which threads run requests
+/// @param selectors threads that hold connections
+/// @param workers [HandlerKind#WORKERS]: threads; [HandlerKind#VIRTUAL]: requests that run at the same time
+/// @param queue requests that may wait for a worker before new ones are answered 503
+/// @param valueBytesMax larger values are answered 413
+/// @param connectionsMax further connections are closed at once
+/// @param idleTimeoutMillis a connection that says nothing, or takes nothing of its answer, for so long is
+/// closed @param requestTimeoutMillis time from the first to the last byte of a request
+/// @param answerTimeoutMillis time in which a client takes the whole of an answer, of a range too
+/// @param operations what those who run the service ask of it
 public record HttpOptions(
         String host,
         int port,
@@ -30,13 +30,27 @@ public record HttpOptions(
         int answerTimeoutMillis,
         Operations operations) {
 
-    public enum HandlerKind { SELECTOR, WORKERS, VIRTUAL }
+    public enum HandlerKind {
+        SELECTOR,
+        WORKERS,
+        VIRTUAL
+    }
 
     /// The defaults on a free port, but with a selector per processor.
     public static HttpOptions onFreePort() {
         int processors = Runtime.getRuntime().availableProcessors();
         return new HttpOptions(
-                "127.0.0.1", 0, HandlerKind.SELECTOR, processors, 2 * processors, 1024, 1 << 20, 10_000, 60_000, 30_000, 60_000,
+                "127.0.0.1",
+                0,
+                HandlerKind.SELECTOR,
+                processors,
+                2 * processors,
+                1024,
+                1 << 20,
+                10_000,
+                60_000,
+                30_000,
+                60_000,
                 Operations.DEFAULTS);
     }
 
@@ -116,8 +130,18 @@ public record HttpOptions(
 
         HttpOptions build() {
             return new HttpOptions(
-                    host, port, handler, selectors, workers, queue, valueBytesMax, connectionsMax, idleTimeoutMillis,
-                    requestTimeoutMillis, answerTimeoutMillis, operations);
+                    host,
+                    port,
+                    handler,
+                    selectors,
+                    workers,
+                    queue,
+                    valueBytesMax,
+                    connectionsMax,
+                    idleTimeoutMillis,
+                    requestTimeoutMillis,
+                    answerTimeoutMillis,
+                    operations);
         }
     }
 }

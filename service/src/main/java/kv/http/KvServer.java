@@ -20,8 +20,8 @@ import org.slf4j.LoggerFactory;
 
 /// The service's HTTP server: one-nio's acceptor, selectors and write queues around our own connections.
 ///
-/// One-nio's `HttpServer` is not used: its request parser makes strings of everything, decodes keys wrongly and knows no
-/// chunked request bodies (see [RequestKey], [RequestReader]).
+/// One-nio's `HttpServer` is not used: its request parser makes strings of everything, decodes keys wrongly and
+/// knows no chunked request bodies (see [RequestKey], [RequestReader]).
 ///
 /// ```java
 /// KvServer server = KvServer.bind(options);   // accepts connections, answers 503
@@ -80,7 +80,9 @@ public final class KvServer extends Server {
                 return server;
             } catch (BindException e) {
                 if (options.port() != 0 || tries == PORT_TRIES) {
-                    throw e; // a free port can be taken by somebody else before one-nio, which cannot tell its port, binds it
+                    // a free port can be taken by somebody else before one-nio, which cannot tell its port,
+                    // binds it
+                    throw e;
                 }
             }
         }
@@ -108,7 +110,10 @@ public final class KvServer extends Server {
         if (ManagementFactory.getOperatingSystemMXBean() instanceof UnixOperatingSystemMXBean system) {
             long possible = Math.max(16, system.getMaxFileDescriptorCount() - DESCRIPTORS_RESERVED);
             if (possible < wanted) {
-                log.warn("at most {} connections: the limit of open files is {}", possible, system.getMaxFileDescriptorCount());
+                log.warn(
+                        "at most {} connections: the limit of open files is {}",
+                        possible,
+                        system.getMaxFileDescriptorCount());
                 return (int) possible;
             }
         }
@@ -130,7 +135,13 @@ public final class KvServer extends Server {
 
     @Override
     public Session createSession(Socket socket) throws RejectedSessionException {
-        KvSession session = new KvSession(socket, this, new RequestReader(budget.account(), options.valueBytesMax(), options.operations().batchBytesMax()));
+        KvSession session = new KvSession(
+                socket,
+                this,
+                new RequestReader(
+                        budget.account(),
+                        options.valueBytesMax(),
+                        options.operations().batchBytesMax()));
         if (router.isStopping() || !connections.add(session)) {
             throw new RejectedSessionException("too many connections");
         }
@@ -176,8 +187,8 @@ public final class KvServer extends Server {
         router.stopped();
     }
 
-    /// The calling thread's own output, for use on selector threads only: they are few and each passes its answers on before
-    /// it takes the next connection.
+    /// The calling thread's own output, for use on selector threads only: they are few and each passes its
+    /// answers on before it takes the next connection.
     Output output() {
         Output output = outputs.get();
         output.clear();
@@ -209,7 +220,8 @@ public final class KvServer extends Server {
         return stalledWrites;
     }
 
-    /// Metrics are asked for so rarely that they are never compiled and take milliseconds: not on a thread that others wait for.
+    /// Metrics are asked for so rarely that they are never compiled and take milliseconds: not on a thread that
+    /// others wait for.
     Handler handlerOf(Request request) {
         if (request.target == Target.METRICS) {
             return metricsHandler;

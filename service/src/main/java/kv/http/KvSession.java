@@ -18,14 +18,17 @@ import org.slf4j.LoggerFactory;
 ///                 └──► LINGERING ──► closed
 /// ```
 ///
-/// 1. At most one request of a connection is being served, or waits for the end of its selector's round or of a write stall to be (BUSY);
-///    while it does, at most [#UNREAD_BYTES_MAX] and one read more of what follows are kept, then the socket is not read any more. The
-///    same holds while an answer waits for the client to take it (BLOCKED). So a connection costs a bounded amount of memory.
-/// 2. A client that sends requests without waiting for answers gets [#TURN_REQUESTS_MAX] answers or [#TURN_BYTES_MAX] in one turn; then it
-///    is PAUSED until its selector has had a look at the other connections.
+/// 1. At most one request of a connection is being served, or waits for the end of its selector's round or of a
+///    write stall to be (BUSY); while it does, at most [#UNREAD_BYTES_MAX] and one read more of what follows
+///    are kept, then the socket is not read any more. The same holds while an answer waits for the client to
+///    take it (BLOCKED). So a connection costs a bounded amount of memory.
+/// 2. A client that sends requests without waiting for answers gets [#TURN_REQUESTS_MAX] answers or
+///    [#TURN_BYTES_MAX] in one turn; then it is PAUSED until its selector has had a look at the other
+///    connections.
 /// 3. All fields are guarded by this session's lock, except where a comment says otherwise.
-/// 4. A connection that we end is first half-closed and then read until the client closes it (LINGERING): a socket that is
-///    closed with unread bytes is reset, and the reset can overtake the last answer. [Timeouts] says how long each state may last.
+/// 4. A connection that we end is first half-closed and then read until the client closes it (LINGERING): a
+///    socket that is closed with unread bytes is reset, and the reset can overtake the last answer. [Timeouts]
+///    says how long each state may last.
 final class KvSession extends WritingSession implements MemoryReclaimer.Holder, Connections.Sweepable {
     private static final Logger log = LoggerFactory.getLogger(KvSession.class);
     private static final int UNREAD_BYTES_MAX = 8 << 10;
@@ -246,7 +249,8 @@ final class KvSession extends WritingSession implements MemoryReclaimer.Holder, 
         timeouts.moved();
     }
 
-    /// Runs on the selector's thread at the end of a round; how long that held the thread up, the selector knows.
+    /// Runs on the selector's thread at the end of a round; how long that held the thread up, the selector
+    /// knows.
     synchronized void serveInRound(Output out) {
         try {
             Request request = reader.request();
@@ -398,7 +402,10 @@ final class KvSession extends WritingSession implements MemoryReclaimer.Holder, 
         if (closed || wasted(nowMillis) == 0) {
             return false;
         }
-        log.debug("connection cut, it keeps {} bytes for too long while memory is scarce: {}", memory.bytesHeld(), getRemoteHost());
+        log.debug(
+                "connection cut, it keeps {} bytes for too long while memory is scarce: {}",
+                memory.bytesHeld(),
+                getRemoteHost());
         close();
         return true;
     }
@@ -430,7 +437,8 @@ final class KvSession extends WritingSession implements MemoryReclaimer.Holder, 
         }
     }
 
-    /// Closes when nothing of a request or an answer is under way, and what the client sent up to `quietMillis` ago was read.
+    /// Closes when nothing of a request or an answer is under way, and what the client sent up to `quietMillis`
+    /// ago was read.
     synchronized void closeIfQuiet(int quietMillis) {
         long now = MonotonicClock.millis();
         if (isIdle() && unread.length() == 0 && reader.isIdle() && now - readsAtOnceSinceMillis(now) >= quietMillis) {

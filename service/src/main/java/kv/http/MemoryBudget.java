@@ -2,9 +2,10 @@ package kv.http;
 
 import java.util.concurrent.atomic.AtomicLong;
 
-/// Bytes that all unfinished requests and unread answers together may hold in the heap. Whoever wants more than is left is refused, so
-/// that many slow or waiting clients cannot exhaust the memory. Before that comes to pass, while it is [#isNearlyFull], the
-/// [MemoryReclaimer] cuts those connections that keep most of it for longest.
+/// Bytes that all unfinished requests and unread answers together may hold in the heap. Whoever wants more than
+/// is left is refused, so that many slow or waiting clients cannot exhaust the memory. Before that comes to
+/// pass, while it is [#isNearlyFull], the [MemoryReclaimer] cuts those connections that keep most of it for
+/// longest.
 final class MemoryBudget {
     private final long bytesMax;
     private final long bytesNearlyFull;
@@ -92,7 +93,8 @@ final class MemoryBudget {
             this.account = account;
         }
 
-        /// False when that much is not left; the share then stays as it is. It never shrinks before [#giveBack].
+        /// False when that much is not left; the share then stays as it is. It never shrinks before
+        /// [#giveBack].
         boolean growTo(long bytes) {
             if (bytes > taken) {
                 if (!tryTake(bytes - taken)) {

@@ -7,24 +7,27 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// A thread that cuts connections while the memory for unfinished requests and unread answers is nearly full, so that who comes next finds
-/// some. It does not ask who came last, but who wastes most:
+/// A thread that cuts connections while the memory for unfinished requests and unread answers is nearly full,
+/// so that who comes next finds some. It does not ask who came last, but who wastes most:
 ///
-/// 1. A connection wastes what it holds × the time for which its client has left it there: since when it has taken less than
-///    [Timeouts#STRIDE_BYTES] of an unread answer, or sent less than that of a request that it has not finished. Who wastes most is cut first.
-/// 2. Less than [#WASTED_MILLIS_MIN] of that is nothing, so who moves at least that stride in that time, some 6 KiB/s, is not cut. Nor is
-///    one whose request is being served: that is our own time, and so is a pause of the process ([Pauses]).
+/// 1. A connection wastes what it holds × the time for which its client has left it there: since when it has
+///    taken less than [Timeouts#STRIDE_BYTES] of an unread answer, or sent less than that of a request that it
+///    has not finished. Who wastes most is cut first.
+/// 2. Less than [#WASTED_MILLIS_MIN] of that is nothing, so who moves at least that stride in that time, some 6
+///    KiB/s, is not cut. Nor is one whose request is being served: that is our own time, and so is a pause of
+///    the process ([Pauses]).
 /// 3. Who holds less than half of what the open connections hold in the mean is never cut.
-/// 4. Where all memory is held by those, nobody is cut; requests are refused with 503 when it is full, and of the answers the one that
-///    finds no room.
+/// 4. Where all memory is held by those, nobody is cut; requests are refused with 503 when it is full, and of
+///    the answers the one that finds no room.
 final class MemoryReclaimer implements AutoCloseable {
-    /// Linux says that a socket has room again when a third of its buffer is free, which may be a megabyte: a client on a slow link that reads
-    /// without a break seems silent for as long as it takes that.
+    /// Linux says that a socket has room again when a third of its buffer is free, which may be a megabyte: a
+    /// client on a slow link that reads without a break seems silent for as long as it takes that.
     static final int WASTED_MILLIS_MIN = 3_000;
 
     private static final Logger log = LoggerFactory.getLogger(MemoryReclaimer.class);
     private static final int PAUSE_MILLIS = 5;
-    /// While there is memory it looks, too, whether the process stands still: memory may run short right after that.
+    /// While there is memory it looks, too, whether the process stands still: memory may run short right after
+    /// that.
     private static final int IDLE_MILLIS = 200;
     private static final int FAILED_MILLIS = 1_000;
 
@@ -32,13 +35,15 @@ final class MemoryReclaimer implements AutoCloseable {
     private final Iterable<? extends Holder> holders;
     private final AtomicLong cut = new AtomicLong();
     private final Pauses pauses = new Pauses();
-    private final Thread thread = Thread.ofPlatform().daemon().name("memory-reclaimer").unstarted(this::run);
+    private final Thread thread =
+            Thread.ofPlatform().daemon().name("memory-reclaimer").unstarted(this::run);
 
     /// A connection, as far as memory goes.
     interface Holder {
         long bytesHeld();
 
-        /// Byte-milliseconds by rule 1, 0 by rule 2. May be called by any thread, and say what was true a moment ago.
+        /// Byte-milliseconds by rule 1, 0 by rule 2. May be called by any thread, and say what was true a
+        /// moment ago.
         long wasted(long nowMillis);
 
         /// Cuts the connection, unless it wastes nothing any more; true when it was cut.

@@ -1,6 +1,7 @@
 package kv.http;
 
-/// The time that limits are counted in: no one can set it, so a corrected wall clock neither closes a connection nor keeps one open.
+/// The time that limits are counted in: no one can set it, so a corrected wall clock neither closes a
+/// connection nor keeps one open.
 final class MonotonicClock {
     /// Zero, which stands for "never", is longer ago than any limit that an option can set.
     private static final long FIRST_MILLIS = 1L + Integer.MAX_VALUE;

@@ -2,9 +2,10 @@ package kv.http;
 
 import one.nio.net.Socket;
 
-/// Which of one-nio's two I/O implementations runs. Its native one needs Linux on 64 bits and glibc 2.38; where that is
-/// missing one-nio logs an error with a stack trace and goes on with Java NIO. The line is silenced
-/// (simplelogger.properties) and said in other words here, because nothing is wrong and a study must know which one ran.
+/// Which of one-nio's two I/O implementations runs. Its native one needs Linux on 64 bits and glibc 2.38; where
+/// that is missing one-nio logs an error with a stack trace and goes on with Java NIO. The line is silenced
+/// (simplelogger.properties) and said in other words here, because nothing is wrong and a study must know which
+/// one ran.
 final class NativeIo {
     private NativeIo() {}
 

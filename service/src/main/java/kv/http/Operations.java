@@ -2,7 +2,7 @@ package kv.http;
 
 /// What those who run the service ask of it, apart from how it serves.
 ///
-/// @param admin       true when `/v0/admin/…` is answered
+/// @param admin true when `/v0/admin/…` is answered
 /// @param drainMillis longest time that a stop waits for requests under way
 /// @param batchBytesMax longest body of a request of many keys, and most bytes of values in the answer to one
 /// @param slowRequestMillis shortest time of a request that the log tells of; 0 for none

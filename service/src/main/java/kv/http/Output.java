@@ -3,11 +3,12 @@ package kv.http;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
-/// The answers that one pass over a connection's bytes produces, in order, before they go to the socket in one write.
+/// The answers that one pass over a connection's bytes produces, in order, before they go to the socket in one
+/// write.
 ///
-/// Answers are copied into one buffer, head and value behind each other, as long as the buffer of the thread has room for that;
-/// a larger value and a streamed range follow behind it without being copied. After one of those the output is full and must be
-/// flushed.
+/// Answers are copied into one buffer, head and value behind each other, as long as the buffer of the thread
+/// has room for that; a larger value and a streamed range follow behind it without being copied. After one of
+/// those the output is full and must be flushed.
 final class Output {
     /// Values up to this are copied by an output of any size.
     private static final int COPIED_BYTES_MIN = 16 << 10;

@@ -7,18 +7,21 @@ import kv.lsm.RangeCursor;
 import one.nio.net.Session;
 import one.nio.net.Socket;
 
-/// The answer to a range read, produced as fast as the client takes it: a buffer is filled from the cursor when the socket
-/// has room, and values go through it in pieces, so a range of any size over values of any size needs one small buffer of memory.
+/// The answer to a range read, produced as fast as the client takes it: a buffer is filled from the cursor when
+/// the socket has room, and values go through it in pieces, so a range of any size over values of any size
+/// needs one small buffer of memory.
 ///
 /// ```
-/// HTTP/1.1: one chunk per entry      HTTP/1.0: the same without the framing, and the end is the end of the connection
+/// HTTP/1.1: one chunk per entry
+/// HTTP/1.0: the same without the framing, and the end is the end of the connection
 /// 7 CRLF  key LF value  CRLF
 /// 0 CRLF CRLF
 /// ```
 ///
-/// One call of [#write] sends at most [#SLICE_BYTES] and looks at no more than about [#RECORDS_PER_TURN] records, deleted ones too, so that
-/// a range read does not hold up the other connections of its selector. When reading fails half way the connection is cut without the
-/// last chunk: the client sees that the answer is incomplete.
+/// One call of [#write] sends at most [#SLICE_BYTES] and looks at no more than about [#RECORDS_PER_TURN]
+/// records, deleted ones too, so that a range read does not hold up the other connections of its selector. When
+/// reading fails half way the connection is cut without the last chunk: the client sees that the answer is
+/// incomplete.
 final class RangeStream extends Session.QueueItem {
     static final int BUFFER_BYTES = 32 << 10;
     private static final int SLICE_BYTES = 4 * BUFFER_BYTES;
@@ -48,8 +51,8 @@ final class RangeStream extends Session.QueueItem {
     private boolean released;
     private IntConsumer whenSent = bytes -> {};
 
-    /// Takes over the cursor and `memory`, [#BUFFER_BYTES] that are taken. Reads the first entries, so that an error
-    /// that shows at once can still become an answer.
+    /// Takes over the cursor and `memory`, [#BUFFER_BYTES] that are taken. Reads the first entries, so that an
+    /// error that shows at once can still become an answer.
     RangeStream(RangeCursor cursor, MemoryBudget.Share memory, Request request) {
         this.cursor = cursor;
         this.memory = memory;

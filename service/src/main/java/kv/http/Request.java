@@ -2,10 +2,17 @@ package kv.http;
 
 import kv.lsm.PendingWrite;
 
-/// The request a connection is working on. One per connection, filled again and again: a connection reads its next
-/// request only when this one is answered, so nothing is allocated but the key and the value.
+/// The request a connection is working on. One per connection, filled again and again: a connection reads its
+/// next request only when this one is answered, so nothing is allocated but the key and the value.
 final class Request {
-    enum Method { GET, PUT, DELETE, POST, HEAD, OTHER }
+    enum Method {
+        GET,
+        PUT,
+        DELETE,
+        POST,
+        HEAD,
+        OTHER
+    }
 
     static final byte[] NO_BYTES = {};
 

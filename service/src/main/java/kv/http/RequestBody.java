@@ -2,21 +2,40 @@ package kv.http;
 
 import java.util.Arrays;
 
-/// The body of one request as it arrives: by length or in chunks, kept for a PUT, counted and dropped otherwise.
+/// The body of one request as it arrives: by length or in chunks, kept for a PUT, counted and dropped
+/// otherwise.
 ///
 /// Chunked (RFC 9112, 7.1):
 /// ```
 /// 5 ;ext CRLF hello CRLF   0 CRLF   trailers CRLF   CRLF
 /// ```
 ///
-/// Lines of the framing end in CR LF and nothing else: a proxy that takes a bare LF for a part of an extension, where we took it for
-/// a line's end, would see other requests in the same bytes.
+/// Lines of the framing end in CR LF and nothing else: a proxy that takes a bare LF for a part of an extension,
+/// where we took it for a line's end, would see other requests in the same bytes.
 ///
 /// What is kept grows with what arrived, never with what the head promised, and is taken from a [MemoryBudget].
 final class RequestBody {
-    enum Result { MORE, COMPLETE, TOO_LARGE, MEMORY_FULL, MALFORMED }
+    enum Result {
+        MORE,
+        COMPLETE,
+        TOO_LARGE,
+        MEMORY_FULL,
+        MALFORMED
+    }
 
-    private enum State { SIZE, EXTENSION, SIZE_LF, DATA, DATA_CR, DATA_LF, TRAILER_START, TRAILER, TRAILER_LF, LAST_LF, DONE }
+    private enum State {
+        SIZE,
+        EXTENSION,
+        SIZE_LF,
+        DATA,
+        DATA_CR,
+        DATA_LF,
+        TRAILER_START,
+        TRAILER,
+        TRAILER_LF,
+        LAST_LF,
+        DONE
+    }
 
     private static final int FIRST_BYTES = 64 << 10;
     private static final int FRAMING_BYTES_MAX = 16 << 10;
@@ -190,7 +209,8 @@ final class RequestBody {
             }
             case DATA, DONE -> throw new AssertionError(state);
         }
-        // one-byte chunks carry five bytes of framing each: allow for them, but not for endless extensions and trailers
+        // one-byte chunks carry five bytes of framing each: allow for them, but not for endless extensions and
+        // trailers
         return framingBytes > FRAMING_BYTES_MAX + 8 * bytesRead ? Result.MALFORMED : Result.MORE;
     }
 

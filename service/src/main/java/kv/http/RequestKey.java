@@ -4,17 +4,17 @@ import java.util.Arrays;
 
 /// From the raw bytes of a query string to a key.
 ///
-/// A key is bytes: `%XX` stands for one byte, everything else for itself, `+` too. So two different byte strings can never
-/// become the same key, which they can when a query string is decoded to characters first (four-byte UTF-8 through a
-/// decoder of three-byte sequences, `+` as a space).
+/// A key is bytes: `%XX` stands for one byte, everything else for itself, `+` too. So two different byte
+/// strings can never become the same key, which they can when a query string is decoded to characters first
+/// (four-byte UTF-8 through a decoder of three-byte sequences, `+` as a space).
 final class RequestKey {
     static final int KEY_BYTES_MAX = 1024;
     private static final long ABSENT = -1;
 
     private RequestKey() {}
 
-    /// Where the value of parameter `name` stands in the query `[from, to)`: start in the high half, end in the low one; or
-    /// a negative number when there is none. The first one counts.
+    /// Where the value of parameter `name` stands in the query `[from, to)`: start in the high half, end in the
+    /// low one; or a negative number when there is none. The first one counts.
     static long find(byte[] name, byte[] query, int from, int to) {
         int at = from;
         while (at < to) {
@@ -31,8 +31,8 @@ final class RequestKey {
         return ABSENT;
     }
 
-    /// The key that `raw[from, to)` stands for, or null after a rejection of `request`: 400 for a malformed escape, 414 for
-    /// more than [#KEY_BYTES_MAX] bytes.
+    /// The key that `raw[from, to)` stands for, or null after a rejection of `request`: 400 for a malformed
+    /// escape, 414 for more than [#KEY_BYTES_MAX] bytes.
     static byte[] decode(byte[] raw, int from, int to, Request request) {
         int length = 0;
         for (int at = from; at < to; at++, length++) {

@@ -6,13 +6,15 @@ import kv.http.metrics.LatencyHistograms;
 
 /// Counts answers and their latencies by endpoint, method and status.
 ///
-/// A latency reaches from when the selector found the connection ready, or from when a request that waited behind another of its
-/// connection had its turn, to when the answer was there: waiting for others of the round and for a worker is in it, the client's
-/// network is not. For a range it ends with the first entries.
+/// A latency reaches from when the selector found the connection ready, or from when a request that waited
+/// behind another of its connection had its turn, to when the answer was there: waiting for others of the round
+/// and for a worker is in it, the client's network is not. For a range it ends with the first entries.
 final class RequestMetrics {
     private static final int STATUS_MIN = 200;
-    private static final int[] STATUSES =
-            IntStream.concat(IntStream.of(STATUS_MIN), IntStream.of(Answer.statuses())).sorted().distinct().toArray();
+    private static final int[] STATUSES = IntStream.concat(IntStream.of(STATUS_MIN), IntStream.of(Answer.statuses()))
+            .sorted()
+            .distinct()
+            .toArray();
     private static final int[] PLACES = new int[STATUSES[STATUSES.length - 1] - STATUS_MIN + 1];
     private static final Target[] TARGETS = Target.values();
     private static final Request.Method[] METHODS = Request.Method.values();

@@ -3,8 +3,8 @@ package kv.http;
 import java.util.Arrays;
 import kv.http.Request.Method;
 
-/// Reads the head of a request, from its first byte to the empty line, out of a buffer. Bytes in, a filled [Request] out;
-/// no I/O, no state of its own.
+/// Reads the head of a request, from its first byte to the empty line, out of a buffer. Bytes in, a filled
+/// [Request] out; no I/O, no state of its own.
 ///
 /// ```
 /// PUT /v0/entity?id=K HTTP/1.1 CRLF      method SP target SP version
@@ -12,9 +12,10 @@ import kv.http.Request.Method;
 /// CRLF
 /// ```
 ///
-/// A line may end in LF alone (RFC 9112, 2.2). An HTTP/1.1 request has one Host header (3.2), though no answer depends on it. Folded lines, white space before a colon, control characters and two answers
-/// to the question where the body ends are refused: proxies and servers that guess differently can be made to disagree
-/// about where a request begins.
+/// A line may end in LF alone (RFC 9112, 2.2). An HTTP/1.1 request has one Host header (3.2), though no answer
+/// depends on it. Folded lines, white space before a colon, control characters and two answers to the question
+/// where the body ends are refused: proxies and servers that guess differently can be made to disagree about
+/// where a request begins.
 final class RequestParser {
     static final int INCOMPLETE = -1;
     /// of a line: the request is rejected for good; no offset after a line is 0
@@ -30,8 +31,8 @@ final class RequestParser {
 
     private RequestParser() {}
 
-    /// The offset after the head that starts at `from`, or [#INCOMPLETE] when `[from, to)` does not hold all of it. A head
-    /// that cannot be read is a rejection for good in `request`; the offset is then `to`.
+    /// The offset after the head that starts at `from`, or [#INCOMPLETE] when `[from, to)` does not hold all of
+    /// it. A head that cannot be read is a rejection for good in `request`; the offset is then `to`.
     static int parse(byte[] b, int from, int to, Request request) {
         int at = from;
         while (at < to && (b[at] == '\r' || b[at] == '\n')) {
@@ -116,7 +117,8 @@ final class RequestParser {
         if (b[at] != '\n') {
             return malformed(request);
         }
-        TargetParser.parse(b, target, query == 0 ? targetEnd : query - 1, query == 0 ? targetEnd : query, targetEnd, request);
+        TargetParser.parse(
+                b, target, query == 0 ? targetEnd : query - 1, query == 0 ? targetEnd : query, targetEnd, request);
         return at + 1;
     }
 

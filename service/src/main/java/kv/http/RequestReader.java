@@ -2,8 +2,8 @@ package kv.http;
 
 import java.util.Arrays;
 
-/// Turns the bytes of a connection, in whatever pieces they arrive, into requests. No I/O: the connection hands in what it
-/// has, and acts on what comes back.
+/// Turns the bytes of a connection, in whatever pieces they arrive, into requests. No I/O: the connection hands
+/// in what it has, and acts on what comes back.
 ///
 /// ```
 ///            ┌──── head ────┐        ┌───── body ─────┐
@@ -132,9 +132,7 @@ final class RequestReader {
         RequestBody.Result result = body.read(b, from, to);
         position = body.position();
         return switch (result) {
-            case MORE -> body.bytesRead() > DISCARD_BYTES_MAX && (answered || !isKept())
-                    ? giveUp()
-                    : Event.MORE;
+            case MORE -> body.bytesRead() > DISCARD_BYTES_MAX && (answered || !isKept()) ? giveUp() : Event.MORE;
             case COMPLETE -> {
                 inBody = false;
                 if (answered) {

@@ -20,24 +20,29 @@ import one.nio.server.SelectorThread;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// Takes the place of one-nio's Java selector: finds out which connections are ready, and answers those whose whole input was one GET,
-/// PUT or DELETE together, when all ready ones were read or [#ROUND_MAX] of them wait ([#ROUND_TO_DISK_MAX] with the log mode ALWAYS). Before it answers, the store fetches from memory what
-/// all of these requests will look at, so that they do not wait for it one after the other; and writes that wait for the disk wait together.
+/// Takes the place of one-nio's Java selector: finds out which connections are ready, and answers those whose
+/// whole input was one GET, PUT or DELETE together, when all ready ones were read or [#ROUND_MAX] of them wait
+/// ([#ROUND_TO_DISK_MAX] with the log mode ALWAYS). Before it answers, the store fetches from memory what all
+/// of these requests will look at, so that they do not wait for it one after the other; and writes that wait
+/// for the disk wait together.
 ///
 /// ```
 /// select ─► connection ─► connection ─► … ─► prefetch ─► begin  ─► answer ─► answer ─► …  ─► select
 ///           read, parse   read, parse        all keys    writes    GETs, then writes
 /// ```
 ///
-/// 1. Connections, rounds and the iterator belong to the selector's thread, but for those methods that register a connection or
-///    change what it listens to. The thread holds no connection's lock while a round is answered.
-/// 2. One-nio's server has no way to be given a selector: a final field of its thread is replaced before that starts. Where this is refused,
-///    and with one-nio's native sockets, its own selector stays and each request is answered when it is read.
+/// 1. Connections, rounds and the iterator belong to the selector's thread, but for those methods that register
+///    a connection or change what it listens to. The thread holds no connection's lock while a round is
+///    answered.
+/// 2. One-nio's server has no way to be given a selector: a final field of its thread is replaced before that
+///    starts. Where this is refused, and with one-nio's native sockets, its own selector stays and each request
+///    is answered when it is read.
 final class RoundSelector extends Selector implements Iterator<Session> {
     /// About as many loads as one core has under way at a time.
     static final int ROUND_MAX = 16;
 
-    /// Where writes wait for the disk, which takes far longer than loads do: the more wait together, the less each one costs.
+    /// Where writes wait for the disk, which takes far longer than loads do: the more wait together, the less
+    /// each one costs.
     static final int ROUND_TO_DISK_MAX = 64;
 
     private static final long HELD_UP_NANOS = 100_000_000;
@@ -107,8 +112,8 @@ final class RoundSelector extends Selector implements Iterator<Session> {
         }
     }
 
-    /// Has `request` of `session`, which is being processed and has read nothing else, answered at the end of the round; false when it
-    /// is none that waits.
+    /// Has `request` of `session`, which is being processed and has read nothing else, answered at the end of
+    /// the round; false when it is none that waits.
     boolean add(KvSession session, Request request) {
         if (request.target != Target.ENTITY) {
             return false;
@@ -123,7 +128,8 @@ final class RoundSelector extends Selector implements Iterator<Session> {
         return true;
     }
 
-    /// When the connections that are being read now were found ready, by [System#nanoTime]. For the selector's thread.
+    /// When the connections that are being read now were found ready, by [System#nanoTime]. For the selector's
+    /// thread.
     long roundStartNanos() {
         return lastWakeupNanos;
     }
@@ -159,8 +165,9 @@ final class RoundSelector extends Selector implements Iterator<Session> {
         return this;
     }
 
-    /// Since when its connections have been read as soon as something came: what a client sent before may have lain unread for as long as a
-    /// request held the thread up, and must not be taken for silence. `nowMillis` while one does; 0 when none did. May be called by any thread.
+    /// Since when its connections have been read as soon as something came: what a client sent before may have
+    /// lain unread for as long as a request held the thread up, and must not be taken for silence. `nowMillis`
+    /// while one does; 0 when none did. May be called by any thread.
     long readsAtOnceSinceMillis(long nowMillis) {
         boolean heldUp = !selecting && System.nanoTime() - lastWakeupNanos > HELD_UP_NANOS;
         return heldUp ? nowMillis : heldUpUntilMillis;

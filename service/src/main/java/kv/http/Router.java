@@ -10,11 +10,11 @@ import one.profiler.Span;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// From a request to its answer: which endpoint, which call of the store, which status. Never throws; an error that a
-/// client cannot have caused is logged, at most one a second.
+/// From a request to its answer: which endpoint, which call of the store, which status. Never throws; an error
+/// that a client cannot have caused is logged, at most one a second.
 ///
-/// While async-profiler records, every request is a span named by method and endpoint, so that a flame graph or heat map
-/// can be cut to one kind of request; otherwise a span costs one read of a static field.
+/// While async-profiler records, every request is a span named by method and endpoint, so that a flame graph or
+/// heat map can be cut to one kind of request; otherwise a span costs one read of a static field.
 final class Router {
     private static final Logger log = LoggerFactory.getLogger(Router.class);
     private static final long LOG_INTERVAL_NANOS = 1_000_000_000;
@@ -118,8 +118,8 @@ final class Router {
         }
     }
 
-    /// Gets the store ready for GETs of the first `gets` keys and PUTs and DELETEs of the first `writes`, which follow. Where one waits for
-    /// no other there is nothing to gain.
+    /// Gets the store ready for GETs of the first `gets` keys and PUTs and DELETEs of the first `writes`, which
+    /// follow. Where one waits for no other there is nothing to gain.
     void prefetch(byte[][] keysToGet, int gets, byte[][] keysToWrite, int writes) {
         Store opened = store;
         if (opened == null) {
@@ -137,7 +137,8 @@ final class Router {
         }
     }
 
-    /// Begins the first `count` of these PUTs and DELETEs, which are answered next, where they would wait for the disk one after the other.
+    /// Begins the first `count` of these PUTs and DELETEs, which are answered next, where they would wait for
+    /// the disk one after the other.
     void begin(Request[] writes, int count) {
         if (count < 2 || !writesWaitForDisk()) {
             return;
@@ -156,7 +157,8 @@ final class Router {
         return opened != null && opened.writesWaitForDisk();
     }
 
-    /// Null when it would wait for flush or compaction. What it throws is thrown to the request that it belongs to.
+    /// Null when it would wait for flush or compaction. What it throws is thrown to the request that it belongs
+    /// to.
     private static PendingWrite begin(Store store, Request write) {
         try {
             return store.tryBegin(write.key, write.method == Request.Method.DELETE ? null : write.value);
@@ -317,12 +319,13 @@ final class Router {
 
     private static String spanName(Request request) {
         return switch (request.target) {
-            case ENTITY -> switch (request.method) {
-                case GET -> "GET /v0/entity";
-                case PUT -> "PUT /v0/entity";
-                case DELETE -> "DELETE /v0/entity";
-                case POST, HEAD, OTHER -> "other";
-            };
+            case ENTITY ->
+                switch (request.method) {
+                    case GET -> "GET /v0/entity";
+                    case PUT -> "PUT /v0/entity";
+                    case DELETE -> "DELETE /v0/entity";
+                    case POST, HEAD, OTHER -> "other";
+                };
             case ENTITIES -> "GET /v0/entities";
             default -> "other";
         };

@@ -14,8 +14,8 @@ import java.util.function.Supplier;
 import kv.http.metrics.LatencyBuckets;
 import kv.http.metrics.LatencyHistograms;
 
-/// Metrics of one scrape, written as `name, help, value, label, label value, …`. Counters get their `_total` when they are
-/// written out.
+/// Metrics of one scrape, written as `name, help, value, label, label value, …`. Counters get their `_total`
+/// when they are written out.
 final class Snapshots {
     private final MetricSnapshots.Builder all = MetricSnapshots.builder();
 
@@ -51,7 +51,9 @@ final class Snapshots {
             ClassicHistogramBuckets.Builder buckets = ClassicHistogramBuckets.builder();
             for (int i = 0; i < LatencyBuckets.COUNT; i++) {
                 long bound = LatencyBuckets.upperBoundNanos(i);
-                buckets.bucket(bound == Long.MAX_VALUE ? Double.POSITIVE_INFINITY : bound / 1e9, latencies.buckets()[i]);
+                buckets.bucket(
+                        bound == Long.MAX_VALUE ? Double.POSITIVE_INFINITY : bound / 1e9,
+                        latencies.buckets()[i]);
             }
             histogram.dataPoint(HistogramSnapshot.HistogramDataPointSnapshot.builder()
                     .classicHistogramBuckets(buckets.build())
@@ -77,7 +79,9 @@ final class Snapshots {
         all.metricSnapshot(InfoSnapshot.builder()
                 .name(name)
                 .help(help)
-                .dataPoint(InfoSnapshot.InfoDataPointSnapshot.builder().labels(Labels.of(keys, values)).build())
+                .dataPoint(InfoSnapshot.InfoDataPointSnapshot.builder()
+                        .labels(Labels.of(keys, values))
+                        .build())
                 .build());
     }
 

@@ -14,23 +14,24 @@ import java.lang.reflect.Method;
 import one.nio.net.SelectableJavaSocket;
 import one.nio.net.Socket;
 
-/// `send` and `recv` of the C library on the descriptor of a connection, from and to arrays: a Java channel takes four locks and copies
-/// through a buffer of its own for each.
+/// `send` and `recv` of the C library on the descriptor of a connection, from and to arrays: a Java channel
+/// takes four locks and copies through a buffer of its own for each.
 ///
 /// 1. Neither waits for the other side.
-/// 2. A descriptor is a number that the system gives to another connection once the channel is closed. Callers hold what keeps the
-///    connection from being closed, and have seen it open.
-/// 3. Works on Linux with Java NIO's sockets if `java.base` opens `sun.nio.ch` to us, as the jar's manifest asks for; elsewhere no
-///    connection has a descriptor, and one-nio's calls are used.
-/// 4. The thread stays "in Java" during a call, so that no collection moves the array; one that waits for all threads waits for the call
-///    too, some microseconds.
+/// 2. A descriptor is a number that the system gives to another connection once the channel is closed. Callers
+///    hold what keeps the connection from being closed, and have seen it open.
+/// 3. Works on Linux with Java NIO's sockets if `java.base` opens `sun.nio.ch` to us, as the jar's manifest
+///    asks for; elsewhere no connection has a descriptor, and one-nio's calls are used.
+/// 4. The thread stays "in Java" during a call, so that no collection moves the array; one that waits for all
+///    threads waits for the call too, some microseconds.
 final class SocketCalls {
     /// Of a connection whose calls go through one-nio.
     static final int NO_DESCRIPTOR = -1;
     /// What [#receive] gives when nothing has come.
     static final int NOTHING_YET = -1;
 
-    /// `-Dkv.socketCalls=false` has one-nio's calls used, to measure what these gain: `make bench-socket-calls`.
+    /// `-Dkv.socketCalls=false` has one-nio's calls used, to measure what these gain: `make
+    /// bench-socket-calls`.
     private static final boolean WANTED = Boolean.parseBoolean(System.getProperty("kv.socketCalls", "true"));
 
     private static final int MSG_DONTWAIT = 0x40;
@@ -73,7 +74,11 @@ final class SocketCalls {
     private static MethodHandle call(String name, Linker.Option... options) {
         Linker linker = Linker.nativeLinker();
         FunctionDescriptor signature = FunctionDescriptor.of(
-                ValueLayout.JAVA_LONG, ValueLayout.JAVA_INT, ValueLayout.ADDRESS, ValueLayout.JAVA_LONG, ValueLayout.JAVA_INT);
+                ValueLayout.JAVA_LONG,
+                ValueLayout.JAVA_INT,
+                ValueLayout.ADDRESS,
+                ValueLayout.JAVA_LONG,
+                ValueLayout.JAVA_INT);
         return linker.downcallHandle(linker.defaultLookup().findOrThrow(name), signature, options);
     }
 
@@ -107,7 +112,8 @@ final class SocketCalls {
         }
     }
 
-    /// How many bytes came into `[from, from + count)` of `buffer`; 0 when the other side sends no more, or [#NOTHING_YET].
+    /// How many bytes came into `[from, from + count)` of `buffer`; 0 when the other side sends no more, or
+    /// [#NOTHING_YET].
     ///
     /// @throws IOException when the connection is broken; only the first call that meets that tells
     static int receive(int descriptor, byte[] buffer, int from, int count) throws IOException {

@@ -6,7 +6,8 @@ import kv.lsm.StallCause;
 import kv.lsm.Store;
 import kv.lsm.StoreMetrics;
 
-/// The store's and the cache's counters as metrics `kv_store_*` and `kv_cache_*`. Times in seconds, sizes in bytes.
+/// The store's and the cache's counters as metrics `kv_store_*` and `kv_cache_*`. Times in seconds, sizes in
+/// bytes.
 final class StoreSnapshots {
     private static final double NANOS_PER_SECOND = 1e9;
 
@@ -32,7 +33,11 @@ final class StoreSnapshots {
         counter(to, "kv_store_flush_seconds", "Time spent flushing.", seconds(m.flushNanos()));
         counter(to, "kv_store_compactions", "Compactions ended.", m.compactions());
         counter(to, "kv_store_compaction_read_bytes", "Bytes of tables merged.", m.compactionBytesRead());
-        counter(to, "kv_store_compaction_written_bytes", "Bytes of tables made by merging.", m.compactionBytesWritten());
+        counter(
+                to,
+                "kv_store_compaction_written_bytes",
+                "Bytes of tables made by merging.",
+                m.compactionBytesWritten());
         counter(to, "kv_store_compaction_seconds", "Time spent compacting.", seconds(m.compactionNanos()));
         counter(to, "kv_store_wal_bytes", "Bytes appended to write-ahead logs.", m.walBytes());
         counter(to, "kv_store_wal_syncs", "Syncs of write-ahead logs.", m.walSyncs());
@@ -51,12 +56,32 @@ final class StoreSnapshots {
         gauge(to, "kv_store_frozen_memtables", "Memtables waiting for, or in, their flush.", m.frozenMemtables());
         gauge(to, "kv_store_off_heap_bytes", "Native memory of the store, mapped files apart.", m.offHeapBytes());
         gauge(to, "kv_store_mapped_bytes", "Bytes of files mapped into memory.", m.mappedBytes());
-        gauge(to, "kv_store_pinned_bytes", "Native memory and mapped files that were replaced and that range reads still keep.", m.pinnedBytes());
+        gauge(
+                to,
+                "kv_store_pinned_bytes",
+                "Native memory and mapped files that were replaced and that range reads still keep.",
+                m.pinnedBytes());
         gauge(to, "kv_store_open_cursors", "Range reads under way.", m.openCursors());
-        gauge(to, "kv_store_writable", "0 after an I/O error made the store refuse writes.", storeOrNull.isWritable() ? 1 : 0);
-        gauge(to, "kv_store_recovery_seconds", "Time the last opening spent on logs.", m.recovery().time().toNanos() / NANOS_PER_SECOND);
-        gauge(to, "kv_store_recovery_records", "Records it applied.", m.recovery().records());
-        gauge(to, "kv_store_recovery_dropped_bytes", "Bytes of torn tails it dropped.", m.recovery().droppedBytes());
+        gauge(
+                to,
+                "kv_store_writable",
+                "0 after an I/O error made the store refuse writes.",
+                storeOrNull.isWritable() ? 1 : 0);
+        gauge(
+                to,
+                "kv_store_recovery_seconds",
+                "Time the last opening spent on logs.",
+                m.recovery().time().toNanos() / NANOS_PER_SECOND);
+        gauge(
+                to,
+                "kv_store_recovery_records",
+                "Records it applied.",
+                m.recovery().records());
+        gauge(
+                to,
+                "kv_store_recovery_dropped_bytes",
+                "Bytes of torn tails it dropped.",
+                m.recovery().droppedBytes());
         if (storeOrNull instanceof CachedStore cached) {
             cache(cached, to);
         }

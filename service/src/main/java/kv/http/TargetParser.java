@@ -16,9 +16,9 @@ final class TargetParser {
 
     private TargetParser() {}
 
-    /// @param from    where the target starts
+    /// @param from where the target starts
     /// @param pathEnd where its path ends
-    /// @param query   where its query starts, or `to`
+    /// @param query where its query starts, or `to`
     static void parse(byte[] b, int from, int pathEnd, int query, int to, Request request) {
         int path = from;
         if (b[from] != '/' && pathEnd - from > SCHEME.length && Ascii.equal(b, from, from + SCHEME.length, SCHEME)) {
@@ -49,8 +49,9 @@ final class TargetParser {
                 }
             }
             case ADMIN_CHECKPOINT -> request.key = key(DIR, b, query, to, Answer.DIR_MISSING, request);
-            case ADMIN_IDLE -> request.timeoutMillis =
-                    number(TIMEOUT, b, query, to, AdminEndpoint.IDLE_MILLIS_DEFAULT, Answer.TIMEOUT_MALFORMED, request);
+            case ADMIN_IDLE ->
+                request.timeoutMillis = number(
+                        TIMEOUT, b, query, to, AdminEndpoint.IDLE_MILLIS_DEFAULT, Answer.TIMEOUT_MALFORMED, request);
             case ENTITIES_GET, ENTITIES_BATCH, STATUS, READY, LIVE, ADMIN_FLUSH, ADMIN_COMPACT, ADMIN_OTHER, OTHER -> {}
         }
     }
@@ -58,10 +59,11 @@ final class TargetParser {
     /// Null when the target takes the method.
     private static Answer methodRefusal(Target target, Method method) {
         return switch (target) {
-            case ENTITY -> switch (method) {
-                case GET, PUT, DELETE -> null;
-                case POST, HEAD, OTHER -> Answer.ENTITY_METHOD;
-            };
+            case ENTITY ->
+                switch (method) {
+                    case GET, PUT, DELETE -> null;
+                    case POST, HEAD, OTHER -> Answer.ENTITY_METHOD;
+                };
             case ENTITIES, STATUS, READY, LIVE, METRICS -> method == Method.GET ? null : Answer.READ_ONLY;
             case ENTITIES_GET, ENTITIES_BATCH, ADMIN_FLUSH, ADMIN_COMPACT, ADMIN_CHECKPOINT, ADMIN_IDLE, ADMIN_OTHER ->
                 method == Method.POST ? null : Answer.POST_ONLY;

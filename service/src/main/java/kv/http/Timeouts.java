@@ -11,12 +11,17 @@ import java.util.function.LongSupplier;
 /// | from the first to the last byte of an answer | `--answer-timeout-ms`  | closed     |
 /// | the client reads our end of the connection  | [#LINGER_MILLIS]       | closed     |
 ///
-/// Beside that it keeps since when the client has moved less than [#STRIDE_BYTES] of a half request or of a half taken answer: a client
-/// that is slow but goes on begins a new stride again and again, one that is silent or sends drops does not.
+/// Beside that it keeps since when the client has moved less than [#STRIDE_BYTES] of a half request or of a
+/// half taken answer: a client that is slow but goes on begins a new stride again and again, one that is silent
+/// or sends drops does not.
 ///
 /// Written under the connection's lock, read by the sweeper and the [MemoryReclaimer] without it.
 final class Timeouts {
-    enum Overdue { NOTHING, REQUEST, CONNECTION }
+    enum Overdue {
+        NOTHING,
+        REQUEST,
+        CONNECTION
+    }
 
     static final int LINGER_MILLIS = 2_000;
     static final int STRIDE_BYTES = 16 << 10;
@@ -99,8 +104,8 @@ final class Timeouts {
         return answerBeganMillis;
     }
 
-    /// Since when the client, of which the rest of a request or the taking of an answer is awaited, has moved less than [#STRIDE_BYTES]
-    /// of it. In the future when it is not waited for.
+    /// Since when the client, of which the rest of a request or the taking of an answer is awaited, has moved
+    /// less than [#STRIDE_BYTES] of it. In the future when it is not waited for.
     long waitsForClientSinceMillis() {
         boolean waits = answerBeganMillis != NOT_BEGUN || requestBeganMillis != NOT_BEGUN;
         return waits && lastMoveMillis != Long.MAX_VALUE ? strideBeganMillis : Long.MAX_VALUE;
@@ -110,10 +115,13 @@ final class Timeouts {
         lingeringBeganMillis = clock.getAsLong();
     }
 
-    /// @param readsSinceMillis since when the connection is read as soon as something comes: what came before may have lain unread
+    /// @param readsSinceMillis since when the connection is read as soon as something comes: what came before
+    /// may have lain unread
     Overdue overdue(long nowMillis, long readsSinceMillis, HttpOptions options) {
         if (lingeringBeganMillis != NOT_BEGUN) {
-            return nowMillis - Math.max(lingeringBeganMillis, readsSinceMillis) > LINGER_MILLIS ? Overdue.CONNECTION : Overdue.NOTHING;
+            return nowMillis - Math.max(lingeringBeganMillis, readsSinceMillis) > LINGER_MILLIS
+                    ? Overdue.CONNECTION
+                    : Overdue.NOTHING;
         }
         long answerBegan = answerBeganMillis;
         if (answerBegan != NOT_BEGUN && nowMillis - answerBegan > options.answerTimeoutMillis()
@@ -121,7 +129,8 @@ final class Timeouts {
             return Overdue.CONNECTION;
         }
         long requestBegan = requestBeganMillis;
-        return requestBegan != NOT_BEGUN && nowMillis - Math.max(requestBegan, readsSinceMillis) > options.requestTimeoutMillis()
+        return requestBegan != NOT_BEGUN
+                        && nowMillis - Math.max(requestBegan, readsSinceMillis) > options.requestTimeoutMillis()
                 ? Overdue.REQUEST
                 : Overdue.NOTHING;
     }

@@ -1,7 +1,7 @@
 package kv.http;
 
-/// What a connection has received and not yet used: a part of a request, or requests behind the one being served. Guarded by
-/// its connection.
+/// What a connection has received and not yet used: a part of a request, or requests behind the one being
+/// served. Guarded by its connection.
 final class UnreadBytes {
     private final MemoryBudget.Share memory;
     private byte[] bytes = Request.NO_BYTES;

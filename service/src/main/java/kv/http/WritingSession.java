@@ -9,15 +9,16 @@ import one.nio.net.Socket;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// How a connection reads and writes. What is read, and answers but for streams and what a socket does not take at once, goes through
-/// [SocketCalls] where that is possible. Answers go to the socket at once as far as it takes them, the rest waits in one-nio's
-/// queue, and no more of it than the memory budget allows.
+/// How a connection reads and writes. What is read, and answers but for streams and what a socket does not take
+/// at once, goes through [SocketCalls] where that is possible. Answers go to the socket at once as far as it
+/// takes them, the rest waits in one-nio's queue, and no more of it than the memory budget allows.
 ///
 /// 1. Guarded by the session's lock, as the queue is.
-/// 2. A packet never waits for the acknowledgement of the one before (TCP_NODELAY): a head and the value behind it may be two calls, and a
-///    client that expects more before it acknowledges makes the second wait 40 ms.
-/// 3. One turn writes at most [#TURN_BYTES_MAX] of a large value, in calls of at most [#CALL_BYTES_MAX]: other connections have their turn in
-///    between, and a Java channel keeps a native buffer as large as the largest call for each thread.
+/// 2. A packet never waits for the acknowledgement of the one before (TCP_NODELAY): a head and the value behind
+///    it may be two calls, and a client that expects more before it acknowledges makes the second wait 40 ms.
+/// 3. One turn writes at most [#TURN_BYTES_MAX] of a large value, in calls of at most [#CALL_BYTES_MAX]: other
+///    connections have their turn in between, and a Java channel keeps a native buffer as large as the largest
+///    call for each thread.
 abstract class WritingSession extends Session {
     private static final Logger log = LoggerFactory.getLogger(WritingSession.class);
     private static final int CALL_BYTES_MAX = 64 << 10;
@@ -76,7 +77,8 @@ abstract class WritingSession extends Session {
         return queueHead == null;
     }
 
-    /// Bytes of all answers that were given so far; what is streamed does not count, because it waits after each slice.
+    /// Bytes of all answers that were given so far; what is streamed does not count, because it waits after
+    /// each slice.
     final long bytesGiven() {
         return bytesGiven;
     }
@@ -86,8 +88,8 @@ abstract class WritingSession extends Session {
         return queueHead instanceof RangeStream stream && stream.needsStore();
     }
 
-    /// Hands what `out` holds to the socket, in order behind what waits already, and empties `out`. May close the session:
-    /// when the client leaves too much unread.
+    /// Hands what `out` holds to the socket, in order behind what waits already, and empties `out`. May close
+    /// the session: when the client leaves too much unread.
     final void flush(Output out) throws IOException {
         if (out.isEmpty()) {
             return;
@@ -148,7 +150,8 @@ abstract class WritingSession extends Session {
         return Math.max(0, received);
     }
 
-    /// True while the descriptor is this connection's: it is closed under the lock that readers and writers hold.
+    /// True while the descriptor is this connection's: it is closed under the lock that readers and writers
+    /// hold.
     private boolean hasDescriptor() {
         assert Thread.holdsLock(this);
         return descriptor != SocketCalls.NO_DESCRIPTOR && socket.isOpen();

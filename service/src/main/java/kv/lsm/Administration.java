@@ -6,26 +6,29 @@ import java.util.function.BooleanSupplier;
 
 /// What an operator asks of an open store: none of it changes what the store holds.
 ///
-/// Calls wait for the store's own threads, so they belong on a thread that may wait. Each is given a question, `giveUp`, that it asks
-/// again and again; once the answer is true it ends with [StoreClosedException]. All throw [StoreFailedException] when the store has
-/// failed.
+/// Calls wait for the store's own threads, so they belong on a thread that may wait. Each is given a question,
+/// `giveUp`, that it asks again and again; once the answer is true it ends with [StoreClosedException]. All
+/// throw [StoreFailedException] when the store has failed.
 public interface Administration {
 
     /// Brings every write that was acknowledged before the call into tables.
     ///
-    /// @throws WriteStalledException when the store could not start a new memtable within [StoreOptions#stallLimit()]
+    /// @throws WriteStalledException when the store could not start a new memtable within
+    /// [StoreOptions#stallLimit()]
     void flush(BooleanSupplier giveUp);
 
-    /// Flushes, then merges all tables into one sorted run without tombstones. Takes as much disk space again as the tables do until it
-    /// ends, and meanwhile no other compaction runs.
+    /// Flushes, then merges all tables into one sorted run without tombstones. Takes as much disk space again
+    /// as the tables do until it ends, and meanwhile no other compaction runs.
     void compact(BooleanSupplier giveUp);
 
-    /// Flushes, then makes `directory` a store that holds what this one holds, by hard links to its tables: it takes no space until
-    /// this store's compactions replace them. Requests go on. The checkpoint is durable when the call returns.
+    /// Flushes, then makes `directory` a store that holds what this one holds, by hard links to its tables: it
+    /// takes no space until this store's compactions replace them. Requests go on. The checkpoint is durable
+    /// when the call returns.
     ///
     /// @throws CheckpointException when there cannot be one in that directory
     void checkpoint(Path directory, BooleanSupplier giveUp);
 
-    /// Waits until nothing is left to flush or compact and the next log is prepared; false when that took longer than `limit`.
+    /// Waits until nothing is left to flush or compact and the next log is prepared; false when that took
+    /// longer than `limit`.
     boolean awaitIdle(Duration limit, BooleanSupplier giveUp);
 }

@@ -3,10 +3,12 @@ package kv.lsm;
 import java.io.IOException;
 import java.util.List;
 
-/// The one place where the set of tables changes: first in the manifest, then for readers, then old files are deleted.
+/// The one place where the set of tables changes: first in the manifest, then for readers, then old files are
+/// deleted.
 ///
-/// Thread-safe; changes are made one after the other, each from the version that the one before left. Once the store has failed there
-/// are no more: a failed disk is left as it is, and nothing may be deleted that an older manifest names.
+/// Thread-safe; changes are made one after the other, each from the version that the one before left. Once the
+/// store has failed there are no more: a failed disk is left as it is, and nothing may be deleted that an older
+/// manifest names.
 final class Catalog {
     /// From this size on the manifest is replaced by one with a single edit.
     private static final long MANIFEST_BYTES_MAX = 4 << 20;

@@ -10,8 +10,9 @@ import java.util.List;
 
 /// Makes a directory a store of hard links to another one's tables, with a manifest of its own.
 ///
-/// The manifest comes last: a directory without it is no store, and a process that dies before leaves one that does not open. Uses the
-/// file system itself and not [kv.lsm.disk.Disk], which knows one directory and no links.
+/// The manifest comes last: a directory without it is no store, and a process that dies before leaves one that
+/// does not open. Uses the file system itself and not [kv.lsm.disk.Disk], which knows one directory and no
+/// links.
 final class Checkpoint {
     private final StoreFiles files;
     private final Path directory;
@@ -40,10 +41,12 @@ final class Checkpoint {
     /// Also where the way to it leads through a symbolic link.
     private boolean isInsideStore() throws IOException {
         Path parent = directory.getParent();
-        return parent == null || parent.toRealPath().startsWith(files.directory().toRealPath());
+        return parent == null
+                || parent.toRealPath().startsWith(files.directory().toRealPath());
     }
 
-    /// Links the version's tables; while it runs none of them may be deleted. They are durable, as every table of a version is.
+    /// Links the version's tables; while it runs none of them may be deleted. They are durable, as every table
+    /// of a version is.
     void link(Version version) throws IOException {
         for (TableMetadata table : version.tables()) {
             String name = FileNames.table(table.number());
@@ -61,9 +64,14 @@ final class Checkpoint {
 
     /// Makes the linked tables a store, durably.
     void finish(Version version) throws IOException {
-        long next = 1 + version.tables().stream().mapToLong(table -> Math.max(table.number(), table.run())).max().orElse(0);
+        long next = 1
+                + version.tables().stream()
+                        .mapToLong(table -> Math.max(table.number(), table.run()))
+                        .max()
+                        .orElse(0);
         files.disk().syncDirectory(directory); // the tables' names before the manifest that names them
-        Manifest.replace(files.disk(), directory, new VersionEdit(next, false, next, List.of(), version.tables())).close();
+        Manifest.replace(files.disk(), directory, new VersionEdit(next, false, next, List.of(), version.tables()))
+                .close();
         files.disk().syncDirectory(directory.getParent());
     }
 

@@ -22,7 +22,10 @@ public final class CheckpointException extends StoreException {
     private final Reason reason;
 
     CheckpointException(Path directory, Reason reason, Exception causeOrNull) {
-        super("no checkpoint can be made: " + reason.text + ": directory=" + directory.toString().replaceAll("\\p{Cntrl}", "?"), causeOrNull);
+        super(
+                "no checkpoint can be made: " + reason.text + ": directory="
+                        + directory.toString().replaceAll("\\p{Cntrl}", "?"),
+                causeOrNull);
         this.reason = reason;
     }
 

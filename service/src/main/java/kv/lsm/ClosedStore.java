@@ -6,14 +6,15 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.OptionalLong;
-import java.util.TreeSet;
 import java.util.SortedSet;
+import java.util.TreeSet;
 import java.util.function.Function;
 import java.util.stream.Stream;
 import kv.lsm.disk.RealDisk;
 import kv.lsm.memory.Allocator;
 
-/// The directory of a store that no process has open, held so while a tool looks at it. Opening it changes nothing but for the lock's file.
+/// The directory of a store that no process has open, held so while a tool looks at it. Opening it changes
+/// nothing but for the lock's file.
 public final class ClosedStore implements Closeable {
     private final Closeable lock;
     final StoreFiles files;
@@ -39,7 +40,9 @@ public final class ClosedStore implements Closeable {
         RealDisk disk = new RealDisk(allocator);
         try {
             List<String> names = Files.isDirectory(directory)
-                    ? disk.list(directory).stream().filter(name -> !disk.isDirectory(directory.resolve(name))).toList()
+                    ? disk.list(directory).stream()
+                            .filter(name -> !disk.isDirectory(directory.resolve(name)))
+                            .toList()
                     : List.of();
             if (names.stream().noneMatch(ClosedStore::isOfAStore)) {
                 throw new StoreException("not the directory of a store: directory=" + directory);

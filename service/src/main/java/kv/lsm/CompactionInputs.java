@@ -4,7 +4,8 @@ import java.util.HashMap;
 import java.util.Map;
 import kv.lsm.table.SSTable;
 
-/// What a compaction reads: the tables of its choice, kept until it is closed, and the version that they were chosen from.
+/// What a compaction reads: the tables of its choice, kept until it is closed, and the version that they were
+/// chosen from.
 final class CompactionInputs implements AutoCloseable {
     private final Version version;
     private final CompactionChoice choice;

@@ -21,7 +21,7 @@ final class CompactionJob {
 
     /// @param inputs closed by the caller
     /// @param slices of the thread that runs it
-    /// @param rate  of all compactions
+    /// @param rate of all compactions
     CompactionJob(StoreFiles files, CompactionInputs inputs, TimeSlices slices, CompactionRate rate) {
         this.files = files;
         this.inputs = inputs;

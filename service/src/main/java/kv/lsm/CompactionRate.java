@@ -7,8 +7,8 @@ import java.util.function.LongSupplier;
 
 /// Holds compaction to a rate, in bytes of merged entries per second, so that requests keep disk and processor.
 ///
-/// The limit ends where writers would pay for it: while compaction is behind it runs as fast as it can. Time in which nothing was
-/// compacted is not saved up for a burst. For one thread.
+/// The limit ends where writers would pay for it: while compaction is behind it runs as fast as it can. Time in
+/// which nothing was compacted is not saved up for a burst. For one thread.
 final class CompactionRate {
     /// Shorter sleeps are saved up: the kernel's timers are not finer.
     private static final long SLEEP_NANOS_MIN = 1_000_000;
@@ -26,7 +26,7 @@ final class CompactionRate {
     private long paidUntilNanos;
 
     /// @param bytesPerSecond 0 for no limit
-    /// @param isBehind       true when writers will have to wait if compaction does not end soon
+    /// @param isBehind true when writers will have to wait if compaction does not end soon
     CompactionRate(long bytesPerSecond, BooleanSupplier isBehind) {
         this(bytesPerSecond, isBehind, System::nanoTime, LockSupport::parkNanos);
     }
@@ -39,7 +39,8 @@ final class CompactionRate {
         paidUntilNanos = nanoTime.getAsLong();
     }
 
-    /// Accounts for `bytes` that were merged, and sleeps when that was faster than allowed; ends early when told to `stop`.
+    /// Accounts for `bytes` that were merged, and sleeps when that was faster than allowed; ends early when
+    /// told to `stop`.
     void spend(long bytes, BooleanSupplier stop) {
         if (bytesPerSecond == 0) {
             return;

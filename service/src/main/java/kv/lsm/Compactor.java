@@ -100,7 +100,8 @@ final class Compactor {
         }
     }
 
-    /// Null when there is nothing to do. Only this thread removes tables, so the choice stays right while flushes add newer ones.
+    /// Null when there is nothing to do. Only this thread removes tables, so the choice stays right while
+    /// flushes add newer ones.
     private CompactionInputs choose(boolean isFull) {
         ReadView view = views.retain();
         try {
@@ -132,8 +133,10 @@ final class Compactor {
         } finally {
             outputs.forEach(output -> output.table().release());
         }
-        long bytesRead = choice.tables().stream().mapToLong(TableMetadata::bytes).sum();
-        long bytesWritten = outputs.stream().mapToLong(output -> output.metadata().bytes()).sum();
+        long bytesRead =
+                choice.tables().stream().mapToLong(TableMetadata::bytes).sum();
+        long bytesWritten =
+                outputs.stream().mapToLong(output -> output.metadata().bytes()).sum();
         counters.compactions.increment();
         counters.compactionBytesRead.add(bytesRead);
         counters.compactionBytesWritten.add(bytesWritten);

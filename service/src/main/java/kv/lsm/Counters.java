@@ -60,8 +60,9 @@ final class Counters {
 
     Map<StallCause, StoreMetrics.Stalls> stalls() {
         Map<StallCause, StoreMetrics.Stalls> result = new EnumMap<>(StallCause.class);
-        stalls.forEach((cause, count) ->
-                result.put(cause, new StoreMetrics.Stalls(count.sum(), stallNanos.get(cause).sum())));
+        stalls.forEach((cause, count) -> result.put(
+                cause,
+                new StoreMetrics.Stalls(count.sum(), stallNanos.get(cause).sum())));
         return result;
     }
 
@@ -91,7 +92,9 @@ final class Counters {
                 memtables.stream().mapToLong(Memtable::bytes).sum(),
                 view.frozenCount(),
                 allocator.allocatedBytes(),
-                view.openTables().values().stream().mapToLong(SSTable::mappedBytes).sum()
+                view.openTables().values().stream()
+                                .mapToLong(SSTable::mappedBytes)
+                                .sum()
                         + memtables.stream().mapToLong(Memtable::mappedBytes).sum(),
                 pinnedBytes,
                 openCursors.get(),

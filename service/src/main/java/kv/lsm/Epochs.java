@@ -3,8 +3,8 @@ package kv.lsm;
 import java.util.concurrent.atomic.AtomicLongArray;
 import java.util.concurrent.locks.LockSupport;
 
-/// Lets a writer wait until every reader that may still use what was current has left, at the cost of two uncontended atomic
-/// additions per read.
+/// Lets a writer wait until every reader that may still use what was current has left, at the cost of two
+/// uncontended atomic additions per read.
 ///
 /// ```java
 /// int token = epochs.enter();           // reader
@@ -13,10 +13,10 @@ import java.util.concurrent.locks.LockSupport;
 /// current = next; epochs.awaitReaders(); free(previous);   // writer
 /// ```
 ///
-/// Readers count themselves in one of many cells, chosen by thread, of one of two rows, chosen by the epoch. The writer starts
-/// a new epoch, so that new readers use the other row, and waits until each cell of both rows was seen at zero: a reader that
-/// is counted after that loads what was published before. Two rows, so that a steady stream of readers cannot keep a cell
-/// above zero for ever.
+/// Readers count themselves in one of many cells, chosen by thread, of one of two rows, chosen by the epoch.
+/// The writer starts a new epoch, so that new readers use the other row, and waits until each cell of both rows
+/// was seen at zero: a reader that is counted after that loads what was published before. Two rows, so that a
+/// steady stream of readers cannot keep a cell above zero for ever.
 final class Epochs {
     private static final int CELLS = 32; // per row
     private static final int STRIDE = 16; // longs: two cache lines, so that cells are not fetched together

@@ -10,7 +10,8 @@ final class Failure {
     private volatile boolean told;
     private volatile Runnable whenSet = () -> {};
 
-    /// @param action run once, by a thread of its own, when the error came: whoever notes it may hold locks that the action needs
+    /// @param action run once, by a thread of its own, when the error came: whoever notes it may hold locks
+    /// that the action needs
     void whenSet(Runnable action) {
         whenSet = action;
     }

@@ -4,7 +4,8 @@ import java.io.IOException;
 import java.util.List;
 import kv.lsm.memory.EntryIterator;
 
-/// The thread that writes frozen memtables to tables of level 0, the oldest first, and gets the next log ready before.
+/// The thread that writes frozen memtables to tables of level 0, the oldest first, and gets the next log ready
+/// before.
 final class Flusher {
     private final StoreFiles files;
     private final LogSupply logs;
@@ -60,7 +61,9 @@ final class Flusher {
     /// True when a writer waits for a log, or writers will wait once the active memtable is full.
     private boolean isBehind() {
         ReadView view = views.current(); // its own fields only
-        return logs.isWanted() || view == null || view.frozenCount() >= files.options().frozenMemtablesMax();
+        return logs.isWanted()
+                || view == null
+                || view.frozenCount() >= files.options().frozenMemtablesMax();
     }
 
     /// Tells the thread that a memtable was frozen, or soon will be.
@@ -112,13 +115,15 @@ final class Flusher {
         } finally {
             tables.forEach(table -> table.table().release());
         }
-        long bytes = tables.stream().mapToLong(table -> table.metadata().bytes()).sum();
+        long bytes =
+                tables.stream().mapToLong(table -> table.metadata().bytes()).sum();
         counters.flushes.increment();
         counters.flushBytes.add(bytes);
         counters.flushNanos.add(System.nanoTime() - start);
         event.memtableBytes = memtable.bytes();
         event.bytesWritten = bytes;
-        event.entries = tables.stream().mapToLong(table -> table.metadata().entries()).sum();
+        event.entries =
+                tables.stream().mapToLong(table -> table.metadata().entries()).sum();
         event.commit();
     }
 

@@ -3,13 +3,15 @@ package kv.lsm;
 import java.util.List;
 import java.util.Optional;
 
-/// What to merge when an operator wants all tables in one sorted run. A pure function, as a [CompactionPolicy] is.
+/// What to merge when an operator wants all tables in one sorted run. A pure function, as a [CompactionPolicy]
+/// is.
 final class FullCompaction {
     static final String CAUSE = "requested";
 
     private FullCompaction() {}
 
-    /// All runs into one that the store's policy then leaves alone; empty when there is nothing to merge and no tombstone to drop.
+    /// All runs into one that the store's policy then leaves alone; empty when there is nothing to merge and no
+    /// tombstone to drop.
     static Optional<CompactionChoice> choose(Version version, StoreOptions options) {
         List<Run> runs = version.runs();
         if (runs.isEmpty()) {

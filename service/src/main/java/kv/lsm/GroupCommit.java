@@ -6,9 +6,9 @@ import java.util.concurrent.locks.ReentrantLock;
 
 /// [WalMode#ALWAYS]: one sync makes the records of all writers durable that wait at that time.
 ///
-/// The first writer that comes becomes the leader: it syncs the log up to its present end, then makes those records visible.
-/// Writers that come meanwhile append to the log and wait; one of them leads the next group. Records become visible only
-/// here, so the leader is the one thread that indexes.
+/// The first writer that comes becomes the leader: it syncs the log up to its present end, then makes those
+/// records visible. Writers that come meanwhile append to the log and wait; one of them leads the next group.
+/// Records become visible only here, so the leader is the one thread that indexes.
 final class GroupCommit {
     private final WalSync walSync;
     private final Failure failure;
@@ -58,8 +58,8 @@ final class GroupCommit {
         }
     }
 
-    /// Returns when nobody leads a group, and nobody will: afterwards the memtables may be freed. Who still waits is told that the
-    /// store has failed or was closed.
+    /// Returns when nobody leads a group, and nobody will: afterwards the memtables may be freed. Who still
+    /// waits is told that the store has failed or was closed.
     void end() {
         lock.lock();
         try {

@@ -3,7 +3,8 @@ package kv.lsm;
 import java.io.IOException;
 import java.time.Duration;
 
-/// [WalMode#INTERVAL]: syncs all logs every so often, the oldest first, so that a durable record never follows one that is not.
+/// [WalMode#INTERVAL]: syncs all logs every so often, the oldest first, so that a durable record never follows
+/// one that is not.
 final class IntervalSync {
     private final Views views;
     private final WalSync walSync;
@@ -47,7 +48,8 @@ final class IntervalSync {
                     walSync.sync(memtable);
                 }
             }
-        } catch (IOException | RuntimeException | Error e) { // or nothing would be synced any more and nobody would know
+            // or nothing would be synced any more and nobody would know
+        } catch (IOException | RuntimeException | Error e) {
             failure.set("a write-ahead log could not be synced", e);
         } finally {
             view.release();

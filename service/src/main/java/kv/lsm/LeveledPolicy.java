@@ -17,11 +17,12 @@ import java.util.Optional;
 /// From level 0 all runs go together with what they overlap in level 1; from another level the table that
 /// overlaps least of the next level for its size.
 ///
-/// @param level0Runs      runs of level 0 that start a compaction
-/// @param level0Urgent    runs of level 0 from which on it goes before every other level
-/// @param level1Bytes     target of level 1
+/// @param level0Runs runs of level 0 that start a compaction
+/// @param level0Urgent runs of level 0 from which on it goes before every other level
+/// @param level1Bytes target of level 1
 /// @param levelMultiplier ratio of the targets of two levels
-record LeveledPolicy(int level0Runs, int level0Urgent, long level1Bytes, int levelMultiplier) implements CompactionPolicy {
+record LeveledPolicy(int level0Runs, int level0Urgent, long level1Bytes, int levelMultiplier)
+        implements CompactionPolicy {
     /// Tables never leave this level.
     static final int LEVEL_MAX = 6;
 
@@ -55,7 +56,8 @@ record LeveledPolicy(int level0Runs, int level0Urgent, long level1Bytes, int lev
         };
     }
 
-    /// The last of the levels from 1 on each of which is too large for the one above it to be merged into; 0 when level 1 is not.
+    /// The last of the levels from 1 on each of which is too large for the one above it to be merged into; 0
+    /// when level 1 is not.
     private int overgrownBelow0(Version version) {
         int level = 0;
         double bytesAbove = bytes(version, 0);
@@ -92,8 +94,14 @@ record LeveledPolicy(int level0Runs, int level0Urgent, long level1Bytes, int lev
         List<Run> inputs = new ArrayList<>(version.level(0));
         List<TableMetadata> tables =
                 inputs.stream().flatMap(run -> run.tables().stream()).toList();
-        byte[] first = tables.stream().map(TableMetadata::smallest).min(Arrays::compareUnsigned).orElseThrow();
-        byte[] last = tables.stream().map(TableMetadata::largest).max(Arrays::compareUnsigned).orElseThrow();
+        byte[] first = tables.stream()
+                .map(TableMetadata::smallest)
+                .min(Arrays::compareUnsigned)
+                .orElseThrow();
+        byte[] last = tables.stream()
+                .map(TableMetadata::largest)
+                .max(Arrays::compareUnsigned)
+                .orElseThrow();
         addOverlapping(version, 1, first, last, inputs);
         return new CompactionChoice(inputs, 1, 0, "level0_runs");
     }

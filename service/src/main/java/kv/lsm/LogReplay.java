@@ -12,8 +12,9 @@ import kv.lsm.log.WriteAheadLogReader;
 
 /// Turns the write-ahead logs found on opening into frozen memtables.
 ///
-/// The logs are read as one: each names the one before it and where that ended. When a log broke off early because its end was
-/// never synced, the later ones are dropped with it, so that what is recovered is always a prefix of what was written.
+/// The logs are read as one: each names the one before it and where that ended. When a log broke off early
+/// because its end was never synced, the later ones are dropped with it, so that what is recovered is always a
+/// prefix of what was written.
 final class LogReplay {
     /// A log file, mapped.
     private record Log(long number, Path path, ReadFile file, long address) {
@@ -41,9 +42,9 @@ final class LogReplay {
 
     /// What the logs held.
     ///
-    /// @param memtables     oldest first, the last one not empty; the caller releases them
-    /// @param worthless     numbers of logs without a usable record, to be deleted before a record is written to a new log
-    /// @param withRecords   numbers of logs that hold a record, usable or not
+    /// @param memtables oldest first, the last one not empty; the caller releases them
+    /// @param worthless numbers of logs without a usable record, to be deleted before a record is written to a
+    /// new log @param withRecords numbers of logs that hold a record, usable or not
     /// @param closedInOrder true when the last log says that all of them were made durable
     record Result(
             List<Memtable> memtables,

@@ -8,8 +8,8 @@ import kv.lsm.log.WriteAheadLogFormat;
 import kv.lsm.log.WriteAheadLogWriter;
 import kv.lsm.memory.Allocator;
 
-/// Makes new active memtables with their logs; keeps one log file prepared, because filling it with zeros takes longer than a
-/// writer should wait. Thread-safe.
+/// Makes new active memtables with their logs; keeps one log file prepared, because filling it with zeros takes
+/// longer than a writer should wait. Thread-safe.
 final class LogSupply {
     private record Prepared(long number, LogFile file) {}
 
@@ -53,10 +53,12 @@ final class LogSupply {
 
     /// True when [#memtable] need not make a file of zeros first. A hint: the answer may be another soon.
     boolean isReady(long recordBytes) {
-        return mode == WalMode.NONE || prepared != null && recordBytes <= files.options().memtableBytes();
+        return mode == WalMode.NONE
+                || prepared != null && recordBytes <= files.options().memtableBytes();
     }
 
-    /// True while somebody waits for a memtable: only one at a time does, under the lock of writers or before there are any.
+    /// True while somebody waits for a memtable: only one at a time does, under the lock of writers or before
+    /// there are any.
     boolean isWanted() {
         return wanted;
     }
@@ -71,8 +73,7 @@ final class LogSupply {
             log = prepared != null ? prepared : create(standardBytes, TimeSlices.endless());
             prepared = null;
         }
-        WriteAheadLogWriter writer =
-                new WriteAheadLogWriter(log.file, header.apply(log.number), mode != WalMode.NONE);
+        WriteAheadLogWriter writer = new WriteAheadLogWriter(log.file, header.apply(log.number), mode != WalMode.NONE);
         return Memtable.active(writer, files.allocator(), files.options().memtableBytes());
     }
 
@@ -83,7 +84,8 @@ final class LogSupply {
         }
         LogFile file = files.disk().createLog(files.path(FileNames.log(number)), bytes, mode == WalMode.ALWAYS, slices);
         try {
-            files.disk().syncDirectory(files.directory()); // the manifest will name it, whatever is promised of its content
+            // the manifest will name it, whatever is promised of its content
+            files.disk().syncDirectory(files.directory());
         } catch (IOException e) {
             file.close();
             throw e;

@@ -10,8 +10,9 @@ import java.util.ArrayList;
 import java.util.List;
 import kv.lsm.disk.Disk;
 
-/// Where a repair puts what it takes out of a store: the folder `lost` in the store's directory. A file gets its second name there, durably,
-/// before anything else changes, and loses its first one at the end; so a repair that is cut off can be run again.
+/// Where a repair puts what it takes out of a store: the folder `lost` in the store's directory. A file gets
+/// its second name there, durably, before anything else changes, and loses its first one at the end; so a
+/// repair that is cut off can be run again.
 final class LostAndFound {
     static final String FOLDER = "lost";
 

@@ -19,7 +19,7 @@ import kv.lsm.table.SSTable;
 /// The log-structured merge tree: routes calls to the parts that do the work.
 ///
 /// ```
-/// put, delete ─► WritePath ─► log + active memtable ── full ──► frozen ─► Flusher ─► tables of level 0 ─► Compactor ─► levels
+/// put, delete ─► WritePath ─► log + active memtable ── full ──► frozen ─► Flusher ─► level 0 ─► Compactor ─► levels
 /// get, range  ─► Views: active memtable, frozen memtables, runs of tables, newest first
 /// ```
 public final class LsmStore implements Store {
@@ -41,8 +41,8 @@ public final class LsmStore implements Store {
     private final Compactor compactor;
     private final Flusher flusher;
     private boolean closed;
-    /// Made of what was prefetched. Set so rarely that the selectors do not take each other's copy of this object from the cache, and set
-    /// at all so that no load is left out because nobody uses what it brings.
+    /// Made of what was prefetched. Set so rarely that the selectors do not take each other's copy of this
+    /// object from the cache, and set at all so that no load is left out because nobody uses what it brings.
     private long prefetched;
 
     /// Opens the store in the options' directory, which is made when it is absent.
@@ -111,7 +111,8 @@ public final class LsmStore implements Store {
         WalSync walSync = new WalSync(counters);
         buffers = new BlockBuffers(files.allocator());
         views = new Views(opened.view());
-        catalog = new Catalog(files, views, failure, opened.manifest(), opened.view().version());
+        catalog = new Catalog(
+                files, views, failure, opened.manifest(), opened.view().version());
         writePath = new WritePath(options, views, logs, walSync, failure, counters, this::memtableFrozen);
         intervalSyncOrNull = options.wal() == WalMode.INTERVAL
                 ? new IntervalSync(views, walSync, failure, options.walInterval())
@@ -223,7 +224,8 @@ public final class LsmStore implements Store {
             }
         }
         if (userBytes > StoreOptions.VALUE_BYTES_MAX) {
-            throw new IllegalArgumentException("batch too long: bytes=" + userBytes + ", max=" + StoreOptions.VALUE_BYTES_MAX);
+            throw new IllegalArgumentException(
+                    "batch too long: bytes=" + userBytes + ", max=" + StoreOptions.VALUE_BYTES_MAX);
         }
         if (batch.writes().isEmpty()) {
             return PendingWrite.DONE;

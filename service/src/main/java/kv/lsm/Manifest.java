@@ -14,12 +14,13 @@ import kv.lsm.memory.Memory;
 
 /// The log of version edits. An edit is part of the store once [#append] returned. One thread at a time.
 ///
-/// After an append that failed there is no other: it would stand behind a torn edit, or behind one that its own sync cannot bring
-/// to the disk any more.
+/// After an append that failed there is no other: it would stand behind a torn edit, or behind one that its own
+/// sync cannot bring to the disk any more.
 ///
-/// Each opening of a store replaces the file by one that holds a single edit, so that it does not grow for ever.
+/// Each opening of a store replaces the file by one that holds a single edit, so that it does not grow for
+/// ever.
 final class Manifest implements AutoCloseable {
-    /// @param edits        in order
+    /// @param edits in order
     /// @param droppedBytes of a torn last record, which was never acknowledged
     record Content(List<VersionEdit> edits, long droppedBytes) {}
 
@@ -100,7 +101,8 @@ final class Manifest implements AutoCloseable {
 
     /// Makes `edit` durable.
     ///
-    /// @throws IOException when it could not, or an earlier append could not: then the edit may or may not be found on opening
+    /// @throws IOException when it could not, or an earlier append could not: then the edit may or may not be
+    /// found on opening
     void append(VersionEdit edit) throws IOException {
         if (broken) {
             throw new IOException("the manifest is not appended to after an append that failed");

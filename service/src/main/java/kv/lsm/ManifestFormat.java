@@ -61,7 +61,8 @@ final class ManifestFormat {
         record.putShort((short) table.largest().length).put(table.largest());
     }
 
-    /// The bytes of the whole record at `offset`, which may reach beyond the file, or -1 when no header is there.
+    /// The bytes of the whole record at `offset`, which may reach beyond the file, or -1 when no header is
+    /// there.
     static int announcedBytes(ByteBuffer file, int offset) {
         if (file.limit() - offset < RECORD_HEADER_BYTES
                 || file.getInt(offset + 4) != Checksum.of(file.slice(offset, 4))
@@ -82,11 +83,10 @@ final class ManifestFormat {
         return crc == file.getInt(end) ? bytes : -1;
     }
 
-    /// True when what stands from `offset` on can be an append that power loss cut off: the file ends inside it, or a sector of
-    /// it was never written and reads as zeros.
+    /// True when what stands from `offset` on can be an append that power loss cut off: the file ends inside
+    /// it, or a sector of it was never written and reads as zeros.
     static boolean isTorn(ByteBuffer file, int offset) {
-        if (file.limit() - offset < RECORD_HEADER_BYTES
-                || announcedBytes(file, offset) > file.limit() - offset) {
+        if (file.limit() - offset < RECORD_HEADER_BYTES || announcedBytes(file, offset) > file.limit() - offset) {
             return true;
         }
         for (int end = offset / SECTOR_BYTES * SECTOR_BYTES + SECTOR_BYTES; end < file.limit(); end += SECTOR_BYTES) {
@@ -97,8 +97,8 @@ final class ManifestFormat {
         return endsInZeros(file, offset, file.limit());
     }
 
-    /// True when the last eight bytes before `end` are zero, or as many as there are of the record and of the sector that ends there: the last
-    /// sector may hold a byte or two of the record.
+    /// True when the last eight bytes before `end` are zero, or as many as there are of the record and of the
+    /// sector that ends there: the last sector may hold a byte or two of the record.
     private static boolean endsInZeros(ByteBuffer file, int offset, int end) {
         int sector = (end - 1) / SECTOR_BYTES * SECTOR_BYTES;
         for (int i = Math.max(Math.max(offset, sector), end - Long.BYTES); i < end; i++) {

@@ -10,15 +10,20 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/// Reads all of a manifest that can be read: every edit that proves itself by its checksums, also behind damaged ones.
+/// Reads all of a manifest that can be read: every edit that proves itself by its checksums, also behind
+/// damaged ones.
 ///
-/// @param edits      in order
-/// @param offsets    of the edits in the file
-/// @param tables     by number, as the edits leave them when what does not fit is passed over
-/// @param findings   what is wrong
+/// @param edits in order
+/// @param offsets of the edits in the file
+/// @param tables by number, as the edits leave them when what does not fit is passed over
+/// @param findings what is wrong
 /// @param isComplete true when no edit is missing, so that [#tables] is the store
 record ManifestInspection(
-        List<VersionEdit> edits, List<Integer> offsets, Map<Long, TableMetadata> tables, List<Finding> findings, boolean isComplete) {
+        List<VersionEdit> edits,
+        List<Integer> offsets,
+        Map<Long, TableMetadata> tables,
+        List<Finding> findings,
+        boolean isComplete) {
 
     static ManifestInspection of(ClosedStore store) throws IOException {
         Path path = store.path(FileNames.MANIFEST);
@@ -27,10 +32,12 @@ record ManifestInspection(
             findings.add(Finding.problem(FileNames.MANIFEST, "the manifest is missing"));
             return new ManifestInspection(List.of(), List.of(), Map.of(), findings, false);
         }
-        return of(ByteBuffer.wrap(Files.readAllBytes(path)).order(ByteOrder.LITTLE_ENDIAN), findings).withoutItsEnd(store);
+        return of(ByteBuffer.wrap(Files.readAllBytes(path)).order(ByteOrder.LITTLE_ENDIAN), findings)
+                .withoutItsEnd(store);
     }
 
-    /// A manifest that was cut off at the end of an edit looks whole, but names a log that is long gone, or, cut off inside one, tables.
+    /// A manifest that was cut off at the end of an edit looks whole, but names a log that is long gone, or,
+    /// cut off inside one, tables.
     private ManifestInspection withoutItsEnd(ClosedStore store) {
         if (!isComplete) {
             return this;
@@ -39,9 +46,12 @@ record ManifestInspection(
         boolean logMissing = last.logged() && !store.logs.contains(last.firstLog());
         boolean tablesMissing = !findings.isEmpty() && !store.tables.containsAll(tables.keySet());
         if (logMissing || tablesMissing) {
-            findings.add(Finding.problem(FileNames.MANIFEST, (logMissing
-                    ? "the write-ahead log that it names is missing: " + FileNames.log(last.firstLog())
-                    : "tables that it names are missing") + ": its last edits may be, too"));
+            findings.add(Finding.problem(
+                    FileNames.MANIFEST,
+                    (logMissing
+                                    ? "the write-ahead log that it names is missing: " + FileNames.log(last.firstLog())
+                                    : "tables that it names are missing")
+                            + ": its last edits may be, too"));
             return new ManifestInspection(edits, offsets, tables, findings, false);
         }
         return this;
@@ -56,7 +66,8 @@ record ManifestInspection(
             int bytes = validRecordBytes(file, offset);
             if (bytes > 0) {
                 if (lostAt >= 0) {
-                    findings.add(Finding.problem(FileNames.MANIFEST, lostAt, "an edit before valid ones does not match its checksum"));
+                    findings.add(Finding.problem(
+                            FileNames.MANIFEST, lostAt, "an edit before valid ones does not match its checksum"));
                     complete = false;
                     lostAt = -1;
                 }
@@ -69,7 +80,8 @@ record ManifestInspection(
             }
         }
         if (lostAt >= 0 && !edits.isEmpty() && ManifestFormat.isTorn(file, lostAt)) {
-            findings.add(Finding.note(FileNames.MANIFEST, "the last edit is torn, and was never in force: offset=" + lostAt));
+            findings.add(Finding.note(
+                    FileNames.MANIFEST, "the last edit is torn, and was never in force: offset=" + lostAt));
         } else if (lostAt >= 0) {
             findings.add(Finding.problem(FileNames.MANIFEST, lostAt, "an edit does not match its checksum"));
             complete = false;
@@ -89,7 +101,8 @@ record ManifestInspection(
                 && file.getLong(0) == ManifestFormat.MAGIC
                 && file.getInt(8) == ManifestFormat.VERSION;
         if (!whole) {
-            findings.add(Finding.problem(FileNames.MANIFEST, 0, "this is not a manifest of version " + ManifestFormat.VERSION));
+            findings.add(Finding.problem(
+                    FileNames.MANIFEST, 0, "this is not a manifest of version " + ManifestFormat.VERSION));
         }
         return whole;
     }

@@ -16,8 +16,8 @@ import kv.lsm.table.SSTable;
 /// The entries of one write-ahead log: its records, where they lie, and an index over them.
 ///
 /// 1. One thread at a time indexes; any number read meanwhile.
-/// 2. Readers see indexed records only. With [WalMode#ALWAYS] a record is indexed after it was made durable, so nobody reads
-///    what a crash could take back.
+/// 2. Readers see indexed records only. With [WalMode#ALWAYS] a record is indexed after it was made durable, so
+///    nobody reads what a crash could take back.
 /// 3. A memtable is frozen when nobody adds records any more; then nothing in it changes.
 final class Memtable extends RefCounted {
     private static final int CHUNK_BYTES_MIN = 4 << 10;
@@ -97,8 +97,8 @@ final class Memtable extends RefCounted {
         return writerOrNull == null;
     }
 
-    /// Makes the record visible, or, where one begins a batch, all records of the batch at once for those who read up to [#limit]; records
-    /// are indexed in the order of the log.
+    /// Makes the record visible, or, where one begins a batch, all records of the batch at once for those who
+    /// read up to [#limit]; records are indexed in the order of the log.
     void index(long record) {
         long end = record;
         if (WriteAheadLogFormat.isBatch(record)) {

@@ -1,16 +1,17 @@
 package kv.lsm;
 
 import kv.lsm.memory.Allocator;
-import kv.lsm.memory.Keys;
 import kv.lsm.memory.Memory;
 
-/// Says of most keys without a record in a memtable that there is none, at the price of one look into memory where the index takes a
-/// cache miss for each node on the way down: a bloom filter whose four bits of a key lie in one word.
+/// Says of most keys without a record in a memtable that there is none, at the price of one look into memory
+/// where the index takes a cache miss for each node on the way down: a bloom filter whose four bits of a key
+/// lie in one word.
 ///
-/// One thread at a time adds; any number ask meanwhile. A key is added before its record can be found, so who is told "no" has asked
-/// before the record was there.
+/// One thread at a time adds; any number ask meanwhile. A key is added before its record can be found, so who
+/// is told "no" has asked before the record was there.
 final class MemtableFilter {
-    /// Of a memtable with records of 16 + 100 bytes, which with their index take some 170: about ten bits for each.
+    /// Of a memtable with records of 16 + 100 bytes, which with their index take some 170: about ten bits for
+    /// each.
     private static final int MEMTABLE_BYTES_PER_FILTER_BYTE = 128;
     private static final long WORDS_MAX = 1 << 28;
 

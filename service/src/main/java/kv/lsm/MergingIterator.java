@@ -4,11 +4,12 @@ import java.util.List;
 import kv.lsm.memory.EntryIterator;
 import kv.lsm.memory.Keys;
 
-/// Several sources as one, each key once: of a key that several have, the entry of the first source in the list, which is the
-/// newest. Tombstones are entries.
+/// Several sources as one, each key once: of a key that several have, the entry of the first source in the
+/// list, which is the newest. Tombstones are entries.
 ///
-/// The sources stand in an array ordered by their current key, the smallest first. Few sources are usual, and after a step the
-/// same source often stays first, so moving it to its place costs one or two comparisons of eight-byte key prefixes.
+/// The sources stand in an array ordered by their current key, the smallest first. Few sources are usual, and
+/// after a step the same source often stays first, so moving it to its place costs one or two comparisons of
+/// eight-byte key prefixes.
 final class MergingIterator implements EntryIterator {
     private static final class Source {
         final EntryIterator entries;

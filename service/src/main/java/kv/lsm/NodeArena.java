@@ -4,7 +4,8 @@ import java.util.ArrayList;
 import java.util.List;
 import kv.lsm.memory.Allocator;
 
-/// Zeroed native memory for the nodes of one tree, taken in chunks and freed all at once. One thread at a time allocates.
+/// Zeroed native memory for the nodes of one tree, taken in chunks and freed all at once. One thread at a time
+/// allocates.
 final class NodeArena {
     private static final int ALIGNMENT_BYTES = 8;
 

@@ -13,21 +13,23 @@ import kv.lsm.log.WriteAheadLogFormat;
 import kv.lsm.memory.RefCounted;
 import kv.lsm.table.SSTable;
 
-/// Opens the directory of a store: from the files that an earlier process left, in order or killed at any point, to what a store goes on with.
+/// Opens the directory of a store: from the files that an earlier process left, in order or killed at any
+/// point, to what a store goes on with.
 ///
 /// ```
-/// manifest ─► tables it names ─► logs, replayed into memtables ─► a new log ─► a new manifest, durable ─► files that belong to nothing are deleted
+/// manifest ─► tables it names ─► logs, replayed into memtables ─► a new log
+///          ─► a new manifest, durable ─► files that belong to nothing are deleted
 /// ```
 ///
-/// 1. Nothing is deleted before a new manifest is durable: until then the old one may be what the next opening finds, and every
-///    file that it names must be there. A manifest that was only read proves nothing: its last edit, or the rename that put it
-///    there, may be in the page cache alone.
+/// 1. Nothing is deleted before a new manifest is durable: until then the old one may be what the next opening
+///    finds, and every file that it names must be there. A manifest that was only read proves nothing: its last
+///    edit, or the rename that put it there, may be in the page cache alone.
 /// 2. What no crash can leave behind is refused, not cleaned away.
 final class Opening {
     /// What the store continues with.
     ///
-    /// @param view        with a new active memtable
-    /// @param manifest    new, with one edit that tells the version
+    /// @param view with a new active memtable
+    /// @param manifest new, with one edit that tells the version
     record Result(ReadView view, Manifest manifest, StoreMetrics.Recovery recovery) {}
 
     private final StoreFiles files;
@@ -49,7 +51,9 @@ final class Opening {
         List<String> all = files.disk().list(files.directory());
         all.forEach(this::reserveNumber);
         // somebody's own directory may be named like a file of ours; its name stays reserved, and that is all
-        List<String> names = all.stream().filter(name -> !files.disk().isDirectory(files.path(name))).toList();
+        List<String> names = all.stream()
+                .filter(name -> !files.disk().isDirectory(files.path(name)))
+                .toList();
         boolean isNew = !names.contains(FileNames.MANIFEST);
         if (!isNew) {
             readManifest();
@@ -113,8 +117,8 @@ final class Opening {
         FileNames.logNumber(finalName).ifPresent(number -> files.startNumbersAt(number + 1));
     }
 
-    /// A first opening that was interrupted leaves logs without a record and temporary files: the manifest is durable before there
-    /// can be more.
+    /// A first opening that was interrupted leaves logs without a record and temporary files: the manifest is
+    /// durable before there can be more.
     private void requireNoTables(List<String> names) {
         names.stream()
                 .filter(name -> FileNames.tableNumber(name).isPresent())
@@ -173,14 +177,13 @@ final class Opening {
     }
 
     private void removeUnreferenced(List<String> names, List<Long> worthlessLogs) throws IOException {
-        Set<Long> tables =
-                version.tables().stream().map(TableMetadata::number).collect(Collectors.toSet());
+        Set<Long> tables = version.tables().stream().map(TableMetadata::number).collect(Collectors.toSet());
         for (String name : names) {
             OptionalLong table = FileNames.tableNumber(name);
             OptionalLong log = FileNames.logNumber(name);
             boolean deadTable = table.isPresent() && !tables.contains(table.getAsLong());
-            boolean deadLog = log.isPresent()
-                    && (log.getAsLong() < firstLog || worthlessLogs.contains(log.getAsLong()));
+            boolean deadLog =
+                    log.isPresent() && (log.getAsLong() < firstLog || worthlessLogs.contains(log.getAsLong()));
             if (deadTable || deadLog || name.endsWith(FileNames.TEMPORARY)) {
                 files.delete(name);
             }
@@ -200,13 +203,13 @@ final class Opening {
             return logs.memtable(0, number -> new WriteAheadLogFormat.Header(number, 0, 0));
         }
         Memtable last = replayed.getLast();
-        return logs.memtable(
-                0, number -> new WriteAheadLogFormat.Header(number, last.logNumber(), last.indexedEnd()));
+        return logs.memtable(0, number -> new WriteAheadLogFormat.Header(number, last.logNumber(), last.indexedEnd()));
     }
 
     private Manifest replaceManifest(List<Memtable> replayed, Memtable active) throws IOException {
         boolean logged = !replayed.isEmpty() || files.options().wal() != WalMode.NONE;
-        long first = replayed.isEmpty() ? active.logNumber() : replayed.getFirst().logNumber();
+        long first =
+                replayed.isEmpty() ? active.logNumber() : replayed.getFirst().logNumber();
         return Manifest.replace(
                 files.disk(),
                 files.directory(),

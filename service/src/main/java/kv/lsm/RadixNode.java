@@ -14,9 +14,9 @@ import kv.lsm.memory.Memory;
 ///     type NODE256: 256 child pointers                          2072 bytes
 /// ```
 ///
-/// One thread changes nodes while others read: a node's type and prefix never change; what is added is written before the
-/// count, slot number or pointer that makes it visible is stored with release. Key bytes of NODE4 and NODE16 stand in the
-/// order of their coming.
+/// One thread changes nodes while others read: a node's type and prefix never change; what is added is written
+/// before the count, slot number or pointer that makes it visible is stored with release. Key bytes of NODE4
+/// and NODE16 stand in the order of their coming.
 final class RadixNode {
     static final int NODE4 = 0;
     static final int NODE16 = 1;
@@ -34,7 +34,9 @@ final class RadixNode {
     private static final int CHILDREN4_AT = BODY_AT + 8;
     private static final int CHILDREN16_AT = BODY_AT + 16;
     private static final int CHILDREN48_AT = BODY_AT + 256;
-    private static final int[] BYTES = {CHILDREN4_AT + 4 * 8, CHILDREN16_AT + 16 * 8, CHILDREN48_AT + 48 * 8, BODY_AT + 256 * 8};
+    private static final int[] BYTES = {
+        CHILDREN4_AT + 4 * 8, CHILDREN16_AT + 16 * 8, CHILDREN48_AT + 48 * 8, BODY_AT + 256 * 8
+    };
     private static final int[] CHILDREN_MAX = {4, 16, 48, 256};
 
     private static final long ONES = 0x0101_0101_0101_0101L;
@@ -105,7 +107,8 @@ final class RadixNode {
         }
     }
 
-    /// The index of the first byte equal to `key`, or 8. Bytes not yet used are zero and may match `key` 0 behind the count.
+    /// The index of the first byte equal to `key`, or 8. Bytes not yet used are zero and may match `key` 0
+    /// behind the count.
     private static int indexOf(long keys, int key) {
         long zeroWhereEqual = keys ^ (key * ONES);
         return Long.numberOfTrailingZeros((zeroWhereEqual - ONES) & ~zeroWhereEqual & HIGHS) >>> 3;
@@ -157,7 +160,8 @@ final class RadixNode {
         Memory.putShortRelease(node + COUNT_AT, count + 1);
     }
 
-    /// Copies terminal and children of `node` to `copy`, an initialized node without any that has room for them.
+    /// Copies terminal and children of `node` to `copy`, an initialized node without any that has room for
+    /// them.
     static void copyContent(long node, long copy) {
         Memory.putLong(copy + TERMINAL_AT, Memory.getLong(node + TERMINAL_AT));
         for (int key = nextKey(node, 0); key < 256; key = nextKey(node, key + 1)) {

@@ -5,19 +5,20 @@ import kv.lsm.log.WriteAheadLogFormat;
 import kv.lsm.memory.Keys;
 import kv.lsm.memory.Memory;
 
-/// An ordered index from keys to the records of one write-ahead log: an adaptive radix tree (Leis et al., ICDE 2013) with
-/// compressed paths, in native memory.
+/// An ordered index from keys to the records of one write-ahead log: an adaptive radix tree (Leis et al., ICDE
+/// 2013) with compressed paths, in native memory.
 ///
-/// Chosen over a skip list because a search touches a node per distinguishing byte instead of twenty towers: about four cache
-/// misses among half a million random keys.
+/// Chosen over a skip list because a search touches a node per distinguishing byte instead of twenty towers:
+/// about four cache misses among half a million random keys.
 ///
 /// 1. One thread at a time inserts; any number search and iterate meanwhile, without a lock.
-/// 2. A record's address orders it in time. A record of a key that is already there goes in front of the older ones, so a
-///    reader with a limit sees the newest record below its limit.
-/// 3. Nothing is freed before the whole tree: a reader may stand on a node that was replaced; all that was inserted before
-///    the replacement is still there.
+/// 2. A record's address orders it in time. A record of a key that is already there goes in front of the older
+///    ones, so a reader with a limit sees the newest record below its limit.
+/// 3. Nothing is freed before the whole tree: a reader may stand on a node that was replaced; all that was
+///    inserted before the replacement is still there.
 ///
-/// A pointer is 0 (nothing), a node (bits 0 and 1 clear), a record (bit 0) or a chain (bit 1): record 8 │ older pointer 8.
+/// A pointer is 0 (nothing), a node (bits 0 and 1 clear), a record (bit 0) or a chain (bit 1):
+/// record 8 │ older pointer 8.
 final class RadixTree {
     private static final long RECORD = 1;
     private static final long CHAIN = 2;
@@ -86,7 +87,8 @@ final class RadixTree {
         return slot == 0 ? 0 : Memory.getLongAcquire(slot);
     }
 
-    /// Loads what lies on the ways of the first `count` keys, a node of each key after the other, so that they wait for memory together.
+    /// Loads what lies on the ways of the first `count` keys, a node of each key after the other, so that they
+    /// wait for memory together.
     ///
     /// @return a number made of all that was loaded
     long prefetch(byte[][] keys, int count) {
@@ -175,8 +177,8 @@ final class RadixTree {
         Memory.putLongRelease(slot, node);
     }
 
-    /// The key leaves the path inside `node`'s prefix: a new node takes the matching part. Prefixes never change, so the rest
-    /// goes to a copy of `node`.
+    /// The key leaves the path inside `node`'s prefix: a new node takes the matching part. Prefixes never
+    /// change, so the rest goes to a copy of `node`.
     private void splitPrefix(long slot, long node, long prefix, int matching, long record, int depth) {
         long key = WriteAheadLogFormat.keyAddress(record);
         int length = WriteAheadLogFormat.keyLength(record);

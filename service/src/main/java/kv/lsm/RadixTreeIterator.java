@@ -19,7 +19,7 @@ final class RadixTreeIterator implements EntryIterator {
     private long record;
 
     /// @param startOrNull the smallest key wanted
-    /// @param limit       records at or above this address are not seen
+    /// @param limit records at or above this address are not seen
     RadixTreeIterator(RadixTree tree, byte[] startOrNull, long limit) {
         this.limit = limit;
         long root = tree.root();
@@ -38,7 +38,10 @@ final class RadixTreeIterator implements EntryIterator {
         while (pointer != 0) {
             if (!RadixTree.isNode(pointer)) {
                 long candidate = RadixTree.visibleRecord(pointer, Long.MAX_VALUE);
-                if (Keys.compare(start, WriteAheadLogFormat.keyAddress(candidate), WriteAheadLogFormat.keyLength(candidate))
+                if (Keys.compare(
+                                start,
+                                WriteAheadLogFormat.keyAddress(candidate),
+                                WriteAheadLogFormat.keyLength(candidate))
                         <= 0) {
                     first = pointer;
                 }

@@ -10,7 +10,11 @@ package kv.lsm;
 public interface RangeCursor extends AutoCloseable {
 
     /// What [#step] found.
-    enum Step { ENTRY, END, NOT_YET }
+    enum Step {
+        ENTRY,
+        END,
+        NOT_YET
+    }
 
     /// Moves to the next entry; false when there is none, and from then on.
     default boolean next() {
@@ -21,8 +25,8 @@ public interface RangeCursor extends AutoCloseable {
         return step == Step.ENTRY;
     }
 
-    /// As [#next], but gives up when it has passed over `recordsMax` deleted entries and found none that is there: for threads that others
-    /// wait for. The next call goes on from there.
+    /// As [#next], but gives up when it has passed over `recordsMax` deleted entries and found none that is
+    /// there: for threads that others wait for. The next call goes on from there.
     Step step(int recordsMax);
 
     /// Deleted entries that were passed over so far.
@@ -31,8 +35,8 @@ public interface RangeCursor extends AutoCloseable {
     /// Length of the current entry's value. Only after [#next] returned true.
     int valueLength();
 
-    /// Copies `count` bytes of the current entry's value, from its offset `from` on, to `[at, at + count)` of `to`. Only after [#next]
-    /// returned true.
+    /// Copies `count` bytes of the current entry's value, from its offset `from` on, to `[at, at + count)` of
+    /// `to`. Only after [#next] returned true.
     void copyValue(int from, byte[] to, int at, int count);
 
     /// A copy of the current entry's key. Only after [#next] returned true.

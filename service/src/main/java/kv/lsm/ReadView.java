@@ -12,8 +12,8 @@ import kv.lsm.memory.RefCounted;
 import kv.lsm.table.BlockBuffers;
 import kv.lsm.table.SSTable;
 
-/// Everything a read looks into at one moment, newest first: the active memtable, the frozen ones, the runs of tables.
-/// Immutable but for the active memtable's growing. Owns its memtables and tables.
+/// Everything a read looks into at one moment, newest first: the active memtable, the frozen ones, the runs of
+/// tables. Immutable but for the active memtable's growing. Owns its memtables and tables.
 final class ReadView extends RefCounted {
     private final Memtable active;
     private final Memtable[] frozen;
@@ -23,7 +23,7 @@ final class ReadView extends RefCounted {
     private final int level0Runs;
 
     /// @param frozen newest first
-    /// @param open   every table of the version, by number
+    /// @param open every table of the version, by number
     ReadView(Memtable active, List<Memtable> frozen, Version version, Map<Long, SSTable> open) {
         this.active = active;
         this.frozen = frozen.toArray(Memtable[]::new);
@@ -130,10 +130,11 @@ final class ReadView extends RefCounted {
         return value;
     }
 
-    /// Loads what a get of each of the first `count` keys waits for, as a rule: the word of the active memtable's filter; then, of keys that
-    /// this lets pass, what lies on their way through the memtable; of the others, run by run, the line of the hash index or filter, then
-    /// the entry. A load that misses the cache holds up those behind it only when they need what it brings, so each is asked for all keys
-    /// before the next.
+    /// Loads what a get of each of the first `count` keys waits for, as a rule: the word of the active
+    /// memtable's filter; then, of keys that this lets pass, what lies on their way through the memtable; of
+    /// the others, run by run, the line of the hash index or filter, then the entry. A load that misses the
+    /// cache holds up those behind it only when they need what it brings, so each is asked for all keys before
+    /// the next.
     ///
     /// @return a number made of all that was loaded
     long prefetchGets(byte[][] keys, int count) {
@@ -167,7 +168,8 @@ final class ReadView extends RefCounted {
                 loaded += tables[i] == null ? 0 : tables[i].prefetchIndex(tables[i].hashOf(keys[i], hashes[i]));
             }
             for (int i = 0; i < count; i++) {
-                loaded += tables[i] == null ? 0 : tables[i].prefetchEntry(keys[i], tables[i].hashOf(keys[i], hashes[i]));
+                loaded +=
+                        tables[i] == null ? 0 : tables[i].prefetchEntry(keys[i], tables[i].hashOf(keys[i], hashes[i]));
             }
         }
         return loaded;

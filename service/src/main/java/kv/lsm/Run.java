@@ -2,10 +2,10 @@ package kv.lsm;
 
 import java.util.List;
 
-/// A sorted run: tables that do not overlap, in key order, so that a key is in one of them at most. What one flush or one merge wrote, or
-/// everything that a level from 1 on holds.
+/// A sorted run: tables that do not overlap, in key order, so that a key is in one of them at most. What one
+/// flush or one merge wrote, or everything that a level from 1 on holds.
 ///
-/// @param level  0 holds many runs, each other level at most one
+/// @param level 0 holds many runs, each other level at most one
 /// @param number tells runs of level 0 apart, and which is newer: the higher one; 0 in other levels
 public record Run(int level, long number, List<TableMetadata> tables) {
     public Run {

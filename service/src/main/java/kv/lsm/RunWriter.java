@@ -8,11 +8,14 @@ import kv.lsm.table.SSTable;
 import kv.lsm.table.SSTableWriter;
 import kv.lsm.table.TableSummary;
 
-/// Writes entries in key order as the tables of one run, starting a new table when one has its target size. For one thread.
+/// Writes entries in key order as the tables of one run, starting a new table when one has its target size. For
+/// one thread.
 ///
-/// A table is written under a temporary name, made durable, renamed; its name is durable when [#finish] returns.
+/// A table is written under a temporary name, made durable, renamed; its name is durable when [#finish]
+/// returns.
 final class RunWriter implements AutoCloseable {
-    /// A table ends here whatever its size: filter and hash index need twelve bytes per key while the table is written.
+    /// A table ends here whatever its size: filter and hash index need twelve bytes per key while the table is
+    /// written.
     private static final long ENTRIES_MAX = 1 << 20;
 
     private final StoreFiles files;
@@ -83,7 +86,8 @@ final class RunWriter implements AutoCloseable {
         return List.copyOf(opened);
     }
 
-    /// Gives up what was not finished; the files are removed when the store is opened the next time, if not here.
+    /// Gives up what was not finished; the files are removed when the store is opened the next time, if not
+    /// here.
     @Override
     public void close() throws IOException {
         if (finished) {

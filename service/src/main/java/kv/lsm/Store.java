@@ -2,13 +2,15 @@ package kv.lsm;
 
 /// A durable, ordered map from byte strings to byte strings, kept in one directory.
 ///
-/// Keys are compared as unsigned bytes; a key has 1 to [StoreOptions#KEY_BYTES_MAX] bytes. A value may be empty.
+/// Keys are compared as unsigned bytes; a key has 1 to [StoreOptions#KEY_BYTES_MAX] bytes. A value may be
+/// empty.
 ///
-/// 1. When [#put] or [#delete] returns, the change is as durable as [StoreOptions#wal()] promises and every later read
-///    of every thread sees it.
-/// 2. A read sees one point in time: it never sees a change without the changes that were acknowledged before it.
-/// 3. All methods may be called by any number of threads at once, virtual threads included. Arrays are copied: the
-///    caller may change its own afterwards.
+/// 1. When [#put] or [#delete] returns, the change is as durable as [StoreOptions#wal()] promises and every
+///    later read of every thread sees it.
+/// 2. A read sees one point in time: it never sees a change without the changes that were acknowledged before
+///    it.
+/// 3. All methods may be called by any number of threads at once, virtual threads included. Arrays are copied:
+///    the caller may change its own afterwards.
 ///
 /// Operating errors are [StoreException]s; each method names the ones that a caller can act on.
 public interface Store extends AutoCloseable {
@@ -18,8 +20,8 @@ public interface Store extends AutoCloseable {
     /// @throws CorruptionException when a checksum of the data needed does not match
     byte[] get(byte[] key);
 
-    /// Fetches from memory what [#get] of the first `count` keys will look at, for all of them at once, so that calls that follow soon do
-    /// not wait for it one after the other. A hint: nothing else changes.
+    /// Fetches from memory what [#get] of the first `count` keys will look at, for all of them at once, so that
+    /// calls that follow soon do not wait for it one after the other. A hint: nothing else changes.
     default void prefetchGets(byte[][] keys, int count) {}
 
     /// As [#prefetchGets], for [#put].
@@ -27,7 +29,8 @@ public interface Store extends AutoCloseable {
 
     /// Sets the value of `key`.
     ///
-    /// @throws WriteStalledException when the store could not take the write within [StoreOptions#stallLimit()]; the
+    /// @throws WriteStalledException when the store could not take the write within
+    /// [StoreOptions#stallLimit()]; the
     ///         write was not applied
     /// @throws StoreFailedException  when the store takes no more writes after an I/O error
     void put(byte[] key, byte[] value);
@@ -35,15 +38,18 @@ public interface Store extends AutoCloseable {
     /// Removes `key`; removing an absent key is not an error. Throws what [#put] throws.
     void delete(byte[] key);
 
-    /// True when a write waits for the disk before it returns, so that a caller who has several had better [#begin] them all.
+    /// True when a write waits for the disk before it returns, so that a caller who has several had better
+    /// [#begin] them all.
     default boolean writesWaitForDisk() {
         return false;
     }
 
-    /// Begins to set the value of `key`, or to remove it when that is null: the write has its place in the order of all writes, and is
-    /// neither durable nor, as a rule, visible before [PendingWrite#await] returns. Several that were begun wait for the disk together.
+    /// Begins to set the value of `key`, or to remove it when that is null: the write has its place in the
+    /// order of all writes, and is neither durable nor, as a rule, visible before [PendingWrite#await] returns.
+    /// Several that were begun wait for the disk together.
     ///
-    /// Throws what [#put] throws, and then nothing was begun. A write that is begun and never awaited may or may not happen.
+    /// Throws what [#put] throws, and then nothing was begun. A write that is begun and never awaited may or
+    /// may not happen.
     default PendingWrite begin(byte[] key, byte[] valueOrNull) {
         if (valueOrNull == null) {
             delete(key);
@@ -53,18 +59,19 @@ public interface Store extends AutoCloseable {
         return () -> {};
     }
 
-    /// As [#begin], but null instead of waiting until flush or compaction have caught up; nothing was begun then. For threads that others
-    /// wait for: who gets null calls [#begin] on a thread that may wait.
+    /// As [#begin], but null instead of waiting until flush or compaction have caught up; nothing was begun
+    /// then. For threads that others wait for: who gets null calls [#begin] on a thread that may wait.
     default PendingWrite tryBegin(byte[] key, byte[] valueOrNull) {
         return begin(key, valueOrNull);
     }
 
-    /// Begins several writes that become one, as [#begin] does one: after a crash all of them are there or none is. A range read sees all or
-    /// none, too; a [#get] may see one of them shortly before another.
+    /// Begins several writes that become one, as [#begin] does one: after a crash all of them are there or none
+    /// is. A range read sees all or none, too; a [#get] may see one of them shortly before another.
     ///
     /// @throws UnsupportedOperationException when the store has no such writes
     default PendingWrite begin(WriteBatch batch) {
-        throw new UnsupportedOperationException("this store knows no batches: " + getClass().getName());
+        throw new UnsupportedOperationException(
+                "this store knows no batches: " + getClass().getName());
     }
 
     /// The entries with `start <= key < end` in key order as they are now, whatever is written later.
@@ -78,7 +85,8 @@ public interface Store extends AutoCloseable {
     ///
     /// @throws UnsupportedOperationException when the store has nothing of the kind
     default Administration administration() {
-        throw new UnsupportedOperationException("this store is not administered: " + getClass().getName());
+        throw new UnsupportedOperationException(
+                "this store is not administered: " + getClass().getName());
     }
 
     /// A snapshot of the counters.
@@ -87,8 +95,8 @@ public interface Store extends AutoCloseable {
     /// False after an I/O error made the store refuse writes, and after [#close].
     boolean isWritable();
 
-    /// Makes all acknowledged writes durable and releases the directory. Calls under way end first; open cursors end with
-    /// [StoreClosedException]. Closing twice is harmless.
+    /// Makes all acknowledged writes durable and releases the directory. Calls under way end first; open
+    /// cursors end with [StoreClosedException]. Closing twice is harmless.
     ///
     /// @throws StoreFailedException when an I/O error ended writing and no call was told of it yet
     @Override

@@ -6,8 +6,8 @@ import java.time.Duration;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 
-/// Carries out what an operator asks, with the store's own threads. Waits by looking again: that is rare, and a store's threads have
-/// nothing more to tell for it.
+/// Carries out what an operator asks, with the store's own threads. Waits by looking again: that is rare, and a
+/// store's threads have nothing more to tell for it.
 final class StoreAdministration implements Administration {
     private static final long LOOK_AGAIN_NANOS = 1_000_000;
 
@@ -73,7 +73,8 @@ final class StoreAdministration implements Administration {
         return idle;
     }
 
-    /// The flusher wakes the compactor before it rests, and the compactor wakes no flusher: asked in this order, both at rest is rest.
+    /// The flusher wakes the compactor before it rests, and the compactor wakes no flusher: asked in this
+    /// order, both at rest is rest.
     private boolean isIdle() {
         return flusher.isResting() && view().frozenCount() == 0 && compactor.isResting();
     }

@@ -19,10 +19,10 @@ public final class StoreDump {
     /// Which lines.
     ///
     /// @param startOrNull first key
-    /// @param endOrNull   the first key not shown
-    /// @param limit       most lines
-    /// @param valueBytes  shown of each value
-    /// @param fileOrNull  the name of the one file to look into
+    /// @param endOrNull the first key not shown
+    /// @param limit most lines
+    /// @param valueBytes shown of each value
+    /// @param fileOrNull the name of the one file to look into
     public record Selection(byte[] startOrNull, byte[] endOrNull, long limit, int valueBytes, String fileOrNull) {}
 
     private final ClosedStore store;
@@ -42,12 +42,15 @@ public final class StoreDump {
         ManifestInspection manifest = ManifestInspection.of(store);
         for (int i = 0; i < manifest.edits().size(); i++) {
             VersionEdit edit = manifest.edits().get(i);
-            line("edit offset=" + manifest.offsets().get(i) + " first_log=" + edit.firstLog() + " logged=" + edit.logged()
-                    + " next_number=" + edit.nextNumber());
+            line("edit offset=" + manifest.offsets().get(i) + " first_log=" + edit.firstLog() + " logged="
+                    + edit.logged() + " next_number=" + edit.nextNumber());
             edit.removed().forEach(number -> line("  - " + FileNames.table(number)));
-            edit.added().forEach(table -> line("  + " + FileNames.table(table.number()) + " level=" + table.level() + " run="
-                    + table.run() + " bytes=" + table.bytes() + " entries=" + table.entries() + " tombstones="
-                    + table.tombstones() + " from=" + Escaped.of(table.smallest()) + " to=" + Escaped.of(table.largest())));
+            edit.added()
+                    .forEach(table -> line("  + " + FileNames.table(table.number()) + " level=" + table.level()
+                            + " run="
+                            + table.run() + " bytes=" + table.bytes() + " entries=" + table.entries() + " tombstones="
+                            + table.tombstones() + " from=" + Escaped.of(table.smallest()) + " to="
+                            + Escaped.of(table.largest())));
         }
         manifest.findings().forEach(finding -> out.accept(finding.toString()));
     }
@@ -57,7 +60,10 @@ public final class StoreDump {
         for (long number : store.tables) {
             String name = FileNames.table(number);
             if (isWanted(name)) {
-                TableInspection.inspect(store.files.disk(), store.path(name), store.files.allocator(),
+                TableInspection.inspect(
+                                store.files.disk(),
+                                store.path(name),
+                                store.files.allocator(),
                                 (key, keyLength, value, valueLength) -> {
                                     byte[] bytes = Memory.copyOf(key, keyLength);
                                     if (isInRange(bytes)) {
@@ -65,7 +71,8 @@ public final class StoreDump {
                                     }
                                 })
                         .problems()
-                        .forEach(problem -> out.accept(Finding.problem(name, problem.offset(), problem.text()).toString()));
+                        .forEach(problem -> out.accept(Finding.problem(name, problem.offset(), problem.text())
+                                .toString()));
             }
         }
     }
@@ -101,7 +108,11 @@ public final class StoreDump {
         }
         List<SSTable> open = new ArrayList<>();
         List<Memtable> memtables = LogReplay.run(
-                        store.files, store.logs.stream().filter(n -> n >= manifest.firstLog()).toList(), manifest.firstLog())
+                        store.files,
+                        store.logs.stream()
+                                .filter(n -> n >= manifest.firstLog())
+                                .toList(),
+                        manifest.firstLog())
                 .memtables();
         try {
             List<EntryIterator> sources = new ArrayList<>();
@@ -133,7 +144,8 @@ public final class StoreDump {
     }
 
     private boolean isWanted(String name) {
-        return selection.fileOrNull == null || Path.of(name).equals(Path.of(selection.fileOrNull).getFileName());
+        return selection.fileOrNull == null
+                || Path.of(name).equals(Path.of(selection.fileOrNull).getFileName());
     }
 
     private boolean isInRange(byte[] key) {

@@ -19,10 +19,13 @@ import kv.lsm.table.TableInspection;
 
 /// Makes a damaged store one that opens, with everything in it that can still be read.
 ///
-/// 1. A damaged table becomes a new one of its readable blocks, in the same place; all logs become tables of level 0.
-/// 2. Where the manifest does not tell the order of tables, all go to level 0 in the order that is most likely, and the report says so.
+/// 1. A damaged table becomes a new one of its readable blocks, in the same place; all logs become tables of
+///    level 0.
+/// 2. Where the manifest does not tell the order of tables, all go to level 0 in the order that is most likely,
+///    and the report says so.
 /// 3. Nothing is destroyed: what was damaged is in the folder [LostAndFound#FOLDER] afterwards.
-/// 4. New files are durable before the new manifest, and that before old files lose their names: a repair that is cut off can be run again.
+/// 4. New files are durable before the new manifest, and that before old files lose their names: a repair that
+///    is cut off can be run again.
 public final class StoreRepair {
     private final ClosedStore store;
     private final Consumer<String> report;
@@ -43,7 +46,8 @@ public final class StoreRepair {
         ManifestInspection manifest = ManifestInspection.of(store);
         manifest.findings().stream()
                 .filter(Finding::isProblem)
-                .forEach(finding -> say(true, finding.file() + ": " + finding.text() + "; what it told of tables and logs"));
+                .forEach(finding ->
+                        say(true, finding.file() + ": " + finding.text() + "; what it told of tables and logs"));
         List<TableMetadata> found = new ArrayList<>();
         List<TableMetadata> missing = new ArrayList<>();
         Map<Long, List<TableMetadata>> replacements = new HashMap<>();
@@ -54,8 +58,10 @@ public final class StoreRepair {
             } else {
                 missing.add(table);
                 // an edit that is lost may have removed it
-                say(manifest.isComplete(), FileNames.table(table.number()) + ": the table is missing: keys from "
-                        + Escaped.of(table.smallest()) + " to " + Escaped.of(table.largest()));
+                say(
+                        manifest.isComplete(),
+                        FileNames.table(table.number()) + ": the table is missing: keys from "
+                                + Escaped.of(table.smallest()) + " to " + Escaped.of(table.largest()));
             }
         }
         order(manifest, found, missing, replacements);
@@ -78,12 +84,20 @@ public final class StoreRepair {
             return result.largestOrNull() == null
                     ? List.of()
                     : List.of(new TableMetadata(
-                            table.number(), table.level(), table.run(), Files.size(store.path(name)), result.entries(),
-                            result.tombstones(), result.smallestOrNull(), result.largestOrNull()));
+                            table.number(),
+                            table.level(),
+                            table.run(),
+                            Files.size(store.path(name)),
+                            result.entries(),
+                            result.tombstones(),
+                            result.smallestOrNull(),
+                            result.largestOrNull()));
         }
         for (TableInspection.Problem problem : result.problems()) {
             String where = problem.losesKeys()
-                    ? (problem.afterOrNull() == null ? ": the first entries" : ": entries behind " + Escaped.of(problem.afterOrNull()))
+                    ? (problem.afterOrNull() == null
+                                    ? ": the first entries"
+                                    : ": entries behind " + Escaped.of(problem.afterOrNull()))
                             + "; older values of their keys may come back"
                     : "";
             say(problem.losesKeys(), name + ": " + problem.text() + ": offset=" + problem.offset() + where);
@@ -102,7 +116,10 @@ public final class StoreRepair {
 
     private List<TableMetadata> rewrite(String name, int level, long run) throws IOException {
         try (RunWriter writer = new RunWriter(store.files, level, run, TimeSlices.endless())) {
-            inspect(name, (key, keyLength, value, valueLength) -> writer.add(new EntryAt(key, keyLength, value, valueLength)));
+            inspect(
+                    name,
+                    (key, keyLength, value, valueLength) ->
+                            writer.add(new EntryAt(key, keyLength, value, valueLength)));
             return released(writer.finish());
         }
     }
@@ -112,7 +129,8 @@ public final class StoreRepair {
         return tables.stream().map(NewTable::metadata).toList();
     }
 
-    /// Puts the runs of tables into order, the newest first; tables that only a lost edit can have named among them.
+    /// Puts the runs of tables into order, the newest first; tables that only a lost edit can have named among
+    /// them.
     private void order(
             ManifestInspection manifest,
             List<TableMetadata> found,
@@ -133,22 +151,30 @@ public final class StoreRepair {
         if (manifest.isComplete()) {
             return;
         }
-        List<Long> unnamed = store.tables.stream().filter(number -> !manifest.tables().containsKey(number)).toList();
+        List<Long> unnamed = store.tables.stream()
+                .filter(number -> !manifest.tables().containsKey(number))
+                .toList();
         for (long number : unnamed) {
             runs.add(unnamedAt, readable(new TableMetadata(number, 0, number, 0, 0, 0, new byte[0], new byte[0])));
         }
         if (!unnamed.isEmpty()) {
-            say(true, "the order of tables that the manifest does not name: taken for newer the higher their number; where two hold a"
-                    + " key, its value may be an older one: tables="
-                    + String.join(",", unnamed.stream().map(FileNames::table).toList()));
+            say(
+                    true,
+                    "the order of tables that the manifest does not name: taken for newer the higher their number; where two hold a"
+                            + " key, its value may be an older one: tables="
+                            + String.join(
+                                    ",", unnamed.stream().map(FileNames::table).toList()));
         }
     }
 
-    /// Where an edit is missing, tables of one run can overlap: then each is a run of its own, the higher number being the newer.
+    /// Where an edit is missing, tables of one run can overlap: then each is a run of its own, the higher
+    /// number being the newer.
     private void addRun(List<TableMetadata> tables) {
         boolean overlap = false;
         for (int i = 1; i < tables.size(); i++) {
-            overlap |= Arrays.compareUnsigned(tables.get(i - 1).largest(), tables.get(i).smallest()) >= 0;
+            overlap |= Arrays.compareUnsigned(
+                            tables.get(i - 1).largest(), tables.get(i).smallest())
+                    >= 0;
         }
         if (overlap) {
             tables.stream()
@@ -162,7 +188,9 @@ public final class StoreRepair {
     /// The logs as runs of level 0, the oldest first.
     private List<List<TableMetadata>> logs(ManifestInspection manifest) throws IOException {
         List<List<TableMetadata>> tables = new ArrayList<>();
-        List<Long> needed = store.logs.stream().filter(number -> number >= manifest.firstLog()).toList();
+        List<Long> needed = store.logs.stream()
+                .filter(number -> number >= manifest.firstLog())
+                .toList();
         boolean damaged = !isReplayable(needed, manifest);
         for (long number : needed) {
             List<TableMetadata> run = log(number, damaged);
@@ -195,10 +223,14 @@ public final class StoreRepair {
             LogInspection.Result result = LogInspection.read(memtable.logAddress(), file.bytes(), memtable::index);
             if (result.lostAt() >= 0) {
                 boolean between = result.lostBytes() > 0;
-                say(between, name + (between
-                        ? ": bytes before valid records are none: offset=" + result.lostAt() + ", bytes=" + result.lostBytes()
-                                + "; what was written there is lost, what was written later is kept"
-                        : ": the end is torn: offset=" + result.lostAt()));
+                say(
+                        between,
+                        name
+                                + (between
+                                        ? ": bytes before valid records are none: offset=" + result.lostAt()
+                                                + ", bytes=" + result.lostBytes()
+                                                + "; what was written there is lost, what was written later is kept"
+                                        : ": the end is torn: offset=" + result.lostAt()));
             }
             if (isSuspect || result.lostAt() >= 0) {
                 report.accept("moved: " + name + " to " + lost.keep(name));
@@ -257,11 +289,13 @@ public final class StoreRepair {
             store.files.delete(FileNames.log(number));
         }
         report.accept("repaired: tables=" + tables.size() + ", entries="
-                + tables.stream().mapToLong(TableMetadata::entries).sum() + (manifest.isComplete() ? "" : ", all in level 0"));
+                + tables.stream().mapToLong(TableMetadata::entries).sum()
+                + (manifest.isComplete() ? "" : ", all in level 0"));
     }
 
     /// One entry, for a [RunWriter].
-    private record EntryAt(long keyAddress, int keyLength, long valueAddress, int valueLength) implements EntryIterator {
+    private record EntryAt(long keyAddress, int keyLength, long valueAddress, int valueLength)
+            implements EntryIterator {
         @Override
         public boolean next() {
             return false;

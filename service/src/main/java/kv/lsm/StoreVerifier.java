@@ -8,8 +8,8 @@ import java.util.List;
 import java.util.function.Consumer;
 import kv.lsm.table.TableInspection;
 
-/// Reads every byte of a closed store that means anything: each edit of the manifest, each block of each table, each record of each log.
-/// Changes nothing.
+/// Reads every byte of a closed store that means anything: each edit of the manifest, each block of each table,
+/// each record of each log. Changes nothing.
 public final class StoreVerifier {
     private final ClosedStore store;
     private final Consumer<Finding> findings;
@@ -46,8 +46,8 @@ public final class StoreVerifier {
 
     /// What was read, for people.
     public String summary() {
-        return "tables=" + store.tables.size() + ", entries=" + entries + ", logs=" + store.logs.size() + ", records=" + records
-                + ", problems=" + problems;
+        return "tables=" + store.tables.size() + ", entries=" + entries + ", logs=" + store.logs.size() + ", records="
+                + records + ", problems=" + problems;
     }
 
     private void tell(Finding finding) {
@@ -57,7 +57,10 @@ public final class StoreVerifier {
 
     private TableInspection.Result inspect(String name) throws IOException {
         TableInspection.Result found = TableInspection.inspect(
-                store.files.disk(), store.path(name), store.files.allocator(), (key, keyLength, value, valueLength) -> {});
+                store.files.disk(),
+                store.path(name),
+                store.files.allocator(),
+                (key, keyLength, value, valueLength) -> {});
         found.problems().forEach(problem -> tell(Finding.problem(name, problem.offset(), problem.text())));
         entries += found.entries();
         return found;
@@ -79,11 +82,13 @@ public final class StoreVerifier {
         if (found.tombstones() != wanted.tombstones()) {
             differences.add("tombstones: manifest=" + wanted.tombstones() + ", file=" + found.tombstones());
         }
-        if (!Arrays.equals(found.smallestOrNull(), wanted.smallest()) || !Arrays.equals(found.largestOrNull(), wanted.largest())) {
+        if (!Arrays.equals(found.smallestOrNull(), wanted.smallest())
+                || !Arrays.equals(found.largestOrNull(), wanted.largest())) {
             differences.add("bounds: manifest=" + Escaped.of(wanted.smallest()) + " to " + Escaped.of(wanted.largest())
                     + ", file=" + Escaped.of(found.smallestOrNull()) + " to " + Escaped.of(found.largestOrNull()));
         }
-        differences.forEach(difference -> tell(Finding.problem(name, "not the table that the manifest names: " + difference)));
+        differences.forEach(
+                difference -> tell(Finding.problem(name, "not the table that the manifest names: " + difference)));
     }
 
     private void unreferenced(String name, boolean isKnown) throws IOException {
@@ -96,15 +101,22 @@ public final class StoreVerifier {
     }
 
     private void logs(ManifestInspection manifest) throws IOException {
-        List<Long> needed = store.logs.stream().filter(number -> number >= manifest.firstLog()).toList();
-        store.logs.headSet(manifest.firstLog()).forEach(number ->
-                tell(Finding.note(FileNames.log(number), "no longer needed; the next opening removes it")));
+        List<Long> needed = store.logs.stream()
+                .filter(number -> number >= manifest.firstLog())
+                .toList();
+        store.logs
+                .headSet(manifest.firstLog())
+                .forEach(number ->
+                        tell(Finding.note(FileNames.log(number), "no longer needed; the next opening removes it")));
         try {
             LogReplay.Result replayed = LogReplay.run(store.files, needed, manifest.firstLog());
             replayed.memtables().forEach(Memtable::release);
             records = replayed.records();
             if (replayed.droppedBytes() > 0) {
-                tell(Finding.note("*.log", "torn end, never made durable, which the next opening drops: bytes=" + replayed.droppedBytes()));
+                tell(Finding.note(
+                        "*.log",
+                        "torn end, never made durable, which the next opening drops: bytes="
+                                + replayed.droppedBytes()));
             }
         } catch (CorruptionException e) {
             tell(Finding.problem(e.file().getFileName().toString(), e.byteOffset(), e.problem()));

@@ -6,8 +6,8 @@ import kv.lsm.memory.Keys;
 
 /// The smallest and largest keys of a run's tables, which are in key order and do not overlap.
 ///
-/// Behind what all bounds begin with, eight bytes of each are kept as a number: a search compares numbers in two small arrays, and whole
-/// keys only where numbers are equal.
+/// Behind what all bounds begin with, eight bytes of each are kept as a number: a search compares numbers in
+/// two small arrays, and whole keys only where numbers are equal.
 final class TableBounds {
     private final byte[][] smallest;
     private final byte[][] largest;

@@ -5,15 +5,17 @@ import java.util.Optional;
 
 /// [CompactionPolicyKind#TIERED]: merges neighbouring runs of like size, the newest first.
 ///
-/// Only neighbours in age are merged, so the result takes their place in the order of age. Every run counts, whatever its level:
-/// a store that was leveled before has one large run per level.
+/// Only neighbours in age are merged, so the result takes their place in the order of age. Every run counts,
+/// whatever its level: a store that was leveled before has one large run per level.
 ///
 /// @param runsMin fewest runs merged at once
-/// @param runsMax from this many runs on the newest are merged though their sizes differ, or reads would slow down
-/// @param level0Urgent from this many runs in level 0 on the newest go before older ones of like size, which take longer to merge: writers
-///                would be stopped soon
+/// @param runsMax from this many runs on the newest are merged though their sizes differ, or reads would slow
+/// down @param level0Urgent from this many runs in level 0 on the newest go before older ones of like size,
+/// which take longer to merge: writers
+///     would be stopped soon
 record TieredPolicy(int runsMin, int runsMax, int level0Urgent) implements CompactionPolicy {
-    /// Runs are alike when none is larger than the mean of those before it by more than this factor, or smaller.
+    /// Runs are alike when none is larger than the mean of those before it by more than this factor, or
+    /// smaller.
     private static final double LIKE_SIZE_FACTOR = 2;
 
     @Override

@@ -3,13 +3,14 @@ package kv.lsm;
 import java.util.function.BooleanSupplier;
 import java.util.function.LongSupplier;
 
-/// Lets a background thread that computes for long, as flush and compaction do, give way: it works for slices of a tenth of a millisecond,
-/// and between two it yields the processor, unless it is behind and writers would soon have to wait for it. The thread calls [#step] after
-/// each entry; everything else happens here.
+/// Lets a background thread that computes for long, as flush and compaction do, give way: it works for slices
+/// of a tenth of a millisecond, and between two it yields the processor, unless it is behind and writers would
+/// soon have to wait for it. The thread calls [#step] after each entry; everything else happens here.
 ///
-/// A thread that only computes is not interrupted for one that wakes up: Linux 6.18 lets it finish its slice, up to three ticks of the
-/// scheduler, and requests that share its processor wait for up to 12 ms (`service/docs/service-benchmark.md`). A lower priority cannot
-/// be taken back without a privilege and starves flush where all processors are busy. For one thread.
+/// A thread that only computes is not interrupted for one that wakes up: Linux 6.18 lets it finish its slice,
+/// up to three ticks of the scheduler, and requests that share its processor wait for up to 12 ms
+/// (`service/docs/service-benchmark.md`). A lower priority cannot be taken back without a privilege and starves
+/// flush where all processors are busy. For one thread.
 public final class TimeSlices {
     private static final long TURN_NANOS = 100_000;
     /// Reading the clock costs about as much as a step.

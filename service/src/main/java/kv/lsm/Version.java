@@ -7,14 +7,16 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/// Which tables make up the store, as sorted runs from the newest to the oldest. Immutable, without any open file.
+/// Which tables make up the store, as sorted runs from the newest to the oldest. Immutable, without any open
+/// file.
 ///
-/// If two runs have a key, the earlier one in the list is right: level 0 from the highest run number down, then level 1, 2, ….
+/// If two runs have a key, the earlier one in the list is right: level 0 from the highest run number down, then
+/// level 1, 2, ….
 public record Version(List<Run> runs) {
     static final Version EMPTY = new Version(List.of());
 
-    private static final Comparator<Run> NEWEST_FIRST =
-            Comparator.comparingInt(Run::level).thenComparing(Comparator.comparingLong(Run::number).reversed());
+    private static final Comparator<Run> NEWEST_FIRST = Comparator.comparingInt(Run::level)
+            .thenComparing(Comparator.comparingLong(Run::number).reversed());
 
     public Version {
         runs = List.copyOf(runs);
@@ -47,7 +49,8 @@ public record Version(List<Run> runs) {
         return runs.isEmpty() ? 0 : runs.getLast().level();
     }
 
-    /// @throws IllegalStateException when the edit does not fit: it removes what is not there or makes tables of a run overlap
+    /// @throws IllegalStateException when the edit does not fit: it removes what is not there or makes tables
+    /// of a run overlap
     Version apply(VersionEdit edit) {
         Map<Long, TableMetadata> tables = new HashMap<>();
         tables().forEach(table -> tables.put(table.number(), table));

@@ -10,11 +10,15 @@ import java.util.function.UnaryOperator;
 import kv.lsm.memory.RefCounted;
 import kv.lsm.table.SSTable;
 
-/// The current [ReadView] and its replacement by the next one, with the memory of old views given back when nobody reads them.
+/// The current [ReadView] and its replacement by the next one, with the memory of old views given back when
+/// nobody reads them.
 ///
-/// 1. Each change is made from the view that is current under this object's lock, so none can bring back an older state.
-/// 2. A reader inside [#enter] and [#exit] may use the view it loads in between; one that stays longer retains it.
-/// 3. Replaced views are released by a thread of their own, many at a time: unmapping stops all threads for a moment.
+/// 1. Each change is made from the view that is current under this object's lock, so none can bring back an
+///    older state.
+/// 2. A reader inside [#enter] and [#exit] may use the view it loads in between; one that stays longer retains
+///    it.
+/// 3. Replaced views are released by a thread of their own, many at a time: unmapping stops all threads for a
+///    moment.
 final class Views {
     private static final System.Logger LOGGER = System.getLogger(Views.class.getName());
     private static final long BATCH_NANOS = 20_000_000;
@@ -109,7 +113,8 @@ final class Views {
         notifyAll();
     }
 
-    /// Memory and mapped files that are no longer current and kept by cursors, or by readers for a moment. Bytes.
+    /// Memory and mapped files that are no longer current and kept by cursors, or by readers for a moment.
+    /// Bytes.
     synchronized long pinnedBytes() {
         retired.removeIf(RefCounted::isDisposed);
         ReadView now = current;
@@ -155,7 +160,8 @@ final class Views {
         }
     }
 
-    /// Ends all reading: waits for readers under way and releases the last view. Cursors keep theirs until they are closed.
+    /// Ends all reading: waits for readers under way and releases the last view. Cursors keep theirs until they
+    /// are closed.
     void close() {
         synchronized (this) {
             replaced.add(current);

@@ -2,8 +2,9 @@ package kv.lsm;
 
 import java.io.IOException;
 
-/// Syncs a memtable's write-ahead log, counted and recorded as an event. After a sync that failed there is no other, of any log:
-/// the system may have dropped what it could not write, and a later log must not be durable without the one before.
+/// Syncs a memtable's write-ahead log, counted and recorded as an event. After a sync that failed there is no
+/// other, of any log: the system may have dropped what it could not write, and a later log must not be durable
+/// without the one before.
 final class WalSync {
     private final Counters counters;
     private volatile boolean failed;

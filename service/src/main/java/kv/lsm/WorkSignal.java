@@ -1,7 +1,8 @@
 package kv.lsm;
 
-/// How others tell a background thread of the store, which waits here between two pieces of work, that there is something to do or that it
-/// is to end. It counts nothing: a thread that is told ten times while it works looks once more.
+/// How others tell a background thread of the store, which waits here between two pieces of work, that there is
+/// something to do or that it is to end. It counts nothing: a thread that is told ten times while it works
+/// looks once more.
 ///
 /// ```
 ///   others                          the thread

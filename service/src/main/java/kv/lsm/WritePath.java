@@ -5,10 +5,11 @@ import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import kv.lsm.log.WriteAheadLogFormat;
 
-/// Puts and deletes: into the log, then into the memtable, one writer at a time; replaces a full memtable by a new one.
+/// Puts and deletes: into the log, then into the memtable, one writer at a time; replaces a full memtable by a
+/// new one.
 ///
-/// A write and the choice of its memtable happen under one lock, and so does freezing a memtable: no write can go into a
-/// memtable that is being flushed.
+/// A write and the choice of its memtable happen under one lock, and so does freezing a memtable: no write can
+/// go into a memtable that is being flushed.
 final class WritePath {
     private final StoreOptions options;
     private final Views views;
@@ -48,9 +49,11 @@ final class WritePath {
         failure.whenSet(this::wake); // stalled writers would wait for a flush that never comes
     }
 
-    /// Writes a value, or a tombstone when it is null, but does not wait until it is durable where that is to be waited for.
+    /// Writes a value, or a tombstone when it is null, but does not wait until it is durable where that is to
+    /// be waited for.
     ///
-    /// @param mayWait false to get null, and write nothing, where writers have to wait for flush or compaction or for a new log
+    /// @param mayWait false to get null, and write nothing, where writers have to wait for flush or compaction
+    /// or for a new log
     PendingWrite begin(byte[] key, byte[] valueOrNull, boolean mayWait) {
         int valueLength = valueOrNull == null ? 0 : valueOrNull.length;
         long recordBytes = WriteAheadLogFormat.recordBytes(key.length, valueLength);
@@ -134,7 +137,8 @@ final class WritePath {
         return stall.isPaid(recordBytes);
     }
 
-    /// The active memtable, with room for the record; null when that is to be waited for and may not be. Under the lock, which keeps the active memtable in use.
+    /// The active memtable, with room for the record; null when that is to be waited for and may not be. Under
+    /// the lock, which keeps the active memtable in use.
     private Memtable memtableFor(long recordBytes, boolean mayWait) {
         requireOpen();
         Memtable active = views.current().active();
@@ -149,10 +153,12 @@ final class WritePath {
             return null;
         }
         if (mayWait) {
-            stall.await(() -> {
-                requireOpen();
-                return hasRoom(views.current().active(), recordBytes) ? null : stall.stopCause(views.current());
-            }, changed);
+            stall.await(
+                    () -> {
+                        requireOpen();
+                        return hasRoom(views.current().active(), recordBytes) ? null : stall.stopCause(views.current());
+                    },
+                    changed);
         }
         if (!hasRoom(views.current().active(), recordBytes)) { // or another writer was woken first
             rotate(recordBytes);
@@ -197,8 +203,8 @@ final class WritePath {
         wakeFlusher.run();
     }
 
-    /// Freezes the active memtable if it holds anything; the number of the log that is then the active one's: what was acknowledged
-    /// before the call is in memtables of lower numbers.
+    /// Freezes the active memtable if it holds anything; the number of the log that is then the active one's:
+    /// what was acknowledged before the call is in memtables of lower numbers.
     ///
     /// @throws WriteStalledException when too many memtables wait for their flush for too long
     long freeze() {
@@ -206,10 +212,12 @@ final class WritePath {
         try {
             requireOpen();
             if (holdsRecords(views.current().active())) {
-                stall.await(() -> {
-                    requireOpen();
-                    return stall.stopCause(views.current());
-                }, changed);
+                stall.await(
+                        () -> {
+                            requireOpen();
+                            return stall.stopCause(views.current());
+                        },
+                        changed);
                 if (holdsRecords(views.current().active())) { // or another writer was woken first
                     rotate(0);
                 }
@@ -234,8 +242,8 @@ final class WritePath {
         }
     }
 
-    /// Ends writing: later and waiting writers get [StoreClosedException]. Without a log the active memtable is frozen, to be
-    /// flushed; otherwise the logs are made durable. Afterwards no writer touches a memtable.
+    /// Ends writing: later and waiting writers get [StoreClosedException]. Without a log the active memtable is
+    /// frozen, to be flushed; otherwise the logs are made durable. Afterwards no writer touches a memtable.
     void close() {
         lock.lock();
         try {
@@ -270,8 +278,8 @@ final class WritePath {
         }
     }
 
-    /// Makes the logs durable, also those of a store that has failed for another reason: what was acknowledged is in them. Only a store
-    /// that has not failed says that it was closed in order.
+    /// Makes the logs durable, also those of a store that has failed for another reason: what was acknowledged
+    /// is in them. Only a store that has not failed says that it was closed in order.
     private void syncAll() {
         if (walSync.hasFailed() || groupCommitOrNull != null && failure.isSet()) {
             return; // each acknowledged write of a group was synced

@@ -2,8 +2,8 @@ package kv.lsm;
 
 import java.time.Duration;
 
-/// Flush or compaction is too far behind to take this write within the limit. The write was not applied; a later try
-/// may succeed.
+/// Flush or compaction is too far behind to take this write within the limit. The write was not applied; a
+/// later try may succeed.
 public final class WriteStalledException extends StoreException {
     private final StallCause cause;
 

@@ -172,7 +172,9 @@ class CachedStoreTest {
         cache.prefetchWrites(keys, 3);
         assertThat(gets).containsExactly(key(2));
         assertThat(writes).containsExactly(keys);
-        assertThat(cache.cacheStats().requestCount()).as("asking for it is no use of the cache").isEqualTo(1);
+        assertThat(cache.cacheStats().requestCount())
+                .as("asking for it is no use of the cache")
+                .isEqualTo(1);
     }
 
     @Test
@@ -197,16 +199,17 @@ class CachedStoreTest {
         for (int round = 0; round < 5; round++) {
             CachedStore cache = new CachedStore(new PatientStore(), 8);
             assertThat(staleRead(new MemoryStore() {
-                @Override
-                public byte[] get(byte[] key) {
-                    return cache.get(key);
-                }
+                        @Override
+                        public byte[] get(byte[] key) {
+                            return cache.get(key);
+                        }
 
-                @Override
-                public void put(byte[] key, byte[] value) {
-                    cache.begin(key, value).await();
-                }
-            })).isNull();
+                        @Override
+                        public void put(byte[] key, byte[] value) {
+                            cache.begin(key, value).await();
+                        }
+                    }))
+                    .isNull();
         }
     }
 
@@ -259,8 +262,8 @@ class CachedStoreTest {
         assertThat(fault).isNotNull();
     }
 
-    /// One writer per key writes 1, 2, 3, …; readers check that a value is not older than what was acknowledged before they
-    /// began. Null, or what was wrong.
+    /// One writer per key writes 1, 2, 3, …; readers check that a value is not older than what was acknowledged
+    /// before they began. Null, or what was wrong.
     private static String staleRead(Store store) throws InterruptedException {
         int keys = 4;
         int writes = 3_000;
@@ -287,7 +290,8 @@ class CachedStoreTest {
                     byte[] value = store.get(key(k));
                     long seen = value == null ? 0 : number(value);
                     if (seen < before) {
-                        fault.set("key " + k + ": read " + seen + " after " + before + " was acknowledged, seed " + seed);
+                        fault.set(
+                                "key " + k + ": read " + seen + " after " + before + " was acknowledged, seed " + seed);
                     }
                 }
             }));
@@ -325,7 +329,8 @@ class CachedStoreTest {
         }
     }
 
-    /// As the real one with every write synced: those that were begun become visible, in their order, when one of them is awaited.
+    /// As the real one with every write synced: those that were begun become visible, in their order, when one
+    /// of them is awaited.
     private static final class PatientStore extends MemoryStore {
         private final Queue<Runnable> begun = new ArrayDeque<>();
 

@@ -67,7 +67,8 @@ class AdminTest {
             }
             assertThat(client.ask(post("/v0/admin/compact")).status()).isEqualTo(200);
             assertThat(client.ask(post("/v0/admin/idle")).status()).isEqualTo(200);
-            assertThat(client.ask(get("/metrics?prefix=kv_store_level")).text()).contains("kv_store_level_tables{level=\"1\"} 1.0");
+            assertThat(client.ask(get("/metrics?prefix=kv_store_level")).text())
+                    .contains("kv_store_level_tables{level=\"1\"} 1.0");
             for (int i = 0; i < 50; i++) {
                 assertThat(client.ask(get("/v0/entity?id=" + i)).text()).isEqualTo("value" + i);
             }
@@ -81,11 +82,16 @@ class AdminTest {
         try (TestServer server = new TestServer(new CachedStore(LsmStore.open(options()), 10), ADMIN);
                 RawClient client = server.connect()) {
             client.ask(put("/v0/entity?id=a", "one"));
-            assertThat(client.ask(post("/v0/admin/checkpoint?dir=" + encoded)).status()).isEqualTo(200);
+            assertThat(client.ask(post("/v0/admin/checkpoint?dir=" + encoded)).status())
+                    .isEqualTo(200);
             client.ask(put("/v0/entity?id=a", "two"));
-            assertThat(client.ask(post("/v0/admin/checkpoint?dir=" + encoded)).status()).isEqualTo(409);
-            assertThat(client.ask(post("/v0/admin/checkpoint?dir=" + directory.resolve("no/such"))).status()).isEqualTo(400);
-            assertThat(client.ask(post("/v0/admin/checkpoint?dir=relative")).status()).isEqualTo(400);
+            assertThat(client.ask(post("/v0/admin/checkpoint?dir=" + encoded)).status())
+                    .isEqualTo(409);
+            assertThat(client.ask(post("/v0/admin/checkpoint?dir=" + directory.resolve("no/such")))
+                            .status())
+                    .isEqualTo(400);
+            assertThat(client.ask(post("/v0/admin/checkpoint?dir=relative")).status())
+                    .isEqualTo(400);
             assertThat(client.ask(post("/v0/admin/checkpoint")).text()).contains("dir");
             assertThat(client.ask(get("/v0/entity?id=a")).text()).isEqualTo("two");
         }
@@ -98,7 +104,8 @@ class AdminTest {
 
     @Test
     void anAdminRequestThatWaitsHoldsNobodyUpAndEndsWithTheService() throws Exception {
-        StoreOptions slow = options().toBuilder().compactionBytesPerSecond(1 << 10).build();
+        StoreOptions slow =
+                options().toBuilder().compactionBytesPerSecond(1 << 10).build();
         RawClient waiting;
         try (TestServer server = start(slow);
                 RawClient client = server.connect()) {
@@ -108,7 +115,8 @@ class AdminTest {
                 client.ask(post("/v0/admin/flush"));
             }
             waiting.send(post("/v0/admin/compact"));
-            assertThat(client.ask(post("/v0/admin/idle?timeout-ms=10")).status()).isEqualTo(503);
+            assertThat(client.ask(post("/v0/admin/idle?timeout-ms=10")).status())
+                    .isEqualTo(503);
             for (int i = 0; i < 20; i++) {
                 assertThat(client.ask(get("/v0/status")).status()).isEqualTo(200);
                 assertThat(client.ask(get("/v0/entity?id=1")).body()).hasSize(20_000);
@@ -129,10 +137,15 @@ class AdminTest {
             assertThat(client.ask(post("/v0/admin/")).status()).isEqualTo(400);
             assertThat(client.ask(post("/v0/admin")).status()).isEqualTo(400);
             for (String wrong : List.of("", "-1", "x", "1x", "1234567890")) {
-                assertThat(client.ask(post("/v0/admin/idle?timeout-ms=" + wrong)).status()).as(wrong).isEqualTo(400);
+                assertThat(client.ask(post("/v0/admin/idle?timeout-ms=" + wrong))
+                                .status())
+                        .as(wrong)
+                        .isEqualTo(400);
             }
             for (String wrong : List.of("/tmp/%FF", "/tmp/%00", "/tmp/" + "a".repeat(900), "relative", "")) {
-                assertThat(client.ask(post("/v0/admin/checkpoint?dir=" + wrong)).status()).as(wrong).isEqualTo(400);
+                assertThat(client.ask(post("/v0/admin/checkpoint?dir=" + wrong)).status())
+                        .as(wrong)
+                        .isEqualTo(400);
             }
             assertThat(client.ask(post("/v0/status")).status()).isEqualTo(405);
         }

@@ -23,8 +23,10 @@ class BatchTest {
 
     @BeforeEach
     void start() throws IOException {
-        HttpOptions options = HttpOptions.onFreePort().withLimits(1_000, 100).withOperations(new Operations(false, 1_000, 4_000));
-        server = new TestServer(new CachedStore(LsmStore.open(StoreOptions.at(directory.resolve("store"))), 100), options);
+        HttpOptions options =
+                HttpOptions.onFreePort().withLimits(1_000, 100).withOperations(new Operations(false, 1_000, 4_000));
+        server = new TestServer(
+                new CachedStore(LsmStore.open(StoreOptions.at(directory.resolve("store"))), 100), options);
         client = server.connect();
     }
 
@@ -35,14 +37,16 @@ class BatchTest {
     }
 
     private RawClient.Reply post(String what, String body) throws IOException {
-        return client.ask("POST /v0/entities/" + what + " HTTP/1.1\r\nHost: x\r\nContent-Length: " + body.length() + "\r\n\r\n" + body);
+        return client.ask("POST /v0/entities/" + what + " HTTP/1.1\r\nHost: x\r\nContent-Length: " + body.length()
+                + "\r\n\r\n" + body);
     }
 
     @Test
     void aBatchIsWrittenAndReadBackInTheOrderOfTheRequest() throws IOException {
         client.ask(RawClient.put("/v0/entity?id=b", "old"));
         client.ask(get("/v0/entity?id=b")); // now in the cache
-        RawClient.Reply written = post("batch", "put 1 3\naone\nput 2 0\nx\n\ndelete 1\nb\nput 1 4\nctw\no\nput 1 5\nathree\n");
+        RawClient.Reply written =
+                post("batch", "put 1 3\naone\nput 2 0\nx\n\ndelete 1\nb\nput 1 4\nctw\no\nput 1 5\nathree\n");
         assertThat(written.status()).isEqualTo(200);
         assertThat(written.text()).isEqualTo("5\n");
         RawClient.Reply read = post("get", "1\na\n1\nb\n2\nx\n\n1\nc\n1\nz\n");
@@ -56,8 +60,20 @@ class BatchTest {
     @Test
     void aMalformedBatchIs400AndWritesNothing() throws IOException {
         for (String body : new String[] {
-            "x", "put", "put 1 1\nab", "put 1 1\nabc\n", "put 1\na\n", "put  1 1\nab\n", "put 0 1\nb\n", "put -1 1\nab\n",
-            "put 1 9999999999\nab\n", "put 1 99\nab\n", "delete 1\na", "delete 1 1\nab\n", "PUT 1 1\nab\n", "delete\n"
+            "x",
+            "put",
+            "put 1 1\nab",
+            "put 1 1\nabc\n",
+            "put 1\na\n",
+            "put  1 1\nab\n",
+            "put 0 1\nb\n",
+            "put -1 1\nab\n",
+            "put 1 9999999999\nab\n",
+            "put 1 99\nab\n",
+            "delete 1\na",
+            "delete 1 1\nab\n",
+            "PUT 1 1\nab\n",
+            "delete\n"
         }) {
             RawClient.Reply reply = post("batch", "put 1 1\nkv\n" + body);
             assertThat(reply.status()).as(body).isEqualTo(400);
@@ -71,7 +87,8 @@ class BatchTest {
 
     @Test
     void limitsAre413Or414() throws IOException {
-        assertThat(post("batch", "put 1 1001\na" + "v".repeat(1_001) + "\n").status()).isEqualTo(413);
+        assertThat(post("batch", "put 1 1001\na" + "v".repeat(1_001) + "\n").status())
+                .isEqualTo(413);
         assertThat(post("batch", "x".repeat(4_001)).text()).contains("--max-batch-bytes");
         assertThat(post("get", "1025\n" + "k".repeat(1_025) + "\n").status()).isEqualTo(414);
         for (int i = 0; i < 5; i++) {
@@ -91,7 +108,9 @@ class BatchTest {
         assertThat(client.ask(get("/v0/entities?start=a&limit=0")).text()).isEmpty();
         assertThat(client.ask(get("/v0/entities?start=b&end=c&limit=9")).text()).isEqualTo("b\n2");
         for (String wrong : new String[] {"", "-1", "x", "1234567890"}) {
-            assertThat(client.ask(get("/v0/entities?start=a&limit=" + wrong)).status()).as(wrong).isEqualTo(400);
+            assertThat(client.ask(get("/v0/entities?start=a&limit=" + wrong)).status())
+                    .as(wrong)
+                    .isEqualTo(400);
         }
     }
 }

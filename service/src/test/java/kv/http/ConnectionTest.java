@@ -35,7 +35,8 @@ class ConnectionTest {
         server.close();
     }
 
-    /// Asking for metrics once a second made every answer of that moment milliseconds late: they were written by the selector.
+    /// Asking for metrics once a second made every answer of that moment milliseconds late: they were written
+    /// by the selector.
     @Test
     void whoeverAsksForMetricsHoldsUpNobodyElse() throws IOException {
         CountDownLatch asked = new CountDownLatch(1);
@@ -57,7 +58,8 @@ class ConnectionTest {
             assertThat(user.ask(get("/v0/entity?id=a")).text()).isEqualTo("one");
             mayAnswer.countDown();
             assertThat(watcher.read().status()).isEqualTo(201);
-            assertThat(watcher.read().text()).contains("kv_http_requests_total{endpoint=\"entity\",method=\"put\",status=\"201\"} 1.0");
+            assertThat(watcher.read().text())
+                    .contains("kv_http_requests_total{endpoint=\"entity\",method=\"put\",status=\"201\"} 1.0");
             assertThat(watcher.read().text()).isEqualTo("one");
         }
     }
@@ -78,7 +80,8 @@ class ConnectionTest {
         for (int i = 0; i < requests; i++) {
             pipeline.append(put("/v0/entity?id=k" + i % 7, "value " + i)).append(get("/v0/entity?id=k" + i % 7));
         }
-        try (TestServer other = new TestServer(new MemoryStore(), HttpOptions.onFreePort().withHandler(kind, 4, 16));
+        try (TestServer other = new TestServer(
+                        new MemoryStore(), HttpOptions.onFreePort().withHandler(kind, 4, 16));
                 RawClient connection = other.connect()) {
             Thread sender = Thread.startVirtualThread(() -> {
                 try {
@@ -150,9 +153,12 @@ class ConnectionTest {
     void aClientThatEndsItsSideStillGetsItsAnswersFromAWorker() throws IOException {
         MemoryStore slow = new MemoryStore();
         slow.beforeEach = () -> sleep(100);
-        try (TestServer other = new TestServer(slow, HttpOptions.onFreePort().withHandler(HttpOptions.HandlerKind.WORKERS, 2, 16));
+        try (TestServer other = new TestServer(
+                        slow, HttpOptions.onFreePort().withHandler(HttpOptions.HandlerKind.WORKERS, 2, 16));
                 RawClient connection = other.connect()) {
-            connection.send(put("/v0/entity?id=a", "one") + get("/v0/entity?id=a")).endOfInput();
+            connection
+                    .send(put("/v0/entity?id=a", "one") + get("/v0/entity?id=a"))
+                    .endOfInput();
             assertThat(connection.read().status()).isEqualTo(201);
             assertThat(connection.read().text()).isEqualTo("one");
             assertThat(connection.isClosedByServer()).isTrue();
@@ -165,75 +171,112 @@ class ConnectionTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {
-        "GARBAGE\r\n\r\n",
-        "GET\r\n\r\n",
-        "GET /v0/status\r\n\r\n",
-        "GET  /v0/status HTTP/1.1\r\nHost: x\r\n\r\n",
-        "GET /v0/status HTTP/1.1 \r\n\r\n",
-        "GET /v0/status HTTP/1.x\r\n\r\n",
-        "GET /v0/sta\u0001tus HTTP/1.1\r\nHost: x\r\n\r\n",
-        "GET /v0/status#part HTTP/1.1\r\nHost: x\r\n\r\n",
-        "G\u00e9T /v0/status HTTP/1.1\r\nHost: x\r\n\r\n",
-        " GET /v0/status HTTP/1.1\r\nHost: x\r\n\r\n",
-        "GET /v0/status HTTP/1.1\r\nHost: x\r\nNo colon\r\n\r\n",
-        "GET /v0/status HTTP/1.1\r\nHost: x\r\n: no name\r\n\r\n",
-        "GET /v0/status HTTP/1.1\r\nHost : space\r\n\r\n",
-        "GET /v0/status HTTP/1.1\r\nHost: x\r\n folded\r\n\r\n",
-        "GET /v0/status HTTP/1.1\r\nHost: x\u0000\r\n\r\n",
-        "GET /v0/status HTTP/1.1\r\nHost: x\ry\r\n\r\n",
-        "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n",
-        "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
-        "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: +1\r\n\r\nx",
-        "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length:\r\n\r\n",
-        "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 1, 1\r\n\r\nx",
-        "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999\r\n\r\n",
-        "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx",
-        "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n",
-        "PUT /v0/entity?id=a HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
-        "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n\r\n",
-        "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n0\r\n\r\n",
-        "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n-3\r\nabc\r\n0\r\n\r\n",
-        "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n",
-    })
+    @ValueSource(
+            strings = {
+                "GARBAGE\r\n\r\n",
+                "GET\r\n\r\n",
+                "GET /v0/status\r\n\r\n",
+                "GET  /v0/status HTTP/1.1\r\nHost: x\r\n\r\n",
+                "GET /v0/status HTTP/1.1 \r\n\r\n",
+                "GET /v0/status HTTP/1.x\r\n\r\n",
+                "GET /v0/sta\u0001tus HTTP/1.1\r\nHost: x\r\n\r\n",
+                "GET /v0/status#part HTTP/1.1\r\nHost: x\r\n\r\n",
+                "G\u00e9T /v0/status HTTP/1.1\r\nHost: x\r\n\r\n",
+                " GET /v0/status HTTP/1.1\r\nHost: x\r\n\r\n",
+                "GET /v0/status HTTP/1.1\r\nHost: x\r\nNo colon\r\n\r\n",
+                "GET /v0/status HTTP/1.1\r\nHost: x\r\n: no name\r\n\r\n",
+                "GET /v0/status HTTP/1.1\r\nHost : space\r\n\r\n",
+                "GET /v0/status HTTP/1.1\r\nHost: x\r\n folded\r\n\r\n",
+                "GET /v0/status HTTP/1.1\r\nHost: x\u0000\r\n\r\n",
+                "GET /v0/status HTTP/1.1\r\nHost: x\ry\r\n\r\n",
+                "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n",
+                "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+                "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: +1\r\n\r\nx",
+                "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length:\r\n\r\n",
+                "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 1, 1\r\n\r\nx",
+                "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999\r\n\r\n",
+                "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx",
+                "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+                "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n",
+                "PUT /v0/entity?id=a HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+                "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
+                "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n\r\n",
+                "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n0\r\n\r\n",
+                "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n-3\r\nabc\r\n0\r\n\r\n",
+                "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n",
+            })
     void aMalformedRequestIs400AndEndsTheConnection(String request) throws IOException {
         RawClient.Reply reply = client.ask(request);
         assertThat(reply.status()).isEqualTo(400);
         assertThat(reply.closes()).isTrue();
         assertThat(client.isClosedByServer()).isTrue();
-        assertThat(server.ask(get("/v0/entity?id=a")).status()).as("nothing was stored").isEqualTo(404);
+        assertThat(server.ask(get("/v0/entity?id=a")).status())
+                .as("nothing was stored")
+                .isEqualTo(404);
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {
-        "", "Hosts: x\r\n", "Host: x\r\nHost: x\r\n", "Host: x\r\nhost: y\r\n",
-        "Host: x y\r\n", "Host: x/y\r\n", "Host: u@x\r\n", "Host: x,y z\r\n",
-        "Host: ::::\r\n", "Host: a:b:c\r\n", "Host: x:port\r\n", "Host: x:80:80\r\n", "Host: x:-1\r\n", "Host: ::1\r\n",
-        "Host: ]a[\r\n", "Host: []\r\n", "Host: [::1\r\n", "Host: [::1]80\r\n", "Host: [::1]:p\r\n", "Host: [a]\r\n", "Host: a[::1]\r\n",
-        "Host: a%\r\n", "Host: a%4\r\n", "Host: a%zz\r\n"
-    })
+    @ValueSource(
+            strings = {
+                "",
+                "Hosts: x\r\n",
+                "Host: x\r\nHost: x\r\n",
+                "Host: x\r\nhost: y\r\n",
+                "Host: x y\r\n",
+                "Host: x/y\r\n",
+                "Host: u@x\r\n",
+                "Host: x,y z\r\n",
+                "Host: ::::\r\n",
+                "Host: a:b:c\r\n",
+                "Host: x:port\r\n",
+                "Host: x:80:80\r\n",
+                "Host: x:-1\r\n",
+                "Host: ::1\r\n",
+                "Host: ]a[\r\n",
+                "Host: []\r\n",
+                "Host: [::1\r\n",
+                "Host: [::1]80\r\n",
+                "Host: [::1]:p\r\n",
+                "Host: [a]\r\n",
+                "Host: a[::1]\r\n",
+                "Host: a%\r\n",
+                "Host: a%4\r\n",
+                "Host: a%zz\r\n"
+            })
     void withoutOneValidHostARequestIs400AndTheNextOneIsServed(String headers) throws IOException {
         for (String request : List.of(
                 "GET /v0/status HTTP/1.1\r\n" + headers + "\r\n",
                 "PATCH http://x/v0/status HTTP/1.1\r\n" + headers + "\r\n",
                 "PUT /v0/entity?id=a HTTP/1.1\r\n" + headers + "Content-Length: 3\r\n\r\none",
-                "PUT /v0/entity?id=a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" + headers + "\r\n3\r\none\r\n0\r\n\r\n")) {
+                "PUT /v0/entity?id=a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" + headers
+                        + "\r\n3\r\none\r\n0\r\n\r\n")) {
             RawClient.Reply reply = client.ask(request);
             assertThat(reply.status()).as(request).isEqualTo(400);
             assertThat(reply.text()).as(request).contains("Host");
             assertThat(reply.closes()).isFalse();
-            assertThat(client.ask(get("/v0/entity?id=a")).status()).as("nothing was stored").isEqualTo(404);
+            assertThat(client.ask(get("/v0/entity?id=a")).status())
+                    .as("nothing was stored")
+                    .isEqualTo(404);
         }
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {
-        "1.1\r\nHost: x\r\n", "1.1\r\nHost: 127.0.0.1:80\r\n", "1.1\r\nHost: x:\r\n", "1.1\r\nHost: [v1.a:b]\r\n", "1.1\r\nHost: [::ffff:1.2.3.4]\r\n", "1.1\r\nHOST:\t[::1]:8080 \r\n", "1.1\r\nhost:\r\n", "1.1\nHost: a.b%20c\n", "1.0\r\n", "1.0\r\nHost: x\r\n"
-    })
+    @ValueSource(
+            strings = {
+                "1.1\r\nHost: x\r\n",
+                "1.1\r\nHost: 127.0.0.1:80\r\n",
+                "1.1\r\nHost: x:\r\n",
+                "1.1\r\nHost: [v1.a:b]\r\n",
+                "1.1\r\nHost: [::ffff:1.2.3.4]\r\n",
+                "1.1\r\nHOST:\t[::1]:8080 \r\n",
+                "1.1\r\nhost:\r\n",
+                "1.1\nHost: a.b%20c\n",
+                "1.0\r\n",
+                "1.0\r\nHost: x\r\n"
+            })
     void oneHostIsEnoughAndHttp10NeedsNone(String versionAndHost) throws IOException {
-        assertThat(server.ask("GET /v0/status HTTP/" + versionAndHost + "\r\n").status()).isEqualTo(200);
+        assertThat(server.ask("GET /v0/status HTTP/" + versionAndHost + "\r\n").status())
+                .isEqualTo(200);
     }
 
     @Test
@@ -246,7 +289,10 @@ class ConnectionTest {
 
     @Test
     void equalRepeatedLengthsAreOneLength() throws IOException {
-        assertThat(client.ask("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\ncontent-length:3 \r\n\r\none").status()).isEqualTo(201);
+        assertThat(client.ask(
+                                "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\ncontent-length:3 \r\n\r\none")
+                        .status())
+                .isEqualTo(201);
     }
 
     @Test
@@ -256,24 +302,40 @@ class ConnectionTest {
 
     @Test
     void anUnknownTransferEncodingIs501() throws IOException {
-        assertThat(client.ask("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n").status()).isEqualTo(501);
+        assertThat(client.ask(
+                                "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n")
+                        .status())
+                .isEqualTo(501);
     }
 
     @Test
     void aHeadOverItsLimitIs431() throws IOException {
         String line = "X: " + "y".repeat(1_000) + "\r\n";
-        assertThat(client.ask("GET /v0/status HTTP/1.1\r\nHost: x\r\n" + line.repeat(12) + "\r\n").status()).isEqualTo(200);
-        assertThat(client.ask("GET /v0/status HTTP/1.1\r\nHost: x\r\n" + line.repeat(20)).status()).isEqualTo(431);
-        assertThat(server.ask("GET /v0/status HTTP/1.1\r\nHost: x\r\n" + "a: b\r\n".repeat(101) + "\r\n").status()).isEqualTo(431);
-        assertThat(server.ask("GET /v0/entity?id=" + "k".repeat(20_000)).status()).isEqualTo(414);
+        assertThat(client.ask("GET /v0/status HTTP/1.1\r\nHost: x\r\n" + line.repeat(12) + "\r\n")
+                        .status())
+                .isEqualTo(200);
+        assertThat(client.ask("GET /v0/status HTTP/1.1\r\nHost: x\r\n" + line.repeat(20))
+                        .status())
+                .isEqualTo(431);
+        assertThat(server.ask("GET /v0/status HTTP/1.1\r\nHost: x\r\n" + "a: b\r\n".repeat(101) + "\r\n")
+                        .status())
+                .isEqualTo(431);
+        assertThat(server.ask("GET /v0/entity?id=" + "k".repeat(20_000)).status())
+                .isEqualTo(414);
     }
 
     @Test
     void theBodyOfARequestThatNeedsNoneIsSkipped() throws IOException {
         client.ask(put("/v0/entity?id=a", "one"));
         String body = get("/v0/entity?id=smuggled");
-        assertThat(client.ask("GET /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: " + body.length() + "\r\n\r\n" + body).text()).isEqualTo("one");
-        assertThat(client.ask("DELETE /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n").status()).isEqualTo(202);
+        assertThat(client.ask("GET /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: " + body.length() + "\r\n\r\n"
+                                + body)
+                        .text())
+                .isEqualTo("one");
+        assertThat(client.ask(
+                                "DELETE /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
+                        .status())
+                .isEqualTo(202);
         assertThat(client.ask(delete("/v0/entity?id=a")).status()).isEqualTo(202);
     }
 

@@ -38,7 +38,8 @@ class FailureTest {
     void anErrorOfTheStoreIsAnAnswerAndTheConnectionGoesOn(Throwable error, int status) throws IOException {
         for (HttpOptions.HandlerKind kind : HttpOptions.HandlerKind.values()) {
             MemoryStore store = new MemoryStore();
-            try (TestServer server = new TestServer(store, HttpOptions.onFreePort().withHandler(kind, 2, 16));
+            try (TestServer server =
+                            new TestServer(store, HttpOptions.onFreePort().withHandler(kind, 2, 16));
                     RawClient client = server.connect()) {
                 store.beforeEach = () -> sneak(error);
                 RawClient.Reply reply = client.ask(put("/v0/entity?id=a", "one"));
@@ -63,7 +64,9 @@ class FailureTest {
     }
 
     @ParameterizedTest
-    @EnumSource(value = HttpOptions.HandlerKind.class, names = {"WORKERS", "VIRTUAL"})
+    @EnumSource(
+            value = HttpOptions.HandlerKind.class,
+            names = {"WORKERS", "VIRTUAL"})
     void moreRequestsThanMayWaitGet503AndNoneOfTheOthersIsLost(HttpOptions.HandlerKind kind) throws IOException {
         MemoryStore store = new MemoryStore();
         CountDownLatch gate = new CountDownLatch(1);

@@ -46,11 +46,15 @@ class FairnessTest {
             other.send(get("/v0/entity?id=b"));
             otherSent.countDown();
             assertThat(other.read().status()).isEqualTo(200);
-            assertThat(atAnswer.get(0)).as("requests of the other client that were answered before").isBetween(1, 2 * turn);
+            assertThat(atAnswer.get(0))
+                    .as("requests of the other client that were answered before")
+                    .isBetween(1, 2 * turn);
             for (int i = 0; i < flood; i++) {
                 assertThat(greedy.read().body()).hasSize(1);
             }
-            assertThat(greedy.ask(get("/v0/status")).status()).as("the connection goes on").isEqualTo(200);
+            assertThat(greedy.ask(get("/v0/status")).status())
+                    .as("the connection goes on")
+                    .isEqualTo(200);
         }
     }
 
@@ -58,7 +62,8 @@ class FairnessTest {
     void aFloodWhoseClientEndsItsInputIsAnsweredToItsEnd() throws Exception {
         try (TestServer server = new TestServer(new MemoryStore(), ONE_SELECTOR);
                 RawClient greedy = server.connect()) {
-            greedy.send(get("/v0/status").repeat(1_000) + "GET /v0/status HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+            greedy.send(get("/v0/status").repeat(1_000)
+                    + "GET /v0/status HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
             greedy.endOfInput();
             for (int i = 0; i < 1_001; i++) {
                 assertThat(greedy.read().status()).isEqualTo(200);

@@ -8,9 +8,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.io.IOException;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
-import org.junit.jupiter.api.Test;
 
 /// Every row of the HTTP contract, over raw sockets.
 class HttpContractTest {
@@ -75,7 +75,13 @@ class HttpContractTest {
     @Test
     void aMissingOrEmptyIdIs400() throws IOException {
         for (String target : new String[] {
-            "/v0/entity", "/v0/entity?", "/v0/entity?id", "/v0/entity?id=", "/v0/entity?id=&x=1", "/v0/entity?ID=a", "/v0/entity?xid=a"
+            "/v0/entity",
+            "/v0/entity?",
+            "/v0/entity?id",
+            "/v0/entity?id=",
+            "/v0/entity?id=&x=1",
+            "/v0/entity?ID=a",
+            "/v0/entity?xid=a"
         }) {
             assertThat(status(get(target))).as("GET " + target).isEqualTo(400);
             assertThat(status(put(target, "v"))).as("PUT " + target).isEqualTo(400);
@@ -86,7 +92,8 @@ class HttpContractTest {
     @Test
     void anyOtherMethodOnAnEntityIs405() throws IOException {
         for (String method : new String[] {"POST", "OPTIONS", "PATCH", "TRACE", "CONNECT", "BREW"}) {
-            RawClient.Reply reply = client.ask(method + " /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc");
+            RawClient.Reply reply =
+                    client.ask(method + " /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc");
             assertThat(reply.status()).as(method).isEqualTo(405);
             assertThat(reply.headers()).containsEntry("allow", "GET, PUT, DELETE");
         }
@@ -97,7 +104,9 @@ class HttpContractTest {
 
     @Test
     void anyOtherPathIs400() throws IOException {
-        for (String target : new String[] {"/", "/v0", "/v0/entity/", "/v0/entit", "/v1/entity?id=a", "/v0/entity2?id=a", "*", "//v0/entity?id=a"}) {
+        for (String target : new String[] {
+            "/", "/v0", "/v0/entity/", "/v0/entit", "/v1/entity?id=a", "/v0/entity2?id=a", "*", "//v0/entity?id=a"
+        }) {
             assertThat(status(get(target))).as(target).isEqualTo(400);
         }
     }
@@ -147,7 +156,9 @@ class HttpContractTest {
     void everythingIs503BeforeThereIsAStore() throws IOException {
         KvServer starting = KvServer.bind(HttpOptions.onFreePort());
         try (RawClient early = new RawClient(starting.port())) {
-            for (String request : new String[] {get("/v0/status"), get("/v0/entity?id=a"), put("/v0/entity?id=a", "v"), get("/v0/entities?start=a")}) {
+            for (String request : new String[] {
+                get("/v0/status"), get("/v0/entity?id=a"), put("/v0/entity?id=a", "v"), get("/v0/entities?start=a")
+            }) {
                 RawClient.Reply reply = early.ask(request);
                 assertThat(reply.status()).isEqualTo(503);
                 assertThat(reply.headers()).containsEntry("retry-after", "1");
@@ -188,7 +199,8 @@ class HttpContractTest {
     @ParameterizedTest
     @EnumSource(HttpOptions.HandlerKind.class)
     void everyHandlerServesTheContract(HttpOptions.HandlerKind kind) throws IOException {
-        try (TestServer other = new TestServer(new MemoryStore(), HttpOptions.onFreePort().withHandler(kind, 2, 16));
+        try (TestServer other = new TestServer(
+                        new MemoryStore(), HttpOptions.onFreePort().withHandler(kind, 2, 16));
                 RawClient connection = other.connect()) {
             assertThat(connection.ask(get("/v0/entity?id=a")).status()).isEqualTo(404);
             assertThat(connection.ask(put("/v0/entity?id=a", "one")).status()).isEqualTo(201);
@@ -197,7 +209,10 @@ class HttpContractTest {
             assertThat(connection.ask(get("/v0/entity?id=")).status()).isEqualTo(400);
             assertThat(connection.ask(delete("/v0/entity?id=a")).status()).isEqualTo(202);
             assertThat(connection.ask(get("/v0/entity?id=a")).status()).isEqualTo(404);
-            assertThat(connection.ask("POST /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx").status()).isEqualTo(405);
+            assertThat(connection
+                            .ask("POST /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx")
+                            .status())
+                    .isEqualTo(405);
         }
     }
 }

@@ -17,7 +17,8 @@ import java.util.concurrent.Future;
 import kv.Eventually;
 import org.junit.jupiter.api.Test;
 
-/// Random requests over real connections: valid ones, in random forms and pieces, whose answers are known, and behind them damaged ones.
+/// Random requests over real connections: valid ones, in random forms and pieces, whose answers are known, and
+/// behind them damaged ones.
 ///
 /// ```
 /// connection: valid valid … valid damaged end of input
@@ -31,7 +32,8 @@ class HttpFuzzTest {
     private static final int KEYS = 20;
     private static final int VALUE_BYTES_MAX = 70_000;
     /// Not 500: no request can make the service fail. Not 503: memory and queues are never full here.
-    private static final Set<Integer> STATUSES = Set.of(100, 200, 201, 202, 400, 404, 405, 413, 414, 417, 431, 501, 505);
+    private static final Set<Integer> STATUSES =
+            Set.of(100, 200, 201, 202, 400, 404, 405, 413, 414, 417, 431, 501, 505);
     /// Long, so that no damage makes one of the valid requests' keys of it.
     private static final String DAMAGED_KEY = "xxxxxxxxxxxxxxxx";
 
@@ -115,7 +117,10 @@ class HttpFuzzTest {
                     String value = value();
                     to.append("PUT ").append(target).append(" HTTP/1.1\r\n").append(headers());
                     if (random.nextBoolean()) {
-                        to.append("Content-Length: ").append(value.length()).append("\r\n\r\n").append(value);
+                        to.append("Content-Length: ")
+                                .append(value.length())
+                                .append("\r\n\r\n")
+                                .append(value);
                     } else {
                         to.append("Transfer-Encoding: chunked\r\n\r\n").append(chunked(value));
                     }
@@ -123,12 +128,19 @@ class HttpFuzzTest {
                     return new Expected(201, "");
                 }
                 case 2 -> {
-                    to.append("DELETE ").append(target).append(" HTTP/1.1\r\n").append(headers()).append("\r\n");
+                    to.append("DELETE ")
+                            .append(target)
+                            .append(" HTTP/1.1\r\n")
+                            .append(headers())
+                            .append("\r\n");
                     model.remove(key);
                     return new Expected(202, "");
                 }
                 case 3 -> {
-                    to.append("GET /v0/entities?start=").append(encoded(key)).append("&end=").append(encoded(key + "0"));
+                    to.append("GET /v0/entities?start=")
+                            .append(encoded(key))
+                            .append("&end=")
+                            .append(encoded(key + "0"));
                     to.append(" HTTP/1.1\r\n").append(headers()).append("\r\n");
                     return new Expected(200, model.containsKey(key) ? key + "\n" + model.get(key) : "");
                 }
@@ -137,7 +149,11 @@ class HttpFuzzTest {
                     return new Expected(405, null);
                 }
                 default -> {
-                    to.append("GET ").append(target).append(" HTTP/1.1\r\n").append(headers()).append("\r\n");
+                    to.append("GET ")
+                            .append(target)
+                            .append(" HTTP/1.1\r\n")
+                            .append(headers())
+                            .append("\r\n");
                     return model.containsKey(key) ? new Expected(200, model.get(key)) : new Expected(404, "");
                 }
             }
@@ -172,7 +188,9 @@ class HttpFuzzTest {
             StringBuilder chunks = new StringBuilder();
             for (int at = 0; at < value.length(); ) {
                 int end = at + 1 + random.nextInt(value.length() - at);
-                chunks.append(Integer.toHexString(end - at)).append(random.nextInt(4) == 0 ? ";a=b" : "").append("\r\n");
+                chunks.append(Integer.toHexString(end - at))
+                        .append(random.nextInt(4) == 0 ? ";a=b" : "")
+                        .append("\r\n");
                 chunks.append(value, at, end).append("\r\n");
                 at = end;
             }
@@ -181,20 +199,32 @@ class HttpFuzzTest {
 
         private String damaged() {
             String body = "v".repeat(random.nextInt(40));
-            StringBuilder request = new StringBuilder(switch (random.nextInt(5)) {
-                case 0 -> "PUT /v0/entity?id=" + DAMAGED_KEY + " HTTP/1.1\r\nHost: x\r\nContent-Length: " + body.length() + "\r\n\r\n" + body;
-                case 1 -> "PUT /v0/entity?id=" + DAMAGED_KEY + " HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(body);
-                case 2 -> "PUT /v0/entity?id=" + DAMAGED_KEY + " HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\nbody";
-                case 3 -> "GET /v0/entities?start=" + DAMAGED_KEY + "&end=" + DAMAGED_KEY + "y HTTP/1." + random.nextInt(3) + "\r\nHost: x\r\n\r\n";
-                default -> "GET /v0/entity?id=" + DAMAGED_KEY + " HTTP/1.1\r\nHost: x\r\nConnection: close, keep-alive\r\n\r\n";
-            });
+            StringBuilder request = new StringBuilder(
+                    switch (random.nextInt(5)) {
+                        case 0 ->
+                            "PUT /v0/entity?id=" + DAMAGED_KEY + " HTTP/1.1\r\nHost: x\r\nContent-Length: "
+                                    + body.length() + "\r\n\r\n" + body;
+                        case 1 ->
+                            "PUT /v0/entity?id=" + DAMAGED_KEY
+                                    + " HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(body);
+                        case 2 ->
+                            "PUT /v0/entity?id=" + DAMAGED_KEY
+                                    + " HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\nbody";
+                        case 3 ->
+                            "GET /v0/entities?start=" + DAMAGED_KEY + "&end=" + DAMAGED_KEY + "y HTTP/1."
+                                    + random.nextInt(3) + "\r\nHost: x\r\n\r\n";
+                        default ->
+                            "GET /v0/entity?id=" + DAMAGED_KEY
+                                    + " HTTP/1.1\r\nHost: x\r\nConnection: close, keep-alive\r\n\r\n";
+                    });
             for (int i = 0; i <= random.nextInt(4); i++) {
                 int at = random.nextInt(request.length());
                 switch (random.nextInt(4)) {
                     case 0 -> request.setCharAt(at, (char) random.nextInt(256));
                     case 1 -> request.deleteCharAt(at);
                     case 2 -> request.insert(at, DAMAGE.charAt(random.nextInt(DAMAGE.length())));
-                    default -> request.insert(at, request.substring(at, Math.min(request.length(), at + random.nextInt(30))));
+                    default ->
+                        request.insert(at, request.substring(at, Math.min(request.length(), at + random.nextInt(30))));
                 }
             }
             return request.toString();
@@ -205,7 +235,8 @@ class HttpFuzzTest {
     void everyRequestGetsItsAnswerAndDamagedOnesHarmNobody() throws Exception {
         long seed = Long.getLong("kv.fuzz.seed", System.nanoTime());
         for (HttpOptions.HandlerKind kind : HttpOptions.HandlerKind.values()) {
-            HttpOptions options = HttpOptions.onFreePort().withHandler(kind, 2, 100_000).withLimits(VALUE_BYTES_MAX, 10_000);
+            HttpOptions options =
+                    HttpOptions.onFreePort().withHandler(kind, 2, 100_000).withLimits(VALUE_BYTES_MAX, 10_000);
             try (TestServer server = new TestServer(new MemoryStore(), options);
                     ExecutorService threads = Executors.newVirtualThreadPerTaskExecutor()) {
                 List<Future<Integer>> fuzzers = new ArrayList<>();

@@ -27,8 +27,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// What many clients saw at the same time can be explained by one order of all operations on a key. Some clients hang up
-/// without waiting for their answer: those writes may or may not have happened.
+/// What many clients saw at the same time can be explained by one order of all operations on a key. Some
+/// clients hang up without waiting for their answer: those writes may or may not have happened.
 class HttpHistoryTest {
     private static final int KEYS = 24;
     private static final int CLIENTS = 8;
@@ -42,7 +42,10 @@ class HttpHistoryTest {
     void historiesOfTheServiceAreLinearizable(HttpOptions.HandlerKind kind) throws Exception {
         for (WalMode wal : List.of(WalMode.OS, WalMode.ALWAYS)) {
             // memtables so small that reads cross flushes and compactions all the time
-            StoreOptions options = StoreOptions.at(directory).toBuilder().wal(wal).memtableBytes(16 << 10).build();
+            StoreOptions options = StoreOptions.at(directory).toBuilder()
+                    .wal(wal)
+                    .memtableBytes(16 << 10)
+                    .build();
             for (boolean cached : new boolean[] {false, true}) {
                 Store store = LsmStore.open(options);
                 assertThat(faults(cached ? new CachedStore(store, 8) : store, kind))
@@ -54,7 +57,8 @@ class HttpHistoryTest {
 
     @Test
     void theCheckFindsAStoreThatSometimesReadsAnOldValue() throws Exception {
-        assertThat(faults(new ForgetfulStore(), HttpOptions.HandlerKind.SELECTOR)).isNotEmpty();
+        assertThat(faults(new ForgetfulStore(), HttpOptions.HandlerKind.SELECTOR))
+                .isNotEmpty();
     }
 
     /// The keys whose history has no explanation. Closes `store`.
@@ -100,9 +104,12 @@ class HttpHistoryTest {
         for (int i = 0; i < OPERATIONS_PER_CLIENT; i++) {
             String key = "key" + random.nextInt(KEYS);
             int kind = random.nextInt(10);
-            String value = kind == 0 ? null : "client " + client + " value " + i + " " + "x".repeat(random.nextInt(200));
+            String value =
+                    kind == 0 ? null : "client " + client + " value " + i + " " + "x".repeat(random.nextInt(200));
             boolean hangUp = random.nextInt(50) == 0;
-            String request = kind > 5 ? get("/v0/entity?id=" + key) : value == null ? delete("/v0/entity?id=" + key) : put("/v0/entity?id=" + key, value);
+            String request = kind > 5
+                    ? get("/v0/entity?id=" + key)
+                    : value == null ? delete("/v0/entity?id=" + key) : put("/v0/entity?id=" + key, value);
             long call = System.nanoTime();
             connection.send(request);
             if (hangUp) {

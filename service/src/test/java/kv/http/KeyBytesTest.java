@@ -49,23 +49,32 @@ class KeyBytesTest {
     @Test
     void fourByteCharactersThatDifferInOneBitAreDifferentKeys() throws IOException {
         List<String> keys = new ArrayList<>();
-        for (int codePoint : new int[] {0x1F600, 0x1F601, 0x1F640, 0x1FA00, 0x2F600, 0x10F600, 0xF600, 0x20AC, 0xE9, 0x7A}) {
+        for (int codePoint :
+                new int[] {0x1F600, 0x1F601, 0x1F640, 0x1FA00, 0x2F600, 0x10F600, 0xF600, 0x20AC, 0xE9, 0x7A}) {
             keys.add(new String(Character.toChars(codePoint)));
         }
         for (String key : keys) {
-            assertThat(client.ask(put("/v0/entity?id=" + escaped(key.getBytes(UTF_8)), key.codePointAt(0) + "")).status()).isEqualTo(201);
+            assertThat(client.ask(put("/v0/entity?id=" + escaped(key.getBytes(UTF_8)), key.codePointAt(0) + ""))
+                            .status())
+                    .isEqualTo(201);
         }
         for (String key : keys) {
             String raw = new String(key.getBytes(UTF_8), ISO_8859_1);
-            assertThat(client.ask(get("/v0/entity?id=" + escaped(key.getBytes(UTF_8)))).text()).isEqualTo(key.codePointAt(0) + "");
-            assertThat(client.ask(get("/v0/entity?id=" + raw)).text()).as("unescaped").isEqualTo(key.codePointAt(0) + "");
+            assertThat(client.ask(get("/v0/entity?id=" + escaped(key.getBytes(UTF_8))))
+                            .text())
+                    .isEqualTo(key.codePointAt(0) + "");
+            assertThat(client.ask(get("/v0/entity?id=" + raw)).text())
+                    .as("unescaped")
+                    .isEqualTo(key.codePointAt(0) + "");
         }
     }
 
     @Test
     void everySingleByteIsAKeyOfItsOwn() throws IOException {
         for (int b = 0; b < 256; b++) {
-            assertThat(client.ask(put("/v0/entity?id=" + escaped(new byte[] {(byte) b}), "v" + b)).status()).isEqualTo(201);
+            assertThat(client.ask(put("/v0/entity?id=" + escaped(new byte[] {(byte) b}), "v" + b))
+                            .status())
+                    .isEqualTo(201);
         }
         for (int b = 0; b < 256; b++) {
             String lowerCase = escaped(new byte[] {(byte) b}).toLowerCase();
@@ -79,7 +88,8 @@ class KeyBytesTest {
             client.ask(put("/v0/entity?id=" + key, "v"));
         }
         assertThat(client.ask(get("/v0/entities?start=%00")).text())
-                .isEqualTo("\u0000\nv" + "a\nv" + "\u007f\nv" + "\u0080\nv" + "\u00f0\u009f\u0098\u0080\nv" + "\u00ff\nv");
+                .isEqualTo(
+                        "\u0000\nv" + "a\nv" + "\u007f\nv" + "\u0080\nv" + "\u00f0\u009f\u0098\u0080\nv" + "\u00ff\nv");
     }
 
     @Test

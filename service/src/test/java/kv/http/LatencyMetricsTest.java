@@ -28,7 +28,8 @@ class LatencyMetricsTest {
     @ParameterizedTest
     @EnumSource
     void everyAnswerIsInTheHistogramOfItsEndpointMethodAndStatus(HttpOptions.HandlerKind handler) throws IOException {
-        try (TestServer server = new TestServer(new MemoryStore(), HttpOptions.onFreePort().withHandler(handler, 2, 64));
+        try (TestServer server = new TestServer(
+                        new MemoryStore(), HttpOptions.onFreePort().withHandler(handler, 2, 64));
                 RawClient client = server.connect()) {
             for (int i = 0; i < 30; i++) {
                 client.ask(put("/v0/entity?id=" + i, "value"));
@@ -45,10 +46,13 @@ class LatencyMetricsTest {
                             "endpoint=\"entity\",method=\"get\",status=\"400\"", 1)
                     .entrySet()) {
                 String labels = wanted.getKey();
-                assertThat(value(metrics, "kv_http_requests_total{" + labels + "}")).isEqualTo((double) wanted.getValue());
-                assertThat(value(metrics, "kv_http_request_seconds_count{" + labels + "}")).isEqualTo((double) wanted.getValue());
+                assertThat(value(metrics, "kv_http_requests_total{" + labels + "}"))
+                        .isEqualTo((double) wanted.getValue());
+                assertThat(value(metrics, "kv_http_request_seconds_count{" + labels + "}"))
+                        .isEqualTo((double) wanted.getValue());
                 assertThat(value(metrics, bucket(labels, "+Inf"))).isEqualTo((double) wanted.getValue());
-                assertThat(value(metrics, "kv_http_request_seconds_sum{" + labels + "}")).isBetween(1e-6, 30.0);
+                assertThat(value(metrics, "kv_http_request_seconds_sum{" + labels + "}"))
+                        .isBetween(1e-6, 30.0);
             }
         }
     }
@@ -61,14 +65,17 @@ class LatencyMetricsTest {
         try (TestServer server = new TestServer(store, HttpOptions.onFreePort().withHandler(handler, 2, 64));
                 RawClient client = server.connect()) {
             client.ask(get("/v0/entity?id=a"));
-            String metrics = client.ask(get("/metrics?prefix=kv_http_request_seconds")).text();
+            String metrics =
+                    client.ask(get("/metrics?prefix=kv_http_request_seconds")).text();
             String labels = "endpoint=\"entity\",method=\"get\",status=\"404\"";
             assertThat(value(metrics, bucket(labels, "0.134217728"))).isZero();
-            assertThat(value(metrics, "kv_http_request_seconds_sum{" + labels + "}")).isBetween(0.15, 20.0);
+            assertThat(value(metrics, "kv_http_request_seconds_sum{" + labels + "}"))
+                    .isBetween(0.15, 20.0);
         }
     }
 
-    /// A request waits on its selector behind those that are answered before it: the client feels that, so it counts.
+    /// A request waits on its selector behind those that are answered before it: the client feels that, so it
+    /// counts.
     @Test
     void waitingForAnotherConnectionsRequestOnTheSelectorIsInTheLatency() throws IOException {
         MemoryStore store = new MemoryStore();
@@ -86,10 +93,13 @@ class LatencyMetricsTest {
             first.read();
             second.read();
             third.read();
-            String metrics = first.ask(get("/metrics?prefix=kv_http_request_seconds")).text();
+            String metrics =
+                    first.ask(get("/metrics?prefix=kv_http_request_seconds")).text();
             String labels = "endpoint=\"entity\",method=\"get\",status=\"404\"";
-            assertThat(value(metrics, "kv_http_request_seconds_count{" + labels + "}")).isEqualTo(3.0);
-            assertThat(value(metrics, "kv_http_request_seconds_sum{" + labels + "}")).isGreaterThan(0.399);
+            assertThat(value(metrics, "kv_http_request_seconds_count{" + labels + "}"))
+                    .isEqualTo(3.0);
+            assertThat(value(metrics, "kv_http_request_seconds_sum{" + labels + "}"))
+                    .isGreaterThan(0.399);
         }
     }
 

@@ -13,7 +13,8 @@ import kv.Eventually;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
-/// Who suffers when the memory for unfinished requests and unread answers runs short: who keeps most of it for longest.
+/// Who suffers when the memory for unfinished requests and unread answers runs short: who keeps most of it for
+/// longest.
 class MemoryReclaimerTest {
     /// More than the sockets on both sides take.
     private static final int LARGE = 8 << 20;
@@ -66,7 +67,10 @@ class MemoryReclaimerTest {
     void thoseThatWasteMostAreCutUntilAQuarterIsFree() {
         MemoryBudget budget = new MemoryBudget(1_000);
         List<Holder> holders = List.of(
-                new Holder(budget, 300, 0), new Holder(budget, 170, 70), new Holder(budget, 240, 90), new Holder(budget, 200, 80),
+                new Holder(budget, 300, 0),
+                new Holder(budget, 170, 70),
+                new Holder(budget, 240, 90),
+                new Holder(budget, 200, 80),
                 new Holder(budget, 70, 999));
         MemoryReclaimer reclaimer = new MemoryReclaimer(budget, holders);
         reclaimer.relieve(0);
@@ -76,7 +80,8 @@ class MemoryReclaimerTest {
         assertThat(reclaimer.cut()).as("a quarter is free").isEqualTo(1);
         new Holder(budget, 200, 0);
         reclaimer.relieve(0);
-        assertThat(holders.stream().map(holder -> holder.cut)).as("the last one holds too little")
+        assertThat(holders.stream().map(holder -> holder.cut))
+                .as("the last one holds too little")
                 .containsExactly(false, false, true, true, false);
     }
 
@@ -135,7 +140,8 @@ class MemoryReclaimerTest {
         Eventually.holds(() -> server.server.reclaimer().cut() > 0);
         Eventually.holds(() -> !server.server.budget().isNearlyFull());
         for (int i = 0; i < 3; i++) {
-            assertThat(server.ask(put("/v0/entity?id=b", "v".repeat(LARGE / 4))).status()).isEqualTo(201);
+            assertThat(server.ask(put("/v0/entity?id=b", "v".repeat(LARGE / 4))).status())
+                    .isEqualTo(201);
         }
         assertThat(server.server.reclaimer().cut()).isPositive();
     }
@@ -143,21 +149,27 @@ class MemoryReclaimerTest {
     private void holdMemoryWithHalfUploads(byte[] half) throws Exception {
         int slow = 0;
         for (; !server.server.budget().isNearlyFull() && slow < 200; slow++) {
-            connect().send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: " + LARGE + "\r\n\r\n").send(half);
+            connect()
+                    .send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: " + LARGE + "\r\n\r\n")
+                    .send(half);
             Thread.sleep(10);
         }
         assertThat(slow).isLessThan(200);
     }
 
-    /// Both upload for twice the time after which silence is waste, while memory stays scarce, and both hold more than any other: one sends
-    /// a stride in a tenth of that time, one a byte.
+    /// Both upload for twice the time after which silence is waste, while memory stays scarce, and both hold
+    /// more than any other: one sends a stride in a tenth of that time, one a byte.
     @Test
     void anUploadThatGoesOnIsNotCutAndOneThatDripsIs() throws Exception {
         serve(new MemoryStore());
         int strides = 20;
         int begun = LARGE - strides * Timeouts.STRIDE_BYTES;
-        RawClient steady = connect().send("PUT /v0/entity?id=s HTTP/1.1\r\nHost: x\r\nContent-Length: " + LARGE + "\r\n\r\n").send(new byte[begun]);
-        RawClient dripping = connect().send("PUT /v0/entity?id=d HTTP/1.1\r\nHost: x\r\nContent-Length: " + LARGE + "\r\n\r\n").send(new byte[begun]);
+        RawClient steady = connect()
+                .send("PUT /v0/entity?id=s HTTP/1.1\r\nHost: x\r\nContent-Length: " + LARGE + "\r\n\r\n")
+                .send(new byte[begun]);
+        RawClient dripping = connect()
+                .send("PUT /v0/entity?id=d HTTP/1.1\r\nHost: x\r\nContent-Length: " + LARGE + "\r\n\r\n")
+                .send(new byte[begun]);
         for (int i = 0; i < strides; i++) {
             if (!server.server.budget().isNearlyFull()) {
                 holdMemoryWithHalfUploads(new byte[LARGE / 2]);

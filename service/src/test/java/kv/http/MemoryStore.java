@@ -16,8 +16,8 @@ import kv.lsm.Store;
 import kv.lsm.StoreClosedException;
 import kv.lsm.StoreMetrics;
 
-/// A store in a map, for tests of what is in front of a store. [#beforeEach] runs inside every call, so that a test can
-/// make the store slow or fail.
+/// A store in a map, for tests of what is in front of a store. [#beforeEach] runs inside every call, so that a
+/// test can make the store slow or fail.
 public class MemoryStore implements Store {
     private final ConcurrentNavigableMap<byte[], byte[]> entries = new ConcurrentSkipListMap<>(Arrays::compareUnsigned);
     private final AtomicLong puts = new AtomicLong();
@@ -90,8 +90,33 @@ public class MemoryStore implements Store {
             stalls.put(cause, new StoreMetrics.Stalls(0, 0));
         }
         return new StoreMetrics(
-                0, puts.get(), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, stalls, List.of(), 0, 0, 0, 0, 0,
-                openCursors.get(), new StoreMetrics.Recovery(0, 0, 0, Duration.ZERO));
+                0,
+                puts.get(),
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                stalls,
+                List.of(),
+                0,
+                0,
+                0,
+                0,
+                0,
+                openCursors.get(),
+                new StoreMetrics.Recovery(0, 0, 0, Duration.ZERO));
     }
 
     @Override

@@ -10,8 +10,12 @@ class PausesTest {
     @Test
     void aThreadThatWakesInTimeJudgesAtOnce() {
         assertThat(pauses.mayJudge(1_000, 5, 1_005)).isTrue();
-        assertThat(pauses.mayJudge(1_005, 5, 1_009 + Pauses.LATE_MILLIS_MIN)).as("a little late").isTrue();
-        assertThat(pauses.mayJudge(2_000, 200, 2_003)).as("woken before its time").isTrue();
+        assertThat(pauses.mayJudge(1_005, 5, 1_009 + Pauses.LATE_MILLIS_MIN))
+                .as("a little late")
+                .isTrue();
+        assertThat(pauses.mayJudge(2_000, 200, 2_003))
+                .as("woken before its time")
+                .isTrue();
     }
 
     @Test
@@ -26,6 +30,7 @@ class PausesTest {
     void afterALongPauseTheyGetNoMoreThanTheTimeAfterWhichSilenceIsWaste() {
         assertThat(pauses.mayJudge(1_000, 5, 61_005)).isFalse();
         assertThat(pauses.mayJudge(61_005, 5, 61_010)).isFalse();
-        assertThat(pauses.mayJudge(64_000, 5, 61_005 + MemoryReclaimer.WASTED_MILLIS_MIN)).isTrue();
+        assertThat(pauses.mayJudge(64_000, 5, 61_005 + MemoryReclaimer.WASTED_MILLIS_MIN))
+                .isTrue();
     }
 }

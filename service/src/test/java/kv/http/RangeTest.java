@@ -62,10 +62,22 @@ class RangeTest {
     void aMissingStartOrAnEmptyStartOrEndIs400() throws IOException {
         try (TestServer server = new TestServer(abc());
                 RawClient client = server.connect()) {
-            for (String range : List.of("", "?", "?start=", "?end=b", "?start=&end=b", "?start=a&end=", "?start=%&end=b", "?start=a&end=%4")) {
-                assertThat(client.ask(get("/v0/entities" + range)).status()).as(range).isEqualTo(400);
+            for (String range : List.of(
+                    "",
+                    "?",
+                    "?start=",
+                    "?end=b",
+                    "?start=&end=b",
+                    "?start=a&end=",
+                    "?start=%&end=b",
+                    "?start=a&end=%4")) {
+                assertThat(client.ask(get("/v0/entities" + range)).status())
+                        .as(range)
+                        .isEqualTo(400);
             }
-            assertThat(client.ask("PUT /v0/entities?start=a HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx").status()).isEqualTo(405);
+            assertThat(client.ask("PUT /v0/entities?start=a HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx")
+                            .status())
+                    .isEqualTo(405);
         }
     }
 
@@ -85,7 +97,8 @@ class RangeTest {
         long bytesWanted = Runtime.getRuntime().maxMemory() + (64 << 20);
         byte[] value = new byte[60_000];
         MemoryStore endless = new GeneratedStore(value, bytesWanted / value.length);
-        try (TestServer server = new TestServer(endless, HttpOptions.onFreePort().withHandler(kind, 2, 16));
+        try (TestServer server =
+                        new TestServer(endless, HttpOptions.onFreePort().withHandler(kind, 2, 16));
                 RawClient client = server.connect();
                 RawClient other = server.connect()) {
             client.send(get("/v0/entities?start=a") + get("/v0/status"));
@@ -100,7 +113,9 @@ class RangeTest {
                 read += chunk.length;
             }
             assertThat(read).isGreaterThan(bytesWanted - value.length);
-            assertThat(client.read().status()).as("the pipelined request behind it").isEqualTo(200);
+            assertThat(client.read().status())
+                    .as("the pipelined request behind it")
+                    .isEqualTo(200);
             Eventually.holds(() -> endless.openCursors.get() == 0);
             Eventually.holds(() -> server.server.budget().bytesTaken() == 0);
         }
@@ -110,7 +125,8 @@ class RangeTest {
     @EnumSource(HttpOptions.HandlerKind.class)
     void aClientThatLeavesReleasesItsCursor(HttpOptions.HandlerKind kind) throws IOException {
         MemoryStore endless = new GeneratedStore(new byte[10_000], 1_000_000);
-        try (TestServer server = new TestServer(endless, HttpOptions.onFreePort().withHandler(kind, 2, 16))) {
+        try (TestServer server =
+                new TestServer(endless, HttpOptions.onFreePort().withHandler(kind, 2, 16))) {
             for (int i = 0; i < 10; i++) {
                 try (RawClient client = server.connect()) {
                     client.send(get("/v0/entities?start=a"));
@@ -132,7 +148,8 @@ class RangeTest {
                 throw new IllegalStateException("planted by the test");
             }
         };
-        try (TestServer server = new TestServer(failing, HttpOptions.onFreePort().withHandler(kind, 2, 16));
+        try (TestServer server =
+                        new TestServer(failing, HttpOptions.onFreePort().withHandler(kind, 2, 16));
                 RawClient client = server.connect()) {
             client.send(get("/v0/entities?start=a"));
             assertThatThrownBy(client::read).isInstanceOf(IOException.class);
@@ -166,7 +183,8 @@ class RangeTest {
         Random random = new Random(7);
         for (int i = 0; i < 400; i++) {
             int buffers = 1 + i % 3;
-            int size = i % 4 == 0 ? random.nextInt(200) : Math.max(0, buffers * RangeStream.BUFFER_BYTES / 2 - 40 + i / 4);
+            int size =
+                    i % 4 == 0 ? random.nextInt(200) : Math.max(0, buffers * RangeStream.BUFFER_BYTES / 2 - 40 + i / 4);
             byte[] value = new byte[size];
             random.nextBytes(value);
             byte[] key = bytes(String.format("key%03d", i));
@@ -186,7 +204,8 @@ class RangeTest {
             assertThat(client.chunks()).containsExactlyElementsOf(expected);
             ByteArrayOutputStream all = new ByteArrayOutputStream();
             expected.forEach(all::writeBytes);
-            assertThat(client.ask("GET /v0/entities?start=a HTTP/1.0\r\n\r\n").body()).isEqualTo(all.toByteArray());
+            assertThat(client.ask("GET /v0/entities?start=a HTTP/1.0\r\n\r\n").body())
+                    .isEqualTo(all.toByteArray());
         }
     }
 
@@ -203,11 +222,14 @@ class RangeTest {
                 assertThat(client.line()).isEqualTo("HTTP/1.1 200 OK");
             }
             Eventually.holds(() -> large.openCursors.get() == clients);
-            assertThat(server.server.budget().bytesTaken()).isLessThanOrEqualTo(clients * (RangeStream.BUFFER_BYTES + 100L));
+            assertThat(server.server.budget().bytesTaken())
+                    .isLessThanOrEqualTo(clients * (RangeStream.BUFFER_BYTES + 100L));
             RawClient first = unread.getFirst();
             first.line();
             first.line();
-            assertThat(first.chunks()).hasSize(20).allMatch(chunk -> chunk.length == (1 << 20) + "key000000001\n".length());
+            assertThat(first.chunks())
+                    .hasSize(20)
+                    .allMatch(chunk -> chunk.length == (1 << 20) + "key000000001\n".length());
         } finally {
             for (RawClient client : unread) {
                 client.close();
@@ -241,7 +263,8 @@ class RangeTest {
                 };
             }
         };
-        try (TestServer server = new TestServer(deleted, HttpOptions.onFreePort().withSelectors(1).withHandler(kind, 1, 16));
+        try (TestServer server = new TestServer(
+                        deleted, HttpOptions.onFreePort().withSelectors(1).withHandler(kind, 1, 16));
                 RawClient client = server.connect();
                 RawClient other = server.connect()) {
             client.send(get("/v0/entities?start=a"));
@@ -259,7 +282,8 @@ class RangeTest {
     @Test
     void aRangeThatIsTakenTooSlowlyIsCutThoughItMoves() throws Exception {
         MemoryStore endless = new GeneratedStore(new byte[10_000], 1_000_000);
-        try (TestServer server = new TestServer(endless, HttpOptions.onFreePort().withAnswerTimeout(500));
+        try (TestServer server =
+                        new TestServer(endless, HttpOptions.onFreePort().withAnswerTimeout(500));
                 RawClient slow = new RawClient(server.server.port(), 4_096)) {
             slow.send(get("/v0/entities?start=a"));
             for (int i = 0; i < 3; i++) {

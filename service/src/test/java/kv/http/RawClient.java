@@ -15,7 +15,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/// A client of bytes: sends exactly what a test says and reads answers strictly. Strings stand for their ISO-8859-1 bytes.
+/// A client of bytes: sends exactly what a test says and reads answers strictly. Strings stand for their
+/// ISO-8859-1 bytes.
 final class RawClient implements AutoCloseable {
     private static final int TIMEOUT_MILLIS = 20_000;
 
@@ -102,7 +103,10 @@ final class RawClient implements AutoCloseable {
         Map<String, String> headers = new TreeMap<>();
         for (String header = line(); !header.isEmpty(); header = line()) {
             int colon = header.indexOf(':');
-            if (headers.put(header.substring(0, colon).toLowerCase(), header.substring(colon + 1).strip()) != null) {
+            if (headers.put(
+                            header.substring(0, colon).toLowerCase(),
+                            header.substring(colon + 1).strip())
+                    != null) {
                 throw new IOException("repeated header: " + header);
             }
         }

@@ -39,20 +39,45 @@ class RequestBodyTest {
     }
 
     private static String chunked(String target, String... chunks) {
-        StringBuilder request = new StringBuilder("PUT " + target + " HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+        StringBuilder request =
+                new StringBuilder("PUT " + target + " HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
         for (String chunk : chunks) {
-            request.append(Integer.toHexString(chunk.length())).append("\r\n").append(chunk).append("\r\n");
+            request.append(Integer.toHexString(chunk.length()))
+                    .append("\r\n")
+                    .append(chunk)
+                    .append("\r\n");
         }
         return request + "0\r\n\r\n";
     }
 
     @Test
     void valuesOfManySizesComeBackByteForByte() throws IOException {
-        for (int length : new int[] {0, 1, 9, 10, 99, 100, 8_191, 8_192, 16_384, 16_385, 63_900, 64_000, 64_001, 65_536, 65_537, 131_073, VALUE_BYTES_MAX}) {
+        for (int length : new int[] {
+            0,
+            1,
+            9,
+            10,
+            99,
+            100,
+            8_191,
+            8_192,
+            16_384,
+            16_385,
+            63_900,
+            64_000,
+            64_001,
+            65_536,
+            65_537,
+            131_073,
+            VALUE_BYTES_MAX
+        }) {
             byte[] value = random(length, length);
-            client.send("PUT /v0/entity?id=n HTTP/1.1\r\nHost: x\r\nContent-Length: " + length + "\r\n\r\n").send(value);
+            client.send("PUT /v0/entity?id=n HTTP/1.1\r\nHost: x\r\nContent-Length: " + length + "\r\n\r\n")
+                    .send(value);
             assertThat(client.read().status()).as("PUT of " + length).isEqualTo(201);
-            assertThat(client.ask(get("/v0/entity?id=n")).body()).as("GET of " + length).isEqualTo(value);
+            assertThat(client.ask(get("/v0/entity?id=n")).body())
+                    .as("GET of " + length)
+                    .isEqualTo(value);
         }
     }
 
@@ -66,23 +91,34 @@ class RequestBodyTest {
     @Test
     void aLargeChunkedBodyComesBackByteForByte() throws IOException {
         String chunk = "0123456789".repeat(999);
-        assertThat(client.ask(chunked("/v0/entity?id=a", chunk, chunk, chunk, chunk, chunk, chunk, chunk, chunk, "x")).status()).isEqualTo(201);
+        assertThat(client.ask(chunked("/v0/entity?id=a", chunk, chunk, chunk, chunk, chunk, chunk, chunk, chunk, "x"))
+                        .status())
+                .isEqualTo(201);
         assertThat(client.ask(get("/v0/entity?id=a")).text()).isEqualTo(chunk.repeat(8) + "x");
     }
 
     @Test
     void chunkExtensionsAndTrailersAreIgnored() throws IOException {
         client.send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: Chunked\r\n\r\n"
-                + "5;name=\"v\"\r\nhello\r\n0;last\r\nX-Trailer: 1\r\nContent-Length: 7\r\n\r\n" + get("/v0/entity?id=a"));
+                + "5;name=\"v\"\r\nhello\r\n0;last\r\nX-Trailer: 1\r\nContent-Length: 7\r\n\r\n"
+                + get("/v0/entity?id=a"));
         assertThat(client.read().status()).isEqualTo(201);
         assertThat(client.read().text()).isEqualTo("hello");
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {
-        "5\nhello\r\n0\r\n\r\n", "5;a\nhello\r\n0\r\n\r\n", "5\r\nhello\n0\r\n\r\n", "5\r\nhello\r\n0\n\r\n", "5\r\nhello\r\n0\r\n\n",
-        "5\r\nhello\r\n0\r\na: b\n\r\n", "5\r\nhello\r\n0\r\na: b\r\n\n", "5\r\nhello\r\n0;\n\r\n", "5\r\nhello\r\n0\r\na: \rb\r\n\r\n"
-    })
+    @ValueSource(
+            strings = {
+                "5\nhello\r\n0\r\n\r\n",
+                "5;a\nhello\r\n0\r\n\r\n",
+                "5\r\nhello\n0\r\n\r\n",
+                "5\r\nhello\r\n0\n\r\n",
+                "5\r\nhello\r\n0\r\n\n",
+                "5\r\nhello\r\n0\r\na: b\n\r\n",
+                "5\r\nhello\r\n0\r\na: b\r\n\n",
+                "5\r\nhello\r\n0;\n\r\n",
+                "5\r\nhello\r\n0\r\na: \rb\r\n\r\n"
+            })
     void aLineOfTheFramingThatDoesNotEndInCrLfIs400AndEndsTheConnection(String body) throws IOException {
         client.send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + body);
         assertThat(client.read().status()).isEqualTo(400);
@@ -91,7 +127,8 @@ class RequestBodyTest {
 
     @Test
     void endlessTrailersEndTheConnection() throws IOException {
-        client.send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n" + "a: b\r\n".repeat(5_000));
+        client.send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n"
+                + "a: b\r\n".repeat(5_000));
         assertThat(client.read().status()).isEqualTo(400);
         assertThat(client.isClosedByServer()).isTrue();
     }
@@ -107,7 +144,8 @@ class RequestBodyTest {
 
     @Test
     void aChunkedValueOverTheLimitIs413AndTheConnectionSurvives() throws IOException {
-        RawClient.Reply reply = client.ask(chunked("/v0/entity?id=a", "x".repeat(VALUE_BYTES_MAX), "y", "z".repeat(100_000)));
+        RawClient.Reply reply =
+                client.ask(chunked("/v0/entity?id=a", "x".repeat(VALUE_BYTES_MAX), "y", "z".repeat(100_000)));
         assertThat(reply.status()).isEqualTo(413);
         assertThat(client.ask(get("/v0/entity?id=a")).status()).isEqualTo(404);
         assertThat(client.ask(chunked("/v0/entity?id=a", "small")).status()).isEqualTo(201);
@@ -115,7 +153,8 @@ class RequestBodyTest {
 
     @Test
     void aBodyTooLongToSkipIs413AndEndsTheConnection() throws IOException {
-        RawClient.Reply reply = client.ask("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 17000000000\r\n\r\nxxx");
+        RawClient.Reply reply =
+                client.ask("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 17000000000\r\n\r\nxxx");
         assertThat(reply.status()).isEqualTo(413);
         assertThat(reply.closes()).isTrue();
         assertThat(client.isClosedByServer()).isTrue();
@@ -126,7 +165,8 @@ class RequestBodyTest {
         client.send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-Continue\r\n\r\n");
         assertThat(client.read().status()).isEqualTo(100);
         assertThat(client.ask("hello").status()).isEqualTo(201);
-        client.send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n");
+        client.send(
+                "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n");
         assertThat(client.read().status()).isEqualTo(100);
         assertThat(client.ask("3\r\nbye\r\n0\r\n\r\n").status()).isEqualTo(201);
         assertThat(client.ask(get("/v0/entity?id=a")).text()).isEqualTo("bye");
@@ -134,14 +174,15 @@ class RequestBodyTest {
 
     @Test
     void aBodySentAtOnceNeedsNoContinue() throws IOException {
-        client.send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\nhello");
+        client.send(
+                "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\nhello");
         assertThat(client.read().status()).isEqualTo(201);
     }
 
     @Test
     void aRefusedExpectationEndsTheConnectionBecauseTheBodyMayOrMayNotCome() throws IOException {
-        RawClient.Reply reply =
-                client.ask("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 900000\r\nExpect: 100-continue\r\n\r\n");
+        RawClient.Reply reply = client.ask(
+                "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 900000\r\nExpect: 100-continue\r\n\r\n");
         assertThat(reply.status()).isEqualTo(413);
         assertThat(reply.closes()).isTrue();
         assertThat(client.isClosedByServer()).isTrue();
@@ -149,7 +190,9 @@ class RequestBodyTest {
 
     @Test
     void anUnknownExpectationIs417() throws IOException {
-        assertThat(client.ask("GET /v0/status HTTP/1.1\r\nHost: x\r\nExpect: the-unexpected\r\n\r\n").status()).isEqualTo(417);
+        assertThat(client.ask("GET /v0/status HTTP/1.1\r\nHost: x\r\nExpect: the-unexpected\r\n\r\n")
+                        .status())
+                .isEqualTo(417);
         assertThat(client.ask(get("/v0/status")).status()).isEqualTo(200);
     }
 
@@ -166,7 +209,8 @@ class RequestBodyTest {
     @Test
     void aClientThatDiesInABodyStoresNothing() throws IOException {
         try (RawClient dying = server.connect()) {
-            dying.send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n").send(random(90_000, 1));
+            dying.send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n")
+                    .send(random(90_000, 1));
         }
         assertThat(client.ask(get("/v0/entity?id=a")).status()).isEqualTo(404);
         Eventually.holds(() -> server.server.budget().bytesTaken() == 0);

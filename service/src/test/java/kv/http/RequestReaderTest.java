@@ -17,7 +17,8 @@ class RequestReaderTest {
             + "\r\nDELETE /v0/entity?id=c HTTP/1.1\nHost: x\n\n"
             + "POST /v0/entity?id=d HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nGET "
             + "PUT /v0/entity?id=e HTTP/1.1\r\nHost: x\r\nContent-Length: 40\r\n\r\n" + "v".repeat(40)
-            + "PUT /v0/entity?id=f HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n28\r\n" + "v".repeat(40) + "\r\n0\r\n\r\n"
+            + "PUT /v0/entity?id=f HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n28\r\n" + "v".repeat(40)
+            + "\r\n0\r\n\r\n"
             + "GET /v0/entities?start=g&end=h HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"
             + "GET /v0/status HTTP/1.1\r\nHost: x\r\nConnection: foo , CLOSE\r\n\r\n";
 
@@ -132,7 +133,9 @@ class RequestReaderTest {
                 throw new AssertionError("seed " + seed + ", round " + round, e);
             }
             reader.release();
-            assertThat(budget.bytesTaken()).as("seed " + seed + ", round " + round).isZero();
+            assertThat(budget.bytesTaken())
+                    .as("seed " + seed + ", round " + round)
+                    .isZero();
         }
     }
 }

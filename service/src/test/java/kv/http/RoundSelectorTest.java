@@ -135,7 +135,10 @@ class RoundSelectorTest {
         gatekeeper = server.connect();
         for (int i = 0; i < CLIENTS; i++) {
             clients.add(server.connect());
-            assertThat(clients.get(i).ask(put("/v0/entity?id=old" + i, "old" + i)).status()).isEqualTo(201);
+            assertThat(clients.get(i)
+                            .ask(put("/v0/entity?id=old" + i, "old" + i))
+                            .status())
+                    .isEqualTo(201);
         }
     }
 
@@ -183,7 +186,9 @@ class RoundSelectorTest {
         for (int i = 0; i < CLIENTS; i++) {
             assertThat(answer(i)).isEqualTo("200 old" + i);
         }
-        assertThat(store.fetchedAtOnce).contains(RoundSelector.ROUND_MAX).allMatch(count -> count <= RoundSelector.ROUND_MAX);
+        assertThat(store.fetchedAtOnce)
+                .contains(RoundSelector.ROUND_MAX)
+                .allMatch(count -> count <= RoundSelector.ROUND_MAX);
     }
 
     @Test
@@ -196,7 +201,9 @@ class RoundSelectorTest {
         for (int i = 0; i < CLIENTS; i++) {
             assertThat(answer(i)).isEqualTo(i % 3 == 0 ? "201 " : i % 3 == 1 ? "404 " : "202 ");
         }
-        assertThat(Stream.of("new0", "new1", "old2")).allMatch(store.fetched::contains).noneMatch(store.askedFirst::contains);
+        assertThat(Stream.of("new0", "new1", "old2"))
+                .allMatch(store.fetched::contains)
+                .noneMatch(store.askedFirst::contains);
         for (int i = 0; i < CLIENTS; i++) {
             clients.get(i).send(get("/v0/entity?id=" + (i % 3 == 2 ? "old" : "new") + i));
         }
@@ -235,7 +242,8 @@ class RoundSelectorTest {
             assertThat(clients.get(i).read().status()).isEqualTo(i % 3 == 0 ? 503 : i % 3 == 1 ? 500 : 201);
         }
         for (int i = 0; i < CLIENTS; i++) {
-            assertThat(clients.get(i).ask(get("/v0/entity?id=new" + i)).status()).isEqualTo(i % 3 == 2 ? 200 : 404);
+            assertThat(clients.get(i).ask(get("/v0/entity?id=new" + i)).status())
+                    .isEqualTo(i % 3 == 2 ? 200 : 404);
         }
     }
 
@@ -329,7 +337,8 @@ class RoundSelectorTest {
         connectAnewWithTimeouts(60_000, 2_000);
         String whole = put("/v0/entity?id=half", "body");
         clients.get(0).send(whole.substring(0, 20));
-        assertThat(clients.get(1).ask(get("/v0/entity?id=old1")).status()).isEqualTo(200); // read after the half, or together with it
+        // read after the half, or together with it
+        assertThat(clients.get(1).ask(get("/v0/entity?id=old1")).status()).isEqualTo(200);
         closeGate();
         clients.get(0).send(whole.substring(20));
         ConnectionTest.sleep(4_500);
@@ -338,7 +347,8 @@ class RoundSelectorTest {
     }
 
     @Test
-    void aStopThatBeganWhileARoundWasAnsweredIsToldInItsLaterAnswersAndInThoseOfWhatWasSentMeanwhile() throws Exception {
+    void aStopThatBeganWhileARoundWasAnsweredIsToldInItsLaterAnswersAndInThoseOfWhatWasSentMeanwhile()
+            throws Exception {
         clients.get(0).send(get("/v0/entity?id=gate"));
         clients.get(1).send(get("/v0/entity?id=gate"));
         openGate();
@@ -348,7 +358,8 @@ class RoundSelectorTest {
         clients.get(2).send(get("/v0/entity?id=old2"));
         ConnectionTest.sleep(1_000);
         store.gate.release(2);
-        assertThat(Stream.of(clients.get(0).read(), clients.get(1).read()).filter(RawClient.Reply::closes)).isNotEmpty();
+        assertThat(Stream.of(clients.get(0).read(), clients.get(1).read()).filter(RawClient.Reply::closes))
+                .isNotEmpty();
         RawClient.Reply meanwhile = clients.get(2).read();
         assertThat(meanwhile.text()).isEqualTo("old2");
         assertThat(meanwhile.closes()).isTrue();

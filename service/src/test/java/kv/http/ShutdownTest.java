@@ -77,7 +77,9 @@ class ShutdownTest {
         for (Thread client : clients) {
             assertThat(client.join(Duration.ofMinutes(1))).as("a client's end").isTrue();
         }
-        assertThat(allAnswered).as("every client got 50 answers before the stop").isTrue();
+        assertThat(allAnswered)
+                .as("every client got 50 answers before the stop")
+                .isTrue();
         assertThat(faults).isEmpty();
         for (String key : acknowledged) {
             assertThat(store.get(key.getBytes(US_ASCII))).as(key).isNotNull();
@@ -97,7 +99,8 @@ class ShutdownTest {
                 Thread.currentThread().interrupt();
             }
         };
-        TestServer server = new TestServer(store, HttpOptions.onFreePort().withHandler(HttpOptions.HandlerKind.WORKERS, 1, 16));
+        TestServer server =
+                new TestServer(store, HttpOptions.onFreePort().withHandler(HttpOptions.HandlerKind.WORKERS, 1, 16));
         List<RawClient> clients = new ArrayList<>();
         for (int i = 0; i < 5; i++) {
             RawClient client = server.connect();
@@ -123,14 +126,19 @@ class ShutdownTest {
     /// More than the sockets take: the rest is sent while the server stops.
     @ParameterizedTest
     @EnumSource(HttpOptions.HandlerKind.class)
-    void whoReadsSlowlyGetsTheWholeAnswerWhileTheServerDrainsAndWhoNeverReadsHoldsItUpNoLonger(HttpOptions.HandlerKind kind) throws Exception {
+    void whoReadsSlowlyGetsTheWholeAnswerWhileTheServerDrainsAndWhoNeverReadsHoldsItUpNoLonger(
+            HttpOptions.HandlerKind kind) throws Exception {
         MemoryStore store = new MemoryStore();
         byte[] value = new byte[8 << 20];
         value[value.length - 1] = 1;
         store.put(new byte[] {'a'}, value);
-        HttpOptions options = HttpOptions.onFreePort().withHandler(kind, 2, 16).withLimits(value.length, 100).withOperations(new Operations(false, 3_000));
+        HttpOptions options = HttpOptions.onFreePort()
+                .withHandler(kind, 2, 16)
+                .withLimits(value.length, 100)
+                .withOperations(new Operations(false, 3_000));
         TestServer server = new TestServer(store, options);
-        try (RawClient slow = new RawClient(server.server.port(), 4_096); RawClient deaf = new RawClient(server.server.port(), 4_096)) {
+        try (RawClient slow = new RawClient(server.server.port(), 4_096);
+                RawClient deaf = new RawClient(server.server.port(), 4_096)) {
             slow.send(get("/v0/entity?id=a"));
             deaf.send(get("/v0/entity?id=a") + get("/v0/entities?start=a"));
             Eventually.holds(() -> server.server.budget().bytesTaken() > value.length);
@@ -141,7 +149,9 @@ class ShutdownTest {
             assertThat(reply.status()).isEqualTo(200);
             assertThat(reply.body()).isEqualTo(value);
             assertThat(stop.join(Duration.ofMinutes(1))).isTrue();
-            assertThat((System.nanoTime() - start) / 1e9).as("seconds of the stop").isBetween(2.9, 30.0);
+            assertThat((System.nanoTime() - start) / 1e9)
+                    .as("seconds of the stop")
+                    .isBetween(2.9, 30.0);
         }
         assertThat(server.server.budget().bytesTaken()).isZero();
     }

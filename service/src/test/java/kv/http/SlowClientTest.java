@@ -45,7 +45,9 @@ class SlowClientTest {
     void halfARequestGets408() throws IOException {
         server = new TestServer(store, HttpOptions.onFreePort().withTimeouts(LONG_MILLIS, 300));
         for (String half : new String[] {
-            "G", "GET /v0/status HTTP/1.1\r\nHost", "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf",
+            "G",
+            "GET /v0/status HTTP/1.1\r\nHost",
+            "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf",
             "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"
         }) {
             RawClient client = connect();
@@ -84,7 +86,8 @@ class SlowClientTest {
             String request = put("/v0/entity?id=a", "value");
             client.send(request.substring(0, request.length() - 3));
             ConnectionTest.sleep(100);
-            assertThat(client.ask(request.substring(request.length() - 3)).status()).isEqualTo(201);
+            assertThat(client.ask(request.substring(request.length() - 3)).status())
+                    .isEqualTo(201);
         }
     }
 
@@ -104,7 +107,10 @@ class SlowClientTest {
 
     @Test
     void clientsThatDoNotReadDoNotHoldUpOthers() throws IOException {
-        HttpOptions oneSelector = HttpOptions.onFreePort().withSelectors(1).withTimeouts(LONG_MILLIS, LONG_MILLIS).withAnswerTimeout(LONG_MILLIS);
+        HttpOptions oneSelector = HttpOptions.onFreePort()
+                .withSelectors(1)
+                .withTimeouts(LONG_MILLIS, LONG_MILLIS)
+                .withAnswerTimeout(LONG_MILLIS);
         server = new TestServer(store, oneSelector);
         store.put(new byte[] {'a'}, new byte[1 << 20]);
         for (int i = 0; i < 20; i++) {
@@ -120,7 +126,8 @@ class SlowClientTest {
     @Test
     void promisedBodiesCostNothingAndSentOnesNoMoreThanTheBudget() throws IOException {
         long heap = Runtime.getRuntime().maxMemory();
-        server = new TestServer(store, HttpOptions.onFreePort().withLimits(1 << 30, 1_000).withTimeouts(LONG_MILLIS, LONG_MILLIS));
+        server = new TestServer(
+                store, HttpOptions.onFreePort().withLimits(1 << 30, 1_000).withTimeouts(LONG_MILLIS, LONG_MILLIS));
         int promised = 1 << 30;
         for (int i = 0; i < 100; i++) {
             connect().send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: " + promised + "\r\n\r\nx");
@@ -138,7 +145,8 @@ class SlowClientTest {
                 sent += part.length;
             }
         }
-        assertThat(server.server.budget().bytesTaken()).isLessThanOrEqualTo(server.server.budget().bytesMax());
+        assertThat(server.server.budget().bytesTaken())
+                .isLessThanOrEqualTo(server.server.budget().bytesMax());
         assertThat(server.ask(get("/v0/status")).status()).isEqualTo(200);
         for (RawClient client : clients) {
             client.close();
@@ -162,7 +170,10 @@ class SlowClientTest {
 
     @Test
     void connectionsAreSpreadEvenlyOverSelectors() throws IOException {
-        HttpOptions threeSelectors = HttpOptions.onFreePort().withSelectors(3).withTimeouts(LONG_MILLIS, LONG_MILLIS).withAnswerTimeout(LONG_MILLIS);
+        HttpOptions threeSelectors = HttpOptions.onFreePort()
+                .withSelectors(3)
+                .withTimeouts(LONG_MILLIS, LONG_MILLIS)
+                .withAnswerTimeout(LONG_MILLIS);
         server = new TestServer(store, threeSelectors);
         for (int i = 0; i < 12; i++) {
             connect().ask(get("/v0/status"));

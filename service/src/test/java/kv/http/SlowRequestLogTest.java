@@ -57,10 +57,12 @@ class SlowRequestLogTest {
     }
 
     private TestServer serverOf(Store store, HandlerKind handler) throws Exception {
-        TestServer server = new TestServer(store, HttpOptions.onFreePort()
-                .withSelectors(1)
-                .withHandler(handler, 1, 100)
-                .withOperations(Operations.DEFAULTS.withSlowRequestMillis(PLANTED_MILLIS)));
+        TestServer server = new TestServer(
+                store,
+                HttpOptions.onFreePort()
+                        .withSelectors(1)
+                        .withHandler(handler, 1, 100)
+                        .withOperations(Operations.DEFAULTS.withSlowRequestMillis(PLANTED_MILLIS)));
         server.server.router().slowRequestsOrNull().lines = lines::add;
         return server;
     }
@@ -74,9 +76,11 @@ class SlowRequestLogTest {
     /// The only line of `target`, whose parts are its total.
     private String lineOf(String target) {
         Eventually.holds(() -> lines.stream().anyMatch(line -> line.contains(target + ",")));
-        List<String> found = lines.stream().filter(line -> line.contains(target + ",")).toList();
+        List<String> found =
+                lines.stream().filter(line -> line.contains(target + ",")).toList();
         assertThat(found).hasSize(1);
-        double sum = PART.matcher(found.getFirst()).results()
+        double sum = PART.matcher(found.getFirst())
+                .results()
                 .mapToDouble(part -> Double.parseDouble(part.group(2)))
                 .sum();
         assertThat(sum).as(found.getFirst()).isCloseTo(millis(found.getFirst(), "total"), within(0.01));
@@ -96,7 +100,8 @@ class SlowRequestLogTest {
         try (TestServer server = serverOf(slow.store(), handler);
                 Gate gate = slow::letFlushesGo) {
             slow.stallWrites();
-            assertThat(server.ask(put("/v0/entity?id=stalled", "v".repeat(500))).status()).isEqualTo(503);
+            assertThat(server.ask(put("/v0/entity?id=stalled", "v".repeat(500))).status())
+                    .isEqualTo(503);
             String line = lineOf("method=PUT, target=/v0/entity?id=stalled");
             assertThat(line).contains("status=503");
             assertThat(millis(line, "stall")).as(line).isGreaterThanOrEqualTo(PLANTED_MILLIS);
@@ -110,7 +115,8 @@ class SlowRequestLogTest {
         SlowDiskStore slow = new SlowDiskStore(WalMode.ALWAYS, Duration.ZERO);
         try (TestServer server = serverOf(slow.store(), handler)) {
             slow.slowSyncs(PLANTED_MILLIS);
-            assertThat(server.ask(put("/v0/entity?id=synced", "value")).status()).isEqualTo(201);
+            assertThat(server.ask(put("/v0/entity?id=synced", "value")).status())
+                    .isEqualTo(201);
             String line = lineOf("method=PUT, target=/v0/entity?id=synced");
             assertThat(line).contains("status=201");
             assertThat(millis(line, "sync")).as(line).isGreaterThanOrEqualTo(PLANTED_MILLIS);
@@ -142,7 +148,9 @@ class SlowRequestLogTest {
     }
 
     @ParameterizedTest
-    @EnumSource(value = HandlerKind.class, names = {"WORKERS", "VIRTUAL"})
+    @EnumSource(
+            value = HandlerKind.class,
+            names = {"WORKERS", "VIRTUAL"})
     void aRequestThatWaitedForAWorkerSaysSo(HandlerKind handler) throws Exception {
         GatedStore store = new GatedStore();
         try (TestServer server = serverOf(store, handler);
@@ -234,9 +242,7 @@ class SlowRequestLogTest {
         for (int i = 0; i < SlowRequestLog.LINES_PER_SECOND_MAX + 15; i++) {
             log.answered(request, 200, end);
         }
-        assertThat(lines)
-                .hasSize(SlowRequestLog.LINES_PER_SECOND_MAX)
-                .noneMatch(line -> line.contains("left_out"));
+        assertThat(lines).hasSize(SlowRequestLog.LINES_PER_SECOND_MAX).noneMatch(line -> line.contains("left_out"));
         log.answered(request, 200, end + 2_000_000_000L);
         assertThat(lines.getLast()).endsWith(", left_out_before=15");
         for (int i = 0; i < SlowRequestLog.LINES_PER_SECOND_MAX; i++) {

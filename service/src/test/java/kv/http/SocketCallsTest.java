@@ -22,7 +22,8 @@ class SocketCallsTest {
 
     @BeforeEach
     void connect() throws Exception {
-        assumeFalse(one.nio.net.Socket.USE_NATIVE_SOCKET, "one-nio's native library is loaded: nothing is called directly");
+        assumeFalse(
+                one.nio.net.Socket.USE_NATIVE_SOCKET, "one-nio's native library is loaded: nothing is called directly");
         int port = KvServer.freePort("127.0.0.1");
         server = one.nio.net.Socket.createServerSocket();
         server.bind(InetAddress.getLoopbackAddress(), port, 1);
@@ -73,7 +74,9 @@ class SocketCallsTest {
         byte[] bytes = "answer and more".getBytes(StandardCharsets.US_ASCII);
         assertThat(SocketCalls.send(descriptor, bytes, 7, 4, true)).isEqualTo(4);
         assertThat(SocketCalls.send(descriptor, bytes, 11, 4, false)).isEqualTo(4);
-        assertThat(client.getInputStream().readNBytes(8)).asString(StandardCharsets.US_ASCII).isEqualTo("and more");
+        assertThat(client.getInputStream().readNBytes(8))
+                .asString(StandardCharsets.US_ASCII)
+                .isEqualTo("and more");
     }
 
     @Test
@@ -121,6 +124,8 @@ class SocketCallsTest {
     void aConnectionThatWasResetIsNotAtItsEnd() throws Exception {
         client.setSoLinger(true, 0);
         client.close();
-        assertThatThrownBy(() -> received(new byte[10], 0, 10)).isInstanceOf(IOException.class).hasMessageContaining("recv failed: errno=");
+        assertThatThrownBy(() -> received(new byte[10], 0, 10))
+                .isInstanceOf(IOException.class)
+                .hasMessageContaining("recv failed: errno=");
     }
 }

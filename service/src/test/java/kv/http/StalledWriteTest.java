@@ -17,7 +17,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Writes that wait for flush or compaction hold up their own connections and nobody else, whatever threads run requests.
+/// Writes that wait for flush or compaction hold up their own connections and nobody else, whatever threads run
+/// requests.
 class StalledWriteTest {
     private static final int WRITERS = 20;
 
@@ -73,7 +74,9 @@ class StalledWriteTest {
             for (int i = 0; i < WRITERS; i++) {
                 RawClient writer = server.connect();
                 writers.add(writer);
-                writer.send(put("/v0/entity?id=k" + i, "value " + i) + get("/v0/entity?id=k" + i) + RawClient.delete("/v0/entity?id=k" + i));
+                writer.send(put("/v0/entity?id=k" + i, "value " + i)
+                        + get("/v0/entity?id=k" + i)
+                        + RawClient.delete("/v0/entity?id=k" + i));
             }
             awaitWriters();
             for (int i = 0; i < 50; i++) { // none of the writes is answered before all of these are

@@ -7,14 +7,29 @@ import java.util.Random;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Values of every size that takes another way through the service come back whole, and no size waits for the client's delayed
-/// acknowledgement, which Linux sends after 40 ms.
+/// Values of every size that takes another way through the service come back whole, and no size waits for the
+/// client's delayed acknowledgement, which Linux sends after 40 ms.
 class ValueSizeTest {
     private static final int KIB = 1 << 10;
-    /// around what is copied behind the head (16 and 63 KiB), one read (64 000 bytes), one call and one turn of writing
+    /// around what is copied behind the head (16 and 63 KiB), one read (64 000 bytes), one call and one turn of
+    /// writing
     private static final int[] SIZES = {
-        0, 1, 15 * KIB, 16 * KIB, 16 * KIB + 1, 17 * KIB, 60_000, 62 * KIB, 63 * KIB, 63 * KIB + 1, 63_900, 64 * KIB, 65 * KIB, 256 * KIB,
-        1024 * KIB - 1, 1024 * KIB
+        0,
+        1,
+        15 * KIB,
+        16 * KIB,
+        16 * KIB + 1,
+        17 * KIB,
+        60_000,
+        62 * KIB,
+        63 * KIB,
+        63 * KIB + 1,
+        63_900,
+        64 * KIB,
+        65 * KIB,
+        256 * KIB,
+        1024 * KIB - 1,
+        1024 * KIB
     };
     private static final int ANSWERS = 40;
     /// The first answers of a connection are acknowledged at once: only the last ones tell.
@@ -38,8 +53,12 @@ class ValueSizeTest {
                 store.put(new byte[] {'b'}, before);
                 client.send((get("/v0/entity?id=b") + get("/v0/entity?id=a")).repeat(2) + get("/v0/status"));
                 for (int i = 0; i < 2; i++) {
-                    assertThat(client.read().body()).as("before a value of %d bytes", size).isEqualTo(before);
-                    assertThat(client.read().body()).as("value of %d bytes", size).isEqualTo(value);
+                    assertThat(client.read().body())
+                            .as("before a value of %d bytes", size)
+                            .isEqualTo(before);
+                    assertThat(client.read().body())
+                            .as("value of %d bytes", size)
+                            .isEqualTo(value);
                 }
                 assertThat(client.read().status()).isEqualTo(200);
             }
@@ -55,8 +74,11 @@ class ValueSizeTest {
                 byte[] value = new byte[size];
                 new Random(size).nextBytes(value);
                 try (RawClient client = server.connect()) {
-                    client.send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: " + size + "\r\n\r\n").send(value);
-                    assertThat(client.read().status()).as("PUT of %d bytes", size).isEqualTo(201);
+                    client.send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: " + size + "\r\n\r\n")
+                            .send(value);
+                    assertThat(client.read().status())
+                            .as("PUT of %d bytes", size)
+                            .isEqualTo(201);
                     long fastest = Long.MAX_VALUE;
                     for (int i = 0; i < ANSWERS; i++) {
                         long start = System.nanoTime();

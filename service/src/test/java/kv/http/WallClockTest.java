@@ -13,8 +13,8 @@ import kv.Eventually;
 import one.nio.net.Session;
 import org.junit.jupiter.api.Test;
 
-/// Somebody sets the wall clock: no connection is closed for it, and none stays open. What one-nio noted by the wall clock before
-/// is then far in the past or in the future.
+/// Somebody sets the wall clock: no connection is closed for it, and none stays open. What one-nio noted by the
+/// wall clock before is then far in the past or in the future.
 class WallClockTest {
     private static final int LONG_MILLIS = 60_000;
     private static final long DAY_MILLIS = 86_400_000;
@@ -27,7 +27,8 @@ class WallClockTest {
         Collection<?> sessions = (Collection<?>) open.get(server.server.connections());
         assertThat(sessions).hasSize(1);
         for (Object session : sessions) {
-            Eventually.holds(() -> lastAccessTimeOf(lastAccessTime, session) != Long.MAX_VALUE); // one-nio is done with the request
+            // one-nio is done with the request
+            Eventually.holds(() -> lastAccessTimeOf(lastAccessTime, session) != Long.MAX_VALUE);
             lastAccessTime.setLong(session, System.currentTimeMillis() + millis);
         }
     }
@@ -55,7 +56,8 @@ class WallClockTest {
 
     @Test
     void aClockThatIsSetADayBackKeepsNoIdleConnection() throws Exception {
-        try (TestServer server = new TestServer(new MemoryStore(), HttpOptions.onFreePort().withTimeouts(1_000, LONG_MILLIS));
+        try (TestServer server = new TestServer(
+                        new MemoryStore(), HttpOptions.onFreePort().withTimeouts(1_000, LONG_MILLIS));
                 RawClient client = server.connect()) {
             assertThat(client.ask(RawClient.get("/v0/status")).status()).isEqualTo(200);
             jump(server, DAY_MILLIS);
@@ -66,10 +68,13 @@ class WallClockTest {
     @Test
     void noLimitOfAConnectionOrAStopIsCountedByTheWallClock() throws IOException {
         try (Stream<Path> sources = Files.walk(Path.of("src/main/java/kv/http"))) {
-            List<Path> all = sources.filter(path -> path.toString().endsWith(".java")).toList();
+            List<Path> all =
+                    sources.filter(path -> path.toString().endsWith(".java")).toList();
             assertThat(all).as("the sources that are looked through").hasSizeGreaterThan(20);
             for (Path source : all) {
-                assertThat(Files.readString(source)).as("%s", source).doesNotContain("currentTimeMillis", "lastAccessTime");
+                assertThat(Files.readString(source))
+                        .as("%s", source)
+                        .doesNotContain("currentTimeMillis", "lastAccessTime");
             }
         }
     }

@@ -9,12 +9,13 @@ import java.util.List;
 import java.util.Objects;
 import java.util.Set;
 
-/// Is there an order of the operations on one key in which each takes effect at one moment between its call and its return,
-/// and each read gives what the last write before it wrote?
+/// Is there an order of the operations on one key in which each takes effect at one moment between its call and
+/// its return, and each read gives what the last write before it wrote?
 ///
-/// The search of Wing and Gong with the memory of Lowe: try every operation that may come next (called before the first
-/// return of those not yet placed), remember which sets of placed operations were tried with which value. A read that fits
-/// is placed at once, because it changes nothing. A write without a return may be placed anywhere after its call, or never.
+/// The search of Wing and Gong with the memory of Lowe: try every operation that may come next (called before
+/// the first return of those not yet placed), remember which sets of placed operations were tried with which
+/// value. A read that fits is placed at once, because it changes nothing. A write without a return may be
+/// placed anywhere after its call, or never.
 public final class RegisterChecker {
     private record State(BitSet placed, String value) {}
 

@@ -18,7 +18,8 @@ class RegisterCheckerTest {
 
     @Test
     void readsSeeTheLastWrite() {
-        assertThat(ok(read(null, 0, 1), write("a", 2, 3), read("a", 4, 5), write(null, 6, 7), read(null, 8, 9))).isTrue();
+        assertThat(ok(read(null, 0, 1), write("a", 2, 3), read("a", 4, 5), write(null, 6, 7), read(null, 8, 9)))
+                .isTrue();
     }
 
     @Test
@@ -29,21 +30,28 @@ class RegisterCheckerTest {
 
     @Test
     void aReadDuringAWriteMaySeeEither() {
-        assertThat(ok(write("a", 0, 1), write("b", 2, 9), read("a", 3, 4), read("b", 5, 6))).isTrue();
-        assertThat(ok(write("a", 0, 1), write("b", 2, 9), read("b", 3, 4), read("a", 5, 6))).isFalse();
+        assertThat(ok(write("a", 0, 1), write("b", 2, 9), read("a", 3, 4), read("b", 5, 6)))
+                .isTrue();
+        assertThat(ok(write("a", 0, 1), write("b", 2, 9), read("b", 3, 4), read("a", 5, 6)))
+                .isFalse();
     }
 
     @Test
     void concurrentWritesMayTakeAnyOneOrder() {
-        assertThat(ok(write("a", 0, 9), write("b", 0, 9), read("b", 10, 11), read("b", 12, 13))).isTrue();
-        assertThat(ok(write("a", 0, 9), write("b", 0, 9), read("b", 10, 11), read("a", 12, 13))).isFalse();
+        assertThat(ok(write("a", 0, 9), write("b", 0, 9), read("b", 10, 11), read("b", 12, 13)))
+                .isTrue();
+        assertThat(ok(write("a", 0, 9), write("b", 0, 9), read("b", 10, 11), read("a", 12, 13)))
+                .isFalse();
     }
 
     @Test
     void aWriteWithoutAnAnswerMayHappenLateOrNever() {
-        assertThat(ok(write("a", 0, 1), write("b", 2, NEVER), read("a", 3, 4), read("a", 5, 6))).isTrue();
-        assertThat(ok(write("a", 0, 1), write("b", 2, NEVER), read("a", 3, 4), read("b", 5, 6))).isTrue();
-        assertThat(ok(write("a", 0, 1), write("b", 2, NEVER), read("b", 3, 4), read("a", 5, 6))).isFalse();
+        assertThat(ok(write("a", 0, 1), write("b", 2, NEVER), read("a", 3, 4), read("a", 5, 6)))
+                .isTrue();
+        assertThat(ok(write("a", 0, 1), write("b", 2, NEVER), read("a", 3, 4), read("b", 5, 6)))
+                .isTrue();
+        assertThat(ok(write("a", 0, 1), write("b", 2, NEVER), read("b", 3, 4), read("a", 5, 6)))
+                .isFalse();
     }
 
     @Test
@@ -70,11 +78,15 @@ class RegisterCheckerTest {
                     history.add(read(value, call, end));
                 }
             }
-            assertThat(RegisterChecker.isLinearizable(history)).as("seed " + seed + ", round " + round).isTrue();
+            assertThat(RegisterChecker.isLinearizable(history))
+                    .as("seed " + seed + ", round " + round)
+                    .isTrue();
             history.add(write("x", 2_000, 2_001));
             history.add(write("y", 2_002, 2_003));
             history.add(read("x", 2_004, 2_005));
-            assertThat(RegisterChecker.isLinearizable(history)).as("seed " + seed + ", round " + round).isFalse();
+            assertThat(RegisterChecker.isLinearizable(history))
+                    .as("seed " + seed + ", round " + round)
+                    .isFalse();
         }
     }
 }

@@ -54,13 +54,16 @@ class AdministrationTest {
     }
 
     private static long tables(Store store) {
-        return store.metrics().levels().stream().mapToLong(StoreMetrics.Level::tables).sum();
+        return store.metrics().levels().stream()
+                .mapToLong(StoreMetrics.Level::tables)
+                .sum();
     }
 
     @ParameterizedTest
     @EnumSource
     void aFlushBringsEveryWriteIntoTables(WalMode wal) {
-        try (Store store = LsmStore.open(options().wal(wal).compaction(CompactionPolicyKind.NONE).build())) {
+        try (Store store = LsmStore.open(
+                options().wal(wal).compaction(CompactionPolicyKind.NONE).build())) {
             store.administration().flush(PATIENT);
             assertThat(tables(store)).as("an empty store needs no table").isZero();
             store.put(key(1), key(2));
@@ -76,7 +79,8 @@ class AdministrationTest {
     @ParameterizedTest
     @EnumSource
     void aCompactionLeavesOneRunWithoutTombstonesThatThePolicyLeavesAlone(CompactionPolicyKind policy) {
-        try (LsmStore store = (LsmStore) LsmStore.open(options().wal(WalMode.OS).compaction(policy).build())) {
+        try (LsmStore store = (LsmStore)
+                LsmStore.open(options().wal(WalMode.OS).compaction(policy).build())) {
             write(store, 6_000, 1);
             store.administration().compact(PATIENT);
             assertThat(store.metrics().levels()).hasSize(1);
@@ -86,7 +90,9 @@ class AdministrationTest {
             assertThat(store.metrics().compactions()).isEqualTo(compactions);
             model.checkAll(store);
             store.administration().compact(PATIENT);
-            assertThat(store.metrics().compactions()).as("nothing is left to merge").isEqualTo(compactions);
+            assertThat(store.metrics().compactions())
+                    .as("nothing is left to merge")
+                    .isEqualTo(compactions);
             model.entries().keySet().forEach(store::delete);
             model.entries().clear();
             store.administration().compact(PATIENT);
@@ -97,7 +103,8 @@ class AdministrationTest {
 
     @Test
     void idleMeansThatNothingHappensAnyMore() {
-        try (Store store = LsmStore.open(options().wal(WalMode.OS).level0(2, 8, 16).build())) {
+        try (Store store =
+                LsmStore.open(options().wal(WalMode.OS).level0(2, 8, 16).build())) {
             for (int round = 0; round < 5; round++) {
                 write(store, 3_000, round);
                 assertThat(store.administration().awaitIdle(LONG, PATIENT)).isTrue();
@@ -114,11 +121,16 @@ class AdministrationTest {
 
     @Test
     void whatTakesTooLongSaysSoAndAStopEndsTheWait() {
-        StoreOptions slow = options().wal(WalMode.OS).level0(2, 100, 200).compactionBytesPerSecond(1 << 10).build();
+        StoreOptions slow = options()
+                .wal(WalMode.OS)
+                .level0(2, 100, 200)
+                .compactionBytesPerSecond(1 << 10)
+                .build();
         try (Store store = LsmStore.open(slow)) {
             write(store, 6_000, 3);
             store.administration().flush(PATIENT);
-            assertThat(store.administration().awaitIdle(Duration.ofMillis(20), PATIENT)).isFalse();
+            assertThat(store.administration().awaitIdle(Duration.ofMillis(20), PATIENT))
+                    .isFalse();
             AtomicInteger asked = new AtomicInteger();
             assertThatThrownBy(() -> store.administration().compact(() -> asked.incrementAndGet() > 10))
                     .isInstanceOf(StoreClosedException.class);
@@ -149,11 +161,15 @@ class AdministrationTest {
         }
     }
 
-    /// One writer counts up, so that what a checkpoint holds is right when it is a first part of what was written, and no less than
-    /// what was acknowledged before the checkpoint was asked for.
+    /// One writer counts up, so that what a checkpoint holds is right when it is a first part of what was
+    /// written, and no less than what was acknowledged before the checkpoint was asked for.
     @Test
     void checkpointsAreConsistentWhileWritesFlushesAndCompactionsGoOn() throws Exception {
-        try (Store store = LsmStore.open(options().wal(WalMode.OS).memtableBytes(16 << 10).level0(2, 20, 40).build())) {
+        try (Store store = LsmStore.open(options()
+                .wal(WalMode.OS)
+                .memtableBytes(16 << 10)
+                .level0(2, 20, 40)
+                .build())) {
             AtomicInteger acknowledged = new AtomicInteger();
             AtomicBoolean stop = new AtomicBoolean();
             Thread writer = Thread.ofPlatform().start(() -> {
@@ -173,7 +189,9 @@ class AdministrationTest {
                     }
                     assertThat(last).isGreaterThanOrEqualTo(before);
                     for (int i = Math.max(1, last - 499); i <= last; i++) {
-                        assertThat(number(copy.get(key(i % 500)))).as("checkpoint %d, write %d of %d", c, i, last).isEqualTo(i);
+                        assertThat(number(copy.get(key(i % 500))))
+                                .as("checkpoint %d, write %d of %d", c, i, last)
+                                .isEqualTo(i);
                     }
                 }
             }
@@ -199,7 +217,8 @@ class AdministrationTest {
             Path link = Files.createSymbolicLink(directory.resolve("link"), directory.resolve("store"));
             assertRefused(store, link.resolve("000777.table"), CheckpointException.Reason.INSIDE_STORE);
             assertRefused(store, directory.resolve("a".repeat(300)), CheckpointException.Reason.NOT_MADE);
-            Path otherFileSystem = Path.of("/dev/shm/kv-checkpoint-" + ProcessHandle.current().pid());
+            Path otherFileSystem =
+                    Path.of("/dev/shm/kv-checkpoint-" + ProcessHandle.current().pid());
             if (Files.isWritable(otherFileSystem.getParent())
                     && !Files.getFileStore(otherFileSystem.getParent()).equals(Files.getFileStore(directory))) {
                 assertRefused(store, otherFileSystem, CheckpointException.Reason.OTHER_FILE_SYSTEM);
@@ -212,7 +231,8 @@ class AdministrationTest {
 
     private static void assertRefused(Store store, Path directory, CheckpointException.Reason reason) {
         assertThatThrownBy(() -> store.administration().checkpoint(directory, PATIENT))
-                .isInstanceOfSatisfying(CheckpointException.class, e -> assertThat(e.reason()).isEqualTo(reason))
+                .isInstanceOfSatisfying(
+                        CheckpointException.class, e -> assertThat(e.reason()).isEqualTo(reason))
                 .hasMessageContaining(directory.toString());
     }
 
@@ -220,12 +240,17 @@ class AdministrationTest {
     void aStoreThatHasFailedSaysSoInsteadOfLettingWait() {
         kv.lsm.disk.FaultyDisk disk = new kv.lsm.disk.FaultyDisk();
         Store store = LsmStore.open(
-                StoreOptions.at(Path.of("/faulty")).toBuilder().wal(WalMode.OS).memtableBytes(8 << 10).build(),
-                disk, new kv.lsm.memory.Allocator());
+                StoreOptions.at(Path.of("/faulty")).toBuilder()
+                        .wal(WalMode.OS)
+                        .memtableBytes(8 << 10)
+                        .build(),
+                disk,
+                new kv.lsm.memory.Allocator());
         store.put(key(1), key(1));
         disk.setFaults((count, what) -> true);
         assertThatThrownBy(() -> store.administration().flush(PATIENT)).isInstanceOf(StoreFailedException.class);
-        assertThatThrownBy(() -> store.administration().awaitIdle(LONG, PATIENT)).isInstanceOf(StoreFailedException.class);
+        assertThatThrownBy(() -> store.administration().awaitIdle(LONG, PATIENT))
+                .isInstanceOf(StoreFailedException.class);
         closeFailed(store);
     }
 
@@ -233,8 +258,12 @@ class AdministrationTest {
     void aStoreThatFailedWithNothingLeftToFlushIsNotIdle() {
         kv.lsm.disk.FaultyDisk disk = new kv.lsm.disk.FaultyDisk();
         Store store = LsmStore.open(
-                StoreOptions.at(Path.of("/faulty")).toBuilder().wal(WalMode.OS).memtableBytes(8 << 10).build(),
-                disk, new kv.lsm.memory.Allocator());
+                StoreOptions.at(Path.of("/faulty")).toBuilder()
+                        .wal(WalMode.OS)
+                        .memtableBytes(8 << 10)
+                        .build(),
+                disk,
+                new kv.lsm.memory.Allocator());
         assertThat(store.administration().awaitIdle(LONG, PATIENT)).isTrue();
         disk.setFaults((count, what) -> what.startsWith("create") && what.contains(".log"));
         assertThatThrownBy(() -> {
@@ -243,7 +272,8 @@ class AdministrationTest {
                     }
                 })
                 .isInstanceOf(StoreFailedException.class);
-        assertThatThrownBy(() -> store.administration().awaitIdle(LONG, PATIENT)).isInstanceOf(StoreFailedException.class);
+        assertThatThrownBy(() -> store.administration().awaitIdle(LONG, PATIENT))
+                .isInstanceOf(StoreFailedException.class);
         closeFailed(store);
     }
 

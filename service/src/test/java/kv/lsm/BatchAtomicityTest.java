@@ -16,8 +16,8 @@ import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Batches that set the same keys to the same number, again and again: whatever is found after a crash, the keys agree.
-/// Each call meets one end of three; `-Dkv.failures=all` lets it meet all of them.
+/// Batches that set the same keys to the same number, again and again: whatever is found after a crash, the
+/// keys agree. Each call meets one end of three; `-Dkv.failures=all` lets it meet all of them.
 class BatchAtomicityTest {
     private static final Path DIRECTORY = Path.of("/faulty");
     private static final int KEYS = 6;
@@ -64,9 +64,13 @@ class BatchAtomicityTest {
             byte[] found = store.get(key(0));
             agreed = wanted == null ? (found == null ? 0 : -1) : java.util.Arrays.equals(found, wanted) ? number : -1;
         }
-        assertThat(agreed).as("%s: the first key has a value that was written", when).isNotNegative();
+        assertThat(agreed)
+                .as("%s: the first key has a value that was written", when)
+                .isNotNegative();
         for (int i = 0; i < KEYS; i++) {
-            assertThat(store.get(key(i))).as("%s: key %d of batch %d", when, i, agreed).isEqualTo(agreed == 0 ? null : value(agreed));
+            assertThat(store.get(key(i)))
+                    .as("%s: key %d of batch %d", when, i, agreed)
+                    .isEqualTo(agreed == 0 ? null : value(agreed));
         }
         for (int number = 0; number <= BATCHES; number++) {
             assertThat(store.get(Records.bytes("deleted-" + number)) != null)
@@ -78,25 +82,27 @@ class BatchAtomicityTest {
 
     @TestFactory
     Stream<DynamicTest> aCrashAtAnyCallLeavesAllOfABatchOrNothing() {
-        return Stream.of(WalMode.ALWAYS, WalMode.OS, WalMode.INTERVAL).map(wal -> DynamicTest.dynamicTest(wal.toString(), () -> {
-            int cases = 0;
-            for (int call = 1; ; call++) {
-                boolean reached = false;
-                for (int seed = 0; seed < SEEDS; seed++) {
-                    if (ALL || call % SEEDS == seed) {
-                        reached |= crashAt(call, wal, seed);
-                        cases++;
+        return Stream.of(WalMode.ALWAYS, WalMode.OS, WalMode.INTERVAL)
+                .map(wal -> DynamicTest.dynamicTest(wal.toString(), () -> {
+                    int cases = 0;
+                    for (int call = 1; ; call++) {
+                        boolean reached = false;
+                        for (int seed = 0; seed < SEEDS; seed++) {
+                            if (ALL || call % SEEDS == seed) {
+                                reached |= crashAt(call, wal, seed);
+                                cases++;
+                            }
+                        }
+                        if (!reached) {
+                            break;
+                        }
                     }
-                }
-                if (!reached) {
-                    break;
-                }
-            }
-            assertThat(cases).isGreaterThan(100);
-        }));
+                    assertThat(cases).isGreaterThan(100);
+                }));
     }
 
-    /// From that call on every call fails, and then the machine or the process ends. False when the writes ended before.
+    /// From that call on every call fails, and then the machine or the process ends. False when the writes
+    /// ended before.
     private static boolean crashAt(int call, WalMode wal, int seed) {
         FaultyDisk disk = new FaultyDisk();
         disk.setFaults((count, what) -> count >= call);
@@ -149,14 +155,19 @@ class BatchAtomicityTest {
     @Test
     void aLogCutOffAnywhereHoldsWholeBatchesOnly() throws Exception {
         FaultyDisk disk = new FaultyDisk();
-        StoreOptions options = options(WalMode.OS).toBuilder().memtableBytes(64 << 10).build();
+        StoreOptions options =
+                options(WalMode.OS).toBuilder().memtableBytes(64 << 10).build();
         LsmStore store = LsmStore.open(options, disk, new Allocator());
         for (int number = 1; number <= 5; number++) {
             store.begin(batch(number)).await();
         }
         FaultyDisk killed = disk.killProcess();
         close(store);
-        String log = killed.list(DIRECTORY).stream().filter(name -> name.endsWith(".log")).sorted().findFirst().orElseThrow();
+        String log = killed.list(DIRECTORY).stream()
+                .filter(name -> name.endsWith(".log"))
+                .sorted()
+                .findFirst()
+                .orElseThrow();
         byte[] content = killed.content(log);
         int before = 0;
         for (int end = 64; end < content.length && before < 5; end += 8) {
@@ -211,7 +222,11 @@ class BatchAtomicityTest {
         store.put(key(1), value(1));
         FaultyDisk killed = disk.killProcess();
         close(store);
-        String log = killed.list(DIRECTORY).stream().filter(name -> name.endsWith(".log")).sorted().findFirst().orElseThrow();
+        String log = killed.list(DIRECTORY).stream()
+                .filter(name -> name.endsWith(".log"))
+                .sorted()
+                .findFirst()
+                .orElseThrow();
         byte[] content = killed.content(log);
         content[8] = 3;
         killed.setContent(log, content);

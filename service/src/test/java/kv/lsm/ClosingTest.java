@@ -44,7 +44,9 @@ class ClosingTest {
     /// Of a store that has failed, too: the memtable is the leader's until its sync is done.
     @Test
     void aCloseWaitsForTheLeaderOfAGroupThatIsInItsSync() throws Exception {
-        StoreOptions options = StoreState.options(WalMode.ALWAYS).toBuilder().frozenMemtablesMax(10).build();
+        StoreOptions options = StoreState.options(WalMode.ALWAYS).toBuilder()
+                .frozenMemtablesMax(10)
+                .build();
         LsmStore store = LsmStore.open(options, disk, allocator);
         real.setFaults((count, what) -> what.startsWith("create ") && what.endsWith(FileNames.TEMPORARY));
         disk.hold("kv-flush");
@@ -63,12 +65,15 @@ class ClosingTest {
         disk.letGo("leader");
         leader.get(1, TimeUnit.MINUTES);
         closing.handle((done, error) -> assertThat(error)
-                        .satisfiesAnyOf(e -> assertThat(e).isNull(), e -> assertThat(e).isInstanceOf(StoreFailedException.class)))
+                        .satisfiesAnyOf(
+                                e -> assertThat(e).isNull(),
+                                e -> assertThat(e).isInstanceOf(StoreFailedException.class)))
                 .get(1, TimeUnit.MINUTES);
         assertThat(allocator.allocatedBytes()).isZero();
     }
 
-    /// A sync that fails in one thread is the news that a writer waits for who was stopped because a flush is behind.
+    /// A sync that fails in one thread is the news that a writer waits for who was stopped because a flush is
+    /// behind.
     @Test
     void aStalledWriterIsToldOfAFailureAtOnce() throws Exception {
         StoreOptions options = StoreState.options(WalMode.INTERVAL).toBuilder()
@@ -105,13 +110,15 @@ class ClosingTest {
                 start("writer", () -> use(started, i -> store.put(StoreState.key(i), new byte[500]))),
                 start("beginner", () -> use(started, i -> store.begin(StoreState.key(i), new byte[50]))),
                 start("reader", () -> use(started, i -> store.get(StoreState.key(i)))),
-                start("ranger", () -> use(started, i -> {
-                    try (RangeCursor cursor = store.range(StoreState.key(i), null)) {
-                        while (cursor.next()) {
-                            cursor.value();
-                        }
-                    }
-                }))
+                start(
+                        "ranger",
+                        () -> use(started, i -> {
+                            try (RangeCursor cursor = store.range(StoreState.key(i), null)) {
+                                while (cursor.next()) {
+                                    cursor.value();
+                                }
+                            }
+                        }))
             };
             assertThat(started.await(1, TimeUnit.MINUTES)).as("all four work").isTrue();
             store.close();

@@ -75,7 +75,8 @@ class CompactionPolicyTest {
 
     @Test
     void leveledLetsLevelZeroWaitForALevelThatIsFurtherOverItsTargetUntilWritersWouldSoonBeStopped() {
-        List<TableMetadata> tables = new ArrayList<>(List.of(table(1, 0, "a", "c", 90 * MB), table(2, 0, "a", "b", 900 * MB)));
+        List<TableMetadata> tables =
+                new ArrayList<>(List.of(table(1, 0, "a", "c", 90 * MB), table(2, 0, "a", "b", 900 * MB)));
         for (int run = 1; run < 6; run++) {
             tables.add(table(0, run, "a", "z", MB));
         }
@@ -87,10 +88,13 @@ class CompactionPolicyTest {
     @Test
     void theNextCompactionFreesStoppedWritersUnlessLevel1IsTooLargeToMergeInto() {
         for (CompactionPolicyKind kind : List.of(CompactionPolicyKind.LEVELED, CompactionPolicyKind.TIERED)) {
-            StoreOptions options = StoreOptions.at(Path.of("/store")).toBuilder().compaction(kind).build();
+            StoreOptions options = StoreOptions.at(Path.of("/store")).toBuilder()
+                    .compaction(kind)
+                    .build();
             List<TableMetadata> tables = new ArrayList<>();
             for (int i = 0; i < options.level0Stop(); i++) {
-                long bytes = i < 24 ? MB << i % 6 : 4_000 * MB; // the oldest are large and alike, the newest are not alike
+                // the oldest are large and alike, the newest are not alike
+                long bytes = i < 24 ? MB << i % 6 : 4_000 * MB;
                 tables.add(table(0, 1_000 - i, "a", "z", bytes));
             }
             long level0Bytes = tables.stream().mapToLong(TableMetadata::bytes).sum();
@@ -98,10 +102,16 @@ class CompactionPolicyTest {
             for (int level = 2; level < LeveledPolicy.LEVEL_MAX; level++) {
                 tables.add(table(level, 0, "a", "z", 1L << 60));
             }
-            CompactionChoice choice = CompactionPolicy.of(options).choose(Version.of(tables)).orElseThrow();
-            assertThat(choice.inputs().getFirst().number()).as("%s: the newest run is merged", kind).isEqualTo(1_000);
-            long merged = choice.inputs().stream().filter(run -> run.level() == 0).count();
-            assertThat(merged).as("%s: runs merged, so level 0 is no longer at its stop", kind).isGreaterThan(1);
+            CompactionChoice choice =
+                    CompactionPolicy.of(options).choose(Version.of(tables)).orElseThrow();
+            assertThat(choice.inputs().getFirst().number())
+                    .as("%s: the newest run is merged", kind)
+                    .isEqualTo(1_000);
+            long merged =
+                    choice.inputs().stream().filter(run -> run.level() == 0).count();
+            assertThat(merged)
+                    .as("%s: runs merged, so level 0 is no longer at its stop", kind)
+                    .isGreaterThan(1);
         }
     }
 
@@ -112,18 +122,24 @@ class CompactionPolicyTest {
             tables.add(table(0, run, "a", "z", 20 * MB));
         }
         TableMetadata atItsBound = table(1, 0, "a", "z", 1_600 * MB);
-        assertThat(numbers(leveled.choose(with(tables, atItsBound)).orElseThrow())).contains(1L, atItsBound.number());
+        assertThat(numbers(leveled.choose(with(tables, atItsBound)).orElseThrow()))
+                .contains(1L, atItsBound.number());
         TableMetadata over = table(1, 0, "a", "z", 1_601 * MB);
         assertThat(numbers(leveled.choose(with(tables, over)).orElseThrow())).containsExactly(over.number());
         TableMetadata below = table(2, 0, "a", "z", 16_011 * MB);
         CompactionChoice choice = leveled.choose(with(tables, over, below)).orElseThrow();
-        assertThat(numbers(choice)).as("level 2 is too large to merge level 1 into it").containsExactly(below.number());
+        assertThat(numbers(choice))
+                .as("level 2 is too large to merge level 1 into it")
+                .containsExactly(below.number());
         List<TableMetadata> small = new ArrayList<>();
         for (int run = 1; run <= 8; run++) {
             small.add(table(0, run, "a", "z", 1));
         }
-        assertThat(leveled.choose(with(small, table(1, 0, "a", "z", 100 * MB))).orElseThrow().cause())
-                .as("small runs are merged into a level that is not ten times over its target").isEqualTo("level0_runs");
+        assertThat(leveled.choose(with(small, table(1, 0, "a", "z", 100 * MB)))
+                        .orElseThrow()
+                        .cause())
+                .as("small runs are merged into a level that is not ten times over its target")
+                .isEqualTo("level0_runs");
     }
 
     private static Version with(List<TableMetadata> tables, TableMetadata... more) {
@@ -149,8 +165,8 @@ class CompactionPolicyTest {
 
     @Test
     void tieredWaitsForEnoughRunsOfLikeSize() {
-        assertThat(tiered.choose(Version.of(List.of(
-                        table(0, 9, "a", "z", MB), table(0, 8, "a", "z", MB), table(0, 7, "a", "z", 9 * MB)))))
+        assertThat(tiered.choose(Version.of(
+                        List.of(table(0, 9, "a", "z", MB), table(0, 8, "a", "z", MB), table(0, 7, "a", "z", 9 * MB)))))
                 .isEmpty();
     }
 
@@ -181,28 +197,31 @@ class CompactionPolicyTest {
     @Test
     void tombstonesStayWhileAnOlderTableMayHoldTheirKey() {
         TableMetadata newest = table(0, 5, "a", "z", MB);
-        Version version = Version.of(List.of(
-                newest, table(1, 0, "a", "d", MB), table(2, 0, "f", "h", MB), table(3, 0, "k", "k", MB)));
+        Version version = Version.of(
+                List.of(newest, table(1, 0, "a", "d", MB), table(2, 0, "f", "h", MB), table(3, 0, "k", "k", MB)));
         CompactionChoice choice = new CompactionChoice(
                 List.of(version.runs().get(0), version.runs().get(1)), 1, 0, "level0_runs");
         Tombstones tombstones = new Tombstones(version, choice);
         for (String kept : List.of("f", "g", "h", "k")) {
             Tombstones fresh = new Tombstones(version, choice);
-            assertThat(fresh.isUseless(Records.nativeCopy(Records.bytes(kept)), 1)).as(kept).isFalse();
+            assertThat(fresh.isUseless(Records.nativeCopy(Records.bytes(kept)), 1))
+                    .as(kept)
+                    .isFalse();
         }
         for (String dropped : List.of("a", "e", "i", "l")) {
-            assertThat(tombstones.isUseless(Records.nativeCopy(Records.bytes(dropped)), 1)).as(dropped).isTrue();
+            assertThat(tombstones.isUseless(Records.nativeCopy(Records.bytes(dropped)), 1))
+                    .as(dropped)
+                    .isTrue();
         }
     }
 
     @Test
     void anEditThatDoesNotFitIsRefused() {
         Version version = Version.of(List.of(table(1, 0, "a", "c", MB)));
-        assertThat(catchThrowable(() -> version.apply(
-                        new VersionEdit(0, false, 9, List.of(77L), List.of()))))
+        assertThat(catchThrowable(() -> version.apply(new VersionEdit(0, false, 9, List.of(77L), List.of()))))
                 .hasMessageContaining("not there");
-        assertThat(catchThrowable(() -> version.apply(
-                        new VersionEdit(0, false, 9, List.of(), List.of(table(1, 0, "b", "d", MB))))))
+        assertThat(catchThrowable(() ->
+                        version.apply(new VersionEdit(0, false, 9, List.of(), List.of(table(1, 0, "b", "d", MB))))))
                 .hasMessageContaining("overlap");
     }
 }

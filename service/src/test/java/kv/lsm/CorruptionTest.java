@@ -11,7 +11,8 @@ import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestFactory;
 
-/// A byte of a file changes while nobody looks: the store says so or answers rightly; it never gives a wrong answer.
+/// A byte of a file changes while nobody looks: the store says so or answers rightly; it never gives a wrong
+/// answer.
 class CorruptionTest {
     private static final Path DIRECTORY = Path.of("/faulty");
     private static final int KEYS = 24;
@@ -53,7 +54,10 @@ class CorruptionTest {
     }
 
     private static String only(FaultyDisk disk, String ending) throws Exception {
-        return disk.list(DIRECTORY).stream().filter(name -> name.endsWith(ending)).findFirst().orElseThrow();
+        return disk.list(DIRECTORY).stream()
+                .filter(name -> name.endsWith(ending))
+                .findFirst()
+                .orElseThrow();
     }
 
     @TestFactory
@@ -63,7 +67,8 @@ class CorruptionTest {
                         .map(compression -> DynamicTest.dynamicTest(read + " " + compression, () -> {
                             StoreOptions options = options(WalMode.NONE, read, compression);
                             FaultyDisk disk = written(options);
-                            assertThat(changeEveryByte(disk, only(disk, ".table"), options)).isGreaterThan(0.6);
+                            assertThat(changeEveryByte(disk, only(disk, ".table"), options))
+                                    .isGreaterThan(0.6);
                         })));
     }
 
@@ -158,7 +163,9 @@ class CorruptionTest {
             LsmStore.open(options, disk, allocator).close();
             return null;
         } catch (StoreException e) {
-            assertThat(allocator.allocatedBytes()).as("memory after a failed opening").isZero();
+            assertThat(allocator.allocatedBytes())
+                    .as("memory after a failed opening")
+                    .isZero();
             return e;
         }
     }

@@ -7,8 +7,8 @@ import java.util.SplittableRandom;
 import kv.lsm.disk.FaultyDisk;
 import kv.lsm.memory.Allocator;
 
-/// Writes to a store on a [FaultyDisk], crashes it, and checks what the next opening finds: the state after some first part of the
-/// history, never less than was promised, never a mixture.
+/// Writes to a store on a [FaultyDisk], crashes it, and checks what the next opening finds: the state after
+/// some first part of the history, never less than was promised, never a mixture.
 final class CrashHistory {
     private final SplittableRandom random;
     private final RandomKeys keys;

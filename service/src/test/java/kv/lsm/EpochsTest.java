@@ -24,7 +24,9 @@ class EpochsTest {
         int second = epochs.enter();
         Thread writer = Thread.ofPlatform().start(epochs::awaitReaders);
         epochs.exit(first);
-        assertThat(writer.join(Duration.ofMillis(50))).as("returned though a reader was inside").isFalse();
+        assertThat(writer.join(Duration.ofMillis(50)))
+                .as("returned though a reader was inside")
+                .isFalse();
         epochs.exit(second);
         writer.join();
     }

@@ -18,7 +18,8 @@ import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestFactory;
 
-/// One scenario again and again, each time with the next call to the disk failing, until no call is left to fail.
+/// One scenario again and again, each time with the next call to the disk failing, until no call is left to
+/// fail.
 class EveryFailureTest {
     private static final Path DIRECTORY = Path.of("/faulty");
     private static final int WRITES = 300;
@@ -43,14 +44,13 @@ class EveryFailureTest {
                         Map.entry(WalMode.ALWAYS, ReadMode.MMAP),
                         Map.entry(WalMode.ALWAYS, ReadMode.PREAD),
                         Map.entry(WalMode.OS, ReadMode.MMAP))
-                .map(modes -> DynamicTest.dynamicTest(
-                        modes.getKey() + " " + modes.getValue(), () -> {
-                            int failing = 1;
-                            while (scenarioFails(failing, modes.getKey(), modes.getValue())) {
-                                failing++;
-                            }
-                            assertThat(failing).as("calls that could fail").isGreaterThan(100);
-                        }));
+                .map(modes -> DynamicTest.dynamicTest(modes.getKey() + " " + modes.getValue(), () -> {
+                    int failing = 1;
+                    while (scenarioFails(failing, modes.getKey(), modes.getValue())) {
+                        failing++;
+                    }
+                    assertThat(failing).as("calls that could fail").isGreaterThan(100);
+                }));
     }
 
     /// False when the scenario ended before its call number `failing`.
@@ -85,7 +85,9 @@ class EveryFailureTest {
             try {
                 store = LsmStore.open(options, disk, allocator);
             } catch (StoreException e) {
-                assertThat(allocator.allocatedBytes()).as("memory after a failed opening").isZero();
+                assertThat(allocator.allocatedBytes())
+                        .as("memory after a failed opening")
+                        .isZero();
                 return true;
             }
             boolean failed = false;
@@ -218,7 +220,9 @@ class EveryFailureTest {
                 .hasMessageContaining("takes no more writes");
         assertThat(store.isWritable()).isFalse();
         assertThat(store.get(new byte[] {1})).as("reads go on").containsExactly(1);
-        assertThat(store.get(new byte[] {2})).as("what was not acknowledged is not seen").isNull();
+        assertThat(store.get(new byte[] {2}))
+                .as("what was not acknowledged is not seen")
+                .isNull();
         store.close();
         assertThat(syncs[0]).as("syncs of the log after the failed one").isEqualTo(1);
     }

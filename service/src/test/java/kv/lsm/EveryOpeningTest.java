@@ -11,11 +11,12 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
 
-/// Opens a store in each of many states, writes, closes it, and lets the disk fail or crash in each of its calls in turn. Then the store
-/// is opened twice more, with another crash in between: it must open, and hold what was promised.
+/// Opens a store in each of many states, writes, closes it, and lets the disk fail or crash in each of its
+/// calls in turn. Then the store is opened twice more, with another crash in between: it must open, and hold
+/// what was promised.
 ///
-/// Every other call meets one [Trouble] of many, so that each state and log mode meets all; `-Dkv.failures=all` lets every call meet all
-/// of them, `-Dkv.seed=N` repeats one run.
+/// Every other call meets one [Trouble] of many, so that each state and log mode meets all; `-Dkv.failures=all`
+/// lets every call meet all of them, `-Dkv.seed=N` repeats one run.
 class EveryOpeningTest {
     /// What happens in call number n.
     private enum Trouble {
@@ -101,7 +102,9 @@ class EveryOpeningTest {
             } catch (StoreException e) {
                 failed = true;
             }
-            assertThat(allocator.allocatedBytes()).as("native memory after a closing, %s", where).isZero();
+            assertThat(allocator.allocatedBytes())
+                    .as("native memory after a closing, %s", where)
+                    .isZero();
             boolean reached = disk.calls() >= call;
             if (disk.afterCrash() != null && trouble == Trouble.THE_POWER_FAILS) {
                 history.powerLost();
@@ -117,12 +120,13 @@ class EveryOpeningTest {
             switch (trouble) {
                 case THE_CALL_FAILS -> disk.setFaults((count, what) -> count == call);
                 case ALL_CALLS_FAIL_FROM_THERE -> disk.setFaults((count, what) -> count >= call);
-                case THE_DISK_IS_FULL, THE_DISK_IS_FULL_FOR_A_WHILE -> disk.setFaults((count, what) ->
-                        count >= call && (what.startsWith("create") || what.startsWith("write")));
-                case SYNCS_FAIL_FROM_THERE -> disk.setFaults((count, what) ->
-                        count >= call && (what.startsWith("sync") || what.startsWith("rewrite")));
-                case THE_PROCESS_IS_KILLED ->
-                    disk.setCrash((count, what) -> count == call, FaultyDisk.Crash.PROCESS);
+                case THE_DISK_IS_FULL, THE_DISK_IS_FULL_FOR_A_WHILE ->
+                    disk.setFaults(
+                            (count, what) -> count >= call && (what.startsWith("create") || what.startsWith("write")));
+                case SYNCS_FAIL_FROM_THERE ->
+                    disk.setFaults(
+                            (count, what) -> count >= call && (what.startsWith("sync") || what.startsWith("rewrite")));
+                case THE_PROCESS_IS_KILLED -> disk.setCrash((count, what) -> count == call, FaultyDisk.Crash.PROCESS);
                 case THE_POWER_FAILS -> disk.setCrash((count, what) -> count == call, FaultyDisk.Crash.POWER);
             }
         }
@@ -134,7 +138,8 @@ class EveryOpeningTest {
                 for (int i = 0; i < WRITES; i++) {
                     int number = history.size();
                     history.add(StoreState.key(number), StoreState.valueOrNull(number));
-                    store.begin(StoreState.key(number), StoreState.valueOrNull(number)).await();
+                    store.begin(StoreState.key(number), StoreState.valueOrNull(number))
+                            .await();
                     StoreState.acknowledged(history, options.wal(), disk);
                 }
             } catch (StoreException e) {

@@ -25,7 +25,8 @@ import kv.lsm.table.SSTableWriter;
 import kv.lsm.table.TableOptions;
 import org.junit.jupiter.api.Test;
 
-/// The pages under `service/docs` show the bytes that the code writes, and the code reads the bytes that they show.
+/// The pages under `service/docs` show the bytes that the code writes, and the code reads the bytes that they
+/// show.
 class FormatPagesTest {
     private static final Path DIRECTORY = Path.of("/faulty");
 
@@ -39,7 +40,8 @@ class FormatPagesTest {
     private static void assertNames(String page, Object... constants) throws IOException {
         String text = String.join("\n", HexDump.page(page));
         for (Object constant : constants) {
-            assertThat(text).contains(constant instanceof Long magic ? "0x%016X".formatted(magic) : constant.toString());
+            assertThat(text)
+                    .contains(constant instanceof Long magic ? "0x%016X".formatted(magic) : constant.toString());
         }
     }
 
@@ -56,18 +58,18 @@ class FormatPagesTest {
                 "1 to " + StoreOptions.KEY_BYTES_MAX);
         byte[] shown = HexDump.parse(HexDump.page("write-ahead-log-format.md"));
         UnloggedFile file = new UnloggedFile(allocator, 4096);
-        WriteAheadLogWriter writer =
-                new WriteAheadLogWriter(file, new WriteAheadLogFormat.Header(7, 5, 4096), true);
+        WriteAheadLogWriter writer = new WriteAheadLogWriter(file, new WriteAheadLogFormat.Header(7, 5, 4096), true);
         writer.append(Records.bytes("key"), Records.bytes("value"));
         writer.sync();
         writer.append(Records.bytes("key"), null);
         assertShown(shown, Memory.copyOf(file.address(), (int) writer.end()));
 
-        WriteAheadLogReader reader =
-                new WriteAheadLogReader(Path.of("page"), Records.nativeCopy(shown), shown.length);
+        WriteAheadLogReader reader = new WriteAheadLogReader(Path.of("page"), Records.nativeCopy(shown), shown.length);
         List<String> read = new ArrayList<>();
-        WriteAheadLogReader.Result result = reader.read(0, record -> read.add(
-                new String(Memory.copyOf(WriteAheadLogFormat.keyAddress(record), WriteAheadLogFormat.keyLength(record)))
+        WriteAheadLogReader.Result result = reader.read(
+                0,
+                record -> read.add(new String(Memory.copyOf(
+                                WriteAheadLogFormat.keyAddress(record), WriteAheadLogFormat.keyLength(record)))
                         + " " + WriteAheadLogFormat.valueLength(record)));
         assertThat(reader.header()).isEqualTo(new WriteAheadLogFormat.Header(7, 5, 4096));
         assertThat(read).containsExactly("key 5", "key -1");
@@ -88,7 +90,8 @@ class FormatPagesTest {
         NavigableMap<byte[], byte[]> entries = new TreeMap<>(Arrays::compareUnsigned);
         entries.put(Records.bytes("apple"), Records.bytes("red"));
         entries.put(Records.bytes("banana"), null);
-        try (SSTableWriter writer = new SSTableWriter(disk, DIRECTORY.resolve("1"), options, allocator, TimeSlices.endless());
+        try (SSTableWriter writer =
+                        new SSTableWriter(disk, DIRECTORY.resolve("1"), options, allocator, TimeSlices.endless());
                 Records records = new Records(entries)) {
             while (records.next()) {
                 writer.add(records.keyAddress(), records.keyLength(), records.valueAddress(), records.valueLength());
@@ -118,8 +121,12 @@ class FormatPagesTest {
         assertNames("manifest-format.md", ManifestFormat.MAGIC, "| 4 | version | " + ManifestFormat.VERSION + " |");
         byte[] shown = HexDump.parse(HexDump.page("manifest-format.md"));
         VersionEdit first = new VersionEdit(1, true, 2, List.of(), List.of());
-        VersionEdit second = new VersionEdit(2, true, 4, List.of(), List.of(
-                new TableMetadata(3, 0, 4, 320, 2, 0, Records.bytes("a"), Records.bytes("b"))));
+        VersionEdit second = new VersionEdit(
+                2,
+                true,
+                4,
+                List.of(),
+                List.of(new TableMetadata(3, 0, 4, 320, 2, 0, Records.bytes("a"), Records.bytes("b"))));
         ByteBuffer written = ByteBuffer.allocate(1 << 10)
                 .put(ManifestFormat.header())
                 .put(ManifestFormat.record(first))

@@ -11,8 +11,8 @@ import kv.lsm.disk.LogFile;
 import kv.lsm.disk.ReadFile;
 import kv.lsm.disk.WriteFile;
 
-/// Holds chosen threads at the creation of a table or the sync of a log until told to let them go on, to make a flush, a compaction or
-/// a sync last as long as a test needs.
+/// Holds chosen threads at the creation of a table or the sync of a log until told to let them go on, to make a
+/// flush, a compaction or a sync last as long as a test needs.
 final class GatedDisk implements Disk {
     static final String FLUSH = "kv-flush";
     static final String COMPACTION = "kv-compact";
@@ -44,8 +44,8 @@ final class GatedDisk implements Disk {
         notifyAll();
     }
 
-    /// Opens every gate when it is closed: in the head of a `try` behind the store, so that a test which fails before it opens the gate ends
-    /// instead of waiting in the store's close.
+    /// Opens every gate when it is closed: in the head of a `try` behind the store, so that a test which fails
+    /// before it opens the gate ends instead of waiting in the store's close.
     interface Gates extends AutoCloseable {
         @Override
         void close();

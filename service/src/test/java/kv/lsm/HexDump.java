@@ -28,7 +28,8 @@ public final class HexDump {
             Matcher matcher = LINE.matcher(line);
             if (matcher.matches()) {
                 int offset = Integer.parseInt(matcher.group(1), 16);
-                byte[] shown = HexFormat.ofDelimiter(" ").parseHex(matcher.group(2).strip());
+                byte[] shown =
+                        HexFormat.ofDelimiter(" ").parseHex(matcher.group(2).strip());
                 bytes = Arrays.copyOf(bytes, offset + shown.length);
                 System.arraycopy(shown, 0, bytes, offset, shown.length);
             }
@@ -41,7 +42,8 @@ public final class HexDump {
         for (int offset = 0; offset < bytes.length; offset += BYTES_PER_LINE) {
             byte[] line = Arrays.copyOfRange(bytes, offset, Math.min(offset + BYTES_PER_LINE, bytes.length));
             if (!Arrays.equals(line, new byte[line.length]) || offset + BYTES_PER_LINE >= bytes.length) {
-                dump.append("%03x  %s%n".formatted(offset, HexFormat.ofDelimiter(" ").formatHex(line)));
+                dump.append("%03x  %s%n"
+                        .formatted(offset, HexFormat.ofDelimiter(" ").formatHex(line)));
             }
         }
         return dump.toString();

@@ -9,7 +9,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Callers may be interrupted at any time: Java closes the file of a channel whose thread is interrupted, the store must not.
+/// Callers may be interrupted at any time: Java closes the file of a channel whose thread is interrupted, the
+/// store must not.
 class InterruptionTest {
     @TempDir
     Path directory;

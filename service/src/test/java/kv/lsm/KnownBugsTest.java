@@ -43,8 +43,7 @@ class KnownBugsTest {
     @Test
     void aKeyIsNotMissingWhileItsMemtableIsBeingFlushed() throws Exception {
         GatedDisk disk = new GatedDisk(new FaultyDisk());
-        try (Store store = LsmStore.open(
-                small().wal(WalMode.OS).build(), disk, new Allocator());
+        try (Store store = LsmStore.open(small().wal(WalMode.OS).build(), disk, new Allocator());
                 GatedDisk.Gates gates = disk.openedAtTheEnd()) {
             disk.hold(GatedDisk.FLUSH);
             int keys = 0;
@@ -54,7 +53,9 @@ class KnownBugsTest {
             }
             disk.awaitHeld();
             for (int i = 0; i < keys; i++) {
-                assertThat(store.get(key(i))).as("key %d while its memtable is frozen", i).hasSize(100);
+                assertThat(store.get(key(i)))
+                        .as("key %d while its memtable is frozen", i)
+                        .hasSize(100);
             }
             disk.letGo(GatedDisk.FLUSH);
             while (store.metrics().flushes() == 0) {
@@ -70,7 +71,7 @@ class KnownBugsTest {
     void aCompactionDoesNotPublishAnOldStateOverANewerMemtable() throws Exception {
         GatedDisk disk = new GatedDisk(new FaultyDisk());
         try (Store store = LsmStore.open(
-                small().wal(WalMode.OS).frozenMemtablesMax(8).build(), disk, new Allocator());
+                        small().wal(WalMode.OS).frozenMemtablesMax(8).build(), disk, new Allocator());
                 GatedDisk.Gates gates = disk.openedAtTheEnd()) {
             disk.hold(GatedDisk.COMPACTION);
             int round = 0;
@@ -78,7 +79,8 @@ class KnownBugsTest {
                 putAll(store, round++);
             }
             disk.awaitHeld();
-            // while the compaction of the old tables stands still, newer values are flushed and others are in memory
+            // while the compaction of the old tables stands still, newer values are flushed and others are in
+            // memory
             long flushes = store.metrics().flushes();
             while (store.metrics().flushes() < flushes + 2) {
                 putAll(store, round++);
@@ -106,11 +108,14 @@ class KnownBugsTest {
 
     private static void checkAll(Store store, int round) {
         for (int i = 0; i < 50; i++) {
-            assertThat(number(store.get(key(i)))).as("round that wrote key %d", i).isEqualTo(round);
+            assertThat(number(store.get(key(i))))
+                    .as("round that wrote key %d", i)
+                    .isEqualTo(round);
         }
     }
 
-    /// Writers of their own keys, readers of all: what was acknowledged before a read began is the least it may see.
+    /// Writers of their own keys, readers of all: what was acknowledged before a read began is the least it may
+    /// see.
     @Test
     void noWriteGoesIntoAMemtableThatWasFlushedAlready() throws Exception {
         int keys = 64;
@@ -125,7 +130,8 @@ class KnownBugsTest {
                 work.add(threads.submit(() -> {
                     for (int n = 1; n <= 400; n++) {
                         for (int key = writer; key < keys; key += writers) {
-                            store.put(key(key), ByteBuffer.allocate(60).putInt(n).array());
+                            store.put(
+                                    key(key), ByteBuffer.allocate(60).putInt(n).array());
                             acknowledged.set(key, n);
                         }
                     }
@@ -137,7 +143,9 @@ class KnownBugsTest {
                     int key = random.nextInt(keys);
                     int least = acknowledged.get(key);
                     byte[] value = store.get(key(key));
-                    assertThat(value == null ? 0 : number(value)).as("key %d", key).isGreaterThanOrEqualTo(least);
+                    assertThat(value == null ? 0 : number(value))
+                            .as("key %d", key)
+                            .isGreaterThanOrEqualTo(least);
                 }
             });
             for (Future<?> writer : work) {
@@ -148,7 +156,9 @@ class KnownBugsTest {
         }
         try (Store store = LsmStore.open(small().build())) {
             for (int key = 0; key < keys; key++) {
-                assertThat(number(store.get(key(key)))).as("key %d after closing without a log", key).isEqualTo(400);
+                assertThat(number(store.get(key(key))))
+                        .as("key %d after closing without a log", key)
+                        .isEqualTo(400);
             }
         }
     }
@@ -171,7 +181,9 @@ class KnownBugsTest {
 
     @Test
     void keysAreComparedAsUnsignedBytes() {
-        byte[][] ascending = {{0}, {0, 0}, {0, 1}, {1}, {0x7F}, {0x7F, (byte) 0xFF}, {(byte) 0x80}, {(byte) 0xFF}, {(byte) 0xFF, 0}};
+        byte[][] ascending = {
+            {0}, {0, 0}, {0, 1}, {1}, {0x7F}, {0x7F, (byte) 0xFF}, {(byte) 0x80}, {(byte) 0xFF}, {(byte) 0xFF, 0}
+        };
         for (boolean inTables : new boolean[] {false, true}) {
             Path own = directory.resolve("tables-" + inTables);
             // closing without a log writes tables, closing with one keeps the memtable
@@ -206,9 +218,17 @@ class KnownBugsTest {
                 StoreOptions.at(FAULTY).toBuilder().wal(WalMode.NONE).build(), disk, new Allocator())) {
             store.put(key(1), key(1));
         }
-        int renamed = calls.lastIndexOf(calls.stream().filter(call -> call.matches("rename .*table")).findFirst().orElseThrow());
-        assertThat(calls.subList(renamed - 1, renamed + 2)).containsExactly(
-                calls.get(renamed).replace("rename", "sync") + FileNames.TEMPORARY, calls.get(renamed), "sync directory");
-        assertThat(calls.subList(renamed + 2, calls.size())).as("then the manifest").containsSubsequence("write MANIFEST.tmp", "sync MANIFEST.tmp");
+        int renamed = calls.lastIndexOf(calls.stream()
+                .filter(call -> call.matches("rename .*table"))
+                .findFirst()
+                .orElseThrow());
+        assertThat(calls.subList(renamed - 1, renamed + 2))
+                .containsExactly(
+                        calls.get(renamed).replace("rename", "sync") + FileNames.TEMPORARY,
+                        calls.get(renamed),
+                        "sync directory");
+        assertThat(calls.subList(renamed + 2, calls.size()))
+                .as("then the manifest")
+                .containsSubsequence("write MANIFEST.tmp", "sync MANIFEST.tmp");
     }
 }

@@ -51,7 +51,8 @@ class LevelShapeTest {
                 if (runs >= OPTIONS.level0Stop()) {
                     return;
                 }
-                double rate = runs >= OPTIONS.level0Slowdown() ? OPTIONS.slowdownBytesPerSecond() : FULL_BYTES_PER_SECOND;
+                double rate =
+                        runs >= OPTIONS.level0Slowdown() ? OPTIONS.slowdownBytesPerSecond() : FULL_BYTES_PER_SECOND;
                 double untilFull = (OPTIONS.memtableBytes() - bytesInMemtable) / rate;
                 if (untilFull > left) {
                     bytesInMemtable += rate * left;
@@ -71,8 +72,14 @@ class LevelShapeTest {
         private void compact(CompactionChoice choice) {
             List<TableMetadata> inputs = choice.tables();
             long bytes = inputs.stream().mapToLong(TableMetadata::bytes).sum();
-            long first = inputs.stream().mapToLong(table -> number(table.smallest())).min().orElseThrow();
-            long last = inputs.stream().mapToLong(table -> number(table.largest())).max().orElseThrow();
+            long first = inputs.stream()
+                    .mapToLong(table -> number(table.smallest()))
+                    .min()
+                    .orElseThrow();
+            long last = inputs.stream()
+                    .mapToLong(table -> number(table.largest()))
+                    .max()
+                    .orElseThrow();
             int count = (int) Math.max(1, Math.ceilDiv(bytes, OPTIONS.tableBytes()));
             if (!choice.isMove()) {
                 write(bytes / compactionBytesPerSecond);

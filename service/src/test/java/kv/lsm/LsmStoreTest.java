@@ -130,7 +130,9 @@ class LsmStoreTest {
             assertThat(directory.resolve("000900.table")).doesNotExist();
             assertThat(directory.resolve("000901.table.tmp")).doesNotExist();
             assertThat(directory.resolve("MANIFEST.tmp")).doesNotExist();
-            assertThat(directory.resolve("notes.txt")).as("what is not ours is left alone").exists();
+            assertThat(directory.resolve("notes.txt"))
+                    .as("what is not ours is left alone")
+                    .exists();
         }
     }
 
@@ -187,7 +189,8 @@ class LsmStoreTest {
 
     @Test
     void aTableInWhichKeysAreFoundIsSoonReadWithoutItsFilter() {
-        StoreOptions options = options().wal(WalMode.NONE).memtableBytes(1 << 20).build();
+        StoreOptions options =
+                options().wal(WalMode.NONE).memtableBytes(1 << 20).build();
         try (Store store = LsmStore.open(options)) {
             for (int i = 0; i < 2_000; i++) {
                 store.put(bytes("key" + i), new byte[100]);

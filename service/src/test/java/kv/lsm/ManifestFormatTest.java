@@ -16,15 +16,15 @@ class ManifestFormatTest {
         int cases = 0;
         for (int before = 0; before <= SECTOR_BYTES; before++) {
             ByteBuffer file = file(edit(before), edit(700));
-            int last = ManifestFormat.HEADER_BYTES
-                    + ManifestFormat.validRecordBytes(file, ManifestFormat.HEADER_BYTES);
+            int last = ManifestFormat.HEADER_BYTES + ManifestFormat.validRecordBytes(file, ManifestFormat.HEADER_BYTES);
             for (int lost = last / SECTOR_BYTES; lost <= (file.limit() - 1) / SECTOR_BYTES; lost++) {
                 ByteBuffer left = file(edit(before), edit(700));
                 int from = Math.max(last, lost * SECTOR_BYTES);
                 int to = Math.min(left.limit(), (lost + 1) * SECTOR_BYTES);
                 left.put(from, new byte[to - from]);
                 boolean whole = left.equals(file); // what was lost were zeros
-                assertThat(whole || ManifestFormat.validRecordBytes(left, last) < 0).isTrue();
+                assertThat(whole || ManifestFormat.validRecordBytes(left, last) < 0)
+                        .isTrue();
                 assertThat(whole || ManifestFormat.isTorn(left, last))
                         .as("edit at %d of %d bytes, lost [%d, %d)", last, left.limit(), from, to)
                         .isTrue();

@@ -51,7 +51,8 @@ class MemtableFilterTest {
         filter.free();
     }
 
-    /// Six keys share a word, one added long after another: an addition must not take back another one, not even for a moment.
+    /// Six keys share a word, one added long after another: an addition must not take back another one, not
+    /// even for a moment.
     @Test
     void aThreadThatAsksWhileAnotherAddsIsNotDeniedWhatWasAddedBefore() throws Exception {
         MemtableFilter filter = new MemtableFilter(allocator, 170L * KEYS);

@@ -25,8 +25,9 @@ class MergingIteratorTest {
     }
 
     private static List<String> merge(List<NavigableMap<byte[], byte[]>> newestFirst) {
-        return Records.list(new MergingIterator(
-                newestFirst.stream().map(map -> (EntryIterator) new Records(map)).toList()));
+        return Records.list(new MergingIterator(newestFirst.stream()
+                .map(map -> (EntryIterator) new Records(map))
+                .toList()));
     }
 
     @Test
@@ -60,11 +61,13 @@ class MergingIteratorTest {
                     source.put(Records.bytes(key), random.nextInt(4) == 0 ? null : Records.bytes("s" + s));
                 }
                 sources.add(source);
-                source.forEach((key, value) ->
-                        wanted.putIfAbsent(new String(key), value == null ? "†" : new String(value)));
+                source.forEach(
+                        (key, value) -> wanted.putIfAbsent(new String(key), value == null ? "†" : new String(value)));
             }
             assertThat(merge(sources))
-                    .isEqualTo(wanted.entrySet().stream().map(e -> e.getKey() + "=" + e.getValue()).toList());
+                    .isEqualTo(wanted.entrySet().stream()
+                            .map(e -> e.getKey() + "=" + e.getValue())
+                            .toList());
         });
     }
 }

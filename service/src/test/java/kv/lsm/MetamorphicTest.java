@@ -20,8 +20,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Random operations under random options, against a sorted map; the options change with every restart. Half of the histories are on
-/// real files, half on a disk whose calls fail now and then: the store is then killed and opened again.
+/// Random operations under random options, against a sorted map; the options change with every restart. Half of
+/// the histories are on real files, half on a disk whose calls fail now and then: the store is then killed and
+/// opened again.
 ///
 /// `-Dkv.rounds=N` histories of `-Dkv.operations=M` operations each, `-Dkv.seed=S` to repeat one.
 class MetamorphicTest {
@@ -42,7 +43,8 @@ class MetamorphicTest {
 
     @TestFactory
     Stream<DynamicTest> theStoreBehavesLikeASortedMapWhateverItsOptions() {
-        return Seeds.tests(12, seed -> new History(seed, seed % 2 == 0 ? new RealGround() : new FaultyGround(seed)).play());
+        return Seeds.tests(
+                12, seed -> new History(seed, seed % 2 == 0 ? new RealGround() : new FaultyGround(seed)).play());
     }
 
     /// What a store stands on.
@@ -262,7 +264,8 @@ class MetamorphicTest {
 
         /// Changes nothing.
         private void prefetch() {
-            byte[][] several = Stream.generate(keys::next).limit(random.nextInt(20)).toArray(byte[][]::new);
+            byte[][] several =
+                    Stream.generate(keys::next).limit(random.nextInt(20)).toArray(byte[][]::new);
             store.prefetchGets(several, several.length);
             store.prefetchWrites(several, several.length);
         }
@@ -304,7 +307,9 @@ class MetamorphicTest {
                 if (holdsWhatTheModelDoes()) {
                     break;
                 }
-                assertThat(happened).as("no first part of the writes that failed gives what was found").isLessThan(unsettled.size());
+                assertThat(happened)
+                        .as("no first part of the writes that failed gives what was found")
+                        .isLessThan(unsettled.size());
                 apply(unsettled.get(happened));
             }
             unsettled.clear();
@@ -313,7 +318,8 @@ class MetamorphicTest {
 
         private boolean holdsWhatTheModelDoes() {
             return unsettled.stream()
-                    .allMatch(write -> Arrays.equals(store.get(write.key), model.entries().get(write.key)));
+                    .allMatch(write ->
+                            Arrays.equals(store.get(write.key), model.entries().get(write.key)));
         }
     }
 }

@@ -14,8 +14,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// What an opening takes for the remainder of a store's life, what it refuses, and what it deletes when. All crashes of all calls are
-/// [EveryOpeningTest]'s.
+/// What an opening takes for the remainder of a store's life, what it refuses, and what it deletes when. All
+/// crashes of all calls are [EveryOpeningTest]'s.
 class OpeningTest {
     private static List<String> sortedNames(FaultyDisk disk) throws Exception {
         return disk.list(StoreState.DIRECTORY).stream().sorted().toList();
@@ -64,7 +64,8 @@ class OpeningTest {
     /// Somebody may have made them; the numbers in their names are not given to files of the store.
     @Test
     void directoriesNamedLikeFilesOfTheStoreAreLeftAlone(@TempDir Path directory) throws Exception {
-        List<Path> made = Stream.of("000002.table", "000003.log", "000004.table.tmp", "000077.table", "000078.log", "x.tmp")
+        List<Path> made = Stream.of(
+                        "000002.table", "000003.log", "000004.table.tmp", "000077.table", "000078.log", "x.tmp")
                 .map(directory::resolve)
                 .toList();
         for (Path folder : made) {
@@ -95,8 +96,10 @@ class OpeningTest {
             disk.setCrash((count, what) -> what.equals("rename MANIFEST"), FaultyDisk.Crash.PROCESS);
             assertThatThrownBy(() -> LsmStore.open(StoreState.options(wal), disk, new Allocator()))
                     .isInstanceOf(StoreException.class);
-            assertThat(disk.afterCrash().list(StoreState.DIRECTORY)).containsAll(
-                    before.stream().filter(name -> !name.endsWith(FileNames.TEMPORARY)).toList());
+            assertThat(disk.afterCrash().list(StoreState.DIRECTORY))
+                    .containsAll(before.stream()
+                            .filter(name -> !name.endsWith(FileNames.TEMPORARY))
+                            .toList());
         }
     }
 
@@ -132,7 +135,8 @@ class OpeningTest {
             assertThat(disk.calls()).isEqualTo(1);
             assertThat(disk.content(FileNames.MANIFEST)).isEqualTo(torn);
         }
-        assertThat(Manifest.read(disk, StoreState.DIRECTORY, new Allocator()).edits()).isEqualTo(List.of(edit));
+        assertThat(Manifest.read(disk, StoreState.DIRECTORY, new Allocator()).edits())
+                .isEqualTo(List.of(edit));
     }
 
     /// A flush's edit tears while a compaction is under way: the compaction's edit must not follow it.
@@ -152,7 +156,8 @@ class OpeningTest {
             assertThatThrownBy(() -> {
                         for (int i = 0; i < 10_000; i++) { // one memtable holds far fewer
                             history.add(StoreState.key(i), StoreState.valueOrNull(i));
-                            store.begin(StoreState.key(i), StoreState.valueOrNull(i)).await();
+                            store.begin(StoreState.key(i), StoreState.valueOrNull(i))
+                                    .await();
                             history.keepAll();
                         }
                     })
@@ -161,7 +166,9 @@ class OpeningTest {
             torn = real.content(FileNames.MANIFEST);
         }
         store.close();
-        assertThat(real.content(FileNames.MANIFEST)).as("nothing is appended after a torn edit").isEqualTo(torn);
+        assertThat(real.content(FileNames.MANIFEST))
+                .as("nothing is appended after a torn edit")
+                .isEqualTo(torn);
         try (LsmStore again = LsmStore.open(StoreState.options(WalMode.OS), real.killProcess(), new Allocator())) {
             history.checkRecovered(again, "after the fault");
         }

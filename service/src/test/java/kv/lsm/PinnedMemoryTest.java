@@ -9,7 +9,8 @@ import kv.lsm.disk.FaultyDisk;
 import kv.lsm.memory.Allocator;
 import org.junit.jupiter.api.Test;
 
-/// What cursors keep alive is counted and let go when they are closed; background work keeps no more than it reads.
+/// What cursors keep alive is counted and let go when they are closed; background work keeps no more than it
+/// reads.
 class PinnedMemoryTest {
     private static final int KEYS = 500;
 
@@ -57,7 +58,9 @@ class PinnedMemoryTest {
                 while (cursor.next()) {
                     entries++;
                 }
-                assertThat(entries).as("the cursor sees what there was when it was opened").isEqualTo(KEYS);
+                assertThat(entries)
+                        .as("the cursor sees what there was when it was opened")
+                        .isEqualTo(KEYS);
             }
             eventually(() -> store.metrics().pinnedBytes() == 0);
         }

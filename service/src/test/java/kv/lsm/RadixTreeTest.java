@@ -103,7 +103,8 @@ class RadixTreeTest {
             while (iterator.next()) {
                 found.add(Memory.getByte(iterator.keyAddress() + 1) & 0xFF);
             }
-            assertThat(found).isEqualTo(order.subList(0, i + 1).stream().sorted().toList());
+            assertThat(found)
+                    .isEqualTo(order.subList(0, i + 1).stream().sorted().toList());
         }
     }
 
@@ -131,7 +132,13 @@ class RadixTreeTest {
         NodeArena ownArena = new NodeArena(allocator, 1 << 16);
         RadixTree ownTree = new RadixTree(ownArena);
         for (int i = random.nextInt(2_000); i >= 0; i--) {
-            ownTree.insert(log.append(ByteBuffer.allocate(9).putInt(random.nextInt(40)).putInt(i).put((byte) 0).array(), new byte[0]));
+            ownTree.insert(log.append(
+                    ByteBuffer.allocate(9)
+                            .putInt(random.nextInt(40))
+                            .putInt(i)
+                            .put((byte) 0)
+                            .array(),
+                    new byte[0]));
         }
         byte[][] keys = new byte[20][];
         long wanted = 0;

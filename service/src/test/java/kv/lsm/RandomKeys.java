@@ -3,8 +3,8 @@ package kv.lsm;
 import java.nio.charset.StandardCharsets;
 import java.util.SplittableRandom;
 
-/// Keys of one of several shapes that have caught stores out: text with a long common prefix, random bytes of both signs, keys
-/// that are prefixes of other keys, long keys, few keys written again and again.
+/// Keys of one of several shapes that have caught stores out: text with a long common prefix, random bytes of
+/// both signs, keys that are prefixes of other keys, long keys, few keys written again and again.
 final class RandomKeys {
     private final SplittableRandom random;
     private final int shape;

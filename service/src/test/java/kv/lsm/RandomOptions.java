@@ -6,8 +6,8 @@ import java.util.SplittableRandom;
 
 /// Options drawn at random, small enough that flushes and compactions happen within a few hundred writes.
 final class RandomOptions {
-    /// Only a store that hangs lets a write wait for so long. A merge into tables of 2 KiB syncs hundreds of them,
-    /// which on a busy disk takes longer than the ten seconds after which a write fails by default.
+    /// Only a store that hangs lets a write wait for so long. A merge into tables of 2 KiB syncs hundreds of
+    /// them, which on a busy disk takes longer than the ten seconds after which a write fails by default.
     private static final Duration STALL_LIMIT = Duration.ofMinutes(5);
 
     private RandomOptions() {}

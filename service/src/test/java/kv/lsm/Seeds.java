@@ -5,7 +5,8 @@ import java.util.stream.LongStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.DynamicTest;
 
-/// Seeds of random tests: fresh ones each run, or `-Dkv.seed=N` for one seen before; `-Dkv.rounds=N` for more of them.
+/// Seeds of random tests: fresh ones each run, or `-Dkv.seed=N` for one seen before; `-Dkv.rounds=N` for more
+/// of them.
 final class Seeds {
     private Seeds() {}
 
@@ -17,14 +18,15 @@ final class Seeds {
     ///
     /// @param rounds how many when nothing else is asked for
     static Stream<DynamicTest> tests(int rounds, Body body) {
-        return of(rounds).mapToObj(seed -> DynamicTest.dynamicTest("-Dkv.seed=" + seed, () -> {
-            try {
-                body.run(seed);
-            } catch (Throwable e) {
-                System.err.println("failed with -Dkv.seed=" + seed + ": " + e);
-                throw e;
-            }
-        }));
+        return of(rounds)
+                .mapToObj(seed -> DynamicTest.dynamicTest("-Dkv.seed=" + seed, () -> {
+                    try {
+                        body.run(seed);
+                    } catch (Throwable e) {
+                        System.err.println("failed with -Dkv.seed=" + seed + ": " + e);
+                        throw e;
+                    }
+                }));
     }
 
     /// @param rounds how many when nothing else is asked for

@@ -40,7 +40,8 @@ public final class SlowDiskStore {
     }
 
     private boolean tryPut(int number) {
-        PendingWrite begun = store.tryBegin(ByteBuffer.allocate(4).putInt(number).array(), new byte[500]);
+        PendingWrite begun =
+                store.tryBegin(ByteBuffer.allocate(4).putInt(number).array(), new byte[500]);
         if (begun != null) {
             begun.await();
         }

@@ -38,7 +38,8 @@ class StoreEventsTest {
                 assertThat(event.getInt("toLevel")).isGreaterThan(0);
                 assertThat(event.getLong("bytesRead")).isPositive();
             });
-            assertThat(events.get("kv.WalSync")).allSatisfy(event -> assertThat(event.getLong("bytes")).isPositive());
+            assertThat(events.get("kv.WalSync"))
+                    .allSatisfy(event -> assertThat(event.getLong("bytes")).isPositive());
             assertThat(events.get("kv.WriteStall"))
                     .allSatisfy(event -> assertThat(event.getString("cause")).isEqualTo("frozen_memtables"));
         }

@@ -8,7 +8,8 @@ import java.util.function.Consumer;
 import kv.lsm.disk.FaultyDisk;
 import kv.lsm.memory.Allocator;
 
-/// What a disk may hold when a store is opened: made by writing to a store on a [FaultyDisk] and ending it in one of many ways.
+/// What a disk may hold when a store is opened: made by writing to a store on a [FaultyDisk] and ending it in
+/// one of many ways.
 enum StoreState {
     /// nothing at all
     NEW(state -> {}),
@@ -42,15 +43,24 @@ enum StoreState {
         state.withoutCompaction().session(20).kill();
     }),
     /// killed when a table was complete and the manifest did not name it
-    IN_THE_MIDDLE_OF_A_FLUSH(state -> state.crash(FaultyDisk.Crash.PROCESS, "kv-flush", "write MANIFEST", 2).session(60).end()),
+    IN_THE_MIDDLE_OF_A_FLUSH(state -> state.crash(FaultyDisk.Crash.PROCESS, "kv-flush", "write MANIFEST", 2)
+            .session(60)
+            .end()),
     /// power lost in the same
-    POWER_LOST_IN_A_FLUSH(state -> state.crash(FaultyDisk.Crash.POWER, "kv-flush", "sync MANIFEST", 2).session(60).end()),
+    POWER_LOST_IN_A_FLUSH(state -> state.crash(FaultyDisk.Crash.POWER, "kv-flush", "sync MANIFEST", 2)
+            .session(60)
+            .end()),
     /// killed when an edit of the manifest was written and not synced
-    EDIT_NOT_SYNCED(state -> state.crash(FaultyDisk.Crash.PROCESS, "kv-flush", "sync MANIFEST", 2).session(60).end()),
-    IN_THE_MIDDLE_OF_A_COMPACTION(
-            state -> state.crash(FaultyDisk.Crash.PROCESS, "kv-compact", "rename", 1).session(120).end()),
+    EDIT_NOT_SYNCED(state -> state.crash(FaultyDisk.Crash.PROCESS, "kv-flush", "sync MANIFEST", 2)
+            .session(60)
+            .end()),
+    IN_THE_MIDDLE_OF_A_COMPACTION(state -> state.crash(FaultyDisk.Crash.PROCESS, "kv-compact", "rename", 1)
+            .session(120)
+            .end()),
     /// killed when inputs of a compaction were being deleted
-    INPUTS_NOT_DELETED(state -> state.crash(FaultyDisk.Crash.PROCESS, "kv-compact", "delete", 1).session(120).end()),
+    INPUTS_NOT_DELETED(state -> state.crash(FaultyDisk.Crash.PROCESS, "kv-compact", "delete", 1)
+            .session(120)
+            .end()),
     /// an opening that died when its new manifest was not yet in place
     OPENING_INTERRUPTED(state -> {
         state.session(5).kill();

@@ -58,7 +58,9 @@ class TableBoundsTest {
             TableBounds bounds = new TableBounds(tables);
             for (int i = 0; i < 100; i++) {
                 byte[] key = key(random, lengthMax + 1, alphabet);
-                assertThat(bounds.find(key)).as("seed %d, key %s", seed, Arrays.toString(key)).isEqualTo(wanted(tables, key));
+                assertThat(bounds.find(key))
+                        .as("seed %d, key %s", seed, Arrays.toString(key))
+                        .isEqualTo(wanted(tables, key));
             }
         }
     }

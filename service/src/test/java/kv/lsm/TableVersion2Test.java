@@ -12,7 +12,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// A store that the last release with table version 2 wrote: `key-0` to `key-39` with `value N`, `key-7` deleted.
+/// A store that the last release with table version 2 wrote: `key-0` to `key-39` with `value N`, `key-7`
+/// deleted.
 class TableVersion2Test {
     private static final String TABLE = "000004.table";
 

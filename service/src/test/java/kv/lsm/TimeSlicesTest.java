@@ -30,7 +30,9 @@ class TimeSlicesTest {
         work(42);
         assertThat(timesGivenWay).as("after 132 µs").isEqualTo(1);
         work(1_280);
-        assertThat(timesGivenWay).as("after ten slices more, each of 128 µs because the clock is read every 32 steps").isEqualTo(11);
+        assertThat(timesGivenWay)
+                .as("after ten slices more, each of 128 µs because the clock is read every 32 steps")
+                .isEqualTo(11);
     }
 
     @Test

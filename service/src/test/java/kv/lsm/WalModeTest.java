@@ -16,7 +16,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// What each mode of the write-ahead log promises while all goes well; what it promises in a crash is [CrashTest]'s.
+/// What each mode of the write-ahead log promises while all goes well; what it promises in a crash is
+/// [CrashTest]'s.
 class WalModeTest {
     @TempDir
     Path directory;
@@ -52,10 +53,16 @@ class WalModeTest {
     void anIntervalSyncMakesWritesDurableWithoutAClose() throws Exception {
         FaultyDisk disk = new FaultyDisk();
         LsmStore store = LsmStore.open(
-                options().wal(WalMode.INTERVAL).walInterval(Duration.ofMillis(1)).build(), disk, new Allocator());
+                options()
+                        .wal(WalMode.INTERVAL)
+                        .walInterval(Duration.ofMillis(1))
+                        .build(),
+                disk,
+                new Allocator());
         long before = store.metrics().walSyncs();
         store.put(bytes("a"), bytes("1"));
-        // the first sync after it may have begun before it, and there is one only when there is something to sync
+        // the first sync after it may have begun before it, and there is one only when there is something to
+        // sync
         while (store.metrics().walSyncs() < before + 2) {
             store.put(bytes("b"), bytes("2"));
             Thread.sleep(1);
@@ -114,7 +121,8 @@ class WalModeTest {
     void waitingWritersShareASync() throws Exception {
         int threads = 8;
         int each = 50;
-        try (Store store = LsmStore.open(options().memtableBytes(4 << 20).wal(WalMode.ALWAYS).build())) {
+        try (Store store = LsmStore.open(
+                options().memtableBytes(4 << 20).wal(WalMode.ALWAYS).build())) {
             List<FutureTask<Void>> writers = new ArrayList<>();
             for (int t = 0; t < threads; t++) {
                 String prefix = "t" + t + "-";

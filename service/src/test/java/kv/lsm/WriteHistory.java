@@ -7,10 +7,12 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.TreeMap;
 
-/// What was written to a store, in order, and how much of it must survive whatever happens. What an opening finds is right when it is the
-/// state after some first part of the history, never less than was promised, never a mixture.
+/// What was written to a store, in order, and how much of it must survive whatever happens. What an opening
+/// finds is right when it is the state after some first part of the history, never less than was promised,
+/// never a mixture.
 final class WriteHistory {
-    /// @param ends false for a write of a batch that is not its last one: no crash leaves a history that ends there
+    /// @param ends false for a write of a batch that is not its last one: no crash leaves a history that ends
+    /// there
     private record Write(byte[] key, byte[] valueOrNull, boolean ends) {}
 
     private final List<Write> writes = new ArrayList<>();

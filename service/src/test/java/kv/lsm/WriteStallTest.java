@@ -35,7 +35,9 @@ class WriteStallTest {
 
     private void checkAll(Store store) {
         for (int i = 0; i < written; i++) {
-            assertThat(store.get(ByteBuffer.allocate(4).putInt(i).array())).as("key %d", i).hasSize(500);
+            assertThat(store.get(ByteBuffer.allocate(4).putInt(i).array()))
+                    .as("key %d", i)
+                    .hasSize(500);
         }
     }
 
@@ -48,8 +50,12 @@ class WriteStallTest {
                 tryPut(store); // which is also refused while the next log is not ready
             }
             while (tryPut(store)) {} // or the test does not end
-            assertThat(store.get(ByteBuffer.allocate(4).putInt(written).array())).as("nothing was begun").isNull();
-            Thread waiting = Thread.startVirtualThread(() -> store.begin(ByteBuffer.allocate(4).putInt(written).array(), new byte[500]).await());
+            assertThat(store.get(ByteBuffer.allocate(4).putInt(written).array()))
+                    .as("nothing was begun")
+                    .isNull();
+            Thread waiting = Thread.startVirtualThread(
+                    () -> store.begin(ByteBuffer.allocate(4).putInt(written).array(), new byte[500])
+                            .await());
             while (waiting.getState() == Thread.State.NEW || waiting.getState() == Thread.State.RUNNABLE) {
                 Thread.sleep(1);
             }
@@ -68,7 +74,8 @@ class WriteStallTest {
     }
 
     private boolean tryPut(Store store) {
-        PendingWrite begun = store.tryBegin(ByteBuffer.allocate(4).putInt(written).array(), new byte[500]);
+        PendingWrite begun =
+                store.tryBegin(ByteBuffer.allocate(4).putInt(written).array(), new byte[500]);
         if (begun == null) {
             return false;
         }
@@ -90,8 +97,10 @@ class WriteStallTest {
                     .isInstanceOf(WriteStalledException.class)
                     .hasMessageContaining("cause=frozen_memtables");
             assertThat(store.isWritable()).as("a stall is no failure").isTrue();
-            assertThat(store.get(ByteBuffer.allocate(4).putInt(written).array())).isNull();
-            assertThat(store.metrics().stalls().get(StallCause.FROZEN_MEMTABLES).count()).isEqualTo(1);
+            assertThat(store.get(ByteBuffer.allocate(4).putInt(written).array()))
+                    .isNull();
+            assertThat(store.metrics().stalls().get(StallCause.FROZEN_MEMTABLES).count())
+                    .isEqualTo(1);
             disk.letGo(GatedDisk.FLUSH);
             waitForFlush(store);
             put(store);
@@ -116,7 +125,9 @@ class WriteStallTest {
                 }
             });
             disk.awaitHeld();
-            assertThat(writer.join(Duration.ofMillis(100))).as("the writer ended though nothing was flushed").isFalse();
+            assertThat(writer.join(Duration.ofMillis(100)))
+                    .as("the writer ended though nothing was flushed")
+                    .isFalse();
             disk.letGo(GatedDisk.FLUSH);
             writer.join();
             checkAll(store);
@@ -138,7 +149,8 @@ class WriteStallTest {
                     })
                     .isInstanceOf(WriteStalledException.class)
                     .hasMessageContaining("cause=level0_stop");
-            assertThat(store.metrics().stalls().get(StallCause.LEVEL0_SLOWDOWN).count()).isPositive();
+            assertThat(store.metrics().stalls().get(StallCause.LEVEL0_SLOWDOWN).count())
+                    .isPositive();
             disk.letGo(GatedDisk.COMPACTION);
             checkAll(store);
         }
@@ -152,7 +164,10 @@ class WriteStallTest {
                 .level0(2, 3, 4)
                 .slowdownBytesPerSecond(1 << 30)
                 .stallLimit(Duration.ZERO);
-        StoreOptions tight = roomy.build().toBuilder().level1Bytes(1 << 10).levelMultiplier(2).build();
+        StoreOptions tight = roomy.build().toBuilder()
+                .level1Bytes(1 << 10)
+                .levelMultiplier(2)
+                .build();
         fillLevel0(roomy);
         settle(tight); // into one table, which moves down as far as it can
         fillLevel0(roomy);
@@ -168,13 +183,20 @@ class WriteStallTest {
             });
             disk.awaitHeld();
             disk.letOnePass();
-            assertThat(writer.join(Duration.ofSeconds(20))).as("the writer went on after one compaction").isTrue();
+            assertThat(writer.join(Duration.ofSeconds(20)))
+                    .as("the writer went on after one compaction")
+                    .isTrue();
         }
     }
 
     /// Writes the same keys as every call before.
     private void fillLevel0(StoreOptions.Builder options) {
-        try (LsmStore store = LsmStore.open(options.build().toBuilder().compaction(CompactionPolicyKind.NONE).build(), disk, new Allocator())) {
+        try (LsmStore store = LsmStore.open(
+                options.build().toBuilder()
+                        .compaction(CompactionPolicyKind.NONE)
+                        .build(),
+                disk,
+                new Allocator())) {
             for (written = 0; written < 300; ) {
                 put(store);
             }
@@ -185,7 +207,8 @@ class WriteStallTest {
 
     private void settle(StoreOptions options) {
         try (LsmStore store = LsmStore.open(options, disk, new Allocator())) {
-            assertThat(store.administration().awaitIdle(Duration.ofSeconds(20), () -> false)).isTrue();
+            assertThat(store.administration().awaitIdle(Duration.ofSeconds(20), () -> false))
+                    .isTrue();
         }
     }
 
@@ -211,7 +234,9 @@ class WriteStallTest {
                 Thread.sleep(1);
             }
             closer = Thread.ofPlatform().start(store::close);
-            assertThat(writer.join(Duration.ofMinutes(1))).as("the close ended the writer's wait").isTrue();
+            assertThat(writer.join(Duration.ofMinutes(1)))
+                    .as("the close ended the writer's wait")
+                    .isTrue();
             assertThat(end[0]).isInstanceOf(StoreClosedException.class);
         }
         closer.join();

@@ -24,15 +24,18 @@ class CommandLineTest {
     private Path directory;
 
     private ServiceProcess start(String... more) throws IOException {
-        List<String> arguments = new ArrayList<>(List.of("--dir", directory.resolve("store").toString(), "--port", "0"));
+        List<String> arguments =
+                new ArrayList<>(List.of("--dir", directory.resolve("store").toString(), "--port", "0"));
         arguments.addAll(List.of(more));
         return ServiceProcess.start(arguments);
     }
 
-    private static String ask(int port, HttpRequest.Builder request, String target) throws IOException, InterruptedException {
+    private static String ask(int port, HttpRequest.Builder request, String target)
+            throws IOException, InterruptedException {
         try (HttpClient client = HttpClient.newHttpClient()) {
             HttpResponse<String> response = client.send(
-                    request.uri(URI.create("http://127.0.0.1:" + port + target)).build(), HttpResponse.BodyHandlers.ofString());
+                    request.uri(URI.create("http://127.0.0.1:" + port + target)).build(),
+                    HttpResponse.BodyHandlers.ofString());
             return response.statusCode() + " " + response.body();
         }
     }
@@ -42,14 +45,16 @@ class CommandLineTest {
     void aSignalStopsTheServiceInOrderAndNothingIsLostEvenWithoutALog(String signal) throws Exception {
         try (ServiceProcess service = start("--wal", "none")) {
             int port = service.awaitReady();
-            assertThat(ask(port, HttpRequest.newBuilder().PUT(ofString("one")), "/v0/entity?id=a")).startsWith("201");
+            assertThat(ask(port, HttpRequest.newBuilder().PUT(ofString("one")), "/v0/entity?id=a"))
+                    .startsWith("201");
             service.signal(signal);
             assertThat(service.awaitExit()).isZero();
             assertThat(service.outLines()).containsExactly("ready: http://127.0.0.1:" + port);
             assertThat(service.err()).contains("SIG" + signal, "stopped").doesNotContain("Exception");
         }
         try (ServiceProcess again = start()) {
-            assertThat(ask(again.awaitReady(), HttpRequest.newBuilder().GET(), "/v0/entity?id=a")).isEqualTo("200 one");
+            assertThat(ask(again.awaitReady(), HttpRequest.newBuilder().GET(), "/v0/entity?id=a"))
+                    .isEqualTo("200 one");
         }
     }
 
@@ -84,12 +89,40 @@ class CommandLineTest {
 
     private static List<String> options() {
         return List.of(
-                "--dir", "--port", "--host", "--wal", "--wal-interval-ms", "--handler", "--selectors", "--workers", "--queue",
-                "--memtable-bytes", "--block-bytes", "--bloom-bits", "--compaction", "--read", "--compression",
-                "--cache-entries", "--max-value-bytes", "--stall-limit-ms", "--max-connections", "--idle-timeout-ms",
-                "--request-timeout-ms", "--table-bytes", "--frozen-memtables", "--level0-compaction", "--level0-slowdown",
-                "--level0-stop", "--slowdown-bytes-per-second", "--level1-bytes", "--level-multiplier",
-                "--compaction-bytes-per-second", "--admin", "--drain-ms", "--slow-request-ms", "--max-batch-bytes");
+                "--dir",
+                "--port",
+                "--host",
+                "--wal",
+                "--wal-interval-ms",
+                "--handler",
+                "--selectors",
+                "--workers",
+                "--queue",
+                "--memtable-bytes",
+                "--block-bytes",
+                "--bloom-bits",
+                "--compaction",
+                "--read",
+                "--compression",
+                "--cache-entries",
+                "--max-value-bytes",
+                "--stall-limit-ms",
+                "--max-connections",
+                "--idle-timeout-ms",
+                "--request-timeout-ms",
+                "--table-bytes",
+                "--frozen-memtables",
+                "--level0-compaction",
+                "--level0-slowdown",
+                "--level0-stop",
+                "--slowdown-bytes-per-second",
+                "--level1-bytes",
+                "--level-multiplier",
+                "--compaction-bytes-per-second",
+                "--admin",
+                "--drain-ms",
+                "--slow-request-ms",
+                "--max-batch-bytes");
     }
 
     /// Ten thousand writes in one request of a JVM that has just begun take more than a millisecond.
@@ -102,11 +135,14 @@ class CommandLineTest {
         }
         try (ServiceProcess service = wanted ? start("--slow-request-ms", "1") : start()) {
             int port = service.awaitReady();
-            assertThat(ask(port, HttpRequest.newBuilder().POST(ofString(batch.toString())), "/v0/entities/batch")).startsWith("20");
+            assertThat(ask(port, HttpRequest.newBuilder().POST(ofString(batch.toString())), "/v0/entities/batch"))
+                    .startsWith("20");
             service.signal("TERM");
             assertThat(service.awaitExit()).isZero();
             if (wanted) {
-                assertThat(service.err()).containsPattern("slow request: method=POST, target=/v0/entities/batch, status=20\\d, total_ms=");
+                assertThat(service.err())
+                        .containsPattern(
+                                "slow request: method=POST, target=/v0/entities/batch, status=20\\d, total_ms=");
             } else {
                 assertThat(service.err()).doesNotContain("slow request");
             }
@@ -125,26 +161,62 @@ class CommandLineTest {
     @Test
     void theStoreOpensWithWhatTheCommandLineSays() throws Exception {
         try (ServiceProcess service = start(
-                "--table-bytes=32m", "--frozen-memtables=3", "--level0-compaction=5", "--level0-slowdown=17", "--level0-stop=33",
-                "--slowdown-bytes-per-second=17m", "--level1-bytes=128m", "--level-multiplier=8",
+                "--table-bytes=32m",
+                "--frozen-memtables=3",
+                "--level0-compaction=5",
+                "--level0-slowdown=17",
+                "--level0-stop=33",
+                "--slowdown-bytes-per-second=17m",
+                "--level1-bytes=128m",
+                "--level-multiplier=8",
                 "--compaction-bytes-per-second=9m")) {
             int port = service.awaitReady();
             assertThat(ask(port, HttpRequest.newBuilder().GET(), "/metrics?prefix=kv_build"))
-                    .contains("kv_build_info{", "version=", "revision=", "table_bytes=\"" + (32 << 20) + "\"", "wal=\"interval\"")
-                    .contains("selectors=").doesNotContain("selectors=\"null\"", "workers=\"null\"");
-            assertThat(service.err()).contains(
-                    "tableBytes=" + (32 << 20), "frozenMemtablesMax=3", "level0Compaction=5", "level0Slowdown=17", "level0Stop=33",
-                    "slowdownBytesPerSecond=" + (17 << 20), "level1Bytes=" + (128 << 20), "levelMultiplier=8",
-                    "compactionBytesPerSecond=" + (9 << 20));
+                    .contains(
+                            "kv_build_info{",
+                            "version=",
+                            "revision=",
+                            "table_bytes=\"" + (32 << 20) + "\"",
+                            "wal=\"interval\"")
+                    .contains("selectors=")
+                    .doesNotContain("selectors=\"null\"", "workers=\"null\"");
+            assertThat(service.err())
+                    .contains(
+                            "tableBytes=" + (32 << 20),
+                            "frozenMemtablesMax=3",
+                            "level0Compaction=5",
+                            "level0Slowdown=17",
+                            "level0Stop=33",
+                            "slowdownBytesPerSecond=" + (17 << 20),
+                            "level1Bytes=" + (128 << 20),
+                            "levelMultiplier=8",
+                            "compactionBytesPerSecond=" + (9 << 20));
         }
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {
-        "--nonsense", "--port=x", "--port=70000", "--wal=sometimes", "--handler=none", "--memtable-bytes=12q",
-        "--memtable-bytes=1", "--selectors=0", "--queue=0", "--bloom-bits=99", "--cache-entries=-1", "--table-bytes=1", "--frozen-memtables=0", "--level0-compaction=1",
-        "--level0-compaction=17", "--level0-stop=15", "--level-multiplier=1", "--compaction-bytes-per-second=-1", "stray"
-    })
+    @ValueSource(
+            strings = {
+                "--nonsense",
+                "--port=x",
+                "--port=70000",
+                "--wal=sometimes",
+                "--handler=none",
+                "--memtable-bytes=12q",
+                "--memtable-bytes=1",
+                "--selectors=0",
+                "--queue=0",
+                "--bloom-bits=99",
+                "--cache-entries=-1",
+                "--table-bytes=1",
+                "--frozen-memtables=0",
+                "--level0-compaction=1",
+                "--level0-compaction=17",
+                "--level0-stop=15",
+                "--level-multiplier=1",
+                "--compaction-bytes-per-second=-1",
+                "stray"
+            })
     void aBadArgumentIsOneLineThatNamesItAndExitCode2(String argument) throws Exception {
         try (ServiceProcess service = start(argument)) {
             assertThat(service.awaitExit()).isEqualTo(2);
@@ -189,8 +261,11 @@ class CommandLineTest {
             first.awaitReady();
             try (ServiceProcess second = start()) {
                 assertThat(second.awaitExit()).isEqualTo(1);
-                assertThat(second.err().lines().filter(line -> line.startsWith("kv-service: "))).hasSize(1);
-                assertThat(second.err()).contains("in use", directory.toString()).doesNotContain("\tat ");
+                assertThat(second.err().lines().filter(line -> line.startsWith("kv-service: ")))
+                        .hasSize(1);
+                assertThat(second.err())
+                        .contains("in use", directory.toString())
+                        .doesNotContain("\tat ");
             }
         }
     }
@@ -204,7 +279,8 @@ class CommandLineTest {
         }
         Path damaged;
         try (var files = Files.walk(directory.resolve("store"))) {
-            damaged = files.filter(file -> Files.isRegularFile(file) && file.toString().toLowerCase().contains("manifest"))
+            damaged = files.filter(file -> Files.isRegularFile(file)
+                            && file.toString().toLowerCase().contains("manifest"))
                     .findFirst()
                     .orElseThrow();
         }

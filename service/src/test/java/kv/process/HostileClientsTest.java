@@ -17,11 +17,12 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// The real process with a heap of 128 MB and clients that take all they can at once: ranges over 1 MiB values that nobody reads,
-/// connections that say nothing, 60 kB values through the cache, a writer at full speed. It lives, and a client that behaves is served.
+/// The real process with a heap of 128 MB and clients that take all they can at once: ranges over 1 MiB values
+/// that nobody reads, connections that say nothing, 60 kB values through the cache, a writer at full speed. It
+/// lives, and a client that behaves is served.
 ///
-/// `make hostile-service` runs it in full and holds the p99 of GET to its limit; the short form looks at life, memory and answers only,
-/// since other tests may have the processors.
+/// `make hostile-service` runs it in full and holds the p99 of GET to its limit; the short form looks at life,
+/// memory and answers only, since other tests may have the processors.
 class HostileClientsTest {
     private static final boolean FULL = Boolean.getBoolean("kv.hostile.full");
     private static final int UNREAD_RANGES = FULL ? 200 : 60;
@@ -39,7 +40,16 @@ class HostileClientsTest {
     @ValueSource(strings = {"selector", "virtual"})
     void itLivesAndServesThoseWhoBehave(String handler, @TempDir Path directory) throws Exception {
         List<String> options = List.of(
-                "--dir", directory.toString(), "--port", "0", "--handler", handler, "--cache-entries=10000", "--memtable-bytes=4m", "--max-connections=11000", "--answer-timeout-ms=600000");
+                "--dir",
+                directory.toString(),
+                "--port",
+                "0",
+                "--handler",
+                handler,
+                "--cache-entries=10000",
+                "--memtable-bytes=4m",
+                "--max-connections=11000",
+                "--answer-timeout-ms=600000");
         List<Socket> greedy = new ArrayList<>();
         AtomicBoolean stop = new AtomicBoolean();
         AtomicLong written = new AtomicLong();
@@ -48,25 +58,39 @@ class HostileClientsTest {
             int port = service.awaitReady();
             try (HttpConnection setUp = new HttpConnection(port)) {
                 for (int i = 0; i < LARGE_VALUES; i++) {
-                    assertThat(putUntilTaken(setUp, "large" + i, "v".repeat(1 << 20))).isEqualTo(201);
+                    assertThat(putUntilTaken(setUp, "large" + i, "v".repeat(1 << 20)))
+                            .isEqualTo(201);
                 }
                 for (int i = 0; i < CACHED_VALUES; i++) {
-                    assertThat(putUntilTaken(setUp, "cached" + i, "v".repeat(CACHED_BYTES))).isEqualTo(201);
+                    assertThat(putUntilTaken(setUp, "cached" + i, "v".repeat(CACHED_BYTES)))
+                            .isEqualTo(201);
                 }
                 assertThat(putUntilTaken(setUp, "small", "v".repeat(100))).isEqualTo(201);
             }
             for (int i = 0; i < UNREAD_RANGES; i++) {
                 greedy.add(connect(port));
-                greedy.getLast().getOutputStream().write("GET /v0/entities?start=large HTTP/1.1\r\nHost: x\r\n\r\n".getBytes());
+                greedy.getLast()
+                        .getOutputStream()
+                        .write("GET /v0/entities?start=large HTTP/1.1\r\nHost: x\r\n\r\n".getBytes());
             }
             for (int i = 0; i < IDLE_CONNECTIONS; i++) {
                 greedy.add(connect(port));
             }
             List<Thread> clients = List.of(
-                    Thread.ofPlatform().start(() -> repeat(port, stop, written, (connection, i) ->
-                            connection.put("written" + i % 100_000, "v".repeat(1_000)))),
-                    Thread.ofPlatform().start(() -> repeat(port, stop, cached, (connection, i) ->
-                            connection.get("cached" + i * 7 % CACHED_VALUES).status())));
+                    Thread.ofPlatform()
+                            .start(() -> repeat(
+                                    port,
+                                    stop,
+                                    written,
+                                    (connection, i) -> connection.put("written" + i % 100_000, "v".repeat(1_000)))),
+                    Thread.ofPlatform()
+                            .start(() -> repeat(
+                                    port,
+                                    stop,
+                                    cached,
+                                    (connection, i) -> connection
+                                            .get("cached" + i * 7 % CACHED_VALUES)
+                                            .status())));
             long[] took = behave(port);
             stop.set(true);
             for (Thread client : clients) {
@@ -77,7 +101,13 @@ class HostileClientsTest {
             long anonymous = anonymousKib(service.pid());
             System.out.printf(
                     "GETs %d, p50 %d us, p99 %d us, max %d us; PUTs %d, cached GETs %d; anonymous memory %d KiB%n",
-                    took.length, took[took.length / 2] / 1_000, p99 / 1_000, took[took.length - 1] / 1_000, written.get(), cached.get(), anonymous);
+                    took.length,
+                    took[took.length / 2] / 1_000,
+                    p99 / 1_000,
+                    took[took.length - 1] / 1_000,
+                    written.get(),
+                    cached.get(),
+                    anonymous);
             assertThat(service.isAlive()).as(service.err()).isTrue();
             assertThat(written.get()).as("PUTs").isGreaterThan(100);
             assertThat(cached.get()).as("GETs through the cache").isGreaterThan(100);

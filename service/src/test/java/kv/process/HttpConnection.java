@@ -12,7 +12,8 @@ import java.net.Socket;
 import java.util.Map;
 import java.util.TreeMap;
 
-/// A blocking client of the service's own few requests, on one connection. Text stands for its ISO-8859-1 bytes.
+/// A blocking client of the service's own few requests, on one connection. Text stands for its ISO-8859-1
+/// bytes.
 final class HttpConnection implements AutoCloseable {
     private static final int TIMEOUT_MILLIS = 30_000;
     private final Socket socket = new Socket();
@@ -40,7 +41,9 @@ final class HttpConnection implements AutoCloseable {
     }
 
     int put(String key, String value) throws IOException {
-        return ask("PUT /v0/entity?id=" + key + " HTTP/1.1\r\nHost: x\r\nContent-Length: " + value.length() + "\r\n\r\n" + value).status;
+        return ask("PUT /v0/entity?id=" + key + " HTTP/1.1\r\nHost: x\r\nContent-Length: " + value.length() + "\r\n\r\n"
+                        + value)
+                .status;
     }
 
     int delete(String key) throws IOException {
@@ -52,13 +55,23 @@ final class HttpConnection implements AutoCloseable {
         StringBuilder body = new StringBuilder();
         writes.forEach((key, valueOrNull) -> {
             if (valueOrNull == null) {
-                body.append("delete ").append(key.length()).append('\n').append(key).append('\n');
+                body.append("delete ")
+                        .append(key.length())
+                        .append('\n')
+                        .append(key)
+                        .append('\n');
             } else {
-                body.append("put ").append(key.length()).append(' ').append(valueOrNull.length()).append('\n');
+                body.append("put ")
+                        .append(key.length())
+                        .append(' ')
+                        .append(valueOrNull.length())
+                        .append('\n');
                 body.append(key).append(valueOrNull).append('\n');
             }
         });
-        return ask("POST /v0/entities/batch HTTP/1.1\r\nHost: x\r\nContent-Length: " + body.length() + "\r\n\r\n" + body).status;
+        return ask("POST /v0/entities/batch HTTP/1.1\r\nHost: x\r\nContent-Length: " + body.length() + "\r\n\r\n"
+                        + body)
+                .status;
     }
 
     /// The entries of a range, which must come in order.

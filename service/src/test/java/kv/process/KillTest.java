@@ -12,9 +12,9 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The real service is killed with SIGKILL under load, while it opens its store and while it closes it, again and again on one directory,
-/// with other options each time. After each restart every key must hold what was acknowledged last, or what was on its way when the
-/// service died.
+/// The real service is killed with SIGKILL under load, while it opens its store and while it closes it, again
+/// and again on one directory, with other options each time. After each restart every key must hold what was
+/// acknowledged last, or what was on its way when the service died.
 ///
 /// `-Dkv.kill.rounds=N` for more rounds, `-Dkv.kill.seed=S` to repeat one.
 class KillTest {
@@ -31,7 +31,8 @@ class KillTest {
     private final long seed = Long.getLong("kv.kill.seed", System.nanoTime());
     private final Random random = new Random(seed);
     private final List<KilledWriter> writers = new ArrayList<>();
-    /// A kill comes by chance within a little more than these, which follow how long an opening and a closing take.
+    /// A kill comes by chance within a little more than these, which follow how long an opening and a closing
+    /// take.
     private long openingNanos = 50_000_000;
     private long closingNanos = 20_000_000;
     private int killedUnderLoad;
@@ -175,7 +176,9 @@ class KillTest {
         }
         assertThat(faults).isEmpty();
         assertThat(acknowledged(writers)).as("the load must write").isGreaterThan(before);
-        assertThat(alive).as("the service died before it was killed:\n" + service.err()).isTrue();
+        assertThat(alive)
+                .as("the service died before it was killed:\n" + service.err())
+                .isTrue();
     }
 
     private static long acknowledged(List<KilledWriter> writers) {

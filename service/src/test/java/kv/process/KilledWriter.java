@@ -10,8 +10,9 @@ import java.util.Objects;
 import java.util.Random;
 import java.util.TreeMap;
 
-/// One client with keys of its own: writes and reads them one request at a time, some writes several keys at once. Knows what each key
-/// must hold, and what its last, unanswered request may have made of some of them: all of what it asked for or nothing.
+/// One client with keys of its own: writes and reads them one request at a time, some writes several keys at
+/// once. Knows what each key must hold, and what its last, unanswered request may have made of some of them:
+/// all of what it asked for or nothing.
 final class KilledWriter {
     private static final int KEYS = 400;
 
@@ -60,11 +61,17 @@ final class KilledWriter {
     private void write(HttpConnection connection) throws IOException {
         Map.Entry<String, String> first = unanswered.entrySet().iterator().next();
         if (unanswered.size() > 1) {
-            assertThat(connection.batch(unanswered)).as("writes of " + unanswered.keySet()).isEqualTo(200);
+            assertThat(connection.batch(unanswered))
+                    .as("writes of " + unanswered.keySet())
+                    .isEqualTo(200);
         } else if (first.getValue() == null) {
-            assertThat(connection.delete(first.getKey())).as("delete of " + first.getKey()).isEqualTo(202);
+            assertThat(connection.delete(first.getKey()))
+                    .as("delete of " + first.getKey())
+                    .isEqualTo(202);
         } else {
-            assertThat(connection.put(first.getKey(), first.getValue())).as("write of " + first.getKey()).isEqualTo(201);
+            assertThat(connection.put(first.getKey(), first.getValue()))
+                    .as("write of " + first.getKey())
+                    .isEqualTo(201);
         }
     }
 
@@ -101,13 +108,18 @@ final class KilledWriter {
                 String key = prefix + k;
                 String found = connection.get(key).valueOrNull();
                 if (!Objects.equals(found, acknowledged.get(key))) {
-                    throw new AssertionError(where + ": " + key + " is " + start(found) + " but must be " + start(acknowledged.get(key)));
+                    throw new AssertionError(where + ": " + key + " is " + start(found) + " but must be "
+                            + start(acknowledged.get(key)));
                 }
             }
             // '.' comes after '-', so the range holds exactly the keys of this writer
             Map<String, String> range = connection.range(prefix, prefix.substring(0, prefix.length() - 1) + ".");
-            assertThat(range.keySet()).as(where + ": keys of the range").isEqualTo(new TreeMap<>(acknowledged).keySet());
-            assertThat(range.equals(new TreeMap<>(acknowledged))).as(where + ": values of the range").isTrue();
+            assertThat(range.keySet())
+                    .as(where + ": keys of the range")
+                    .isEqualTo(new TreeMap<>(acknowledged).keySet());
+            assertThat(range.equals(new TreeMap<>(acknowledged)))
+                    .as(where + ": values of the range")
+                    .isTrue();
         }
     }
 

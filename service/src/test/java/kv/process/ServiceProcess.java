@@ -13,12 +13,13 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 
-/// The real service in a process of its own, started from the classes under test. Killed with the tests' JVM at the latest.
+/// The real service in a process of its own, started from the classes under test. Killed with the tests' JVM at
+/// the latest.
 final class ServiceProcess implements AutoCloseable {
     private static final String READY = "ready: http://127.0.0.1:";
     private static final int WAIT_SECONDS = 60;
-    /// A shell that starts the tests in the background leaves SIGINT ignored, and what is ignored stays so in every child: the
-    /// service would never see it. `env` of GNU gives it back, and then becomes the service.
+    /// A shell that starts the tests in the background leaves SIGINT ignored, and what is ignored stays so in
+    /// every child: the service would never see it. `env` of GNU gives it back, and then becomes the service.
     private static final List<String> SIGINT_HEARD = sigintHeard();
 
     private final Process process;
@@ -52,7 +53,8 @@ final class ServiceProcess implements AutoCloseable {
         command.addAll(List.of("-cp", classPath(), mainClass));
         command.addAll(arguments);
         Path log = Files.createTempFile("kv-service", ".log");
-        return new ServiceProcess(new ProcessBuilder(command).redirectError(log.toFile()).start(), log);
+        return new ServiceProcess(
+                new ProcessBuilder(command).redirectError(log.toFile()).start(), log);
     }
 
     private static List<String> sigintHeard() {
@@ -61,12 +63,12 @@ final class ServiceProcess implements AutoCloseable {
         trial.add("true");
         try {
             boolean known = new ProcessBuilder(trial)
-                    .redirectErrorStream(true)
-                    .redirectOutput(ProcessBuilder.Redirect.DISCARD)
-                    .start()
-                    .onExit()
-                    .join()
-                    .exitValue()
+                            .redirectErrorStream(true)
+                            .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+                            .start()
+                            .onExit()
+                            .join()
+                            .exitValue()
                     == 0;
             return known ? env : List.of();
         } catch (IOException e) { // no env at all
@@ -113,7 +115,11 @@ final class ServiceProcess implements AutoCloseable {
 
     /// Sends `signal` (a name such as TERM) through the shell's kill.
     void signal(String signal) throws IOException {
-        new ProcessBuilder("kill", "-" + signal, Long.toString(process.pid())).inheritIO().start().onExit().join();
+        new ProcessBuilder("kill", "-" + signal, Long.toString(process.pid()))
+                .inheritIO()
+                .start()
+                .onExit()
+                .join();
     }
 
     int awaitExit() {

@@ -1,7 +1,7 @@
 package kv.http.metrics;
 
-/// The log-linear buckets of a latency: each power of two from 1 024 ns to 8.6 s is cut into four of the same width, so that a
-/// bucket is at most a quarter wider than where it begins.
+/// The log-linear buckets of a latency: each power of two from 1 024 ns to 8.6 s is cut into four of the same
+/// width, so that a bucket is at most a quarter wider than where it begins.
 ///
 /// ```
 /// bucket   0          1               2               …  4               …  93

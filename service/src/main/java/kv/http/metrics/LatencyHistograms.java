@@ -5,7 +5,8 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 
 /// Counts latencies of many series at once, each in [LatencyBuckets].
 ///
-/// 1. [#record] takes no lock and allocates nothing but the first time that a series is seen by threads of one stripe.
+/// 1. [#record] takes no lock and allocates nothing but the first time that a series is seen by threads of one
+///    stripe.
 /// 2. Threads are spread over stripes, so that selectors do not take each other's counters from the cache.
 /// 3. A [#snapshot] taken meanwhile may hold a latency in its count and not yet in its sum.
 public final class LatencyHistograms {

@@ -32,7 +32,8 @@ final class ChannelReadFile implements ReadFile {
             return 0;
         }
         mapping = Arena.ofShared();
-        return channel.run(c -> c.map(FileChannel.MapMode.READ_ONLY, 0, bytes, mapping)).address();
+        return channel.run(c -> c.map(FileChannel.MapMode.READ_ONLY, 0, bytes, mapping))
+                .address();
     }
 
     @Override

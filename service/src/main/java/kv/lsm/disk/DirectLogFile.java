@@ -10,8 +10,8 @@ import kv.lsm.memory.Memory;
 
 /// A log in memory of its own whose pages are written to the disk itself, each write durable when it returns.
 ///
-/// The last page is written again with every sync that ends in it. What was durable in it is written with the same bytes,
-/// so a torn write cannot harm it.
+/// The last page is written again with every sync that ends in it. What was durable in it is written with the
+/// same bytes, so a torn write cannot harm it.
 final class DirectLogFile implements LogFile {
     private final Allocator allocator;
     private final long bytes;

@@ -23,9 +23,10 @@ public interface Disk {
 
     /// A new file of `bytes` zeros for a write-ahead log; `bytes` is a multiple of 4096.
     ///
-    /// @param direct true when every write will be followed by a sync: the log is then kept in memory of its own and written
-    ///               past the page cache, which takes half the time of writing and syncing a mapped page
-    /// @param slices  of the thread that calls
+    /// @param direct true when every write will be followed by a sync: the log is then kept in memory of its
+    /// own and written
+    ///     past the page cache, which takes half the time of writing and syncing a mapped page
+    /// @param slices of the thread that calls
     LogFile createLog(Path file, long bytes, boolean direct, TimeSlices slices) throws IOException;
 
     /// An existing file, to be read.
@@ -39,8 +40,9 @@ public interface Disk {
 
     void delete(Path file) throws IOException;
 
-    /// Makes the first `bytes` of an existing file durable by writing them again: another process may have tried to sync them
-    /// and failed, and the system, which still shows them, does not write them a second time by itself.
+    /// Makes the first `bytes` of an existing file durable by writing them again: another process may have
+    /// tried to sync them and failed, and the system, which still shows them, does not write them a second time
+    /// by itself.
     void rewrite(Path file, long bytes) throws IOException;
 
     /// Makes creations, renames and deletions in `directory` durable.

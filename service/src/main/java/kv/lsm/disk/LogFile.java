@@ -2,8 +2,8 @@ package kv.lsm.disk;
 
 import java.io.IOException;
 
-/// A write-ahead log's bytes in memory. What is stored there reaches the operating system at once (mapped) or with
-/// [#sync] (direct), and the disk with [#sync].
+/// A write-ahead log's bytes in memory. What is stored there reaches the operating system at once (mapped) or
+/// with [#sync] (direct), and the disk with [#sync].
 public interface LogFile extends AutoCloseable {
 
     long address();

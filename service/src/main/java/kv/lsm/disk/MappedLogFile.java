@@ -8,7 +8,8 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 
-/// A log mapped into memory: a store to it is in the page cache at once and outlives the process, without a system call.
+/// A log mapped into memory: a store to it is in the page cache at once and outlives the process, without a
+/// system call.
 final class MappedLogFile implements LogFile {
     private final Arena arena = Arena.ofShared();
     private final MemorySegment mapping;

@@ -66,8 +66,8 @@ public final class RealDisk implements Disk {
         return direct ? new DirectLogFile(file, bytes, allocator) : new MappedLogFile(file, bytes);
     }
 
-    /// Writes the zeros out instead of leaving a hole, so that a full disk shows here as an error and not later as a fault
-    /// in the middle of a store to mapped memory, and so that a sync has no block to allocate.
+    /// Writes the zeros out instead of leaving a hole, so that a full disk shows here as an error and not later
+    /// as a fault in the middle of a store to mapped memory, and so that a sync has no block to allocate.
     private static void fillWithZeros(Path file, long bytes, boolean sync, TimeSlices slices) throws IOException {
         try (UninterruptedChannel channel =
                 new UninterruptedChannel(file, StandardOpenOption.CREATE, StandardOpenOption.WRITE)) {
@@ -136,8 +136,8 @@ public final class RealDisk implements Disk {
         }
     }
 
-    /// Remembers what this process has locked: the operating system would tell a second store of the process that all is well,
-    /// and closing the second one's channel would end the lock of the first.
+    /// Remembers what this process has locked: the operating system would tell a second store of the process
+    /// that all is well, and closing the second one's channel would end the lock of the first.
     @Override
     public Closeable lock(Path file) throws IOException {
         Path known = file.toAbsolutePath().getParent().toRealPath().resolve(file.getFileName());

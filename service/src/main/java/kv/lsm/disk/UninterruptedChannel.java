@@ -9,10 +9,10 @@ import java.nio.file.Path;
 
 /// A file channel that outlives `Thread.interrupt`.
 ///
-/// Java closes a channel for everybody when one thread is interrupted in a call on it. A server interrupts its workers on
-/// shutdown, and one of them would take the table away from all others; so the channel is opened again, the call repeated,
-/// and the interrupt put back for the caller to see. Calls must be such that repeating them is harmless: they name their
-/// position, and the options do not truncate.
+/// Java closes a channel for everybody when one thread is interrupted in a call on it. A server interrupts its
+/// workers on shutdown, and one of them would take the table away from all others; so the channel is opened
+/// again, the call repeated, and the interrupt put back for the caller to see. Calls must be such that
+/// repeating them is harmless: they name their position, and the options do not truncate.
 final class UninterruptedChannel implements AutoCloseable {
     /// A call on the channel.
     interface Call<T> {

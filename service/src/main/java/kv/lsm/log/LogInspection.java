@@ -3,12 +3,13 @@ package kv.lsm.log;
 import java.util.function.LongConsumer;
 import kv.lsm.memory.Memory;
 
-/// Finds every valid record of a write-ahead log, also behind damaged ones. For tools that look at a closed store.
+/// Finds every valid record of a write-ahead log, also behind damaged ones. For tools that look at a closed
+/// store.
 public final class LogInspection {
-    /// @param records      found
-    /// @param lostAt       where the first bytes lie that are no record and not zero, or -1
-    /// @param lostBytes    how many such bytes there are before the last record
-    /// @param firstOffset  of a record, or -1
+    /// @param records found
+    /// @param lostAt where the first bytes lie that are no record and not zero, or -1
+    /// @param lostBytes how many such bytes there are before the last record
+    /// @param firstOffset of a record, or -1
     public record Result(long records, long lostAt, long lostBytes, long firstOffset) {}
 
     private LogInspection() {}

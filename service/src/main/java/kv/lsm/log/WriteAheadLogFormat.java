@@ -14,11 +14,12 @@ import kv.lsm.memory.Memory;
 /// file     header (64 bytes), records, zeros to the end
 /// header   magic 8 │ version 4 │ crc 4 │ number 8 │ previous number 8 │ previous end 8 │ zeros
 /// record   crc 4 │ durable 4 │ value length 4 │ key length 2 │ key │ value │ zeros up to a multiple of 8
-/// batch    crc 4 │ durable 4 │ -3 4 │ 0 2 │ records 4 │ bytes 4 │ zeros 2, then so many records of so many bytes in all
+/// batch    crc 4 │ durable 4 │ -3 4 │ 0 2 │ records 4 │ bytes 4 │ zeros 2, then so many records of so many bytes in
+/// all
 /// ```
 ///
-/// Numbers are little-endian. A record starts at a multiple of 8 and is never changed once written: the memtable of the
-/// log points into it.
+/// Numbers are little-endian. A record starts at a multiple of 8 and is never changed once written: the
+/// memtable of the log points into it.
 public final class WriteAheadLogFormat {
     /// "kvwalog1" when read as text.
     public static final long MAGIC = 0x31676F6C6177766BL;
@@ -42,9 +43,9 @@ public final class WriteAheadLogFormat {
     private static final int VALUE_LENGTH_AT = 8;
     private static final int KEY_LENGTH_AT = 12;
 
-    /// @param number         counts up over all logs of a store
+    /// @param number counts up over all logs of a store
     /// @param previousNumber the log before this one, or 0
-    /// @param previousEnd    where that one ended, bytes
+    /// @param previousEnd where that one ended, bytes
     public record Header(long number, long previousNumber, long previousEnd) {}
 
     private WriteAheadLogFormat() {}
@@ -178,7 +179,8 @@ public final class WriteAheadLogFormat {
         return BATCH_HEADER_BYTES + (Memory.getInt(record + BATCH_BYTES_AT) & 0xFFFF_FFFFL);
     }
 
-    /// How many bytes of the batch are whole records, those of the record that begins it included: all of [#batchBytes] when it is whole.
+    /// How many bytes of the batch are whole records, those of the record that begins it included: all of
+    /// [#batchBytes] when it is whole.
     ///
     /// @param bytesLeft bytes of the log from `record` on
     static long wholeBatchBytes(long record, long bytesLeft) {

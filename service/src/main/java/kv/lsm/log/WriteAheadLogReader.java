@@ -7,20 +7,21 @@ import kv.lsm.memory.Memory;
 
 /// Reads a write-ahead log and tells a torn tail from damage.
 ///
-/// After a crash the end of a log may be missing, in units of disk sectors and in any order, but only what was not synced.
-/// So where the records break off, what follows decides:
+/// After a crash the end of a log may be missing, in units of disk sectors and in any order, but only what was
+/// not synced. So where the records break off, what follows decides:
 ///
 /// - nothing but zeros: the end of the log;
 /// - no valid record: a torn tail, dropped;
-/// - a valid record: what lies between was lost unsynced, which shows as a sector that still ends in zeros, and the rest is
-///   dropped with it. If the record says that the place was durable, or no such sector is there, the file was damaged.
+/// - a valid record: what lies between was lost unsynced, which shows as a sector that still ends in zeros, and
+///   the rest is dropped with it. If the record says that the place was durable, or no such sector is there,
+///   the file was damaged.
 public final class WriteAheadLogReader {
     /// @param headerOrNull null when the log was never started or its start was never synced
-    /// @param end          where the valid records end, bytes
-    /// @param records      records given to the consumer
+    /// @param end where the valid records end, bytes
+    /// @param records records given to the consumer
     /// @param droppedBytes bytes after the end that are not zero, up to the last such byte
-    /// @param synced       true when a record proves that the log was synced at least once
-    /// @param closed       true when it ends with the mark of an orderly close
+    /// @param synced true when a record proves that the log was synced at least once
+    /// @param closed true when it ends with the mark of an orderly close
     public record Result(
             WriteAheadLogFormat.Header headerOrNull,
             long end,
@@ -95,7 +96,9 @@ public final class WriteAheadLogReader {
         int unknown = bytes < WriteAheadLogFormat.HEADER_BYTES ? 0 : WriteAheadLogFormat.unknownVersion(log);
         if (unknown != 0) {
             throw new CorruptionException(
-                    file, 8, "unknown version of a write-ahead log, open it with the release that wrote it: version=" + unknown);
+                    file,
+                    8,
+                    "unknown version of a write-ahead log, open it with the release that wrote it: version=" + unknown);
         }
     }
 
@@ -104,7 +107,8 @@ public final class WriteAheadLogReader {
         for (long at = end + step; at < lastUsed; at += step) {
             if (WriteAheadLogFormat.validRecordBytes(log + at, bytes - at) > 0) {
                 if (WriteAheadLogFormat.durable(log + at) > end) {
-                    throw new CorruptionException(file, end, "a record that was made durable does not match its checksum");
+                    throw new CorruptionException(
+                            file, end, "a record that was made durable does not match its checksum");
                 }
                 requireLostUnsynced(end, at);
             }

@@ -12,7 +12,8 @@ import kv.lsm.memory.Memory;
 
 /// Appends records to one write-ahead log.
 ///
-/// 1. One thread at a time appends (the store's write lock); one at a time syncs; any thread may ask for the ends.
+/// 1. One thread at a time appends (the store's write lock); one at a time syncs; any thread may ask for the
+///    ends.
 /// 2. [#end] never passes a record that is not complete.
 /// 3. [#durableEnd] grows only when a sync has succeeded.
 public final class WriteAheadLogWriter {
@@ -51,8 +52,8 @@ public final class WriteAheadLogWriter {
         return header.number();
     }
 
-    /// What the header of the log after this one says: where the records before it end. An empty log is passed over, because its own
-    /// header may never reach the disk.
+    /// What the header of the log after this one says: where the records before it end. An empty log is passed
+    /// over, because its own header may never reach the disk.
     public WriteAheadLogFormat.Header next(long number) {
         return end() > WriteAheadLogFormat.HEADER_BYTES
                 ? new WriteAheadLogFormat.Header(number, number(), end())
@@ -85,12 +86,14 @@ public final class WriteAheadLogWriter {
         return record;
     }
 
-    /// Appends several records as one and returns the address of the record that begins them; [#hasRoom] must have said yes to all of them.
+    /// Appends several records as one and returns the address of the record that begins them; [#hasRoom] must
+    /// have said yes to all of them.
     public long append(List<WriteBatch.Write> writes) {
         long batch = address + end;
         long bytes = WriteAheadLogFormat.batchBytes(writes);
         long at = end + WriteAheadLogFormat.BATCH_HEADER_BYTES;
-        // before the records: whole records behind a place that holds none are damage, not what a killed process leaves
+        // before the records: whole records behind a place that holds none are damage, not what a killed
+        // process leaves
         WriteAheadLogFormat.writeBatchHeader(
                 batch, durableEnd, writes.size(), (int) (bytes - WriteAheadLogFormat.BATCH_HEADER_BYTES));
         for (WriteBatch.Write write : writes) {

@@ -8,11 +8,11 @@ import java.util.concurrent.atomic.AtomicLong;
 
 /// Native memory of one store, counted, so that it can be bounded, shown and checked for leaks.
 ///
-/// C's allocator and not an `Arena`: a buffer may be freed by another thread than the one that took it (a cursor that moved
-/// between threads), and closing a shared arena would stop every thread of the process.
+/// C's allocator and not an `Arena`: a buffer may be freed by another thread than the one that took it (a
+/// cursor that moved between threads), and closing a shared arena would stop every thread of the process.
 ///
-/// What is larger than [#KEPT_BYTES_MAX] goes back to the system as soon as it is freed. Glibc would raise that limit to 32 MiB by and by, and keep
-/// for each thread as much as it ever had at one time.
+/// What is larger than [#KEPT_BYTES_MAX] goes back to the system as soon as it is freed. Glibc would raise that
+/// limit to 32 MiB by and by, and keep for each thread as much as it ever had at one time.
 public final class Allocator {
     private static final int KEPT_BYTES_MAX = 128 << 10;
     private static final int M_MMAP_THRESHOLD = -3;
@@ -20,10 +20,11 @@ public final class Allocator {
     /// Alignment of [#allocateAligned]: a page, as direct I/O needs.
     public static final int PAGE_BYTES = 4096;
 
-    private static final MethodHandle CALLOC = c("calloc", FunctionDescriptor.of(
-            ValueLayout.JAVA_LONG, ValueLayout.JAVA_LONG, ValueLayout.JAVA_LONG));
-    private static final MethodHandle ALIGNED_ALLOC = c("aligned_alloc", FunctionDescriptor.of(
-            ValueLayout.JAVA_LONG, ValueLayout.JAVA_LONG, ValueLayout.JAVA_LONG));
+    private static final MethodHandle CALLOC =
+            c("calloc", FunctionDescriptor.of(ValueLayout.JAVA_LONG, ValueLayout.JAVA_LONG, ValueLayout.JAVA_LONG));
+    private static final MethodHandle ALIGNED_ALLOC = c(
+            "aligned_alloc",
+            FunctionDescriptor.of(ValueLayout.JAVA_LONG, ValueLayout.JAVA_LONG, ValueLayout.JAVA_LONG));
     private static final MethodHandle FREE = c("free", FunctionDescriptor.ofVoid(ValueLayout.JAVA_LONG));
 
     private final AtomicLong allocatedBytes = new AtomicLong();
@@ -74,9 +75,12 @@ public final class Allocator {
     static {
         // where there is no mallopt, C's allocator is not glibc's
         Linker.nativeLinker().defaultLookup().find("mallopt").ifPresent(address -> {
-            FunctionDescriptor mallopt = FunctionDescriptor.of(ValueLayout.JAVA_INT, ValueLayout.JAVA_INT, ValueLayout.JAVA_INT);
+            FunctionDescriptor mallopt =
+                    FunctionDescriptor.of(ValueLayout.JAVA_INT, ValueLayout.JAVA_INT, ValueLayout.JAVA_INT);
             try {
-                int unused = (int) Linker.nativeLinker().downcallHandle(address, mallopt).invokeExact(M_MMAP_THRESHOLD, KEPT_BYTES_MAX);
+                int unused = (int) Linker.nativeLinker()
+                        .downcallHandle(address, mallopt)
+                        .invokeExact(M_MMAP_THRESHOLD, KEPT_BYTES_MAX);
             } catch (Throwable e) {
                 throw rethrow(e);
             }

@@ -73,7 +73,8 @@ public final class Keys {
         return true;
     }
 
-    /// Negative or positive when `key` comes before or after all keys that begin with `prefix`, 0 when it is one of them.
+    /// Negative or positive when `key` comes before or after all keys that begin with `prefix`, 0 when it is
+    /// one of them.
     public static int compareToPrefix(byte[] key, byte[] prefix) {
         int different = Arrays.mismatch(prefix, 0, prefix.length, key, 0, Math.min(key.length, prefix.length));
         if (different < 0) {
@@ -98,7 +99,8 @@ public final class Keys {
         return i;
     }
 
-    /// The eight bytes from `from` on as a number that orders as the bytes do; zeros stand for bytes past the end.
+    /// The eight bytes from `from` on as a number that orders as the bytes do; zeros stand for bytes past the
+    /// end.
     public static long prefix(byte[] key, int from) {
         if (from + 8 <= key.length) {
             return (long) ARRAY_LONG_BIG_ENDIAN.get(key, from);
@@ -122,8 +124,8 @@ public final class Keys {
         return prefix;
     }
 
-    /// The hash that bloom filters and hash indexes are made of, XXH3 of 64 bits without a seed; part of the table format
-    /// (`service/docs/sstable-format.md`).
+    /// The hash that bloom filters and hash indexes are made of, XXH3 of 64 bits without a seed; part of the
+    /// table format (`service/docs/sstable-format.md`).
     public static long hash(byte[] key) {
         return XXH3.hashBytes(key);
     }

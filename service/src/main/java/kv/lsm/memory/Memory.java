@@ -8,13 +8,13 @@ import java.nio.ByteOrder;
 
 /// Reads and writes native memory by address: mapped files, write-ahead logs and memtable indexes.
 ///
-/// All accesses go through one segment that covers the whole address space. A segment per file would check bounds and
-/// liveness each time, and a call site that meets heap, native and mapped segments is compiled to slow code. The price:
-/// nothing here is checked. Whoever hands out an address keeps the memory alive (see [kv.lsm.Views]), and lengths that
-/// come from a file are believed only after its checksum matched.
+/// All accesses go through one segment that covers the whole address space. A segment per file would check
+/// bounds and liveness each time, and a call site that meets heap, native and mapped segments is compiled to
+/// slow code. The price: nothing here is checked. Whoever hands out an address keeps the memory alive (see
+/// [kv.lsm.Views]), and lengths that come from a file are believed only after its checksum matched.
 ///
-/// Numbers are little-endian unless the name says otherwise, and may lie at any address; the `acquire` and `release`
-/// accesses need 8-byte (or 2-byte) alignment.
+/// Numbers are little-endian unless the name says otherwise, and may lie at any address; the `acquire` and
+/// `release` accesses need 8-byte (or 2-byte) alignment.
 public final class Memory {
     private static final MemorySegment ALL = MemorySegment.NULL.reinterpret(Long.MAX_VALUE);
 

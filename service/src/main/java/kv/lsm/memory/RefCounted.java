@@ -2,9 +2,9 @@ package kv.lsm.memory;
 
 import java.util.concurrent.atomic.AtomicInteger;
 
-/// Something in native memory that several owners use, with a count of them: the last one to [#release] frees it. Garbage collection does
-/// not help there. Its maker is the first owner. A memtable, a table and a view of the store are such things: a view owns its memtables and
-/// tables, and who reads in a view owns that.
+/// Something in native memory that several owners use, with a count of them: the last one to [#release] frees
+/// it. Garbage collection does not help there. Its maker is the first owner. A memtable, a table and a view of
+/// the store are such things: a view owns its memtables and tables, and who reads in a view owns that.
 public abstract class RefCounted {
     private final AtomicInteger owners = new AtomicInteger(1);
 

@@ -3,8 +3,8 @@ package kv.lsm.table;
 import kv.lsm.memory.Allocator;
 import kv.lsm.memory.NativeBuffer;
 
-/// Where one reader keeps a block that cannot be read in place: stored bytes of a positional read, and plain bytes of a
-/// compressed block. Takes memory on first use. For one thread at a time.
+/// Where one reader keeps a block that cannot be read in place: stored bytes of a positional read, and plain
+/// bytes of a compressed block. Takes memory on first use. For one thread at a time.
 public final class BlockBuffer implements AutoCloseable {
     private final Allocator allocator;
     private NativeBuffer stored;

@@ -10,12 +10,13 @@ import net.jpountz.lz4.LZ4SafeDecompressor;
 /// LZ4 of a block's payload, in native memory.
 final class BlockCompressor {
     private static final LZ4Compressor COMPRESSOR = LZ4Factory.fastestInstance().fastCompressor();
-    private static final LZ4SafeDecompressor DECOMPRESSOR = LZ4Factory.fastestInstance().safeDecompressor();
+    private static final LZ4SafeDecompressor DECOMPRESSOR =
+            LZ4Factory.fastestInstance().safeDecompressor();
 
     private BlockCompressor() {}
 
-    /// Replaces the last `bytes` bytes of `out` by their compressed form if that is smaller by an eighth at least; otherwise it
-    /// is not worth the time of every later read.
+    /// Replaces the last `bytes` bytes of `out` by their compressed form if that is smaller by an eighth at
+    /// least; otherwise it is not worth the time of every later read.
     ///
     /// @param scratch cleared and used
     /// @return true when replaced
@@ -24,8 +25,8 @@ final class BlockCompressor {
         int most = COMPRESSOR.maxCompressedLength((int) bytes);
         long target = scratch.extend(most);
         long source = out.address() + out.size() - bytes;
-        int compressed = COMPRESSOR.compress(
-                Memory.buffer(source, bytes), 0, (int) bytes, Memory.buffer(target, most), 0, most);
+        int compressed =
+                COMPRESSOR.compress(Memory.buffer(source, bytes), 0, (int) bytes, Memory.buffer(target, most), 0, most);
         if (SSTableFormat.PLAIN_LENGTH_BYTES + compressed > bytes - bytes / 8) {
             return false;
         }

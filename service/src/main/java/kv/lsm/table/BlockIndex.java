@@ -11,20 +11,22 @@ import kv.lsm.memory.Memory;
 /// key number 8 × n │ (block start 4 │ block bytes 4) × n │ separator start 4 × (n + 1) │ separators
 /// ```
 ///
-/// A block's separator is at most its first key and greater than all keys before it. All separators of a table begin with the
-/// common prefix; the key number is the eight bytes behind it, so that the search compares numbers in one array and looks at
-/// whole separators only where numbers are equal. Block starts count in units of 64 bytes; block bytes include the checksum,
-/// and their highest bit is set when the block is compressed.
+/// A block's separator is at most its first key and greater than all keys before it. All separators of a table
+/// begin with the common prefix; the key number is the eight bytes behind it, so that the search compares
+/// numbers in one array and looks at whole separators only where numbers are equal. Block starts count in units
+/// of 64 bytes; block bytes include the checksum, and their highest bit is set when the block is compressed.
 ///
-/// Every eighth number is copied to memory of the index's own, the fences: all tables' fences stay in the processor's cache, where the numbers
-/// themselves do not, and between two fences lies one cache line of numbers. So a search waits for memory once, not a few times.
+/// Every eighth number is copied to memory of the index's own, the fences: all tables' fences stay in the
+/// processor's cache, where the numbers themselves do not, and between two fences lies one cache line of
+/// numbers. So a search waits for memory once, not a few times.
 final class BlockIndex {
     static final int HEADER_BYTES = 16;
     static final int BYTES_PER_BLOCK = 8 + (4 + 4) + 4;
     static final int COMPRESSED_BIT = 0x8000_0000;
 
     private static final int GROUP = 8;
-    /// Numbers before the first fence: behind the header they fill the first cache line of an index, which starts with one.
+    /// Numbers before the first fence: behind the header they fill the first cache line of an index, which
+    /// starts with one.
     private static final int BEFORE_FENCES = (SSTableFormat.ALIGNMENT_BYTES - HEADER_BYTES) / Long.BYTES;
 
     private final int blocks;
@@ -182,8 +184,8 @@ final class BlockIndex {
         return base;
     }
 
-    /// Among the blocks with this key number, of which `last` is the last, the last whose separator is at most `key`; or the one
-    /// before them.
+    /// Among the blocks with this key number, of which `last` is the last, the last whose separator is at most
+    /// `key`; or the one before them.
     private int lastSeparatorAtMost(byte[] key, long number, int last) {
         int low = number == 0 ? -1 : lastAtMost(number - 1); // below here: number smaller
         int high = last;

@@ -10,8 +10,9 @@ import kv.lsm.memory.Memory;
 
 /// Finds the data blocks of a table whose index is lost.
 ///
-/// At each multiple of 64 bytes it looks for a payload that fits itself and is followed by its checksum. A plain payload tells its length;
-/// a compressed one tells the length of what it holds, so that every end up to [#COMPRESSED_BYTES_MAX] has to be tried.
+/// At each multiple of 64 bytes it looks for a payload that fits itself and is followed by its checksum. A
+/// plain payload tells its length; a compressed one tells the length of what it holds, so that every end up to
+/// [#COMPRESSED_BYTES_MAX] has to be tried.
 final class BlockScan implements AutoCloseable {
     /// Larger compressed blocks hold one large value and are not found.
     private static final int COMPRESSED_BYTES_MAX = 256 << 10;
@@ -32,7 +33,9 @@ final class BlockScan implements AutoCloseable {
         mapped = file.map();
         long footer = file.bytes() - SSTableFormat.FOOTER_BYTES;
         endKnown = footer >= 0 && SSTableFormat.footerProblem(mapped + footer) == null;
-        dataEnd = endKnown ? Math.min(SSTableFormat.readFooter(mapped + footer).indexOffset(), file.bytes()) : file.bytes();
+        dataEnd = endKnown
+                ? Math.min(SSTableFormat.readFooter(mapped + footer).indexOffset(), file.bytes())
+                : file.bytes();
         buffer = new BlockBuffer(allocator);
     }
 
@@ -96,7 +99,12 @@ final class BlockScan implements AutoCloseable {
             return -1;
         }
         long bytes = DataBlock.entryEnd(last) - block;
-        return bytes > entriesAt && bytes <= left && checksumFits(block, bytes) && DataBlock.problem(block, bytes) == null ? bytes : -1;
+        return bytes > entriesAt
+                        && bytes <= left
+                        && checksumFits(block, bytes)
+                        && DataBlock.problem(block, bytes) == null
+                ? bytes
+                : -1;
     }
 
     private static boolean checksumFits(long block, long bytes) {

@@ -4,15 +4,16 @@ import kv.lsm.TimeSlices;
 import kv.lsm.memory.Memory;
 import kv.lsm.memory.NativeBuffer;
 
-/// Says of most absent keys that they are absent; a blocked bloom filter (Putze et al. 2007): all probes of a key lie in one
-/// 64-byte line, so a check costs one cache miss. The price is about half as many false positives again as a classic filter.
+/// Says of most absent keys that they are absent; a blocked bloom filter (Putze et al. 2007): all probes of a
+/// key lie in one 64-byte line, so a check costs one cache miss. The price is about half as many false
+/// positives again as a classic filter.
 ///
 /// ```
 /// lines 4 │ probes 4 │ zeros to 64 │ line 64 × lines
 /// ```
 ///
-/// Line of a key: the high half of the 128-bit product of hash and number of lines. Probe i sets the bit given by the highest
-/// nine bits of `hash * SPREAD^(i + 1)`.
+/// Line of a key: the high half of the 128-bit product of hash and number of lines. Probe i sets the bit given
+/// by the highest nine bits of `hash * SPREAD^(i + 1)`.
 final class BloomFilter {
     static final int HEADER_BYTES = 64;
     static final int LINE_BYTES = 64;

@@ -3,8 +3,8 @@ package kv.lsm.table;
 import kv.lsm.memory.Allocator;
 import kv.lsm.memory.Memory;
 
-/// Remembers which blocks of a mapped table were checked: one bit per 64 bytes of the file, in which no two blocks have a part.
-/// Thread-safe; a block that two threads meet at once is checked twice.
+/// Remembers which blocks of a mapped table were checked: one bit per 64 bytes of the file, in which no two
+/// blocks have a part. Thread-safe; a block that two threads meet at once is checked twice.
 final class CheckedBlocks {
     private static final int BYTES_PER_BIT = SSTableFormat.ALIGNMENT_BYTES;
     private static final int BIT_SHIFT = Integer.numberOfTrailingZeros(BYTES_PER_BIT);

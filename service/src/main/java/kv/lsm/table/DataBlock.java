@@ -11,8 +11,9 @@ import kv.lsm.memory.Memory;
 /// entry: key length 2 │ value length 4, -1 for a tombstone │ key │ value
 /// ```
 ///
-/// Offsets count from the first entry. An entry can be read without its block: the hash index of a table leads to it. Keys are not
-/// prefix-compressed: entries can be compared where they lie, at the price of some space (LZ4 takes it back).
+/// Offsets count from the first entry. An entry can be read without its block: the hash index of a table leads
+/// to it. Keys are not prefix-compressed: entries can be compared where they lie, at the price of some space
+/// (LZ4 takes it back).
 final class DataBlock {
     static final int COUNT_BYTES = 2;
     static final int OFFSET_BYTES = 2;
@@ -94,8 +95,8 @@ final class DataBlock {
         return low;
     }
 
-    /// What is wrong with a payload whose checksum matched, or null: guards the unchecked reads above against a file that was
-    /// written by something else.
+    /// What is wrong with a payload whose checksum matched, or null: guards the unchecked reads above against a
+    /// file that was written by something else.
     static String problem(long block, long payloadBytes) {
         if (payloadBytes < COUNT_BYTES) {
             return "a data block without a count";

@@ -37,12 +37,11 @@ final class DataBlockBuilder implements AutoCloseable {
         return count == 0;
     }
 
-    /// True when the block should end before another entry of `entryBytes` key and value bytes: blocks stay within their target
-    /// where entries allow it.
+    /// True when the block should end before another entry of `entryBytes` key and value bytes: blocks stay
+    /// within their target where entries allow it.
     boolean isFullFor(long entryBytes) {
         long after = size() + DataBlock.OFFSET_BYTES + DataBlock.ENTRY_HEADER_BYTES + entryBytes;
-        return count > 0
-                && (after > blockBytes || count == COUNT_MAX || entries.size() > DataBlock.OFFSET_MAX);
+        return count > 0 && (after > blockBytes || count == COUNT_MAX || entries.size() > DataBlock.OFFSET_MAX);
     }
 
     private long size() {
@@ -51,7 +50,7 @@ final class DataBlockBuilder implements AutoCloseable {
 
     /// Moves the payload to the end of `out` and starts over.
     ///
-    /// @param start           of the block in the file
+    /// @param start of the block in the file
     /// @param positionsOrNull where the block's entries start in the file is added here, 4 bytes each
     void finish(NativeBuffer out, long start, NativeBuffer positionsOrNull) {
         if (positionsOrNull != null) {

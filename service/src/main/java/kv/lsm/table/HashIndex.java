@@ -4,19 +4,21 @@ import kv.lsm.TimeSlices;
 import kv.lsm.memory.Memory;
 import kv.lsm.memory.NativeBuffer;
 
-/// Leads from a key's hash to the places where its entry may lie in a table, so that a point read of a mapped table waits for memory
-/// twice: for a line of this index and for the entry.
+/// Leads from a key's hash to the places where its entry may lie in a table, so that a point read of a mapped
+/// table waits for memory twice: for a line of this index and for the entry.
 ///
 /// ```
 /// lines 4 │ position bits 4 │ zeros to 64 │ line 64 × lines
 /// line: tag 1 × 12 │ used 1 │ passed 1 │ zeros 2 │ slot 4 × 12
 /// ```
 ///
-/// 1. The line of a key is the high half of the 128-bit product of hash and number of lines; when it is full the key goes to the next line
-///    with room, the first line behind the last. Each line on the way sets one of the eight bits of `passed`, which the hash names: a
-///    search goes on only where its bit is set. Four fifths of all slots are used.
-/// 2. A tag is the lowest byte of the hash. The low `position bits` of a slot are where the entry starts in the file; the bits above,
-///    where there are any, are those of the hash above the tag. In a table of 64 MiB one absent key of about 1 200 meets an entry.
+/// 1. The line of a key is the high half of the 128-bit product of hash and number of lines; when it is full
+///    the key goes to the next line with room, the first line behind the last. Each line on the way sets one of
+///    the eight bits of `passed`, which the hash names: a search goes on only where its bit is set. Four fifths
+///    of all slots are used.
+/// 2. A tag is the lowest byte of the hash. The low `position bits` of a slot are where the entry starts in the
+///    file; the bits above, where there are any, are those of the hash above the tag. In a table of 64 MiB one
+///    absent key of about 1 200 meets an entry.
 final class HashIndex {
     static final int HEADER_BYTES = 64;
     static final int LINE_BYTES = 64;
@@ -111,7 +113,7 @@ final class HashIndex {
         return (x - ONES) & ~x;
     }
 
-    /// @param slots   address of the slot that belongs to the lowest tag
+    /// @param slots address of the slot that belongs to the lowest tag
     /// @param matches the highest bit of each tag that is the wanted one
     private long entryAmong(byte[] key, long slots, long matches, long check, Candidates candidates) {
         for (long rest = matches; rest != 0; rest &= rest - 1) {
@@ -144,11 +146,12 @@ final class HashIndex {
 
     /// Appends the index of entries to `out`, whose size is a multiple of 64.
     ///
-    /// @param hashes    of the keys, 8 bytes each
+    /// @param hashes of the keys, 8 bytes each
     /// @param positions where their entries start, 4 bytes each, never 0
     /// @param dataBytes all positions are smaller
-    /// @param slices     of the thread that calls, a step for each entry
-    static void write(NativeBuffer hashes, NativeBuffer positions, long dataBytes, NativeBuffer out, TimeSlices slices) {
+    /// @param slices of the thread that calls, a step for each entry
+    static void write(
+            NativeBuffer hashes, NativeBuffer positions, long dataBytes, NativeBuffer out, TimeSlices slices) {
         long entries = hashes.size() / Long.BYTES;
         int lineCount = lineCount(entries);
         int positionBits = Long.SIZE - Long.numberOfLeadingZeros(dataBytes - 1);
@@ -168,7 +171,8 @@ final class HashIndex {
         }
     }
 
-    /// The address of the first line from the hash's own on that is not full; sets the hash's bit in those before it.
+    /// The address of the first line from the hash's own on that is not full; sets the hash's bit in those
+    /// before it.
     private static long lineWithRoom(long lines, int lineCount, long hash) {
         int candidate = lineOf(hash, lineCount);
         while (true) {

@@ -15,8 +15,9 @@ import kv.lsm.memory.RefCounted;
 
 /// An open table. Thread-safe while it has an owner.
 ///
-/// Index, filter and hash index are checked when the table is opened. A data block is checked when it is read with a positional read; in
-/// a mapped table the first time it is touched, because checking it each time would cost more than the read.
+/// Index, filter and hash index are checked when the table is opened. A data block is checked when it is read
+/// with a positional read; in a mapped table the first time it is touched, because checking it each time would
+/// cost more than the read.
 public final class SSTable extends RefCounted {
     /// What [#get] returns for a key that was deleted here. Compared by identity.
     public static final byte[] DELETED = new byte[0];
@@ -47,8 +48,9 @@ public final class SSTable extends RefCounted {
     private final HashIndex hashIndexOrNull;
     private final boolean hasOldHash;
     private final HashIndex.Candidates candidates = this::entryOf;
-    /// Which part of the keys that gets look for here is absent, in [#WHOLE]ths: an exponential mean over the last [#SAMPLE_WINDOW] sampled
-    /// keys or so. It begins at all, so that the filter is asked at first. Written by all readers without a lock: a lost sample does not matter.
+    /// Which part of the keys that gets look for here is absent, in [#WHOLE]ths: an exponential mean over the
+    /// last [#SAMPLE_WINDOW] sampled keys or so. It begins at all, so that the filter is asked at first.
+    /// Written by all readers without a lock: a lost sample does not matter.
     private int shareOfAbsentKeys = WHOLE;
 
     private SSTable(Path path, ReadFile file, ReadMode mode, Allocator allocator) throws IOException {
@@ -109,13 +111,15 @@ public final class SSTable extends RefCounted {
         return mappedBytes();
     }
 
-    /// True when the filter should be asked before [#get]. A hash index tells of an absent key with one cache miss too, as a rule, but of a
-    /// larger part; so the filter pays where most keys are absent, as in all runs but the last, and is left out where most are found.
+    /// True when the filter should be asked before [#get]. A hash index tells of an absent key with one cache
+    /// miss too, as a rule, but of a larger part; so the filter pays where most keys are absent, as in all runs
+    /// but the last, and is left out where most are found.
     public boolean shouldAskFilter() {
         return filterOrNull != null && (hashIndexOrNull == null || shareOfAbsentKeys > WHOLE / 2);
     }
 
-    /// Tells whether the key with this hash was absent here, which [#shouldAskFilter] goes by. One key in sixteen counts.
+    /// Tells whether the key with this hash was absent here, which [#shouldAskFilter] goes by. One key in
+    /// sixteen counts.
     public void sampleAbsence(long hash, boolean absent) {
         if (hash >>> SAMPLE_SHIFT != 0 || hashIndexOrNull == null) {
             return;
@@ -159,7 +163,8 @@ public final class SSTable extends RefCounted {
         }
     }
 
-    /// Loads what [#get] of a key with this hash looks at first, filter or hash index; nothing without a hash index.
+    /// Loads what [#get] of a key with this hash looks at first, filter or hash index; nothing without a hash
+    /// index.
     public long prefetchIndex(long hash) {
         if (hashIndexOrNull == null) {
             return 0;
@@ -167,7 +172,8 @@ public final class SSTable extends RefCounted {
         return shouldAskFilter() ? filterOrNull.prefetch(hash) : hashIndexOrNull.prefetch(hash);
     }
 
-    /// Loads the start of the entry that [#get] looks at then; nothing where the filter is asked before, which says no to most keys.
+    /// Loads the start of the entry that [#get] looks at then; nothing where the filter is asked before, which
+    /// says no to most keys.
     public long prefetchEntry(byte[] key, long hash) {
         if (hashIndexOrNull == null || shouldAskFilter()) {
             return 0;
@@ -206,7 +212,8 @@ public final class SSTable extends RefCounted {
         if (!DataBlock.isOf(entry, key)) {
             return 0;
         }
-        boolean whole = DataBlock.valueLength(entry) >= EntryIterator.TOMBSTONE && DataBlock.entryEnd(entry) <= mapped + dataBytes;
+        boolean whole = DataBlock.valueLength(entry) >= EntryIterator.TOMBSTONE
+                && DataBlock.entryEnd(entry) <= mapped + dataBytes;
         require(position, whole ? null : "the hash index names what is no entry");
         return entry;
     }

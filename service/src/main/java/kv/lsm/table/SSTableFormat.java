@@ -8,12 +8,13 @@ import kv.lsm.memory.Memory;
 /// ```
 /// file    data blocks, index, filter, hash index, footer (88 bytes); each part starts at a multiple of 64
 /// block   payload (plain, or compressed as its index entry tells) │ crc 4
-/// footer  index offset 8 │ index bytes 8 │ filter offset 8 │ filter bytes 8 │ hash index offset 8 │ hash index bytes 8 │ entries 8
+/// footer  index offset 8 │ index bytes 8 │ filter offset 8 │ filter bytes 8 │ hash index offset 8 │
+///         hash index bytes 8 │ entries 8
 ///         │ index crc 4 │ filter crc 4 │ hash index crc 4 │ zeros 4 │ version 4 │ footer crc 4 │ magic 8
 /// ```
 ///
-/// Numbers are little-endian. The layout of a payload belongs to [DataBlock], of the index to [BlockIndex], of the filter to
-/// [BloomFilter], of the hash index to [HashIndex].
+/// Numbers are little-endian. The layout of a payload belongs to [DataBlock], of the index to [BlockIndex], of
+/// the filter to [BloomFilter], of the hash index to [HashIndex].
 public final class SSTableFormat {
     /// "kvtable1" when read as text.
     public static final long MAGIC = 0x31656C626174766BL;

@@ -7,8 +7,8 @@ import kv.lsm.disk.ReadFile;
 import kv.lsm.memory.Allocator;
 import kv.lsm.memory.Checksum;
 
-/// What of a table is read and checked once, when it is opened: footer, index, filter and, of a mapped table, hash index. In place in a
-/// mapped table, otherwise copied to native memory. Immutable.
+/// What of a table is read and checked once, when it is opened: footer, index, filter and, of a mapped table,
+/// hash index. In place in a mapped table, otherwise copied to native memory. Immutable.
 final class SSTableMeta {
     private final Path path;
     private final Allocator allocator;
@@ -64,7 +64,8 @@ final class SSTableMeta {
         }
     }
 
-    /// True when the parts follow one another and end where the footer starts; offsets first, so that no sum can overflow.
+    /// True when the parts follow one another and end where the footer starts; offsets first, so that no sum
+    /// can overflow.
     private static boolean fits(SSTableFormat.Footer footer, long footerOffset) {
         return 0 <= footer.indexOffset()
                 && footer.indexOffset() <= footer.filterOffset()

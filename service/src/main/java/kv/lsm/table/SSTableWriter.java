@@ -15,11 +15,12 @@ import kv.lsm.memory.NativeBuffer;
 
 /// Writes one table, from the smallest key to the largest. For one thread.
 ///
-/// Holds off-heap: one piece (128 KiB; at the end of a table index, filter and hash index), about 30 bytes per block for the
-/// index and 12 bytes per key for filter and hash index.
+/// Holds off-heap: one piece (128 KiB; at the end of a table index, filter and hash index), about 30 bytes per
+/// block for the index and 12 bytes per key for filter and hash index.
 public final class SSTableWriter implements AutoCloseable {
-    /// What is written at once. While the kernel copies it nothing else has the processor; 2 MiB took 6.5 ms where the host of a virtual
-    /// machine had memory to find first. That much at a time would be kept and mapped as a huge page, which made GET some percent cheaper: `service/docs/service-benchmark.md`.
+    /// What is written at once. While the kernel copies it nothing else has the processor; 2 MiB took 6.5 ms
+    /// where the host of a virtual machine had memory to find first. That much at a time would be kept and
+    /// mapped as a huge page, which made GET some percent cheaper: `service/docs/service-benchmark.md`.
     private static final int PIECE_BYTES = 128 << 10;
 
     private final WriteFile file;
@@ -38,8 +39,10 @@ public final class SSTableWriter implements AutoCloseable {
     private long entries;
     private long tombstones;
 
-    /// @param slices of the thread that writes; the caller ends a step with each entry, this class with each while it finishes the table
-    public SSTableWriter(Disk disk, Path path, TableOptions options, Allocator allocator, TimeSlices slices) throws IOException {
+    /// @param slices of the thread that writes; the caller ends a step with each entry, this class with each
+    /// while it finishes the table
+    public SSTableWriter(Disk disk, Path path, TableOptions options, Allocator allocator, TimeSlices slices)
+            throws IOException {
         this.options = options;
         this.slices = slices;
         file = disk.create(path);
@@ -154,18 +157,20 @@ public final class SSTableWriter implements AutoCloseable {
         long hashIndexBytes = out.size() - hashIndexInOut;
         int hashIndexCrc = Checksum.of(out.address() + hashIndexInOut, hashIndexBytes);
         long footer = out.extend(SSTableFormat.FOOTER_BYTES);
-        SSTableFormat.writeFooter(footer, new SSTableFormat.Footer(
-                dataBytes,
-                indexBytes,
-                writtenBytes + filterInOut,
-                filterBytes,
-                writtenBytes + hashIndexInOut,
-                hashIndexBytes,
-                entries,
-                indexCrc,
-                filterCrc,
-                hashIndexCrc,
-                SSTableFormat.VERSION));
+        SSTableFormat.writeFooter(
+                footer,
+                new SSTableFormat.Footer(
+                        dataBytes,
+                        indexBytes,
+                        writtenBytes + filterInOut,
+                        filterBytes,
+                        writtenBytes + hashIndexInOut,
+                        hashIndexBytes,
+                        entries,
+                        indexCrc,
+                        filterCrc,
+                        hashIndexCrc,
+                        SSTableFormat.VERSION));
         file.write(Memory.buffer(out.address(), out.size())); // some 4.5 MB for a table of 64 MiB and short values
         written(out.size());
         file.sync();

@@ -14,24 +14,26 @@ import kv.lsm.memory.EntryIterator;
 import kv.lsm.memory.Keys;
 import kv.lsm.memory.Memory;
 
-/// Reads all of a table that can be read, and says what cannot: for tools that look at a store while it is closed.
+/// Reads all of a table that can be read, and says what cannot: for tools that look at a store while it is
+/// closed.
 ///
-/// Where the index is whole, the data blocks are those that it names. Where it is not, they are searched for ([BlockScan]): a block
-/// starts at a multiple of 64 bytes and proves itself by its checksum. For one thread.
+/// Where the index is whole, the data blocks are those that it names. Where it is not, they are searched for
+/// ([BlockScan]): a block starts at a multiple of 64 bytes and proves itself by its checksum. For one thread.
 public final class TableInspection {
     /// What is done with each readable entry, in key order.
     public interface Entries {
         void entry(long key, int keyLength, long value, int valueLength) throws IOException;
     }
 
-    /// @param offset      in the file
-    /// @param text        what is wrong
-    /// @param losesKeys   true when entries cannot be read
+    /// @param offset in the file
+    /// @param text what is wrong
+    /// @param losesKeys true when entries cannot be read
     /// @param afterOrNull the last readable key before them, null when they come first
     public record Problem(long offset, String text, boolean losesKeys, byte[] afterOrNull) {}
 
     /// @param largestOrNull null when no entry can be read
-    public record Result(long entries, long tombstones, byte[] smallestOrNull, byte[] largestOrNull, List<Problem> problems) {}
+    public record Result(
+            long entries, long tombstones, byte[] smallestOrNull, byte[] largestOrNull, List<Problem> problems) {}
 
     private final Disk disk;
     private final Path path;
@@ -88,7 +90,10 @@ public final class TableInspection {
                 readBlock(payload, table.blockStart(block), block, table, buffers);
             }
             if (problems.isEmpty() && entries != table.entries()) {
-                problem(0, "the footer tells another number of entries: footer=" + table.entries() + ", found=" + entries, false);
+                problem(
+                        0,
+                        "the footer tells another number of entries: footer=" + table.entries() + ", found=" + entries,
+                        false);
             }
         } finally {
             table.release();
@@ -99,7 +104,10 @@ public final class TableInspection {
         try (BlockScan blocks = new BlockScan(disk, path, allocator)) {
             while (blocks.next()) {
                 if (blocks.gapBytes() > 0) {
-                    problem(blocks.start() - blocks.gapBytes(), "no readable data block: bytes=" + blocks.gapBytes(), true);
+                    problem(
+                            blocks.start() - blocks.gapBytes(),
+                            "no readable data block: bytes=" + blocks.gapBytes(),
+                            true);
                 }
                 readBlock(blocks.payload(), blocks.start(), -1, null, null);
             }
@@ -111,8 +119,10 @@ public final class TableInspection {
         }
     }
 
-    /// @param tableOrNull in which the entries are looked up as a get does, when nothing is known to be wrong with it
-    private void readBlock(long payload, long start, int block, SSTable tableOrNull, BlockBuffers buffers) throws IOException {
+    /// @param tableOrNull in which the entries are looked up as a get does, when nothing is known to be wrong
+    /// with it
+    private void readBlock(long payload, long start, int block, SSTable tableOrNull, BlockBuffers buffers)
+            throws IOException {
         int count = DataBlock.count(payload);
         for (int i = 0; i < count; i++) {
             long entry = DataBlock.entry(payload, count, i);

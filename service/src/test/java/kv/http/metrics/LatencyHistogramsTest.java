@@ -13,7 +13,9 @@ class LatencyHistogramsTest {
         for (int bucket = 0; bucket < LatencyBuckets.COUNT - 1; bucket++) {
             long bound = LatencyBuckets.upperBoundNanos(bucket);
             assertThat(LatencyBuckets.of(bound)).as("bucket of %d ns", bound).isEqualTo(bucket);
-            assertThat(LatencyBuckets.of(bound + 1)).as("bucket of %d ns", bound + 1).isEqualTo(bucket + 1);
+            assertThat(LatencyBuckets.of(bound + 1))
+                    .as("bucket of %d ns", bound + 1)
+                    .isEqualTo(bucket + 1);
         }
         assertThat(LatencyBuckets.upperBoundNanos(0)).isEqualTo(1024);
         assertThat(LatencyBuckets.upperBoundNanos(LatencyBuckets.COUNT - 2)).isBetween(8_000_000_000L, 9_000_000_000L);
@@ -43,7 +45,10 @@ class LatencyHistogramsTest {
                     histograms.record(i % 2, 1 + random.nextInt(1_000_000));
                 }
             };
-            threads.add(t % 2 == 0 ? Thread.ofPlatform().start(work) : Thread.ofVirtual().start(work));
+            threads.add(
+                    t % 2 == 0
+                            ? Thread.ofPlatform().start(work)
+                            : Thread.ofVirtual().start(work));
         }
         for (Thread thread : threads) {
             thread.join();
@@ -51,7 +56,8 @@ class LatencyHistogramsTest {
         assertThat(histograms.snapshot(0).count()).isEqualTo(threadCount * each / 2);
         assertThat(histograms.snapshot(1).count()).isEqualTo(threadCount * each / 2);
         assertThat(histograms.snapshot(2)).isNull();
-        double mean = (double) histograms.snapshot(0).sumNanos() / histograms.snapshot(0).count();
+        double mean = (double) histograms.snapshot(0).sumNanos()
+                / histograms.snapshot(0).count();
         assertThat(mean).isBetween(490_000.0, 510_000.0);
     }
 }

@@ -2,7 +2,8 @@ package kv.lsm.bench;
 
 import java.nio.file.Path;
 
-/// A store in the benchmark. Both contenders get the same arrays and give new ones, as a Java service would use them.
+/// A store in the benchmark. Both contenders get the same arrays and give new ones, as a Java service would use
+/// them.
 interface Contender extends AutoCloseable {
     /// How durable an acknowledged write is.
     enum Durability {

@@ -14,11 +14,13 @@ import java.util.stream.Stream;
 /// Our store beside RocksDB, in process: the rows of the study's engine table, alternating in one run.
 ///
 /// ```
-/// java … kv.lsm.bench.EngineBenchmark [--rounds 5] [--keys 2000000] [--syncs 20000] [--only ours|rocksdb] [--directory DIR]
+/// java … kv.lsm.bench.EngineBenchmark [--rounds 5] [--keys 2000000] [--syncs 20000] [--only ours|rocksdb]
+///     [--directory DIR]
 /// ```
 ///
-/// Each round opens a fresh store of each contender in turn (who goes first alternates), fills it, waits for its compactions, and
-/// reads. Prints each round's operations per second, then medians and the spread of the ratio over the rounds.
+/// Each round opens a fresh store of each contender in turn (who goes first alternates), fills it, waits for
+/// its compactions, and reads. Prints each round's operations per second, then medians and the spread of the
+/// ratio over the rounds.
 public final class EngineBenchmark {
     enum Row {
         FILLRANDOM,

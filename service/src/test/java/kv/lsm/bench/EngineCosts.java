@@ -21,8 +21,8 @@ import kv.lsm.WalMode;
 /// java -Xmx128m … kv.lsm.bench.EngineCosts [--keys 10000000] [--only leveled|tiered|recovery] [--directory DIR]
 /// ```
 ///
-/// Fills a store in random order, overwrites half of it in random order, reads at random; for each compaction policy. Then
-/// opens a store whose process died with 1 GB in its write-ahead logs, [#RECOVERIES] times.
+/// Fills a store in random order, overwrites half of it in random order, reads at random; for each compaction
+/// policy. Then opens a store whose process died with 1 GB in its write-ahead logs, [#RECOVERIES] times.
 public final class EngineCosts {
     private static final int DEFAULT_KEYS = 10_000_000;
     private static final long LOG_BYTES = 1_000_000_000;
@@ -40,7 +40,8 @@ public final class EngineCosts {
 
     public static void main(String[] args) throws Exception {
         Arguments arguments = Arguments.parse(args, DEFAULT_KEYS);
-        EngineCosts costs = new EngineCosts(new Keyspace(arguments.keys()), arguments.directory().resolve("costs"));
+        EngineCosts costs = new EngineCosts(
+                new Keyspace(arguments.keys()), arguments.directory().resolve("costs"));
         System.out.printf(
                 Locale.ROOT,
                 "%,d keys of %d + %d bytes, heap at most %,d MB%n",
@@ -66,7 +67,10 @@ public final class EngineCosts {
     private void amplification(CompactionPolicyKind policy) throws Exception {
         EngineBenchmark.remove(directory);
         long heapBefore = usedHeap();
-        StoreOptions options = StoreOptions.at(directory).toBuilder().wal(WalMode.OS).compaction(policy).build();
+        StoreOptions options = StoreOptions.at(directory).toBuilder()
+                .wal(WalMode.OS)
+                .compaction(policy)
+                .build();
         try (OurStore store = new OurStore(options)) {
             int size = keys.size();
             Scramble scramble = new Scramble(size);
@@ -138,12 +142,14 @@ public final class EngineCosts {
                         Long.toString(LOG_BYTES))
                 .redirectError(ProcessBuilder.Redirect.INHERIT)
                 .start();
-        String[] left = new String(filler.getInputStream().readAllBytes()).strip().split(" ");
+        String[] left =
+                new String(filler.getInputStream().readAllBytes()).strip().split(" ");
         if (filler.waitFor() != 0 || !left[2].equals("0")) {
             throw new AssertionError("the logs were not filled, or flushed: " + String.join(" ", left));
         }
         long records = Long.parseLong(left[0]);
-        StoreOptions options = StoreOptions.at(directory).toBuilder().wal(WalMode.OS).build();
+        StoreOptions options =
+                StoreOptions.at(directory).toBuilder().wal(WalMode.OS).build();
         try (Store store = LsmStore.open(options)) {
             StoreMetrics.Recovery recovery = store.metrics().recovery();
             if (recovery.records() != records) {

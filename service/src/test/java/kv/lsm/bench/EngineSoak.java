@@ -18,7 +18,8 @@ import kv.lsm.Store;
 import kv.lsm.StoreMetrics;
 import kv.lsm.StoreOptions;
 
-/// Mixed load on far more data than heap, every answer checked, with the process's memory printed as time goes on.
+/// Mixed load on far more data than heap, every answer checked, with the process's memory printed as time goes
+/// on.
 ///
 /// ```
 /// java -Xmx128m … kv.lsm.bench.EngineSoak [--keys 10000000] [--minutes 20] [--directory DIR]
@@ -154,7 +155,9 @@ public final class EngineSoak {
                 if (versions[key] != 0) {
                     require(cursor.next(), "end before key " + key);
                     require(Arrays.equals(cursor.key(), Keyspace.key(key)), "key " + key + " after reopening");
-                    require(Arrays.equals(cursor.value(), value(key, versions[key])), "value of " + key + " after reopening");
+                    require(
+                            Arrays.equals(cursor.value(), value(key, versions[key])),
+                            "value of " + key + " after reopening");
                 }
             }
             require(!cursor.next(), "more entries than written");
@@ -182,7 +185,9 @@ public final class EngineSoak {
                 anonymousResidentBytes() >> 20,
                 metrics.flushes(),
                 metrics.compactions(),
-                metrics.levels().stream().map(level -> level.runs() + "×" + (level.bytes() >> 20) + "MB").toList(),
+                metrics.levels().stream()
+                        .map(level -> level.runs() + "×" + (level.bytes() >> 20) + "MB")
+                        .toList(),
                 metrics.stalls());
     }
 

@@ -7,15 +7,15 @@ import kv.lsm.Store;
 import kv.lsm.StoreOptions;
 import kv.lsm.WalMode;
 
-/// A process that writes until its write-ahead logs hold so many bytes, prints how many records that are, and dies on the spot:
-/// what it leaves behind is what a crash leaves.
+/// A process that writes until its write-ahead logs hold so many bytes, prints how many records that are, and
+/// dies on the spot: what it leaves behind is what a crash leaves.
 ///
 /// ```
 /// java … kv.lsm.bench.LogFiller DIR BYTES
 /// ```
 ///
-/// Its memtables are the largest that there are. The bytes that do not fit into the first go into a second one, and are
-/// there long before the first is flushed.
+/// Its memtables are the largest that there are. The bytes that do not fit into the first go into a second one,
+/// and are there long before the first is flushed.
 final class LogFiller {
     private static final int CHECK_RECORDS = 1_000;
 
@@ -35,7 +35,8 @@ final class LogFiller {
                 store.put(Keyspace.key(random.nextLong(1L << 50)), values.value(records++));
             }
         }
-        System.out.println(records + " " + store.metrics().walBytes() + " " + store.metrics().flushes());
+        System.out.println(records + " " + store.metrics().walBytes() + " "
+                + store.metrics().flushes());
         System.out.flush();
         Runtime.getRuntime().halt(0);
     }

@@ -11,8 +11,8 @@ import kv.lsm.StoreMetrics;
 import kv.lsm.StoreOptions;
 import kv.lsm.WalMode;
 
-/// Our store with its defaults but for the log: 64 MiB memtables (one active, two frozen), 4 KiB blocks, 10 filter bits per
-/// key, mapped tables, no compression.
+/// Our store with its defaults but for the log: 64 MiB memtables (one active, two frozen), 4 KiB blocks, 10
+/// filter bits per key, mapped tables, no compression.
 final class OurStore implements Contender {
     private static final Set<String> BACKGROUND = Set.of("kv-flush", "kv-compact");
 
@@ -51,8 +51,9 @@ final class OurStore implements Contender {
         return count;
     }
 
-    /// Until no memtable waits and the threads for flush and compaction have waited for work in three looks: the counters tell of a
-    /// compaction only when it has ended, and how many runs may stay is the policy's affair.
+    /// Until no memtable waits and the threads for flush and compaction have waited for work in three looks:
+    /// the counters tell of a compaction only when it has ended, and how many runs may stay is the policy's
+    /// affair.
     @Override
     public void settle() throws InterruptedException {
         int quiet = 0;

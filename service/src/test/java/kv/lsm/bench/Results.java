@@ -19,14 +19,17 @@ final class Results {
 
     String lastLine(String contender, int round) {
         StringBuilder line = new StringBuilder("round %d %-8s".formatted(round + 1, contender));
-        rounds.get(contender).getLast().forEach((row, rate) ->
-                line.append("  ").append(label(row)).append(String.format(Locale.ROOT, " %,.0f/s", rate)));
+        rounds.get(contender)
+                .getLast()
+                .forEach((row, rate) ->
+                        line.append("  ").append(label(row)).append(String.format(Locale.ROOT, " %,.0f/s", rate)));
         return line.toString();
     }
 
     /// A table in Markdown; the ratio's spread is its smallest and largest round.
     String table() {
-        StringBuilder table = new StringBuilder("\n| row | ours, 1/s | RocksDB, 1/s | ratio (min–max of rounds) |\n|---|---|---|---|\n");
+        StringBuilder table = new StringBuilder(
+                "\n| row | ours, 1/s | RocksDB, 1/s | ratio (min–max of rounds) |\n|---|---|---|---|\n");
         for (EngineBenchmark.Row row : EngineBenchmark.Row.values()) {
             List<Double> ours = rates(OURS, row);
             List<Double> theirs = rates(ROCKSDB, row);
@@ -57,7 +60,9 @@ final class Results {
     }
 
     private List<Double> rates(String contender, EngineBenchmark.Row row) {
-        return rounds.getOrDefault(contender, List.of()).stream().map(round -> round.get(row)).toList();
+        return rounds.getOrDefault(contender, List.of()).stream()
+                .map(round -> round.get(row))
+                .toList();
     }
 
     private static double median(List<Double> values) {

@@ -16,13 +16,13 @@ import org.rocksdb.RocksDBException;
 import org.rocksdb.RocksIterator;
 import org.rocksdb.WriteOptions;
 
-/// RocksDB through its JNI interface, with the memory and durability that our store has: the same memtables, block size, filter
-/// bits, level 0 trigger and level 1 size, no compression; a block cache that holds all data, as our mapped files do; the log
-/// written but not synced, or synced with each write.
+/// RocksDB through its JNI interface, with the memory and durability that our store has: the same memtables,
+/// block size, filter bits, level 0 trigger and level 1 size, no compression; a block cache that holds all
+/// data, as our mapped files do; the log written but not synced, or synced with each write.
 ///
-/// Where it has an option that makes one of the rows faster, it gets it: a hash index in data blocks and whole-key filters in
-/// memtables for point reads. Before the reads it is flushed and fully compacted, which is its best state; our store is read
-/// as the fill left it.
+/// Where it has an option that makes one of the rows faster, it gets it: a hash index in data blocks and
+/// whole-key filters in memtables for point reads. Before the reads it is flushed and fully compacted, which is
+/// its best state; our store is read as the fill left it.
 final class RocksStore implements Contender {
     private static final long CACHE_BYTES = 512L << 20;
 
@@ -93,12 +93,13 @@ final class RocksStore implements Contender {
 
     @Override
     public void close() {
-        List.<AutoCloseable>of(db, options, writeOptions, readOptions, cache, filter).forEach(closeable -> {
-            try {
-                closeable.close();
-            } catch (Exception e) {
-                throw new IllegalStateException("RocksDB did not close", e);
-            }
-        });
+        List.<AutoCloseable>of(db, options, writeOptions, readOptions, cache, filter)
+                .forEach(closeable -> {
+                    try {
+                        closeable.close();
+                    } catch (Exception e) {
+                        throw new IllegalStateException("RocksDB did not close", e);
+                    }
+                });
     }
 }

@@ -1,7 +1,7 @@
 package kv.lsm.bench;
 
-/// A permutation of the numbers below a size that takes no memory: a bijection of the next power of two, walked until it is
-/// below the size.
+/// A permutation of the numbers below a size that takes no memory: a bijection of the next power of two, walked
+/// until it is below the size.
 final class Scramble {
     private static final int FACTOR = 0x2545F491;
 

@@ -16,15 +16,16 @@ import kv.lsm.TimeSlices;
 /// A disk in memory that forgets what was not synced and fails when told to, as real ones do:
 ///
 /// - a write that fails has written a first part; another call that fails may have been carried out or not;
-/// - after a sync that failed, what it did not bring to the disk is clean in the page cache, which still shows it: a later sync does not
-///   bring it there either (see [FaultyFile]). Names are lost in the same way by a failed sync of the directory;
-/// - power loss, for each file: every 512-byte sector is as it was at the last sync or as it is now, by chance; a file ends anywhere
-///   between its length at the last sync and now. For the directory: of the creations, renames and deletions since the last sync any
-///   part, in order or not, has happened;
+/// - after a sync that failed, what it did not bring to the disk is clean in the page cache, which still shows
+///   it: a later sync does not bring it there either (see [FaultyFile]). Names are lost in the same way by a
+///   failed sync of the directory;
+/// - power loss, for each file: every 512-byte sector is as it was at the last sync or as it is now, by chance;
+///   a file ends anywhere between its length at the last sync and now. For the directory: of the creations,
+///   renames and deletions since the last sync any part, in order or not, has happened;
 /// - the end of a process leaves the page cache: what was not synced then is still not.
 ///
-/// After [#killProcess], [#losePower] or a planned crash it is dead: every call fails, so that the threads of a store that uses it come to an
-/// end; the other disk is what the next process finds.
+/// After [#killProcess], [#losePower] or a planned crash it is dead: every call fails, so that the threads of a
+/// store that uses it come to an end; the other disk is what the next process finds.
 public final class FaultyDisk implements Disk {
     /// Which calls fail.
     public interface Faults {
@@ -91,7 +92,8 @@ public final class FaultyDisk implements Disk {
         return random;
     }
 
-    /// Makes every sync return without doing anything: a planted fault that a checker of durability has to find.
+    /// Makes every sync return without doing anything: a planted fault that a checker of durability has to
+    /// find.
     public synchronized void setSyncLies() {
         syncLies = true;
     }
@@ -110,7 +112,8 @@ public final class FaultyDisk implements Disk {
     public synchronized FaultyDisk copy() {
         FaultyDisk next = new FaultyDisk();
         Map<FaultyFile, FaultyFile> copies = new IdentityHashMap<>();
-        UnaryOperator<FaultyFile> copy = file -> file == null ? null : copies.computeIfAbsent(file, FaultyFile::afterKill);
+        UnaryOperator<FaultyFile> copy =
+                file -> file == null ? null : copies.computeIfAbsent(file, FaultyFile::afterKill);
         names.forEach((name, file) -> next.names.put(name, copy.apply(file)));
         durableNames.forEach((name, file) -> next.durableNames.put(name, copy.apply(file)));
         unsynced.forEach(change -> next.unsynced.add(change.stream()
@@ -295,7 +298,9 @@ public final class FaultyDisk implements Disk {
     public synchronized void syncDirectory(Path directory) throws IOException {
         boolean fails = begin("sync directory");
         if (!syncLies) {
-            unsynced.stream().filter(change -> !fails || random.nextBoolean()).forEach(change -> apply(change, durableNames));
+            unsynced.stream()
+                    .filter(change -> !fails || random.nextBoolean())
+                    .forEach(change -> apply(change, durableNames));
             unsynced.clear();
         }
         end(fails, "sync directory");

@@ -10,10 +10,11 @@ import java.util.SplittableRandom;
 import kv.lsm.memory.Allocator;
 import kv.lsm.memory.Memory;
 
-/// A file of a [FaultyDisk]: its bytes as the page cache has them, and as the disk has them. Used under the disk's lock.
+/// A file of a [FaultyDisk]: its bytes as the page cache has them, and as the disk has them. Used under the
+/// disk's lock.
 ///
-/// A sector of the cache is dirty when it is not as on the disk, unless a sync of it failed: then it is clean and lost, and stays so
-/// until somebody writes it again or changes it.
+/// A sector of the cache is dirty when it is not as on the disk, unless a sync of it failed: then it is clean
+/// and lost, and stays so until somebody writes it again or changes it.
 final class FaultyFile {
     private static final int SECTOR_BYTES = 512;
 
@@ -53,8 +54,12 @@ final class FaultyFile {
         int from = Math.min(sector * SECTOR_BYTES, now.length);
         int onDisk = Math.min(sector * SECTOR_BYTES, durable.length);
         return !Arrays.equals(
-                        now, from, Math.min(from + SECTOR_BYTES, now.length),
-                        durable, onDisk, Math.min(onDisk + SECTOR_BYTES, durable.length))
+                        now,
+                        from,
+                        Math.min(from + SECTOR_BYTES, now.length),
+                        durable,
+                        onDisk,
+                        Math.min(onDisk + SECTOR_BYTES, durable.length))
                 && !Arrays.equals(sector(now, sector), lost.get(sector));
     }
 
@@ -69,7 +74,8 @@ final class FaultyFile {
         lost.remove(sector);
     }
 
-    /// A sync of `[from, to)`: takes dirty sectors to the disk. When it `fails`, some of them, and the others are lost.
+    /// A sync of `[from, to)`: takes dirty sectors to the disk. When it `fails`, some of them, and the others
+    /// are lost.
     private void sync(int from, int to, boolean fails, SplittableRandom random) {
         byte[] now = content();
         if (!fails && to >= now.length && durable.length < now.length) {

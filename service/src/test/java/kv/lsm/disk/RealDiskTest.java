@@ -45,7 +45,9 @@ class RealDiskTest {
         Files.createDirectory(directory.resolve("x"));
         Files.createSymbolicLink(directory.resolve("elsewhere"), directory);
         assertThat(new RealDisk(allocator).lock(directory.resolve("x/../LOCK"))).isNull();
-        assertThat(disk.lock(directory.resolve("elsewhere/LOCK"))).as("the same directory by another name").isNull();
+        assertThat(disk.lock(directory.resolve("elsewhere/LOCK")))
+                .as("the same directory by another name")
+                .isNull();
         assertThat(otherProcessFindsLock(file)).isEqualTo("taken");
         first.close();
         assertThat(otherProcessFindsLock(file)).isEqualTo("free");
@@ -63,7 +65,9 @@ class RealDiskTest {
         Memory.putLong(log.address() + 4090, 0x1122_3344_5566_7788L);
         log.sync(4090, 4098);
         disk.syncDirectory(directory);
-        assertThat(Thread.interrupted()).as("the interrupt is kept for the caller").isTrue();
+        assertThat(Thread.interrupted())
+                .as("the interrupt is kept for the caller")
+                .isTrue();
         log.close();
         byte[] content = Files.readAllBytes(file);
         assertThat(content).hasSize(3 * 4096);

@@ -37,9 +37,11 @@ class WriteAheadLogReaderTest {
     }
 
     private WriteAheadLogReader.Result read(List<String> keys, long knownEnd) {
-        return new WriteAheadLogReader(FILE, memory.address(), LOG_BYTES).read(knownEnd, record ->
-                keys.add(new String(Memory.copyOf(
-                        WriteAheadLogFormat.keyAddress(record), WriteAheadLogFormat.keyLength(record)))));
+        return new WriteAheadLogReader(FILE, memory.address(), LOG_BYTES)
+                .read(
+                        knownEnd,
+                        record -> keys.add(new String(Memory.copyOf(
+                                WriteAheadLogFormat.keyAddress(record), WriteAheadLogFormat.keyLength(record)))));
     }
 
     private void zero(long from, long to) {
@@ -51,11 +53,10 @@ class WriteAheadLogReaderTest {
     }
 
     private void expectCorruption(long offset) {
-        assertThatThrownBy(() -> read(new ArrayList<>()))
-                .isInstanceOfSatisfying(CorruptionException.class, e -> {
-                    assertThat(e.file()).isEqualTo(FILE);
-                    assertThat(e.byteOffset()).isEqualTo(offset);
-                });
+        assertThatThrownBy(() -> read(new ArrayList<>())).isInstanceOfSatisfying(CorruptionException.class, e -> {
+            assertThat(e.file()).isEqualTo(FILE);
+            assertThat(e.byteOffset()).isEqualTo(offset);
+        });
     }
 
     @Test
@@ -156,7 +157,8 @@ class WriteAheadLogReaderTest {
         expectCorruption(0);
     }
 
-    /// Writes of a batch whose writer gets no further than to write `stop`, as when the process is killed there.
+    /// Writes of a batch whose writer gets no further than to write `stop`, as when the process is killed
+    /// there.
     private static List<WriteBatch.Write> stoppingAt(int stop, int writes) {
         int[] passes = {0};
         return new AbstractList<>() {

@@ -50,7 +50,9 @@ class AllocatorTest {
     void whatIsAllocatedIsZeroAlsoWhereSomethingElseWasBefore() {
         for (long bytes : new long[] {16, 4_096, 100_000, PIECE_BYTES}) {
             for (int i = 0; i < 20; i++) {
-                long address = i % 2 == 0 || bytes % Allocator.PAGE_BYTES != 0 ? allocator.allocate(bytes) : allocator.allocateAligned(bytes);
+                long address = i % 2 == 0 || bytes % Allocator.PAGE_BYTES != 0
+                        ? allocator.allocate(bytes)
+                        : allocator.allocateAligned(bytes);
                 for (long at = 0; at < bytes; at++) {
                     assertThat(Memory.getByte(address + at)).isZero();
                 }

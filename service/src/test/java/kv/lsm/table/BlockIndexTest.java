@@ -19,7 +19,8 @@ class BlockIndexTest {
         NativeBuffer out = new NativeBuffer(allocator, 64);
         try (BlockIndexBuilder builder = new BlockIndexBuilder(allocator)) {
             for (int i = 0; i < separators.size(); i++) {
-                builder.add(Records.nativeCopy(separators.get(i)), separators.get(i).length, 64L * i, 10 + i, i % 2 == 1);
+                builder.add(
+                        Records.nativeCopy(separators.get(i)), separators.get(i).length, 64L * i, 10 + i, i % 2 == 1);
             }
             long bytes = builder.bytes();
             builder.finish(out);
@@ -30,7 +31,10 @@ class BlockIndexTest {
     }
 
     private static int wanted(List<byte[]> separators, byte[] key) {
-        return (int) separators.stream().filter(s -> Arrays.compareUnsigned(s, key) <= 0).count() - 1;
+        return (int) separators.stream()
+                        .filter(s -> Arrays.compareUnsigned(s, key) <= 0)
+                        .count()
+                - 1;
     }
 
     @Test
@@ -46,13 +50,19 @@ class BlockIndexTest {
     void blocksThatShareBytesOrLieOutsideTheDataAreAProblem() {
         NativeBuffer out = new NativeBuffer(allocator, 64);
         long[][] places = {{0, 64}, {64, 64}, {256, 100}};
-        for (long[] bad : new long[][] {{}, {1, 0, 64, 1}, {1, 64, 400, 1}, {1, 64, 300, 2}, {2, 64, 10, 2}, {2, 320, 100, 2}, {0, 0, 4, 0}}) {
+        for (long[] bad : new long[][] {
+            {}, {1, 0, 64, 1}, {1, 64, 400, 1}, {1, 64, 300, 2}, {2, 64, 10, 2}, {2, 320, 100, 2}, {0, 0, 4, 0}
+        }) {
             out.clear();
             try (BlockIndexBuilder builder = new BlockIndexBuilder(allocator)) {
                 for (int i = 0; i < places.length; i++) {
                     boolean wrong = bad.length > 0 && bad[0] == i;
                     builder.add(
-                            Records.nativeCopy(new byte[] {(byte) i}), 1, wrong ? bad[1] : places[i][0], (int) (wrong ? bad[2] : places[i][1]), false);
+                            Records.nativeCopy(new byte[] {(byte) i}),
+                            1,
+                            wrong ? bad[1] : places[i][0],
+                            (int) (wrong ? bad[2] : places[i][1]),
+                            false);
                 }
                 builder.finish(out);
             }
@@ -60,7 +70,8 @@ class BlockIndexTest {
             if (bad.length == 0) {
                 assertThat(index.problemWithBlocks(384)).isNull();
             } else {
-                assertThat(index.problemWithBlocks(384)).isEqualTo("the index names a block outside the data or inside another: block=" + bad[3]);
+                assertThat(index.problemWithBlocks(384))
+                        .isEqualTo("the index names a block outside the data or inside another: block=" + bad[3]);
             }
         }
     }
@@ -89,7 +100,8 @@ class BlockIndexTest {
         BlockIndex index = index(separators);
         for (int i = 0; i < 100; i++) {
             assertThat(index.find(separators.get(i))).isEqualTo(i);
-            assertThat(index.find(Records.bytes(new String(separators.get(i)) + "x"))).isEqualTo(i);
+            assertThat(index.find(Records.bytes(new String(separators.get(i)) + "x")))
+                    .isEqualTo(i);
         }
         assertThat(index.find(Records.bytes("prefix-aaaaaaaa"))).isEqualTo(-1);
         assertThat(index.find(Records.bytes("prefix-bbbbbbbb"))).isEqualTo(49);
@@ -110,7 +122,9 @@ class BlockIndexTest {
             BlockIndex index = index(separators);
             for (int i = 0; i < 100; i++) {
                 byte[] key = key(random, lengthMax + 1, alphabet);
-                assertThat(index.find(key)).as("seed %d, key %s", seed, Arrays.toString(key)).isEqualTo(wanted(separators, key));
+                assertThat(index.find(key))
+                        .as("seed %d, key %s", seed, Arrays.toString(key))
+                        .isEqualTo(wanted(separators, key));
             }
         }
     }
@@ -118,19 +132,28 @@ class BlockIndexTest {
     @Test
     void everyNumberOfBlocksIsSearchedToItsEnds() {
         for (int blocks = 1; blocks <= 40; blocks++) {
-            List<byte[]> separators = IntStream.range(0, blocks).mapToObj(i -> new byte[] {(byte) (5 * i + 3)}).toList();
+            List<byte[]> separators = IntStream.range(0, blocks)
+                    .mapToObj(i -> new byte[] {(byte) (5 * i + 3)})
+                    .toList();
             BlockIndex index = index(separators);
             for (int i = 0; i < blocks; i++) {
-                assertThat(index.find(new byte[] {(byte) (5 * i + 2)})).as("%d blocks", blocks).isEqualTo(i - 1);
-                assertThat(index.find(new byte[] {(byte) (5 * i + 3)})).as("%d blocks", blocks).isEqualTo(i);
-                assertThat(index.find(new byte[] {(byte) (5 * i + 4)})).as("%d blocks", blocks).isEqualTo(i);
+                assertThat(index.find(new byte[] {(byte) (5 * i + 2)}))
+                        .as("%d blocks", blocks)
+                        .isEqualTo(i - 1);
+                assertThat(index.find(new byte[] {(byte) (5 * i + 3)}))
+                        .as("%d blocks", blocks)
+                        .isEqualTo(i);
+                assertThat(index.find(new byte[] {(byte) (5 * i + 4)}))
+                        .as("%d blocks", blocks)
+                        .isEqualTo(i);
             }
         }
     }
 
     @Test
     void givesBackItsMemory() {
-        BlockIndex index = index(IntStream.range(0, 40).mapToObj(i -> new byte[] {(byte) i}).toList());
+        BlockIndex index = index(
+                IntStream.range(0, 40).mapToObj(i -> new byte[] {(byte) i}).toList());
         long before = allocator.allocatedBytes();
         index.free();
         assertThat(before - allocator.allocatedBytes()).isEqualTo(5 * Long.BYTES); // (40 - 6 before the first) / 8

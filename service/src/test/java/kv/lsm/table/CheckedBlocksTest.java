@@ -36,7 +36,9 @@ class CheckedBlocksTest {
                 long start = blocks.get(i)[0];
                 long bytes = blocks.get(i)[1];
                 for (long position : new long[] {start, start + bytes / 2, start + bytes - 1}) {
-                    assertThat(checked.contains(position)).as("seed %d, block %d", seed, i).isEqualTo(marked.contains(i));
+                    assertThat(checked.contains(position))
+                            .as("seed %d, block %d", seed, i)
+                            .isEqualTo(marked.contains(i));
                 }
             }
             checked.free();

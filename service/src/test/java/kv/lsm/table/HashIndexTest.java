@@ -62,14 +62,16 @@ class HashIndexTest {
             assertThat(named).as("key %d of %d", i, keys).contains(2L + 600L * i);
             extra += named.size() - 1 + named(index, hash(keys + i)).size();
         }
-        // tags of 8 bits and the 6 bits that 26 bits of position leave: with one bit less it would be twice as many
+        // tags of 8 bits and the 6 bits that 26 bits of position leave: with one bit less it would be twice as
+        // many
         assertThat(extra).isLessThanOrEqualTo(3 + keys / 450);
     }
 
     @Test
     void stopsAtTheEntryThatWasWanted() {
         long hash = hash(5);
-        HashIndex index = new HashIndex(written(List.of(hash, hash), List.of(70L, 90L), 100).address());
+        HashIndex index = new HashIndex(
+                written(List.of(hash, hash), List.of(70L, 90L), 100).address());
         List<Long> seen = new ArrayList<>();
         long found = index.find(ANY_KEY, hash, (key, position) -> {
             seen.add(position);
@@ -106,7 +108,8 @@ class HashIndexTest {
         long dataBytes = 1L << 32;
         assertThat(HashIndex.reaches(dataBytes)).isTrue();
         assertThat(HashIndex.reaches(dataBytes + 1)).isFalse();
-        HashIndex index = new HashIndex(written(List.of(hash(1), hash(2)), List.of(2L, dataBytes - 1), dataBytes).address());
+        HashIndex index = new HashIndex(written(List.of(hash(1), hash(2)), List.of(2L, dataBytes - 1), dataBytes)
+                .address());
         assertThat(named(index, hash(1))).containsExactly(2L);
         assertThat(named(index, hash(2))).containsExactly(dataBytes - 1);
     }
@@ -123,7 +126,8 @@ class HashIndexTest {
         Memory.putInt(bytes.address() + 4, 7);
         for (int lines : new int[] {-1, 0}) {
             Memory.putInt(bytes.address(), lines);
-            assertThat(HashIndex.problem(bytes.address(), HashIndex.HEADER_BYTES + 64L * lines)).contains("does not fit its size");
+            assertThat(HashIndex.problem(bytes.address(), HashIndex.HEADER_BYTES + 64L * lines))
+                    .contains("does not fit its size");
         }
     }
 }

@@ -43,7 +43,8 @@ class SSTableTest {
         write(entries, read, compression);
     }
 
-    private void write(NavigableMap<byte[], byte[]> entries, ReadMode read, Compression compression) throws IOException {
+    private void write(NavigableMap<byte[], byte[]> entries, ReadMode read, Compression compression)
+            throws IOException {
         TableOptions options = new TableOptions(1024, 10, compression, read);
         try (SSTableWriter writer = new SSTableWriter(disk, FILE, options, allocator, TimeSlices.endless());
                 Records records = new Records(entries)) {
@@ -74,7 +75,9 @@ class SSTableTest {
                 for (ReadMode read : ReadMode.values()) {
                     SSTable table = opened(read);
                     for (int i = 0; i < KEYS; i++) {
-                        assertThat(get(table, i)).as("%s %s %s %d", written, compression, read, i).isEqualTo(value(i));
+                        assertThat(get(table, i))
+                                .as("%s %s %s %d", written, compression, read, i)
+                                .isEqualTo(value(i));
                         assertThat(get(table, KEYS + i)).isNull();
                     }
                     boolean all = written == ReadMode.MMAP && compression == Compression.NONE && read == ReadMode.MMAP;
@@ -137,7 +140,9 @@ class SSTableTest {
         NativeBuffer part = new NativeBuffer(allocator, 256);
         HashIndex.write(hashes, positions, 1L << positionBits, part, TimeSlices.endless());
         assertThat(part.size()).isEqualTo(footer.hashIndexBytes());
-        System.arraycopy(Memory.copyOf(part.address(), (int) part.size()), 0, table, (int) footer.hashIndexOffset(), (int) part.size());
+        System.arraycopy(
+                Memory.copyOf(part.address(), (int) part.size()), 0, table, (int) footer.hashIndexOffset(), (int)
+                        part.size());
         disk.setContent("1", withChecksums(table, footer));
     }
 
@@ -145,8 +150,13 @@ class SSTableTest {
     void aHashIndexThatLeadsToWhatIsNoEntryIsSaidToBeCorrupt() throws Exception {
         for (int length : new int[] {1 << 30, -5, Integer.MIN_VALUE}) {
             byte[] value = new byte[300];
-            ByteBuffer.wrap(value).order(ByteOrder.LITTLE_ENDIAN).putShort((short) key(1).length).putInt(length).put(key(1));
-            int valuePosition = DataBlock.COUNT_BYTES + DataBlock.OFFSET_BYTES + DataBlock.ENTRY_HEADER_BYTES + key(0).length;
+            ByteBuffer.wrap(value)
+                    .order(ByteOrder.LITTLE_ENDIAN)
+                    .putShort((short) key(1).length)
+                    .putInt(length)
+                    .put(key(1));
+            int valuePosition =
+                    DataBlock.COUNT_BYTES + DataBlock.OFFSET_BYTES + DataBlock.ENTRY_HEADER_BYTES + key(0).length;
             writeForeign(value, key(1), valuePosition, 10);
             SSTable table = opened(ReadMode.MMAP);
             assertThatThrownBy(() -> get(table, 1))
@@ -180,12 +190,43 @@ class SSTableTest {
             {-64, f.indexBytes(), f.filterOffset(), f.filterBytes(), f.hashIndexOffset(), f.hashIndexBytes()},
             {f.indexOffset(), -1, f.filterOffset(), f.filterBytes(), f.hashIndexOffset(), f.hashIndexBytes()},
             {f.indexOffset(), most, f.filterOffset(), f.filterBytes(), f.hashIndexOffset(), f.hashIndexBytes()},
-            {f.indexOffset(), f.indexBytes(), f.filterOffset(), more, f.filterOffset() + more, f.hashIndexBytes() - more + f.filterBytes()},
-            {f.indexOffset(), f.indexBytes(), f.filterOffset(), -64, f.filterOffset() - 64, f.hashIndexBytes() + 64 + f.filterBytes()},
-            {f.indexOffset(), f.indexBytes(), f.filterOffset(), f.filterBytes(), f.hashIndexOffset(), f.hashIndexBytes() + 64},
+            {
+                f.indexOffset(),
+                f.indexBytes(),
+                f.filterOffset(),
+                more,
+                f.filterOffset() + more,
+                f.hashIndexBytes() - more + f.filterBytes()
+            },
+            {
+                f.indexOffset(),
+                f.indexBytes(),
+                f.filterOffset(),
+                -64,
+                f.filterOffset() - 64,
+                f.hashIndexBytes() + 64 + f.filterBytes()
+            },
+            {
+                f.indexOffset(),
+                f.indexBytes(),
+                f.filterOffset(),
+                f.filterBytes(),
+                f.hashIndexOffset(),
+                f.hashIndexBytes() + 64
+            },
         }) {
             SSTableFormat.Footer bad = new SSTableFormat.Footer(
-                    parts[0], parts[1], parts[2], parts[3], parts[4], parts[5], f.entries(), f.indexCrc(), f.filterCrc(), f.hashIndexCrc(), f.version());
+                    parts[0],
+                    parts[1],
+                    parts[2],
+                    parts[3],
+                    parts[4],
+                    parts[5],
+                    f.entries(),
+                    f.indexCrc(),
+                    f.filterCrc(),
+                    f.hashIndexCrc(),
+                    f.version());
             disk.setContent("1", withFooter(good, bad));
             assertThatThrownBy(() -> opened(ReadMode.MMAP))
                     .isInstanceOf(CorruptionException.class)
@@ -200,7 +241,8 @@ class SSTableTest {
         table[(int) footer(table).hashIndexOffset() + 70] ^= 1;
         disk.setContent("1", table);
         long before = allocator.allocatedBytes();
-        assertThatThrownBy(() -> opened(ReadMode.MMAP)).hasMessageContaining("the hash index does not match its checksum");
+        assertThatThrownBy(() -> opened(ReadMode.MMAP))
+                .hasMessageContaining("the hash index does not match its checksum");
         assertThat(allocator.allocatedBytes()).isEqualTo(before);
         opened(ReadMode.PREAD).release(); // which does not use it
     }
