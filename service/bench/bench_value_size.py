@@ -51,7 +51,9 @@ def ask(connection: http.client.HTTPConnection, method: str, size: int, value: b
     body = answer.read()
     took = time.perf_counter() - begin
     if answer.status != (201 if method == "PUT" else 200) or method == "GET" and len(body) != size:
-        sys.exit(f"wrong answer: method={method}, value_bytes={size}, status={answer.status}, bytes={len(body)}")
+        sys.exit(
+            f"wrong answer: method={method}, value_bytes={size}, status={answer.status}, bytes={len(body)}"
+        )
     return took
 
 
@@ -82,7 +84,9 @@ def share(size: int, before: tuple[int, float], behind: tuple[int, float]) -> fl
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=300)
-    parser.add_argument("--limit", type=float, default=2.0, help="most times of its share that a size may take (default: 2)")
+    parser.add_argument(
+        "--limit", type=float, default=2.0, help="most times of its share that a size may take (default: 2)"
+    )
     parser.add_argument("--handler", default="selector", choices=["selector", "workers", "virtual"])
     parser.add_argument("--jar", type=pathlib.Path, default=JAR)
     options = parser.parse_args()
@@ -100,9 +104,13 @@ def main() -> int:
         for i, (size, median) in enumerate(medians):
             ratio = median / share(size, medians[i - 1], medians[i + 1]) if 0 < i < len(medians) - 1 else None
             p99 = statistics.quantiles(times[method, size], n=100)[98]
-            print(f"{method:4} {size // KIB:9} {median * 1e6:9.0f} {p99 * 1e6:9.0f} {'' if ratio is None else f'{ratio:12.2f}'}")
+            print(
+                f"{method:4} {size // KIB:9} {median * 1e6:9.0f} {p99 * 1e6:9.0f} {'' if ratio is None else f'{ratio:12.2f}'}"
+            )
             out_of_line += ratio is not None and ratio > options.limit
-    print(f"sizes out of line: {out_of_line}, limit {options.limit:g} times the line through the neighbours, {options.rounds} rounds")
+    print(
+        f"sizes out of line: {out_of_line}, limit {options.limit:g} times the line through the neighbours, {options.rounds} rounds"
+    )
     return 1 if out_of_line else 0
 
 

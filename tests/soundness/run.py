@@ -1,6 +1,6 @@
 """All simulations of soundness at full length, and their table: `make soundness`.
 
-    python tests/soundness/run.py [--only MODULE] [--write METHODOLOGY.md]
+    python tests/soundness/run.py [--only MODULE] [--write docs/results/DATE-soundness.md]
 
 Prints the table as Markdown; --write puts it between the two marks of that file. Exits with 1 when a goal is
 missed.
