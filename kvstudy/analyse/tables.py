@@ -2,7 +2,8 @@
 
     rebuild([root / "data/raw"], root / "data/tidy")     reads what is new or changed, drops what is gone
     tables = load(root / "data/tidy").select(experiment="report-1")
-    tables = study_tables(experiment="report-1")          the reader's own runs, or the committed reference runs
+    tables = study_tables(experiment="report-1")          the reader's own runs, or the committed reference
+                                                          runs
 
 How they lie on disk and are kept up to date: kvstudy/analyse/tidy. Of ``runs`` every row is read; of the
 other tables, which are larger by far, what is asked for: the rows of the runs that were selected, when the

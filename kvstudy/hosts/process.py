@@ -112,7 +112,8 @@ class OwnedProcess:
 
     def _left(self) -> list[psutil.Process]:
         """Of its session, itself included."""
-        self._process.poll()  # else its own end would leave it there, as one that nobody asked for its exit code
+        # else its own end would leave it there, as one that nobody asked for its exit code
+        self._process.poll()
         return session_of(self.pid)
 
     def _killed(self) -> bool:

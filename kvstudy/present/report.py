@@ -201,8 +201,8 @@ def _href(stem: str) -> str:
 
 
 def _write_assets(folder: Path) -> None:
-    from itables.javascript import generate_init_offline_itables_html
     import itables.options
+    from itables.javascript import generate_init_offline_itables_html
 
     folder.mkdir()
     for asset in _ASSETS.iterdir():

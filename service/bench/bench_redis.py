@@ -3,11 +3,13 @@
 
     python3 service/bench/bench_redis.py --rounds 5 --seconds 5
 
-Needs redis-server and redis-benchmark on PATH, the built jar, a built loadgen and JAVA_HOME with a JDK 25. Each has the generator that was made for
-it: loadgen speaks HTTP to the service, redis-benchmark its own shorter protocol to Redis; both have one thread. Both write a log that is synced once a
-second or more often (Redis: appendonly, everysec; ours: --wal interval) or, with --sync always, before a write is answered (Redis: appendfsync always; ours:
---wal always), and hold the same number of records of 16 + 100 bytes. What is printed is as in bench_service.py: medians over the rounds, the smallest and the
-largest, and the ratio within each round.
+Needs redis-server and redis-benchmark on PATH, the built jar, a built loadgen and JAVA_HOME with a JDK 25.
+Each has the generator that was made for it: loadgen speaks HTTP to the service, redis-benchmark its own
+shorter protocol to Redis; both have one thread. Both write a log that is synced once a second or more often
+(Redis: appendonly, everysec; ours: --wal interval) or, with --sync always, before a write is answered (Redis:
+appendfsync always; ours: --wal always), and hold the same number of records of 16 + 100 bytes. What is
+printed is as in bench_service.py: medians over the rounds, the smallest and the largest, and the ratio within
+each round.
 """
 
 import argparse
@@ -131,7 +133,8 @@ def redis_answered(port: str, options, command: str, connections: int, requests:
 
 
 def measured(options, service: tuple[subprocess.Popen, str], port: str) -> list[dict]:
-    """A rate for each round, kind of request, number of connections and subject; who comes first changes from round to round."""
+    """A rate for each round, kind of request, number of connections and subject; who comes first changes from
+    round to round."""
     rates = []
     requests = {
         command: round(options.seconds * redis_answered(port, options, command, 64, 200_000)["rate_rps"])
@@ -162,7 +165,9 @@ def measured(options, service: tuple[subprocess.Popen, str], port: str) -> list[
 
 def print_table(options, rates: list[dict]) -> None:
     print(
-        f"\n{options.records} records of 16 + 100 bytes, synced {options.sync}, {options.rounds} rounds of about {options.seconds:g} s; medians (smallest–largest) of the rounds that the host left alone\n"
+        f"\n{options.records} records of 16 + 100 bytes, synced {options.sync}, {options.rounds} "
+        f"rounds of about {options.seconds:g} s; medians (smallest–largest) of the rounds that the "
+        "host left alone\n"
     )
     print("| request | connections | Redis, 1/s | service, 1/s | ratio |\n|---|---|---|---|---|")
     for kind, connections in itertools.product(COMMANDS, options.connections):
@@ -175,7 +180,10 @@ def print_table(options, rates: list[dict]) -> None:
             print(f"| {kind.upper()} | {connections} | every round disturbed by the host | | |")
             continue
         print(
-            f"| {kind.upper()} | {connections} | {bench.rate_summary(of['redis'])} | {bench.rate_summary(of['service'])} | {bench.ratios(of['service'], of['redis'])}{f', {disturbed} rounds disturbed' if disturbed else ''} |"
+            f"| {kind.upper()} | {connections} | {bench.rate_summary(of['redis'])} | "
+            f"{bench.rate_summary(of['service'])} | "
+            f"{bench.ratios(of['service'], of['redis'])}"
+            f"{f', {disturbed} rounds disturbed' if disturbed else ''} |"
         )
 
 

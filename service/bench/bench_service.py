@@ -3,17 +3,18 @@
 
     python3 service/bench/bench_service.py --loadgen loadgen/target/release/loadgen --rounds 5 --seconds 5
 
-Needs the built jar, a built loadgen and JAVA_HOME with a JDK 25; nothing but Python's own library. Each round measures every
-subject once at each number of connections, in an order that is turned round from round to round, so that a machine that
-slows down slows all of them. A ratio compares one round's service with the same round's empty handler, which gets the very
-same requests; printed are the geometric mean over the rounds, its 95 % interval (paired.py) and the smallest and largest. With --json the single rates are kept.
+Needs the built jar, a built loadgen and JAVA_HOME with a JDK 25; nothing but Python's own library. Each round
+measures every subject once at each number of connections, in an order that is turned round from round to
+round, so that a machine that slows down slows all of them. A ratio compares one round's service with the same
+round's empty handler, which gets the very same requests; printed are the geometric mean over the rounds, its
+95 % interval (paired.py) and the smallest and largest. With --json the single rates are kept.
 
-With --beside JAR the service of another build takes turns with this one on a store of its own, filled in the same way: two sittings differ
-by more than most changes do, so only that tells what a change of the code did; or, with --beside-options or --beside-java and the same build,
-what an option of the service or the JVM does.
+With --beside JAR the service of another build takes turns with this one on a store of its own, filled in the
+same way: two sittings differ by more than most changes do, so only that tells what a change of the code did;
+or, with --beside-options or --beside-java and the same build, what an option of the service or the JVM does.
 
-A step during which the machine's host took over 3 % of a CPU is measured again, up to four times; a round with a step that stayed
-disturbed has no ratio, and it says how many there were.
+A step during which the machine's host took over 3 % of a CPU is measured again, up to four times; a round
+with a step that stayed disturbed has no ratio, and it says how many there were.
 """
 
 import argparse
@@ -79,7 +80,8 @@ def loaded(
     rate: float | None = None,
     before: tuple[str, ...] = (),
 ) -> dict:
-    """loadgen's result of one thread: at a constant rate, or in a closed loop when there is none; ``before`` goes before its name."""
+    """loadgen's result of one thread: at a constant rate, or in a closed loop when there is none; ``before``
+    goes before its name."""
     with tempfile.NamedTemporaryFile(suffix=".json") as result:
         pace = ["--closed"] if rate is None else ["-R", f"{rate:.0f}"]
         command = [
@@ -113,7 +115,8 @@ def answered(
     seconds: float,
     expect: str | None,
 ) -> dict:
-    """Of a closed loop: the rate of the measured time, and the server's CPU for each request, warm-up and all."""
+    """Of a closed loop: the rate of the measured time, and the server's CPU for each request, warm-up and
+    all."""
     process, url = server
     before = _cpu_s(process.pid)
     figures = loaded(options, url, script, connections, seconds, 1, expect)
@@ -122,7 +125,8 @@ def answered(
 
 
 def undisturbed(step: Callable[[], dict]) -> dict:
-    """What ``step`` found in the first attempt that the host left alone, or in the last one; ``undisturbed``: whether it was left alone."""
+    """What ``step`` found in the first attempt that the host left alone, or in the last one; ``undisturbed``:
+    whether it was left alone."""
     for _ in range(ATTEMPTS_MAX):
         steal, began = steal_s(), time.monotonic()
         found = step()
@@ -153,7 +157,7 @@ def fill(options, url: str) -> None:
     ]
     began = time.monotonic()
     subprocess.run(
-        command + ["threads=1", f"key_count={options.records}"],
+        [*command, "threads=1", f"key_count={options.records}"],
         check=True,
         capture_output=True,
         cwd=WORKLOADS,
@@ -162,8 +166,9 @@ def fill(options, url: str) -> None:
 
 
 def come_to_rest(process: subprocess.Popen, url: str) -> None:
-    """Returns when no memtable waits for its flush and the process has used less than a tenth of a core for two seconds: what a fill leaves
-    to flush and compact would be measured with the requests. CPU says more than counters do: a compaction counts when it has ended."""
+    """Returns when no memtable waits for its flush and the process has used less than a tenth of a core for
+    two seconds: what a fill leaves to flush and compact would be measured with the requests. CPU says more
+    than counters do: a compaction counts when it has ended."""
     still = 0
     while still < 2 or counters(url, "kv_store_frozen_memtables") != (0,):
         before = _cpu_s(process.pid)
@@ -290,18 +295,21 @@ def main() -> None:
         shutil.rmtree(work, ignore_errors=True)
 
     print(
-        f"\n{options.records} records of 16 + 100 bytes, -Xmx{options.heap}, {options.selectors} selectors, {options.service_options}"
+        f"\n{options.records} records of 16 + 100 bytes, -Xmx{options.heap}, {options.selectors} "
+        f"selectors, {options.service_options}"
         + (f"; {BESIDE}: {options.beside_options}" if options.beside_options is not None else "")
         + (f"; {BESIDE}: {options.beside_java}" if options.beside_java else "")
     )
     print(
-        f"{options.rounds} rounds of {options.seconds:g} s; medians (smallest–largest), ratios: geometric mean [95 % interval] (smallest–largest)\n"
+        f"{options.rounds} rounds of {options.seconds:g} s; medians (smallest–largest), ratios: "
+        "geometric mean [95 % interval] (smallest–largest)\n"
     )
     print_table(rates, options.only, options.connections, list(jars))
 
 
 def print_table(rates: list[dict], kinds: list[str], connections: list[int], services: list[str]) -> None:
-    """A row for each kind of request, number of connections and service, from the rounds that the host left alone."""
+    """A row for each kind of request, number of connections and service, from the rounds that the host left
+    alone."""
     print(
         "| request | connections | empty handler, 1/s | service, 1/s | CPU, µs | to the empty handler |"
         + (f" {BESIDE}, to it |" if BESIDE in services else "")
@@ -334,7 +342,8 @@ def print_table(rates: list[dict], kinds: list[str], connections: list[int], ser
 
 
 def of_quiet_rounds(rates: list[dict], kind: str, connections: int) -> tuple[list[dict], int]:
-    """What was measured of one kind of request on so many connections, round by round, in the rounds that the host left alone; and how many it did not."""
+    """What was measured of one kind of request on so many connections, round by round, in the rounds that the
+    host left alone; and how many it did not."""
     here = [rate for rate in rates if (rate["kind"], rate["connections"]) == (kind, connections)]
     disturbed = {rate["round"] for rate in here if not rate["undisturbed"]}
     return [

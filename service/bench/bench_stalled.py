@@ -3,11 +3,12 @@
 
     python3 service/bench/bench_stalled.py --seconds 20
 
-Writers put large values in a closed loop, each on its own connection, into a store with small memtables whose compaction stops writers
-soon, so most of them wait at any time. Meanwhile loadgen gets small values at a constant rate; its response time counts from the
-intended start. Needs what bench_service.py needs.
+Writers put large values in a closed loop, each on its own connection, into a store with small memtables whose
+compaction stops writers soon, so most of them wait at any time. Meanwhile loadgen gets small values at a
+constant rate; its response time counts from the intended start. Needs what bench_service.py needs.
 
-Exit code 1 when the p99 of GET is --limit-ms or more, or when writers were stalled for less than half of the measured time.
+Exit code 1 when the p99 of GET is --limit-ms or more, or when writers were stalled for less than half of the
+measured time.
 """
 
 import argparse
@@ -23,7 +24,8 @@ import urllib.request
 
 from bench_service import JAR, JVM, REPOSITORY, come_to_rest, fill, java_program, loaded, start
 
-# One frozen memtable and a level 0 that stops writers at two runs: they wait for flush or compaction nearly all the time.
+# One frozen memtable and a level 0 that stops writers at two runs: they wait for flush or compaction nearly
+# all the time.
 STALLING = [
     "--memtable-bytes",
     "1m",
@@ -49,7 +51,8 @@ def stalled_s(url: str) -> float:
 
 
 def write(url: str, number: int, stop: threading.Event, answers: list[int]) -> None:
-    """A closed loop of PUTs until ``stop``; counts 201 in ``answers[0]`` and 503 in ``answers[1]``, anything else in ``answers[2]``."""
+    """A closed loop of PUTs until ``stop``; counts 201 in ``answers[0]`` and 503 in ``answers[1]``, anything
+    else in ``answers[2]``."""
     connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)
     sent = 0
     while not stop.is_set():
@@ -114,13 +117,14 @@ def main() -> int:
         shutil.rmtree(work, ignore_errors=True)
     response = figures["response_time"]
     percentiles = {name: response["percentiles"][name] / 1000 for name in ("50", "99", "99.9")}
-    written, refused, wrong = (sum(column) for column in zip(*answers))
+    written, refused, wrong = (sum(column) for column in zip(*answers, strict=True))
     print(
         f"GET while {options.writers} writers are stalled: "
         + ", ".join(f"p{name}={ms:.2f}ms" for name, ms in percentiles.items())
     )
     print(
-        f"writers: written={written}, refused={refused}, wrong={wrong}, waited={stalled:.1f}s in {options.seconds:g}s"
+        f"writers: written={written}, refused={refused}, wrong={wrong}, waited={stalled:.1f}s in "
+        f"{options.seconds:g}s"
     )
     if wrong or stalled < options.seconds / 2:
         print(

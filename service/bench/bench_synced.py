@@ -3,10 +3,10 @@
 
     python3 service/bench/bench_synced.py
 
-Sixteen writers send one PUT after the other, each of which is synced before its answer, while loadgen sends GETs at a constant rate on
-connections of its own. With the selector handler the thread that holds a connection syncs, so GETs that it holds wait; with the others they
-should not. Beside it the same GETs without any writer. The handlers take turns, round by round.
-Needs what bench_service.py needs.
+Sixteen writers send one PUT after the other, each of which is synced before its answer, while loadgen sends
+GETs at a constant rate on connections of its own. With the selector handler the thread that holds a
+connection syncs, so GETs that it holds wait; with the others they should not. Beside it the same GETs without
+any writer. The handlers take turns, round by round. Needs what bench_service.py needs.
 """
 
 import argparse
@@ -91,7 +91,8 @@ def main() -> None:
             process.wait(60)
         shutil.rmtree(work, ignore_errors=True)
     print(
-        f"\nGET at {options.rate:g} 1/s, {options.rounds} rounds of {options.seconds:g} s, medians (smallest-largest), ms\n"
+        f"\nGET at {options.rate:g} 1/s, {options.rounds} rounds of {options.seconds:g} s, medians "
+        "(smallest-largest), ms\n"
     )
     print("| handler | writers | p50 | p99 | p99.9 | PUT acknowledged, 1/s |\n|---|---|---|---|---|---|")
     for (handler, writers), rounds in found.items():
@@ -101,7 +102,8 @@ def main() -> None:
             for name in ("50", "99", "99.9")
         ]
         print(
-            f"| {handler} | {writers} | {' | '.join(cells)} | {statistics.median(of['puts']) / (options.seconds + 1):,.0f} |"
+            f"| {handler} | {writers} | {' | '.join(cells)} | "
+            f"{statistics.median(of['puts']) / (options.seconds + 1):,.0f} |"
         )
 
 

@@ -3,11 +3,13 @@
 
     python3 service/bench/bench_tail.py --rounds 5 --seconds 10
 
-Two services hold the same records, filled by the build that serves them, and get the same requests, half reads and half writes, at the same constant rate. One has
-memtables so small that it flushes and compacts all the time; the other has one memtable for the whole run and never
-compacts. With --beside JAR another build's service does as the first. They take turns, who goes first changes, and nobody is measured before all have come to rest. The rate is
-half (--share) of what the first one answers in a closed loop. Services run on core 0, the generator on core 1. Response time counts from the intended start, service time from the
-actual send. Fails when one that should did not flush and compact in each round, or when the other did at all. Needs what
+Two services hold the same records, filled by the build that serves them, and get the same requests, half
+reads and half writes, at the same constant rate. One has memtables so small that it flushes and compacts all
+the time; the other has one memtable for the whole run and never compacts. With --beside JAR another build's
+service does as the first. They take turns, who goes first changes, and nobody is measured before all have
+come to rest. The rate is half (--share) of what the first one answers in a closed loop. Services run on core
+0, the generator on core 1. Response time counts from the intended start, service time from the actual send.
+Fails when one that should did not flush and compact in each round, or when the other did at all. Needs what
 bench_service.py needs.
 """
 
@@ -24,7 +26,8 @@ import tempfile
 from bench_service import JAR, JVM, REPOSITORY, come_to_rest, counters, fill, java_program, loaded, start
 from paired import ratio_of_rounds
 
-# A flush or a compaction that takes the generator's core away would be measured as the service's: each has its own.
+# A flush or a compaction that takes the generator's core away would be measured as the service's: each has
+# its own.
 ON_CORE_0, ON_CORE_1 = ("taskset", "-c", "0"), ("taskset", "-c", "1")
 PERCENTILES = ["50", "99", "99.9", "99.99", "100"]
 BUSY = "with flush and compaction"
@@ -50,7 +53,8 @@ def stop(process: subprocess.Popen) -> None:
 
 
 def filled_store(options, service: list[str], directory: pathlib.Path) -> pathlib.Path:
-    """A directory with all records, written by this build and at rest: another build may not read its tables."""
+    """A directory with all records, written by this build and at rest: another build may not read its
+    tables."""
     process, url = start([*service, "--dir", str(directory)], directory.with_suffix(".log"))
     try:
         fill(options, url)
@@ -123,7 +127,9 @@ def main() -> None:
                 url = services[name][1]
                 before = background_work(url)
                 result = run(options, url, options.seconds, rate)
-                flushes, compactions = (now - then for now, then in zip(background_work(url), before))
+                flushes, compactions = (
+                    now - then for now, then in zip(background_work(url), before, strict=True)
+                )
                 if (name != CALM) != (flushes > 0 and compactions > 0) or (
                     name == CALM and flushes + compactions > 0
                 ):
@@ -148,10 +154,12 @@ def main() -> None:
         shutil.rmtree(work, ignore_errors=True)
 
     print(
-        f"\n{options.records} records of 16 + 100 bytes, {options.connections} connections, half reads, -Xmx{options.heap}"
+        f"\n{options.records} records of 16 + 100 bytes, {options.connections} connections, half "
+        f"reads, -Xmx{options.heap}"
     )
     print(
-        f"{options.rounds} rounds of {options.seconds:g} s at {options.share:g} of the saturation rate; medians (smallest–largest)\n"
+        f"{options.rounds} rounds of {options.seconds:g} s at {options.share:g} of the saturation "
+        "rate; medians (smallest–largest)\n"
     )
     print(
         "| | "
@@ -176,12 +184,14 @@ def main() -> None:
         for name, other in itertools.combinations(jars, 2):
             ratio = ratio_of_rounds(times[kind, name]["99.9"], times[kind, other]["99.9"])
             print(
-                f"\np99.9 of the {kind.replace('_', ' ')} {name} / {other}, in the same round, geometric mean [95 % interval] (smallest–largest): {ratio.text(2)}"
+                f"\np99.9 of the {kind.replace('_', ' ')} {name} / {other}, in the same round, "
+                f"geometric mean [95 % interval] (smallest–largest): {ratio.text(2)}"
             )
     saturated = sum(r["result"]["verdict"]["generator_saturated"] for r in results)
     if saturated:
         print(
-            f"\nthe generator had no time to spare in {saturated} of {len(results)} steps: the response time is partly its own"
+            f"\nthe generator had no time to spare in {saturated} of {len(results)} steps: the "
+            "response time is partly its own"
         )
 
 

@@ -2,9 +2,9 @@
 
     ratio_of_rounds([1.1, 1.2, 1.15], [1.0, 1.05, 1.0])     Ratio(mean=1.13…, low=1.05…, high=1.21…, …)
 
-A round's two figures share what the machine did at that time, so each round gives one ratio; rounds are taken for independent. Of the ratios'
-logarithms Student's t interval is taken, and given back as a factor: the mean is the geometric one, and ours to theirs says the same as
-theirs to ours. Nothing but Python's own library.
+A round's two figures share what the machine did at that time, so each round gives one ratio; rounds are taken
+for independent. Of the ratios' logarithms Student's t interval is taken, and given back as a factor: the mean
+is the geometric one, and ours to theirs says the same as theirs to ours. Nothing but Python's own library.
 """
 
 import math
@@ -48,7 +48,8 @@ T_95 = (
 
 @dataclass(frozen=True)
 class Ratio:
-    """``low`` and ``high``: the 95 % interval, infinitely wide from one round; ``least`` and ``most``: of single rounds."""
+    """``low`` and ``high``: the 95 % interval, infinitely wide from one round; ``least`` and ``most``: of
+    single rounds."""
 
     mean: float
     low: float

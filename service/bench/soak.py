@@ -3,10 +3,11 @@
 
     python3 service/bench/soak.py --minutes 20 --records 10000000
 
-Starts the built service with -Xmx128m, fills it, sends half reads and half writes in a closed loop, and asks /metrics and
-/proc once a second. Fails when the service dies, says OutOfMemoryError, gives an answer other than 200 or 201, when a
-record cannot be read afterwards, or when a range over all keys does not have as many entries as were written. Prints the
-figures; --csv keeps the samples. Needs what bench_service.py needs, and curl.
+Starts the built service with -Xmx128m, fills it, sends half reads and half writes in a closed loop, and asks
+/metrics and /proc once a second. Fails when the service dies, says OutOfMemoryError, gives an answer other
+than 200 or 201, when a record cannot be read afterwards, or when a range over all keys does not have as many
+entries as were written. Prints the figures; --csv keeps the samples. Needs what bench_service.py needs, and
+curl.
 """
 
 import argparse
@@ -57,7 +58,8 @@ def sample(url: str, pid: int) -> dict[str, float]:
 
 
 def entries_of_a_range(url: str) -> tuple[int, int]:
-    """Entries and bytes of one range over all keys; keys and values of the workloads hold no line feed, so each entry gives one."""
+    """Entries and bytes of one range over all keys; keys and values of the workloads hold no line feed, so
+    each entry gives one."""
     entries = length = 0
     with subprocess.Popen(
         ["curl", "--silent", "--fail", "--no-buffer", f"{url}/v0/entities?start=k"], stdout=subprocess.PIPE
@@ -197,11 +199,13 @@ def main() -> None:
         began = time.monotonic()
         found, streamed = entries_of_a_range(url)
         print(
-            f"a range over everything: {found} entries, {streamed / 2**20:.0f} MiB in {time.monotonic() - began:.0f} s"
+            f"a range over everything: {found} entries, {streamed / 2**20:.0f} MiB in "
+            f"{time.monotonic() - began:.0f} s"
         )
         if found != options.records:
             faults.append(
-                f"a range over everything gives the wrong number of entries: found={found}, expected={options.records}"
+                f"a range over everything gives the wrong number of entries: found={found}, "
+                f"expected={options.records}"
             )
         rows.append({"second": time.monotonic()} | sample(url, service.pid))
     except (OSError, subprocess.CalledProcessError) as error:
@@ -222,7 +226,8 @@ def main() -> None:
             writer.writeheader()
             writer.writerows(rows)
     print(
-        f"{options.minutes:g} min of mixed load, {options.records} records, {table_bytes / 2**20:.0f} MiB on disk, -Xmx{options.heap}"
+        f"{options.minutes:g} min of mixed load, {options.records} records, {table_bytes / 2**20:.0f} "
+        f"MiB on disk, -Xmx{options.heap}"
     )
     if len(rows) >= 5:
         print(course(rows))

@@ -102,7 +102,7 @@ def test_runs_of_the_profile_smoke_are_named_shown_or_not():
     assert "moke" not in notebook.source(replace(found, smoke_shown=("other",))).data
 
 
-def test_runs_that_go_up_to_saturation_are_those_of_its_experiment_else_trials_of_searches_else_the_main_experiments(
+def test_runs_up_to_saturation_are_its_experiments_else_trials_of_searches_else_the_main_experiments(
     monkeypatch,
 ):
     found = sample_tables()
@@ -186,7 +186,8 @@ def test_a_table_of_tall_rows_has_pages_and_says_above_itself_what_is_in_every_r
 def test_a_table_without_rows_says_what_is_missing_and_the_command_that_measures_it():
     nothing_held_off = summary.interventions(intervention.interventions(empty_tables()))
     assert notebook.show(nothing_held_off).data == (
-        "Nothing was held off yet, so nothing can be called a cause. Measure it: `kvstudy run experiments/tail-intervention.yaml --profile reference`."
+        "Nothing was held off yet, so nothing can be called a cause. Measure it: `kvstudy run "
+        "experiments/tail-intervention.yaml --profile reference`."
     )
     for frame in (summary.searches(empty_tables()), summary.held_shares(empty_tables())):
         assert "kvstudy run experiments/report-1.yaml" in notebook.show(frame).data

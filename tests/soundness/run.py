@@ -74,7 +74,8 @@ def _table(outcomes: list[Outcome]) -> str:
         low, high = outcome.interval
         one = outcome.simulation
         lines.append(
-            f"| {one.rule} | {one.counted} | {one.goal} | {outcome.hits} of {outcome.trials} ({outcome.share:.1%}) | "
+            f"| {one.rule} | {one.counted} | {one.goal} | {outcome.hits} of {outcome.trials} "
+            f"({outcome.share:.1%}) | "
             f"{low:.1%}–{high:.1%} | {'yes' if outcome.holds else '**no**'} |"
         )
     return "\n".join(lines)

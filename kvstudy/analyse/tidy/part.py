@@ -1,7 +1,9 @@
 """One part of the tables: the rows of one batch of runs.
 
-    make(Task(batch, tidy_root, version, known))     writes the part, from ``known`` parts where they hold a run, else from its folder
-    whole(folder)                                    its part.json, or None when the part is not there as it was written
+    make(Task(batch, tidy_root, version, known))     writes the part, from ``known`` parts where they hold a
+                                                     run, else from its folder
+    whole(folder)                                    its part.json, or None when the part is not there as it
+                                                     was written
 
 ``make`` needs nothing but its task and the files that this names, so any process may do it that sees them.
 Two that make the same part at once write the same bytes; the second finds the name taken and drops its own.
@@ -60,7 +62,8 @@ def make(task: Task) -> Task:
     asks for it."""
     if task.version != code_version():
         raise KvstudyError(
-            f"other code here than where the tables are asked for: version={code_version()} asked={task.version}",
+            f"other code here than where the tables are asked for: version={code_version()} "
+            f"asked={task.version}",
             "install the same revision of kvstudy, and the same libraries, in both places",
         )
     folder = task.tidy_root / task.batch.part_name(task.version)
