@@ -507,7 +507,7 @@ def _as_called(text: str) -> str:
 
 
 def _progress(items: list, what: str) -> list:
-    from tqdm.auto import tqdm
+    from tqdm import tqdm
 
     return tqdm(items, desc=what, leave=False, delay=2)
 

@@ -191,11 +191,14 @@ class SealedRun:
 
     def _json(self, name: str) -> dict:
         try:
-            return json.loads(self.text(name))
+            found = json.loads(self.text(name))
         except json.JSONDecodeError as error:
             raise RunFolderError(
                 f"{self.path / name}:{error.lineno}: not JSON: {error.msg}", f"kvstudy verify {self.path}"
             ) from error
+        if not isinstance(found, dict):
+            raise RunFolderError(f"{self.path / name}: no JSON object", f"kvstudy verify {self.path}")
+        return found
 
     def __repr__(self) -> str:
         return f"SealedRun({str(self.path)!r})"

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from kvstudy.analyse import schema
 from kvstudy.analyse.tidy import part, version

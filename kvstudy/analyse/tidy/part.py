@@ -141,7 +141,7 @@ def _rows(task: Task) -> dict[str, pa.Table]:
         except DAMAGED:
             fresh += runs
     for start in range(0, len(fresh), _RUNS_AT_A_TIME):
-        for name, rows in _observed(fresh[start : start + _RUNS_AT_A_TIME]).items():
+        for name, rows in observed(fresh[start : start + _RUNS_AT_A_TIME]).items():
             parts[name].append(rows)
     return {name: _by_run(tables) for name, tables in parts.items()}
 
@@ -152,7 +152,8 @@ def _known_rows(folder: Path, runs: list[Source]) -> dict[str, pa.Table]:
     return {name: table.filter(pc.is_in(table["run_id"], ids)) for name, table in tables.items()}
 
 
-def _observed(runs: list[Source]) -> dict[str, pa.Table]:
+def observed(runs: list[Source]) -> dict[str, pa.Table]:
+    """Table → rows of these runs, read from their folders; of launches of duets those of other tables."""
     parts: dict[str, list[list[dict] | dict]] = defaultdict(list)
     for run in runs:
         for name, of_run in _observe(SealedRun(run.path)).items():
