@@ -16,8 +16,8 @@ def total_line(plans: list[Plan]) -> str:
     )
 
 
-def plan_lines(plan: Plan) -> list[str]:
-    """One line per fill and run, and a summary first."""
+def plan_head(plan: Plan) -> list[str]:
+    """Question, expectation and summary, and one line per fill."""
     experiment = plan.experiment
     profile = f" ({experiment.profile_name})" if experiment.profile_name else ""
     latency_runs = sum(run.profile is None for run in plan.runs)
@@ -36,10 +36,15 @@ def plan_lines(plan: Plan) -> list[str]:
             "each line below, "
             f"until the knee is known to {experiment.search.precision:.0%}"
         )
-    lines += [
+    return lines + [
         f"  fill {fill['records']} records, key {fill['key_bytes']} B, value {fill['value_bytes']} B"
         for fill in plan.fills
     ]
+
+
+def plan_lines(plan: Plan) -> list[str]:
+    """One line per fill and run, and a summary first."""
+    lines = plan_head(plan)
     width = len(str(len(plan.runs)))
     for run in plan.runs:
         kind = f"  profiled: {','.join(run.profile)}" if run.profile else ""
