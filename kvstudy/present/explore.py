@@ -15,6 +15,7 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
+import plotly.io as pio
 from hdrh.histogram import HdrHistogram
 from IPython import get_ipython
 from IPython.display import Markdown, display
@@ -290,7 +291,8 @@ def _cell() -> str | None:
 def _drawn(shown: object) -> tuple[tuple, dict]:
     """Arguments of ``display``. A figure would display itself, and could then not be drawn anew in place."""
     if hasattr(shown, "to_plotly_json"):
-        return (shown._repr_mimebundle_(None, None),), {"raw": True}
+        bundle = pio.renderers["plotly_mimetype"].to_mimebundle(shown.to_dict())
+        return (bundle | {"text/plain": "a chart"},), {"raw": True}
     return (Markdown(shown) if isinstance(shown, str) else shown,), {}
 
 
