@@ -139,7 +139,7 @@ bench-engine: build ## the store beside RocksDB in process, alternating rounds (
 engine-costs: build ## amplification, heap per entry and recovery of the store, with a heap of 128 MB
 	$(JDK25) $(AWAKE) service/bench/bench_engine.sh costs
 
-soundness: setup ## simulations of every rule: how often does it say something false? (under 10 min) WRITE=FILE renews the table in it, ONLY=tail one rule
+soundness: setup ## simulations of every rule: how often does it say something false? (under 10 min) WRITE=METHODOLOGY.md renews the table there, ONLY=tail one rule
 	$(BIN)/python tests/soundness/run.py $(if $(ONLY),--only $(ONLY)) $(if $(WRITE),--write $(WRITE))
 
 tail-causes: build ## plant three causes of slow answers in real runs: is each one named? (about 13 min, on a quiet machine)
@@ -178,6 +178,10 @@ bench-redis: build ## PUT and GET beside SET and GET of Redis (needs redis-serve
 
 bench-tail: build ## p99.9 at half the saturation rate while flush and compaction run, beside the same without them (about 4 min); BESIDE=JAR: another build takes turns too
 	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_tail.py $(if $(BESIDE),--beside $(BESIDE))
+
+.PHONY: bench-larger-than-memory
+bench-larger-than-memory: build ## GET where tables are larger than the memory group of the service, by way of reading (about 6 min, needs root); FULL=1: 40 million records in 1 GiB (about 40 min); BESIDE=JAR: another build takes turns too
+	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_larger_than_memory.py $(if $(FULL),--records 40000000 --memory 1g --heap 128m --warm-up 30 --seconds 20) $(if $(BESIDE),--beside $(BESIDE))
 
 kill-service: setup ## SIGKILL under load, in openings and in closings, ROUNDS=100 times, random options, every acknowledged write checked (about 5 min)
 	$(JDK25) mvn -q -B -f service/pom.xml test $(UNBOUNDED) -Dtest=KillTest -Dkv.kill.rounds=$(ROUNDS)
