@@ -89,8 +89,7 @@ def plan(files: tuple[Path, ...], profile_name: str | None, only: tuple[str, ...
     default=0,
     show_default=True,
     metavar="N",
-    help="Measure runs again, each at most N times, when other programs or the machine's host took the CPU; "
-    "the disturbed ones stay.",
+    help="Measure runs again, each at most N times, when other programs or the machine's host took the CPU; the disturbed ones stay.",
 )
 @click.option(
     "--patience",
@@ -98,8 +97,7 @@ def plan(files: tuple[Path, ...], profile_name: str | None, only: tuple[str, ...
     default="0s",
     show_default=True,
     metavar="TIME",
-    help="Let runs wait until other programs and the machine's host leave the CPU alone; all of them "
-    "together at most so long: 90s, 30m.",
+    help="Let runs wait until other programs and the machine's host leave the CPU alone; all of them together at most so long: 90s, 30m.",
 )
 def run(
     files: tuple[Path, ...],
@@ -141,8 +139,7 @@ def run(
         click.echo(result.summary())
         if result.failed:
             click.echo(
-                f"kvstudy: {one.experiment.name}: runs failed: {len(result.failed)} of "
-                f"{result.planned}; first: {result.failed[0].facts['outcome']}\n"
+                f"kvstudy: {one.experiment.name}: runs failed: {len(result.failed)} of {result.planned}; first: {result.failed[0].facts['outcome']}\n"
                 f"  see {result.failed[0].path}",
                 err=True,
             )
@@ -240,7 +237,7 @@ def compare(
     from kvstudy.measure.compare import compare as measured
     from kvstudy.measure.quiet import Patience
     from kvstudy.measure.standing import table_lines
-    from kvstudy.plan.comparison import changed, comparisons
+    from kvstudy.plan.comparison import comparisons, changed
     from kvstudy.plan.experiment import Experiment
 
     experiment = changed(
@@ -254,8 +251,7 @@ def compare(
         experiment, builds=builds, only=(*only, *(f"workload={name}" for name in workloads))
     ):
         click.echo(
-            f"{one.names[1]} beside {one.names[0]}: {' '.join(load.workload for load in one.loads)}; a "
-            "launch takes about "
+            f"{one.names[1]} beside {one.names[0]}: {' '.join(load.workload for load in one.loads)}; a launch takes about "
             f"{format_duration(round(one.launch_s))}, all at most {format_duration(one.comparing.within)}",
             err=True,
         )
@@ -282,8 +278,7 @@ def _measured_apart(experiment: str, label: str) -> str | None:
     if not others:
         return None
     return (
-        f"{experiment}: label {label} is measured apart from {', '.join(others)}: a machine that "
-        "drifts meanwhile looks like a change. With a drift of 5 % "
+        f"{experiment}: label {label} is measured apart from {', '.join(others)}: a machine that drifts meanwhile looks like a change. With a drift of 5 % "
         "such a comparison says a false word in about one of five"
     )
 
@@ -507,7 +502,7 @@ def _as_called(text: str) -> str:
 
 
 def _progress(items: list, what: str) -> list:
-    from tqdm import tqdm
+    from tqdm.auto import tqdm
 
     return tqdm(items, desc=what, leave=False, delay=2)
 
@@ -539,8 +534,7 @@ def exit_code_of(arguments: list[str] | None = None) -> int:
             traceback.print_exc()
         where = f"{error.filename}: " if error.filename else ""
         click.echo(
-            f"kvstudy: {where}{(error.strerror or str(error)).lower()}\n"
-            "  kvstudy --debug … shows where it was needed",
+            f"kvstudy: {where}{(error.strerror or str(error)).lower()}\n  kvstudy --debug … shows where it was needed",
             err=True,
         )
         return 1
@@ -548,8 +542,7 @@ def exit_code_of(arguments: list[str] | None = None) -> int:
         if debug:
             raise
         click.echo(
-            f"kvstudy: error of kvstudy itself: {type(error).__name__}: {error}\n"
-            "  kvstudy --debug … shows where",
+            f"kvstudy: error of kvstudy itself: {type(error).__name__}: {error}\n  kvstudy --debug … shows where",
             err=True,
         )
         return 1

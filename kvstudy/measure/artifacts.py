@@ -61,8 +61,7 @@ class Artifacts:
         if "loadgen" in names or writes_first:
             _check_age("loadgen", root / "loadgen", loadgen)
         found = cls(root, loadgen, {name: generator_path(name, loadgen) for name in names}, subjects, builds)
-        # Asked now, not when a build may have replaced them.
-        found.subject_digests, found.generator_digests, found.versions, found.revision
+        found.subject_digests, found.generator_digests, found.versions, found.revision  # noqa: B018 – now, not when a build may have replaced them
         return found
 
     def subject(self, configuration: Configuration) -> Subject:

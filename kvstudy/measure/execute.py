@@ -9,7 +9,6 @@ import errno
 import shutil
 import socket
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -86,7 +85,6 @@ def execute(
     only: tuple[str, ...] = (),
     retries: int = 0,
     patience: Patience | None = None,
-    progress_of: Callable[[list[PlannedRun], float], Progress] = Progress,
 ) -> Result:
     """Measures; KvstudyError before anything is started when something is missing. Ctrl-C seals the current
     run as failed.
@@ -94,7 +92,6 @@ def execute(
     At the end, up to ``retries`` times, the runs whose newest try was disturbed from outside are measured
     again, in the plan's order; the disturbed ones stay. A search makes its disturbed trials again at once.
     Every run waits before it begins for a quiet machine, as long as ``patience`` has time left.
-    ``progress_of``: who shows how far it is, made of the runs to come and the seconds that filling takes.
     """
     whole = selected(plan(experiment), only)
     _check_workloads(whole, root)
@@ -118,7 +115,7 @@ def execute(
             fill_s = sum(
                 fill["records"] / FILL_RATE_RPS + FILL_OVERHEAD_S for fill in Plan(experiment, runs).fills
             )
-            progress = progress_of(runs if not experiment.search else expected_runs(whole), fill_s)
+            progress = Progress(runs if not experiment.search else expected_runs(whole), fill_s)
             fills = Fills(
                 work_root(root), workloads_root(root), artifacts, session.registered, progress.doing
             )

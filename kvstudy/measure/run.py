@@ -25,7 +25,6 @@ from kvstudy.measure.facts import run_facts
 from kvstudy.measure.fill import Fills
 from kvstudy.measure.generator import GeneratorCommand, check_exit, generator_commands
 from kvstudy.measure.head_start import head_start
-from kvstudy.measure.live_line import LiveLine
 from kvstudy.measure.outcome import Answers, answers_of
 from kvstudy.measure.pinning import Pinning, pinning
 from kvstudy.measure.progress import Progress
@@ -243,9 +242,7 @@ class Run:
         """Runs a generator to its end, with the sampler, and with profiler and pause at their times when it
         is the measured one."""
         environment = os.environ | command.environment
-        stderr, progress = folder.path("generator.log"), self._bench.progress
-        heard = progress.wants_seconds and self._configuration.generator == "loadgen"
-        line = LiveLine(progress.second, stderr) if heard else None
+        stderr = folder.path("generator.log")
         with folder.path("generator.txt").open("wb") as text:
             start, start_utc = time.monotonic(), datetime.now(UTC)
             generator = OwnedProcess(
@@ -255,7 +252,6 @@ class Run:
                 cores=self._pinning.generator,
                 environment=environment,
                 registered=self._bench.session.registered,
-                stderr=line.descriptor if line else None,
             )
         window = start + command.measures_from_s
         sampler = (
@@ -282,14 +278,12 @@ class Run:
                     raise RunFailed(
                         f"generator did not end: planned={command.length_s:g}s waited={now - start:.0f}s"
                     )
-                progress.tick()
+                self._bench.progress.tick()
             for _, action in agenda:
                 action()
         finally:
             with shielded():
                 code = generator.stop(timeout_s=1.0)
-                if line:
-                    line.close()
                 if sampler:
                     self._machine["load_during"] = machine.load_during(sampler.stop())
         subject.check_alive(self._phase)

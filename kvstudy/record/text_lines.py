@@ -1,8 +1,7 @@
 """A cursor over the lines of a tool's text whose every error names the file and the line."""
 
 import re
-from collections.abc import Callable
-from typing import TypeVar
+from typing import Callable, TypeVar
 
 from kvstudy.errors import FormatError
 

@@ -192,6 +192,17 @@ final class Arguments {
         ReadMode read;
 
         @Option(
+                names = "--table-memory",
+                paramLabel = "BYTES",
+                converter = ByteCount.class,
+                defaultValue = "0",
+                description = {
+                    "Memory that tables may take in the page cache; 0 asks the system every second. Default: ${DEFAULT-VALUE}.",
+                    "Tables that are larger together are read page by page, and GETs that wait for the disk leave their selector; that costs a system call for each page of a GET. So does the time after a start until all tables are in memory."
+                })
+        long tableMemoryBytes;
+
+        @Option(
                 names = "--compression",
                 paramLabel = "CODEC",
                 defaultValue = "none",
@@ -327,6 +338,7 @@ final class Arguments {
                 .bloomBitsPerKey(StoreOptions.BLOOM_BITS.check("--bloom-bits", performance.bloomBits))
                 .compaction(performance.compaction)
                 .read(performance.read)
+                .tableMemoryBytes(StoreOptions.TABLE_MEMORY_BYTES.check("--table-memory", performance.tableMemoryBytes))
                 .compression(performance.compression);
         return shape.applyTo(options).build();
     }

@@ -76,14 +76,31 @@ public final class CachedStore implements Store {
 
     @Override
     public byte[] get(byte[] key) {
+        return get(key, true);
+    }
+
+    @Override
+    public byte[] tryGet(byte[] key) {
+        return get(key, false);
+    }
+
+    @Override
+    public boolean readsWaitForDisk() {
+        return store.readsWaitForDisk();
+    }
+
+    private byte[] get(byte[] key, boolean mayWait) {
         Key k = new Key(key);
         byte[] value = cache.getIfPresent(k);
         if (value != null) {
             return value;
         }
         long ticket = writes.before(k.hash);
-        byte[] found = store.get(key);
-        if (found != null && found.length <= VALUE_BYTES_MAX && writes.isUnchanged(k.hash, ticket)) {
+        byte[] found = mayWait ? store.get(key) : store.tryGet(key);
+        if (found != null
+                && found != WOULD_WAIT
+                && found.length <= VALUE_BYTES_MAX
+                && writes.isUnchanged(k.hash, ticket)) {
             cache.asMap()
                     .compute(k, (same, old) -> old != null ? old : writes.isUnchanged(k.hash, ticket) ? found : null);
         }

@@ -18,6 +18,11 @@ import java.util.concurrent.atomic.AtomicInteger;
 /// | workers  | a fixed pool behind a bounded queue         | one worker                      |
 /// | virtual  | a virtual thread each, so many at one time  | its connection                  |
 sealed interface Handler extends AutoCloseable {
+    /// Sixteen readers took 40 000 GETs a second from a disk that one took 18 000 from: the selector's table in
+    /// `service/docs/larger-than-memory.md`.
+    int COLD_READS_AT_ONCE = 16;
+
+    int IDLE_SECONDS = 30;
 
     /// True when requests run on the selector thread itself.
     default boolean isInline() {
@@ -64,6 +69,12 @@ sealed interface Handler extends AutoCloseable {
         return new Virtual(connectionsMax, 0);
     }
 
+    /// For GETs that wait for the disk, where the store is larger than memory: as many as make a disk busy. No
+    /// thread exists before the first of them, and none long after the last. All connections may wait.
+    static Handler ofColdReads(int connectionsMax) {
+        return new Workers("read-", COLD_READS_AT_ONCE, connectionsMax, IDLE_SECONDS);
+    }
+
     /// No thread of its own: the shortest way, and the best one while the store answers from memory.
     record Selector() implements Handler {
         @Override
@@ -91,11 +102,17 @@ sealed interface Handler extends AutoCloseable {
         private final ThreadPoolExecutor pool;
 
         Workers(String name, int threads, int queue) {
+            this(name, threads, queue, 0);
+            pool.prestartAllCoreThreads();
+        }
+
+        /// @param idleSeconds after which a thread that has nothing to do ends; 0 for never
+        Workers(String name, int threads, int queue, int idleSeconds) {
             AtomicInteger number = new AtomicInteger();
             ThreadFactory named = task -> new Thread(task, name + number.getAndIncrement());
             pool = new ThreadPoolExecutor(
-                    threads, threads, 0, TimeUnit.SECONDS, new LinkedBlockingQueue<>(queue), named);
-            pool.prestartAllCoreThreads();
+                    threads, threads, idleSeconds, TimeUnit.SECONDS, new LinkedBlockingQueue<>(queue), named);
+            pool.allowCoreThreadTimeOut(idleSeconds > 0);
         }
 
         @Override

@@ -75,7 +75,7 @@ final class HttpMetrics {
                 .add(server.reclaimer().cut())
                 .end();
         to.gauge("kv_http_queue_requests", "Requests that wait for a worker.")
-                .add(server.handler().waiting())
+                .add(server.handler().waiting() + server.coldReads().waiting())
                 .end();
         to.gauge("kv_http_memory_bytes", "Heap held by unfinished requests and unread answers.")
                 .add(server.budget().bytesTaken())

@@ -45,6 +45,7 @@ public final class KvServer extends Server {
     private final Handler adminHandlerOrNull;
     private final Handler batchHandler = Handler.ofBatches();
     private final Handler stalledWrites;
+    private final Handler coldReads;
     private final HttpMetrics metrics;
     private final Router router;
     private final ThreadLocal<Output> outputs = ThreadLocal.withInitial(() -> new Output(OUTPUT_BYTES));
@@ -57,6 +58,7 @@ public final class KvServer extends Server {
         this.reclaimer = new MemoryReclaimer(budget, connections.open());
         this.handler = Handler.of(options);
         this.stalledWrites = Handler.ofStalledWrites(options.connectionsMax());
+        this.coldReads = Handler.ofColdReads(options.connectionsMax());
         this.metrics = new HttpMetrics(this);
         this.router = new Router(metrics, options);
         this.adminHandlerOrNull = options.operations().admin() ? Handler.ofAdmin() : null;
@@ -176,6 +178,7 @@ public final class KvServer extends Server {
         }
         handler.close();
         stalledWrites.close();
+        coldReads.close();
         metricsHandler.close();
         batchHandler.close();
         if (adminHandlerOrNull != null) {
@@ -220,6 +223,16 @@ public final class KvServer extends Server {
         return stalledWrites;
     }
 
+    /// Where GETs wait for the disk, at most one of each connection.
+    Handler coldReads() {
+        return coldReads;
+    }
+
+    /// Who reads the slices of a range that a client takes: not the selectors while that waits for the disk.
+    Handler handlerOfRanges() {
+        return handler.isInline() && router.readsWaitForDisk() ? coldReads : handler;
+    }
+
     /// Metrics are asked for so rarely that they are never compiled and take milliseconds: not on a thread that
     /// others wait for.
     Handler handlerOf(Request request) {
@@ -228,6 +241,9 @@ public final class KvServer extends Server {
         }
         if (request.target.isBatch()) {
             return batchHandler;
+        }
+        if (request.target == Target.ENTITIES) {
+            return handlerOfRanges();
         }
         return request.target.isAdmin() && adminHandlerOrNull != null ? adminHandlerOrNull : handler;
     }

@@ -195,11 +195,20 @@ final class KvSession extends WritingSession implements MemoryReclaimer.Holder, 
             serveBy(handler, this::serveElsewhere, request, out);
         } else if (roundsOrNull != null && roundsOrNull.add(this, request)) {
             busy = true;
-        } else if (server.router().tryAnswer(request, out)) {
+        } else if (server.router().tryAnswer(request, out, Patience.NONE)) {
             lastAnswerGiven = !request.keepAlive;
             reader.release();
         } else {
             flush(out);
+            serveByPatientThread(request, out);
+        }
+    }
+
+    /// Others wait for this thread: a GET goes where it may wait for the disk, a write for flush and compaction.
+    private void serveByPatientThread(Request request, Output out) {
+        if (request.method == Request.Method.GET) {
+            serveBy(server.coldReads(), this::serveElsewhere, request, out);
+        } else {
             serveBy(server.stalledWrites(), this::serveStalled, request, out);
         }
     }
@@ -227,7 +236,7 @@ final class KvSession extends WritingSession implements MemoryReclaimer.Holder, 
     /// Runs on a worker, without the lock until the answer is there.
     private void serveElsewhere() {
         Output out = new Output(512);
-        if (server.router().tryAnswer(reader.request(), out)) {
+        if (server.router().tryAnswer(reader.request(), out, Patience.DISK)) {
             giveAnswerFromElsewhere(out);
             return;
         }
@@ -254,8 +263,8 @@ final class KvSession extends WritingSession implements MemoryReclaimer.Holder, 
     synchronized void serveInRound(Output out) {
         try {
             Request request = reader.request();
-            if (!server.router().tryAnswer(request, out)) {
-                serveBy(server.stalledWrites(), this::serveStalled, request, out);
+            if (!server.router().tryAnswer(request, out, Patience.NONE)) {
+                serveByPatientThread(request, out);
                 if (busy) {
                     return;
                 }
@@ -302,7 +311,7 @@ final class KvSession extends WritingSession implements MemoryReclaimer.Holder, 
 
     @Override
     protected void processWrite() throws Exception {
-        if (writesFromStore() && server.handler().tryRun(this::writeElsewhere)) {
+        if (writesFromStore() && server.handlerOfRanges().tryRun(this::writeElsewhere)) {
             writingElsewhere = true;
             listen(0);
             return;

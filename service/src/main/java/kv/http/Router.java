@@ -68,16 +68,12 @@ final class Router {
     }
 
     void answer(Request request, Output out) {
-        boolean answered = answer(request, out, true);
+        boolean answered = tryAnswer(request, out, Patience.ANY);
         assert answered : "a request that may wait was not answered: " + request.method;
     }
 
-    /// As [#answer], but false, and nothing is written, when that would wait for flush or compaction.
-    boolean tryAnswer(Request request, Output out) {
-        return answer(request, out, false);
-    }
-
-    private boolean answer(Request request, Output out, boolean mayWait) {
+    /// As [#answer], but false, and nothing is written, when that would wait for longer than the thread may.
+    boolean tryAnswer(Request request, Output out, Patience patience) {
         closeIfStopping(request);
         if (slowOrNull != null) {
             slowOrNull.isServed(request);
@@ -85,7 +81,7 @@ final class Router {
         int mark = out.mark();
         long span = Span.start();
         try {
-            if (!route(request, out, mayWait)) {
+            if (!route(request, out, patience)) {
                 return false;
             }
         } catch (WriteStalledException e) {
@@ -157,6 +153,11 @@ final class Router {
         return opened != null && opened.writesWaitForDisk();
     }
 
+    boolean readsWaitForDisk() {
+        Store opened = store;
+        return opened != null && opened.readsWaitForDisk();
+    }
+
     /// Null when it would wait for flush or compaction. What it throws is thrown to the request that it belongs
     /// to.
     private static PendingWrite begin(Store store, Request write) {
@@ -182,15 +183,15 @@ final class Router {
         }
     }
 
-    /// False when the request would have to wait and may not.
-    private boolean route(Request request, Output out, boolean mayWait) {
+    /// False when the request would have to wait for longer than it may.
+    private boolean route(Request request, Output out, Patience patience) {
         switch (request.target) {
             case ENTITY -> {
                 Store opened = store;
                 if (opened == null) {
                     out.answer(Answer.STARTING, request);
                 } else {
-                    return entity(opened, request, out, mayWait);
+                    return entity(opened, request, out, patience);
                 }
             }
             case ENTITIES -> {
@@ -238,31 +239,35 @@ final class Router {
         return opened.isWritable() ? Answer.READY : Answer.NOT_WRITABLE;
     }
 
-    private static boolean entity(Store store, Request request, Output out, boolean mayWait) {
+    private static boolean entity(Store store, Request request, Output out, Patience patience) {
         switch (request.method) {
             case GET -> {
-                byte[] value = store.get(request.key);
-                if (value == null) {
+                byte[] value = patience == Patience.NONE ? store.tryGet(request.key) : store.get(request.key);
+                if (value == Store.WOULD_WAIT) {
+                    return false;
+                } else if (value == null) {
                     out.answer(Answer.NOT_FOUND, request);
                 } else {
                     out.value(value, request);
                 }
             }
             case PUT -> {
-                return write(store, request, request.value, mayWait) && given(Answer.CREATED, request, out);
+                return write(store, request, request.value, patience) && given(Answer.CREATED, request, out);
             }
             case DELETE -> {
-                return write(store, request, null, mayWait) && given(Answer.ACCEPTED, request, out);
+                return write(store, request, null, patience) && given(Answer.ACCEPTED, request, out);
             }
             case POST, HEAD, OTHER -> out.answer(Answer.ENTITY_METHOD, request);
         }
         return true;
     }
 
-    private static boolean write(Store store, Request request, byte[] valueOrNull, boolean mayWait) {
+    private static boolean write(Store store, Request request, byte[] valueOrNull, Patience patience) {
         PendingWrite begun = request.begun;
         if (begun == null) {
-            begun = mayWait ? store.begin(request.key, valueOrNull) : store.tryBegin(request.key, valueOrNull);
+            begun = patience == Patience.ANY
+                    ? store.begin(request.key, valueOrNull)
+                    : store.tryBegin(request.key, valueOrNull);
         }
         if (begun == null) {
             return false;

@@ -28,6 +28,7 @@ final class StoreSnapshots {
         counter(to, "kv_store_bloom_checks", "Tables whose bloom filter was asked.", m.bloomChecks());
         counter(to, "kv_store_bloom_negatives", "Bloom filters that ruled a table out.", m.bloomNegatives());
         counter(to, "kv_store_block_reads", "Data blocks that gets looked into.", m.blockReads());
+        counter(to, "kv_store_cold_gets", "Gets that left their selector to wait for the disk.", m.coldGets());
         counter(to, "kv_store_flushes", "Memtables flushed to tables.", m.flushes());
         counter(to, "kv_store_flush_bytes", "Bytes of tables written by flushes.", m.flushBytes());
         counter(to, "kv_store_flush_seconds", "Time spent flushing.", seconds(m.flushNanos()));
@@ -61,6 +62,11 @@ final class StoreSnapshots {
                 "kv_store_pinned_bytes",
                 "Native memory and mapped files that were replaced and that range reads still keep.",
                 m.pinnedBytes());
+        gauge(
+                to,
+                "kv_store_reads_wait_for_disk",
+                "1 while tables may not be in memory: gets first ask the system what is there.",
+                storeOrNull.readsWaitForDisk() ? 1 : 0);
         gauge(to, "kv_store_open_cursors", "Range reads under way.", m.openCursors());
         gauge(
                 to,

@@ -34,7 +34,7 @@ final class CompactionJob {
     List<NewTable> run(BooleanSupplier stop) throws IOException {
         Tombstones tombstones = new Tombstones(inputs.version(), choice);
         try (EntryIterator entries = merged();
-                RunWriter writer = new RunWriter(files, choice.outputLevel(), choice.outputRun(), slices)) {
+                RunWriter writer = RunWriter.ofMerge(files, choice.outputLevel(), choice.outputRun(), slices)) {
             for (int untilCheck = 0; entries.next(); untilCheck--) {
                 if (untilCheck == 0) {
                     if (stop.getAsBoolean()) {
@@ -61,7 +61,7 @@ final class CompactionJob {
             SSTable[] tables = input.tables().stream()
                     .map(table -> inputs.table(table.number()))
                     .toArray(SSTable[]::new);
-            sources.add(new RunIterator(Arrays.asList(tables), null));
+            sources.add(RunIterator.ofMerge(Arrays.asList(tables)));
         }
         return new MergingIterator(sources);
     }

@@ -12,6 +12,8 @@ import kv.lsm.table.SSTable;
 /// The counters behind [StoreMetrics]. Thread-safe.
 final class Counters {
     final LongAdder gets = new LongAdder();
+    /// Gets that were begun again on a thread that may wait for the disk.
+    final LongAdder coldGets = new LongAdder();
     final LongAdder puts = new LongAdder();
     final LongAdder deletes = new LongAdder();
     final LongAdder ranges = new LongAdder();
@@ -77,6 +79,7 @@ final class Counters {
                 bloomChecks.sum(),
                 bloomNegatives.sum(),
                 blockReads.sum(),
+                coldGets.sum(),
                 flushes.sum(),
                 flushBytes.sum(),
                 flushNanos.sum(),

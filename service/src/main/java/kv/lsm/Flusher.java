@@ -129,7 +129,7 @@ final class Flusher {
 
     private List<NewTable> write(Memtable memtable) throws IOException {
         try (EntryIterator entries = memtable.iterator(null, Long.MAX_VALUE);
-                RunWriter writer = new RunWriter(files, 0, files.newNumber(), slices)) {
+                RunWriter writer = RunWriter.ofFlush(files, files.newNumber(), slices)) {
             while (entries.next()) {
                 writer.add(entries);
             }

@@ -35,6 +35,8 @@ public final class LsmStore implements Store {
     private final BlockBuffers buffers;
     private final StoreMetrics.Recovery recovery;
     private final Views views;
+    private final MemoryFit fit;
+    private final MemoryWatch memoryWatch;
     private final Catalog catalog;
     private final WritePath writePath;
     private final IntervalSync intervalSyncOrNull;
@@ -111,13 +113,15 @@ public final class LsmStore implements Store {
         WalSync walSync = new WalSync(counters);
         buffers = new BlockBuffers(files.allocator());
         views = new Views(opened.view());
+        fit = files.fit();
+        memoryWatch = new MemoryWatch(fit, views, counters);
         catalog = new Catalog(
                 files, views, failure, opened.manifest(), opened.view().version());
         writePath = new WritePath(options, views, logs, walSync, failure, counters, this::memtableFrozen);
         intervalSyncOrNull = options.wal() == WalMode.INTERVAL
                 ? new IntervalSync(views, walSync, failure, options.walInterval())
                 : null;
-        compactor = new Compactor(files, views, catalog, failure, counters, writePath::wake);
+        compactor = new Compactor(files, views, catalog, failure, counters, this::tablesMerged);
         flusher = new Flusher(files, logs, views, catalog, failure, counters, this::memtableFlushed);
         if (opened.view().frozenCount() > 0) {
             flusher.wake();
@@ -128,15 +132,34 @@ public final class LsmStore implements Store {
         flusher.wake();
     }
 
+    private void tablesMerged() {
+        memoryWatch.tablesChanged();
+        writePath.wake();
+    }
+
     private void memtableFlushed() {
+        memoryWatch.tablesChanged();
         writePath.wake();
         compactor.wake();
     }
 
     @Override
     public byte[] get(byte[] key) {
+        return get(key, true);
+    }
+
+    @Override
+    public byte[] tryGet(byte[] key) {
+        return get(key, false);
+    }
+
+    @Override
+    public boolean readsWaitForDisk() {
+        return fit.state() != MemoryFit.State.FITS;
+    }
+
+    private byte[] get(byte[] key, boolean mayWait) {
         requireKey(key);
-        counters.gets.increment();
         int token = views.enter();
         try {
             ReadView view = views.current();
@@ -146,8 +169,13 @@ public final class LsmStore implements Store {
             long hash = Keys.hash(key);
             byte[] value = view.getFromMemtables(key, hash);
             if (value == null) {
-                value = view.getFromTables(key, hash, buffers, counters);
+                value = view.getFromTables(key, hash, buffers, counters, reading(mayWait));
+                if (value == SSTable.NOT_CACHED) {
+                    counters.coldGets.increment();
+                    return WOULD_WAIT;
+                }
             }
+            counters.gets.increment();
             return value == SSTable.DELETED ? null : value;
         } catch (InternalError e) { // what Java makes of a mapped page that the disk could not give
             throw new StoreException("a page of a mapped file could not be read: directory=" + files.directory(), e);
@@ -156,8 +184,18 @@ public final class LsmStore implements Store {
         }
     }
 
+    private ReadView.Reading reading(boolean mayWait) {
+        if (!readsWaitForDisk()) {
+            return ReadView.Reading.AT_ONCE;
+        }
+        return mayWait ? ReadView.Reading.PATIENTLY : ReadView.Reading.WITHOUT_WAITING;
+    }
+
     @Override
     public void prefetchGets(byte[][] keys, int count) {
+        if (readsWaitForDisk()) {
+            return; // it would be the prefetch that waits
+        }
         prefetch(view -> view.prefetchGets(keys, count));
     }
 
@@ -323,6 +361,7 @@ public final class LsmStore implements Store {
             // without a log the last memtables exist nowhere else
             flusher.stop(files.options().wal() == WalMode.NONE);
             compactor.stop();
+            memoryWatch.stop();
             views.close();
             buffers.close();
             releaseFiles();

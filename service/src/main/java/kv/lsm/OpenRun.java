@@ -28,6 +28,6 @@ final class OpenRun {
     /// The entries from `startOrNull` on.
     EntryIterator iterator(byte[] startOrNull) {
         int first = startOrNull == null ? 0 : bounds.firstEndingAtOrAfter(startOrNull);
-        return new RunIterator(Arrays.asList(tables).subList(first, tables.length), startOrNull);
+        return RunIterator.ofRange(Arrays.asList(tables).subList(first, tables.length), startOrNull);
     }
 }

@@ -21,6 +21,7 @@ final class ReadView extends RefCounted {
     private final OpenRun[] runs;
     private final Map<Long, SSTable> open;
     private final int level0Runs;
+    private final long tableBytes;
 
     /// @param frozen newest first
     /// @param open every table of the version, by number
@@ -31,6 +32,7 @@ final class ReadView extends RefCounted {
         this.open = Map.copyOf(open);
         runs = version.runs().stream().map(run -> new OpenRun(run, open)).toArray(OpenRun[]::new);
         level0Runs = version.level(0).size();
+        tableBytes = open.values().stream().mapToLong(SSTable::fileBytes).sum();
         owned().forEach(RefCounted::retain);
     }
 
@@ -98,8 +100,32 @@ final class ReadView extends RefCounted {
         return value;
     }
 
+    /// Bytes of the files of all tables.
+    long tableBytes() {
+        return tableBytes;
+    }
+
+    /// Bytes of the mapped logs of all memtables.
+    long logBytes() {
+        long bytes = active.mappedBytes();
+        for (Memtable memtable : frozen) {
+            bytes += memtable.mappedBytes();
+        }
+        return bytes;
+    }
+
+    /// How a get reads tables.
+    enum Reading {
+        /// As if all were in memory: a page that is not stops the thread in a fault.
+        AT_ONCE,
+        /// What is in memory; [SSTable#NOT_CACHED] instead of waiting for the disk.
+        WITHOUT_WAITING,
+        /// What is in memory where it lies, other pages one by one.
+        PATIENTLY
+    }
+
     /// As [#getFromMemtables], from the tables.
-    byte[] getFromTables(byte[] key, long hash, BlockBuffers buffers, Counters counters) {
+    byte[] getFromTables(byte[] key, long hash, BlockBuffers buffers, Counters counters, Reading reading) {
         int checks = 0;
         int negatives = 0;
         int reads = 0;
@@ -111,6 +137,9 @@ final class ReadView extends RefCounted {
             }
             long tableHash = table.hashOf(key, hash);
             if (table.shouldAskFilter()) {
+                if (reading == Reading.WITHOUT_WAITING && !table.isFilterCached(tableHash)) {
+                    return SSTable.NOT_CACHED;
+                }
                 checks++;
                 if (!table.mayContain(tableHash)) {
                     negatives++;
@@ -118,7 +147,12 @@ final class ReadView extends RefCounted {
                     continue;
                 }
             }
-            value = table.get(key, tableHash, buffers);
+            value = reading == Reading.AT_ONCE
+                    ? table.get(key, tableHash, buffers)
+                    : table.getCold(key, tableHash, buffers, reading == Reading.PATIENTLY);
+            if (value == SSTable.NOT_CACHED) {
+                return value; // who waits counts
+            }
             table.sampleAbsence(hash, value == null);
             if (value != null) {
                 reads++;

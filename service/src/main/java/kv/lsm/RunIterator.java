@@ -9,13 +9,24 @@ import kv.lsm.table.SSTableIterator;
 /// The entries of tables that follow each other, opening one at a time.
 final class RunIterator implements EntryIterator {
     private final Iterator<SSTable> rest;
+    private final boolean merges;
     private byte[] startOrNull;
     private SSTableIterator current;
 
-    /// @param startOrNull smallest key wanted; lies in or before the first table
-    RunIterator(List<SSTable> tables, byte[] startOrNull) {
+    private RunIterator(List<SSTable> tables, byte[] startOrNull, boolean merges) {
         rest = tables.iterator();
         this.startOrNull = startOrNull;
+        this.merges = merges;
+    }
+
+    /// @param startOrNull smallest key wanted; lies in or before the first table
+    static RunIterator ofRange(List<SSTable> tables, byte[] startOrNull) {
+        return new RunIterator(tables, startOrNull, false);
+    }
+
+    /// All entries, read once.
+    static RunIterator ofMerge(List<SSTable> tables) {
+        return new RunIterator(tables, null, true);
     }
 
     @Override
@@ -25,7 +36,8 @@ final class RunIterator implements EntryIterator {
             if (!rest.hasNext()) {
                 return false;
             }
-            current = rest.next().iterator(startOrNull);
+            SSTable table = rest.next();
+            current = merges ? table.mergeIterator() : table.iterator(startOrNull);
             startOrNull = null;
         }
         return true;

@@ -21,6 +21,7 @@ final class RunWriter implements AutoCloseable {
     private final StoreFiles files;
     private final int level;
     private final long run;
+    private final boolean merges;
     private final TimeSlices slices;
     private final List<TableMetadata> written = new ArrayList<>();
     private final List<NewTable> opened = new ArrayList<>();
@@ -28,12 +29,27 @@ final class RunWriter implements AutoCloseable {
     private long number;
     private boolean finished;
 
-    /// @param slices of the thread that adds
-    RunWriter(StoreFiles files, int level, long run, TimeSlices slices) {
+    private RunWriter(StoreFiles files, int level, long run, boolean merges, TimeSlices slices) {
         this.files = files;
         this.level = level;
         this.run = run;
+        this.merges = merges;
         this.slices = slices;
+    }
+
+    /// For what was written lately, which is likely to be read soon.
+    ///
+    /// @param slices of the thread that adds
+    static RunWriter ofFlush(StoreFiles files, long run, TimeSlices slices) {
+        return new RunWriter(files, 0, run, false, slices);
+    }
+
+    /// For what was there before. Where tables are larger than memory it is not kept in the page cache: few of
+    /// its pages would be read before they are dropped, and they would drive out some that are needed.
+    ///
+    /// @param slices of the thread that adds
+    static RunWriter ofMerge(StoreFiles files, int level, long run, TimeSlices slices) {
+        return new RunWriter(files, level, run, true, slices);
     }
 
     /// Adds the iterator's current entry.
@@ -59,6 +75,9 @@ final class RunWriter implements AutoCloseable {
         SSTableWriter done = writer;
         writer = null;
         done.close();
+        if (merges && files.fit().exceeds()) {
+            files.disk().dropCached(files.path(temporaryName()));
+        }
         files.disk().rename(files.path(temporaryName()), files.path(FileNames.table(number)));
         written.add(new TableMetadata(
                 number,

@@ -20,6 +20,21 @@ public interface Store extends AutoCloseable {
     /// @throws CorruptionException when a checksum of the data needed does not match
     byte[] get(byte[] key);
 
+    /// What [#tryGet] gives instead of waiting. Compared by identity.
+    byte[] WOULD_WAIT = new byte[0];
+
+    /// As [#get], but [#WOULD_WAIT] instead of waiting for the disk, as far as that can be foreseen. For threads
+    /// that others wait for: who gets that calls [#get] on a thread that may wait.
+    default byte[] tryGet(byte[] key) {
+        return get(key);
+    }
+
+    /// True when reads may well have to wait for the disk, so that a thread that others wait for had better leave
+    /// ranges to another.
+    default boolean readsWaitForDisk() {
+        return false;
+    }
+
     /// Fetches from memory what [#get] of the first `count` keys will look at, for all of them at once, so that
     /// calls that follow soon do not wait for it one after the other. A hint: nothing else changes.
     default void prefetchGets(byte[][] keys, int count) {}

@@ -123,7 +123,7 @@ public final class StoreDump {
                     tables.add(store.files.openTable(table.number()));
                 }
                 open.addAll(tables);
-                sources.add(new RunIterator(tables, null));
+                sources.add(RunIterator.ofRange(tables, null));
             }
             show(sources);
         } finally {

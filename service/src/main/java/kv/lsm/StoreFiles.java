@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.concurrent.atomic.AtomicLong;
 import kv.lsm.disk.Disk;
+import kv.lsm.disk.LinuxFileMemory;
 import kv.lsm.memory.Allocator;
 import kv.lsm.table.SSTable;
 import kv.lsm.table.TableOptions;
@@ -14,6 +15,7 @@ final class StoreFiles {
     private final Allocator allocator;
     private final StoreOptions options;
     private final TableOptions tableOptions;
+    private final MemoryFit fit;
     private final AtomicLong nextNumber = new AtomicLong(1);
 
     StoreFiles(Disk disk, Allocator allocator, StoreOptions options) {
@@ -21,6 +23,7 @@ final class StoreFiles {
         this.allocator = allocator;
         this.options = options;
         tableOptions = TableOptions.of(options);
+        fit = new MemoryFit(options.tableMemoryBytes(), new LinuxFileMemory());
     }
 
     Disk disk() {
@@ -37,6 +40,10 @@ final class StoreFiles {
 
     TableOptions tableOptions() {
         return tableOptions;
+    }
+
+    MemoryFit fit() {
+        return fit;
     }
 
     /// A file number not used before.
@@ -62,7 +69,9 @@ final class StoreFiles {
     }
 
     SSTable openTable(long number) throws IOException {
-        return SSTable.open(disk, path(FileNames.table(number)), options.read(), allocator);
+        SSTable table = SSTable.open(disk, path(FileNames.table(number)), options.read(), allocator);
+        MemoryWatch.tell(table, fit.state());
+        return table;
     }
 
     void delete(String name) throws IOException {

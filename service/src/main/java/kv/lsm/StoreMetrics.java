@@ -11,6 +11,7 @@ import java.util.Map;
 /// @param bloomChecks tables whose bloom filter was asked by a get
 /// @param bloomNegatives of those, how often the answer was "not here"
 /// @param blockReads data blocks that gets looked into; of tables with a hash index those that held the key
+/// @param coldGets gets that had to wait for the disk and went on where that holds up nobody else
 /// @param flushNanos time spent flushing, summed over flushes
 /// @param compactionBytesRead sizes of the tables that compactions merged
 /// @param compactionBytesWritten sizes of the tables that compactions made
@@ -35,6 +36,7 @@ public record StoreMetrics(
         long bloomChecks,
         long bloomNegatives,
         long blockReads,
+        long coldGets,
         long flushes,
         long flushBytes,
         long flushNanos,

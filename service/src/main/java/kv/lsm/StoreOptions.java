@@ -39,6 +39,8 @@ import java.util.Objects;
 /// @param compactionBytesPerSecond bytes of entries that compaction merges per second while it is not behind; 0
 /// for no limit.
 ///     Lower leaves disk and processor to requests, and tables pile up until it is behind
+/// @param tableMemoryBytes memory that tables may take in the page cache; 0 for what the system has. Tables that are
+///     larger together are read with that in mind, see [MemoryFit]
 public record StoreOptions(
         Path directory,
         WalMode wal,
@@ -58,7 +60,8 @@ public record StoreOptions(
         long slowdownBytesPerSecond,
         long level1Bytes,
         int levelMultiplier,
-        long compactionBytesPerSecond) {
+        long compactionBytesPerSecond,
+        long tableMemoryBytes) {
 
     /// Longest key, bytes: log and tables store the length in two, and leave one bit of them free.
     public static final int KEY_BYTES_MAX = (1 << 15) - 1;
@@ -76,6 +79,7 @@ public record StoreOptions(
     public static final OptionRange LEVEL1_BYTES = new OptionRange(1 << 10, 1L << 40);
     public static final OptionRange LEVEL_MULTIPLIER = new OptionRange(2, 100);
     public static final OptionRange COMPACTION_BYTES_PER_SECOND = new OptionRange(0, 1L << 40);
+    public static final OptionRange TABLE_MEMORY_BYTES = new OptionRange(0, 1L << 50);
     public static final OptionRange LEVEL0_SLOWDOWN_RUNS = new OptionRange(2, 10_000);
 
     /// Compaction begins before writers are slowed down.
@@ -110,6 +114,7 @@ public record StoreOptions(
         LEVEL1_BYTES.check("level1Bytes", level1Bytes);
         LEVEL_MULTIPLIER.check("levelMultiplier", levelMultiplier);
         COMPACTION_BYTES_PER_SECOND.check("compactionBytesPerSecond", compactionBytesPerSecond);
+        TABLE_MEMORY_BYTES.check("tableMemoryBytes", tableMemoryBytes);
     }
 
     /// The defaults for a store in `directory`.
@@ -142,6 +147,7 @@ public record StoreOptions(
         private long level1Bytes = 256 << 20;
         private int levelMultiplier = 10;
         private long compactionBytesPerSecond;
+        private long tableMemoryBytes;
 
         private Builder(Path directory) {
             this.directory = directory;
@@ -167,6 +173,7 @@ public record StoreOptions(
             level1Bytes = o.level1Bytes;
             levelMultiplier = o.levelMultiplier;
             compactionBytesPerSecond = o.compactionBytesPerSecond;
+            tableMemoryBytes = o.tableMemoryBytes;
         }
 
         public Builder wal(WalMode value) {
@@ -251,6 +258,11 @@ public record StoreOptions(
             return this;
         }
 
+        public Builder tableMemoryBytes(long value) {
+            tableMemoryBytes = value;
+            return this;
+        }
+
         public StoreOptions build() {
             return new StoreOptions(
                     directory,
@@ -271,7 +283,8 @@ public record StoreOptions(
                     slowdownBytesPerSecond,
                     level1Bytes,
                     levelMultiplier,
-                    compactionBytesPerSecond);
+                    compactionBytesPerSecond,
+                    tableMemoryBytes);
         }
     }
 }

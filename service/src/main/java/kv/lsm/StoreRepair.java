@@ -115,7 +115,7 @@ public final class StoreRepair {
     }
 
     private List<TableMetadata> rewrite(String name, int level, long run) throws IOException {
-        try (RunWriter writer = new RunWriter(store.files, level, run, TimeSlices.endless())) {
+        try (RunWriter writer = RunWriter.ofMerge(store.files, level, run, TimeSlices.endless())) {
             inspect(
                     name,
                     (key, keyLength, value, valueLength) ->
@@ -247,7 +247,7 @@ public final class StoreRepair {
 
     private List<TableMetadata> write(Memtable memtable) throws IOException {
         try (EntryIterator entries = memtable.iterator(null, Long.MAX_VALUE);
-                RunWriter writer = new RunWriter(store.files, 0, store.files.newNumber(), TimeSlices.endless())) {
+                RunWriter writer = RunWriter.ofFlush(store.files, store.files.newNumber(), TimeSlices.endless())) {
             while (entries.next()) {
                 writer.add(entries);
             }

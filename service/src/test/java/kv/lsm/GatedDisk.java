@@ -167,6 +167,16 @@ final class GatedDisk implements Disk {
     }
 
     @Override
+    public ReadFile openDirect(Path file) throws IOException {
+        return disk.openDirect(file);
+    }
+
+    @Override
+    public void dropCached(Path file) {
+        disk.dropCached(file);
+    }
+
+    @Override
     public void rename(Path from, Path to) throws IOException {
         disk.rename(from, to);
     }

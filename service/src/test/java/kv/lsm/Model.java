@@ -25,6 +25,12 @@ final class Model {
     }
 
     void checkGet(Store store, byte[] key) {
+        byte[] tried = store.tryGet(key);
+        if (tried != Store.WOULD_WAIT) {
+            assertThat(tried)
+                    .as("get of %s without waiting", Arrays.toString(key))
+                    .isEqualTo(entries.get(key));
+        }
         assertThat(store.get(key)).as("get of %s", Arrays.toString(key)).isEqualTo(entries.get(key));
     }
 

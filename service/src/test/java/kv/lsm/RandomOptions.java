@@ -32,7 +32,17 @@ final class RandomOptions {
                 .level1Bytes(random.nextInt(1 << 13, 1 << 17))
                 .levelMultiplier(random.nextInt(2, 6))
                 .compactionBytesPerSecond(random.nextInt(3) == 0 ? 1 << 20 : 0)
+                .tableMemoryBytes(tableMemory(random))
                 .build();
+    }
+
+    /// What the system has, next to nothing, or so much that tables fit now and then.
+    private static long tableMemory(SplittableRandom random) {
+        return switch (random.nextInt(3)) {
+            case 0 -> 0;
+            case 1 -> 1;
+            default -> random.nextInt(1 << 12, 1 << 18);
+        };
     }
 
     /// A real sync takes milliseconds, so fewer of the stores sync each write.

@@ -103,6 +103,7 @@ class CommandLineTest {
                 "--bloom-bits",
                 "--compaction",
                 "--read",
+                "--table-memory",
                 "--compression",
                 "--cache-entries",
                 "--max-value-bytes",

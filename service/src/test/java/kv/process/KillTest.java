@@ -197,6 +197,7 @@ class KillTest {
                 "--bloom-bits", pick(random, "0", "10"),
                 "--compaction", pick(random, "leveled", "tiered", "none"),
                 "--read", pick(random, "mmap", "pread"),
+                "--table-memory", pick(random, "0", "1", "1m"),
                 "--compression", pick(random, "none", "lz4"),
                 "--cache-entries", pick(random, "0", "50"),
                 "--stall-limit-ms", "0");

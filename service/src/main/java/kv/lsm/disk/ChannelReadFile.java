@@ -14,6 +14,8 @@ final class ChannelReadFile implements ReadFile {
     private final UninterruptedChannel channel;
     private final long bytes;
     private Arena mapping;
+    /// Of the mapped file.
+    private long address;
 
     ChannelReadFile(Path file) throws IOException {
         this.file = file;
@@ -32,8 +34,26 @@ final class ChannelReadFile implements ReadFile {
             return 0;
         }
         mapping = Arena.ofShared();
-        return channel.run(c -> c.map(FileChannel.MapMode.READ_ONLY, 0, bytes, mapping))
+        address = channel.run(c -> c.map(FileChannel.MapMode.READ_ONLY, 0, bytes, mapping))
                 .address();
+        return address;
+    }
+
+    @Override
+    public boolean isCached(long position, long count) {
+        return PageCache.holds(address + position, count);
+    }
+
+    @Override
+    public void expectRandomReads(boolean random) {
+        if (address != 0) {
+            PageCache.expectRandomReads(address, bytes, random);
+        }
+    }
+
+    @Override
+    public void fetch(long position, long count) {
+        PageCache.fetch(address + position, count);
     }
 
     @Override

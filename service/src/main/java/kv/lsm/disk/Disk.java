@@ -32,6 +32,15 @@ public interface Disk {
     /// An existing file, to be read.
     ReadFile open(Path file) throws IOException;
 
+    /// As [#open], for reads that leave the page cache as it is, where the file system can do that; elsewhere as
+    /// [#open]. It cannot be mapped.
+    default ReadFile openDirect(Path file) throws IOException {
+        return open(file);
+    }
+
+    /// The bytes of a durable file need not stay in the page cache. A hint.
+    default void dropCached(Path file) {}
+
     /// A new empty file, to be written from front to back; replaces one of that name.
     WriteFile create(Path file) throws IOException;
 

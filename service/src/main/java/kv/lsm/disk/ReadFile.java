@@ -11,7 +11,23 @@ public interface ReadFile extends AutoCloseable {
     long map() throws IOException;
 
     /// Copies `[position, position + bytes)` of the file to `address`; a file that ends before is an error.
+    ///
+    /// Of a file from [Disk#openDirect], `position` and `address` are multiples of 4096, and at `address` is
+    /// room for `bytes` rounded up to one.
     void read(long position, long address, int bytes) throws IOException;
+
+    /// True when `[position, position + bytes)` of the mapped file can be read there without waiting for the
+    /// disk, as far as anybody can tell.
+    default boolean isCached(long position, long bytes) {
+        return true;
+    }
+
+    /// Tells how the mapped file will be read from now on. Random: a page that is not in memory is to come
+    /// alone; otherwise what lies around it comes too, up to some MB. A hint.
+    default void expectRandomReads(boolean random) {}
+
+    /// Begins to bring `[position, position + bytes)` of the mapped file into memory, all at once. A hint.
+    default void fetch(long position, long bytes) {}
 
     @Override
     void close() throws IOException;

@@ -97,6 +97,16 @@ public final class RealDisk implements Disk {
     }
 
     @Override
+    public ReadFile openDirect(Path file) throws IOException {
+        return DirectReadFile.open(file);
+    }
+
+    @Override
+    public void dropCached(Path file) {
+        PageCache.drop(file);
+    }
+
+    @Override
     public WriteFile create(Path file) throws IOException {
         return new ChannelWriteFile(file);
     }

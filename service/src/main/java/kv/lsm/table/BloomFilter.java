@@ -59,7 +59,12 @@ final class BloomFilter {
 
     /// Loads the line that [#mayContain] looks at.
     long prefetch(long hash) {
-        return Memory.getLong(line(lines, lineCount, hash));
+        return Memory.getLong(lineAddress(hash));
+    }
+
+    /// Of the line that [#mayContain] looks at.
+    long lineAddress(long hash) {
+        return line(lines, lineCount, hash);
     }
 
     private static long line(long lines, int lineCount, long hash) {

@@ -105,7 +105,12 @@ final class HashIndex {
 
     /// Loads the line that [#find] looks at first.
     long prefetch(long hash) {
-        return Memory.getLong(lines + (long) LINE_BYTES * lineOf(hash, lineCount));
+        return Memory.getLong(lineAddress(hash));
+    }
+
+    /// Of the line that [#find] looks at first.
+    long lineAddress(long hash) {
+        return lines + (long) LINE_BYTES * lineOf(hash, lineCount);
     }
 
     /// The highest bit of each byte that is zero; also of some others above one, which costs a look at a slot.

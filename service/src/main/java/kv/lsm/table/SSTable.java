@@ -21,6 +21,8 @@ import kv.lsm.memory.RefCounted;
 public final class SSTable extends RefCounted {
     /// What [#get] returns for a key that was deleted here. Compared by identity.
     public static final byte[] DELETED = new byte[0];
+    /// What [#getCold] returns instead of waiting for the disk. Compared by identity.
+    public static final byte[] NOT_CACHED = new byte[0];
 
     private static final int WHOLE = 1 << 16;
     private static final int SAMPLE_WINDOW = 32;
@@ -32,6 +34,7 @@ public final class SSTable extends RefCounted {
     private static final int PREFETCH_BYTES = 3 * CACHE_LINE_BYTES;
     private static final HashIndex.Candidates ANY_CANDIDATE = (key, position) -> position;
 
+    private final Disk disk;
     private final Path path;
     private final ReadFile file;
     private final Allocator allocator;
@@ -52,35 +55,42 @@ public final class SSTable extends RefCounted {
     /// last [#SAMPLE_WINDOW] sampled keys or so. It begins at all, so that the filter is asked at first.
     /// Written by all readers without a lock: a lost sample does not matter.
     private int shareOfAbsentKeys = WHOLE;
+    private final ColdReads coldReads;
+    private volatile boolean missesExpected;
+    private volatile boolean mergesPastPageCache;
 
-    private SSTable(Path path, ReadFile file, ReadMode mode, Allocator allocator) throws IOException {
+    private SSTable(Disk disk, Path path, ReadFile file, ReadMode mode, Allocator allocator) throws IOException {
+        this.disk = disk;
         this.path = path;
         this.file = file;
         this.allocator = allocator;
         fileBytes = file.bytes();
         // an empty file cannot be mapped
         mapped = mode == ReadMode.MMAP && fileBytes >= SSTableFormat.FOOTER_BYTES ? file.map() : 0;
+        file.expectRandomReads(true); // what is needed now is fetched, and is seldom followed by what lies around it
         meta = new SSTableMeta(path, file, mapped, allocator);
+        file.expectRandomReads(false);
         index = meta.index();
         dataBytes = meta.dataBytes();
         filterOrNull = meta.filterOrNull();
         hashIndexOrNull = meta.hashIndexOrNull();
         hasOldHash = meta.hasOldHash();
         checkedOrNull = mapped != 0 ? new CheckedBlocks(dataBytes, allocator) : null;
+        coldReads = new ColdReads(this, file, meta, checkedOrNull, mapped);
     }
 
     /// @throws CorruptionException when footer, index, filter or hash index are not what was written
     public static SSTable open(Disk disk, Path path, ReadMode mode, Allocator allocator) throws IOException {
         ReadFile file = disk.open(path);
         try {
-            return new SSTable(path, file, mode, allocator);
+            return new SSTable(disk, path, file, mode, allocator);
         } catch (IOException | RuntimeException e) {
             file.close();
             throw e;
         }
     }
 
-    private void require(long offset, String problemOrNull) {
+    void require(long offset, String problemOrNull) {
         if (problemOrNull != null) {
             throw new CorruptionException(path, offset, problemOrNull);
         }
@@ -92,6 +102,34 @@ public final class SSTable extends RefCounted {
 
     public long entries() {
         return meta.entries();
+    }
+
+    public long fileBytes() {
+        return fileBytes;
+    }
+
+    /// Tells how to read a table some of whose pages are not in memory. What is read in order goes through
+    /// buffers of the reader's own then, and a fault brings in one page and not what lies around it, which would
+    /// drive out what other reads need.
+    ///
+    /// @param misses true when reads miss pages
+    /// @param largerThanMemory true when there will be no room for all tables: what is merged is read past the
+    /// page cache
+    public void expectMisses(boolean misses, boolean largerThanMemory) {
+        mergesPastPageCache = largerThanMemory;
+        if (misses != missesExpected) {
+            missesExpected = misses;
+            file.expectRandomReads(misses);
+        }
+    }
+
+    /// Brings the whole table into memory, so far as there is room.
+    public void warm() {
+        try (ReadAhead ahead = ReadAhead.throughPageCache(file, allocator)) {
+            ahead.readAll();
+        } catch (IOException e) { // the get that needs the page that could not be read will tell
+            return;
+        }
     }
 
     /// Bytes of the file mapped into memory.
@@ -163,6 +201,17 @@ public final class SSTable extends RefCounted {
         }
     }
 
+    /// As [#get] of a table whose pages may not be in memory: on a thread that may not wait for the disk
+    /// [#NOT_CACHED] where that is needed, on another with as few pages read as can be.
+    public byte[] getCold(byte[] key, long hash, BlockBuffers buffers, boolean mayWait) {
+        return coldReads.get(key, hash, buffers, mayWait);
+    }
+
+    /// False when [#mayContain] would have to wait for the disk.
+    public boolean isFilterCached(long hash) {
+        return mapped == 0 || file.isCached(filterOrNull.lineAddress(hash) - mapped, BloomFilter.LINE_BYTES);
+    }
+
     /// Loads what [#get] of a key with this hash looks at first, filter or hash index; nothing without a hash
     /// index.
     public long prefetchIndex(long hash) {
@@ -192,7 +241,7 @@ public final class SSTable extends RefCounted {
     /// As [#get].
     ///
     /// @param entry its address, or 0 for none
-    private static byte[] value(long entry) {
+    static byte[] value(long entry) {
         if (entry == 0) {
             return null;
         }
@@ -220,7 +269,25 @@ public final class SSTable extends RefCounted {
 
     /// The entries from `startOrNull` on.
     public SSTableIterator iterator(byte[] startOrNull) {
-        return new SSTableIterator(this, new BlockBuffer(allocator), startOrNull);
+        return new SSTableIterator(
+                this,
+                new BlockBuffer(allocator),
+                missesExpected ? ReadAhead.throughPageCache(file, allocator) : null,
+                startOrNull);
+    }
+
+    /// All entries, for a merge: they are read once and the table is deleted then.
+    public SSTableIterator mergeIterator() {
+        if (!mergesPastPageCache) {
+            return iterator(null);
+        }
+        ReadAhead ahead;
+        try {
+            ahead = ReadAhead.pastPageCache(disk.openDirect(path), allocator);
+        } catch (IOException e) {
+            throw new StoreException("cannot open a table: file=" + path, e);
+        }
+        return new SSTableIterator(this, new BlockBuffer(allocator), ahead, null);
     }
 
     int blocks() {
@@ -242,7 +309,42 @@ public final class SSTable extends RefCounted {
 
     /// Address of the plain payload of a block; in `buffer` when it cannot be read in place.
     long load(int block, BlockBuffer buffer) {
-        long stored = mapped != 0 ? storedInPlace(block) : read(block, buffer);
+        return plain(block, mapped != 0 ? storedInPlace(block) : read(block, buffer), buffer);
+    }
+
+    /// As [#load], but from the file even where that is mapped.
+    long loadCopy(int block, BlockBuffer buffer) {
+        return plain(block, read(block, buffer), buffer);
+    }
+
+    /// As [#load], out of what was read ahead; valid until the next call.
+    long load(int block, ReadAhead ahead, BlockBuffer buffer) {
+        long start = index.start(block);
+        try {
+            long stored = ahead.at(start, index.bytes(block));
+            checkBlock(block, stored);
+            return plain(block, stored, buffer);
+        } catch (IOException e) {
+            throw cannotRead(start, e);
+        }
+    }
+
+    /// A copy of `[position, position + bytes)` of the file in `buffer`.
+    long read(long position, int bytes, BlockBuffer buffer) {
+        long address = buffer.storedRoom(bytes);
+        try {
+            file.read(position, address, bytes);
+        } catch (IOException e) {
+            throw cannotRead(position, e);
+        }
+        return address;
+    }
+
+    private StoreException cannotRead(long position, IOException e) {
+        return new StoreException("cannot read a table: file=" + path + ", offset=" + position, e);
+    }
+
+    private long plain(int block, long stored, BlockBuffer buffer) {
         if (!index.isCompressed(block)) {
             return stored;
         }
@@ -268,13 +370,7 @@ public final class SSTable extends RefCounted {
     }
 
     private long read(int block, BlockBuffer buffer) {
-        int bytes = index.bytes(block);
-        long address = buffer.storedRoom(bytes);
-        try {
-            file.read(index.start(block), address, bytes);
-        } catch (IOException e) {
-            throw new StoreException("cannot read a table: file=" + path + ", offset=" + index.start(block), e);
-        }
+        long address = read(index.start(block), index.bytes(block), buffer);
         checkBlock(block, address);
         return address;
     }

@@ -6,22 +6,26 @@ import kv.lsm.memory.EntryIterator;
 public final class SSTableIterator implements EntryIterator {
     private final SSTable table;
     private final BlockBuffer buffer;
+    private final ReadAhead aheadOrNull;
     private int nextBlock;
     private long payload;
     private int count;
     private int index;
     private long entry;
 
-    SSTableIterator(SSTable table, BlockBuffer buffer, byte[] startOrNull) {
+    /// @param aheadOrNull what blocks are read through; null to read them one by one, in place where they are
+    /// mapped
+    SSTableIterator(SSTable table, BlockBuffer buffer, ReadAhead aheadOrNull, byte[] startOrNull) {
         this.table = table;
         this.buffer = buffer;
+        this.aheadOrNull = aheadOrNull;
         if (startOrNull != null) {
             try {
                 nextBlock = Math.max(table.blockOf(startOrNull), 0);
                 loadNextBlock();
                 index = DataBlock.firstAtLeast(payload, startOrNull);
             } catch (RuntimeException e) {
-                buffer.close();
+                close();
                 throw e;
             }
         }
@@ -29,7 +33,7 @@ public final class SSTableIterator implements EntryIterator {
 
     private void loadNextBlock() {
         int block = nextBlock++;
-        payload = table.load(block, buffer);
+        payload = aheadOrNull == null ? table.load(block, buffer) : table.load(block, aheadOrNull, buffer);
         count = DataBlock.count(payload);
         index = 0;
     }
@@ -70,5 +74,8 @@ public final class SSTableIterator implements EntryIterator {
     @Override
     public void close() {
         buffer.close();
+        if (aheadOrNull != null) {
+            aheadOrNull.close();
+        }
     }
 }

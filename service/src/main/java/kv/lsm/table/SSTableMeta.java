@@ -34,6 +34,8 @@ final class SSTableMeta {
         try {
             if (copy != 0) {
                 file.read(footer.indexOffset(), copy, Math.toIntExact(copyBytes));
+            } else {
+                file.fetch(footer.indexOffset(), file.bytes() - footer.indexOffset());
             }
             long start = copy != 0 ? copy : mapped + footer.indexOffset();
             index = readIndex(start);

@@ -190,6 +190,14 @@ final class FaultyFile {
                 Memory.copy(Arrays.copyOfRange(content, (int) position, (int) position + count), address);
             }
 
+            /// One page in three is not in memory, and another one the next time.
+            @Override
+            public boolean isCached(long position, long count) {
+                synchronized (disk) {
+                    return disk.random().nextInt(3) > 0;
+                }
+            }
+
             @Override
             public void close() {
                 if (mapping != 0) {

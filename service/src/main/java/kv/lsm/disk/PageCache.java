@@ -1,0 +1,129 @@
+package kv.lsm.disk;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandle;
+import java.nio.file.Path;
+import kv.lsm.memory.Allocator;
+
+/// What the system holds of files in memory, and hints to it: `mincore`, `madvise` and `posix_fadvise`.
+///
+/// 1. On Linux only. Elsewhere, and where a sandbox refuses a call, every page is taken to be in memory and a
+///    hint does nothing: reads then wait in page faults, as they would without this class.
+/// 2. Linux tells the truth about a file's pages only to who owns the file or may write it; to others, all are
+///    in memory.
+/// 3. A page that is there may be gone when it is read: an answer is a forecast. Who goes by it waits seldom,
+///    not never.
+final class PageCache {
+    private static final int MADV_NORMAL = 0;
+    private static final int MADV_RANDOM = 1;
+    private static final int MADV_WILLNEED = 3;
+    private static final int POSIX_FADV_DONTNEED = 4;
+    private static final int O_RDONLY_CLOEXEC = 0x8_0000;
+    /// Of a longer range the first pages tell.
+    private static final int PAGES_MAX = 64;
+
+    private static final Calls CALLS_OR_NULL = linked();
+    private static final ThreadLocal<MemorySegment> RESIDENCIES =
+            ThreadLocal.withInitial(() -> Arena.ofAuto().allocate(PAGES_MAX));
+
+    /// A record, because the compiler takes its fields for constants.
+    private record Calls(
+            MethodHandle mincore, MethodHandle madvise, MethodHandle open, MethodHandle fadvise, MethodHandle close) {}
+
+    private PageCache() {}
+
+    /// Null where there are no such calls.
+    private static Calls linked() {
+        if (!System.getProperty("os.name").equals("Linux")) {
+            return null; // the numbers above are Linux's
+        }
+        ValueLayout.OfInt number = ValueLayout.JAVA_INT;
+        ValueLayout.OfLong size = ValueLayout.JAVA_LONG;
+        try {
+            return new Calls(
+                    call(
+                            "mincore",
+                            FunctionDescriptor.of(number, size, size, ValueLayout.ADDRESS),
+                            Linker.Option.critical(false)), // under a microsecond: the thread need not leave Java
+                    call("madvise", FunctionDescriptor.of(number, size, size, number)),
+                    call("open", FunctionDescriptor.of(number, ValueLayout.ADDRESS, number)),
+                    call("posix_fadvise", FunctionDescriptor.of(number, number, size, size, number)),
+                    call("close", FunctionDescriptor.of(number, number)));
+        } catch (RuntimeException e) { // another C library, no access to it
+            return null;
+        }
+    }
+
+    private static MethodHandle call(String name, FunctionDescriptor signature, Linker.Option... options) {
+        Linker linker = Linker.nativeLinker();
+        return linker.downcallHandle(linker.defaultLookup().findOrThrow(name), signature, options);
+    }
+
+    /// True when mapped memory can be read without waiting for the disk, or nobody can tell.
+    static boolean holds(long address, long bytes) {
+        if (CALLS_OR_NULL == null) {
+            return true;
+        }
+        long first = address & -Allocator.PAGE_BYTES;
+        long length = Math.min(address + bytes - first, (long) PAGES_MAX * Allocator.PAGE_BYTES);
+        MemorySegment residency = RESIDENCIES.get();
+        try {
+            if ((int) CALLS_OR_NULL.mincore().invokeExact(first, length, residency) != 0) {
+                return true;
+            }
+        } catch (Throwable e) {
+            throw new AssertionError("mincore threw", e);
+        }
+        for (long page = 0; page * Allocator.PAGE_BYTES < length; page++) {
+            if ((residency.get(ValueLayout.JAVA_BYTE, page) & 1) == 0) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    /// Tells whether mapped memory will be read here and there, so that a fault is to bring one page, or in
+    /// order, so that it is to bring what lies around, too.
+    static void expectRandomReads(long address, long bytes, boolean random) {
+        advise(address, bytes, random ? MADV_RANDOM : MADV_NORMAL);
+    }
+
+    /// Begins to bring mapped memory in, just this, whatever reads are expected.
+    static void fetch(long address, long bytes) {
+        long first = address & -Allocator.PAGE_BYTES;
+        advise(first, address + bytes - first, MADV_WILLNEED);
+    }
+
+    private static void advise(long address, long bytes, int advice) {
+        if (CALLS_OR_NULL == null) {
+            return;
+        }
+        try {
+            int ignored = (int) CALLS_OR_NULL.madvise().invokeExact(address, bytes, advice);
+        } catch (Throwable e) {
+            throw new AssertionError("madvise threw", e);
+        }
+    }
+
+    /// Lets the system forget a file's pages that are on the disk.
+    static void drop(Path file) {
+        if (CALLS_OR_NULL == null) {
+            return;
+        }
+        try (Arena arena = Arena.ofConfined()) {
+            int descriptor = (int) CALLS_OR_NULL
+                    .open()
+                    .invokeExact(arena.allocateFrom(file.toAbsolutePath().toString()), O_RDONLY_CLOEXEC);
+            if (descriptor >= 0) {
+                int ignored = (int) CALLS_OR_NULL.fadvise().invokeExact(descriptor, 0L, 0L, POSIX_FADV_DONTNEED);
+                int closed = (int) CALLS_OR_NULL.close().invokeExact(descriptor);
+            }
+        } catch (Throwable e) {
+            throw new AssertionError("posix_fadvise threw", e);
+        }
+    }
+}

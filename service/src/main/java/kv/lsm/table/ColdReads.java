@@ -1,0 +1,131 @@
+package kv.lsm.table;
+
+import kv.lsm.disk.ReadFile;
+import kv.lsm.memory.EntryIterator;
+
+/// Point reads of one table while its pages may not be in memory. Thread-safe.
+///
+/// ```
+/// hash index line ── in memory? ──► entry, or its block when nobody has checked that ── in memory? ──► read in place
+///                       │ no                                                            │ no
+///                       └──────────────────────┬────────────────────────────────────────┘
+///                          may not wait: NOT_CACHED      may wait: a positional read into a buffer
+/// ```
+///
+/// Not by a fault in the mapping, where waiting is allowed: a page that comes by a positional read is not
+/// mapped, so that the system can drop it again without telling every processor. Nearly all pages that are read
+/// for one GET are dropped before the next. What leads to them, filter and index, is needed again soon, and
+/// comes by faults.
+final class ColdReads {
+    /// What is read of an entry at first; of a longer one the rest follows.
+    private static final int ENTRY_BYTES = 192;
+
+    private static final HashIndex.Candidates ANY = (key, position) -> position;
+
+    private final SSTable table;
+    private final ReadFile file;
+    private final BlockIndex index;
+    private final HashIndex hashIndexOrNull;
+    private final CheckedBlocks checkedOrNull;
+    private final long dataBytes;
+    private final long mapped;
+
+    /// @param checkedOrNull null when the table is not mapped
+    /// @param mapped address of byte 0 of the file when it is mapped, else 0
+    ColdReads(SSTable table, ReadFile file, SSTableMeta meta, CheckedBlocks checkedOrNull, long mapped) {
+        this.table = table;
+        this.file = file;
+        this.checkedOrNull = checkedOrNull;
+        this.mapped = mapped;
+        index = meta.index();
+        hashIndexOrNull = meta.hashIndexOrNull();
+        dataBytes = meta.dataBytes();
+    }
+
+    /// As [SSTable#getCold].
+    byte[] get(byte[] key, long hash, BlockBuffers buffers, boolean mayWait) {
+        if (hashIndexOrNull == null) {
+            int block = index.find(key);
+            return block < 0 ? null : getFromBlock(block, key, hash, buffers, mayWait);
+        }
+        if (!mayWait && !isCached(hashIndexOrNull.lineAddress(hash) - mapped, HashIndex.LINE_BYTES)) {
+            return SSTable.NOT_CACHED;
+        }
+        long position = hashIndexOrNull.find(key, hash, ANY);
+        if (position == 0) {
+            return null;
+        }
+        if (position + DataBlock.ENTRY_HEADER_BYTES + key.length > dataBytes) {
+            return mayWait ? getOfOtherCandidate(key, hash, buffers) : SSTable.NOT_CACHED;
+        }
+        if (!checkedOrNull.contains(position)) {
+            return getFromBlock(index.blockAt(position), key, hash, buffers, mayWait);
+        }
+        return getEntry(position, key, hash, buffers, mayWait);
+    }
+
+    private boolean isCached(long position, long bytes) {
+        return mapped != 0 && file.isCached(position, bytes);
+    }
+
+    private byte[] getFromBlock(int block, byte[] key, long hash, BlockBuffers buffers, boolean mayWait) {
+        if (isCached(index.start(block), index.bytes(block))) {
+            return table.get(key, hash, buffers);
+        }
+        if (!mayWait) {
+            return SSTable.NOT_CACHED;
+        }
+        BlockBuffer buffer = buffers.take();
+        byte[] value;
+        try {
+            value = SSTable.value(DataBlock.find(table.loadCopy(block, buffer), key));
+        } finally {
+            buffers.giveBack(buffer);
+        }
+        if (checkedOrNull != null) {
+            checkedOrNull.add(index.start(block), index.bytes(block));
+        }
+        return value == null ? getOfOtherCandidate(key, hash, buffers) : value;
+    }
+
+    /// @param position of an entry that lies in a block that was checked
+    private byte[] getEntry(long position, byte[] key, long hash, BlockBuffers buffers, boolean mayWait) {
+        int first = (int) Math.min(ENTRY_BYTES, dataBytes - position);
+        if (isCached(position, first) && isCached(position, entryBytes(mapped + position, position))) {
+            return table.get(key, hash, buffers);
+        }
+        if (!mayWait) {
+            return SSTable.NOT_CACHED;
+        }
+        BlockBuffer buffer = buffers.take();
+        try {
+            long entry = table.read(position, first, buffer);
+            if (DataBlock.keyLength(entry) == key.length) {
+                int bytes = entryBytes(entry, position);
+                if (bytes > first) {
+                    entry = table.read(position, bytes, buffer);
+                }
+                if (DataBlock.isOf(entry, key)) {
+                    return SSTable.value(entry);
+                }
+            }
+        } finally {
+            buffers.giveBack(buffer);
+        }
+        return getOfOtherCandidate(key, hash, buffers);
+    }
+
+    /// @param entry the address of its first bytes
+    private int entryBytes(long entry, long position) {
+        long bytes = DataBlock.entryEnd(entry) - entry;
+        boolean whole = DataBlock.valueLength(entry) >= EntryIterator.TOMBSTONE && bytes <= dataBytes - position;
+        table.require(position, whole ? null : "the hash index names what is no entry");
+        return (int) bytes;
+    }
+
+    /// The hash index led to the entry of another key, as it does once in a thousand times: the whole search,
+    /// and its page faults.
+    private byte[] getOfOtherCandidate(byte[] key, long hash, BlockBuffers buffers) {
+        return hashIndexOrNull == null ? null : table.get(key, hash, buffers);
+    }
+}

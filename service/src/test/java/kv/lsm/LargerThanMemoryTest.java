@@ -1,0 +1,92 @@
+package kv.lsm;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.nio.file.Path;
+import kv.lsm.disk.ForgetfulFiles;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/// A store on real files that is told to have next to no memory for its tables.
+class LargerThanMemoryTest {
+    private static final int RECORDS = 20_000;
+
+    @TempDir
+    Path directory;
+
+    private Store opened(long tableMemoryBytes) {
+        return LsmStore.open(StoreOptions.at(directory).toBuilder()
+                .memtableBytes(256 << 10)
+                .tableBytes(128 << 10)
+                .level1Bytes(256 << 10)
+                .tableMemoryBytes(tableMemoryBytes)
+                .build());
+    }
+
+    private static byte[] key(int i) {
+        return Records.bytes("key-%06d".formatted(i * 7919 % RECORDS));
+    }
+
+    private static byte[] value(int i) {
+        return Records.bytes("value of %06d, some forty bytes of it".formatted(i * 7919 % RECORDS));
+    }
+
+    private static void fill(Store store) {
+        for (int i = 0; i < RECORDS; i++) {
+            store.put(key(i), value(i));
+        }
+        store.administration().flush(() -> false);
+        store.administration().compact(() -> false);
+    }
+
+    /// What compaction has written is not kept in memory, so that the first GETs find it on the disk alone.
+    @Test
+    void getsThatWouldWaitSayAsMuchAndThenFindTheirValues() throws Exception {
+        ForgetfulFiles.assumeIn(directory);
+        try (Store store = opened(1)) {
+            fill(store);
+            assertThat(store.readsWaitForDisk()).isTrue();
+            int waits = 0;
+            for (int i = 0; i < RECORDS; i++) {
+                byte[] value = store.tryGet(key(i));
+                if (value == Store.WOULD_WAIT) {
+                    waits++;
+                    value = store.get(key(i));
+                }
+                assertThat(value).isEqualTo(value(i));
+            }
+            assertThat(waits).isPositive();
+            assertThat(store.metrics().coldGets()).isEqualTo(waits);
+            assertThat(store.metrics().gets()).isEqualTo(RECORDS);
+            for (int i = 0; i < RECORDS; i++) { // and now they are in memory
+                assertThat(store.tryGet(key(i))).isEqualTo(value(i));
+            }
+        }
+    }
+
+    @Test
+    void tablesThatFitAreReadWithoutAsking() {
+        try (Store store = opened(1 << 30)) {
+            fill(store);
+            assertThat(store.readsWaitForDisk()).isFalse();
+            for (int i = 0; i < RECORDS; i++) {
+                assertThat(store.tryGet(key(i))).isEqualTo(value(i));
+            }
+            assertThat(store.metrics().coldGets()).isZero();
+        }
+    }
+
+    @Test
+    void aRangeReadsTheSameThroughBuffers() {
+        try (Store store = opened(1)) {
+            fill(store);
+            try (RangeCursor cursor = store.range(new byte[0], null)) {
+                int count = 0;
+                for (; cursor.next(); count++) {
+                    assertThat(cursor.key()).isEqualTo(Records.bytes("key-%06d".formatted(count)));
+                }
+                assertThat(count).isEqualTo(RECORDS);
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+package kv.lsm.disk;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/// The system's own files, as some machine has them.
+class LinuxFileMemoryTest {
+    private static final long MIB = 1 << 20;
+
+    @TempDir
+    private Path root;
+
+    @BeforeEach
+    void aMachineWithAGibibyteLeft() throws IOException {
+        write("proc/meminfo", "MemTotal:  4194304 kB\nMemFree:  100 kB\nMemAvailable:    1048576 kB\n");
+    }
+
+    private void write(String file, String text) throws IOException {
+        Path path = root.resolve(file);
+        Files.createDirectories(path.getParent());
+        Files.writeString(path, text);
+    }
+
+    private long availableMib() {
+        return new LinuxFileMemory(root).availableBytes() / MIB;
+    }
+
+    private void group1(String path, long limitMib, long usageMib, long filesMib) throws IOException {
+        write("sys/fs/cgroup/memory" + path + "/memory.limit_in_bytes", limitMib * MIB + "\n");
+        write("sys/fs/cgroup/memory" + path + "/memory.usage_in_bytes", usageMib * MIB + "\n");
+        write(
+                "sys/fs/cgroup/memory" + path + "/memory.stat",
+                "active_file 7\ntotal_active_file " + filesMib * MIB + "\ntotal_inactive_file 0\n");
+    }
+
+    private void group2(String path, String limit, long usageMib, long filesMib) throws IOException {
+        write("sys/fs/cgroup" + path + "/memory.max", limit + "\n");
+        write("sys/fs/cgroup" + path + "/memory.current", usageMib * MIB + "\n");
+        write("sys/fs/cgroup" + path + "/memory.stat", "anon 5\nactive_file 0\ninactive_file " + filesMib * MIB + "\n");
+    }
+
+    @Test
+    void withoutAGroupTheMachineTells() {
+        assertThat(availableMib()).isEqualTo(1024);
+    }
+
+    @Test
+    void whereNothingIsToldNothingLimits() throws IOException {
+        Files.delete(root.resolve("proc/meminfo"));
+        assertThat(new LinuxFileMemory(root).availableBytes()).isEqualTo(Long.MAX_VALUE);
+        assertThat(new LinuxFileMemory(root).majorFaults()).isZero();
+    }
+
+    /// Pages of files that the group holds already are what is asked about.
+    @Test
+    void aGroupHasItsLimitLessWhatIsNoFile() throws IOException {
+        write("proc/self/cgroup", "5:cpu,cpuacct:/other\n4:memory:/kv/service\n0::/\n");
+        group1("/kv/service", 512, 500, 300);
+        assertThat(availableMib()).isEqualTo(512 - (500 - 300));
+    }
+
+    @Test
+    void aGroupAboveCanHaveLess() throws IOException {
+        write("proc/self/cgroup", "4:memory:/kv/service\n");
+        group1("/kv/service", 512, 100, 0);
+        group1("/kv", 256, 156, 0);
+        assertThat(availableMib()).isEqualTo(100);
+    }
+
+    @Test
+    void groupsOfTheSecondVersionTellInTheirOwnWords() throws IOException {
+        write("proc/self/cgroup", "0::/kv.slice\n");
+        group2("/kv.slice", "" + 512 * MIB, 500, 300);
+        assertThat(availableMib()).isEqualTo(312);
+    }
+
+    @Test
+    void aGroupWithoutALimitLeavesItToTheMachine() throws IOException {
+        write("proc/self/cgroup", "0::/kv.slice\n");
+        group2("/kv.slice", "max", 500, 300);
+        assertThat(availableMib()).isEqualTo(1024);
+    }
+
+    /// The path is the host's, and the container sees its own group as the root.
+    @Test
+    void insideAContainerTheRootIsTheGroup() throws IOException {
+        write("proc/self/cgroup", "4:memory:/docker/0123\n");
+        group1("", 128, 100, 30);
+        assertThat(availableMib()).isEqualTo(58);
+    }
+
+    @Test
+    void aGroupThatIsFullLeavesNothing() throws IOException {
+        write("proc/self/cgroup", "4:memory:/kv\n");
+        group1("/kv", 100, 120, 0);
+        assertThat(availableMib()).isZero();
+    }
+
+    @Test
+    void majorFaultsStandBehindANameWithBlanksAndBrackets() throws IOException {
+        write("proc/self/stat", "77 (a (b) c) S 1 77 77 0 -1 4194304 100 0 42 0 3 4 0 0 20 0 1 0\n");
+        assertThat(new LinuxFileMemory(root).majorFaults()).isEqualTo(42);
+    }
+}

@@ -1,0 +1,110 @@
+package kv.lsm.disk;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.io.EOFException;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.SplittableRandom;
+import kv.lsm.memory.Allocator;
+import kv.lsm.memory.Memory;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/// The real page cache, as far as this machine has one that forgets: a file system in memory does not.
+class PageCacheTest {
+    private static final int BYTES = (1 << 20) + 100;
+
+    @TempDir
+    private Path directory;
+
+    private final Allocator allocator = new Allocator();
+    private final Disk disk = new RealDisk(allocator);
+    private final byte[] content = new byte[BYTES];
+    private final long room = allocator.allocateAligned(1 << 20);
+    private Path path;
+    private ReadFile file;
+
+    @BeforeEach
+    void writeDurably() throws IOException {
+        ForgetfulFiles.assumeIn(directory);
+        new SplittableRandom(1).nextBytes(content);
+        path = directory.resolve("file");
+        try (WriteFile write = disk.create(path)) {
+            write.write(ByteBuffer.wrap(content));
+            write.sync();
+        }
+        file = disk.open(path);
+    }
+
+    @AfterEach
+    void close() throws IOException {
+        file.close();
+        allocator.free(room, 1 << 20);
+        assertThat(allocator.allocatedBytes()).isZero();
+    }
+
+    @Test
+    void whatWasWrittenIsInMemoryUntilItIsDropped() throws IOException {
+        file.map();
+        assertThat(file.isCached(0, BYTES)).isTrue();
+        disk.dropCached(path);
+        file.read(BYTES / 2, room, 10);
+        assertThat(file.isCached(BYTES / 2, 10)).isTrue();
+        assertThat(file.isCached(0, 1))
+                .as("a small read brings nothing from afar")
+                .isFalse();
+    }
+
+    @Test
+    void aFaultBringsOnePageWhereRandomReadsAreExpected() throws IOException {
+        long address = file.map();
+        file.expectRandomReads(true);
+        disk.dropCached(path);
+        assertThat(Memory.getByte(address + BYTES / 2)).isEqualTo(content[BYTES / 2]);
+        assertThat(file.isCached(BYTES / 2, 1)).isTrue();
+        assertThat(file.isCached(BYTES / 2 + 2 * Allocator.PAGE_BYTES, 1)).isFalse();
+    }
+
+    @Test
+    void whatIsFetchedComesWithoutWhatLiesAround() throws IOException {
+        long address = file.map();
+        file.expectRandomReads(true);
+        disk.dropCached(path);
+        file.fetch(BYTES / 2, 3 * Allocator.PAGE_BYTES);
+        for (int i = 0; i < 3 * Allocator.PAGE_BYTES; i++) { // waits for it
+            assertThat(Memory.getByte(address + BYTES / 2 + i)).isEqualTo(content[BYTES / 2 + i]);
+        }
+        assertThat(file.isCached(BYTES / 2, 3 * Allocator.PAGE_BYTES)).isTrue();
+        assertThat(file.isCached(BYTES / 2 + 5 * Allocator.PAGE_BYTES, 1)).isFalse();
+    }
+
+    /// With direct I/O or without: the last page of the file is not whole.
+    @Test
+    void aDirectFileGivesTheSameBytesAndLeavesThePageCacheAsItIs() throws IOException {
+        file.map();
+        disk.dropCached(path);
+        int start = 3 * Allocator.PAGE_BYTES;
+        try (ReadFile direct = disk.openDirect(path)) {
+            assertThat(direct.bytes()).isEqualTo(BYTES);
+            direct.read(start, room, 10_000);
+            assertThat(Memory.copyOf(room, 10_000)).isEqualTo(part(start, 10_000));
+            int last = BYTES & -Allocator.PAGE_BYTES;
+            direct.read(last, room, BYTES - last);
+            assertThat(Memory.copyOf(room, BYTES - last)).isEqualTo(part(last, BYTES - last));
+            if (direct instanceof DirectReadFile) {
+                assertThat(file.isCached(start, 1)).isFalse();
+            }
+            assertThatThrownBy(() -> direct.read(last, room, BYTES - last + 1)).isInstanceOf(EOFException.class);
+        }
+    }
+
+    private byte[] part(int from, int bytes) {
+        return Arrays.copyOfRange(content, from, from + bytes);
+    }
+}

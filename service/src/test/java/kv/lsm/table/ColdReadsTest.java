@@ -1,0 +1,131 @@
+package kv.lsm.table;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.NavigableMap;
+import java.util.TreeMap;
+import kv.lsm.Compression;
+import kv.lsm.ReadMode;
+import kv.lsm.Records;
+import kv.lsm.TimeSlices;
+import kv.lsm.disk.FaultyDisk;
+import kv.lsm.memory.Allocator;
+import kv.lsm.memory.Keys;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+/// Tables on a disk of which one page in three is not in memory, another one each time.
+class ColdReadsTest {
+    private static final int KEYS = 400;
+    private static final int ROUNDS = 5;
+    private static final Path FILE = Path.of("/faulty/1");
+
+    private final Allocator allocator = new Allocator();
+    private final BlockBuffers buffers = new BlockBuffers(allocator);
+    private final FaultyDisk disk = new FaultyDisk();
+
+    @AfterEach
+    void allMemoryIsGivenBack() {
+        buffers.close();
+        assertThat(allocator.allocatedBytes()).isZero();
+    }
+
+    private static byte[] key(int i) {
+        return Records.bytes("key-%05d".formatted(i));
+    }
+
+    /// Some longer than what is read of an entry at first, some longer than a block.
+    private static byte[] value(int i) {
+        return Records.bytes("value of %d ".formatted(i).repeat(i % 50 == 0 ? 300 : i % 20));
+    }
+
+    private static NavigableMap<byte[], byte[]> entries() {
+        NavigableMap<byte[], byte[]> entries = new TreeMap<>(Arrays::compareUnsigned);
+        for (int i = 0; i < KEYS; i++) {
+            entries.put(key(i), value(i));
+        }
+        return entries;
+    }
+
+    private SSTable table(ReadMode read, Compression compression) throws IOException {
+        TableOptions options = new TableOptions(1024, 10, compression, read);
+        try (SSTableWriter writer = new SSTableWriter(disk, FILE, options, allocator, TimeSlices.endless());
+                Records records = new Records(entries())) {
+            while (records.next()) {
+                writer.add(records.keyAddress(), records.keyLength(), records.valueAddress(), records.valueLength());
+            }
+            writer.finish();
+        }
+        return SSTable.open(disk, FILE, read, allocator);
+    }
+
+    private byte[] get(SSTable table, byte[] key, boolean mayWait) {
+        return table.getCold(key, Keys.hash(key), buffers, mayWait);
+    }
+
+    @Test
+    void whatIsFoundDoesNotDependOnWhatIsInMemory() throws Exception {
+        for (ReadMode read : ReadMode.values()) {
+            for (Compression compression : Compression.values()) {
+                SSTable table = table(read, compression);
+                table.expectMisses(true, true);
+                int waits = 0;
+                for (int i = 0; i < ROUNDS * KEYS; i++) {
+                    byte[] key = key(i % KEYS);
+                    byte[] tried = get(table, key, false);
+                    if (tried == SSTable.NOT_CACHED) {
+                        waits++;
+                        tried = get(table, key, true);
+                    }
+                    assertThat(tried)
+                            .as("%s %s %d", read, compression, i % KEYS)
+                            .isEqualTo(value(i % KEYS));
+                    assertThat(get(table, key(KEYS + i), true)).isNull();
+                }
+                assertThat(waits).as("%s %s", read, compression).isPositive();
+                table.release();
+            }
+        }
+    }
+
+    @Test
+    void aThreadThatMayNotWaitReadsNothingFromTheDisk() throws Exception {
+        for (Compression compression : Compression.values()) {
+            SSTable table = table(ReadMode.MMAP, compression);
+            table.expectMisses(true, true);
+            disk.setFaults((count, what) -> what.equals("read"));
+            for (int i = 0; i < KEYS; i++) {
+                byte[] found = get(table, key(i), false);
+                if (found != SSTable.NOT_CACHED) {
+                    assertThat(found).isEqualTo(value(i));
+                }
+                table.isFilterCached(Keys.hash(key(i)));
+            }
+            disk.setFaults(FaultyDisk.NONE);
+            table.release();
+        }
+    }
+
+    @Test
+    void entriesInOrderAreTheSameThroughBuffers() throws Exception {
+        for (ReadMode read : ReadMode.values()) {
+            for (Compression compression : Compression.values()) {
+                SSTable table = table(read, compression);
+                List<String> inPlace = Records.list(table.iterator(null));
+                List<String> fromTheMiddle = Records.list(table.iterator(key(KEYS / 2)));
+                table.expectMisses(true, true);
+                assertThat(Records.list(table.iterator(null)))
+                        .isEqualTo(inPlace)
+                        .hasSize(KEYS);
+                assertThat(Records.list(table.iterator(key(KEYS / 2)))).isEqualTo(fromTheMiddle);
+                assertThat(Records.list(table.mergeIterator())).isEqualTo(inPlace);
+                table.warm();
+                table.release();
+            }
+        }
+    }
+}
