@@ -73,10 +73,28 @@ def plan(files: tuple[Path, ...], profile_name: str | None, only: tuple[str, ...
             click.echo(line)
 
 
+HOSTS = click.option(
+    "--hosts",
+    "hosts_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Measure on the machines of this file (docs/hosts.md): the service on one, generators on others.",
+)
+
+
 @commands.command()
 @EXPERIMENT_FILES
 @PROFILE
 @ONLY
+@HOSTS
+@click.option(
+    "--generators",
+    type=click.IntRange(1, 1024),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="With --hosts: so many hosts make the load of a run together.",
+)
 @click.option("--label", default="", help="A name for this series of runs, as before or after.")
 @click.option(
     "--resume",
@@ -103,6 +121,8 @@ def run(
     files: tuple[Path, ...],
     profile_name: str | None,
     only: tuple[str, ...],
+    hosts_file: Path | None,
+    generators: int,
     label: str,
     resume: bool,
     retries: int,
@@ -113,6 +133,9 @@ def run(
     from kvstudy.measure.quiet import Patience
     from kvstudy.plan.show import total_line
 
+    hosts = _hosts(hosts_file)
+    if generators > 1 and hosts is None:
+        raise click.UsageError("--generators needs --hosts")
     plans = _plans(files, profile_name, only)
     click.echo(total_line(plans), err=True)
     for told in filter(None, (_measured_apart(one.experiment.name, label) for one in plans)):
@@ -129,6 +152,8 @@ def run(
                 only=only,
                 retries=retries,
                 patience=waiting,
+                hosts=hosts,
+                generators=generators,
             )
         except KvstudyError as error:
             if len(plans) == 1:
@@ -290,6 +315,66 @@ def _plans(files: tuple[Path, ...], profile_name: str | None, only: tuple[str, .
     from kvstudy.plan.selection import selected
 
     return [selected(plan_of(Experiment.load(file, profile_name)), only) for file in files]
+
+
+def _hosts(file: Path | None):
+    """The hosts of a file; None where none was given."""
+    from kvstudy.hosts.hosts_file import HostsFile
+
+    return HostsFile.load(file) if file else None
+
+
+@commands.group()
+def hosts() -> None:
+    """Other machines to measure on: look at them, put up a cluster, take it down (docs/hosts.md)."""
+
+
+HOSTS_FILE = click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+
+
+@hosts.command("check")
+@HOSTS_FILE
+def hosts_check(file: Path) -> None:
+    """What each host has and what it lacks, one line each, with what to do."""
+    from kvstudy.measure.hosts_check import examine
+
+    checked = examine(_hosts(file))
+    for one in checked:
+        click.echo(one.line())
+        for hint in one.wrong:
+            click.echo(f"    → {hint}")
+    if wrong := [one.name for one in checked if one.wrong]:
+        raise KvstudyError(f"not ready: {', '.join(wrong)}", "each line above says what to do")
+
+
+@hosts.command("up")
+@HOSTS_FILE
+def hosts_up(file: Path) -> None:
+    """Put up a cluster on the hosts, over SSH; it stays until kvstudy hosts down."""
+    from kvstudy.hosts.cluster import up
+    from kvstudy.project import work_root
+
+    given = _hosts(file)
+    if not given.ssh:
+        raise KvstudyError(f"its cluster is up already: {given.scheduler}", "there is nothing to put up")
+    facts = up(given, work_root(project_root()))
+    click.echo(f"cluster of {len(facts['workers'])} hosts: {facts['scheduler']}")
+
+
+@hosts.command("down")
+@HOSTS_FILE
+def hosts_down(file: Path) -> None:
+    """Take it down; nothing of it is left running."""
+    from kvstudy.hosts.cluster import down
+    from kvstudy.project import work_root
+
+    left = down(_hosts(file), work_root(project_root()))
+    if left:
+        raise KvstudyError(
+            f"not reached: {', '.join(left)}",
+            "their workers end by themselves, since their scheduler has ended",
+        )
+    click.echo("cluster is down")
 
 
 @commands.command()

@@ -4,6 +4,7 @@ KvstudyError
 ├── ExperimentError     an experiment file or a parameter is wrong
 ├── ToolMissing         a program, kernel setting or built artifact is missing on this machine
 ├── RunFailed           a run could not be completed; its folder is sealed as failed
+│   └── HostLost        a host of the run cannot be reached any more, or what ran there has ended
 ├── RunFolderError      a run folder is not what it should be
 │   ├── NotSealed       it has no SHA256SUMS: it is not data
 │   └── SealBroken      a file does not match its checksum, is missing, or was added
@@ -47,6 +48,10 @@ class ToolMissing(KvstudyError):
 
 
 class RunFailed(KvstudyError):
+    pass
+
+
+class HostLost(RunFailed):
     pass
 
 

@@ -5,6 +5,7 @@ import hashlib
 import json
 import platform
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -33,15 +34,15 @@ class Artifacts:
     builds: dict[str, Build] = field(default_factory=dict)
 
     @classmethod
-    def needed_by(cls, plan: Plan, root: Path) -> "Artifacts":
+    def needed_by(cls, plan: Plan, root: Path, build: Callable[[str, Path], Build] = build_of) -> "Artifacts":
         """ToolMissing names what is not there, or older than its sources, and the command that makes it,
-        before anything is started."""
+        before anything is started. ``build``: how another revision is had."""
         subjects: dict[str, Subject] = {}
         builds: dict[str, Build] = {}
 
         def built(revision: str, of: Path) -> Path:
             if revision not in builds:
-                builds[revision] = build_of(revision, of)
+                builds[revision] = build(revision, of)
             return builds[revision].jar
 
         for run in plan.runs:

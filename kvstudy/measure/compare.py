@@ -30,7 +30,7 @@ from kvstudy.measure.execute import clear_up
 from kvstudy.measure.fill import Fills
 from kvstudy.measure.generator import script_path
 from kvstudy.measure.quiet import Patience
-from kvstudy.measure.session import Session
+from kvstudy.hosts.session import Session
 from kvstudy.measure.standing import MEASURE_NAMES, nothing_to_come, outcome_of, progress_lines, undecided
 from kvstudy.plan.comparison import SIDES, Comparison
 from kvstudy.plan.run_plan import Plan as RunPlan

@@ -30,7 +30,7 @@ from kvstudy.measure.duet_sides import End, LiveSide, launch_sides
 from kvstudy.measure.fill import Fills
 from kvstudy.measure.pinning import pinning
 from kvstudy.measure.quiet import Patience
-from kvstudy.measure.session import Session
+from kvstudy.hosts.session import Session
 from kvstudy.plan.comparison import SIDES, Comparison, Launch, Load, Slices, profile_loop
 from kvstudy.project import raw_root, work_root, workloads_root
 from kvstudy.record.duet import SLICES_FILE, generator_file, side_file, write_slices

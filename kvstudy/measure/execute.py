@@ -9,20 +9,27 @@ import errno
 import shutil
 import socket
 import sys
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kvstudy.disturbance import disturbance
 from kvstudy.errors import KvstudyError
+from kvstudy.hosts.hosts_file import HostsFile
 from kvstudy.hosts.interrupt import interruptible
+from kvstudy.hosts.local import LocalHost
 from kvstudy.measure import awake, judged
 from kvstudy.measure.artifacts import Artifacts
+from kvstudy.measure.crew import Crew, local_crew, local_member
 from kvstudy.measure.fill import Fills
+from kvstudy.measure.on_hosts import crews_on, over_a_network
 from kvstudy.measure.progress import Progress
 from kvstudy.measure.quiet import Patience
 from kvstudy.measure.run import Bench, Run
 from kvstudy.measure.search_runs import expected_runs, search_all, search_facts
-from kvstudy.measure.session import Session
+from kvstudy.hosts.session import Session
+from kvstudy.measure.side_by_side import blocks, side_by_side
 from kvstudy.plan.experiment import Experiment, workload_scripts
 from kvstudy.plan.run_plan import FILL_OVERHEAD_S, FILL_RATE_RPS, Plan, PlannedRun, plan
 from kvstudy.plan.selection import selected
@@ -85,6 +92,8 @@ def execute(
     only: tuple[str, ...] = (),
     retries: int = 0,
     patience: Patience | None = None,
+    hosts: HostsFile | None = None,
+    generators: int = 1,
 ) -> Result:
     """Measures; KvstudyError before anything is started when something is missing. Ctrl-C seals the current
     run as failed.
@@ -92,15 +101,25 @@ def execute(
     At the end, up to ``retries`` times, the runs whose newest try was disturbed from outside are measured
     again, in the plan's order; the disturbed ones stay. A search makes its disturbed trials again at once.
     Every run waits before it begins for a quiet machine, as long as ``patience`` has time left.
+
+    With ``hosts`` runs take place there, each with so many ``generators``; as many at once as there are hosts
+    for. A repeat, that is every configuration once, stays on the same hosts, so that none is measured on one
+    host and what it is compared with on another.
     """
     whole = selected(plan(experiment), only)
+    if hosts:
+        whole = over_a_network(whole, generators)
     _check_workloads(whole, root)
     _check_disk(whole, root)
     if told := awake.note(experiment.awake):
         print(told, file=sys.stderr)
     # A build would be in the way of another measurement, so the session comes first.
-    with interruptible(), Session(work_root(root)) as session:
+    with interruptible(), Session(work_root(root)) as session, ExitStack() as until_end:
         artifacts = Artifacts.needed_by(whole, root)
+
+        def fills_here(doing: Callable[[str], None]) -> Fills:
+            return Fills(work_root(root), workloads_root(root), artifacts, session.registered, doing)
+
         clear_up(session, root, experiment.name)
         _check_port(experiment.port)
         kept = _sealed_before(whole, artifacts, root, label) if resume else {}
@@ -110,20 +129,26 @@ def execute(
             print(f"{len(kept)} of {len(whole.runs)} runs are sealed already and kept", file=sys.stderr)
         for run in [] if experiment.search else result.kept:
             result.judge(run)
+        local = LocalHost(root, work_root(root), session.registered)
+        crews: list[Crew] = []
+        if hosts:
+            nobody = local_member(local, artifacts, fills_here(lambda _doing: None))
+            crews = until_end.enter_context(
+                crews_on(
+                    hosts, work_root(root), session.registered, whole, artifacts, root, generators, nobody
+                )
+            )
 
         def bench_of(runs: list[PlannedRun]) -> Bench:
             fill_s = sum(
                 fill["records"] / FILL_RATE_RPS + FILL_OVERHEAD_S for fill in Plan(experiment, runs).fills
             )
             progress = Progress(runs if not experiment.search else expected_runs(whole), fill_s)
-            fills = Fills(
-                work_root(root), workloads_root(root), artifacts, session.registered, progress.doing
-            )
             return Bench(
                 root,
                 label,
                 artifacts,
-                fills,
+                crews[0] if crews else local_crew(local, artifacts, fills_here(progress.doing)),
                 session,
                 progress,
                 patience or Patience(0),
@@ -146,7 +171,7 @@ def execute(
                         retries,
                     )
                 else:
-                    _run_all(missing, bench, result)
+                    _run_all(missing, bench, result, crews)
             for attempt in range(1, 1 + (0 if experiment.search else retries)):
                 if not (disturbed := _disturbed(whole, result)):
                     break
@@ -158,7 +183,7 @@ def execute(
                 )
                 runs = [run for run in whole.runs if run.identity() in disturbed]
                 with (bench := bench_of(runs)).progress:
-                    _run_all(runs, bench, result)
+                    _run_all(runs, bench, result, crews)
         except KeyboardInterrupt:
             print(f"{result.summary()}; the same command with --resume goes on from here", file=sys.stderr)
             raise
@@ -186,9 +211,20 @@ def clear_up(session: Session, root: Path, experiment: str) -> None:
         print(f"never sealed, so not data; delete it when it tells you nothing: {partial}", file=sys.stderr)
 
 
-def _run_all(runs: list[PlannedRun], bench: Bench, result: Result) -> None:
+def _run_all(runs: list[PlannedRun], bench: Bench, result: Result, crews: list[Crew]) -> None:
+    """One after the other; on several crews block by block, side by side."""
+    if len(crews) > 1:
+        side_by_side(
+            blocks(runs), crews, lambda block, crew: _run_each(block, replace(bench, crew=crew), result)
+        )
+    else:
+        _run_each(runs, bench, result)
+
+
+def _run_each(runs: list[PlannedRun], bench: Bench, result: Result) -> None:
     failures_in_a_row = 0
     for planned in runs:
+        bench.crew.ready()
         bench.progress.begin(planned)
         run = Run(planned, bench).sealed()
         outcome = run.facts["outcome"]

@@ -65,8 +65,11 @@ def generator_commands(
     hlog: Path,
     slowest: Path,
     cores: list[int] | None,
+    part: str | None = None,
+    start_at: str | None = None,
 ) -> list[GeneratorCommand]:
-    """What to run one after the other; the last one is the measurement."""
+    """What to run one after the other; the last one is the measurement. ``part``, ``start_at``: of a load
+    that several make together, loadgen's alone."""
     words, script = script_arguments(configuration, seed), script_path(configuration, workloads)
     target = ["-s", str(script), "--timeout", duration_argument(configuration.timeout_s), url, "--", *words]
     size = ["-c", str(configuration.connections), "-t", str(configuration.threads)]
@@ -98,6 +101,8 @@ def generator_commands(
         own += ["--closed"] if configuration.closed_loop else ["--arrivals", configuration.arrivals]
         own += ["--sample", str(sampled)] if (sampled := sample_size(configuration)) else []
         own += ["--pin", ",".join(map(str, cores))] if cores else []
+        own += ["--part", part] if part else []
+        own += ["--start-at", start_at] if start_at else []
         argv = [program, *size, "-d", duration_argument(configuration.duration_s), *rate, "-L", *own, *target]
         return [
             GeneratorCommand(

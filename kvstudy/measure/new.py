@@ -11,7 +11,7 @@ from pathlib import Path
 from kvstudy.errors import KvstudyError
 from kvstudy.hosts.interrupt import interruptible
 from kvstudy.measure.keys import key_of, value_of
-from kvstudy.measure.session import Session
+from kvstudy.hosts.session import Session
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.run_plan import configurations_of
 from kvstudy.plan.subject import SubjectSpec

@@ -41,10 +41,10 @@ PROCESS_COLUMNS = (
     "throttled_s",
     "service_jit_cpu_s",
 )
+OF_THE_SERVICE = frozenset(name for name in PROCESS_COLUMNS if name.startswith("service_"))
+OF_THE_GENERATOR = frozenset(name for name in PROCESS_COLUMNS if name.startswith("generator_"))
 # What is not known of a service whose processes are not.
-NEED_THE_SERVICE = frozenset(name for name in PROCESS_COLUMNS if name.startswith("service_")) | {
-    "foreign_cpu_share"
-}
+NEED_THE_SERVICE = OF_THE_SERVICE | {"foreign_cpu_share"}
 LOWEST_PRIORITY = 19
 CGROUP_CPU = Path("/sys/fs/cgroup/cpu.stat")
 
@@ -99,7 +99,8 @@ class Processes:
 class Sampler:
     """``start`` when the generator starts, ``stop`` when it has ended; a thread of its own. ``service_pids``:
     all processes of the service, the first of which lives as long as it; none where they are not known: then
-    there are no columns of it, and nobody knows whose the rest is.
+    there are no columns of it, and nobody knows whose the rest is. None: it is on another host; so is a
+    generator whose pid is None; there are no columns of what is elsewhere.
 
     It shares the cores with what is measured, and must not be what makes a second slow. Its thread has the
     lowest priority, which alone does not help: a kernel lets a thread that runs finish its tick, 4 ms of it.
@@ -111,14 +112,23 @@ class Sampler:
     """
 
     def __init__(
-        self, service_pids: tuple[int, ...], generator_pid: int, start_of_window: float, process_csv: Path
+        self,
+        service_pids: tuple[int, ...] | None,
+        generator_pid: int | None,
+        start_of_window: float,
+        process_csv: Path,
     ):
+        left_out = (
+            OF_THE_SERVICE if service_pids is None else frozenset() if service_pids else NEED_THE_SERVICE
+        ) | (OF_THE_GENERATOR if generator_pid is None else frozenset())
+        self._columns = tuple(name for name in PROCESS_COLUMNS if name not in left_out)
+        service_pids = service_pids or ()
         self._service = Processes(service_pids)
-        self._generator = psutil.Process(generator_pid)
+        self._generator = None if generator_pid is None else psutil.Process(generator_pid)
         self._generator_used_s = 0.0
         self._harness = psutil.Process()
         self._threads = [Threads(pid) for pid in service_pids]
-        self._others = Others({*service_pids, generator_pid, self._harness.pid})
+        self._others = Others({*service_pids, generator_pid, self._harness.pid} - {None})
         self._start_of_window = start_of_window
         self._process_csv = process_csv
         self._readings: list[tuple[int, _Reading]] = []
@@ -141,13 +151,8 @@ class Sampler:
             for ((_, before), (second, now)), used_s in zip(pairwise(self._readings), others_s, strict=True)
             if now.at - before.at > 0.2
         ]
-        columns = (
-            PROCESS_COLUMNS
-            if self._threads
-            else tuple(name for name in PROCESS_COLUMNS if name not in NEED_THE_SERVICE)
-        )
-        rows = [{name: row[name] for name in columns} for row in rows]
-        write_series(self._process_csv, columns, rows)
+        rows = [{name: row[name] for name in self._columns} for row in rows]
+        write_series(self._process_csv, self._columns, rows)
         return rows
 
     def _run(self) -> None:
@@ -220,7 +225,7 @@ class Sampler:
         breathe()
         harness = self._harness.cpu_times()
         breathe()
-        memory = self._service.rss_bytes(), _rss_bytes(self._generator)
+        memory = self._service.rss_bytes(), _rss_bytes(self._generator) if self._generator else 0
         breathe()
         throttled = throttled_s()
         return _Reading(
@@ -239,6 +244,8 @@ class Sampler:
         )
 
     def _generator_cpu_s(self) -> float:
+        if self._generator is None:
+            return 0.0
         try:
             times = self._generator.cpu_times()
             self._generator_used_s = times.user + times.system

@@ -17,6 +17,7 @@ from kvstudy.errors import ExperimentError, KvstudyError
 from kvstudy.project import project_root
 
 KeyPath = tuple[str | int, ...]
+EXAMPLE = "experiments/reproduce.yaml"
 
 
 class Impossible(ValueError):
@@ -62,15 +63,15 @@ class Source:
         return f"{self.name}:{self._lines[path]}" if path else self.name
 
 
-def read_yaml(path: Path) -> tuple[dict, Source]:
+def read_yaml(path: Path, what: str = "experiment") -> tuple[dict, Source]:
     """The mapping in a YAML 1.2 file as plain values, and where each key stands. ExperimentError when it is
-    no mapping."""
+    no mapping. ``what``: the kind of file, for its errors."""
     try:
         tree = YAML(typ="rt").load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         near = _nearest_file(path)
         raise ExperimentError(
-            f"no such experiment file: {path}", f"did you mean {near}?" if near else None
+            f"no such {what} file: {path}", f"did you mean {near}?" if near else None
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         why = (
@@ -78,7 +79,7 @@ def read_yaml(path: Path) -> tuple[dict, Source]:
             if isinstance(error, UnicodeDecodeError)
             else (error.strerror or str(error)).lower()
         )
-        raise ExperimentError(f"cannot read the experiment file: {path}: {why}") from error
+        raise ExperimentError(f"cannot read the {what} file: {path}: {why}") from error
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f":{mark.line + 1}" if mark else ""
@@ -86,7 +87,8 @@ def read_yaml(path: Path) -> tuple[dict, Source]:
         raise ExperimentError(f"{path}{line}: not valid YAML: {problem}") from error
     if not isinstance(tree, CommentedMap):
         raise ExperimentError(
-            f"{path}: an experiment is a mapping of keys to values", "see experiments/reproduce.yaml"
+            f"{path}: {'an experiment' if what == 'experiment' else f'a {what} file'} is a mapping of keys to values",
+            f"see {EXAMPLE}" if what == "experiment" else None,
         )
     lines: dict[KeyPath, int] = {}
     return _plain(tree, (), lines), Source(str(path), lines)
@@ -145,7 +147,9 @@ class _At(Source):
         return self._where
 
 
-def refusal(error: ValidationError, model: type[BaseModel], source: Source) -> ExperimentError:
+def refusal(
+    error: ValidationError, model: type[BaseModel], source: Source, example: str = f"see {EXAMPLE}"
+) -> ExperimentError:
     """The first of pydantic's complaints, unknown keys before all else, since they often cause the rest."""
     complaints = error.errors()
     complaints.sort(key=lambda complaint: complaint["type"] != "extra_forbidden")
@@ -154,9 +158,7 @@ def refusal(error: ValidationError, model: type[BaseModel], source: Source) -> E
     if first["type"] == "extra_forbidden":
         return unknown_key(path, _known_keys(model, path[:-1]), source)
     if first["type"] == "missing":
-        return refuse(
-            path[:-1], f"required key is missing: {path[-1]}", source, "see experiments/reproduce.yaml"
-        )
+        return refuse(path[:-1], f"required key is missing: {path[-1]}", source, example)
     message = first["msg"].removeprefix("Value error, ")
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, Impossible):

@@ -34,7 +34,7 @@ MEMTABLE_ENTRY_BYTES = 32
 # manifest.
 DISK_SPACE_FACTOR = 3
 DEFAULT_KEY_COUNT = 100_000
-_LATER = ("head_start_bytes", "subject", "script", "statuses", "read_back")
+_LATER = ("head_start_bytes", "subject", "script", "statuses", "read_back", "generators")
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,7 @@ class Configuration:
     read_back: int | None = (
         None  # how many of the written keys are asked for after the run; None: as many as ever
     )
+    generators: int | None = None  # hosts that load it together over a network; None: the service's own
 
     @cached_property
     def spec(self) -> SubjectSpec:

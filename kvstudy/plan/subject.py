@@ -26,7 +26,7 @@ KINDS = ("program", "build", "command", "url")  # exactly one of them is given
 STATUSES_OF_OURS = {"PUT": (201,), "GET": (200,), "DELETE": (202,)}
 STATUSES_OF_OTHERS = {"PUT": (200, 201, 204), "GET": (200,), "DELETE": (200, 202, 204)}
 PATH_OF_OURS = "/v0/entity?id={key}"
-PLACEHOLDERS = ("{port}", "{dir}", "{root}")
+PLACEHOLDERS = ("{port}", "{dir}", "{root}", "{host}")
 STOP_SIGNALS = ("TERM", "INT", "QUIT", "HUP")
 # Under which name a run notes the digest of what was measured, by its server; of any other server under
 # SUBJECT.

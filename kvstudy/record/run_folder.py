@@ -53,9 +53,10 @@ _PACKED_NAMES = frozenset(
     }
 )
 _PACKED_ENDINGS = (".collapsed", ".flamegraph.html", ".heatmap.html")
-# Of a duet: loadgen's result of each part, and of each side what a run has one of.
+# Of a duet: loadgen's result of each part, and of each side what a run has one of. Of a run of several
+# generators: each one's.
 _PACKED_OF_DUETS = re.compile(
-    r"generator-.*\.(json|txt)|(gc|events|store|process|profile)-[ab]\.(log|json|csv|jfr)"
+    r"generator-.*\.(json|txt)|process-\d+\.csv|(gc|events|store|process|profile)-[ab]\.(log|json|csv|jfr)"
 )
 SEAL = "SHA256SUMS"
 PARTIAL_SUFFIX = ".partial"

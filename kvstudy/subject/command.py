@@ -1,5 +1,5 @@
-"""Any command that serves HTTP as a subject. It is told its port and its directory by ``{port}`` and
-``{dir}`` in its words, its environment, or in files that are written for it into that directory.
+"""Any command that serves HTTP as a subject. It is told its port, its directory and the address to serve on by
+``{port}``, ``{dir}`` and ``{host}`` in its words, its environment, or in files that are written for it into that directory.
 
 What it must not do, and what is said in one line when it does: end before it is ready, never become ready, go
 on in the background, serve on a port that another one holds, ignore the signal that stops it.
@@ -27,9 +27,8 @@ from kvstudy.subject.evidence.process import cpu_is_quiet, listeners, members
 from kvstudy.subject.evidence.profiler import AttachedProfiler
 from kvstudy.subject.jdk import Jdk
 from kvstudy.subject.launched import Launched, how_it_ended
-from kvstudy.subject.protocol import Evidence, Place
+from kvstudy.subject.protocol import LOOPBACK, Evidence, Place
 
-HOST = "127.0.0.1"
 PROBE_TIMEOUT_S = 1.0
 ENDED_WELL = "service ended before it was ready: exit=0"
 IN_THE_FOREGROUND = "give the command the option that keeps it in the foreground"
@@ -91,17 +90,17 @@ class Command:
         return {"jdk": self.jdk.version} if self.jdk else {}
 
     def launch(self, place: Place) -> "LiveCommand":
-        port = place.port or free_port()
-        _check_free(port)
+        port = place.port or free_port(place.address)
+        _check_free(port, place.address)
         words, environment = self._prepared(place, port)
         place.file("service.cmd").write_text(command_text(words, environment), encoding="utf-8")
         adoption, ready = Adoption(), self.spec.ready
-        has_begun = ready_rule(ready.line, ready.http, port)
+        has_begun = ready_rule(ready.line, ready.http, port, place.address)
         try:
             launched = Launched(
                 words,
                 place.file("service.log"),
-                lambda process: f"http://{HOST}:{port}" if has_begun(process) else None,
+                lambda process: f"http://{place.address}:{port}" if has_begun(process) else None,
                 cores=place.cores,
                 registered=place.registered,
                 environment=os.environ | environment,
@@ -127,7 +126,12 @@ class Command:
 
     def _prepared(self, place: Place, port: int) -> tuple[list[str], dict[str, str]]:
         """Its words and its environment; its files are written."""
-        values = {"{port}": str(port), "{dir}": str(place.store.resolve()), "{root}": str(self.root)}
+        values = {
+            "{port}": str(port),
+            "{host}": place.address,
+            "{dir}": str(place.store.resolve()),
+            "{root}": str(self.root),
+        }
 
         def filled_in(text: str) -> str:
             for name, value in values.items():
@@ -185,7 +189,7 @@ class LiveCommand:
                 if gone
                 else f"service ended when it was ready: {how_it_ended(self._launched.exit_code)}: {self.last_words()}"
             )
-        holders = set(listeners(port, HOST))
+        holders = set(listeners(port, self._place.address))
         if holders and not holders & set(self._members):
             escaped = [process.pid for process in self._adoption.escaped()]
             raise RunFailed(
@@ -263,19 +267,21 @@ class LiveCommand:
         raise RunFailed(f"subject says jvm: true, but none of its processes is a JVM: {self._command.name}")
 
 
-def ready_rule(line: str | None, path: str | None, port: int) -> Callable[[Launched], bool]:
+def ready_rule(
+    line: str | None, path: str | None, port: int, host: str = LOOPBACK
+) -> Callable[[Launched], bool]:
     """By a line of its log, by an answer that is no error of its own, or by a connection."""
     if line is not None:
         return lambda launched: any(line in said for said in launched.log_lines())
     if path is not None:
-        return lambda _launched: (status := status_of(port, path)) is not None and status < 500
-    return lambda _launched: takes_connections(port)
+        return lambda _launched: (status := status_of(port, path, host)) is not None and status < 500
+    return lambda _launched: takes_connections(port, host)
 
 
-def status_of(port: int, path: str) -> int | None:
+def status_of(port: int, path: str, host: str = LOOPBACK) -> int | None:
     """Of a GET to the port itself, by no proxy and without following where it leads; None where nothing
     answers, or not in HTTP."""
-    connection = http.client.HTTPConnection(HOST, port, timeout=PROBE_TIMEOUT_S)
+    connection = http.client.HTTPConnection(host, port, timeout=PROBE_TIMEOUT_S)
     try:
         connection.request("GET", path, headers={"Connection": "close"})
         return connection.getresponse().status
@@ -285,20 +291,20 @@ def status_of(port: int, path: str) -> int | None:
         connection.close()
 
 
-def takes_connections(port: int, host: str = HOST) -> bool:
+def takes_connections(port: int, host: str = LOOPBACK) -> bool:
     with suppress(OSError), socket.create_connection((host, port), timeout=PROBE_TIMEOUT_S):
         return True
     return False
 
 
-def free_port() -> int:
-    with socket.create_server((HOST, 0)) as server:
+def free_port(host: str = LOOPBACK) -> int:
+    with socket.create_server((host, 0)) as server:
         return server.getsockname()[1]
 
 
-def _check_free(port: int) -> None:
+def _check_free(port: int, host: str) -> None:
     try:
-        socket.create_server((HOST, port)).close()
+        socket.create_server((host, port)).close()
     except OSError as error:
         raise RunFailed(
             f"service cannot have its port: port {port}: {os.strerror(error.errno or 0).lower()}"

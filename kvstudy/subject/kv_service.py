@@ -23,7 +23,7 @@ from kvstudy.subject.evidence.process import cpu_is_quiet
 from kvstudy.subject.evidence.profiler import AttachedProfiler
 from kvstudy.subject.jdk import Jdk
 from kvstudy.subject.launched import Launched, how_it_ended
-from kvstudy.subject.protocol import Evidence, Place
+from kvstudy.subject.protocol import LOOPBACK, Evidence, Place
 
 READY_LINE = re.compile(rb"ready: (http://\S+?)/?\s*$")
 BASE_FLAGS = [
@@ -149,6 +149,13 @@ class EmptyServer(OurProgram):
     def __init__(self, jdk: Jdk, jar: Path, jvm_flags: list[str], root: Path):
         super().__init__(EMPTY, jdk, jar, jvm_flags, root)
 
+    def _options(self, place: Place) -> list[str]:
+        if place.address != LOOPBACK:
+            raise RunFailed(
+                f"the empty server serves on {LOOPBACK} alone: it cannot be measured over a network"
+            )
+        return []
+
 
 class KvService(OurProgram):
     """``options``: of the service, as an experiment names them. ``has_admin``: it answers ``POST
@@ -189,6 +196,8 @@ class KvService(OurProgram):
             for name, value in self._service_options.items()
             for word in (f"--{name.replace('_', '-')}", str(value))
         ]
+        if place.address != LOOPBACK:
+            options = ["--host", place.address, *options]
         return ["--dir", str(place.store), *options, *([ADMIN] if self.has_admin else [])]
 
     def _live(self, launched: Launched, place: Place) -> "LiveKvService":

@@ -26,6 +26,9 @@ from typing import Protocol
 from kvstudy.subject.evidence.profiler import AttachedProfiler
 
 
+LOOPBACK = "127.0.0.1"
+
+
 @dataclass(frozen=True)
 class Place:
     """Where one launched subject lives.
@@ -33,8 +36,9 @@ class Place:
     ``store``: its data directory, which is there: empty, or restored. ``folder``: of the run; ``named`` makes
     of the name of a file the one that this subject's has in it (``service.log`` → ``a.service.log``).
     ``port``: 0 takes a free one. ``cores``: those it may use; None: all. ``registered`` is told of each
-    process at its start and its end (measure/session.py). ``profiled``: a profiler will be attached.
+    process at its start and its end (hosts/session.py). ``profiled``: a profiler will be attached.
     ``filling``: nothing is measured of it, it only has its store filled, and need give no evidence.
+    ``address``: the one that it serves on.
     """
 
     store: Path
@@ -45,6 +49,7 @@ class Place:
     profiled: bool = False
     filling: bool = False
     named: Callable[[str], str] = str
+    address: str = LOOPBACK
 
     def file(self, name: str) -> Path:
         return self.folder / self.named(name)

@@ -16,7 +16,7 @@ import pytest
 from kvstudy.errors import KvstudyError
 from kvstudy.hosts.interrupt import interruptible, shielded
 from kvstudy.hosts.process import OwnedProcess, _until_creator_dies, command_text, wait_until
-from kvstudy.measure.session import Session
+from kvstudy.hosts.session import Session
 
 # Ignores SIGTERM and has a child of its own in its group.
 STUBBORN = (
@@ -171,7 +171,7 @@ def test_what_a_killed_measurement_left_behind_is_ended_by_the_next(tmp_path):
     code = f"""
 import os, signal, subprocess
 from pathlib import Path
-from kvstudy.measure.session import Session
+from kvstudy.hosts.session import Session
 with Session(Path({str(tmp_path)!r})) as session:
     orphan = subprocess.Popen(["sleep", "60"], start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     session.registered(orphan.pid, True)
@@ -203,7 +203,7 @@ def test_what_a_wrapper_of_a_killed_measurement_started_is_ended_though_the_wrap
     code = f"""
 import os, signal, subprocess
 from pathlib import Path
-from kvstudy.measure.session import Session
+from kvstudy.hosts.session import Session
 with Session(Path({str(tmp_path)!r})) as session:
     wrapper = subprocess.Popen(["sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!; read _"], start_new_session=True,
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)

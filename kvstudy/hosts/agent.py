@@ -1,0 +1,173 @@
+"""What runs on a host while it is measured: it owns the lease, the programs (by SHA-256), the scratch folder and
+every process that is started there. It knows nothing of Dask.
+
+    python -m kvstudy.hosts.agent '{"folder": "~/.cache/kvstudy", "name": "a", "address": "10.0.0.11", "who": "perf@laptop"}'
+
+Frames on stdin, answers on stdout (wire.py). Objects that it is asked to make live here; their methods run in
+its main thread, one after the other. Words, beats and the end are taken by another thread at once.
+
+However it ends, its processes end with it:
+
+    stdin closed             its worker is gone: orderly, at once
+    no frame for SILENCE_S   who measures cannot be reached any more: the same
+    SIGKILL                  the kernel signals its children (process.py); what is left the next agent ends (session.py)
+"""
+
+import json
+import os
+import queue
+import shutil
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from kvstudy.errors import KvstudyError
+from kvstudy.hosts import ship, wire
+from kvstudy.hosts.host import Here
+from kvstudy.hosts.lease import Lease
+from kvstudy.hosts.session import Session
+
+SILENCE_S = 12.0
+PIECE_BYTES = 4 << 20
+
+
+class Agent:
+    def __init__(self, here: Here, folder: Path, session: Session):
+        self._here, self._folder, self._session = here, folder, session
+        self._objects: dict[int, object] = {}
+        self._todo: queue.SimpleQueue[tuple[int, str, tuple]] = queue.SimpleQueue()
+        self._answers = os.fdopen(os.dup(1), "wb")
+        self._answering = threading.Lock()
+        self._last_frame = time.monotonic()
+        os.dup2(2, 1)  # what is printed is no answer
+
+    def serve(self) -> None:
+        """Until it ends."""
+        threading.Thread(target=self._receive, daemon=True, name="receive").start()
+        threading.Thread(target=self._watch, daemon=True, name="watch").start()
+        self._answer(0, True, {"pid": os.getpid()})
+        while True:
+            number, kind, payload = self._todo.get()
+            try:
+                answer = True, getattr(self, f"_on_{kind}")(*payload)
+            except Exception as error:  # whatever it is, who asked has to know
+                answer = False, _sendable(error)
+            self._answer(number, *answer)
+
+    def _receive(self) -> None:
+        with suppress(EOFError, OSError):
+            while True:
+                number, (kind, payload) = wire.unpack(wire.read_frame(sys.stdin.buffer))
+                self._last_frame = time.monotonic()
+                if kind == "tell":
+                    self._here.told.add(*payload)
+                    self._answer(number, True, None)
+                elif kind == "beat":
+                    self._answer(number, True, time.time_ns())
+                elif kind == "end":
+                    break
+                else:
+                    self._todo.put((number, kind, payload))
+        self._end()
+
+    def _watch(self) -> None:
+        while time.monotonic() - self._last_frame < SILENCE_S:
+            time.sleep(1.0)
+        self._end()
+
+    def _end(self) -> None:
+        """Of this process too, also in the middle of a method."""
+        self._session.end_children()
+        drop_scratch(self._folder)
+        self._session.__exit__()
+        os._exit(0)
+
+    def _answer(self, number: int, is_well: bool, value: object) -> None:
+        try:
+            frame = wire.pack((number, is_well, value))
+        except Exception as error:
+            frame = wire.pack((number, False, KvstudyError(f"answer cannot be sent: {error!r}")))
+        with self._answering, suppress(BrokenPipeError):
+            wire.write_frame(self._answers, frame)
+
+    # ---- what it is asked to do ------------------------------------------------------------------------
+
+    def _on_make(self, number: int, make: object, arguments: tuple) -> None:
+        self._objects[number] = make(self._here, *arguments)
+
+    def _on_call(self, number: int, method: str, arguments: tuple, named: dict) -> object:
+        return getattr(self._objects[number], method)(*arguments, **named)
+
+    def _on_folder(self, name: str) -> Path:
+        """One for the files of a run."""
+        path = self._folder / "runs" / name
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def _on_files(self, folder: Path) -> list[tuple[str, int]]:
+        return [(path.name, path.stat().st_size) for path in sorted(folder.iterdir()) if path.is_file()]
+
+    def _on_read(self, path: Path, offset: int) -> bytes:
+        with path.open("rb") as file:
+            file.seek(offset)
+            return file.read(PIECE_BYTES)
+
+    def _on_write(self, path: Path, piece: bytes, is_first: bool) -> None:
+        with path.open("wb" if is_first else "ab") as file:
+            file.write(piece)
+
+    def _on_drop(self, folder: Path) -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def _on_rest(self) -> None:
+        """Answered when all before it is done."""
+
+    def _on_missing(self, digests: list[str]) -> list[str]:
+        return ship.missing(self._folder, digests)
+
+    def _on_keep(self, digest: str, piece: bytes, is_last: bool) -> None:
+        ship.keep(self._folder, digest, piece, is_last)
+
+    def _on_lay_out(self, manifest: list[ship.Item]) -> None:
+        ship.lay_out(self._folder, manifest)
+
+
+def drop_scratch(folder: Path) -> None:
+    """Stores and files of runs; fills and programs stay for the next one."""
+    for name in ("runs", "work/stores"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+
+
+def _sendable(error: Exception) -> Exception:
+    """As it is where that can be sent; else in words."""
+    if isinstance(error, KvstudyError):
+        return error
+    if isinstance(error, OSError):
+        where = f": {error.filename}" if error.filename else ""
+        return KvstudyError(f"{(error.strerror or str(error)).lower()}{where}")
+    return KvstudyError(f"{type(error).__name__}: {error}")
+
+
+def main(asked: dict) -> None:
+    folder = Path(asked["folder"]).expanduser()
+    cores = tuple(asked["cores"]) if asked.get("cores") else None
+    if cores:
+        os.sched_setaffinity(0, cores)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        Lease(asked["who"]).__enter__()  # both end with this process
+        session = Session(folder / "work").__enter__()
+    except (KvstudyError, OSError) as error:
+        wire.write_frame(sys.stdout.buffer, wire.pack((0, False, _sendable(error))))
+        return
+    drop_scratch(folder)
+    here = Here(
+        folder / ship.TREE, folder / "work", session.registered, asked["name"], asked["address"], cores
+    )
+    Agent(here, folder, session).serve()
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

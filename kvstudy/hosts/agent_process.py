@@ -1,0 +1,102 @@
+"""The agent of a host as a child of this process: what a worker of the cluster starts, and tests start too.
+
+agent = AgentProcess({"folder": …, "name": …, "address": …, "who": …})    KvstudyError when the host is taken
+agent.exchange(frame)     the answer's frame; may be called by several threads; HostLost when the agent ends
+agent.end()               waits until all that ran there has ended
+"""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from queue import SimpleQueue
+
+from kvstudy.errors import HostLost
+from kvstudy.hosts import wire
+
+END_TIMEOUT_S = 15.0
+
+
+class AgentProcess:
+    def __init__(self, asked: dict):
+        self._log = Path(asked["folder"]).expanduser() / "agent.log"
+        self._numbers = count(1)
+        self._waiting: dict[int, SimpleQueue[bytes | None]] = {}
+        self._lock = threading.Lock()
+        self._has_ended = False
+        with suppress(OSError):
+            self._log.parent.mkdir(parents=True, exist_ok=True)
+        with _log(self._log) as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "kvstudy.hosts.agent", json.dumps(asked)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
+            )
+        try:
+            _, is_well, said = wire.unpack(wire.read_frame(self._process.stdout))
+        except EOFError:
+            self._process.wait()
+            raise HostLost(f"agent did not start: {self._last_words()}") from None
+        if not is_well:
+            self.end()
+            raise said
+        self.pid: int = said["pid"]
+        threading.Thread(target=self._read, daemon=True, name="agent").start()
+
+    def exchange(self, frame: bytes) -> bytes:
+        """``frame``: of (kind, payload); the answer's: of (is it well, value or error)."""
+        number, answer = next(self._numbers), SimpleQueue()
+        with self._lock:
+            if self._has_ended:
+                raise HostLost(f"agent has ended: {self._last_words()}")
+            self._waiting[number] = answer
+            with suppress(BrokenPipeError):  # then the reader says so
+                wire.write_frame(self._process.stdin, wire.pack((number, wire.unpack(frame))))
+        got = answer.get()
+        if got is None:
+            raise HostLost(f"agent has ended: {self._last_words()}")
+        return got
+
+    def end(self) -> None:
+        with suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _read(self) -> None:
+        with suppress(EOFError, OSError, ValueError):
+            while True:
+                number, *answer = wire.unpack(wire.read_frame(self._process.stdout))
+                self._waiting.pop(number).put(wire.pack(answer))
+        with self._lock:
+            self._has_ended = True
+            for answer in self._waiting.values():
+                answer.put(None)
+
+    def _last_words(self) -> str:
+        code = None
+        with suppress(subprocess.TimeoutExpired):  # its pipe closes a moment before it has ended
+            code = self._process.wait(1.0)
+        with suppress(OSError):
+            lines = [line for line in self._log.read_text(errors="replace").splitlines() if line.strip()]
+            if lines and code not in (0, None) and code > 0:
+                return lines[-1].strip()[:300]
+        return "it was killed" if code and code < 0 else "it says nothing"
+
+
+def _log(path: Path):
+    """Nowhere where it cannot be written: the agent then says why."""
+    try:
+        return path.open("wb")
+    except OSError:
+        return open(os.devnull, "wb")

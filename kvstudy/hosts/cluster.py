@@ -1,0 +1,300 @@
+"""A cluster by SSH: a scheduler here, a worker on each host, certificates of their own; put up, found again, and
+taken down.
+
+    <work>/cluster/cluster.json    scheduler's address and pid, each worker's pid: written when all are there
+    <work>/cluster/*.pem           certificates, for this user's eyes alone
+    <folder>/cluster/              the same on each host, with worker.log
+
+``kvstudy hosts up`` leaves it running for many measurements. A measurement that finds none puts up one of its
+own and takes it down at its end; its scheduler ends with it in any case, and workers end with their scheduler.
+"""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from getpass import getuser
+from pathlib import Path
+
+import psutil
+
+from kvstudy.errors import KvstudyError, ToolMissing
+from kvstudy.hosts.hosts_file import HostsFile
+from kvstudy.hosts.process import OwnedProcess, wait_until
+from kvstudy.hosts.remote import RemoteHost
+from kvstudy.hosts.ssh import Remote, remotes
+
+MODULE = "kvstudy.hosts.dask_host"
+START_TIMEOUT_S = 30.0
+SAYS_IT_IS_THERE = "kvstudy worker is there"
+PEM = ("ca.pem", "cert.pem", "key.pem")
+
+
+def up(file: HostsFile, work: Path, registered: Callable[[int, bool], None] | None = None) -> dict:
+    """What cluster.json says. With ``registered`` the scheduler is a process of this one and ends with it;
+    else it stays. KvstudyError, and nothing left running, when a worker does not come up."""
+    folder = work / "cluster"
+    if found := running(work):
+        raise KvstudyError(f"cluster is up already: {found['scheduler']}", "kvstudy hosts down takes it down")
+    shutil.rmtree(folder, ignore_errors=True)
+    _dask().write_certificates(folder)
+    facts = {"scheduler": None, "pid": None, "started": None, "workers": {}}
+    try:
+        facts |= _scheduler(file, folder, registered)
+        with ThreadPoolExecutor(16) as threads:
+            for name, pid in threads.map(lambda one: (one.name, _worker(one, folder, facts)), remotes(file)):
+                facts["workers"][name] = pid
+            list(threads.map(lambda one: _wait_for_worker(one, facts["workers"][one.name]), remotes(file)))
+    except BaseException:
+        _take_down(file, facts)
+        raise
+    _note(facts, folder)
+    return facts
+
+
+def running(work: Path) -> dict | None:
+    """cluster.json of one whose scheduler lives."""
+    with suppress(OSError, ValueError):
+        facts = json.loads((work / "cluster" / "cluster.json").read_text())
+        if _lives(facts):
+            return facts
+    return None
+
+
+def down(file: HostsFile, work: Path) -> list[str]:
+    """Ends it; names of hosts that could not be reached, whose workers end by themselves with their
+    scheduler."""
+    facts = running(work)
+    if facts is None:
+        with suppress(OSError, ValueError):
+            facts = json.loads((work / "cluster" / "cluster.json").read_text())
+    if facts is None:
+        return []
+    left = _take_down(file, facts)
+    shutil.rmtree(work / "cluster", ignore_errors=True)
+    return left
+
+
+class Hosts:
+    """``with Hosts(file, work, registered) as hosts``: the cluster that the file names, the one that is up, or
+    one for this block. ``hosts.hosts``: by name; none has an agent before its ``renew``, which also starts its
+    worker again, or the whole cluster, when that has ended."""
+
+    def __init__(self, file: HostsFile, work: Path, registered: Callable[[int, bool], None]):
+        self._file, self._work, self._registered = file, work, registered
+        self._who = f"{getuser()}@{socket.gethostname()}"
+        self._lock = threading.Lock()
+        self._cluster = None
+        self._own: dict | None = None
+        self.hosts = {
+            name: RemoteHost(name, entry.address, file.folder, partial(self._link, name))
+            for name, entry in file.hosts.items()
+        }
+
+    def __enter__(self) -> "Hosts":
+        self._connect()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        with ThreadPoolExecutor(16) as threads:
+            list(threads.map(RemoteHost.end, self.hosts.values()))
+        self._disconnect()
+
+    def _connect(self) -> None:
+        if self._file.scheduler:
+            self._cluster = _dask().Cluster(self._file.scheduler)
+            return
+        facts = running(self._work)
+        if facts is None:
+            facts = self._own = up(self._file, self._work, self._registered)
+        self._cluster = _dask().Cluster(facts["scheduler"], self._work / "cluster")
+
+    def _disconnect(self) -> None:
+        if self._cluster:
+            self._cluster.close()
+        if self._own:
+            _take_down(self._file, self._own)
+            shutil.rmtree(self._work / "cluster", ignore_errors=True)
+            self._own = None
+
+    def _link(self, name: str):
+        entry = self._file.hosts[name]
+        asked = {
+            "folder": self._file.folder,
+            "name": name,
+            "address": entry.address,
+            "cores": entry.core_numbers,
+            "who": self._who,
+        }
+        with self._lock:
+            if not self._cluster.is_alive:
+                self._disconnect()
+                self._connect()
+            if not self._workers_of(name):
+                self._start_worker(name)
+            if not (found := self._workers_of(name)):
+                raise KvstudyError(
+                    f"cluster has no worker for host {name}: address={entry.address}",
+                    "start one there, or take the host out of the file",
+                )
+            cluster = self._cluster
+        return cluster.link(found[0], asked)
+
+    def _workers_of(self, name: str) -> list[str]:
+        address = self._file.hosts[name].address
+        known = self._cluster.workers().items()
+        return [at for at, (called, host) in known if called == name or host == address]
+
+    def _start_worker(self, name: str) -> None:
+        """Again, after its end; of a cluster of somebody else's, its owner does."""
+        facts = self._own or running(self._work)
+        if not self._file.ssh or not facts:
+            return
+        remote = next(one for one in remotes(self._file) if one.name == name)
+        facts["workers"][name] = _worker(remote, self._work / "cluster", facts)
+        _wait_for_worker(remote, facts["workers"][name])
+        _note(facts, self._work / "cluster")
+        wait_until(lambda: self._workers_of(name), 5.0)
+
+
+def _dask():
+    try:
+        from kvstudy.hosts import dask_host
+    except ImportError as error:
+        raise ToolMissing(
+            f"measuring on several hosts needs Dask: {error}", "pip install 'kvstudy[hosts]', here and there"
+        ) from error
+    return dask_host
+
+
+def _scheduler(file: HostsFile, folder: Path, registered: Callable[[int, bool], None] | None) -> dict:
+    noted, log = folder / "scheduler.json", folder / "scheduler.log"
+    address = _own_address(next(iter(file.hosts.values())).address)
+    argv = [
+        sys.executable, "-m", MODULE, "scheduler", "--address", address, "--file", str(noted), "--tls", str(folder)
+    ]  # fmt: skip
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
+    if registered:
+        process = OwnedProcess(argv, stderr_path=log, registered=registered, environment=environment)
+    else:
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+                env=environment,
+            )
+    one = psutil.Process(process.pid)
+    if (
+        not wait_until(lambda: noted.is_file() or not _is_running(one), START_TIMEOUT_S)
+        or not noted.is_file()
+    ):
+        lines = log.read_text(errors="replace").strip().splitlines()
+        with suppress(psutil.Error):
+            one.kill()
+        raise KvstudyError(f"scheduler did not start: {lines[-1][:200] if lines else 'it says nothing'}")
+    return {
+        "scheduler": json.loads(noted.read_text())["address"],
+        "pid": process.pid,
+        "started": one.create_time(),
+    }
+
+
+def _worker(remote: Remote, folder: Path, facts: dict) -> int:
+    """Its pid there. The certificates go through ssh's own pipe, never on a command line."""
+    entry, there = remote.file.hosts[remote.name], f"{remote.folder}/cluster"
+    pems = "".join(f"==== {name}\n{(folder / name).read_text()}" for name in PEM)
+    words = (
+        f"umask 077; mkdir -p {there} && cd {there} && awk '/^==== /{{file=$2; printf \"\" > file; next}} {{print > file}}' && "
+        f"{{ nohup setsid {remote.python} -m {MODULE} worker {facts['scheduler']} --name {remote.name} --address {entry.address} "
+        f"--roles {','.join(entry.roles)} --folder {remote.folder} --tls {there} </dev/null >worker.log 2>&1 & echo $!; }}"
+    )
+    done = remote.asked(words, pems)
+    if done.returncode != 0 or not done.stdout.strip().isdigit():
+        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise KvstudyError(
+            f"worker cannot be started: host {remote.name}: {said[-1][:200] if said else done.returncode}",
+            "kvstudy hosts check says what is missing",
+        )
+    return int(done.stdout)
+
+
+def _wait_for_worker(remote: Remote, pid: int) -> None:
+    """Until it has said that it is there. KvstudyError with the reason of one that ended."""
+    done = remote.asked(
+        f"cd {remote.folder}/cluster; for i in $(seq {int(START_TIMEOUT_S * 10)}); do "
+        f"grep -qs {SAYS_IT_IS_THERE!r} worker.log && exit 0; kill -0 {pid} 2>/dev/null || break; sleep 0.1; done; "
+        "tail -n 1 worker.log; exit 1",
+        timeout_s=START_TIMEOUT_S + 10,
+    )
+    if done.returncode != 0:
+        raise KvstudyError(
+            f"worker did not start: host {remote.name}: {done.stdout.strip()[:300]}",
+            "kvstudy hosts check says what is missing",
+        )
+
+
+def _note(facts: dict, folder: Path) -> None:
+    new = folder / "cluster.new"
+    new.write_text(json.dumps(facts, indent=1))
+    new.rename(folder / "cluster.json")
+
+
+def _take_down(file: HostsFile, facts: dict) -> list[str]:
+    """The scheduler, then each worker, by its pid and only if it is one."""
+    if facts["pid"] and _lives(facts):
+        with suppress(psutil.Error):
+            process = psutil.Process(facts["pid"])
+            process.terminate()
+            with suppress(psutil.TimeoutExpired):
+                process.wait(5)
+            process.kill()
+    if not file.ssh:
+        return []
+
+    def ended(remote: Remote) -> str | None:
+        pid = facts["workers"].get(remote.name)
+        if pid is None:
+            return None
+        is_ours = f"grep -qs {MODULE} /proc/{pid}/cmdline"
+        with suppress(KvstudyError):
+            remote.asked(
+                f"{is_ours} && kill {pid}; for i in $(seq 100); do {is_ours} || break; sleep 0.1; done; "
+                f"{is_ours} && kill -9 {pid}; rm -rf {remote.folder}/cluster; true"
+            )
+            return None
+        return remote.name
+
+    with ThreadPoolExecutor(16) as threads:
+        return [name for name in threads.map(ended, remotes(file)) if name]
+
+
+def _own_address(other: str) -> str:
+    """Under which this machine is reached from there."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        try:
+            asking.connect((other, 9))
+        except OSError as error:
+            raise KvstudyError(
+                f"no way to the address of a host: {other}: {(error.strerror or str(error)).lower()}"
+            ) from error
+        return asking.getsockname()[0]
+
+
+def _lives(facts: dict) -> bool:
+    with suppress(psutil.Error):
+        return abs(psutil.Process(facts["pid"]).create_time() - facts["started"]) < 1.0
+    return False
+
+
+def _is_running(process: psutil.Process) -> bool:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE

@@ -1,0 +1,235 @@
+"""Hosts of a Dask cluster: the one module that imports distributed.
+
+Dask places a worker on each host, connects everybody, and says at once when a connection ends. It schedules
+nothing here: what is started on a host must never be started twice or elsewhere, so no task of its scheduler
+is used. A worker holds the host's agent as its child and hands frames on (``_exchange``).
+
+    python -m kvstudy.hosts.dask_host scheduler --address 10.0.0.1 --file cluster/scheduler.json --tls cluster
+    python -m kvstudy.hosts.dask_host worker tls://10.0.0.1:8786 --name a --address 10.0.0.11 --tls …
+
+Both are quiet: no nanny, dashboard, profiler or monitors, and little is said while nothing happens, since they
+share the cores with what is measured.
+"""
+
+import asyncio
+import json
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import click
+import dask
+from distributed import Client, Scheduler, Worker
+from distributed.security import Security
+
+from kvstudy.errors import HostLost, KvstudyError
+from kvstudy.hosts.agent_process import AgentProcess
+from kvstudy.hosts.cluster import SAYS_IT_IS_THERE
+
+CONNECT_TIMEOUT_S = 10
+QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "5s",
+    "distributed.admin.system-monitor.disk": False,
+    "distributed.admin.system-monitor.gil.enabled": False,
+    "distributed.scheduler.work-stealing": False,
+    "distributed.scheduler.active-memory-manager.start": False,
+    "distributed.scheduler.allowed-failures": 0,
+    "distributed.scheduler.worker-ttl": "30s",
+    "distributed.comm.timeouts.connect": "5s",
+    "distributed.comm.timeouts.tcp": "12s",
+    "distributed.comm.retry.count": 0,
+}
+TLS_FILES = ("ca", "cert", "key")
+
+
+# ---- who measures ------------------------------------------------------------------------------------------
+
+
+class Cluster:
+    """A connection to a scheduler. KvstudyError when none answers."""
+
+    def __init__(self, address: str, tls: Path | None = None):
+        try:
+            with dask.config.set(QUIET):
+                self._client = Client(
+                    address,
+                    timeout=CONNECT_TIMEOUT_S,
+                    security=security(tls) if tls else None,
+                    set_as_default=False,
+                    heartbeat_interval="5s",
+                )
+        except (OSError, TimeoutError, ValueError) as error:
+            raise KvstudyError(
+                f"no Dask scheduler answers: {address}: {str(error).splitlines()[0][:200]}",
+                "is it running? kvstudy hosts check says what is there",
+            ) from error
+
+    @property
+    def is_alive(self) -> bool:
+        return self._client.status == "running"
+
+    def workers(self) -> dict[str, tuple[str, str]]:
+        """Of each worker its name and its host's address, by where it is reached."""
+        known = self._client.scheduler_info(n_workers=-1)["workers"]
+        return {at: (str(one["name"]), one["host"]) for at, one in known.items()}
+
+    def link(self, worker: str, asked: dict) -> "WorkerLink":
+        return WorkerLink(self._client, worker, asked)
+
+    def close(self) -> None:
+        with suppress(Exception):
+            self._client.close(timeout=3)
+
+
+class WorkerLink:
+    """To the agent that a worker holds."""
+
+    def __init__(self, client: Client, worker: str, asked: dict):
+        self._client, self._worker, self._name = client, worker, asked["name"]
+        self._run(_open, asked)
+
+    def exchange(self, frame: bytes) -> bytes:
+        return self._run(_exchange, self._name, frame)
+
+    def end(self) -> None:
+        self._run(_close, self._name)
+
+    def _run(self, work: Callable, *arguments: object) -> object:
+        if self._client.status != "running":
+            raise HostLost("the cluster's scheduler is gone")
+        try:
+            return self._client.run(work, *arguments, workers=[self._worker])[self._worker]
+        except KeyError:
+            raise HostLost("its worker is gone") from None
+        except OSError as error:
+            gone = "the cluster's scheduler is gone" if self._client.status != "running" else None
+            raise HostLost(gone or f"its worker is gone: {str(error).splitlines()[0][:150]}") from error
+
+
+# ---- on a worker -------------------------------------------------------------------------------------------
+
+_agents: dict[str, AgentProcess] = {}
+
+
+async def _open(asked: dict) -> int:
+    await _close(asked["name"])
+    agent = _agents[asked["name"]] = await asyncio.to_thread(AgentProcess, asked)
+    return agent.pid
+
+
+async def _exchange(name: str, frame: bytes) -> bytes:
+    if name not in _agents:
+        raise HostLost("its worker was started anew")
+    return await asyncio.get_running_loop().run_in_executor(None, _agents[name].exchange, frame)
+
+
+async def _close(name: str) -> None:
+    agent = _agents.pop(name, None)
+    if agent:
+        await asyncio.to_thread(agent.end)
+
+
+# ---- what kvstudy starts itself ------------------------------------------------------------------------------
+
+
+def security(folder: Path) -> Security:
+    """Certificates of a cluster of kvstudy's own, as ``write_certificates`` left them."""
+    ca, cert, key = (str(folder / f"{name}.pem") for name in TLS_FILES)
+    return Security(
+        require_encryption=True,
+        tls_ca_file=ca,
+        **{
+            f"tls_{role}_{kind}": path
+            for role in ("client", "scheduler", "worker")
+            for kind, path in (("cert", cert), ("key", key))
+        },
+    )
+
+
+def write_certificates(folder: Path) -> None:
+    """Made for this cluster alone: without them whoever reaches its port could run code there."""
+    made = Security.temporary()
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for name, text in zip(
+        TLS_FILES, (made.tls_ca_file, made.tls_client_cert, made.tls_client_key), strict=True
+    ):
+        path = folder / f"{name}.pem"
+        path.touch(mode=0o600)
+        path.write_text(text)
+
+
+@click.group()
+def commands() -> None:
+    """The two ends of a cluster that kvstudy starts by itself."""
+
+
+@commands.command()
+@click.option("--address", required=True)
+@click.option("--file", type=click.Path(path_type=Path), required=True)
+@click.option("--tls", type=click.Path(path_type=Path), required=True)
+def scheduler(address: str, file: Path, tls: Path) -> None:
+    async def serve() -> None:
+        one = await Scheduler(
+            host=address, port=0, protocol="tls", security=security(tls), dashboard=False, jupyter=False
+        )
+        new = file.with_suffix(".new")
+        new.write_text(json.dumps({"address": one.address}))
+        new.rename(file)
+        await _until_ended(one)
+
+    with dask.config.set(QUIET):
+        asyncio.run(serve())
+
+
+@commands.command()
+@click.argument("scheduler_address")
+@click.option("--name", required=True)
+@click.option("--address", required=True)
+@click.option("--roles", required=True)
+@click.option("--folder", type=click.Path(path_type=Path), required=True)
+@click.option("--tls", type=click.Path(path_type=Path), required=True)
+def worker(scheduler_address: str, name: str, address: str, roles: str, folder: Path, tls: Path) -> None:
+    async def serve() -> None:
+        one = await Worker(
+            scheduler_address,
+            name=name,
+            host=address,
+            nthreads=1,
+            memory_limit=0,
+            resources=dict.fromkeys(roles.split(","), 1),
+            security=security(tls),
+            dashboard=False,
+            local_directory=str(folder / "dask"),
+            death_timeout=30,
+        )
+        print(SAYS_IT_IS_THERE, flush=True)
+        try:
+            await _until_ended(one)
+        finally:
+            for name_of_agent in list(_agents):
+                await _close(name_of_agent)
+
+    folder = folder.expanduser()
+    with dask.config.set(QUIET):
+        asyncio.run(serve())
+
+
+async def _until_ended(server) -> None:
+    """By a signal, or by itself: a worker ends with its scheduler."""
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ended.set)
+    waiting = [asyncio.ensure_future(ended.wait()), asyncio.ensure_future(server.finished())]
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    with suppress(Exception):
+        await asyncio.wait_for(server.close(), 5)
+
+
+if __name__ == "__main__":
+    # Pickled functions name this module, not __main__: there must be one copy of it, with one set of agents.
+    from kvstudy.hosts import dask_host
+
+    dask_host.commands()

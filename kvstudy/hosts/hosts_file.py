@@ -1,0 +1,117 @@
+"""hosts.yaml: which machines there are, what each may do, and how they are reached.
+
+scheduler: tcp://10.0.0.1:8786          # a Dask cluster that runs already; or
+ssh: {user: perf, key: ~/.ssh/id, python: ~/kvstudy/.venv/bin/python}
+folder: ~/.cache/kvstudy                # on each host: programs, fills, scratch
+hosts:
+  a: {address: 10.0.0.11, roles: [service]}
+  b: {address: 10.0.0.12, roles: [generator], cores: 2-7}      # a comma needs quotes: "2-4,7"
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, ValidationError, model_validator
+
+from kvstudy.errors import ExperimentError
+from kvstudy.plan.factors import OneOrMore, Part
+from kvstudy.plan.refusal import Impossible, read_yaml, refusal
+
+Role = Literal["service", "generator"]
+
+
+def _cores(value: str | int) -> str:
+    cores_in(str(value))
+    return str(value)
+
+
+def cores_in(text: str) -> tuple[int, ...]:
+    """``2-4,7`` → 2, 3, 4, 7. ValueError says what is wrong."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.strip().partition("-")
+        if not first.isdigit() or not (last or first).isdigit() or int(last or first) < int(first):
+            raise ValueError(f"not cores: {text!r}; write 2-7 or 0,2,4-5")
+        found += range(int(first), int(last or first) + 1)
+    return tuple(dict.fromkeys(found))
+
+
+class Ssh(Part):
+    """``python``: of an environment on the hosts that has this kvstudy; ``options``: of ssh, as in
+    ``["-o", "StrictHostKeyChecking=no"]``. What is left out is what ~/.ssh/config says."""
+
+    user: str | None = None
+    key: str | None = None
+    port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    python: str = "python3"
+    options: list[str] = []
+
+
+class HostEntry(Part):
+    """``cores``: those that may be used; all where it is not said."""
+
+    address: str
+    roles: Annotated[list[Role], OneOrMore]
+    cores: Annotated[str | int, AfterValidator(_cores)] | None = None
+
+    @property
+    def core_numbers(self) -> tuple[int, ...] | None:
+        return cores_in(self.cores) if self.cores else None
+
+
+class HostsFile(Part):
+    scheduler: str | None = None
+    ssh: Ssh | None = None
+    folder: str = "~/.cache/kvstudy"
+    hosts: dict[str, HostEntry]
+
+    @classmethod
+    def load(cls, path: Path) -> "HostsFile":
+        """ExperimentError with file, line and key."""
+        values, source = read_yaml(Path(path), "hosts")
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            raise refusal(error, cls, source, "see docs/hosts.md") from None
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> "HostsFile":
+        if self.scheduler and self.ssh:
+            raise Impossible("ssh", "give ssh, or the scheduler of a cluster that runs already, not both")
+        if not self.scheduler and not self.ssh:
+            raise Impossible("hosts", "nobody knows how to reach them: give ssh or scheduler")
+        for role in ("service", "generator"):
+            if not self.of(role):
+                raise Impossible("hosts", f"no host has the role {role}")
+        addresses = [entry.address for entry in self.hosts.values()]
+        for address in addresses:
+            if addresses.count(address) > 1:
+                raise Impossible("hosts", f"two hosts have one address: {address}")
+        return self
+
+    def of(self, role: Role) -> list[str]:
+        """Names of the hosts that have it, those that have no other one first."""
+        names = [name for name, entry in self.hosts.items() if role in entry.roles]
+        return sorted(names, key=lambda name: len(self.hosts[name].roles))
+
+    def crews(self, generators: int) -> list[tuple[str, tuple[str, ...]]]:
+        """As many runs as can go on side by side: each a service's host and so many generators', no host
+        twice. ExperimentError when there is not one."""
+        free, found = dict.fromkeys(self.hosts), []
+        services = self.of("service")
+        for service in services:
+            # A host that could be a service's is a generator's last, so that more runs go on at once.
+            others = sorted(
+                (name for name in self.of("generator") if name in free and name != service),
+                key=lambda name: name in services,
+            )
+            if service in free and len(others) >= generators:
+                found.append((service, tuple(others[:generators])))
+                for name in (service, *others[:generators]):
+                    del free[name]
+        if not found:
+            raise ExperimentError(
+                f"not enough hosts: generators={generators} and a service's host are needed, with a role each",
+                f"generators: {', '.join(self.of('generator'))}; services: {', '.join(services)}",
+            )
+        return found

@@ -1,0 +1,204 @@
+"""A host that is reached by frames: what ``Host`` promises, over any link to its agent.
+
+A beat every BEAT_S tells both ends that the other one is there. Where none is answered for BEAT_TIMEOUT_S the
+host is lost: whoever waits for it gets HostLost, and the agent, which hears nothing either, ends all that runs
+there (agent.py).
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotInTime
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from kvstudy.errors import HostLost, KvstudyError
+from kvstudy.hosts import ship, wire
+from kvstudy.hosts.agent import PIECE_BYTES
+
+T = TypeVar("T")
+BEAT_S = 2.0
+BEAT_TIMEOUT_S = 6.0
+STEP_S = 0.2
+SETTLE_TIMEOUT_S = 5.0
+THREADS = 8
+
+
+class Link(Protocol):
+    """To the agent of one host. Errors of any kind mean that it is not there any more."""
+
+    def exchange(self, frame: bytes) -> bytes: ...
+
+    def end(self) -> None:
+        """Of the agent, and of all that runs there; waits for it."""
+
+
+class RemoteHost:
+    """``link`` opens a new agent; so does ``renew`` after the last one was lost."""
+
+    is_remote = True
+
+    def __init__(self, name: str, address: str, folder: str, link: Callable[[], Link]):
+        self.name, self.address, self.folder = name, address, folder
+        self._open = link
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix=f"host {name}")
+        self._link: Link | None = None
+        self._lost: str | None = "not begun"
+        self._numbers = count(1)
+        self._beats = 0
+
+    @property
+    def is_lost(self) -> bool:
+        return self._lost is not None
+
+    def renew(self) -> None:
+        """A fresh agent. KvstudyError says why there is none: out of reach, in use, another version."""
+        self._retire()
+        self._link = self._soon(self._open, 30.0)
+        self._lost = None
+        self._beats += 1
+        threading.Thread(target=self._beat, args=(self._beats,), daemon=True, name="beat").start()
+
+    def stationed(self, make: Callable[..., T], *arguments: object) -> T:
+        number = next(self._numbers)
+        self._ask("make", number, make, arguments)
+        return _Away(self, number)
+
+    def call(self, number: int, method: str, arguments: tuple, named: dict) -> object:
+        return self._ask("call", number, method, arguments, named)
+
+    def tell(self, word: str) -> None:
+        with suppress(KvstudyError):
+            self._ask("tell", word)
+
+    def now_ns(self) -> int:
+        """By the clock of the host."""
+        return self._ask("beat")
+
+    def run_folder(self, here: Path) -> Path:
+        return self._ask("folder", here.name)
+
+    def fetch(self, there: Path, here: Path) -> None:
+        for name, size in self._ask("files", there):
+            with (here / name).open("wb") as file:
+                for offset in range(0, size, PIECE_BYTES):
+                    file.write(self._ask("read", there / name, offset))
+
+    def drop(self, there: Path) -> None:
+        self._ask("drop", there)
+
+    def settle(self) -> None:
+        if self._lost:
+            return
+        link = self._link
+        try:
+            self._soon(lambda: link.exchange(wire.pack(("rest", ()))), SETTLE_TIMEOUT_S)
+        except Exception as error:
+            self.abandon(_in_words(error))
+
+    def abandon(self, why: str) -> None:
+        self._lose(why)
+        self._retire()
+
+    def send(self, here: Path, there: Path) -> None:
+        for place, piece in enumerate(_pieces(here)):
+            self._ask("write", there, piece, place == 0)
+
+    def ship(self, root: Path, files: list[Path]) -> None:
+        """These files of the project, each of which goes there once."""
+        items = ship.manifest(root, files)
+        wanted = set(self._ask("missing", [item.digest for item in items]))
+        for item in items:
+            if item.digest in wanted:
+                wanted.discard(item.digest)
+                pieces = _pieces(root / item.path)
+                for place, piece in enumerate(pieces):
+                    self._ask("keep", item.digest, piece, place == len(pieces) - 1)
+        self._ask("lay_out", items)
+
+    def end(self) -> None:
+        self._lost = self._lost or "ended"
+        self._retire()
+        self._threads.shutdown(wait=False)
+
+    def _retire(self) -> None:
+        if self._link is not None:
+            with suppress(Exception):
+                self._soon(self._link.end, BEAT_TIMEOUT_S)
+            self._link = None
+
+    def _ask(self, kind: str, *payload: object) -> object:
+        if self._lost:
+            raise HostLost(f"host {self.name} is lost: {self._lost}")
+        frame, link = wire.pack((kind, payload)), self._link
+        try:
+            is_well, value = wire.unpack(self._answer(self._threads.submit(link.exchange, frame)))
+        except KvstudyError as error:
+            self._lose(error.message)
+            raise HostLost(f"host {self.name} is lost: {error.message}") from error
+        except Exception as error:
+            self._lose(_in_words(error))
+            raise HostLost(f"host {self.name} is lost: {_in_words(error)}") from error
+        if not is_well:
+            raise value
+        return value
+
+    def _answer(self, asked: Future) -> bytes:
+        """Waits as long as the host is there."""
+        while True:
+            try:
+                return asked.result(STEP_S)
+            except NotInTime:
+                if self._lost:
+                    raise HostLost(self._lost) from None
+
+    def _soon(self, work: Callable[[], T], timeout_s: float) -> T:
+        try:
+            return self._threads.submit(work).result(timeout_s)
+        except NotInTime:
+            raise HostLost(f"host {self.name} does not answer within {timeout_s:g} s") from None
+
+    def _lose(self, why: str) -> None:
+        self._lost = self._lost or why
+
+    def _beat(self, number: int) -> None:
+        """Until the host is lost, or has another agent."""
+        frame, link = wire.pack(("beat", ())), self._link
+        while not self._lost and number == self._beats:
+            try:
+                self._threads.submit(link.exchange, frame).result(BEAT_TIMEOUT_S)
+            except NotInTime:
+                self._lose(f"it does not answer within {BEAT_TIMEOUT_S:g} s")
+            except RuntimeError:
+                return  # ended
+            except Exception as error:
+                self._lose(_in_words(error))
+            time.sleep(BEAT_S)
+
+
+class _Away:
+    """An object that lives on a host: its methods are called there."""
+
+    def __init__(self, host: RemoteHost, number: int):
+        self._host, self._number = host, number
+
+    def __getattr__(self, method: str) -> Callable:
+        if method.startswith("_"):
+            raise AttributeError(method)
+        return lambda *arguments, **named: self._host.call(self._number, method, arguments, named)
+
+
+def _pieces(path: Path) -> list[bytes]:
+    """At least one."""
+    data = path.read_bytes()
+    return [data[at : at + PIECE_BYTES] for at in range(0, len(data), PIECE_BYTES)] or [b""]
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, KvstudyError):
+        return error.message
+    text = str(error).splitlines()
+    return (text[0] if text else type(error).__name__)[:200]

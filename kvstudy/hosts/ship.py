@@ -1,0 +1,75 @@
+"""Programs and workloads come to a host once, by the SHA-256 of their bytes, and are laid out there as in the
+project.
+
+    <folder>/artefacts/<sha256>        each file once, whole: it gets this name when its bytes have this digest
+    <folder>/tree/<path in project>    links to them: what a measurement asked for, and nothing else
+"""
+
+import hashlib
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from kvstudy.errors import KvstudyError
+
+ARTEFACTS, TREE = "artefacts", "tree"
+
+
+@dataclass(frozen=True)
+class Item:
+    """``path``: in the project."""
+
+    path: str
+    digest: str
+    is_executable: bool
+
+
+def manifest(root: Path, files: list[Path]) -> list[Item]:
+    """``files``: below ``root``."""
+    return [
+        Item(str(path.relative_to(root)), _digest(path), os.access(path, os.X_OK))
+        for path in dict.fromkeys(files)
+    ]
+
+
+def missing(folder: Path, digests: list[str]) -> list[str]:
+    """Of these; what an interrupted sending left is dropped."""
+    for left in (folder / ARTEFACTS).glob("*.new"):
+        left.unlink()
+    return [digest for digest in dict.fromkeys(digests) if not (folder / ARTEFACTS / digest).is_file()]
+
+
+def keep(folder: Path, digest: str, piece: bytes, is_last: bool) -> None:
+    """The next piece of a file. KvstudyError when the whole is not what it should be."""
+    artefacts = folder / ARTEFACTS
+    artefacts.mkdir(parents=True, exist_ok=True)
+    new = artefacts / f"{digest}.new"
+    with new.open("ab") as file:
+        file.write(piece)
+    if is_last:
+        if _digest(new) != digest:
+            new.unlink()
+            raise KvstudyError(
+                f"file came damaged to the host: sha256={digest[:16]}", "the same command sends it again"
+            )
+        new.rename(artefacts / digest)
+
+
+def lay_out(folder: Path, items: list[Item]) -> None:
+    """The tree of these files alone."""
+    tree = folder / TREE
+    shutil.rmtree(tree, ignore_errors=True)
+    for name in ("experiments", "notebooks"):  # by these a project is known
+        (tree / name).mkdir(parents=True)
+    for item in items:
+        path = tree / item.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        source = folder / ARTEFACTS / item.digest
+        source.chmod(0o755 if item.is_executable else 0o644)
+        os.link(source, path)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,49 @@
+"""What a host has that a run needs: asked there, answered as JSON.
+
+python -m kvstudy.measure.host_facts ~/.cache/kvstudy
+"""
+
+import json
+import os
+import platform
+import shutil
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from kvstudy.errors import ToolMissing
+from kvstudy.hosts.lease import holder
+from kvstudy.subject.jdk import find_jdk
+
+
+def host_facts(folder: str) -> dict:
+    """``folder``: where the study's files go there."""
+    here = Path(folder).expanduser()
+    while not here.exists():
+        here = here.parent
+    try:
+        jdk, no_jdk = find_jdk().version, None
+    except ToolMissing as error:
+        jdk, no_jdk = None, error.message
+    return {
+        "python": platform.python_version(),
+        "dask": _version("distributed"),
+        "jdk": jdk,
+        "no_jdk": no_jdk,
+        "disk_free_bytes": shutil.disk_usage(here).free,
+        "is_writable": os.access(here, os.W_OK),
+        "cores": os.cpu_count(),
+        "load_average": round(os.getloadavg()[0], 2),
+        "holder": holder(),
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+if __name__ == "__main__":
+    print(json.dumps(host_facts(sys.argv[1])))

@@ -1,0 +1,141 @@
+"""Crews of several hosts: what a measurement needs is brought there once, and again when a host was lost.
+
+    with crews_on(file, work, registered, plan, artifacts, root, generators) as crews: …
+
+On a service's host a station has the subjects of the plan, made of the files that were brought; a generator's
+host needs nothing but the load generator: no JDK, no service.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from kvstudy.errors import ExperimentError, HostLost, KvstudyError
+from kvstudy.hosts.cluster import Hosts
+from kvstudy.hosts.host import Here
+from kvstudy.hosts.hosts_file import HostsFile
+from kvstudy.hosts.remote import RemoteHost
+from kvstudy.measure.artifacts import Artifacts
+from kvstudy.measure.builds import Build
+from kvstudy.measure.crew import Crew, Member
+from kvstudy.measure.fill import Fills
+from kvstudy.measure.station import Station
+from kvstudy.plan.run_plan import Plan
+from kvstudy.project import jfr_converter_jar, loadgen_binary, profiler_library, workloads_root
+
+LOADGEN = "loadgen"
+
+
+def over_a_network(plan: Plan, generators: int) -> Plan:
+    """The same runs, as runs of so many generator hosts. ExperimentError for what cannot be one."""
+    for run in plan.runs:
+        if run.configuration.generator != LOADGEN:
+            raise ExperimentError(
+                f"{run.configuration.generator} cannot be used with --hosts: only loadgen begins at a given time",
+                "generator: loadgen",
+            )
+        if run.configuration.connections < generators or run.configuration.threads < generators:
+            raise ExperimentError(
+                f"too few for {generators} generators: connections={run.configuration.connections} "
+                f"threads={run.configuration.threads}",
+                "each generator needs a connection and a thread",
+            )
+    runs = [
+        replace(run, configuration=replace(run.configuration, generators=generators)) for run in plan.runs
+    ]
+    return Plan(plan.experiment, runs)
+
+
+@contextmanager
+def crews_on(
+    file: HostsFile,
+    work: Path,
+    registered: Callable[[int, bool], None],
+    plan: Plan,
+    artifacts: Artifacts,
+    root: Path,
+    generators: int,
+    local: Member,
+) -> Iterator[list[Crew]]:
+    """``local``: takes the service's place where all subjects are addresses: nothing of the study runs on
+    their hosts."""
+    addresses = all(run.configuration.spec.url for run in plan.runs)
+    wanted = [(None, tuple(file.of("generator")[:generators]))] if addresses else file.crews(generators)
+    with Hosts(file, work, registered) as hosts:
+        needs = Needs(plan, artifacts, root)
+        names = {name for service, others in wanted for name in (service, *others) if name}
+        services = {service for service, _ in wanted}
+        with ThreadPoolExecutor(16) as threads:
+            members = dict(
+                threads.map(
+                    lambda name: (name, needs.member(hosts.hosts[name], name in services)), sorted(names)
+                )
+            )
+        yield [
+            Crew(members[service] if service else local, tuple(members[name] for name in others))
+            for service, others in wanted
+        ]
+
+
+class Needs:
+    """What hosts have to be given."""
+
+    def __init__(self, plan: Plan, artifacts: Artifacts, root: Path):
+        self._plan, self._artifacts, self._root = plan, artifacts, root
+
+    def member(self, host: RemoteHost, is_service: bool) -> Member:
+        return _RemoteMember(host, lambda: self._station(host, is_service))
+
+    def _station(self, host: RemoteHost, is_service: bool) -> Station:
+        host.renew()
+        try:
+            host.ship(self._root, self._files(is_service))
+            builds = {
+                name: (one, str(one.jar.relative_to(self._root)))
+                for name, one in self._artifacts.builds.items()
+            }
+            return host.stationed(station_there, self._plan, builds, is_service)
+        except HostLost:
+            raise
+        except KvstudyError as error:
+            raise type(error)(f"host {host.name}: {error.message}", error.hint) from error
+
+    def _files(self, is_service: bool) -> list[Path]:
+        files = [path for path in sorted((self._root / "experiments").rglob("*")) if path.is_file()]
+        files.append(loadgen_binary(self._root))
+        if is_service:
+            files += [path for one in self._artifacts.subjects.values() for path in one.products]
+            files += [one.jar for one in self._artifacts.builds.values()]
+            files += [profiler_library(self._root), jfr_converter_jar(self._root)]
+        return [path for path in files if path.is_file()]
+
+
+class _RemoteMember(Member):
+    """Its station is made anew when its host was lost."""
+
+    def __init__(self, host: RemoteHost, made: Callable[[], Station]):
+        self._made = made
+        super().__init__(host, made())
+
+    def ready(self) -> None:
+        if self.host.is_lost:
+            self.station = self._made()
+
+
+def station_there(here: Here, plan: Plan, builds: dict[str, tuple[Build, str]], is_service: bool) -> Station:
+    """On the host. ToolMissing says what it lacks."""
+    loadgen = loadgen_binary(here.root)
+
+    def built(revision: str, root: Path) -> Build:
+        one, path = builds[revision]
+        return replace(one, jar=root / path)
+
+    artifacts = (
+        Artifacts.needed_by(plan, here.root, built)
+        if is_service
+        else Artifacts(here.root, loadgen, {LOADGEN: str(loadgen)}, {}, {})
+    )
+    fills = Fills(here.work, workloads_root(here.root), artifacts, here.registered, lambda _doing: None)
+    return Station(here, artifacts, fills)

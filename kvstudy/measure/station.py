@@ -1,0 +1,247 @@
+"""What of a run happens on one host: the service, a generator, or, on one machine, both.
+
+A run (run.py) says what is to be done; a station does it where it stands, in a folder and a store of its
+host. One run at a time. RunFailed says in one line what went wrong.
+"""
+
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from signal import SIGCONT, SIGSTOP
+
+from kvstudy.errors import RunFailed
+from kvstudy.hosts.clock import Clock, Offset, offset_to
+from kvstudy.hosts.host import Here
+from kvstudy.hosts.process import command_text
+from kvstudy.measure import machine
+from kvstudy.measure.artifacts import Artifacts
+from kvstudy.measure.awake import kept_awake
+from kvstudy.measure.attendance import Attendance, Attended, Timing
+from kvstudy.measure.data_check import DataCheck, check_data
+from kvstudy.measure.fill import Fills
+from kvstudy.measure.generator import GeneratorCommand, generator_commands
+from kvstudy.measure.head_start import head_start
+from kvstudy.measure.outcome import Answers
+from kvstudy.plan.run_plan import PlannedRun
+from kvstudy.project import workloads_root
+from kvstudy.subject.evidence.profiler import AttachedProfiler
+from kvstudy.subject.protocol import Evidence, LiveSubject, Place
+
+# Attaching takes about this long; begun so much before the window, the profiler runs when the window begins.
+PROFILER_LEAD_S = 0.5
+PROFILE = "profile.jfr"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Which part of the load a generator makes, and when all of them begin; None: the whole, at once."""
+
+    part: str | None = None
+    start_at: str | None = None
+
+
+class Station:
+    """``artifacts`` and ``fills``: of this host."""
+
+    def __init__(self, here: Here, artifacts: Artifacts, fills: Fills):
+        self._here, self._artifacts, self._fills = here, artifacts, fills
+        self._subject: LiveSubject | None = None
+        self._profiler: AttachedProfiler | None = None
+        self._attendance: Attendance | None = None
+        self._until_end = ExitStack()
+        self._clock: Clock | None = None
+        self._store: Path | None = None
+
+    def begin(self, planned: PlannedRun, folder: Path, run_id: str) -> dict:
+        """Facts of the machine."""
+        self._planned, self._configuration, self._folder = planned, planned.configuration, folder
+        self._store = self._here.stores / run_id
+        self._subject = self._profiler = self._attendance = None
+        return dict(machine.fixed_facts())
+
+    def keep_awake(self) -> dict:
+        """Until ``end``. Facts for machine.json."""
+        return dict(self._until_end.enter_context(kept_awake(self._configuration.awake)))
+
+    # ---- the service's ---------------------------------------------------------------------------------
+
+    def restore(self) -> None:
+        self._fills.restore(self._configuration, self._store)
+
+    def facts_before(self) -> dict:
+        return machine.disk_facts(self._store) | {"load_before": machine.load_now()}
+
+    def launch(self, port: int, cores: list[int] | None) -> str:
+        """Its address."""
+        place = Place(
+            self._store,
+            self._folder,
+            port=port,
+            cores=cores,
+            registered=self._here.registered,
+            profiled=self._planned.profile is not None,
+            address=self._here.address,
+        )
+        self._subject = self._artifacts.subject(self._configuration).launch(place)
+        return self._subject.url
+
+    def write_fill(self) -> None:
+        """Into a subject that runs, of one whose store is not restored."""
+        self._fills.write(self._configuration, self._subject, self._folder / "fill.log")
+
+    def come_to_rest(self) -> None:
+        if not self._subject.come_to_rest():
+            raise RunFailed("restored store did not come to rest: flush or compaction still runs after 60 s")
+
+    def head_start(self) -> int:
+        return head_start(
+            self._planned,
+            self._subject,
+            self._artifacts.loadgen,
+            workloads_root(self._here.root),
+            self._folder / "head-start.log",
+            self._here.registered,
+        )
+
+    def attend(self, timing: Timing) -> Attended:
+        """The service, while generators on other hosts load it, until ``timing.is_over`` is told."""
+        self._attendance = Attendance(timing, self._subject, self._here.told, _ignored, _ignored)
+        return self._attendance.of_service(self._agenda, self._folder / "process.csv")
+
+    def check_alive(self, doing: str) -> None:
+        self._subject.check_alive(doing)
+
+    def check(self, answers: Answers) -> DataCheck | None:
+        return check_data(self._subject, self._configuration, answers, self._planned.seed)
+
+    def stop(self) -> str | None:
+        """What was not in order."""
+        return self._subject.stop() if self._subject else None
+
+    def evidence(self) -> Evidence:
+        return self._subject.evidence()
+
+    def convert(self) -> None:
+        """The profile, where this run has one."""
+        if self._profiler:
+            self._profiler.convert(self._folder / PROFILE, self._planned.profile, self._folder)
+
+    # ---- a generator's ---------------------------------------------------------------------------------
+
+    def commands(
+        self, url: str, cores: list[int] | None, parts: Parts | None = None
+    ) -> list[GeneratorCommand]:
+        """What to run one after the other, as noted in generator.cmd; the last one is the measurement."""
+        commands = generator_commands(
+            self._artifacts.generators[self._configuration.generator],
+            self._configuration,
+            url,
+            workloads_root(self._here.root),
+            self._planned.seed,
+            json=self._folder / "generator.json",
+            hlog=self._folder / "latency.hlog",
+            slowest=self._folder / "slowest.csv",
+            cores=cores,
+            part=parts.part if parts else None,
+            start_at=parts.start_at if parts else None,
+        )
+        (self._folder / "generator.cmd").write_text(
+            "\n".join(command_text(command.argv, command.environment) for command in commands),
+            encoding="utf-8",
+        )
+        return commands
+
+    def generate(
+        self,
+        command: GeneratorCommand,
+        measured: bool,
+        cores: list[int] | None,
+        starts_at_s: float | None = None,
+        is_over: str = "",
+        entered: Callable[[str], None] | None = None,
+        tick: Callable[[], None] | None = None,
+    ) -> Attended:
+        """Runs a generator to its end, with the sampler when it is the measured one, and with the service
+        where that is here too."""
+        timing = Timing(
+            command.measures_from_s, command.length_s, self._configuration.timeout_s, starts_at_s, is_over
+        )
+        self._attendance = Attendance(
+            timing, self._subject, self._here.told, entered or _ignored, tick or _ignored
+        )
+        return self._attendance.of_generator(
+            self._configuration.generator,
+            command,
+            cores,
+            self._here.registered,
+            self._folder / "generator.txt",
+            self._folder / "generator.log",
+            self._agenda if measured and self._subject else None,
+            self._folder / "process.csv" if measured else None,
+        )
+
+    def sampled(self) -> list[dict]:
+        """Rows of the last attendance, also when it failed."""
+        return self._attendance.attended.rows if self._attendance else []
+
+    # ---- clocks ----------------------------------------------------------------------------------------
+
+    def open_clock(self) -> int:
+        """Its port; other hosts compare theirs with it."""
+        self.close_clock()
+        self._clock = Clock(self._here.address)
+        return self._clock.port
+
+    def close_clock(self) -> None:
+        if self._clock:
+            self._clock.close()
+        self._clock = None
+
+    def clock_offset(self, address: str, port: int) -> Offset:
+        try:
+            return offset_to(address, port)
+        except OSError as error:
+            raise RunFailed(
+                f"hosts cannot compare their clocks: {self._here.name} does not reach {address}:{port}: "
+                f"{(error.strerror or str(error)).lower()}"
+            ) from error
+
+    def now_s(self) -> float:
+        return time.time()
+
+    def tools(self) -> dict:
+        """What run.json says of the programs here."""
+        return {
+            "tool_versions": self._artifacts.versions,
+            "tool_digests": self._artifacts.digests_of(self._configuration),
+        }
+
+    # ---- both ------------------------------------------------------------------------------------------
+
+    def end(self) -> None:
+        """Drops what is not evidence. First the store: sealing needs space, and may fail for want of it."""
+        self._until_end.close()
+        self.close_clock()
+        shutil.rmtree(self._store, ignore_errors=True)
+        for name in self._artifacts.subject(self._configuration).scratch if self._artifacts.subjects else ():
+            (self._folder / name).unlink(missing_ok=True)
+
+    def _agenda(self, window: float, end: float) -> list[tuple[float, Callable[[], None]]]:
+        """What has to be done to the subject while it is measured, by time."""
+        subject, agenda = self._subject, []
+        if events := self._planned.profile:
+            self._profiler = profiler = subject.profiler
+            recording = (self._folder / PROFILE).resolve()
+            agenda.append((window - PROFILER_LEAD_S, lambda: profiler.start(events, recording)))
+            agenda.append((end, lambda: profiler.stop(recording)))
+        if pause := self._configuration.pause:
+            agenda.append((window + pause["at"], lambda: subject.send(SIGSTOP)))
+            agenda.append((window + pause["at"] + pause["length"], lambda: subject.send(SIGCONT)))
+        return sorted(agenda, key=lambda entry: entry[0])
+
+
+def _ignored(*_what: object) -> None:
+    pass

@@ -1,0 +1,283 @@
+"""A load that generators on hosts of their own make together against a service on another host.
+
+    clocks compared → start time → all begin then → all have ended → clocks compared again → one result
+
+The clock of the first generator's host is that of the run: latency is measured there, and what the service's
+host noted is moved to it. Each host is told the start by its own clock.
+"""
+
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kvstudy.errors import HostLost, KvstudyError, RunFailed
+from kvstudy.hosts.clock import Offset, moved_by
+from kvstudy.measure import machine
+from kvstudy.measure.attendance import Attended, Timing
+from kvstudy.measure.crew import Crew, Member
+from kvstudy.measure.generator import slowest_count
+from kvstudy.measure.sampler import OF_THE_GENERATOR, PROCESS_COLUMNS, write_series
+from kvstudy.measure.station import Parts
+from kvstudy.plan.run_plan import Configuration
+from kvstudy.record import interval_log, slowest
+from kvstudy.subject.protocol import Evidence
+
+# From the moment when all are told until they begin: connections have to be open by then.
+LEAD_S = 2.0
+STEP_S = 0.1
+END_TIMEOUT_S = 4.0
+# A clock that was set while the run went on has moved by more than any drift: 500 ppm is what NTP may slew.
+DRIFT_MAX = 500e-6
+
+
+@dataclass
+class Clocks:
+    """Of each host its offset to the run's clock, before and after the load: (run's − its own)."""
+
+    reference: str
+    before: dict[str, Offset] = field(default_factory=dict)
+    after: dict[str, Offset] = field(default_factory=dict)
+
+    def moved_s(self, host: str, at_s: float) -> float:
+        """What has to be added to the host's time ``at_s`` to get the run's."""
+        if host == self.reference:
+            return 0.0
+        before = self.before[host]
+        return moved_by(before, self.after.get(host, before), round(at_s * 1e9)) / 1e9
+
+    def bound_s(self, host: str) -> float:
+        """How far the moved time may be off, the line between both offsets included."""
+        if host == self.reference:
+            return 0.0
+        known = [self.before[host], *([self.after[host]] if host in self.after else [])]
+        return max(one.bound_ns for one in known) / 1e9
+
+    def check(self) -> None:
+        """RunFailed when a clock was set meanwhile."""
+        for host, after in self.after.items():
+            before = self.before[host]
+            step_ns = abs(after.offset_ns - before.offset_ns)
+            allowed = DRIFT_MAX * (after.at_ns - before.at_ns) + before.bound_ns + after.bound_ns
+            if step_ns > allowed:
+                raise RunFailed(
+                    f"clock of host {host} was set while it was measured: it moved by {step_ns / 1e6:.1f} ms "
+                    f"against that of {self.reference}"
+                )
+
+    def facts(self) -> dict:
+        def of(offsets: dict[str, Offset]) -> dict:
+            return {
+                host: {
+                    "offset_us": round(one.offset_ns / 1e3, 3),
+                    "bound_us": round(one.bound_ns / 1e3, 3),
+                    "round_trip_us": round(one.round_trip_ns / 1e3, 3),
+                }
+                for host, one in offsets.items()
+            }
+
+        return {"reference": self.reference, "before": of(self.before), "after": of(self.after)}
+
+
+class Together:
+    """``folder``: of the run, on this machine. ``entered``, ``tick``: as of an attendance."""
+
+    def __init__(
+        self,
+        crew: Crew,
+        configuration: Configuration,
+        folder: Path,
+        loadgen: Path,
+        entered: Callable[[str], None],
+        tick: Callable[[], None],
+    ):
+        self._crew, self._configuration, self._folder, self._loadgen = crew, configuration, folder, loadgen
+        self._entered, self._tick = entered, tick
+        self._reference = crew.generators[0]
+        self.clocks = Clocks(self._reference.host.name)
+        self.sampled: dict[str, list[dict]] = {}
+
+    def run(self, url: str, over: str) -> datetime:
+        """When the load began, by the run's clock. ``over``: a word that no other run has. RunFailed after
+        all of it has ended."""
+        self._entered("warm_up")
+        port = self._reference.station.open_clock()
+        self._compare_clocks(self.clocks.before, port)
+        start_s = self._reference.station.now_s() + LEAD_S
+        ours = time.monotonic() + LEAD_S  # near enough to say in which phase something happened
+        count = len(self._crew.generators)
+        with ThreadPoolExecutor(len(self._crew.members)) as threads:
+            running: dict[Future[Attended], Member] = {}
+            for number, member in enumerate(self._crew.generators, start=1):
+                at_s = start_s - self.clocks.moved_s(member.host.name, start_s)
+                parts = Parts(f"{number}/{count}" if count > 1 else None, _to_the_nanosecond(at_s))
+                future = threads.submit(self._generate, member, url, parts, at_s, over)
+                running[future] = member
+            service = threads.submit(
+                self._crew.service.station.attend,
+                self._timing(start_s - self.clocks.moved_s(self._crew.service.host.name, start_s), over),
+            )
+            try:
+                self._wait(running, service, ours)
+            except BaseException as error:
+                self._end_all([*running, service], over)
+                raise self._reason(error, running, service) from error
+            self._crew.service.host.tell(over)
+            self._sampled(self._crew.service, service)
+            for future, member in running.items():
+                self._sampled(member, future)
+        self._compare_clocks(self.clocks.after, port)
+        self._reference.station.close_clock()
+        self._collect()
+        self.clocks.check()
+        return datetime.fromtimestamp(start_s, UTC)
+
+    def clock_of_service(self, at_s: float) -> float:
+        """A time of the service's host by the run's clock."""
+        return at_s + self.clocks.moved_s(self._crew.service.host.name, at_s)
+
+    def load_during(self) -> dict | None:
+        """The worst of all hosts."""
+        all_of = [one for rows in self.sampled.values() if (one := machine.load_during(rows))]
+        names = dict.fromkeys(name for one in all_of for name in one)
+        return {name: max(one[name] for one in all_of if name in one) for name in names} or None
+
+    def _timing(self, at_s: float, over: str) -> Timing:
+        one = self._configuration
+        return Timing(one.warm_up_s, one.duration_s, one.timeout_s, at_s, over)
+
+    def _generate(self, member: Member, url: str, parts: Parts, at_s: float, over: str) -> Attended:
+        (command,) = member.station.commands(url, None, parts)
+        return member.station.generate(command, True, None, at_s, over)
+
+    def _wait(self, running: dict[Future, Member], service: Future, start: float) -> None:
+        """Until every generator has ended; the first error of any."""
+        begun, left = False, set(running)
+        while left:
+            done, _ = wait({*left, service}, STEP_S, FIRST_EXCEPTION)
+            for future in done:
+                future.result()
+            left -= done
+            if not begun and time.monotonic() >= start + self._configuration.warm_up_s:
+                begun = True
+                self._entered("measure")
+            self._tick()
+
+    def _end_all(self, futures: list[Future], over: str) -> None:
+        for member in self._crew.members:
+            member.host.tell(over)
+        wait(futures, END_TIMEOUT_S)
+        for member in self._crew.members:  # who still hangs there is not waited for
+            if any(not future.done() for future in futures) and member.host.is_remote:
+                member.host.abandon("it did not end what it was asked to end")
+
+    def _reason(self, error: BaseException, running: dict[Future, Member], service: Future) -> BaseException:
+        """The first cause: a service that died, then a host that is lost; generators only saw it."""
+        if not isinstance(error, KvstudyError):
+            return error
+        said = [one.exception() for one in (service, *running) if one.done() and one.exception()]
+        of_service = service.exception() if service.done() else None
+        lost = [one for one in said if isinstance(one, HostLost)]
+        if of_service is not None and not isinstance(of_service, HostLost):
+            return of_service
+        return lost[0] if lost else error
+
+    def _sampled(self, member: Member, future: Future[Attended]) -> None:
+        self.sampled[member.host.name] = future.result().rows
+
+    def _compare_clocks(self, offsets: dict[str, Offset], port: int) -> None:
+        for member in self._crew.members:
+            if member != self._reference:
+                offsets[member.host.name] = member.station.clock_offset(self._reference.host.address, port)
+
+    # ---- one result of many ------------------------------------------------------------------------------
+
+    def _collect(self) -> None:
+        """The files of all generators, and what they are together."""
+        count = len(self._crew.generators)
+        for number, member in enumerate(self._crew.generators, start=1):
+            with tempfile.TemporaryDirectory(dir=self._folder) as aside:
+                member.fetch(Path(aside))
+                for path in sorted(Path(aside).iterdir()):
+                    is_one_of_many = count > 1 or path.name == "process.csv"
+                    name = _of_part(path.name, number) if is_one_of_many else path.name
+                    shutil.move(path, self._folder / name)
+        if count > 1:
+            self._merge(count)
+        self._merge_process()
+
+    def _merge(self, count: int) -> None:
+        def parts(name: str) -> list[Path]:
+            return [self._folder / _of_part(name, number) for number in range(1, count + 1)]
+
+        done = subprocess.run(
+            [str(self._loadgen), "merge", "--json", str(self._folder / "generator.json"), "--text", "-L"]
+            + [str(path) for path in parts("generator.json")],
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode != 0:
+            said = done.stderr.strip().splitlines()
+            raise RunFailed(
+                f"results of the generators cannot be merged: {said[-1] if said else 'no reason'}"
+            )
+        (self._folder / "generator.txt").write_text(done.stdout, encoding="utf-8")
+        logs, slow = parts("latency.hlog"), parts("slowest.csv")
+        (self._folder / "latency.hlog").write_text(
+            interval_log.merged([path.read_text() for path in logs], [path.name for path in logs])
+        )
+        (self._folder / "slowest.csv").write_text(
+            slowest.merged(
+                [path.read_text() for path in slow],
+                [path.name for path in slow],
+                slowest_count(self._configuration),
+            )
+        )
+        commands = [path.read_text() for path in parts("generator.cmd")]
+        (self._folder / "generator.cmd").write_text("\n".join(commands))
+        for path in [*logs, *slow, *parts("generator.cmd")]:
+            path.unlink()
+
+    def _merge_process(self) -> None:
+        """The service's host's seconds, with what all generators used in them."""
+        rows = self.sampled[self._crew.service.host.name]
+        used: dict[int, dict[str, float]] = {}
+        for member in self._crew.generators:
+            for row in self.sampled[member.host.name]:
+                second = used.setdefault(row["second"], {})
+                for name in OF_THE_GENERATOR:
+                    second[name] = round(second.get(name, 0) + row[name], 6)
+        whole = [row | used[row["second"]] for row in rows if row["second"] in used]
+        columns = tuple(name for name in PROCESS_COLUMNS if whole and name in whole[0])
+        write_series(self._folder / "process.csv", columns, whole)
+
+
+def moved(evidence: Evidence, to: Callable[[float], float]) -> Evidence:
+    """With the times of another clock."""
+
+    def at(utc: str) -> str:
+        moment = datetime.fromtimestamp(to(datetime.fromisoformat(utc).timestamp()), UTC)
+        return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+    events = evidence.events and {
+        kind: [event | {"start_utc": at(event["start_utc"])} for event in of_kind]
+        for kind, of_kind in evidence.events.items()
+    }
+    counters = evidence.counters and {at(utc): values for utc, values in evidence.counters.items()}
+    return Evidence(events, counters)
+
+
+def _of_part(name: str, number: int) -> str:
+    stem, dot, suffix = name.partition(".")
+    return f"{stem}-{number}{dot}{suffix}"
+
+
+def _to_the_nanosecond(at_s: float) -> str:
+    at_ns = round(at_s * 1e9)
+    whole = datetime.fromtimestamp(at_ns // 10**9, UTC)
+    return f"{whole:%Y-%m-%dT%H:%M:%S}.{at_ns % 10**9:09d}Z"

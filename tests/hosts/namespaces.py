@@ -1,0 +1,214 @@
+"""Hosts for tests: network namespaces of this machine on a bridge, an sshd in each, every process below one that
+can be ended at once. Nothing leaves the machine.
+
+    with Namespaces(folder, ["a", "b"]) as hosts:
+        hosts.yaml(a=["service"], b=["generator"])    a hosts.yaml for them
+        hosts.pids("b")                               who runs there, sshd apart
+        hosts.cut("b"); hosts.heal("b")               its link
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from kvstudy.hosts.process import wait_until
+
+SPACES, PREFIX = Path("/run/netns"), "kvstudy-test-"
+NEEDED = {
+    "ip": "iproute2",
+    "/usr/sbin/sshd": "openssh-server",
+    "ssh": "openssh-client",
+    "unshare": "util-linux",
+}
+SSHD = """
+Port 22
+ListenAddress {address}
+HostKey {folder}/host_key
+AuthorizedKeysFile {folder}/key.pub
+PidFile none
+UsePAM no
+StrictModes no
+PermitRootLogin prohibit-password
+PasswordAuthentication no
+UseDNS no
+MaxStartups 100
+"""
+# Its own mounts, processes and name; what is called folder/there is the host's own disk.
+BEGIN = """
+mount --make-rprivate / && mount -t tmpfs -o size={disk} none {folder}/there && hostname {name} &&
+mkdir -p /run/sshd && exec /usr/sbin/sshd -D -e -f {folder}/{name}.conf
+"""
+
+
+def missing() -> list[str]:
+    """What this machine lacks for namespaces; empty where they can be made."""
+    found = [
+        f"{name} (apt-get install {package})" for name, package in NEEDED.items() if not shutil.which(name)
+    ]
+    if os.getuid() != 0:
+        return ["the rights of root", *found]
+    if not found:
+        space = f"kvstudy-try-{os.getpid()}"
+        tried = subprocess.run(["ip", "netns", "add", space], capture_output=True, text=True)
+        subprocess.run(["ip", "netns", "delete", space], capture_output=True)
+        if tried.returncode:
+            found.append(f"network namespaces: {tried.stderr.strip()}")
+    return found
+
+
+class Namespaces:
+    def __init__(self, folder: Path, names: list[str], disk: str = "2g"):
+        self.folder, self.names, self._disk = folder, names, disk
+        self.begun: dict[str, subprocess.Popen] = {}
+        # Several test sessions may go on at once, each with namespaces and a network of its own.
+        self._owner = os.getpid()
+        self._network = f"10.77.{self._owner % 250 + 1}"
+        self.address = {name: f"{self._network}.{11 + place}" for place, name in enumerate(names)}
+
+    def __enter__(self) -> "Namespaces":
+        _remove_abandoned()
+        (self.folder / "there").mkdir(parents=True)
+        for name in ("host_key", "key"):
+            _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.folder / name))
+        bridge = _bridge(self._owner)
+        _run("ip", "link", "add", bridge, "type", "bridge")
+        _run("ip", "address", "add", f"{self._network}.1/24", "dev", bridge)
+        _run("ip", "link", "set", bridge, "up")
+        for name in self.names:
+            self._add(name)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        for name in self.names:
+            self.end(name)
+        _remove(self._owner)
+
+    def _add(self, name: str) -> None:
+        space, outer, inner = self._space(name), self._veth(name), f"kvi-{name}"
+        _run("ip", "netns", "add", space)
+        _run("ip", "link", "add", outer, "type", "veth", "peer", "name", inner, "netns", space)
+        _run("ip", "link", "set", outer, "master", _bridge(self._owner), "up")
+        _run("ip", "-n", space, "address", "add", f"{self.address[name]}/24", "dev", inner)
+        for link in (inner, "lo"):
+            _run("ip", "-n", space, "link", "set", link, "up")
+        self.begin(name)
+
+    def begin(self, name: str, disk: str | None = None) -> None:
+        """A host that was ended comes back, with an empty disk."""
+        (self.folder / f"{name}.conf").write_text(SSHD.format(address=self.address[name], folder=self.folder))
+        script = BEGIN.format(folder=self.folder, name=name, disk=disk or self._disk)
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.begun[name] = subprocess.Popen(
+                ["ip", "netns", "exec", self._space(name), "unshare", "--mount", "--uts", "--pid", "--fork"]
+                + ["--kill-child", "--mount-proc", "sh", "-c", script],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env={key: value for key, value in os.environ.items() if not key.startswith("KVSTUDY")},
+            )
+        assert wait_until(lambda: self._answers(name), 10), (self.folder / f"{name}.log").read_text()
+
+    def end(self, name: str) -> None:
+        """All of it at once, as by a power cut."""
+        process = self.begun.pop(name, None)
+        if process:
+            process.kill()
+            process.wait()
+            assert wait_until(lambda: not self._all_pids(name), 10)
+
+    def cut(self, name: str) -> None:
+        _run("ip", "link", "set", self._veth(name), "nomaster")
+
+    def heal(self, name: str) -> None:
+        _run("ip", "link", "set", self._veth(name), "master", _bridge(self._owner))
+
+    def yaml(self, *, cores: dict[str, str] | None = None, **roles: list[str]) -> Path:
+        path = self.folder / "hosts.yaml"
+        hosts = {
+            name: {"address": self.address[name], "roles": of_host}
+            | ({"cores": cores[name]} if cores and name in cores else {})
+            for name, of_host in roles.items()
+        }
+        ssh = {
+            "user": "root",
+            "key": str(self.folder / "key"),
+            "python": sys.executable,
+            "options": ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-q"],
+        }
+        path.write_text(
+            json.dumps({"ssh": ssh, "folder": str(self.folder / "there"), "hosts": hosts}, indent=1)
+        )
+        return path
+
+    def pids(self, name: str) -> dict[int, str]:
+        """Whoever runs there, by its command line; sshd and what holds the namespace apart."""
+        found = {}
+        for pid in self._all_pids(name):
+            with suppress(psutil.Error, OSError):
+                words = psutil.Process(pid).cmdline()
+                if words and not words[0].startswith(("sshd", "/usr/sbin/sshd", "unshare", "ip")):
+                    found[pid] = " ".join(words)
+        return found
+
+    def pid_of(self, name: str, word: str) -> int:
+        """The one there whose command line has this word."""
+        (found,) = [pid for pid, words in self.pids(name).items() if word in words]
+        return found
+
+    def _all_pids(self, name: str) -> list[int]:
+        return _pids_in(self._space(name))
+
+    def _answers(self, name: str) -> bool:
+        asked = ["ssh", "-q", "-i", str(self.folder / "key"), "-o", "BatchMode=yes", "-o", "ConnectTimeout=1"]
+        asked += ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"]
+        return subprocess.run([*asked, f"root@{self.address[name]}", "true"]).returncode == 0
+
+    def _space(self, name: str) -> str:
+        return f"{PREFIX}{self._owner}-{name}"
+
+    def _veth(self, name: str) -> str:
+        return f"kv{self._owner}-{name}"
+
+
+def _remove_abandoned() -> None:
+    """What a session that was killed left behind."""
+    for space in SPACES.glob(f"{PREFIX}*-*"):
+        owner = int(space.name.removeprefix(PREFIX).partition("-")[0])
+        if not psutil.pid_exists(owner):
+            _remove(owner)
+
+
+def _remove(owner: int) -> None:
+    for space in SPACES.glob(f"{PREFIX}{owner}-*"):
+        for pid in _pids_in(space.name):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        subprocess.run(["ip", "netns", "delete", space.name], capture_output=True)
+    subprocess.run(["ip", "link", "delete", _bridge(owner)], capture_output=True)
+
+
+def _bridge(owner: int) -> str:
+    return f"kvb{owner}"
+
+
+def _pids_in(space: str) -> list[int]:
+    number = (SPACES / space).stat().st_ino
+    found = []
+    for pid in psutil.pids():
+        with suppress(OSError):
+            if os.stat(f"/proc/{pid}/ns/net").st_ino == number:
+                found.append(pid)
+    return found
+
+
+def _run(*words: str) -> None:
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, f"{' '.join(words)}: {done.stderr}"

@@ -1,0 +1,169 @@
+"""The agent of a host, without Dask: whoever holds its pipe asks it, and with the pipe all ends."""
+
+import os
+import signal
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from kvstudy.errors import HostLost, KvstudyError, RunFailed
+from kvstudy.hosts import agent, lease, ship
+from kvstudy.hosts.agent_process import AgentProcess
+from kvstudy.hosts.process import OwnedProcess, wait_until
+from kvstudy.hosts.remote import RemoteHost
+
+pytestmark = pytest.mark.xdist_group("agent")  # one lease a machine
+
+
+class Keeper:
+    """Lives on the host."""
+
+    def __init__(self, here, start: int):
+        self._here, self._count = here, start
+
+    def add(self, more: int) -> int:
+        self._count += more
+        return self._count
+
+    def fail(self) -> None:
+        raise RunFailed("service died", "look at its log")
+
+    def start(self) -> int:
+        return OwnedProcess(
+            ["sleep", "100"], stderr_path=self._here.work / "log", registered=self._here.registered
+        ).pid
+
+    def wait_for(self, word: str) -> bool:
+        return wait_until(lambda: word in self._here.told, 20)
+
+    def address(self) -> str:
+        return self._here.address
+
+
+@contextmanager
+def host_at(folder: Path):
+    asked = {"folder": str(folder), "name": "a", "address": "127.0.0.1", "who": "test@here"}
+    host = RemoteHost("a", "127.0.0.1", str(folder), lambda: AgentProcess(asked))
+    try:
+        yield host
+    finally:
+        host.end()
+
+
+@pytest.fixture
+def host(tmp_path):
+    with host_at(tmp_path / "there") as made:
+        made.renew()
+        yield made
+
+
+def is_gone(pid: int) -> bool:
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+def test_an_object_lives_on_the_host_and_answers_as_if_it_were_here(host):
+    keeper = host.stationed(Keeper, 40)
+    assert keeper.add(1) == 41 and keeper.add(1) == 42
+    with pytest.raises(RunFailed, match="service died") as failed:
+        keeper.fail()
+    assert failed.value.hint == "look at its log"
+
+
+def test_a_word_arrives_while_a_method_runs(host):
+    from concurrent.futures import ThreadPoolExecutor
+
+    keeper = host.stationed(Keeper, 0)
+    with ThreadPoolExecutor() as threads:
+        waiting = threads.submit(keeper.wait_for, "over")
+        host.tell("over")
+        assert waiting.result()
+
+
+@pytest.mark.parametrize("end", ["pipe closed", "agent killed"])
+def test_nothing_that_was_started_outlives_the_agent(tmp_path, end):
+    with host_at(tmp_path / "there") as host:
+        host.renew()
+        child = host.stationed(Keeper, 0).start()
+        assert psutil.pid_exists(child)
+        if end == "agent killed":
+            os.kill(host._link.pid, signal.SIGKILL)
+        else:
+            host.end()
+        assert wait_until(lambda: is_gone(child), 10)
+
+
+def test_a_host_whose_agent_was_killed_is_lost_and_can_be_had_again(host):
+    keeper = host.stationed(Keeper, 0)
+    os.kill(host._link.pid, signal.SIGKILL)
+    with pytest.raises(HostLost, match="host a is lost: agent has ended: it was killed"):
+        keeper.wait_for("never")
+    host.renew()
+    assert host.stationed(Keeper, 1).add(1) == 2
+
+
+def test_who_hears_nothing_ends_all_that_runs_there(tmp_path, monkeypatch):
+    """The pipe stays open and nobody writes to it: as when the network is gone."""
+    code = f"import kvstudy.hosts.agent as agent; agent.SILENCE_S = 1.0; import sys, json; sys.path.insert(0, {str(Path(__file__).parent)!r}); agent.main(json.loads(sys.argv[1]))"
+    import subprocess
+
+    real = subprocess.Popen
+
+    def quick(argv, **options):
+        return real([sys.executable, "-c", code, argv[-1]], **options)
+
+    monkeypatch.setattr("kvstudy.hosts.agent_process.subprocess.Popen", quick)
+    with host_at(tmp_path / "there") as host:
+        monkeypatch.setattr("kvstudy.hosts.remote.BEAT_S", 60.0)
+        host.renew()
+        child = host.stationed(Keeper, 0).start()
+        assert wait_until(lambda: is_gone(child), 15)
+        assert wait_until(lambda: lease.holder() is None, 5)
+
+
+def test_a_host_is_measured_by_one_at_a_time_and_says_by_whom(host, tmp_path):
+    assert "test@here" in lease.holder()
+    with (
+        host_at(tmp_path / "other") as second,
+        pytest.raises(KvstudyError, match="host is in use: by test@here"),
+    ):
+        second.renew()
+
+
+def test_files_go_to_a_host_once_by_their_bytes(host, tmp_path, monkeypatch):
+    root = tmp_path / "project"
+    (root / "bin").mkdir(parents=True)
+    (root / "bin" / "tool").write_bytes(b"x" * 100_000)
+    (root / "bin" / "tool").chmod(0o755)
+    monkeypatch.setattr("kvstudy.hosts.remote.PIECE_BYTES", 30_000)
+    host.ship(root, [root / "bin" / "tool"])
+    there = tmp_path / "there"
+    shipped = there / ship.TREE / "bin" / "tool"
+    assert shipped.read_bytes() == b"x" * 100_000 and os.access(shipped, os.X_OK)
+    asked = []
+    ask = host._ask
+    monkeypatch.setattr(host, "_ask", lambda kind, *rest: asked.append(kind) or ask(kind, *rest))
+    (root / "bin" / "again").write_bytes(b"x" * 100_000)
+    host.ship(root, [root / "bin" / "again"])
+    assert "keep" not in asked and not shipped.exists()
+    assert (there / ship.TREE / "bin" / "again").is_file()
+
+
+def test_a_file_that_comes_damaged_is_not_kept(tmp_path):
+    digest = "0" * 64
+    with pytest.raises(KvstudyError, match="came damaged"):
+        ship.keep(tmp_path, digest, b"something else", True)
+    assert ship.missing(tmp_path, [digest]) == [digest]
+
+
+def test_scratch_of_a_run_goes_with_the_agent_and_programs_stay(host, tmp_path):
+    there = tmp_path / "there"
+    host.run_folder(Path("run.partial"))
+    (there / ship.ARTEFACTS).mkdir(exist_ok=True)
+    (there / ship.ARTEFACTS / "program").write_text("1")
+    host.end()
+    assert wait_until(lambda: not (there / "runs").exists(), 5)
+    assert (there / ship.ARTEFACTS / "program").exists()
+    assert agent.SILENCE_S < 15  # what nobody can reach must have ended by then

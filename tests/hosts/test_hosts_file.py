@@ -1,0 +1,64 @@
+"""hosts.yaml: what it may say, and which runs go on side by side on its hosts."""
+
+import pytest
+
+from kvstudy.errors import ExperimentError
+from kvstudy.hosts.hosts_file import HostsFile, cores_in
+
+TWO = """
+ssh: {user: perf}
+hosts:
+  a: {address: 10.0.0.11, roles: [service]}
+  b: {address: 10.0.0.12, roles: [generator], cores: '2-4,7'}
+"""
+
+
+def loaded(tmp_path, text: str) -> HostsFile:
+    path = tmp_path / "hosts.yaml"
+    path.write_text(text)
+    return HostsFile.load(path)
+
+
+def test_file_says_who_does_what_and_on_which_cores(tmp_path):
+    file = loaded(tmp_path, TWO)
+    assert file.of("service") == ["a"] and file.of("generator") == ["b"]
+    assert file.hosts["b"].core_numbers == (2, 3, 4, 7)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("roles: [service]", "roles: [server]", "hosts.yaml:4: hosts.a.roles: not one of service, generator"),
+        ("'2-4,7'", "4-2", "hosts.yaml:5: hosts.b.cores: not cores: '4-2'"),
+        ("10.0.0.12", "10.0.0.11", "two hosts have one address: 10.0.0.11"),
+        ("roles: [generator]", "roles: [service]", "no host has the role generator"),
+        ("ssh: {user: perf}", "", "give ssh or scheduler"),
+        ("ssh: {user: perf}", "ssh: {usr: perf}", "hosts.yaml:2: ssh: unknown key: usr"),
+        ("address: 10.0.0.11, ", "", "hosts.yaml:4: hosts.a: required key is missing: address"),
+        ("hosts:", "scheduler: tcp://h:1\nhosts:", "not both"),
+    ],
+)
+def test_a_mistake_is_named_by_file_line_and_key(tmp_path, old, new, said):
+    with pytest.raises(ExperimentError) as refused:
+        loaded(tmp_path, TWO.replace(old, new))
+    assert said in str(refused.value)
+
+
+def test_no_host_takes_part_in_two_runs_at_once(tmp_path):
+    roles = {"a": "service", "b": "generator", "c": "service, generator", "d": "generator", "e": "generator"}
+    lines = [
+        f"  {name}: {{address: 10.0.0.{place}, roles: [{of}]}}"
+        for place, (name, of) in enumerate(roles.items())
+    ]
+    file = loaded(tmp_path, "ssh: {}\nhosts:\n" + "\n".join(lines))
+    assert file.crews(1) == [("a", ("b",)), ("c", ("d",))]
+    assert file.crews(3) == [("a", ("b", "d", "e"))]
+    assert file.crews(4) == [("a", ("b", "d", "e", "c"))]
+    with pytest.raises(ExperimentError, match="not enough hosts: generators=5"):
+        file.crews(5)
+
+
+def test_cores_are_written_as_ranges():
+    assert cores_in("0,2-3") == (0, 2, 3)
+    with pytest.raises(ValueError, match="not cores"):
+        cores_in("two")

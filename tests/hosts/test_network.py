@@ -1,0 +1,34 @@
+"""The service on one host, two generators on two others: four namespaces of this machine, a real sshd, a real
+cluster, real runs."""
+
+import json
+
+import pytest
+
+from kvstudy.hosts.process import wait_until
+from kvstudy.record import hdr
+from kvstudy.record.run_folder import sealed_runs
+
+pytestmark = [pytest.mark.machine, pytest.mark.xdist_group("hosts")]
+
+
+def test_service_on_one_host_and_two_generators_on_two_others_make_one_run(hosts, project):
+    file = hosts.yaml(a=["service"], b=["generator"], c=["generator"])
+    experiment = project.experiment(
+        subject="kv-service", connections=4, threads=2, rate=1000, duration="2s", warm_up="500ms"
+    )
+    code, out, err = project.finished(
+        project.kvstudy("run", experiment, "--hosts", file, "--generators", 2), timeout_s=120
+    )
+    assert code == 0, err + out
+    (run,) = sealed_runs(project.raw)
+    assert run.facts["hosts"] == {"service": "a", "generators": ["b", "c"]}
+    assert set(run.machine["hosts"]) == {"a", "b", "c"}
+    parts = [json.loads(run.text(f"generator-{number}.json")) for number in (1, 2)]
+    whole = json.loads(run.text("generator.json"))
+    of_parts = hdr.merge(hdr.decode(part["response_time"]["histogram_v2_base64"]) for part in parts)
+    of_whole = hdr.decode(whole["response_time"]["histogram_v2_base64"])
+    assert of_whole.indices.tolist() == of_parts.indices.tolist()
+    assert of_whole.counts.tolist() == of_parts.counts.tolist()
+    for name in "abc":
+        assert wait_until(lambda name=name: not hosts.pids(name), 10), hosts.pids(name)
