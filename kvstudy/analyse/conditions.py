@@ -41,7 +41,8 @@ _MACHINE = (
     "mount_options",
 )
 _GIB = 2**30  # two starts of one virtual machine differ by some megabytes of memory
-COLUMNS = (*_ASKED, "pinning", "service_program", "generator_program", "machine")
+ONE_MACHINE = "one machine"  # service and generator side by side
+COLUMNS = (*_ASKED, "pinning", "service_program", "generator_program", "machine", "hosts")
 
 
 def of_run(run: SealedRun) -> dict[str, str]:
@@ -53,7 +54,18 @@ def of_run(run: SealedRun) -> dict[str, str]:
         "service_program": _service_program(facts),
         "generator_program": _digest(facts, facts["generator"]),
         "machine": _machine(machine),
+        "hosts": _hosts(facts, machine),
     }
+
+
+def clock_bound_s(run: SealedRun) -> float:
+    """How far the times of the service's events may be off those of the answers: over a network both are
+    noted by clocks of different hosts."""
+    clocks, service = run.machine.get("clocks"), (run.facts.get("hosts") or {}).get("service")
+    known = (
+        [clocks[when][service] for when in ("before", "after") if service in clocks[when]] if clocks else []
+    )
+    return max((one["bound_us"] for one in known), default=0.0) / 1e6
 
 
 def _text(facts: dict, name: str) -> str:
@@ -79,9 +91,27 @@ def _digest(facts: dict, program: str) -> str:
     return (facts.get("tool_digests") or {}).get(program, NOT_RECORDED)
 
 
-def _machine(machine: dict) -> str:
+def _hosts(facts: dict, machine: dict) -> str:
+    """Where it ran: over a network JSON of the service's host and of what the generators were."""
+    if not (hosts := facts.get("hosts")):
+        return ONE_MACHINE
+    noted = machine.get("hosts") or {}
+    generators = {name: json.loads(_machine(noted.get(name, {}), "{}")) for name in hosts["generators"]}
+    return json.dumps({"service": hosts["service"], "generators": generators}, sort_keys=True)
+
+
+def hosts_in_words(hosts: str) -> str:
+    """``a, loaded by b and c``, of the column; runs of before there were hosts are of one machine."""
+    if hosts in (ONE_MACHINE, NOT_RECORDED):
+        return ONE_MACHINE
+    told = json.loads(hosts)
+    where = f"on {told['service']}" if told["service"] else "at its address"
+    return f"service {where}, loaded by {' and '.join(told['generators'])}"
+
+
+def _machine(machine: dict, otherwise: str = NOT_RECORDED) -> str:
     known = {name: machine[name] for name in _MACHINE if name in machine}
     for name in ("memory_bytes", "swap_bytes"):
         if isinstance(known.get(name), int):
             known[name] = round(known[name] / _GIB) * _GIB
-    return json.dumps(known, sort_keys=True) if known else NOT_RECORDED
+    return json.dumps(known, sort_keys=True) if known else otherwise

@@ -64,7 +64,13 @@ def observe(run: SealedRun) -> dict[str, list[dict] | dict]:
     measured_s = window[1] if result is None or result.measured_s is None else result.measured_s
     process = read.attempt("process.csv", process_series.read, None)
     shares = {} if process is None else evidence.shares(process, measured_s)
-    events = read.attempt("events.json", jfr.read, [])
+    # What is shorter than the clocks of two hosts are known to agree may lie beside any answer.
+    shortest_ms = conditions.clock_bound_s(run) * 1e3
+    events = [
+        event
+        for event in read.attempt("events.json", jfr.read, [])
+        if shortest_ms == 0 or event.duration_ms > shortest_ms
+    ]
     events += [] if process is None else machine_events.of_process(process, start_epoch_s)
     served = [(second.second, second.histogram) for second in seconds if second.kind == "service"]
     slow = read.attempt("slowest.csv", slowest.read, _NO_ANSWERS)

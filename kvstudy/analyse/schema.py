@@ -31,7 +31,7 @@ from kvstudy.record import duet
 
 # Raised whenever a column is added, removed or changes meaning: tables of another version are rebuilt, never
 # mixed.
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 
 LATENCY_KINDS = ("response", "service", "lateness", "own_lateness")
 VERDICTS = ("PASS", "WARN", "FAIL")
@@ -145,7 +145,12 @@ RUNS = _columns(
     ("pinning", TEXT, "on which cores service and generator ran"),
     ("service_program", TEXT, "JSON object: digest of the jar, version of the JDK"),
     ("generator_program", TEXT, "digest of the generator"),
-    ("machine", TEXT, "JSON object: what makes it this machine and no other"),
+    ("machine", TEXT, "JSON object: what makes it this machine and no other; over a network the service's"),
+    (
+        "hosts",
+        TEXT,
+        "one machine; over a network JSON object: the service's host, the generators' and what these are",
+    ),
     (
         "search",
         TEXT,

@@ -76,6 +76,10 @@ class Cluster:
         known = self._client.scheduler_info(n_workers=-1)["workers"]
         return {at: (str(one["name"]), one["host"]) for at, one in known.items()}
 
+    def beat_all(self) -> None:
+        """A word to every worker and back."""
+        self._client.run(_nothing)
+
     def link(self, worker: str, asked: dict) -> "WorkerLink":
         return WorkerLink(self._client, worker, asked)
 
@@ -112,12 +116,14 @@ class WorkerLink:
 # ---- on a worker -------------------------------------------------------------------------------------------
 
 _agents: dict[str, AgentProcess] = {}
+_changing = asyncio.Lock()  # a new agent begins when the old one has ended, and so has left the lease
 
 
 async def _open(asked: dict) -> int:
-    await _close(asked["name"])
-    agent = _agents[asked["name"]] = await asyncio.to_thread(AgentProcess, asked)
-    return agent.pid
+    async with _changing:
+        await _end_agent(asked["name"])
+        agent = _agents[asked["name"]] = await asyncio.to_thread(AgentProcess, asked)
+        return agent.pid
 
 
 async def _exchange(name: str, frame: bytes) -> bytes:
@@ -126,7 +132,16 @@ async def _exchange(name: str, frame: bytes) -> bytes:
     return await asyncio.get_running_loop().run_in_executor(None, _agents[name].exchange, frame)
 
 
+async def _nothing() -> None:
+    pass
+
+
 async def _close(name: str) -> None:
+    async with _changing:
+        await _end_agent(name)
+
+
+async def _end_agent(name: str) -> None:
     agent = _agents.pop(name, None)
     if agent:
         await asyncio.to_thread(agent.end)
@@ -193,18 +208,7 @@ def scheduler(address: str, file: Path, tls: Path) -> None:
 @click.option("--tls", type=click.Path(path_type=Path), required=True)
 def worker(scheduler_address: str, name: str, address: str, roles: str, folder: Path, tls: Path) -> None:
     async def serve() -> None:
-        one = await Worker(
-            scheduler_address,
-            name=name,
-            host=address,
-            nthreads=1,
-            memory_limit=0,
-            resources=dict.fromkeys(roles.split(","), 1),
-            security=security(tls),
-            dashboard=False,
-            local_directory=str(folder / "dask"),
-            death_timeout=30,
-        )
+        one = await quiet_worker(scheduler_address, name, address, tls, roles, folder)
         print(SAYS_IT_IS_THERE, flush=True)
         try:
             await _until_ended(one)
@@ -215,6 +219,24 @@ def worker(scheduler_address: str, name: str, address: str, roles: str, folder: 
     folder = folder.expanduser()
     with dask.config.set(QUIET):
         asyncio.run(serve())
+
+
+async def quiet_worker(
+    scheduler_address: str, name: str, address: str, tls: Path, roles: str = "", folder: Path | None = None
+) -> Worker:
+    with dask.config.set(QUIET):
+        return await Worker(
+            scheduler_address,
+            name=name,
+            host=address,
+            nthreads=1,
+            memory_limit=0,
+            resources=dict.fromkeys(filter(None, roles.split(",")), 1),
+            security=security(tls),
+            dashboard=False,
+            local_directory=str(folder / "dask") if folder else None,
+            death_timeout=30,
+        )
 
 
 async def _until_ended(server) -> None:

@@ -21,7 +21,7 @@ from kvstudy.hosts.ssh import Remote, Unreachable, remotes
 from kvstudy.measure.host_facts import host_facts
 from kvstudy.units import format_bytes
 
-DISK_NEEDED_BYTES = 2 << 30
+DISK_NEEDED_BYTES = 1 << 30
 LOAD_PER_CORE_MAX = 0.2
 
 
@@ -82,7 +82,7 @@ def _judge(found: Checked, entry: HostEntry, facts: dict) -> None:
     if facts["holder"]:
         found.wrong.append(f"in use by {facts['holder']}: wait until that measurement ends")
     elif facts["load_average"] > LOAD_PER_CORE_MAX * facts["cores"]:
-        found.wrong.append(f"others use it: load average {facts['load_average']:g}: see top there")
+        found.words.append(f"used by others: load average {facts['load_average']:g}")
     else:
         found.words.append("free")
 

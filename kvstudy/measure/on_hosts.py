@@ -8,7 +8,7 @@ host needs nothing but the load generator: no JDK, no service.
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -120,8 +120,10 @@ class _RemoteMember(Member):
         super().__init__(host, made())
 
     def ready(self) -> None:
-        if self.host.is_lost:
-            self.station = self._made()
+        with suppress(HostLost):
+            self.host.now_ns()
+            return
+        self.station = self._made()
 
 
 def station_there(here: Here, plan: Plan, builds: dict[str, tuple[Build, str]], is_service: bool) -> Station:

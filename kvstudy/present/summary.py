@@ -12,6 +12,7 @@ from IPython.display import Markdown
 from kvstudy.analyse import frames, rates, tail
 from kvstudy.analyse import published as published_numbers
 from kvstudy.analyse.answers import factors
+from kvstudy.analyse.conditions import hosts_in_words
 from kvstudy.analyse.configuration import INVALID, RATE, configured, differing
 from kvstudy.analyse.published import Published
 from kvstudy.analyse.rates import saturation_points
@@ -118,6 +119,7 @@ def provenance(tables: Tables) -> pd.DataFrame:
         "revision": words.several(revisions),
         "experiments": words.several(sorted(runs["experiment"].unique())),
         "machine": words.several(_machines(tables)),
+        "where": words.several(sorted({hosts_in_words(text) for text in runs["hosts"]})),
     }
     return pd.DataFrame({"fact": facts.keys(), "value": facts.values()})
 

@@ -38,5 +38,6 @@ PLANTED = {
     "awake": {"awake": True},
     "the machine": {"machine": {"kernel": "6.2"}},
     "its cores": {"machine": {"pinning": "service on 0, generator on 1"}},
+    "over a network": {"hosts": {"service": "a", "generators": ["b"]}},
     "asleep": {"machine": {"processors_awake": False}},
 }

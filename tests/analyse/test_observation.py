@@ -160,6 +160,22 @@ def test_events_and_seconds_count_from_the_first_measured_second(make_run):
     assert sorted({row["second"] for row in rows["intervals"]}) == [0, 1, 2, 3, 4, 5]
 
 
+def test_an_event_shorter_than_the_clocks_of_two_hosts_agree_is_no_cause(make_run):
+    """Over a network the service's host notes events by a clock of its own."""
+    events = [
+        {"kind": kind, "start_utc": "2026-11-20T20:42:27.500Z", "duration_ms": length, "attributes": {}}
+        for kind, length in (("flush", 3), ("compaction", 30))
+    ]
+    clocks = {
+        when: {"a": {"offset_us": 250_000.0, "bound_us": bound, "round_trip_us": bound}}
+        for when, bound in (("before", 40.0), ("after", 9_000.0))
+    }
+    hosts = {"service": "a", "generators": ["b"]}
+    machine = json.dumps({"clocks": {"reference": "b", **clocks}})
+    run = make_run(events=events, hosts=hosts, more={"machine.json": machine})
+    assert [row["kind"] for row in observe(run)["events"]] == ["compaction"]
+
+
 def test_a_run_that_read_nothing_back_warns_and_one_that_lost_data_fails(make_run):
     assert verdicts(observe(make_run("a", data_check=None)))["data_kept"] == "WARN"
     assert (

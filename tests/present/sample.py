@@ -253,6 +253,7 @@ def _row(
         "service_program": '{"digest": "a"}',
         "generator_program": "b",
         "machine": "{}",
+        "hosts": "one machine",
         "search": "",
         "answer": "",
     }

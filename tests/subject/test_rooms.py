@@ -63,3 +63,21 @@ def imports(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             names |= {node.module}
     return names
+
+
+def test_one_module_alone_imports_dask_and_none_needs_it_to_be_imported():
+    importing = [
+        path.name
+        for path in FILES
+        if any(name.split(".")[0] in ("distributed", "dask") for name in imports(path))
+    ]
+    assert importing == ["dask_host.py"]
+    needing = [
+        path.name
+        for path in FILES
+        if any(
+            isinstance(node, ast.ImportFrom | ast.Import) and "dask_host" in ast.unparse(node)
+            for node in ast.parse(path.read_text()).body
+        )
+    ]
+    assert needing == []

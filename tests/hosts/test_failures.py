@@ -1,0 +1,207 @@
+"""What may happen to hosts while they measure. Each time that run is sealed as failed with its reason, what can
+go on goes on, and nothing is left running on any host that can be reached."""
+
+import os
+import re
+import signal
+import time
+
+import psutil
+import pytest
+
+from kvstudy.hosts.process import wait_until
+from kvstudy.record.run_folder import sealed_runs
+
+pytestmark = [pytest.mark.machine, pytest.mark.xdist_group("hosts")]
+
+# The first time that a run comes to this phase the test is told, and has a moment to do something.
+TELL_IN_PHASE = """
+import pathlib, time
+from kvstudy.measure.progress import Progress
+doing = Progress.doing
+def telling(self, phase):
+    doing(self, phase)
+    if phase == {phase!r} and not hasattr(Progress, "told"):
+        Progress.told = True
+        pathlib.Path({mark!r}).touch()
+        time.sleep(0.5)
+Progress.doing = telling
+"""
+SEALED_WITHIN_S = 15
+
+
+def kill(name: str, word: str):
+    def act(hosts, _measuring) -> None:
+        os.kill(hosts.pid_of(name, word), signal.SIGKILL)
+
+    act.__name__ = f"{word} on {name} is killed"
+    return act
+
+
+def stop(name: str, word: str):
+    def act(hosts, _measuring) -> None:
+        os.kill(hosts.pid_of(name, word), signal.SIGSTOP)
+
+    act.__name__ = f"{word} on {name} stands still"
+    return act
+
+
+def cut_b(hosts, _measuring) -> None:
+    hosts.cut("b")
+
+
+def end_c(hosts, _measuring) -> None:
+    hosts.end("c")
+
+
+def kill_scheduler(_hosts, measuring) -> None:
+    (scheduler,) = [one for one in psutil.Process(measuring.pid).children() if "scheduler" in one.cmdline()]
+    scheduler.kill()
+
+
+def interrupt(_hosts, measuring) -> None:
+    measuring.send_signal(signal.SIGINT)
+
+
+# What happens, in which phase, the reason that the run is sealed with, and whether the next run can be measured.
+SCENARIOS = [
+    (kill("b", "dask_host"), "warm_up", r"host b is lost: .*worker is gone", True),
+    (kill("a", "dask_host"), "measure", r"host a is lost: .*worker is gone", True),
+    (kill("c", "hosts.agent"), "measure", r"host c is lost: agent has ended: it was killed", True),
+    (kill("a", "kv-service.jar"), "measure", r"service died during measure: signal 9", True),
+    (stop("b", "hosts.agent"), "measure", r"host b is lost: it does not answer within", True),
+    (kill_scheduler, "measure", r"host . is lost: the cluster's scheduler is gone", True),
+    (interrupt, "measure", r"interrupted during measure", False),
+    (cut_b, "measure", r"host b is lost: it does not answer within", False),
+    (end_c, "measure", r"host c is lost: ", False),
+    (kill("a", "dask_host"), "seal", None, True),
+]
+
+
+@pytest.mark.parametrize(
+    ("happens", "phase", "reason", "goes_on"), SCENARIOS, ids=lambda value: getattr(value, "__name__", None)
+)
+def test_a_run_that_something_happens_to_is_sealed_with_its_reason(
+    hosts, project, tmp_path, happens, phase, reason, goes_on
+):
+    file = hosts.yaml(a=["service"], b=["generator"], c=["generator"])
+    experiment = project.experiment(
+        subject="kv-service",
+        connections=4,
+        threads=2,
+        rate=300,
+        duration="2s",
+        warm_up="500ms",
+        repeats=2,
+    )
+    mark = tmp_path / "mark"
+    measuring = project.kvstudy(
+        "run",
+        experiment,
+        "--hosts",
+        file,
+        "--generators",
+        2,
+        code=TELL_IN_PHASE.format(phase=phase, mark=str(mark)),
+    )
+    try:
+        assert wait_until(lambda: mark.exists() or measuring.poll() is not None, 60), (
+            "never came to that phase"
+        )
+        assert mark.exists(), measuring.communicate()
+        happens(hosts, measuring)
+        begun = time.monotonic()
+        assert wait_until(lambda: sealed_runs(project.raw), 2 * SEALED_WITHIN_S), "never sealed"
+        print(f"sealed {time.monotonic() - begun:.1f} s after it happened")
+        code, out, err = project.finished(measuring, timeout_s=90)
+    finally:
+        if measuring.poll() is None:
+            measuring.kill()
+        hosts.heal("b")
+        if "c" not in hosts.begun:
+            hosts.begin("c")
+    first, *others = sealed_runs(project.raw)
+    if reason is None:
+        assert first.facts["outcome"] == "completed"
+    else:
+        assert re.search(reason, first.facts["outcome"]), first.facts["outcome"]
+    if goes_on:
+        assert [run.facts["outcome"] for run in others] == ["completed"], out + err
+    else:
+        assert code in (1, 130) and not [run for run in others if run.facts["outcome"] == "completed"]
+    assert not list(project.raw.rglob("*.partial"))
+    for name in "abc":
+        for pid in hosts.pids(name):  # a process that stands still cannot end by itself
+            os.kill(pid, signal.SIGCONT)
+        assert wait_until(lambda name=name: not hosts.pids(name), 40), hosts.pids(name)
+
+
+def test_a_second_user_is_told_who_measures_there(hosts, project, tmp_path):
+    file = hosts.yaml(a=["service"], b=["generator"])
+    experiment = project.experiment(subject="kv-service", rate=300, duration="4s", warm_up="500ms")
+    mark = tmp_path / "mark"
+    first = project.kvstudy(
+        "run", experiment, "--hosts", file, code=TELL_IN_PHASE.format(phase="measure", mark=str(mark))
+    )
+    assert wait_until(mark.exists, 60)
+    checking = project.kvstudy("hosts", "check", file)
+    code, out, _ = project.finished(checking)
+    assert code == 1 and "in use by root@" in out
+    code, _, err = project.finished(first)
+    assert code == 0, err
+    code, out, err = project.finished(project.kvstudy("hosts", "check", file))
+    assert code == 0 and "in use" not in out, out + err
+
+
+def test_a_host_with_another_python_is_named_before_anything_starts(hosts, project):
+    file = hosts.yaml(a=["service"], b=["generator"])
+    file.write_text(re.sub(r'"python": "[^"]*"', '"python": "/usr/bin/env nopython"', file.read_text()))
+    for command in (["hosts", "check", file], ["run", project.experiment(), "--hosts", file]):
+        code, out, err = project.finished(project.kvstudy(*command))
+        assert code == 1 and "python" in out + err, out + err
+    assert not project.raw.exists()
+
+
+def test_a_cluster_that_was_put_up_serves_many_measurements_and_is_taken_down(hosts, project):
+    file = hosts.yaml(a=["service"], b=["generator"])
+    experiment = project.experiment(subject="kv-service", rate=300)
+    for command, said in (
+        (["hosts", "up", file], "cluster of 2 hosts"),
+        (["run", experiment, "--hosts", file], "1 sealed"),
+        (["run", experiment, "--hosts", file], "1 sealed"),
+    ):
+        code, out, err = project.finished(project.kvstudy(*command))
+        assert code == 0 and said in out, out + err
+        assert hosts.pids("a")
+    assert project.finished(project.kvstudy("hosts", "down", file))[0] == 0
+    assert not hosts.pids("a") and not hosts.pids("b")
+
+
+def test_runs_go_on_side_by_side_on_hosts_of_their_own_and_a_repeat_stays_on_its_hosts(hosts, project):
+    file = hosts.yaml(a=["service"], b=["generator"], c=["service"], d=["generator"])
+    experiment = project.experiment(
+        subject="kv-service", rate=[200, 300], repeats=2, duration="2s", warm_up="500ms"
+    )
+    code, out, err = project.finished(project.kvstudy("run", experiment, "--hosts", file))
+    assert code == 0, out + err
+    runs = sealed_runs(project.raw)
+    where = {}
+    for run in runs:
+        assert run.facts["outcome"] == "completed", run.facts["outcome"]
+        where.setdefault(run.facts["repeat"], set()).add(run.facts["hosts"]["service"])
+    assert sorted(map(sorted, where.values())) == [["a"], ["c"]]
+
+
+def test_a_full_disk_of_a_host_is_said_in_one_line(hosts, project):
+    file = hosts.yaml(d=["service"], b=["generator"])
+    hosts.end("d")
+    hosts.begin("d", disk="2m")  # too small for the programs
+    try:
+        code, out, err = project.finished(
+            project.kvstudy("run", project.experiment(subject="kv-service"), "--hosts", file)
+        )
+    finally:
+        hosts.end("d")
+        hosts.begin("d")
+    assert code == 1 and re.search(r"host d: no space left on device", err), err
+    assert not hosts.pids("b")
