@@ -1,8 +1,9 @@
 """One part of a launch: one loadgen that sends to both sides in turn, in slices of known times, and what each
 slice found and cost.
 
-loadgen starts at a given time, so the borders of all slices are known before; the sides' counters are read at
-each (border_counters.py). Its ``A`` is the side whose slice is the first, drawn for each launch."""
+loadgen starts at a given time, and says before how it has drawn the gaps between slices, so all borders are
+known (slice_times.py); the sides' counters are read at each (border_counters.py). Which side is its ``A`` is
+drawn for each launch, and whose slice is the first of a pair by loadgen, for each pair."""
 
 import json
 import os
@@ -17,6 +18,7 @@ from kvstudy.hosts.interrupt import shielded
 from kvstudy.hosts.process import OwnedProcess, command_text
 from kvstudy.measure.border_counters import Border, BorderReader, foreign_ns
 from kvstudy.measure.generator import expected_statuses, sample_size, script_arguments, script_path
+from kvstudy.measure.slice_times import SliceTimes, planned_times
 from kvstudy.plan.comparison import SIDES, Load, Slices
 from kvstudy.units import duration_argument
 
@@ -25,6 +27,8 @@ POLL_S = 0.02
 # second or third.
 LEADS_S = (1.0, 3.0, 8.0)
 GRACE_S = 10.0  # how long after its planned end it may wait for answers, beside its timeout
+# With gaps that are drawn, too, slices are in step with nothing that comes back in time.
+SLICE_ORDER = "random"
 MISSED_START = ("the time is past", "too late to start")  # as loadgen says it
 # of the counted part: when counters were read later than that, what they say of the slice is not kept
 READ_LATE_MAX = 0.02
@@ -67,13 +71,14 @@ class Turn:
 
 
 def part_command(
-    program: str, workloads: Path, load: Load, slices: Slices, turn: Turn, start_ns: int, result: Path
+    program: str, workloads: Path, load: Load, slices: Slices, turn: Turn, start_ns: int | None, result: Path
 ) -> list[str]:
-    """loadgen's argv."""
+    """loadgen's argv; without a time of the start only good for asking when its slices would be."""
     one = load.of(turn.first)
     first, second = (turn.urls[side] for side in turn.order)
     rate = ["--closed"] if slices.loop == "closed" or one.closed_loop else ["-R", f"{one.offered_rate_rps:g}"]
     sample = ["--sample", str(sampled)] if (sampled := sample_size(one)) else []
+    start = ["--start-at", _utc_ns(start_ns)] if start_ns is not None else []
     pinned = ["--pin", ",".join(map(str, turn.cores))] if turn.cores else []
     return [
         program,
@@ -94,11 +99,10 @@ def part_command(
         "--settle",
         duration_argument(slices.not_counted_s),
         "--gap",
-        duration_argument(slices.gap_s),
+        gap_argument(*slices.gap_s),
         "--order",
-        "abba",
-        "--start-at",
-        _utc_ns(start_ns),
+        SLICE_ORDER,
+        *start,
         "--json",
         str(result),
         "--seed",
@@ -133,21 +137,19 @@ def run_part(
     """Runs it to its end. ``name``: ``json`` → where loadgen's result goes, also ``txt``, ``cmd`` and
     ``log``. ``check_alive`` raises when a side has died; ``started`` is told the time of the first slice.
     RunFailed in one line."""
+    environment = (
+        {"LUA_PATH": f"{script_path(load.a, workloads).parent}/?.lua;{workloads}/?.lua;;"}
+        if load.a.script
+        else {}
+    )
+    asked = part_command(program, workloads, load, slices, turn, None, name("json"))
+    planned = planned_times(asked, environment, 2 * slices.pairs)
     for lead_s in LEADS_S:
         start_ns = time.time_ns() + round(lead_s * 1e9)
         command = part_command(program, workloads, load, slices, turn, start_ns, name("json"))
-        environment = (
-            {"LUA_PATH": f"{script_path(load.a, workloads).parent}/?.lua;{workloads}/?.lua;;"}
-            if load.a.script
-            else {}
-        )
         name("cmd").write_text(command_text(command, environment), encoding="utf-8")
-        counted = slices.counted_ns(start_ns)
-        reader = BorderReader(
-            turn.pids,
-            [start_ns + round(slices.warm_up_s * 1e9), *(border for both in counted for border in both)],
-            {os.getpid()},
-        )
+        times = planned.after(start_ns)
+        reader = BorderReader(turn.pids, times.borders, {os.getpid()})
         with reader:
             code = _generated(
                 command,
@@ -171,7 +173,7 @@ def run_part(
         )
     result = _result(name("json"))
     return Part(
-        slice_rows(result, load, slices, turn, start_ns, reader.at),
+        slice_rows(result, load, slices, turn, times, reader.at),
         reader.at,
         _samples(result, load, turn),
         _unexpected(result, load),
@@ -223,17 +225,16 @@ def _generated(
 
 
 def slice_rows(
-    result: dict, load: Load, slices: Slices, turn: Turn, start_ns: int, borders: Mapping[int, Border]
+    result: dict, load: Load, slices: Slices, turn: Turn, times: SliceTimes, borders: Mapping[int, Border]
 ) -> list[dict]:
     """One row per measured slice. RunFailed when loadgen's slices are not where they were expected."""
     found = result["alternate"]["slices"]
-    counted = slices.counted_ns(start_ns)
-    if len(found) != len(counted):
+    if len(found) != len(times.counted):
         raise RunFailed(
-            f"generator measured other slices than planned: planned={len(counted)} found={len(found)}"
+            f"generator measured other slices than planned: planned={len(times.counted)} found={len(found)}"
         )
-    rows, before = [], borders.get(start_ns + round(slices.warm_up_s * 1e9))
-    for place, (one, (begin_ns, end_ns)) in enumerate(zip(found, counted, strict=True)):
+    rows, before = [], borders.get(times.measured_from)
+    for place, (one, (begin_ns, end_ns)) in enumerate(zip(found, times.counted, strict=True)):
         if (one["counted_from_unix_ns"], one["counted_until_unix_ns"]) != (begin_ns, end_ns):
             raise RunFailed(
                 f"generator's slice {one['slice']} is not where it was planned: planned={begin_ns} counted_from={one['counted_from_unix_ns']}"
@@ -335,6 +336,12 @@ def _last_line(log: Path) -> str:
         if line.strip()
     ]
     return lines[-1][:300] if lines else ""
+
+
+def gap_argument(least_s: float, most_s: float) -> str:
+    """``20ms``, or ``20ms..350ms``: drawn between these."""
+    least, most = duration_argument(least_s), duration_argument(most_s)
+    return least if least == most else f"{least}..{most}"
 
 
 def _utc_ns(moment_ns: int) -> str:

@@ -40,11 +40,23 @@ def _slice_part(value: object) -> float:
 SlicePart = Annotated[float, PlainValidator(_slice_part)]
 
 
+def _gap(value: object) -> tuple[float, float]:
+    least, _, most = str(value).partition("..")
+    gap = _slice_part(least), _slice_part(most or least)
+    if gap[0] > gap[1]:
+        raise ValueError(f"the shorter one first, as 20ms..350ms: {value!r}")
+    return gap
+
+
+Gap = Annotated[tuple[float, float], PlainValidator(_gap)]
+
+
 class Comparing(Part):
     """``baseline``: the value of each factor that all others are compared with; needed where there are more
     than two. ``within``: how long a duet may go on; ``launches``: how many it may have. ``primary``: the
     measure that is decided first. ``pairs``, ``closed_pairs``: slice pairs of each launch at the rate and in
-    a closed loop; ``closed_pairs: 0`` leaves the closed loop out. ``own_fills``: each side's store is filled
+    a closed loop; ``closed_pairs: 0`` leaves the closed loop out. ``gap``: each one between two slices is drawn
+    between these, so that slices are not in step with what comes back in time. ``own_fills``: each side's store is filled
     by its own build, where the builds lay data out in another way; otherwise both get copies of one.
     ``profile``: what async-profiler samples, in slices of their own of the first launch."""
 
@@ -57,7 +69,7 @@ class Comparing(Part):
     closed_pairs: Annotated[int, Field(ge=0)] = 8
     not_counted: SlicePart = 0.15
     counted: SlicePart = 0.5
-    gap: SlicePart = 0.02
+    gap: Gap = (0.02, 0.35)
     own_fills: bool = False
     profile: list[ProfilerEvent] = ["cpu"]
     profile_pairs: Positive = 6

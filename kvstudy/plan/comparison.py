@@ -43,14 +43,15 @@ LOOP_OVERHEAD_S = 2.0
 @dataclass(frozen=True)
 class Slices:
     """Of one loop. Times in seconds, whole milliseconds; ``warm_pairs`` come before the ``pairs`` and are not
-    measured."""
+    measured. ``gap_s``: the shortest and the longest; loadgen draws each, and they are in sum what as many means
+    are."""
 
     loop: str  # rate, closed or profile
     warm_pairs: int
     pairs: int
     not_counted_s: float
     counted_s: float
-    gap_s: float
+    gap_s: tuple[float, float]
 
     @property
     def slice_s(self) -> float:
@@ -58,27 +59,17 @@ class Slices:
 
     @property
     def pair_s(self) -> float:
-        return 2 * (self.slice_s + self.gap_s)
+        """In the mean."""
+        return 2 * self.slice_s + sum(self.gap_s)
 
     @property
     def warm_up_s(self) -> float:
+        """In the mean; loadgen takes so many pairs for it, however long the gaps are that it draws."""
         return self.warm_pairs * self.pair_s
 
     @property
     def duration_s(self) -> float:
         return (self.warm_pairs + self.pairs) * self.pair_s
-
-    def counted_ns(self, start_ns: int) -> list[tuple[int, int]]:
-        """Begin and end of the counted part of each measured slice, when the loop starts at ``start_ns``."""
-        period, skipped, counted = (
-            round(1e9 * seconds)
-            for seconds in (self.slice_s + self.gap_s, self.not_counted_s, self.counted_s)
-        )
-        begins = (
-            start_ns + number * period + skipped
-            for number in range(2 * self.warm_pairs, 2 * (self.warm_pairs + self.pairs))
-        )
-        return [(begin, begin + counted) for begin in begins]
 
 
 @dataclass(frozen=True)

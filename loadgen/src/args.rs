@@ -44,6 +44,13 @@ pub enum Addresses {
     All,
 }
 
+/// The pause behind a slice: of one length, or drawn between two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GapLength {
+    pub least: Duration,
+    pub most: Duration,
+}
+
 /// How the last microseconds before a due time are waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spin {
@@ -114,8 +121,10 @@ pub struct Args {
     pub slice: Duration,
     /// The first part of each slice, which is not counted.
     pub settle: Duration,
-    pub gap: Duration,
+    pub gap: GapLength,
     pub order: TurnOrder,
+    /// When the slices will be, instead of a run.
+    pub print_slices: bool,
     /// Everything after the program's name, for the JSON result.
     pub typed: Vec<String>,
 }
@@ -186,8 +195,9 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
         alternate: None,
         slice: Duration::from_millis(500),
         settle: Duration::ZERO,
-        gap: Duration::from_millis(20),
+        gap: GapLength { least: Duration::from_millis(20), most: Duration::from_millis(20) },
         order: TurnOrder::Abba,
+        print_slices: false,
         typed: typed.clone(),
     };
     let options_end = typed.iter().position(|word| word == "--").unwrap_or(typed.len());
@@ -234,8 +244,9 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
             }
             Long("slice") => args.slice = duration(&mut parser, "--slice")?,
             Long("settle") => args.settle = duration(&mut parser, "--settle")?,
-            Long("gap") => args.gap = duration(&mut parser, "--gap")?,
+            Long("gap") => args.gap = gap(&text(&mut parser)?)?,
             Long("order") => args.order = order(&text(&mut parser)?)?,
+            Long("print-slices") => args.print_slices = true,
             Long("expect") => args.expect.extend(statuses(&text(&mut parser)?)?),
             Long("max-lateness") => args.max_lateness = Some(duration(&mut parser, "--max-lateness")?),
             Long("max-unanswered") => args.max_unanswered = Some(share(&text(&mut parser)?)?),
@@ -414,6 +425,9 @@ fn check(args: &Args) -> Result<(), Error> {
             "--alternate sends at even distances: it excludes --arrivals poisson, --dispatch any and a rate in steps".to_owned(),
         );
     }
+    if args.print_slices && args.alternate.is_none() {
+        return rule("--print-slices is of two servers in turn: it asks for --alternate".to_owned());
+    }
     if args.slice.is_zero() || args.settle >= args.slice {
         return rule(format!(
             "a slice must be over 0, and longer than it settles: --slice {:?}, --settle {:?}",
@@ -522,12 +536,22 @@ fn start_at(text: &str) -> Result<jiff::Timestamp, Error> {
     Ok(utc)
 }
 
+/// `20ms`, or `20ms..350ms`.
+fn gap(text: &str) -> Result<GapLength, Error> {
+    let (least, most) = text.split_once("..").unwrap_or((text, text));
+    let lengths = units::parse_duration(least).zip(units::parse_duration(most));
+    lengths.filter(|(least, most)| least <= most).map(|(least, most)| GapLength { least, most }).ok_or_else(
+        || {
+            Error::Failed(format!(
+                "not a pause, nor a range of pauses: --gap {text:?}; examples: 20ms, 20ms..350ms"
+            ))
+        },
+    )
+}
+
 fn order(text: &str) -> Result<TurnOrder, Error> {
-    match text {
-        "abba" => Ok(TurnOrder::Abba),
-        "random" => Ok(TurnOrder::Random),
-        _ => Err(Error::Failed(format!("--order is abba or random, not {text:?}"))),
-    }
+    let named = TurnOrder::ALL.into_iter().find(|order| order.name() == text);
+    named.ok_or_else(|| Error::Failed(format!("--order is abba or random, not {text:?}")))
 }
 
 fn addresses(text: &str) -> Result<Addresses, Error> {
@@ -638,6 +662,12 @@ mod tests {
                 &["--closed", "--settle", "500ms", "--alternate", "http://h/", "http://i/"],
                 "--slice 500ms, --settle 500ms",
             ),
+            (
+                &["-R1", "--gap", "350ms..20ms", "--alternate", "http://h/", "http://i/"],
+                "--gap \"350ms..20ms\"; examples: 20ms, 20ms..350ms",
+            ),
+            (&["-R1", "--gap", "20ms..", "--alternate", "http://h/", "http://i/"], "--gap \"20ms..\""),
+            (&["-R1", "--print-slices", "http://h/"], "it asks for --alternate"),
             (&["-R1", "--alternate", "http://h/"], "--alternate"),
             (&["-R1", "--slice", "0s", "--alternate", "http://h/", "http://i/"], "--slice 0ns"),
             (&["-R1", "--alternate", "http://h/", "http://i/", "http://j/"], "one URL only"),
@@ -691,6 +721,13 @@ mod tests {
             let message = run(words).unwrap_err();
             assert!(message.contains(part), "{words:?}: {message}");
         }
+    }
+
+    #[test]
+    fn a_pause_is_of_one_length_or_drawn_between_two() {
+        let ms = Duration::from_millis;
+        assert_eq!(gap("20ms").unwrap(), GapLength { least: ms(20), most: ms(20) });
+        assert_eq!(gap("0s..1.5s").unwrap(), GapLength { least: ms(0), most: ms(1500) });
     }
 
     #[test]

@@ -7,6 +7,7 @@ use loadgen::error::{Error, exit as code};
 use loadgen::merge;
 use loadgen::options;
 use loadgen::plan::Plan;
+use loadgen::report::planned_slices;
 use loadgen::run;
 
 fn main() {
@@ -31,9 +32,20 @@ fn main() {
         Ok(Parsed::ManPage) => return options::print_man_page().unwrap_or_else(|problem| fail(&problem)),
         Err(problem) => fail(&problem),
     };
-    match Plan::new(*args).and_then(|plan| run::run(&plan)) {
+    match Plan::new(*args).and_then(|plan| done(&plan)) {
         Ok(code) => exit(code),
         Err(problem) => fail(&problem),
+    }
+}
+
+/// Exit code.
+fn done(plan: &Plan) -> Result<i32, Error> {
+    match plan.alternate.as_ref().filter(|alternate| alternate.only_printed) {
+        Some(alternate) => {
+            print!("{}", planned_slices::json(plan, &alternate.alternation));
+            Ok(0)
+        }
+        None => run::run(plan),
     }
 }
 

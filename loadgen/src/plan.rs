@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::alternation::{Alternation, Server};
+use crate::alternation::{Alternation, Gaps, Server, Slicing};
 use crate::args::{Addresses, Args, Arrivals, Dispatch, Spin};
 use crate::endpoint::{Endpoint, Endpoints};
 use crate::error::Error;
@@ -21,6 +21,8 @@ use crate::tls::{TlsClient, Trust};
 const WARM_UP: Duration = Duration::from_secs(10);
 /// … and this much later for each connection of a thread.
 const WARM_UP_PER_CONNECTION: Duration = Duration::from_millis(5);
+/// What is found in each slice is kept until the end.
+const PAIRS_MAX: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pacing {
@@ -44,6 +46,8 @@ impl Pacing {
 pub struct Alternate {
     pub target: Target,
     pub alternation: Alternation,
+    /// When the slices will be is printed, instead of a run.
+    pub only_printed: bool,
 }
 
 #[derive(Debug)]
@@ -138,7 +142,7 @@ impl Plan {
         let alternate = args.alternate.as_ref().map(|url| alternate(&args, url, duration_ns)).transpose()?;
         if let Some(Alternate { alternation, .. }) = &alternate {
             duration_ns = alternation.duration_ns();
-            warm_up_ns = alternation.next_pair_ns(warm_up_ns).ok_or_else(|| too_short(&args))?;
+            warm_up_ns = alternation.measured_from_ns(warm_up_ns).ok_or_else(|| too_short(&args))?;
         }
         let body = args.body.as_deref().map(requests::body).transpose()?;
         let method =
@@ -285,10 +289,20 @@ impl Plan {
 }
 
 fn alternate(args: &Args, url: &str, duration_ns: u64) -> Result<Alternate, Error> {
-    let alternation =
-        Alternation::new(nanoseconds(args.slice), nanoseconds(args.gap), args.order, args.seed, duration_ns);
-    let alternation = alternation.ok_or_else(|| too_short(args))?.settling(nanoseconds(args.settle));
-    Ok(Alternate { target: Target::parse(url)?, alternation })
+    let slicing = Slicing {
+        slice_ns: nanoseconds(args.slice),
+        settle_ns: nanoseconds(args.settle),
+        gaps: Gaps { least_ns: nanoseconds(args.gap.least), most_ns: nanoseconds(args.gap.most) },
+        order: args.order,
+    };
+    if duration_ns / slicing.pair_ns() > PAIRS_MAX {
+        return Err(Error::Failed(format!(
+            "at most {PAIRS_MAX} pairs of slices: duration={:?}, slice={:?}, gap={:?}",
+            args.duration, args.slice, args.gap.least
+        )));
+    }
+    let alternation = Alternation::new(slicing, args.seed, duration_ns).ok_or_else(|| too_short(args))?;
+    Ok(Alternate { target: Target::parse(url)?, alternation, only_printed: args.print_slices })
 }
 
 fn tls(args: &Args, targets: [&Target; 2]) -> Result<[Option<TlsClient>; 2], Error> {
@@ -327,7 +341,9 @@ fn requests_end_ns(args: &Args, requests: u64) -> u64 {
 fn too_short(args: &Args) -> Error {
     Error::Failed(format!(
         "no room for a slice of each server behind the warm-up: duration={:?}, slice={:?}, gap={:?}",
-        args.duration, args.slice, args.gap
+        args.duration,
+        args.slice,
+        args.gap.least.saturating_add(args.gap.most) / 2
     ))
 }
 

@@ -90,7 +90,7 @@ impl Recorder {
 
     /// What is due while a slice settles is recorded as the warm-up is.
     pub fn leave_out_settling(&mut self, alternation: &Alternation) {
-        self.settling = (alternation.settle_ns > 0).then(|| (alternation.clone(), self.start_ns));
+        self.settling = (alternation.slicing().settle_ns > 0).then(|| (alternation.clone(), self.start_ns));
     }
 
     #[inline]

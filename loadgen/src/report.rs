@@ -4,6 +4,7 @@ pub mod hlog;
 pub mod json;
 mod json_slices;
 mod json_steps;
+pub mod planned_slices;
 pub mod slowest;
 pub mod text;
 pub mod whole_file;

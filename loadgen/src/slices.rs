@@ -197,10 +197,7 @@ impl SliceRecorder {
     /// The middle of the gap behind the current slice, when most of its late answers have come; [`u64::MAX`]
     /// behind the last.
     pub fn next_ns(&self) -> u64 {
-        if self.current + 1 == self.slices.len() {
-            return u64::MAX;
-        }
-        self.start_ns + self.alternation.end_ns(self.current) + self.alternation.gap_ns / 2
+        self.alternation.gap_middle_ns(self.current).map_or(u64::MAX, |middle_ns| self.start_ns + middle_ns)
     }
 
     fn turn_to(&mut self, slice: usize) {
@@ -227,13 +224,15 @@ impl SliceRecorder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::alternation::TurnOrder;
+    use crate::alternation::Slicing;
+    use crate::alternation::tests::slicing;
 
     const MS: u64 = 1_000_000;
 
     /// Four slices of 100 ms, 20 ms apart, that settle for so long.
     fn settled(settle_ms: u64) -> Alternation {
-        Alternation::new(100 * MS, 20 * MS, TurnOrder::Abba, 1, 480 * MS).unwrap().settling(settle_ms * MS)
+        let slicing = Slicing { settle_ns: settle_ms * MS, ..slicing(100, 20) };
+        Alternation::new(slicing, 1, 480 * MS).unwrap()
     }
 
     /// From 1 s on.

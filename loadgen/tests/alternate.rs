@@ -2,8 +2,10 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,7 +16,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn answer() -> Act {
     Act::Answer(OK.to_owned())
@@ -276,40 +278,104 @@ fn in_a_closed_loop_each_connection_of_a_slices_server_sends_as_soon_as_it_is_an
 #[test]
 fn the_counted_parts_of_slices_are_known_before_the_run_to_the_nanosecond() {
     let (first, second) = (NullServer::start(), NullServer::start());
-    let start =
-        Timestamp::now() + SignedDuration::from_millis(1500) + SignedDuration::from_nanos(123_456_789);
-    let utc = format!("{start:.9}");
-    for pacing in ["-R500", "--closed"] {
-        let start =
-            if pacing == "-R500" { start } else { Timestamp::now() + SignedDuration::from_millis(1500) };
-        let utc = if pacing == "-R500" { utc.clone() } else { format!("{start:.9}") };
-        let lengths =
-            ["--slice", "70ms", "--gap", "3ms", "--settle", "11ms", "--warmup", "100ms", "-d", "1s"];
-        let options = [&[pacing, "-c4", "-t2", "--start-at", &utc][..], &lengths].concat();
-        let run = alternate(&options, &first.url, &second.url);
+    for (pacing, odd_ns) in [("-R500", 123_456_789), ("--closed", 0)] {
+        let start = Timestamp::now() + SignedDuration::from_millis(1500) + SignedDuration::from_nanos(odd_ns);
+        let utc = format!("{start:.9}");
+        let options = [
+            pacing, "-c4", "-t2", "-d", "1s", "--warmup", "100ms", "--slice", "70ms", "--gap", "3ms",
+            "--settle", "11ms",
+        ];
+        let run = alternate(&[&options[..], &["--start-at", &utc]].concat(), &first.url, &second.url);
         assert_eq!(run.code, 0, "{}", run.stderr);
         // As loadgen/README.md says: 12 slices fit, and the first pair is warm-up, since 100 ms end in its
         // second slice.
-        let expected: Vec<(u64, &str, u64, u64)> = (2u64..12)
+        let expected: Vec<(u64, String, u64, u64)> = (2u64..12)
             .map(|slice| {
                 let begins = start.as_nanosecond() as u64 + slice * 73_000_000;
                 let server = if [0, 3].contains(&(slice % 4)) { "A" } else { "B" };
-                (slice, server, begins + 11_000_000, begins + 70_000_000)
+                (slice, server.to_owned(), begins + 11_000_000, begins + 70_000_000)
             })
             .collect();
-        let told: Vec<(u64, &str, u64, u64)> = slices(&run)
-            .iter()
-            .map(|slice| {
-                let ns = |name: &str| number(&slice[name]);
-                (
-                    ns("slice"),
-                    slice["server"].as_str().unwrap(),
-                    ns("counted_from_unix_ns"),
-                    ns("counted_until_unix_ns"),
-                )
-            })
-            .collect();
-        assert_eq!(told, expected, "{pacing}");
+        assert_eq!(measured(&run), expected, "{pacing}");
+        assert_eq!(printed(&options, start.as_nanosecond() as u64), expected, "{pacing}");
+    }
+}
+
+/// `--print-slices`, of what a run with these options and this start would measure: as `measured` below.
+fn printed(options: &[&str], start_ns: u64) -> Vec<(u64, String, u64, u64)> {
+    let typed =
+        [options, &["--print-slices", "--alternate", "http://127.0.0.1:1/", "http://127.0.0.1:1/"]].concat();
+    let output = Command::new(env!("CARGO_BIN_EXE_loadgen")).args(typed).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let all = printed["slices"].as_array().unwrap();
+    assert_eq!(
+        all.iter().find(|slice| slice["measured"] == true).unwrap()["start_ns"],
+        printed["warm_up_ns"]
+    );
+    let ns = |slice: &Value, name: &str| start_ns + number(&slice[name]);
+    all.iter()
+        .filter(|slice| slice["measured"] == true)
+        .map(|slice| {
+            let server = slice["server"].as_str().unwrap().to_owned();
+            (number(&slice["slice"]), server, ns(slice, "counted_from_ns"), ns(slice, "end_ns"))
+        })
+        .collect()
+}
+
+/// Number, server, and from when to when each slice of the result was counted, UTC in nanoseconds.
+fn measured(run: &Run) -> Vec<(u64, String, u64, u64)> {
+    let slice = |slice: &Value| {
+        let ns = |name: &str| number(&slice[name]);
+        let server = slice["server"].as_str().unwrap().to_owned();
+        (ns("slice"), server, ns("counted_from_unix_ns"), ns("counted_until_unix_ns"))
+    };
+    slices(run).iter().map(slice).collect()
+}
+
+#[test]
+fn slices_with_drawn_gaps_are_printed_beforehand_to_the_nanosecond() {
+    let (first, second) = (NullServer::start(), NullServer::start());
+    for (pacing, seed) in [("-R500", "5"), ("--closed", "6")] {
+        let start = Timestamp::now() + SignedDuration::from_millis(1500);
+        let options = [
+            pacing,
+            "-c4",
+            "-t2",
+            "--seed",
+            seed,
+            "--order",
+            "random",
+            "-d",
+            "1s",
+            "--warmup",
+            "100ms",
+            "--slice",
+            "30ms",
+            "--settle",
+            "11ms",
+            "--gap",
+            "1ms..41ms",
+        ];
+        let utc = format!("{start:.9}");
+        let run = alternate(&[&options[..], &["--start-at", &utc]].concat(), &first.url, &second.url);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        // Of 102 ms in the mean 9 pairs fit, of which the first is warm-up.
+        let expected = printed(&options, start.as_nanosecond() as u64);
+        assert_eq!((expected.len(), measured(&run)), (16, expected), "{pacing}");
+        let starts: Vec<u64> = measured(&run).iter().map(|slice| slice.2).collect();
+        let gaps: BTreeSet<u64> = starts.windows(2).map(|two| two[1] - two[0] - 30_000_000).collect();
+        assert!(gaps.len() > 10 && gaps.iter().all(|gap| (1_000_000..=41_000_000).contains(gap)), "{gaps:?}");
+        let told = ["gap_s", "gap_least_s", "gap_most_s", "order"].map(|name| &run.json["alternate"][name]);
+        assert_eq!(told, [&json!(0.021), &json!(0.001), &json!(0.041), &json!("random")]);
+        // In a closed loop a thread that is kept from running for a slice sends nothing in it.
+        if pacing == "-R500" {
+            assert!(
+                slices(&run).iter().all(|slice| number(&slice["sent"]) >= 9),
+                "{}",
+                run.json["alternate"]
+            );
+        }
     }
 }
 
@@ -329,9 +395,9 @@ fn errors_and_statuses_are_told_by_server_and_by_slice() {
         let (a, b) = (of_server(&run, "A"), of_server(&run, "B"));
         assert_eq!(
             (&a["errors"], number(&a["unexpected"])),
-            (&serde_json::json!({"connect":0,"read":0,"write":0,"timeout":0}), 0)
+            (&json!({"connect":0,"read":0,"write":0,"timeout":0}), 0)
         );
-        assert_eq!(a["answers"], serde_json::json!({"200": number(&a["completed"])}));
+        assert_eq!(a["answers"], json!({"200": number(&a["completed"])}));
         assert!(number(&b["errors"]["read"]) >= 5 && number(&b["unexpected"]) >= 5, "{pacing}: {b}");
         assert_eq!(b["answers"]["503"], b["unexpected"]);
         for kind in ["connect", "read", "write", "timeout"] {

@@ -154,6 +154,8 @@ def test_compare_holds_other_values_of_the_experiments_keys_and_a_profile_anothe
         ({"primry": "cpu"}, "compare: unknown key: primry\n  did you mean primary?"),
         ({"primary": "p51"}, "not one of p50, p90, p99, mean, cpu, written, rate: 'p51'"),
         ({"counted": "0.5ms"}, "whole milliseconds, and at least one: '0.5ms'"),
+        ({"gap": "20ms..soon"}, "gap: not a duration: 'soon'"),
+        ({"gap": "350ms..20ms"}, "the shorter one first, as 20ms..350ms: '350ms..20ms'"),
         ({"repeats": 3}, "compare: unknown key: repeats"),
         ("primary", "compare: must be a mapping of keys to values"),
         ({"rate": "fast"}, "rate: not a rate: 'fast'"),
@@ -175,12 +177,19 @@ def test_of_two_launches_one_is_the_other_way_round(tmp_path):
     assert one.launch(3) == one.launch(3)
 
 
-def test_counted_parts_lie_inside_the_measured_slices():
-    slices = Slices("rate", warm_pairs=2, pairs=3, not_counted_s=0.15, counted_s=0.5, gap_s=0.02)
-    counted = slices.counted_ns(1_000)
-    assert len(counted) == 6
-    assert counted[0] == (1_000 + 4 * 670_000_000 + 150_000_000, 1_000 + 4 * 670_000_000 + 650_000_000)
-    assert counted[-1][1] == 1_000 + round(slices.duration_s * 1e9) - 20_000_000
+def test_a_part_lasts_as_long_as_its_pairs_and_the_mean_of_their_gaps():
+    slices = Slices("rate", warm_pairs=2, pairs=3, not_counted_s=0.15, counted_s=0.5, gap_s=(0.02, 0.35))
+    assert (slices.pair_s, slices.warm_up_s, slices.duration_s) == pytest.approx((1.67, 3.34, 8.35))
+
+
+def test_gaps_are_drawn_unless_one_length_is_given(tmp_path):
+    for gap, expected in [(None, (0.02, 0.35)), ("20ms", (0.02, 0.02)), ("5ms..1s", (0.005, 1.0))]:
+        (one,) = comparisons(
+            experiment(
+                tmp_path, service={"handler": ["selector", "workers"]}, compare={"gap": gap} if gap else {}
+            )
+        )
+        assert {loop.gap_s for loop in one.loads[0].loops} == {expected}
 
 
 def test_what_was_asked_tells_sides_programs_and_rules_apart_but_not_the_time_allowed(tmp_path):

@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::json::{PERCENTILES, encoded, seconds};
-use crate::alternation::{Alternation, SERVERS, Server, TurnOrder};
+use crate::alternation::{Alternation, SERVERS, Server};
 use crate::error::Error;
 use crate::errors::ErrorKind;
 use crate::plan::{Alternate, Plan};
@@ -21,6 +21,8 @@ pub struct Alternating<'a> {
     slice_s: f64,
     settle_s: f64,
     gap_s: f64,
+    gap_least_s: f64,
+    gap_most_s: f64,
     order: &'static str,
     servers: Vec<OfServer<'a>>,
     slices: Vec<OfSlice>,
@@ -88,7 +90,7 @@ pub fn measured_slices(alternation: &Alternation, result: &RunResult) -> Range<u
 }
 
 pub fn alternating<'a>(plan: &'a Plan, result: &RunResult) -> Result<Option<Alternating<'a>>, Error> {
-    let Some(Alternate { target, alternation }) = &plan.alternate else { return Ok(None) };
+    let Some(Alternate { target, alternation, .. }) = &plan.alternate else { return Ok(None) };
     let measured = measured_slices(alternation, result);
     let urls: [&str; 2] = [&plan.target.url, &target.url];
     let of_server = |server: Server| {
@@ -111,14 +113,14 @@ pub fn alternating<'a>(plan: &'a Plan, result: &RunResult) -> Result<Option<Alte
             found: found(plan, &result.slices[slice], alternation.counted_ns())?,
         })
     };
+    let slicing = alternation.slicing();
     Ok(Some(Alternating {
-        slice_s: seconds(alternation.slice_ns),
-        settle_s: seconds(alternation.settle_ns),
-        gap_s: seconds(alternation.gap_ns),
-        order: match alternation.order {
-            TurnOrder::Abba => "abba",
-            TurnOrder::Random => "random",
-        },
+        slice_s: seconds(slicing.slice_ns),
+        settle_s: seconds(slicing.settle_ns),
+        gap_s: slicing.gaps.mean_ns() / 1e9,
+        gap_least_s: seconds(slicing.gaps.least_ns),
+        gap_most_s: seconds(slicing.gaps.most_ns),
+        order: slicing.order.name(),
         servers: [0, 1].into_iter().map(of_server).collect::<Result<_, Error>>()?,
         slices: measured.clone().map(of_slice).collect::<Result<_, Error>>()?,
     }))
