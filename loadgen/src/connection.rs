@@ -31,6 +31,8 @@ pub struct Connection<'a> {
     pub server: Server,
     /// Counts on with each failure to connect: modulo the endpoints of its server, the one that is tried.
     pub endpoint: usize,
+    /// Of these the one where it was open last; none before it was open.
+    pub open_at: Option<usize>,
     pub state: State,
     /// None without https.
     tls: Option<Box<Tls>>,
@@ -68,6 +70,7 @@ impl<'a> Connection<'a> {
             number,
             server,
             endpoint: number,
+            open_at: None,
             state: State::Closed,
             tls: tls.map(Box::new),
             opening_ns: 0,

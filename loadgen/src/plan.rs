@@ -240,6 +240,18 @@ impl Plan {
         self.target_of(server).reachable(endpoints, self.addresses, tls, timeout)
     }
 
+    /// With `--addresses all` none of a server's addresses may be left without a connection.
+    pub fn check_reaches_all<'a>(&self, servers: impl Iterator<Item = &'a Endpoints>) -> Result<(), Error> {
+        let most = servers.map(|endpoints| endpoints.len()).max().unwrap_or(0);
+        if self.addresses == Addresses::All && most > self.whole_connections {
+            return Err(Error::Failed(format!(
+                "--addresses all needs a connection for each of them: addresses={most}, connections={}",
+                self.whole_connections
+            )));
+        }
+        Ok(())
+    }
+
     fn target_of(&self, server: Server) -> &Target {
         self.alternate.as_ref().filter(|_| server == 1).map_or(&self.target, |second| &second.target)
     }

@@ -39,7 +39,7 @@ pub struct RunResult {
     pub open_at_start: usize,
     pub reconnecting: Reconnecting,
     pub opening_times: OpeningTimes,
-    /// How many connections began at each endpoint.
+    /// How many connections have been open at each endpoint.
     pub endpoints: BTreeMap<String, u64>,
     /// Response times, those without an answer among them.
     pub at_least: AtLeast,

@@ -54,6 +54,7 @@ pub fn run(plan: &Plan) -> Result<i32, Error> {
         );
     }
     let second = plan.alternate.as_ref().map(|_| plan.reachable(1)).transpose()?;
+    plan.check_reaches_all([Some(&endpoints), second.as_ref()].into_iter().flatten())?;
     let board = live::is_wanted(plan).then(|| Board::new(plan.threads));
     let board = board.as_ref();
     let (reports, heard) = channel();

@@ -49,7 +49,17 @@ fn load(plan: &Plan, path: &Path) -> Result<Lua, Error> {
 }
 
 fn prepare(lua: &Lua, plan: &Plan, path: &Path) -> mlua::Result<()> {
-    lua.load(PRELUDE).set_name("=wrk").exec()?;
+    let timeout = std::time::Duration::from_nanos(plan.timeout_ns);
+    let problem_with = move |address: &Address| probe(&address.0, None, timeout).err();
+    let (host, which) = (plan.target.host.clone(), plan.addresses);
+    let is_kept = lua.create_function(move |_, (address, tried): (mlua::UserDataRef<Address>, usize)| {
+        let problem = problem_with(&address);
+        if let Some(problem) = &problem {
+            target::tell_left_out(which, &host, &address.0, tried, &problem.to_string());
+        }
+        Ok(problem.is_none())
+    })?;
+    lua.load(PRELUDE).set_name("=wrk").call::<()>(is_kept)?;
     let wrk: mlua::Table = lua.globals().get("wrk")?;
     wrk.set("part", plan.part.number)?;
     wrk.set("parts", plan.part.of)?;
@@ -73,11 +83,10 @@ fn prepare(lua: &Lua, plan: &Plan, path: &Path) -> mlua::Result<()> {
             lua.create_sequence_from(found.into_iter().map(|address| Address(Endpoint::Tcp(address))))
         })?,
     )?;
-    let timeout = std::time::Duration::from_nanos(plan.timeout_ns);
     wrk.set(
         "connect",
         lua.create_function(move |_, address: mlua::UserDataRef<Address>| {
-            Ok(probe(&address.0, None, timeout).is_ok())
+            Ok(problem_with(&address).is_none())
         })?,
     )?;
     // Modules beside the script are found wherever the run was started.

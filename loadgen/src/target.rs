@@ -103,11 +103,8 @@ impl Target {
             }
             Some((_, problem)) if open.is_empty() => Err(self.unreachable(&problem.to_string())),
             _ => {
-                for (endpoint, problem) in problems.iter().filter(|_| which == Addresses::All) {
-                    eprintln!(
-                        "note: {endpoint}, one of {tried} addresses of {}, is left out: {problem}",
-                        self.host
-                    );
+                for (endpoint, problem) in &problems {
+                    tell_left_out(which, &self.host, endpoint, tried, &problem.to_string());
                 }
                 Ok(open.into())
             }
@@ -116,6 +113,13 @@ impl Target {
 
     fn unreachable(&self, problem: &str) -> Error {
         Error::Failed(format!("unable to connect to {}:{} {problem}", self.host, self.service()))
+    }
+}
+
+/// Where all addresses are to be loaded; that the first alone is, of those that answer, is no news.
+pub fn tell_left_out(which: Addresses, host: &str, left_out: &Endpoint, tried: usize, why: &str) {
+    if which == Addresses::All {
+        eprintln!("note: {left_out}, one of {tried} addresses of {host}, is left out: {why}");
     }
 }
 

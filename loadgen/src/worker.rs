@@ -10,6 +10,7 @@
 
 mod messages;
 mod opening;
+mod reached;
 mod receiving;
 mod sending;
 mod timing;
@@ -18,7 +19,7 @@ pub use messages::{Links, Order, Outcome, Report};
 pub use opening::Opened;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
@@ -46,6 +47,7 @@ use crate::script::WorkerState;
 use crate::thread_use::UsedBy;
 use crate::tls::{CIPHER_BYTES, Tls};
 use crate::waiting::{Crowding, Habits};
+use reached::Reached;
 
 /// Sends in a row before answers get their turn.
 const SENDS_IN_A_ROW: usize = 32;
@@ -58,8 +60,7 @@ pub struct Worker<'a> {
     thread: usize,
     /// Of the servers in turn; of one alone twice the same.
     endpoints: [Endpoints; 2],
-    /// How many connections begin at each of them.
-    places: BTreeMap<String, u64>,
+    reached: Reached,
     reports: &'a Sender<(usize, Report)>,
     stop: &'a AtomicBool,
     /// Where the line on a terminal is made from; none without one.
@@ -147,7 +148,7 @@ impl<'a> Worker<'a> {
         Ok(Self {
             plan,
             thread,
-            places: places(&endpoints, &connections),
+            reached: Reached::new(&endpoints),
             endpoints,
             reports: links.reports,
             stop: links.stop,
@@ -232,7 +233,7 @@ impl<'a> Worker<'a> {
             measured: self.measurement.finish(given_up_ns),
             reconnecting: self.reconnecting,
             opening_times: self.opening_times,
-            endpoints: self.places,
+            endpoints: self.reached.by_name(&self.endpoints),
             sample: self.sample,
             used: self.used,
             sent_for_ns: sending_ended_ns - start_ns.min(sending_ended_ns),
@@ -374,15 +375,6 @@ fn connections(plan: &Plan, thread: usize, capture: bool) -> Vec<Connection<'_>>
         )
     };
     plan.connections_of(thread).map(connection).collect()
-}
-
-fn places(endpoints: &[Endpoints; 2], connections: &[Connection]) -> BTreeMap<String, u64> {
-    let mut places = BTreeMap::<String, u64>::new();
-    for connection in connections {
-        let of_server = &endpoints[connection.server];
-        *places.entry(of_server[connection.endpoint % of_server.len()].to_string()).or_default() += 1;
-    }
-    places
 }
 
 fn queue(plan: &Plan, thread: usize) -> Option<SharedQueue<'_>> {

@@ -172,6 +172,38 @@ fn a_connection_that_an_address_refuses_tries_the_next() {
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert_eq!(run.json["errors"]["connect"], 1, "{}", run.stderr);
     assert!(run.count("completed") >= 25 && run.count("lost") == 0, "{}", run.stderr);
+    let loaded = serde_json::json!({ format!("127.0.0.1:{}", server.port): 2 });
+    assert_eq!(run.json["addresses"], loaded, "what was loaded, not what was to be");
+}
+
+#[test]
+fn an_address_that_a_script_leaves_out_because_it_does_not_answer_is_named_where_all_are_to_be_loaded() {
+    let (port, _servers) = two_addresses();
+    let looked_up = ["127.0.0.1", "127.0.0.3", "127.0.0.2"]
+        .map(|address| format!("lookup('{address}', '{port}')[1]"))
+        .join(", ");
+    let source = format!("local lookup = wrk.lookup; function wrk.lookup() return {{ {looked_up} }} end");
+    let (_folder, path) = script(&source);
+    let options = ["-R100", "-c4", "-t1", "-d200ms", "-s", &path, "http://h/"];
+    let run = loadgen(&[&["--addresses", "all"], &options[..]].concat());
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let note = format!("note: 127.0.0.3:{port}, one of 3 addresses of h, is left out: Connection refused");
+    assert_eq!(run.stderr.lines().filter(|line| line.starts_with(&note)).count(), 1, "{}", run.stderr);
+    let both = serde_json::json!({ format!("127.0.0.1:{port}"): 2, format!("127.0.0.2:{port}"): 2 });
+    assert_eq!(run.json["addresses"], both);
+    assert!(!loadgen(&options).stderr.contains("left out"), "the first alone is loaded: that is no news");
+}
+
+#[test]
+fn more_addresses_than_connections_are_refused_where_all_are_to_be_loaded() {
+    let (port, servers) = two_addresses();
+    let (_folder, path) = script(&resolve(&["127.0.0.1", "127.0.0.2"], port));
+    let run = loadgen(&["-R100", "-c1", "-t1", "-d200ms", "--addresses", "all", "-s", &path, "http://h/"]);
+    assert_eq!(
+        (run.code, run.stderr.as_str()),
+        (1, "--addresses all needs a connection for each of them: addresses=2, connections=1\n")
+    );
+    assert_eq!(servers[0].requests() + servers[1].requests(), 0);
 }
 
 #[test]

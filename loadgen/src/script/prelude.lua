@@ -1,4 +1,6 @@
 -- The table `wrk` of every Lua state: the request by default, and how to make another.
+-- Given: whether an address, one of so many, accepts a connection; where it does not, that may be told to the user.
+local is_kept = ...
 local concat, error, pairs, remove, tostring, type = table.concat, error, pairs, table.remove, tostring, type
 
 wrk = { scheme = "http", host = "localhost", port = nil, method = "GET", path = "/", headers = {}, body = nil, thread = nil }
@@ -44,8 +46,9 @@ end
 -- Leaves in `wrk.addrs` those addresses that accept a connection. A script may put a function of its own in its place.
 function wrk.resolve(host, service)
   local addrs = wrk.lookup(host, service)
-  for i = #addrs, 1, -1 do
-    if not wrk.connect(addrs[i]) then remove(addrs, i) end
+  local tried = #addrs
+  for i = tried, 1, -1 do
+    if not is_kept(addrs[i], tried) then remove(addrs, i) end
   end
   wrk.addrs = addrs
 end

@@ -56,7 +56,7 @@ pub struct Outcome {
     pub measured: Measured,
     pub reconnecting: Reconnecting,
     pub opening_times: OpeningTimes,
-    /// How many connections begin at each endpoint.
+    /// How many connections have been open at each endpoint.
     pub endpoints: BTreeMap<String, u64>,
     pub sample: Option<Sample>,
     /// What it had used when each step began, and when sending ended; empty at one rate.

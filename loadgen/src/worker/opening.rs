@@ -136,6 +136,10 @@ impl Worker<'_> {
         let now = now_ns();
         let connection = &mut self.connections[place];
         connection.become_idle();
+        let endpoint = connection.endpoint % self.endpoints[connection.server].len();
+        if connection.open_at.replace(endpoint) != Some(endpoint) {
+            self.reached.count(connection.server, endpoint);
+        }
         if let Some(closed_ns) = connection.closed_ns.take() {
             self.reconnecting.reopened(closed_ns.max(self.start_ns), now, connection.pause_ns);
             // Had it been tried earlier, it might have been open earlier by as much.
