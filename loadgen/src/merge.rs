@@ -2,8 +2,10 @@
 //!
 //! ```text
 //! files → parts (read, and belonging together) → total (histograms added, counts summed, the worst verdict) → JSON, text
+//!       → logs (added second by second, and belonging to the total) → interval log
 //! ```
 
+mod logs;
 mod parts;
 mod total;
 
@@ -14,15 +16,17 @@ use lexopt::prelude::*;
 
 use crate::error::Error;
 use crate::report::text::{self, TableLine};
-use crate::report::whole_file;
+use crate::report::{hlog, whole_file};
 use parts::Part;
 use total::Total;
 
 pub const USAGE: &str = "\
-Usage: loadgen merge [options] <part.json> <part.json> ...
+Usage: loadgen merge [options] <part.json> ... [<part.hlog> ...]
   One result of all parts of a load (--part), as JSON on stdout.
   Options:
     --json    <F>  Write it to this file
+    --hlog    <F>  Write the interval logs of all parts, given beside their
+                   results, as one
     --text         Print wrk2's text instead; JSON only with --json
     -L, --latency  Print the text with its latency distribution
     -U, --u_latency  And with the uncorrected one
@@ -32,6 +36,7 @@ Usage: loadgen merge [options] <part.json> <part.json> ...
 struct Wanted {
     files: Vec<PathBuf>,
     json: Option<PathBuf>,
+    hlog: Option<PathBuf>,
     text: bool,
     latency: bool,
     uncorrected: bool,
@@ -43,11 +48,22 @@ pub fn run(typed: &[String]) -> Result<(), Error> {
         print(USAGE);
         return Ok(());
     };
-    let parts = parts::read(&wanted.files)?;
+    let (logs, results): (Vec<_>, Vec<_>) = wanted.files.iter().cloned().partition(|file| logs::is_log(file));
+    if wanted.hlog.is_none() && !logs.is_empty() {
+        return Err(Error::file(&logs[0], "interval logs are merged into a file: --hlog FILE"));
+    }
+    if results.is_empty() {
+        return Err(Error::file(&logs[0], "an interval log alone: the results of the parts are missing"));
+    }
+    let parts = parts::read(&results)?;
     if let Some(note) = parts::start_note(&parts) {
         eprintln!("note: {note}");
     }
     let total = Total::of(&parts)?;
+    if let Some(path) = &wanted.hlog {
+        let seconds = logs::merged(&logs, parts.len(), &total)?;
+        hlog::write_seconds(path, parts::first_start(&parts), seconds.into_iter())?;
+    }
     let arguments: Vec<&str> = ["merge"].into_iter().chain(typed.iter().map(String::as_str)).collect();
     let document = total.document(&parts, &arguments)?;
     let text = serde_json::to_string_pretty(&document).expect("a JSON value can be written") + "\n";
@@ -70,6 +86,7 @@ fn wanted(typed: &[String]) -> Result<Option<Wanted>, Error> {
     while let Some(arg) = parser.next().map_err(failed)? {
         match arg {
             Long("json") => wanted.json = Some(PathBuf::from(parser.value().map_err(failed)?)),
+            Long("hlog") => wanted.hlog = Some(PathBuf::from(parser.value().map_err(failed)?)),
             Long("text") => wanted.text = true,
             Short('L') | Long("latency") => (wanted.text, wanted.latency) = (true, true),
             Short('U') | Long("u_latency") => {

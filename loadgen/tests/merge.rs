@@ -7,8 +7,11 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use base64::Engine;
 use common::{Act, OK, Run, Server, assert_follows_schema};
 use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use serde_json::{Value, json};
 
 const PARTS: usize = 3;
@@ -30,13 +33,13 @@ fn measured() -> &'static Path {
         let runs: Vec<_> = (1..=PARTS)
             .map(|number| {
                 let part = format!("{number}/{PARTS}");
-                let (json, csv) = (file(folder.path(), number, "json"), file(folder.path(), number, "csv"));
+                let [json, csv, hlog] = ["json", "csv", "hlog"].map(|kind| file(folder.path(), number, kind));
                 Command::new(env!("CARGO_BIN_EXE_loadgen"))
                     .args([
                         "-R600",
                         "-c12",
                         "-t2",
-                        "-d1s",
+                        "-d2300ms",
                         "-T1s",
                         "--warmup",
                         "100ms",
@@ -49,6 +52,8 @@ fn measured() -> &'static Path {
                     .arg(csv)
                     .arg("--json")
                     .arg(json)
+                    .arg("--hlog")
+                    .arg(hlog)
                     .arg(server.url())
                     .spawn()
                     .unwrap()
@@ -142,7 +147,7 @@ fn counts_and_rates_are_summed_and_the_result_follows_the_schema_of_a_single_one
     ] {
         assert_eq!(all.pointer(pointer).unwrap(), sum(pointer), "{pointer}");
     }
-    assert_eq!(sum("/counts/sent") + sum("/counts/unsent"), 600);
+    assert_eq!(sum("/counts/sent") + sum("/counts/unsent"), 1380);
     assert_eq!(all["response_time_at_least"]["unanswered"], sum("/response_time_at_least/unanswered"));
     assert!(sum("/response_time_at_least/unanswered") >= 1);
     assert!((all["offered_rate_rps"].as_f64().unwrap() - 600.0).abs() < 1e-9);
@@ -194,7 +199,7 @@ fn what_does_not_belong_together_is_told_in_one_line() {
     for (pointer, value, told) in [
         ("/part/whole_rate_rps", json!(700.0), "another rate: 600.0 in "),
         ("/part/whole_connections", json!(24), "another connections: 12 in "),
-        ("/duration_s", json!(2.0), "another duration: 1.0 in "),
+        ("/duration_s", json!(3.0), "another duration: 2.3 in "),
         ("/url", json!("http://elsewhere/"), "another target: "),
         ("/seed", json!(2), "another seed: 1 in "),
         ("/part/of", json!(4), "another number of parts: 3 in "),
@@ -242,7 +247,7 @@ fn the_text_has_the_layout_of_a_single_runs() {
     assert_eq!(skeleton(&text), skeleton(&alone.stdout), "{text}");
     assert!(text.contains("\n  6 threads and 12 connections\n"), "{text}");
     let completed: u64 = parts().iter().map(|part| part["counts"]["completed"].as_u64().unwrap()).sum();
-    assert!(text.contains(&format!("  {completed} requests in 1.00s, ")), "{text}");
+    assert!(text.contains(&format!("  {completed} requests in 2.30s, ")), "{text}");
 }
 
 #[test]
@@ -303,4 +308,133 @@ fn parts_of_a_closed_loop_that_so_many_requests_end_may_last_for_different_times
     assert_eq!((&all["counts"]["completed"], &all["duration_s"]), (&json!(20), &slow["duration_s"]));
     let line = error(&[quick, part(2, 1, "30")]);
     assert!(line.contains("another --requests: 20 in "), "{line}");
+}
+
+/// Merges the results of all parts and these logs; what it printed, and the merged log if there is one.
+fn merge_logs(logs: &[PathBuf]) -> (Output, Option<String>) {
+    let folder = tempfile::tempdir().unwrap();
+    let merged = folder.path().join("all.hlog");
+    let output = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+        .args(["merge", "--hlog"])
+        .arg(&merged)
+        .args(logs)
+        .args((1..=PARTS).map(|number| file(measured(), number, "json")))
+        .output()
+        .unwrap();
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+    assert_eq!(left.len(), usize::from(output.status.success()), "half a file: {left:?}");
+    (output, std::fs::read_to_string(merged).ok())
+}
+
+fn logs() -> Vec<PathBuf> {
+    (1..=PARTS).map(|number| file(measured(), number, "hlog")).collect()
+}
+
+/// Tag, start and length in seconds, and histogram of each line.
+fn lines(log: &str) -> Vec<(String, f64, f64, Histogram<u64>)> {
+    IntervalLogIterator::new(log.as_bytes())
+        .filter_map(|entry| match entry.unwrap() {
+            LogEntry::Interval(line) => {
+                let bytes =
+                    base64::engine::general_purpose::STANDARD.decode(line.encoded_histogram()).unwrap();
+                let histogram = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
+                let [start_s, length_s] =
+                    [line.start_timestamp(), line.duration()].map(|time| time.as_secs_f64());
+                Some((line.tag().unwrap().as_str().to_owned(), start_s, length_s, histogram))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn interval_logs_are_added_second_by_second_and_have_the_layout_of_one() {
+    let (output, merged) = merge_logs(&logs());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let (merged, result): (String, Value) =
+        (merged.unwrap(), serde_json::from_slice(&output.stdout).unwrap());
+    let parts: Vec<String> = logs().iter().map(|log| std::fs::read_to_string(log).unwrap()).collect();
+    let header = |log: &str| {
+        log.lines().take_while(|line| line.starts_with('#')).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(header(&merged), header(&parts[0]), "they started together");
+    for tag in ["response", "service", "lateness"] {
+        let of = |log: &str| lines(log).into_iter().filter(|line| line.0 == tag).collect::<Vec<_>>();
+        let all = of(&merged);
+        assert!(all.len() >= 3, "{tag}: {}", all.len());
+        for (second, line) in all.iter().enumerate() {
+            let mut sum: Histogram<u64> = Histogram::new_with_bounds(1, 86_400_000_000, 3).unwrap();
+            let of_parts: Vec<_> = parts.iter().filter_map(|part| of(part).into_iter().nth(second)).collect();
+            of_parts.iter().for_each(|part| sum.add(&part.3).unwrap());
+            assert!(second + 1 == all.len() || sum.len() > 100, "{tag}: {}", sum.len());
+            assert_eq!(line.3, sum, "{tag}: second {second}");
+            let end_s = of_parts.iter().map(|part| part.1 + part.2).fold(0.0, f64::max);
+            assert!((line.1 + line.2 - end_s).abs() < 0.002, "{tag}: second {second}: {line:?}");
+        }
+    }
+    let logged: u64 =
+        lines(&merged).iter().filter(|line| line.0 == "response").map(|line| line.3.len()).sum();
+    assert_eq!(result["response_time"]["count"], logged);
+    let warm_up = |log: &str| {
+        lines(log).iter().filter(|line| line.0 == "warmup_response").map(|line| line.3.len()).sum::<u64>()
+    };
+    assert_eq!(warm_up(&merged), parts.iter().map(|part| warm_up(part)).sum::<u64>());
+    assert!(warm_up(&merged) > 40);
+    // As in one generator's, the tags of a second stand in one order.
+    let tags: Vec<String> = lines(&merged).into_iter().map(|line| line.0).collect();
+    assert_eq!(tags[0], "warmup_response");
+    let measured: Vec<&String> = tags.iter().filter(|tag| *tag != "warmup_response").collect();
+    assert!(measured.chunks(3).all(|second| second == ["response", "service", "lateness"]), "{tags:?}");
+}
+
+#[test]
+fn interval_logs_that_cannot_be_merged_are_told_in_one_line_and_no_file_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let changed = |name: &str, change: &dyn Fn(String) -> String| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, change(std::fs::read_to_string(&logs()[1]).unwrap())).unwrap();
+        path
+    };
+    let with_second = |second: PathBuf| vec![logs()[0].clone(), second, logs()[2].clone()];
+    for (given, told) in [
+        (logs()[..2].to_vec(), "asks for the interval log of each part beside its result: parts=3, logs=2"),
+        (vec![], "parts=3, logs=0"),
+        (with_second(logs()[0].clone()), "the interval logs are not those of these results: response: "),
+        (
+            with_second(changed("cut", &|log| log[..log.len() - 40].to_owned())),
+            "cut: no interval log: offset=",
+        ),
+        (
+            with_second(changed("slices", &|log| log.replace("Tag=service", "Tag=slice_A_service"))),
+            "slices: lines with this tag cannot be merged: \"slice_A_service\"",
+        ),
+        (
+            with_second(changed("odd", &|log| log.replace("HISTF", "HISTG"))),
+            "odd: no histogram of loadgen's: at ",
+        ),
+    ] {
+        let (output, merged) = merge_logs(&given);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            (output.status.code(), output.stdout.len(), error.lines().count()),
+            (Some(1), 0, 1),
+            "{error}"
+        );
+        assert!(error.contains(told) && merged.is_none(), "{error}");
+    }
+    for (given, told) in [
+        (vec![logs()[0].clone()], "the results of the parts are missing"),
+        (vec![file(measured(), 1, "json"), logs()[0].clone()], "are merged into a file: --hlog FILE"),
+    ] {
+        let options: &[&str] = if given.len() == 1 { &["--hlog", "/nowhere/x"] } else { &[] };
+        let output = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+            .arg("merge")
+            .args(options)
+            .args(given)
+            .output()
+            .unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), error.lines().count()), (Some(1), 1), "{error}");
+        assert!(error.contains(told), "{error}");
+    }
 }

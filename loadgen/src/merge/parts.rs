@@ -167,11 +167,14 @@ fn belongs(first: &Part, other: &Part) -> Result<(), Error> {
     Ok(())
 }
 
+pub fn first_start(parts: &[Part]) -> Timestamp {
+    parts.iter().map(|part| part.start).min().expect("there are parts")
+}
+
 /// From the first start to the last.
 pub fn apart_s(parts: &[Part]) -> f64 {
-    let starts = || parts.iter().map(|part| part.start);
-    let (first, last) = (starts().min().expect("there are parts"), starts().max().expect("there are parts"));
-    last.duration_since(first).as_secs_f64()
+    let last = parts.iter().map(|part| part.start).max().expect("there are parts");
+    last.duration_since(first_start(parts)).as_secs_f64()
 }
 
 /// Where the parts did not start together.

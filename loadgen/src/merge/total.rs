@@ -25,7 +25,7 @@ pub struct Total {
     pub duration_s: f64,
     pub response: Histogram<u64>,
     pub service: Histogram<u64>,
-    lateness: Histogram<u64>,
+    pub lateness: Histogram<u64>,
     own_lateness: Histogram<u64>,
     /// Lower bounds of what got no answer.
     unanswered: Histogram<u64>,
