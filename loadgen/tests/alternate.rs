@@ -10,11 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use base64::Engine;
-use common::{Act, NullServer, OK, Run, Server, assert_follows_schema, loadgen};
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::Deserializer;
-use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use common::{Act, NullServer, OK, Run, Server, assert_follows_schema, counts_of, loadgen};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -199,27 +195,10 @@ fn the_interval_log_has_each_slice_with_what_the_json_has() {
         &second.url,
     );
     for (name, tag) in [("A", "slice_A_response"), ("B", "slice_B_response"), ("B", "slice_B_service")] {
-        let lengths: Vec<u64> = IntervalLogIterator::new(run.hlog.as_bytes())
-            .filter_map(|entry| match entry {
-                Ok(LogEntry::Interval(interval))
-                    if interval.tag().is_some_and(|found| found.as_str() == tag) =>
-                {
-                    let bytes = base64::engine::general_purpose::STANDARD
-                        .decode(interval.encoded_histogram())
-                        .unwrap();
-                    let histogram: Histogram<u64> =
-                        Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
-                    Some(histogram.len())
-                }
-                _ => None,
-            })
-            .collect();
-        assert_eq!(lengths.len() as u64, number(&of_server(&run, name)["slices"]), "{tag}");
-        assert_eq!(
-            lengths.iter().sum::<u64>(),
-            number(&of_server(&run, name)["response_time_ns"]["count"]),
-            "{tag}"
-        );
+        let counts = counts_of(&run.hlog, tag);
+        assert_eq!(counts.len() as u64, number(&of_server(&run, name)["slices"]), "{tag}");
+        let answers = number(&of_server(&run, name)["response_time_ns"]["count"]);
+        assert_eq!(counts.iter().sum::<u64>(), answers, "{tag}");
     }
 }
 
@@ -237,24 +216,25 @@ fn noting_server() -> (Server, Arc<Mutex<Vec<u64>>>) {
 #[test]
 fn in_a_closed_loop_each_connection_of_a_slices_server_sends_as_soon_as_it_is_answered_and_nothing_is_sent_in_gaps()
  {
+    // Slices, settling parts and gaps are so long that on a busy machine, too, every thread runs in each.
     let ((first, to_a), (second, to_b)) = (noting_server(), noting_server());
     let options =
-        ["--closed", "-c3", "-t2", "-d2400ms", "--slice", "100ms", "--gap", "200ms", "--settle", "30ms"];
+        ["--closed", "-c3", "-t2", "-d4s", "--slice", "600ms", "--gap", "400ms", "--settle", "250ms"];
     let run = alternate(&options, &first.url(), &second.url());
     assert_eq!(run.code, 0, "{}", run.stderr);
-    assert_eq!(order(&run), "ABBAABBA");
+    assert_eq!(order(&run), "ABBA");
     assert!(run.json["offered_rate_rps"].is_null());
     let mut seen = 0;
     for slice in slices(&run) {
         let (from, until) = (number(&slice["counted_from_unix_ns"]), number(&slice["counted_until_unix_ns"]));
-        assert_eq!(until - from, 70_000_000);
+        assert_eq!(until - from, 350_000_000);
         let arrivals = if slice["server"] == "A" { &to_a } else { &to_b };
         // A request leaves within its slice; a busy machine may hand it over a little later.
-        let in_slice = from - 30_000_000..until + 180_000_000;
+        let in_slice = from - 250_000_000..until + 380_000_000;
         let came = arrivals.lock().unwrap().iter().filter(|at| in_slice.contains(at)).count() as u64;
         seen += came;
         assert!(came > 3, "one after the other: {slice}");
-        assert!(number(&slice["sent"]) < came, "what was sent while it settled is not counted: {slice}");
+        assert!(number(&slice["sent"]) <= came, "{slice}");
         assert_eq!(slice["sent"], slice["completed"]);
         assert_eq!(slice["response_time_ns"]["count"], slice["completed"]);
         let (within, in_time) =
@@ -264,11 +244,12 @@ fn in_a_closed_loop_each_connection_of_a_slices_server_sends_as_soon_as_it_is_an
             "three were under way when it had settled: {slice}"
         );
         let rate = slice["achieved_rate_rps"].as_f64().unwrap();
-        assert!((rate - within as f64 / 0.07).abs() < 1e-6, "{slice}");
+        assert!((rate - within as f64 / 0.35).abs() < 1e-6, "{slice}");
     }
     assert_eq!(seen, first.requests() + second.requests(), "all came within slices");
     assert_eq!(seen, run.count("sent"));
     let counted: u64 = slices(&run).iter().map(|slice| number(&slice["completed"])).sum();
+    assert!(counted < seen, "what was sent while slices settled is not counted: {counted} {seen}");
     assert_eq!(
         (counted, run.json["response_time"]["count"].as_u64()),
         (run.count("measured"), Some(counted))

@@ -7,11 +7,8 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use base64::Engine;
-use common::{Act, OK, Run, Server, assert_follows_schema};
+use common::{Act, OK, Run, Server, assert_follows_schema, lines};
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::Deserializer;
-use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use serde_json::{Value, json};
 
 const PARTS: usize = 3;
@@ -328,23 +325,6 @@ fn merge_logs(logs: &[PathBuf]) -> (Output, Option<String>) {
 
 fn logs() -> Vec<PathBuf> {
     (1..=PARTS).map(|number| file(measured(), number, "hlog")).collect()
-}
-
-/// Tag, start and length in seconds, and histogram of each line.
-fn lines(log: &str) -> Vec<(String, f64, f64, Histogram<u64>)> {
-    IntervalLogIterator::new(log.as_bytes())
-        .filter_map(|entry| match entry.unwrap() {
-            LogEntry::Interval(line) => {
-                let bytes =
-                    base64::engine::general_purpose::STANDARD.decode(line.encoded_histogram()).unwrap();
-                let histogram = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
-                let [start_s, length_s] =
-                    [line.start_timestamp(), line.duration()].map(|time| time.as_secs_f64());
-                Some((line.tag().unwrap().as_str().to_owned(), start_s, length_s, histogram))
-            }
-            _ => None,
-        })
-        .collect()
 }
 
 #[test]

@@ -4,11 +4,7 @@ mod common;
 
 use std::time::Duration;
 
-use base64::Engine;
-use common::{Act, NullServer, OK, Run, Server, assert_follows_schema, loadgen};
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::Deserializer;
-use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use common::{Act, NullServer, OK, Run, Server, assert_follows_schema, counts_of, loadgen};
 use serde_json::Value;
 
 fn steps(run: &Run) -> &Vec<Value> {
@@ -104,22 +100,7 @@ fn the_interval_log_has_each_step_with_what_the_json_has() {
     for step in steps(&run) {
         for (kind, key) in [("response", "response_time"), ("service", "service_time")] {
             let tag = format!("step_{}_{kind}", step["step"]);
-            let found: Vec<u64> = IntervalLogIterator::new(run.hlog.as_bytes())
-                .filter_map(|entry| match entry {
-                    Ok(LogEntry::Interval(interval))
-                        if interval.tag().is_some_and(|found| found.as_str() == tag) =>
-                    {
-                        let bytes = base64::engine::general_purpose::STANDARD
-                            .decode(interval.encoded_histogram())
-                            .unwrap();
-                        let histogram: Histogram<u64> =
-                            Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
-                        Some(histogram.len())
-                    }
-                    _ => None,
-                })
-                .collect();
-            assert_eq!(found, [number(&step[key]["count"])], "{tag}");
+            assert_eq!(counts_of(&run.hlog, &tag), [number(&step[key]["count"])], "{tag}");
         }
     }
 }
@@ -133,4 +114,52 @@ fn parts_share_each_steps_rate() {
         steps(&run).iter().map(due).collect::<Vec<_>>()
     };
     assert_eq!((part("1/2"), part("2/2")), (vec![30, 90], vec![20, 60]));
+}
+
+#[test]
+fn with_one_queue_each_step_has_the_requests_of_its_rate_over_all_threads_and_parts() {
+    let server = NullServer::start();
+    let run = |options: &[&str]| {
+        let run =
+            loadgen(&[&["-R", "200:500ms,1k:300ms,50:400ms", "--dispatch", "any", "-c4"], options].concat());
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        assert_follows_schema(&run);
+        run
+    };
+    let all = run(&["-t2", "--warmup", "300ms", &server.url]);
+    assert_eq!(steps(&all).iter().map(due).collect::<Vec<_>>(), [100, 300, 20]);
+    // The queue of the second thread is one of two in either part.
+    let parts = ["1/2", "2/2"].map(|part| run(&["-t1", "--part", part, &server.url]));
+    for part in &parts {
+        assert_eq!(steps(part).iter().map(due).collect::<Vec<_>>(), [50, 150, 10]);
+    }
+    let drawn = run(&["-t2", "--arrivals", "poisson", &server.url]);
+    let completed: u64 = steps(&drawn).iter().map(|step| number(&step["completed"])).sum();
+    assert_eq!((completed, drawn.count("unsent")), (drawn.count("measured"), 0));
+    assert!(steps(&drawn)[1]["sent"].as_u64() > steps(&drawn)[0]["sent"].as_u64(), "{}", drawn.json["steps"]);
+}
+
+#[test]
+fn with_one_queue_a_slow_answer_holds_up_no_other_request_of_its_step() {
+    // The first request is answered in the second step. Half of the others were its connection's if each had
+    // its own.
+    let slow = |number, _: &str| match number {
+        0 => Act::After(Duration::from_millis(900), OK.to_owned()),
+        _ => Act::Answer(OK.to_owned()),
+    };
+    let step_of = |dispatch: &str| {
+        let server = Server::start(slow);
+        let run = loadgen(&["-R", "100:500ms,50:800ms", "-c2", "-t1", "--dispatch", dispatch, &server.url()]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        (steps(&run)[0].clone(), number(&steps(&run)[1]["response_time"]["count"]))
+    };
+    let ((any, second), (fixed, _)) = (step_of("any"), step_of("fixed"));
+    assert_eq!((due(&any), second, number(&any["completed"])), (50, 40, 50));
+    let quick = |step: &Value| number(&step["response_time"]["percentiles"]["50"]);
+    assert!(number(&any["response_time"]["max_us"]) >= 900_000, "{any}");
+    assert!(number(&any["late"]) < 20 && quick(&any) < 200_000, "{any}");
+    assert!(
+        number(&fixed["late"]) >= 25 && number(&fixed["response_time"]["percentiles"]["75"]) > 400_000,
+        "{fixed}"
+    );
 }

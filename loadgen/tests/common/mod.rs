@@ -10,6 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use base64::Engine;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use serde_json::Value;
 
 pub const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -192,6 +196,28 @@ pub fn assert_follows_schema(run: &Run) {
     if let Err(problem) = schemas.validate(&run.json, schema) {
         panic!("{problem:#}");
     }
+}
+
+/// Of an interval log: tag, start and length in seconds, and histogram of each line.
+pub fn lines(log: &str) -> Vec<(String, f64, f64, Histogram<u64>)> {
+    IntervalLogIterator::new(log.as_bytes())
+        .filter_map(|entry| match entry.unwrap() {
+            LogEntry::Interval(line) => {
+                let bytes =
+                    base64::engine::general_purpose::STANDARD.decode(line.encoded_histogram()).unwrap();
+                let histogram = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
+                let [start_s, length_s] =
+                    [line.start_timestamp(), line.duration()].map(|time| time.as_secs_f64());
+                Some((line.tag().unwrap().as_str().to_owned(), start_s, length_s, histogram))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+/// How many values each line with this tag has.
+pub fn counts_of(log: &str, tag: &str) -> Vec<u64> {
+    lines(log).into_iter().filter(|line| line.0 == tag).map(|line| line.3.len()).collect()
 }
 
 /// A script in a folder of its own; the folder goes away with the first value.
