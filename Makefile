@@ -145,7 +145,7 @@ bench-engine: build ## the store beside RocksDB in process, alternating rounds (
 engine-costs: build ## amplification, heap per entry and recovery of the store, with a heap of 128 MB
 	$(JDK25) $(AWAKE) service/bench/bench_engine.sh costs
 
-soundness: setup ## simulations of every rule: how often does it say something false? (under 10 min) WRITE=METHODOLOGY.md renews the table there, ONLY=tail one rule
+soundness: setup ## simulations of every rule: how often does it say something false? (under 10 min) WRITE=FILE renews the table in it, ONLY=tail one rule
 	$(BIN)/python tests/soundness/run.py $(if $(ONLY),--only $(ONLY)) $(if $(WRITE),--write $(WRITE))
 
 tail-causes: build ## plant three causes of slow answers in real runs: is each one named? (about 13 min, on a quiet machine)

@@ -107,7 +107,8 @@ HOSTS = click.option(
     default=0,
     show_default=True,
     metavar="N",
-    help="Measure runs again, each at most N times, when other programs or the machine's host took the CPU; the disturbed ones stay.",
+    help="Measure runs again, each at most N times, when other programs or the machine's host took the CPU; "
+    "the disturbed ones stay.",
 )
 @click.option(
     "--patience",
@@ -115,7 +116,8 @@ HOSTS = click.option(
     default="0s",
     show_default=True,
     metavar="TIME",
-    help="Let runs wait until other programs and the machine's host leave the CPU alone; all of them together at most so long: 90s, 30m.",
+    help="Let runs wait until other programs and the machine's host leave the CPU alone; all of them "
+    "together at most so long: 90s, 30m.",
 )
 def run(
     files: tuple[Path, ...],
@@ -164,7 +166,8 @@ def run(
         click.echo(result.summary())
         if result.failed:
             click.echo(
-                f"kvstudy: {one.experiment.name}: runs failed: {len(result.failed)} of {result.planned}; first: {result.failed[0].facts['outcome']}\n"
+                f"kvstudy: {one.experiment.name}: runs failed: {len(result.failed)} of "
+                f"{result.planned}; first: {result.failed[0].facts['outcome']}\n"
                 f"  see {result.failed[0].path}",
                 err=True,
             )
@@ -262,7 +265,7 @@ def compare(
     from kvstudy.measure.compare import compare as measured
     from kvstudy.measure.quiet import Patience
     from kvstudy.measure.standing import table_lines
-    from kvstudy.plan.comparison import comparisons, changed
+    from kvstudy.plan.comparison import changed, comparisons
     from kvstudy.plan.experiment import Experiment
 
     experiment = changed(
@@ -276,7 +279,8 @@ def compare(
         experiment, builds=builds, only=(*only, *(f"workload={name}" for name in workloads))
     ):
         click.echo(
-            f"{one.names[1]} beside {one.names[0]}: {' '.join(load.workload for load in one.loads)}; a launch takes about "
+            f"{one.names[1]} beside {one.names[0]}: {' '.join(load.workload for load in one.loads)}; a "
+            "launch takes about "
             f"{format_duration(round(one.launch_s))}, all at most {format_duration(one.comparing.within)}",
             err=True,
         )
@@ -303,7 +307,8 @@ def _measured_apart(experiment: str, label: str) -> str | None:
     if not others:
         return None
     return (
-        f"{experiment}: label {label} is measured apart from {', '.join(others)}: a machine that drifts meanwhile looks like a change. With a drift of 5 % "
+        f"{experiment}: label {label} is measured apart from {', '.join(others)}: a machine that "
+        "drifts meanwhile looks like a change. With a drift of 5 % "
         "such a comparison says a false word in about one of five"
     )
 
@@ -587,7 +592,7 @@ def _as_called(text: str) -> str:
 
 
 def _progress(items: list, what: str) -> list:
-    from tqdm.auto import tqdm
+    from tqdm import tqdm
 
     return tqdm(items, desc=what, leave=False, delay=2)
 
@@ -619,7 +624,8 @@ def exit_code_of(arguments: list[str] | None = None) -> int:
             traceback.print_exc()
         where = f"{error.filename}: " if error.filename else ""
         click.echo(
-            f"kvstudy: {where}{(error.strerror or str(error)).lower()}\n  kvstudy --debug … shows where it was needed",
+            f"kvstudy: {where}{(error.strerror or str(error)).lower()}\n"
+            "  kvstudy --debug … shows where it was needed",
             err=True,
         )
         return 1
@@ -627,7 +633,8 @@ def exit_code_of(arguments: list[str] | None = None) -> int:
         if debug:
             raise
         click.echo(
-            f"kvstudy: error of kvstudy itself: {type(error).__name__}: {error}\n  kvstudy --debug … shows where",
+            f"kvstudy: error of kvstudy itself: {type(error).__name__}: {error}\n"
+            "  kvstudy --debug … shows where",
             err=True,
         )
         return 1

@@ -10,6 +10,8 @@ from pathlib import Path
 from kvstudy.errors import KvstudyError
 
 ROOT_VARIABLE = "KVSTUDY_ROOT"
+# Set while the HTML study is written: nobody can click, and its pages share one copy of the table script.
+EXPORT_VARIABLE = "KVSTUDY_EXPORT"
 
 
 def project_root(start: Path | None = None) -> Path:

@@ -81,7 +81,8 @@ def test_what_is_printed_is_no_answer(two_processors):
 def test_a_script_without_a_guard_is_not_run_again(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
-        "import os; os.sched_getaffinity = lambda _: {0, 1}\nfrom kvstudy import workers\nimport test_workers\n"
+        "import os; os.sched_getaffinity = lambda _: {0, 1}\nfrom kvstudy import workers\n"
+        "import test_workers\n"
         "print(sorted(workers.processes(test_workers.print_much, [1, 2])))\n"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
@@ -95,7 +96,10 @@ def test_a_script_without_a_guard_is_not_run_again(tmp_path):
     "ending", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda ending: ending.name
 )
 def test_no_worker_outlives_who_asked(tmp_path, ending):
-    program = "import os; os.sched_getaffinity = lambda _: {0, 1}\nfrom kvstudy import workers\nimport test_workers\nlist(workers.processes(test_workers.sleep, [1, 2, 3]))"
+    program = (
+        "import os; os.sched_getaffinity = lambda _: {0, 1}\nfrom kvstudy import workers\n"
+        "import test_workers\nlist(workers.processes(test_workers.sleep, [1, 2, 3]))"
+    )
     environment = os.environ | {
         "PIDS": str(tmp_path),
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]),

@@ -30,13 +30,20 @@ COMPARISON, DUET, MEDIAN, HELD, SEARCH, LINK, INTERVENTION = (
     "intervention",
 )
 RULES = {
-    COMPARISON: "ratio of medians over runs; Welch's t test and two one-sided tests, corrected for the page (analyse.comparison)",
-    DUET: "ratio over launches of two sides loaded in turn; a t interval whose looks after each launch are paid for (analyse.comparison.stopping)",
+    COMPARISON: (
+        "ratio of medians over runs; Welch's t test and two one-sided tests, corrected for the page "
+        "(analyse.comparison)"
+    ),
+    DUET: (
+        "ratio over launches of two sides loaded in turn; a t interval whose looks after each launch are "
+        "paid for (analyse.comparison.stopping)"
+    ),
     MEDIAN: "median over runs with a bootstrap interval (analyse.comparison.intervals)",
     HELD: "a rate is held when the median over repeats achieves 99 % of it (analyse.rates)",
     SEARCH: "posterior of the knee from all trials of a search (plan.knee)",
     LINK: "two permutation tests between repeats, corrected for the page (analyse.linked)",
-    INTERVENTION: "permutation within pairs of runs, as usual and with one thing held off (analyse.intervention)",
+    INTERVENTION: "permutation within pairs of runs, as usual and with one thing held off "
+    "(analyse.intervention)",
 }
 
 

@@ -2,9 +2,12 @@
 the same. Only repeats share a median.
 
     runs = configured(tables.runs)                     adds ``data`` and ``configuration``, a digest
-    comparisons(tables, "label", "before", "after")    ratio of medians for every pair of configurations that differ in the label alone
-    each_configuration(runs)                           parts of runs that share a median; not_repeats(runs): why they do not
-    differing(runs, ["workload"])                      what tells configurations apart that the columns named do not
+    comparisons(tables, "label", "before", "after")    ratio of medians for every pair of configurations that
+                                                       differ in the label alone
+    each_configuration(runs)                           parts of runs that share a median; not_repeats(runs):
+                                                       why they do not
+    differing(runs, ["workload"])                      what tells configurations apart that the columns named
+                                                       do not
 """
 
 import hashlib

@@ -14,8 +14,8 @@ import math
 import pandas as pd
 
 from kvstudy.analyse.comparison.launches import FIRST, PART
-from kvstudy.analyse.validity import OUTSIDE, Check
 from kvstudy.analyse.schema import VERDICTS
+from kvstudy.analyse.validity import OUTSIDE, Check
 from kvstudy.disturbance import disturbance
 from kvstudy.record.duet import SIDES
 from kvstudy.record.generator_result import GeneratorResult
@@ -24,7 +24,8 @@ from kvstudy.record.run_folder import SealedRun
 PASS, WARN, FAIL = VERDICTS
 ROUNDS_KEPT_MIN = 0.5  # of the rounds of a part after the first: of fewer the rest may be what was left out
 GROWN_APART_MAX = 0.02  # by so much more may one side have been written to at one rate
-MEMORY_MAX_SHARE = 0.8  # of the machine's, by both sides together: above it the kernel begins to take the files from its cache
+# of the machine's, by both sides together: above it the kernel begins to take the files from its cache
+MEMORY_MAX_SHARE = 0.8
 ALIVE, ORDERLY, LOG, DATA, ANSWERS, RATE = (
     "alive",
     "orderly",
@@ -88,7 +89,7 @@ def excluded(checks: list[Check]) -> str:
     )
     # A launch that a side ended did not complete, and its last rounds are missing: that follows.
     follows = {"completed", "rounds_kept", "turns_balanced"} if sides else set()
-    others = [name for name in failed if not (name[:-2] in _OF_A_SIDE) and name not in follows]
+    others = [name for name in failed if name[:-2] not in _OF_A_SIDE and name not in follows]
     return OUTSIDE if others else sides
 
 
@@ -166,7 +167,7 @@ def _order(counted: pd.DataFrame) -> Check:
     observed = ", ".join(f"a first in {of_a} of {count}" for of_a, count in by_part)
     # Drawn orders vary: by three standard deviations at most.
     fine = all(
-        abs(2 * of_a - count) <= max(1.0, 3 * math.sqrt(count)) and 0 < of_a < count or count == 1
+        (abs(2 * of_a - count) <= max(1.0, 3 * math.sqrt(count)) and 0 < of_a < count) or count == 1
         for of_a, count in by_part
     )
     return Check("turns_balanced", PASS if fine else FAIL, observed, required)

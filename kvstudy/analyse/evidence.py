@@ -13,7 +13,8 @@ LATENESS_PERCENTILES = (50.0, 99.0)
 # What the service, the JVM and one-nio write when something is wrong; warnings of the JVM about itself are
 # not among it.
 _LOG_ERROR = re.compile(
-    r"\b(ERROR|SEVERE|FATAL)\b|Exception\b|\bOutOfMemoryError\b|\bStackOverflowError\b|^error\b|# A fatal error"
+    r"\b(ERROR|SEVERE|FATAL)\b|Exception\b|\bOutOfMemoryError\b|\bStackOverflowError\b|^error\b|# A "
+    r"fatal error"
 )
 
 

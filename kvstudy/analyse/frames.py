@@ -1,7 +1,7 @@
 """Which part of the service a stack belongs to: the parts that the published reports give shares of.
 
-    subsystem("one/nio/server/SelectorThread.run;…;one/nio/net/JavaSocket.read;…")      "socket read"
-    shares(tables.stacks)                                                               one row per run, event and subsystem
+    subsystem("one/nio/server/SelectorThread.run;…;one/nio/net/JavaSocket.read;…")   "socket read"
+    shares(tables.stacks)                             one row per run, event and subsystem
 
 The rules stand below in order. A rule knows frames; the first rule that knows any frame of a stack takes the
 whole stack, so that each sample is counted once. The order says who takes what both know: garbage collection

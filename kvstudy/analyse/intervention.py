@@ -1,6 +1,7 @@
 """Does the tail move when one thing is held off? The only evidence from which the study says *caused by*.
 
-    interventions(tables)        one row per kind held off: p99 as usual and without it, ratio, interval, word and why
+    interventions(tables)        one row per kind held off: p99 as usual and without it, ratio, interval, word
+                                 and why
 
 An experiment measures the same load as usual and with an option changed that holds one kind of event off
 (HOLDS_OFF), in turn: one run of each side per repeat. A pair is the two runs of a repeat. If the option did
@@ -169,7 +170,10 @@ def _flattered(invalid_usual: int, of_usual: int, invalid_without: int, of_witho
     """Why the runs that are left without the kind may not be compared; "" where they may."""
     if invalid_without * of_usual <= invalid_usual * of_without:
         return ""
-    return f"the service made {invalid_without} of {of_without} runs without it invalid, usually {invalid_usual} of {of_usual}"
+    return (
+        f"the service made {invalid_without} of {of_without} runs without it invalid, usually "
+        f"{invalid_usual} of {of_usual}"
+    )
 
 
 def _row(tables: Tables, cause: str, usual: pd.DataFrame, other: pd.DataFrame) -> dict:

@@ -1,6 +1,7 @@
 """The word for each kind of event: *linked* to the slow answers, or *cannot tell* and why not.
 
-    judged({"flush": Question(groups, events), …})      a Judgement for each; p values hold for all questions together (Holm)
+    judged({"flush": Question(groups, events), …})      a Judgement for each; p values hold for all questions
+                                                        together (Holm)
 
 All questions that one page asks belong into one call. What cannot be answered by its design (too few events
 in a window, too few repeats) is not tested, and so takes nothing from the others.

@@ -1,6 +1,7 @@
 """What repeats of one configuration differ by, and which difference they could therefore find.
 
-    by_configuration(tables)      one row per configuration of the service and measure: noise, runs, what these runs can find
+    by_configuration(tables)      one row per configuration of the service and measure: noise, runs, what
+                                  these runs can find
     certainty(tables)             one row per measure over all configurations
 
 Each configuration has its own noise: a store under PUT spreads more than an empty server, and a mean of both

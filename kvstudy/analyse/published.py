@@ -1,11 +1,13 @@
 """The numbers of the five published reports, as data/published holds them.
 
 results.csv        one row per printed result: what was run, what wrk or wrk2 counted, where the text is
-percentiles.csv    one row per result and percentile, from its distribution (8 or 4 rows) and, where printed, its spectrum
+percentiles.csv    one row per result and percentile, from its distribution (8 or 4 rows) and, where printed,
+                   its spectrum
 trials.csv         one row per trial of report 1's bisection
 profile_shares.csv one row per share that a report reads off a profile
 claims.csv         one row per conclusion with a number, in our words
-texts/             what the reports printed, word for word; results.csv and percentiles.csv follow from it (a test checks)
+texts/             what the reports printed, word for word; results.csv and percentiles.csv follow from it (a
+                   test checks)
 """
 
 from dataclasses import dataclass

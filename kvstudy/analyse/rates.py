@@ -4,10 +4,14 @@ A run that did not keep up is invalid for latencies, by its own checks, and yet 
 saturation point. A run that another program disturbed, or whose generator was the limit, says nothing about
 the service at all. So:
 
-    speaks = about_rate(tables)        the runs that failed nothing, or did not hold their rate and failed only what follows from that
-    witnesses(tables)                  these, and the runs that the service itself lost, which did not hold theirs
-    held_rates(tables)                 of each series and number of connections the highest rate held and the lowest not held
-    found = knee_of(trials)            what the trials of a search say about the knee, by the search's own rule
+    speaks = about_rate(tables)        the runs that failed nothing, or did not hold their rate and failed
+                                       only what follows from that
+    witnesses(tables)                  these, and the runs that the service itself lost, which did not hold
+                                       theirs
+    held_rates(tables)                 of each series and number of connections the highest rate held and the
+                                       lowest not held
+    found = knee_of(trials)            what the trials of a search say about the knee, by the search's own
+                                       rule
     held_by_rate(trials)               how often each rate is held, by the same rule
 
 Saturation point of a group of runs: the lowest offered rate at which the median achieved rate over its

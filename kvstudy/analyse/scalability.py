@@ -3,7 +3,8 @@ coherence κ.
 
     X(N) = λ N / (1 + σ (N - 1) + κ N (N - 1))
 
-    usl = fit(connections, rates_rps)      one entry per run of one configuration, at least LEVELS_MIN different N
+    usl = fit(connections, rates_rps)      one entry per run of one configuration, at least LEVELS_MIN
+                                           different N
     usl.rate_rps(8), usl.sigma, usl.peak
 
 Three parameters go through any three points, so a fit needs more levels than that to be one. Intervals
@@ -67,7 +68,8 @@ def fit(connections: Sequence[float], rates_rps: Sequence[float], seed: int = 1)
     levels = np.unique(n)
     if len(n) != len(x) or len(levels) < LEVELS_MIN or not (x > 0).all() or not (n >= 1).all():
         raise ValueError(
-            f"{LEVELS_MIN} different numbers of connections and positive rates are needed: different={len(levels)}, runs={len(x)}"
+            f"{LEVELS_MIN} different numbers of connections and positive rates are needed: "
+            f"different={len(levels)}, runs={len(x)}"
         )
     estimate = _least_squares(n, x)
     places = [np.flatnonzero(n == level) for level in levels]

@@ -121,7 +121,10 @@ RUNS = _columns(
     (
         "service_cpu_us_per_answer",
         REAL,
-        "CPU microseconds of the service for each answer, its compilers left out (evidence.cpu_us_per_answer); NaN without figures by second",
+        (
+            "CPU microseconds of the service for each answer, its compilers left out "
+            "(evidence.cpu_us_per_answer); NaN without figures by second"
+        ),
     ),
     ("service_rss_max_bytes", REAL, ""),
     ("service_options", TEXT, "JSON object"),
@@ -129,7 +132,10 @@ RUNS = _columns(
     (
         "arrivals",
         TEXT,
-        'uniform or poisson; of this and the following columns "not recorded" where the run did not note it (analyse/conditions.py)',
+        (
+            'uniform or poisson; of this and the following columns "not recorded" where the run did not '
+            "note it (analyse/conditions.py)"
+        ),
     ),
     ("spin", TEXT, "how the generator waits: auto, off or a time"),
     ("timeout_s", TEXT, ""),
@@ -140,7 +146,10 @@ RUNS = _columns(
     (
         "head_start_bytes",
         TEXT,
-        "of how many bytes of records a random part was written before the warm-up, another in each repeat; null",
+        (
+            "of how many bytes of records a random part was written before the warm-up, another in each "
+            "repeat; null"
+        ),
     ),
     ("pinning", TEXT, "on which cores service and generator ran"),
     ("service_program", TEXT, "JSON object: digest of the jar, version of the JDK"),
@@ -154,12 +163,18 @@ RUNS = _columns(
     (
         "search",
         TEXT,
-        'JSON object of the search that this run is a trial of: method, objective, precision, purpose (search, sweep or confirm), …; "" when it is none',
+        (
+            "JSON object of the search that this run is a trial of: method, objective, precision, purpose "
+            '(search, sweep or confirm), …; "" when it is none'
+        ),
     ),
     (
         "answer",
         TEXT,
-        'what a trial says of its rate by the objective of its search: held, missed or unknown; "" when it is none',
+        (
+            'what a trial says of its rate by the objective of its search: held, missed or unknown; "" '
+            "when it is none"
+        ),
     ),
 )
 PERCENTILES = _columns(
@@ -167,7 +182,10 @@ PERCENTILES = _columns(
     (
         "latency_kind",
         TEXT,
-        "response (from the intended start), service (from the send), lateness (of the send), or own_lateness: the generator's own part of the lateness, where it tells that apart",
+        (
+            "response (from the intended start), service (from the send), lateness (of the send), or "
+            "own_lateness: the generator's own part of the lateness, where it tells that apart"
+        ),
     ),
     ("percentile", REAL, "0 – 100"),
     (
@@ -214,7 +232,10 @@ EVENTS = _columns(
     (
         "kind",
         TEXT,
-        "gc_pause, safepoint, flush, compaction, write_stall, wal_sync; cpu_steal, cpu_foreign, cpu_throttled, service_stopped",
+        (
+            "gc_pause, safepoint, flush, compaction, write_stall, wal_sync; cpu_steal, cpu_foreign, "
+            "cpu_throttled, service_stopped"
+        ),
     ),
     ("start_s", REAL, "from the start of the measured window; negative before it"),
     ("duration_ms", REAL, ""),
@@ -246,7 +267,10 @@ DUETS = _columns(
     (
         "excluded",
         TEXT,
-        "why it is in no ratio: outside, or whose doing it was: a, b or ab (analyse/duet_validity.py); empty where it counts",
+        (
+            "why it is in no ratio: outside, or whose doing it was: a, b or ab (analyse/duet_validity.py); "
+            "empty where it counts"
+        ),
     ),
     ("start_utc", TEXT, "of the first phase, ISO-8601"),
     ("revision", TEXT, "git revision of kvstudy"),

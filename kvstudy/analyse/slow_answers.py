@@ -12,7 +12,9 @@ import numpy as np
 import pandas as pd
 
 FINE_S, COARSE_S = 0.01, 1.0
-_FELT = 2.0  # lengths of an event in which it is felt: while it lasts, and as long again while what had queued up is worked off
+# lengths of an event in which it is felt: while it lasts, and as long again while what had queued up is
+# worked off
+_FELT = 2.0
 # Known by the second only: taken from the whole of it, evenly.
 _BY_SECOND = frozenset({"cpu_steal", "cpu_foreign", "cpu_throttled"})
 

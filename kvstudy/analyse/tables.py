@@ -2,7 +2,8 @@
 
     rebuild([root / "data/raw"], root / "data/tidy")     reads what is new or changed, drops what is gone
     tables = load(root / "data/tidy").select(experiment="report-1")
-    tables = study_tables(experiment="report-1")          the reader's own runs, or the committed reference runs
+    tables = study_tables(experiment="report-1")          the reader's own runs, or the committed reference
+                                                          runs
 
 How they lie on disk and are kept up to date: kvstudy/analyse/tidy. Of ``runs`` every row is read; of the
 other tables, which are larger by far, what is asked for: the rows of the runs that were selected, when the
@@ -18,16 +19,18 @@ import pandas as pd
 
 from kvstudy import project
 from kvstudy.analyse import schema
-from kvstudy.analyse.tidy.build import Spread, rebuild
+from kvstudy.analyse.tidy.build import INDEX, Spread, rebuild
 from kvstudy.analyse.tidy.stored import Stored
 from kvstudy.errors import KvstudyError
 from kvstudy.record.run_folder import SMOKE
 
-__all__ = ["Duets", "Tables", "load", "rebuild", "study_duets", "study_tables"]
+__all__ = ["Duets", "Tables", "load", "rebuild", "state", "study_duets", "study_tables"]
 RAW, REFERENCE = "raw", "reference"
 OWN_THEN_REFERENCE = frozenset({RAW}), frozenset({REFERENCE}), frozenset({SMOKE})
 ALL_OWN = frozenset({RAW, SMOKE}), frozenset({REFERENCE})
 REFERENCE_ALONE = (frozenset({REFERENCE}),)
+OWN_ALONE = (frozenset({RAW, SMOKE}),)
+EVERYTHING = (frozenset({RAW, SMOKE, REFERENCE}),)
 _Found = TypeVar("_Found")
 
 
@@ -167,10 +170,7 @@ def study_duets(
     committed ones of experiments of which there are no own. Those of the profile smoke, which says nothing of
     speed, are left out. Without any launch the tables are empty."""
     data = (data_root or project.project_root() / "data").resolve()
-    rebuild(
-        [data / name for name in (RAW, REFERENCE) if (data / name).is_dir()], data / "tidy", progress, spread
-    )
-    stored = Stored(data / "tidy")
+    stored = _up_to_date(data, progress, spread)
     found = Duets(**_frames(stored, schema.DUET_TABLES, "duets"), folders=stored.folders)
     found = found if experiment is None else found.select(experiment=experiment)
     raw = (data / RAW).resolve()
@@ -203,9 +203,7 @@ def study_tables(
     ``source`` says which of the two. KvstudyError when no place has a run.
     """
     data = (data_root or project.project_root() / "data").resolve()
-    roots = [data / name for name in (RAW, REFERENCE) if (data / name).is_dir()]
-    rebuild(roots, data / "tidy", progress, spread)
-    stored = Stored(data / "tidy")
+    stored = _up_to_date(data, progress, spread)
     tables = _loaded(stored)
     tables = tables if experiment is None else tables.select(experiment=experiment)
     resolved = {name: (data / name).resolve() for name in (RAW, REFERENCE)}
@@ -230,6 +228,26 @@ def study_tables(
         f"no sealed run of {what} under {data / 'raw'} or {data / 'reference'}",
         f"measure it: kvstudy run experiments/{experiment or '…'}.yaml",
     )
+
+
+_opened: dict[Path, tuple[tuple[int, int], Stored]] = {}
+
+
+def _up_to_date(data: Path, progress: bool, spread: Spread) -> Stored:
+    """The tables of ``data`` as its runs are now. As long as no run comes or goes it is the same object,
+    which keeps what was read last: a notebook asks a dozen times."""
+    tidy = data / "tidy"
+    rebuild([data / name for name in (RAW, REFERENCE) if (data / name).is_dir()], tidy, progress, spread)
+    stamp = state(tidy)
+    if tidy not in _opened or _opened[tidy][0] != stamp:
+        _opened[tidy] = stamp, Stored(tidy)
+    return _opened[tidy][1]
+
+
+def state(tidy_root: Path) -> tuple[int, int]:
+    """Another value whenever the tables were made anew."""
+    index = (tidy_root / INDEX).stat()
+    return index.st_ino, index.st_mtime_ns
 
 
 def _places(folder: Path, smoke: bool, raw: Path, reference: Path) -> set[str]:

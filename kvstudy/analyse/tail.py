@@ -1,9 +1,11 @@
 """Why are the slow requests slow? Each slow answer set beside what happened while it waited, and against
 chance.
 
-    limit_us = threshold_us(tables, 99)            what counts as slow: here the slowest percent of all answers
+    limit_us = threshold_us(tables, 99)            what counts as slow: here the slowest percent of all
+                                                   answers
     slow_seconds(tables, limit_us)                 how many answers of each second were slower
-    causes(tables, limit_us)                       per kind of event: share of the slow answers it overlaps, chance, word, why
+    causes(tables, limit_us)                       per kind of event: share of the slow answers it overlaps,
+                                                   chance, word, why
     alignment(tables, limit_us)                    every slow second with the events in it
     of_page(tables, 99)                            causes of all runs and of each workload, judged together
 
@@ -25,7 +27,8 @@ import pandas as pd
 from kvstudy.analyse import slow_answers
 from kvstudy.analyse.configuration import configured
 from kvstudy.analyse.exchange import Repeats
-from kvstudy.analyse.linked import CANNOT_TELL, DRAWS, LINKED, Judgement, Question, judged
+from kvstudy.analyse.linked import CANNOT_TELL as CANNOT_TELL  # a word of this module's frames
+from kvstudy.analyse.linked import DRAWS, LINKED, Judgement, Question, judged
 from kvstudy.analyse.slow_answers import SlowAnswers
 from kvstudy.analyse.tables import Tables
 from kvstudy.record import hdr

@@ -31,7 +31,9 @@ LATENESS_SHARE_PASS, LATENESS_SHARE_WARN = (
     0.10,
     0.50,
 )  # of the response time at the same percentile: how much of it the ruler made
-LATENESS_TIMER_US = 100.0  # what loadgen promises of its p99 without spinning: within it a run is marked at most, however fast the service
+# what loadgen promises of its p99 without spinning: within it a run is marked at most, however fast the
+# service
+LATENESS_TIMER_US = 100.0
 LATENESS_NEGLIGIBLE_US = 20.0  # a timer of the kernel cannot do better; never held against a run
 STEAL_SHARE_PASS, STEAL_SHARE_WARN = 0.01, STEAL_MAX_SHARE  # of the machine's CPU time, taken by its host
 FOREIGN_SHARE_PASS, FOREIGN_SHARE_WARN = (
@@ -45,8 +47,10 @@ DRIFT_CPU_SHARE, DRIFT_P99_SHARE = 1.5, 10.0
 RESOLUTION_US = (
     2.0  # of a median that is counted in whole microseconds: two this close agree, whatever their ratio
 )
-CPU_TICKS_US = 20_000.0  # two ticks of the kernel's count in a third, over its answers: so far its CPU per answer is not known
-UNSENT_SHARE_WARN = 0.01  # of the requests that were due; one per connection may be waiting for its connection when the run ends
+# two ticks of the kernel's count in a third, over its answers: so far its CPU per answer is not known
+CPU_TICKS_US = 20_000.0
+# of the requests that were due; one per connection may be waiting for its connection when the run ends
+UNSENT_SHARE_WARN = 0.01
 WRK_GENERATORS = ("wrk", "wrk2")  # open connections // threads connections per thread and drop the rest
 
 
@@ -132,7 +136,8 @@ OF_THE_SERVICE = frozenset(
 # the plan's. A closed loop has as many as the service answers: there they are its outcome.
 _FOLLOWS = frozenset({"samples"})
 _SERVICE_FAILED = re.compile(
-    r"failed: (service |fill lost records|filled store did not come|restored store did not come|records cannot be counted|"
+    r"failed: (service |fill lost records|filled store did not come|restored store did not "
+    r"come|records cannot be counted|"
     r"data check could not read back|generator got no answer)"
 )
 
@@ -242,7 +247,10 @@ def generator_not_saturated(run: Evidence) -> Check:
 def send_lateness(run: Evidence) -> Check | None:
     if run.closed_loop:
         return None
-    required = f"lateness ≤ {LATENESS_SHARE_PASS:.0%} of the response time at p50 and p99, or ≤ {LATENESS_NEGLIGIBLE_US:.0f} µs"
+    required = (
+        f"lateness ≤ {LATENESS_SHARE_PASS:.0%} of the response time at p50 and p99, or ≤ "
+        f"{LATENESS_NEGLIGIBLE_US:.0f} µs"
+    )
     pairs = [pair for pair in run.percentile_pairs if not math.isnan(pair[1]) and not math.isnan(pair[2])]
     if not pairs:
         return _unknown("send_lateness", required)
@@ -316,7 +324,8 @@ def warm_up_long_enough(run: Evidence) -> Check:
     """Marks at most. A remedy is a longer warm-up, as long as `kvstudy doctor --warm-up` measures that this
     service needs."""
     required = (
-        f"first and last third agree: p50 within {DRIFT_SHARE - 1:.0%} or {RESOLUTION_US:.0f} µs, CPU per answer within {DRIFT_CPU_SHARE - 1:.0%} or two ticks, "
+        f"first and last third agree: p50 within {DRIFT_SHARE - 1:.0%} or {RESOLUTION_US:.0f} µs, CPU "
+        f"per answer within {DRIFT_CPU_SHARE - 1:.0%} or two ticks, "
         f"p99 within a factor of {DRIFT_P99_SHARE:.0f}"
     )
     if not _known(run.third_medians_us):
@@ -355,7 +364,10 @@ def data_kept(run: Evidence) -> Check | None:
     if run.data_check is None:
         return None if run.method == "GET" else _unknown("data_kept", required)
     bad = run.data_check["missing"] + run.data_check["wrong"]
-    observed = f"{run.data_check['sampled']} sampled, {run.data_check['missing']} missing, {run.data_check['wrong']} wrong"
+    observed = (
+        f"{run.data_check['sampled']} sampled, {run.data_check['missing']} missing, "
+        f"{run.data_check['wrong']} wrong"
+    )
     return _verdict("data_kept", bad == 0, observed, required)
 
 

@@ -26,7 +26,8 @@ KILLED_TIMEOUT_S = 5.0
 
 class OwnedProcess:
     """``argv`` runs in its own session. ``registered`` is told the pid at start and at the end, so that a
-    crash leaves a trace. ``folder``: where it runs; ours if it is not said."""
+    crash leaves a trace. ``folder``: where it runs; ours if it is not said. ``stderr``: a descriptor in the
+    place of the file ``stderr_path``."""
 
     alive: ClassVar[set[int]] = (
         set()
@@ -42,6 +43,7 @@ class OwnedProcess:
         environment: dict[str, str] | None = None,
         registered: Callable[[int, bool], None] | None = None,
         folder: Path | None = None,
+        stderr: int | None = None,
     ):
         self.argv = argv
         self.outlived_by: list[
@@ -50,12 +52,12 @@ class OwnedProcess:
         self._registered = registered or (lambda _pid, _alive: None)
         # An interrupt waits until the pid is noted: whoever catches it can then end the child.
         with shielded():
-            with stderr_path.open("ab") as stderr, _affinity(cores):
+            with stderr_path.open("ab") as log, _affinity(cores):
                 self._process = subprocess.Popen(
                     [*_until_creator_dies(), *argv],
                     stdin=subprocess.DEVNULL,
                     stdout=stdout,
-                    stderr=stderr,
+                    stderr=log if stderr is None else stderr,
                     env=environment,
                     cwd=folder,
                     start_new_session=True,
@@ -112,7 +114,8 @@ class OwnedProcess:
 
     def _left(self) -> list[psutil.Process]:
         """Of its session, itself included."""
-        self._process.poll()  # else its own end would leave it there, as one that nobody asked for its exit code
+        # else its own end would leave it there, as one that nobody asked for its exit code
+        self._process.poll()
         return session_of(self.pid)
 
     def _killed(self) -> bool:

@@ -62,7 +62,8 @@ class Artifacts:
         if "loadgen" in names or writes_first:
             _check_age("loadgen", root / "loadgen", loadgen)
         found = cls(root, loadgen, {name: generator_path(name, loadgen) for name in names}, subjects, builds)
-        found.subject_digests, found.generator_digests, found.versions, found.revision  # noqa: B018 – now, not when a build may have replaced them
+        # Asked now, not when a build may have replaced them.
+        found.subject_digests, found.generator_digests, found.versions, found.revision
         return found
 
     def subject(self, configuration: Configuration) -> Subject:

@@ -15,6 +15,8 @@ from kvstudy.errors import RunFailed
 from kvstudy.hosts.interrupt import shielded
 from kvstudy.hosts.process import OwnedProcess
 from kvstudy.measure.generator import GeneratorCommand, check_exit
+from kvstudy.measure.live_line import LiveLine
+from kvstudy.measure.progress import Second
 from kvstudy.measure.sampler import Sampler
 from kvstudy.subject.protocol import LiveSubject
 
@@ -92,10 +94,12 @@ class Attendance:
         stderr: Path,
         agenda: Callable[[float, float], list] | None,
         process_csv: Path | None,
+        second: Callable[[Second], None] | None = None,
     ) -> Attended:
         """Runs a generator to its end; with the service where that is here. With ``process_csv`` this is the
-        measured one."""
+        measured one. ``second``: who is told of every second, where the generator tells of them."""
         timing = self._timing
+        line = LiveLine(second, stderr) if second and kind == "loadgen" else None
         with text.open("wb") as out:
             start = self._start()
             generator = OwnedProcess(
@@ -105,6 +109,7 @@ class Attendance:
                 cores=cores,
                 environment=os.environ | command.environment,
                 registered=registered,
+                stderr=line.descriptor if line else None,
             )
         window, end = start + timing.window_s, start + timing.length_s
         sampler = (
@@ -131,6 +136,8 @@ class Attendance:
         finally:
             with shielded():
                 code = generator.stop(timeout_s=1.0)
+                if line:
+                    line.close()
                 if sampler:
                     self.attended.rows = sampler.stop()
         self._check_alive()

@@ -20,9 +20,9 @@ from pathlib import Path
 
 from kvstudy.errors import KvstudyError, ToolMissing
 from kvstudy.measure.build import build_service, is_up_to_date, noted
+from kvstudy.project import jfr_converter_jar, profiler_library, service_jar, work_root
 from kvstudy.subject.jdk import find_jdk
 from kvstudy.subject.kv_service import jar_digest
-from kvstudy.project import jfr_converter_jar, profiler_library, service_jar, work_root
 
 CHECKOUT = "."
 JAR = "kv-service.jar"

@@ -37,7 +37,6 @@ from kvstudy.record.duet import SLICES_FILE, generator_file, side_file, write_sl
 from kvstudy.record.run_folder import RunWriter, SealedRun
 from kvstudy.subject.evidence.profiler import AttachedProfiler, cpu_engine
 
-
 CLOCK_STEP_MAX_NS = 1_000_000
 
 

@@ -94,6 +94,7 @@ def execute(
     patience: Patience | None = None,
     hosts: HostsFile | None = None,
     generators: int = 1,
+    progress_of: Callable[[list[PlannedRun], float], Progress] = Progress,
 ) -> Result:
     """Measures; KvstudyError before anything is started when something is missing. Ctrl-C seals the current
     run as failed.
@@ -101,6 +102,7 @@ def execute(
     At the end, up to ``retries`` times, the runs whose newest try was disturbed from outside are measured
     again, in the plan's order; the disturbed ones stay. A search makes its disturbed trials again at once.
     Every run waits before it begins for a quiet machine, as long as ``patience`` has time left.
+    ``progress_of``: who shows how far it is, made of the runs to come and the seconds that filling takes.
 
     With ``hosts`` runs take place there, each with so many ``generators``; as many at once as there are hosts
     for. A repeat, that is every configuration once, stays on the same hosts, so that none is measured on one
@@ -143,7 +145,7 @@ def execute(
             fill_s = sum(
                 fill["records"] / FILL_RATE_RPS + FILL_OVERHEAD_S for fill in Plan(experiment, runs).fills
             )
-            progress = Progress(runs if not experiment.search else expected_runs(whole), fill_s)
+            progress = progress_of(runs if not experiment.search else expected_runs(whole), fill_s)
             return Bench(
                 root,
                 label,

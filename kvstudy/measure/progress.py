@@ -7,9 +7,7 @@ estimate as runs go by.
 
 import sys
 import time
-import warnings
-
-from tqdm import TqdmWarning
+from typing import NamedTuple
 
 from kvstudy.plan.run_plan import PlannedRun
 from kvstudy.units import format_duration
@@ -17,18 +15,28 @@ from kvstudy.units import format_duration
 BAR = "{desc} {percentage:3.0f}%|{bar}| {elapsed} gone, {remaining} left{postfix}"
 
 
+class Second(NamedTuple):
+    """What the generator told of its last second: answers, and their response times as it writes them."""
+
+    rate_rps: int
+    p50: str
+    p99: str
+
+
 class Progress:
     """``with Progress(runs, fill_s)``: ``begin`` and ``end`` for each run; ``doing`` and ``tick`` between
     them."""
 
-    def __init__(self, runs: list[PlannedRun], fill_s: float):
+    wants_seconds = False  # whether ``second`` is to be called, for each second under load
+
+    def __init__(self, runs: list[PlannedRun], fill_s: float, bar: bool = True):
         self._total_s = sum(run.estimated_s for run in runs) + fill_s
         self._runs = len(runs)
         self._done = 0
         self._done_s = 0.0
         self._run: PlannedRun | None = None
         self._run_start = self._start = time.monotonic()
-        self._bar = _bar(self._total_s) if shows_bars() else None
+        self._bar = _bar(self._total_s) if bar and shows_bars() else None
 
     def __enter__(self) -> "Progress":
         return self
@@ -55,6 +63,9 @@ class Progress:
         if self._bar is not None and self._run is not None:
             self._to(self._done_s + min(time.monotonic() - self._run_start, self._run.estimated_s))
 
+    def second(self, told: Second) -> None:
+        """Called by another thread than the measuring one."""
+
     def end(self, run: PlannedRun, outcome: str) -> None:
         self._done += 1
         self._done_s += run.estimated_s
@@ -74,13 +85,9 @@ class Progress:
 
 
 def _bar(total_s: float):
-    with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", TqdmWarning
-        )  # without ipywidgets a notebook gets the text bar, which is fine
-        from tqdm.auto import tqdm
+    from tqdm import tqdm  # of text, in a notebook too: a widget would be dead in the saved one
 
-        return tqdm(total=total_s, bar_format=BAR, smoothing=0, dynamic_ncols=True, mininterval=0.5)
+    return tqdm(total=total_s, bar_format=BAR, smoothing=0, dynamic_ncols=True, mininterval=0.5)
 
 
 def shows_bars() -> bool:

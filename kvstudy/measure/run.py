@@ -246,14 +246,15 @@ class Run:
 
     def _generate(self, command: GeneratorCommand, measured: bool) -> None:
         """Runs a generator to its end, attended together with the service."""
-        station = self._service
+        station, progress = self._service, self._bench.progress
         try:
             start_utc = station.generate(
                 command,
                 measured,
                 self._pinning.generator,
                 entered=self._enter,
-                tick=self._bench.progress.tick,
+                tick=progress.tick,
+                second=progress.second if progress.wants_seconds else None,
             ).start_utc
         finally:
             if measured:

@@ -17,6 +17,7 @@ from kvstudy.hosts.clock import Clock, Offset, offset_to
 from kvstudy.hosts.host import Here
 from kvstudy.hosts.process import command_text
 from kvstudy.measure import machine
+from kvstudy.measure.progress import Second
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.awake import kept_awake
 from kvstudy.measure.attendance import Attendance, Attended, Timing
@@ -163,9 +164,10 @@ class Station:
         is_over: str = "",
         entered: Callable[[str], None] | None = None,
         tick: Callable[[], None] | None = None,
+        second: Callable[[Second], None] | None = None,
     ) -> Attended:
         """Runs a generator to its end, with the sampler when it is the measured one, and with the service
-        where that is here too."""
+        where that is here too. ``second``: who is told of every second of it."""
         timing = Timing(
             command.measures_from_s, command.length_s, self._configuration.timeout_s, starts_at_s, is_over
         )
@@ -181,6 +183,7 @@ class Station:
             self._folder / "generator.log",
             self._agenda if measured and self._subject else None,
             self._folder / "process.csv" if measured else None,
+            second,
         )
 
     def sampled(self) -> list[dict]:

@@ -217,7 +217,8 @@ def comparisons(
             )
         if configuration.spec.url:
             raise ExperimentError(
-                f"a duet starts both sides anew in each launch, and what runs at an address is not ours to start: url={configuration.spec.url}",
+                "a duet starts both sides anew in each launch, and what runs at an address is not "
+                f"ours to start: url={configuration.spec.url}",
                 "give its command instead of its url, or measure independent runs: kvstudy run",
             )
     loads = _by_load(configurations)
@@ -225,7 +226,8 @@ def comparisons(
     if builds:
         if len(named) > 1:
             raise ExperimentError(
-                f"two builds are compared with the same options: the file has {len(named)}: {', '.join(named)}",
+                f"two builds are compared with the same options: the file has {len(named)}: "
+                f"{', '.join(named)}",
                 f"choose one: --only {next(iter(named)).split()[0]}",
             )
         names = builds if builds[0] != builds[1] else (builds[0], f"{builds[1]} again")
@@ -233,8 +235,10 @@ def comparisons(
         return [Comparison(experiment, names, tuple(_load(experiment, both) for both in sides))]
     if len(named) < 2:
         raise ExperimentError(
-            f"one side only: {experiment.name} varies no option of the service, of the JVM, or size of the values",
-            "give two builds, as --builds main ., or a factor of two values, as service: {handler: [selector, workers]}",
+            f"one side only: {experiment.name} varies no option of the service, of the JVM, or size of "
+            "the values",
+            "give two builds, as --builds main ., or a factor of two values, as service: {handler: "
+            "[selector, workers]}",
         )
     baseline = _baseline(experiment, named)
     return [_of_two(experiment, loads, baseline, other) for other in named if other != baseline]
@@ -315,7 +319,8 @@ def _by_load(configurations: list[Configuration]) -> list[list[Configuration]]:
                     if _load_facts(other[0])[name] != value
                 ]
                 raise ExperimentError(
-                    f"two loads of one workload cannot be measured in one duet: {first[0].workload}: they differ in {', '.join(differing)}",
+                    f"two loads of one workload cannot be measured in one duet: {first[0].workload}: "
+                    f"they differ in {', '.join(differing)}",
                     "choose one with --only KEY=VALUE, or in the file's compare: {…}",
                 )
     return loads
@@ -357,7 +362,8 @@ def _check_contracts(a: Configuration, b: Configuration) -> None:
             if of_a != of_b and not (what == "statuses" and a.statuses):
                 told = [", ".join(map(str, found)) if what == "statuses" else found for found in (of_a, of_b)]
                 raise ExperimentError(
-                    f"both sides of a duet get the same requests, and theirs differ: {method} {what}: {told[0]}; {told[1]}",
+                    f"both sides of a duet get the same requests, and theirs differ: {method} {what}: "
+                    f"{told[0]}; {told[1]}",
                     "write the same paths and statuses for both, or measure independent runs: kvstudy run",
                 )
 
@@ -372,7 +378,8 @@ def _baseline(experiment: Experiment, named: dict[str, dict]) -> str:
         if len(named) > 2:
             raise ExperimentError(
                 f"two sides are compared, and the file has {len(named)}: {', '.join(named)}",
-                f"choose two with --only, or say what each is compared with: --baseline {next(iter(named)).split()[0]}",
+                "choose two with --only, or say what each is compared with: --baseline "
+                f"{next(iter(named)).split()[0]}",
             )
         return next(iter(named))
     found = [
@@ -382,7 +389,8 @@ def _baseline(experiment: Experiment, named: dict[str, dict]) -> str:
     ]
     if len(found) != 1:
         raise ExperimentError(
-            f"baseline is {'no' if not found else 'more than one'} side of the file: {' '.join(f'{key}={value}' for key, value in asked.items())}",
+            f"baseline is {'no' if not found else 'more than one'} side of the file: "
+            f"{' '.join(f'{key}={value}' for key, value in asked.items())}",
             f"sides: {', '.join(named)}",
         )
     return found[0]

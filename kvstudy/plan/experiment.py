@@ -145,7 +145,8 @@ def _profiled_runs(value: Any) -> Any:
     events = get_args(ProfilerEvent)
     if isinstance(value, str) and not difflib.get_close_matches(value, events, n=1):
         raise ValueError(
-            f"not one of {', '.join(events)}: {value!r}\n`profile` says what async-profiler samples; a profile of the file is chosen by "
+            f"not one of {', '.join(events)}: {value!r}\n"
+            "`profile` says what async-profiler samples; a profile of the file is chosen by "
             f"--profile {value}, in a notebook by -p profile_name {value}"
         )
     return {"events": value} if isinstance(value, (list, str)) else value
@@ -346,7 +347,8 @@ class Experiment(Part):
         for label in labels:
             if labels.count(label) > 1:
                 raise ValueError(
-                    f"two subjects have one name: {label}\ngive each a name of its own: {{name: …, command: …}}"
+                    f"two subjects have one name: {label}\n"
+                    "give each a name of its own: {name: …, command: …}"
                 )
         return subjects
 
@@ -367,7 +369,8 @@ class Experiment(Part):
         if self.threads is not None and min(self.connections) < max(self.threads):
             raise Impossible(
                 "connections",
-                f"number of connections must be >= threads: connections={min(self.connections)} threads={max(self.threads)}"
+                f"number of connections must be >= threads: connections={min(self.connections)} "
+                f"threads={max(self.threads)}"
                 "\nwrite threads: connections to have as many threads as connections",
             )
         profiled = self.of_profiled_runs()
@@ -426,13 +429,17 @@ class Experiment(Part):
                 + (
                     f"did you mean {near[0]}?"
                     if near
-                    else f"workloads: {', '.join(scripts)}; one of your own is a script experiments/workloads/{script}.lua"
+                    else (
+                        f"workloads: {', '.join(scripts)}; one of your own is a script "
+                        f"experiments/workloads/{script}.lua"
+                    )
                 ),
             )
         if method is None:
             raise Impossible(
                 "workload",
-                f"method is needed for a workload of your own: workload={script}\nwrite method: PUT, GET, MIXED or DELETE",
+                f"method is needed for a workload of your own: workload={script}\n"
+                "write method: PUT, GET, MIXED or DELETE",
             )
         if METHOD_OF_WORKLOAD.get(script, method) != method:
             raise Impossible(
@@ -441,7 +448,8 @@ class Experiment(Part):
         if min(workload.value_bytes) <= max(workload.key_bytes):
             raise Impossible(
                 "workload",
-                f"a value begins with its key and a blank, so value_bytes must exceed key_bytes: workload={script} "
+                "a value begins with its key and a blank, so value_bytes must exceed key_bytes: "
+                f"workload={script} "
                 f"value_bytes={min(workload.value_bytes)} key_bytes={max(workload.key_bytes)}",
             )
         reads_filled_keys = (
@@ -454,12 +462,14 @@ class Experiment(Part):
         if reads_filled_keys and filled == 0:
             raise Impossible(
                 "workload",
-                f"workload {script} reads keys that nothing wrote\nadd fill: {{records: {max(workload.key_count or [100_000])}}}",
+                f"workload {script} reads keys that nothing wrote\n"
+                f"add fill: {{records: {max(workload.key_count or [100_000])}}}",
             )
         if reads_filled_keys and max(workload.key_count or [0]) > filled:
             raise Impossible(
                 "workload",
-                f"workload {script} reads more keys than are filled: key_count={max(workload.key_count)} fill.records={filled}",
+                f"workload {script} reads more keys than are filled: "
+                f"key_count={max(workload.key_count)} fill.records={filled}",
             )
         rates, longest = (
             [rate for rate in self.rate or [] if rate != "closed"],
@@ -474,14 +484,16 @@ class Experiment(Part):
             raise Impossible(
                 "workload",
                 f"unique_put would write keys twice: key_count={min(workload.key_count)} "
-                f"rate × duration={max(rates) * longest:.0f}\nleave key_count out: it is then chosen to suffice",
+                f"rate × duration={max(rates) * longest:.0f}\n"
+                "leave key_count out: it is then chosen to suffice",
             )
 
     def _profiled_runs_exist(self, profile: ProfiledRuns) -> None:
         if not any(subject.can_be_profiled for subject in self.subject):
             raise Impossible(
                 "profile",
-                "async-profiler needs a JVM, and no subject has one\nwrite jvm: true in a subject that runs on HotSpot",
+                "async-profiler needs a JVM, and no subject has one\n"
+                "write jvm: true in a subject that runs on HotSpot",
             )
         scripts = [script for workload in self.workload for script in workload.script]
         for key, asked, present in (
@@ -493,5 +505,6 @@ class Experiment(Part):
                 if value not in present:
                     raise Impossible(
                         "profile",
-                        f"profile.{key} is not among the experiment's: {value}\nit has: {', '.join(map(str, present))}",
+                        f"profile.{key} is not among the experiment's: {value}\n"
+                        f"it has: {', '.join(map(str, present))}",
                     )

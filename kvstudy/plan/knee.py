@@ -13,7 +13,8 @@ Jäkel and Wichmann 2005, "Bayesian inference for psychometric functions").
 
     knee = KneePosterior(lowest_rps=500, highest_rps=100_000)
     knee.add(rate_rps=12_000, held=True)        # in the order of the trials
-    knee.interval()                             # (low, high): surely held, and surely missed, more often than not
+    knee.interval()                             # (low, high): surely held, and surely missed, more often than
+                                                not
 """
 
 import numpy as np

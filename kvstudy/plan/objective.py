@@ -101,6 +101,7 @@ class Search(Part):
     def _has_an_interval(self) -> "Search":
         if self.lowest_rate >= self.highest_rate:
             raise ValueError(
-                f"lowest_rate must be below highest_rate: lowest_rate={self.lowest_rate:g} highest_rate={self.highest_rate:g}"
+                f"lowest_rate must be below highest_rate: lowest_rate={self.lowest_rate:g} "
+                f"highest_rate={self.highest_rate:g}"
             )
         return self

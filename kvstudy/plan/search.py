@@ -4,7 +4,8 @@ itself.
 A search has two parts. The first comes near the knee:
 
     bisect   halves [held, missed] as report 1 does it
-    mlr      MLRsearch (RFC draft of the IETF's benchmarking group, library of FD.io), which repeats trials near the edge
+    mlr      MLRsearch (RFC draft of the IETF's benchmarking group, library of FD.io), which repeats trials
+             near the edge
 
 The second measures the knee: sweeps that start below it and raise the rate trial by trial until one misses.
 The low trials at a sweep's start let the service get over the overload before. Sweeps go on until the knee is
@@ -187,7 +188,8 @@ class _Searcher:
                     self._knee.add(rate_rps, answer is Answer.HELD)
                 return answer is Answer.HELD
         raise KvstudyError(
-            f"search cannot go on: {UNKNOWN_IN_A_ROW_MAX} trials in a row say nothing: rate={rate_rps:.0f}/s: {note}",
+            f"search cannot go on: {UNKNOWN_IN_A_ROW_MAX} trials in a row say nothing: "
+            f"rate={rate_rps:.0f}/s: {note}",
             "the generator or the machine is the limit here: quieten the machine, or lower highest_rate",
         )
 

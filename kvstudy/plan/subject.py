@@ -1,10 +1,14 @@
 """What is measured, as an experiment says it. A list makes a factor.
 
-    subject: kv-service                                the service of this tree, with the experiment's ``service`` and ``jvm``
-    subject: empty                                     one-nio with a handler that does nothing: the upper limit
+    subject: kv-service                                the service of this tree, with the experiment's
+                                                       ``service`` and ``jvm``
+    subject: empty                                     one-nio with a handler that does nothing: the upper
+                                                       limit
     subject: {build: main}                             the service of another revision, built apart
-    subject: {command: [nginx, -p, "{dir}", …]}        any command that serves HTTP on ``{port}`` and keeps its data in ``{dir}``
-    subject: {url: "http://127.0.0.1:8080"}            what runs there already: it is neither started nor stopped
+    subject: {command: [nginx, -p, "{dir}", …]}        any command that serves HTTP on ``{port}`` and keeps
+                                                       its data in ``{dir}``
+    subject: {url: "http://127.0.0.1:8080"}            what runs there already: it is neither started nor
+                                                       stopped
 
 ``spec_of(configuration.subject, configuration.server)`` gives the ``SubjectSpec`` of a planned run back.
 """
@@ -159,12 +163,14 @@ class SubjectSpec(Part):
             raise Impossible(
                 "command",
                 "{port} is missing: the command must be told the port to serve on\n"
-                "write {port} where its port stands, in quotes; in a file of its own, name that file in files",
+                "write {port} where its port stands, in quotes; in a file of its own, name that file "
+                "in files",
             )
         if self.fill == "directory" and not self.files and not any("{dir}" in word for word in words):
             raise Impossible(
                 "fill",
-                "{dir} is missing: only the directory that the command is told can be kept and restored\nwrite {dir} where its directory stands, or fill: http",
+                "{dir} is missing: only the directory that the command is told can be kept and "
+                "restored\nwrite {dir} where its directory stands, or fill: http",
             )
         for word in words:
             for found in re.findall(r"\{[a-z_]*\}", word):

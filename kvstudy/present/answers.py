@@ -17,8 +17,8 @@ from kvstudy.analyse.answers import Answer, options, ruler, service, tail
 from kvstudy.analyse.claim import CLOSED_LOOP, Claim
 from kvstudy.analyse.comparison.words import CANNOT_TELL, TOO_FEW
 from kvstudy.analyse.configuration import INVALID
-from kvstudy.analyse.linked import LINKED
 from kvstudy.analyse.intervention import CAUSED
+from kvstudy.analyse.linked import LINKED
 from kvstudy.analyse.tables import Tables
 from kvstudy.analyse.tail import NO_EVENT
 from kvstudy.present import claims, findings, telling, words

@@ -18,11 +18,11 @@ import pandas as pd
 from IPython.display import Markdown
 
 from kvstudy.analyse import rates
-from kvstudy.analyse.configuration import RESOLUTION_US, configured
 from kvstudy.analyse.comparison.intervals import CONFIDENCE
 from kvstudy.analyse.comparison.outcomes import allowed
 from kvstudy.analyse.comparison.pairs import pair
 from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS, SAME, SLOWER, TOO_FEW
+from kvstudy.analyse.configuration import RESOLUTION_US, configured
 from kvstudy.analyse.rates import saturation_points
 from kvstudy.analyse.tables import Tables
 from kvstudy.analyse.validity import ACHIEVED_SHARE_MIN, OUTSIDE, SERVICE

@@ -17,9 +17,9 @@ import pandas as pd
 from kvstudy.analyse import frames, published, rates
 from kvstudy.analyse.answers.service import stable_rate
 from kvstudy.analyse.comparison import families
-from kvstudy.analyse.configuration import RATE, comparisons, not_repeats
 from kvstudy.analyse.comparison.intervals import median_interval
 from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS
+from kvstudy.analyse.configuration import RATE, comparisons, not_repeats
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import telling, words
 

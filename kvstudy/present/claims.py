@@ -24,8 +24,8 @@ import math
 
 import pandas as pd
 
-from kvstudy.analyse.published import Published
 from kvstudy.analyse.comparison.words import CANNOT_TELL, FASTER, MIN_RUNS, SLOWER
+from kvstudy.analyse.published import Published
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import words
 from kvstudy.present.claim_rules import HELD_SHARE, RULES, Measured, Rule

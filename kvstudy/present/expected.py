@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 from IPython.display import Markdown
 
-from kvstudy.analyse.configuration import comparisons
 from kvstudy.analyse.comparison.intervals import CONFIDENCE
 from kvstudy.analyse.comparison.outcomes import allowed
 from kvstudy.analyse.comparison.words import CANNOT_TELL, DIFFERENT, FASTER, MIN_RUNS, SAME, SLOWER
+from kvstudy.analyse.configuration import comparisons
 from kvstudy.analyse.rates import held_rates
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import words

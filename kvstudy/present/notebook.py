@@ -1,38 +1,34 @@
-"""What the first cells of every notebook call: the same beginning, the same tables, the same way to show a
-frame.
+"""The tables and the frames of a notebook's cells, after ``%load_ext kvstudy`` (extension.py).
 
-    parameters = notebook.begin(In)                      theme, tables, one-line errors; refuses unknown parameters
     tables = notebook.tables(experiment, label)          measured runs, or the reference runs when nothing was measured
     notebook.show(frame)                                 a table to sort and search, without a network
 
-How parameters are found: papermill puts a cell that begins with "# Parameters" after the notebook's own,
-which begins with DEFAULTS. IPython's ``In`` holds both as text; what the first does not name is a mistake,
-which papermill only warns about.
+Each call gives the tables as the runs are now. A notebook whose runs change while it is open sees the new
+ones from the cell on that is executed next, and says so once: the cells above still show the earlier ones.
 """
 
-import ast
-import difflib
-import math
 import os
 import re
-from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 
 import pandas as pd
-from IPython import get_ipython
-from IPython.display import HTML, Markdown
+from IPython.display import HTML, Markdown, display
 
 from kvstudy import workers
-from kvstudy.analyse import published, tail
+from kvstudy.analyse import published
 from kvstudy.analyse.published import Published
-from kvstudy.analyse.tables import ALL_OWN, OWN_THEN_REFERENCE, REFERENCE_ALONE, Tables, study_tables
-from kvstudy.errors import ExperimentError, KvstudyError
-from kvstudy.present import theme, words
-from kvstudy.project import ROOT_VARIABLE, project_root, raw_root
+from kvstudy.analyse.tables import (
+    ALL_OWN,
+    OWN_THEN_REFERENCE,
+    REFERENCE_ALONE,
+    Tables,
+    state,
+    study_tables,
+)
+from kvstudy.errors import KvstudyError
+from kvstudy.present import words
+from kvstudy.project import EXPORT_VARIABLE, project_root, raw_root, tidy_root
 
-DEFAULTS = "# Defaults"
-INJECTED = "# Parameters"
 MAIN = "reproduce"  # the experiment that `make reproduce` measures
 SATURATION = "saturation"  # the one that means to overload the service
 ROWS_SHOWN = 40
@@ -41,62 +37,11 @@ TALL_ROWS_SHOWN, TALL_ROWS_MAX = (
     20,
 )  # of sentences, which take several lines each: a page, and as many as go without pages
 LINE_LETTERS = 44
-EXPORT_VARIABLE = (
-    "KVSTUDY_EXPORT"  # set while the HTML study is written: its pages share one copy of the table script
+MADE_ANEW = (
+    "**Runs came or went since this notebook began.** This cell and those below show the runs of now; "
+    "those above the earlier ones. Run all cells again to see the same runs everywhere."
 )
-
-
-def begin(executed: list[str]) -> dict:
-    """Prepares the notebook and returns its parameters by name; ``executed`` is IPython's ``In``.
-
-    ExperimentError for a parameter that the notebook does not have.
-    """
-    _prepare()
-    defaults, given = _parameter_cells(executed)
-    for name in given:
-        if name not in defaults:
-            near = difflib.get_close_matches(name, list(defaults), n=1)
-            hint = f"did you mean {near[0]}?" if near else f"parameters: {', '.join(defaults)}"
-            raise ExperimentError(f"unknown parameter: {name}", hint)
-    return defaults | given
-
-
-@dataclass(frozen=True)
-class SweepParameters:
-    """Of 02-sweep: ``experiment`` for ``Experiment.from_parameters``, which refuses unknown keys; the rest
-    for the measurement."""
-
-    root: Path
-    experiment: dict
-    profile_name: str | None
-    label: str
-    resume: bool
-
-
-def sweep_parameters(executed: list[str]) -> SweepParameters:
-    """What 02-sweep was asked for, with the main experiment when nothing was; theme and tables as after
-    ``begin``.
-
-    Names are not checked here: any key may be one of an experiment, and the experiment knows the nearest.
-    """
-    _prepare()
-    root = project_root()
-    defaults, injected = _parameter_cells(executed)
-    given = {name: value for name, value in (defaults | injected).items() if value is not None}
-    profile_name, label, resume = (
-        given.pop(name, default)
-        for name, default in (("profile_name", None), ("label", ""), ("resume", True))
-    )
-    if not isinstance(label, str) or not isinstance(resume, bool):
-        raise ExperimentError(
-            f"wrong parameter: label={label!r} resume={resume!r}", "label is a text, resume True or False"
-        )
-    file = given.get("experiment_file")
-    if not given:
-        given["experiment_file"] = str(root / "experiments" / f"{MAIN}.yaml")
-    elif file is not None and not Path(file).is_file() and (root / file).is_file():
-        given["experiment_file"] = str(root / file)
-    return SweepParameters(root, given, profile_name, label, resume)
+_first_seen: dict = {}  # tidy folder → its state when this kernel last looked
 
 
 def tables(experiment: str | None = None, label: str | None = None, smoke: bool = False) -> Tables:
@@ -107,16 +52,11 @@ def tables(experiment: str | None = None, label: str | None = None, smoke: bool 
     Without a name: the experiment ``reproduce`` if it was measured, else the one measured last.
     """
     if experiment is None:
-        known = study_tables(spread=workers.processes, progress=False).runs
+        known = all_tables().runs
         experiment = (
             MAIN if MAIN in set(known["experiment"]) else known.loc[known["start_utc"].idxmax(), "experiment"]
         )
-    found = study_tables(
-        experiment=experiment,
-        spread=workers.processes,
-        progress=False,
-        places=ALL_OWN if smoke else OWN_THEN_REFERENCE,
-    )
+    found = _study(experiment=experiment, places=ALL_OWN if smoke else OWN_THEN_REFERENCE)
     if label is None:
         return found
     chosen = found.select(label=label)
@@ -128,12 +68,22 @@ def tables(experiment: str | None = None, label: str | None = None, smoke: bool 
 
 def all_tables() -> Tables:
     """Every experiment: of each the reader's own runs if there are any, else the reference runs."""
-    return study_tables(spread=workers.processes, progress=False)
+    return _study()
 
 
 def reference_tables() -> Tables:
     """Every experiment of data/reference, whatever the reader has measured."""
-    return study_tables(spread=workers.processes, progress=False, places=REFERENCE_ALONE)
+    return _study(places=REFERENCE_ALONE)
+
+
+def _study(**asked: object) -> Tables:
+    found = study_tables(spread=workers.processes, progress=False, **asked)
+    folder = tidy_root(project_root())
+    now = state(folder)
+    if _first_seen.setdefault(folder, now) != now:
+        _first_seen[folder] = now
+        display(Markdown(MADE_ANEW))
+    return found
 
 
 def closed_loops() -> Tables:
@@ -177,12 +127,6 @@ def of_reports() -> Tables:
     """The experiments that ask what the published reports asked."""
     found = all_tables()
     return found.only(found.runs.loc[found.runs["experiment"].str.startswith("report-"), "run_id"])
-
-
-def slow_limit_us(found: Tables, percentile: float) -> float:
-    """The latency above which an answer is slow; infinite when there is no answer that could be."""
-    answered = found.intervals[found.intervals["latency_kind"] == "response"]
-    return math.inf if answered.empty else tail.threshold_us(found, percentile)
 
 
 def of_experiment(name: str, found: Tables) -> Tables:
@@ -291,72 +235,3 @@ def show(frame: pd.DataFrame, **options):
         )
         return HTML(re.sub(r"<sup><noscript>.*?</sup>", "", html, flags=re.DOTALL))
     return itables.show(frame, **options)
-
-
-def _prepare() -> None:
-    _at_home()
-    _errors_in_one_line()
-    theme.use(os.environ.get("KVSTUDY_THEME", "light"))
-    _tables_offline()
-
-
-def _at_home() -> None:
-    """papermill executes a notebook in the folder it was called from, which may be any: outside a project,
-    take this package's own."""
-    try:
-        project_root()
-    except KvstudyError:
-        checkout = Path(__file__).resolve().parents[2]
-        if ROOT_VARIABLE in os.environ or not (checkout / "notebooks").is_dir():
-            raise
-        os.environ[ROOT_VARIABLE] = str(checkout)
-
-
-def _tables_offline() -> None:
-    import itables
-
-    itables.options.maxBytes = "1MB"
-    itables.options.warn_on_undocumented_option = False
-    itables.options.text_in_header_can_be_selected = False  # the whole heading sorts, not only its arrow
-    itables.options.classes = "display nowrap compact"
-    itables.options.style = "table-layout:auto;width:auto;margin:0"
-    if not os.environ.get(EXPORT_VARIABLE) and get_ipython() is not None:
-        itables.init_notebook_mode(all_interactive=False, connected=False)
-
-
-def _errors_in_one_line() -> None:
-    """A mistake of the user is told in a line or two; everything else keeps its traceback."""
-    shell = get_ipython()
-    if shell is None:
-        return
-
-    def told(self, _kind, error, _trace, tb_offset=None):
-        lines = [f"{type(error).__name__}: {error}"]
-        self._showtraceback(type(error), error, lines)
-        return lines
-
-    shell.set_custom_exc((KvstudyError,), told)
-
-
-def _parameter_cells(executed: list[str]) -> tuple[dict, dict]:
-    """Names and values of the last defaults cell, and of what papermill put after it."""
-    starts = [i for i, cell in enumerate(executed) if cell.lstrip().startswith(DEFAULTS)]
-    if not starts:
-        return {}, {}
-    after = [cell for cell in executed[starts[-1] + 1 :] if cell.lstrip().startswith(INJECTED)]
-    return _assigned(executed[starts[-1]]), _assigned(after[-1]) if after else {}
-
-
-def _assigned(cell: str) -> dict:
-    """``name = literal`` for every line of a parameters cell; papermill writes infinity and NaN as calls of
-    float."""
-    found = {}
-    for statement in ast.parse(cell).body:
-        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-            value = ast.unparse(statement.value)
-            found[statement.targets[0].id] = (
-                float(value[7:-2]) if value.startswith("float(") else ast.literal_eval(value)
-            )
-        elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            found[statement.target.id] = ast.literal_eval(ast.unparse(statement.value))
-    return found

@@ -19,6 +19,7 @@ from traitlets.config import Config
 from kvstudy.present import theme
 
 PLOTLY_MIME = "application/vnd.plotly.v1+json"
+EXPLORE_TAG = "explore"
 _TEMPLATES = Path(__file__).parent / "templates"
 _HEADING = re.compile(r'<h([23]) id="([^"]*)">(.*?)<a class="anchor-link"', re.DOTALL)
 
@@ -66,8 +67,8 @@ def chart(data: dict) -> Markup:
     if PLOTLY_MIME not in data:
         return Markup(f"<pre class='printed'>{escape(str(data.get('text/plain', '')))}</pre>")
     figure = data[PLOTLY_MIME]
-    layout = figure.get("layout", {})
-    meta = layout.get("meta") or {}
+    layout = _with_finding(figure.get("layout", {}))
+    meta = layout["meta"]
     finding, drawn = meta.get("finding", ""), meta.get("drawn", "")
     if not figure["data"]:
         # Nothing was measured: the sentence says so, and an empty frame would only push the rest away.
@@ -84,6 +85,13 @@ def chart(data: dict) -> Markup:
     )
 
 
+def _with_finding(layout: dict) -> dict:
+    """A figure of a reader's own (plotly express) has a title, which is its finding; ours have both."""
+    meta = layout.get("meta") or {}
+    title = (layout.get("title") or {}).get("text") or "A chart without a title"
+    return layout | {"meta": {"finding": title, "drawn": ""} | meta}
+
+
 def _exporter() -> HTMLExporter:
     priority = [PLOTLY_MIME, "text/html", "text/markdown", "image/svg+xml", "image/png", "text/plain"]
     exporter = HTMLExporter(
@@ -97,10 +105,15 @@ def _exporter() -> HTMLExporter:
 
 
 def _parameters_last(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """A page begins with its question; the parameters cells, first in the notebook, go to its end."""
+    """A page begins with its question; the parameters cells, first in the notebook, go to its end. What a
+    reader of the notebook is to change cannot be changed here, and is left out."""
     tags = {"parameters", "injected-parameters"}
     moved = [cell for cell in notebook.cells if tags & set(cell.metadata.get("tags", []))]
-    rest = [cell for cell in notebook.cells if cell not in moved]
+    rest = [
+        cell
+        for cell in notebook.cells
+        if cell not in moved and EXPLORE_TAG not in cell.metadata.get("tags", [])
+    ]
     result = nbformat.from_dict(notebook)
     result.cells = [*rest, *moved]
     return result

@@ -24,15 +24,14 @@ import psutil
 from nbformat.v4 import new_markdown_cell, new_notebook
 from papermill.exceptions import PapermillExecutionError
 from plotly.offline import get_plotlyjs
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 import kvstudy
 from kvstudy import workers
 from kvstudy.analyse.tables import study_tables
 from kvstudy.errors import KvstudyError
-from kvstudy.present import notebook as notebooks
 from kvstudy.present.page import Entry, page_of, title_of
-from kvstudy.project import ROOT_VARIABLE
+from kvstudy.project import EXPORT_VARIABLE, ROOT_VARIABLE
 
 MEASURING = "02-sweep"
 FIRST = "00-study"
@@ -90,7 +89,7 @@ def _all_executed(
     # started.
     package = str(Path(kvstudy.__file__).resolve().parents[1])
     given = {
-        notebooks.EXPORT_VARIABLE: "1",
+        EXPORT_VARIABLE: "1",
         ROOT_VARIABLE: str(root),
         "PYTHONPATH": os.pathsep.join([package, os.environ.get("PYTHONPATH", "")]),
     }
@@ -201,8 +200,8 @@ def _href(stem: str) -> str:
 
 
 def _write_assets(folder: Path) -> None:
-    from itables.javascript import generate_init_offline_itables_html
     import itables.options
+    from itables.javascript import generate_init_offline_itables_html
 
     folder.mkdir()
     for asset in _ASSETS.iterdir():

@@ -12,11 +12,11 @@ from IPython.display import Markdown
 from kvstudy.analyse import frames, rates, tail
 from kvstudy.analyse import published as published_numbers
 from kvstudy.analyse.answers import factors
+from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS, WORDS
 from kvstudy.analyse.conditions import hosts_in_words
 from kvstudy.analyse.configuration import INVALID, RATE, configured, differing
 from kvstudy.analyse.published import Published
 from kvstudy.analyse.rates import saturation_points
-from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS, WORDS
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import capacity, claim_rules, claims, series, telling, words
 from kvstudy.present.spreads import spread

@@ -1,7 +1,8 @@
 """HdrHistogram data: the V2 encoding, merging, percentiles. Counts live in numpy; unit: microseconds.
 
     histogram = decode("HISTFAAAA…")           one base64 text, as in latency.hlog and generator.json
-    histogram.percentile_us(99.9)              highest equivalent value of the bucket, as every HdrHistogram library gives it
+    histogram.percentile_us(99.9)              highest equivalent value of the bucket, as every HdrHistogram
+                                               library gives it
     merge([first, second]).percentile_us(99)   the way to join seconds or runs: percentiles are never averaged
 
 Guarantees: 1. no percentile is interpolated: it is the bound of a bucket that holds a recorded value; 2.
@@ -37,12 +38,13 @@ class Layout:
     def __post_init__(self) -> None:
         if not (1 <= self.lowest_us <= self.highest_us // 2 and 0 <= self.digits <= 5):
             raise ValueError(
-                f"impossible histogram: lowest={self.lowest_us}, highest={self.highest_us}, digits={self.digits}"
+                f"impossible histogram: lowest={self.lowest_us}, highest={self.highest_us}, "
+                f"digits={self.digits}"
             )
 
     @cached_property
     def unit_bits(self) -> int:
-        return int(math.floor(math.log2(self.lowest_us)))
+        return math.floor(math.log2(self.lowest_us))
 
     @cached_property
     def half_bits(self) -> int:

@@ -119,8 +119,10 @@ def _check_size(told: list[Published], reference_root: Path, stay_bytes: int) ->
     if total > REFERENCE_BYTES_MAX:
         largest = max(new, key=new.__getitem__)
         raise RunFolderError(
-            f"too large to be committed: size={format_bytes(total)} limit={format_bytes(REFERENCE_BYTES_MAX)}",
-            f"the largest is {largest} with {format_bytes(new[largest])}; name fewer experiments, or measure fewer profiled runs",
+            f"too large to be committed: size={format_bytes(total)} "
+            f"limit={format_bytes(REFERENCE_BYTES_MAX)}",
+            f"the largest is {largest} with {format_bytes(new[largest])}; name fewer experiments, or "
+            "measure fewer profiled runs",
         )
 
 

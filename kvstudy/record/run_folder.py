@@ -106,14 +106,20 @@ DUET_FACTS = frozenset(
         "experiment",
         "label",
         "question",
-        "comparison",  # digest of all that must be equal for two launches to be pooled: both sides' configurations and programs, parts, machine
+        # digest of all that must be equal for two launches to be pooled: both sides' configurations and
+        # programs, parts, machine
+        "comparison",
         "launch",  # 1 … of this comparison, in the order in which they were begun, failed ones included
         "sides",  # {"a": {"name": "main", …configuration}, "b": {…}}
-        "parts",  # [{"workload": "put", "method": "PUT", "loop": "rate", "offered_rate_rps": 20000 | null, "connections": 4, "threads": 1}, …]
+        # [{"workload": "put", "method": "PUT", "loop": "rate", "offered_rate_rps": 20000 | null,
+        # "connections": 4, "threads": 1}, …]
+        "parts",
         "primary",  # {"workload": "put", "loop": "rate", "measure": "p50"}: named before the first launch
         "same_within_percent",
         "first_started",  # "a" | "b": drawn from the seed
-        "ends",  # {"a": {"died": false, "fault": "", "log_errors": …, "rss_max_bytes": …, "store_bytes_before": …, "store_bytes_after": …, "data_check": …}, "b": {…}}
+        # {"a": {"died": false, "fault": "", "log_errors": …, "rss_max_bytes": …, "store_bytes_before": …,
+        # "store_bytes_after": …, "data_check": …}, "b": {…}}
+        "ends",
         "profile",
         "seed",
         "revision",
@@ -186,11 +192,14 @@ class SealedRun:
 
     def _json(self, name: str) -> dict:
         try:
-            return json.loads(self.text(name))
+            found = json.loads(self.text(name))
         except json.JSONDecodeError as error:
             raise RunFolderError(
                 f"{self.path / name}:{error.lineno}: not JSON: {error.msg}", f"kvstudy verify {self.path}"
             ) from error
+        if not isinstance(found, dict):
+            raise RunFolderError(f"{self.path / name}: no JSON object", f"kvstudy verify {self.path}")
+        return found
 
     def __repr__(self) -> str:
         return f"SealedRun({str(self.path)!r})"

@@ -1,7 +1,8 @@
 """A cursor over the lines of a tool's text whose every error names the file and the line."""
 
 import re
-from typing import Callable, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 from kvstudy.errors import FormatError
 

@@ -2,11 +2,13 @@
 
     Running 30s test @ URL                           banner (a copied report may lack it)
       1 threads and 16 connections
-      Thread calibration: …                          wrk2 and loadgen, once per thread; older versions say `9747 usec`
+      Thread calibration: …                          wrk2 and loadgen, once per thread; older versions say
+                                                     `9747 usec`
       Thread Stats   Avg  Stdev  Max  +/- Stdev      from here to Transfer/sec nothing else may stand
         Latency …
         Req/Sec …
-      Latency Distribution …                         -L; a second one, uncorrected, with -U; each may carry a spectrum
+      Latency Distribution …                         -L; a second one, uncorrected, with -U; each may carry a
+                                                     spectrum
       N requests in T, B read
       Socket errors: … / Non-2xx or 3xx responses: … only when there are some
     Requests/sec: …
@@ -18,8 +20,8 @@ microseconds.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Callable
 
 from kvstudy.errors import FormatError
 from kvstudy.record import wrk2_units as units

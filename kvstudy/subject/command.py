@@ -187,7 +187,8 @@ class LiveCommand:
             raise RunFailed(
                 _left(gone)
                 if gone
-                else f"service ended when it was ready: {how_it_ended(self._launched.exit_code)}: {self.last_words()}"
+                else f"service ended when it was ready: {how_it_ended(self._launched.exit_code)}: "
+                f"{self.last_words()}"
             )
         holders = set(listeners(port, self._place.address))
         if holders and not holders & set(self._members):
@@ -313,6 +314,6 @@ def _check_free(port: int, host: str) -> None:
 
 def _left(pids: list[int]) -> str:
     return (
-        f"service went on in the background: its process {pids[0]} left the one that was started, and was ended: "
-        + IN_THE_FOREGROUND
-    )
+        f"service went on in the background: its process {pids[0]} left the one that was started, and "
+        "was ended: "
+    ) + IN_THE_FOREGROUND

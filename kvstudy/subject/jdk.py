@@ -22,7 +22,8 @@ USUAL_PLACES = (
     "/opt/homebrew/opt",
 )
 INSTALL_HINT = (
-    f"install one: apt-get install openjdk-{JAVA_FEATURE_VERSION}-jdk (Debian, Ubuntu), conda install openjdk={JAVA_FEATURE_VERSION}, "
+    f"install one: apt-get install openjdk-{JAVA_FEATURE_VERSION}-jdk (Debian, Ubuntu), conda install "
+    f"openjdk={JAVA_FEATURE_VERSION}, "
     f"or sdk install java {JAVA_FEATURE_VERSION}-tem; or set JAVA_HOME to where it is"
 )
 

@@ -73,7 +73,8 @@ class Launched:
                 self._keep_what_it_said()
                 if in_time:
                     raise RunFailed(
-                        f"service ended before it was ready: {how_it_ended(self._process.exit_code)}: {self.last_words()}"
+                        f"service ended before it was ready: {how_it_ended(self._process.exit_code)}: "
+                        f"{self.last_words()}"
                     )
                 raise RunFailed(
                     f"service was not ready in time: timeout={ready_timeout_s:g}s: {self.last_words()}"

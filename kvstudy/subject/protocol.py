@@ -2,10 +2,12 @@
 runs already.
 
     subject = subject_of(configuration, …)            what is to be measured (catalogue.py); starts nothing
-    live = subject.launch(Place(store, folder))       it is ready and answers at live.url; RunFailed says why not, in one line
+    live = subject.launch(Place(store, folder))       it is ready and answers at live.url; RunFailed says why
+                                                      not, in one line
     live.come_to_rest()                               nothing is left to flush, compact or compile
     …
-    fault = live.stop()                               None when it ended in order; everything that it started has ended
+    fault = live.stop()                               None when it ended in order; everything that it started
+                                                      has ended
     evidence = live.evidence()                        after its end: what it told of itself
 
 Several may be alive at once: each has a ``Place`` of its own, with its own data directory, port and names of

@@ -28,7 +28,7 @@ import sys
 import tempfile
 import threading
 import time
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
 
@@ -259,7 +259,7 @@ class FirstArrivals:
 def parts(_url, _seconds):
     """Two parts of one load on this machine: how far apart their schedules begin, as the server sees it."""
     rate = 20
-    start = datetime.now(timezone.utc) + timedelta(seconds=2)
+    start = datetime.now(UTC) + timedelta(seconds=2)
     with FirstArrivals() as server:
         options = [
             "-t1",
@@ -379,7 +379,9 @@ def goals(figures):
     for case in (*paced, "50000/s", "50000/s slack 50us", "150000/s", "Lua 120000/s", "1000 connections"):
         trusted = [
             missed
-            for missed, saturated in zip(figures(case, "missed_share"), figures(case, "saturated"))
+            for missed, saturated in zip(
+                figures(case, "missed_share"), figures(case, "saturated"), strict=True
+            )
             if not saturated
         ]
         if trusted:
@@ -504,7 +506,10 @@ def spread(values):
 def machine():
     """The machine in one line."""
     model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
-    return f"{model.group(1) if model else platform.machine()}, {os.cpu_count()} CPUs, Linux {platform.release()}"
+    return (
+        f"{model.group(1) if model else platform.machine()}, {os.cpu_count()} CPUs, Linux "
+        f"{platform.release()}"
+    )
 
 
 def print_table(rows):
@@ -522,9 +527,7 @@ def print_table(rows):
             for name, value in row["figures"].items():
                 values.setdefault((row["case"], name), []).append(value)
     least, most = min(repeats.values()), max(repeats.values())
-    print(
-        f"{machine()}; {datetime.now(timezone.utc):%Y-%m-%d}; each figure of {least} to {most} undisturbed runs;"
-    )
+    print(f"{machine()}; {datetime.now(UTC):%Y-%m-%d}; each figure of {least} to {most} undisturbed runs;")
     again, left_out = len(rows) - len(last_attempts), len(last_attempts) - sum(repeats.values())
     print(f"disturbed by other programs: {again} runs made again, {left_out} left out\n")
     if least < REPEATS_MIN:
@@ -537,7 +540,8 @@ def print_table(rows):
             met = found <= limit if is_most else found >= limit
             ratio = found / limit if limit else float("inf")
             print(
-                f"| {what} | {required} {unit} | {spread(measured)} {unit} | {'met' if met else f'**{ratio:.2f} × the goal**'} |"
+                f"| {what} | {required} {unit} | {spread(measured)} {unit} | "
+                f"{'met' if met else f'**{ratio:.2f} × the goal**'} |"
             )
         print("\n| not promised | measured: median (smallest – largest) |\n|---|---|")
         for what, unit, measured in published(lambda case, name: values[case, name]):
@@ -591,7 +595,7 @@ def main():
         sys.exit("wrk is missing\n  apt-get install wrk")
     if options.rounds and (os.cpu_count() or 1) < 2:
         sys.exit("two CPUs are needed: one for the generator, one for the server")
-    sitting = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
+    sitting = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     for number in range(options.rounds):
         measure_round(f"{sitting} round {number + 1}/{options.rounds}", options)
     if options.results.exists():

@@ -268,7 +268,7 @@ fn the_counted_parts_of_slices_are_known_before_the_run_to_the_nanosecond() {
         ];
         let run = alternate(&[&options[..], &["--start-at", &utc]].concat(), &first.url, &second.url);
         assert_eq!(run.code, 0, "{}", run.stderr);
-        // As loadgen/README.md says: 12 slices fit, and the first pair is warm-up, since 100 ms end in its
+        // As docs/two-servers.md says: 12 slices fit, and the first pair is warm-up, since 100 ms end in its
         // second slice.
         let expected: Vec<(u64, String, u64, u64)> = (2u64..12)
             .map(|slice| {

@@ -1,4 +1,4 @@
-//! What public scripts for wrk and wrk2 do, one construct a test: the table of the README names these tests.
+//! What public scripts for wrk and wrk2 do, one construct a test: the table of docs/lua.md names these tests.
 
 mod common;
 

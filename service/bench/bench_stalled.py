@@ -3,11 +3,12 @@
 
     python3 service/bench/bench_stalled.py --seconds 20
 
-Writers put large values in a closed loop, each on its own connection, into a store with small memtables whose compaction stops writers
-soon, so most of them wait at any time. Meanwhile loadgen gets small values at a constant rate; its response time counts from the
-intended start. Needs what bench_service.py needs.
+Writers put large values in a closed loop, each on its own connection, into a store with small memtables whose
+compaction stops writers soon, so most of them wait at any time. Meanwhile loadgen gets small values at a
+constant rate; its response time counts from the intended start. Needs what bench_service.py needs.
 
-Exit code 1 when the p99 of GET is --limit-ms or more, or when writers were stalled for less than half of the measured time.
+Exit code 1 when the p99 of GET is --limit-ms or more, or when writers were stalled for less than half of the
+measured time.
 """
 
 import argparse
@@ -23,19 +24,35 @@ import urllib.request
 
 from bench_service import JAR, JVM, REPOSITORY, come_to_rest, fill, java_program, loaded, start
 
-# One frozen memtable and a level 0 that stops writers at two runs: they wait for flush or compaction nearly all the time.
-STALLING = ["--memtable-bytes", "1m", "--frozen-memtables", "1", "--level0-compaction", "2", "--level0-slowdown", "2", "--level0-stop", "2"]
+# One frozen memtable and a level 0 that stops writers at two runs: they wait for flush or compaction nearly
+# all the time.
+STALLING = [
+    "--memtable-bytes",
+    "1m",
+    "--frozen-memtables",
+    "1",
+    "--level0-compaction",
+    "2",
+    "--level0-slowdown",
+    "2",
+    "--level0-stop",
+    "2",
+]
 VALUE = os.urandom(64 << 10)
 
 
 def stalled_s(url: str) -> float:
     """Seconds that writers have waited for flush or compaction so far, all causes and writers together."""
     text = urllib.request.urlopen(f"{url}/metrics", timeout=30).read().decode()
-    return sum(float(seconds) for seconds in re.findall(r"^kv_store_write_stall_seconds_total\{.*\} (\S+)", text, re.M))
+    return sum(
+        float(seconds)
+        for seconds in re.findall(r"^kv_store_write_stall_seconds_total\{.*\} (\S+)", text, re.M)
+    )
 
 
 def write(url: str, number: int, stop: threading.Event, answers: list[int]) -> None:
-    """A closed loop of PUTs until ``stop``; counts 201 in ``answers[0]`` and 503 in ``answers[1]``, anything else in ``answers[2]``."""
+    """A closed loop of PUTs until ``stop``; counts 201 in ``answers[0]`` and 503 in ``answers[1]``, anything
+    else in ``answers[2]``."""
     connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)
     sent = 0
     while not stop.is_set():
@@ -54,19 +71,37 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--rate", type=float, default=500, help="GETs a second")
     parser.add_argument("--writers", type=int, default=16)
-    parser.add_argument("--records", type=int, default=10_000, help="small records in the store, which the GETs are for")
+    parser.add_argument(
+        "--records", type=int, default=10_000, help="small records in the store, which the GETs are for"
+    )
     parser.add_argument("--limit-ms", type=float, default=10)
     options = parser.parse_args()
     options.loadgen = str(pathlib.Path(options.loadgen).resolve())
     work = pathlib.Path(tempfile.mkdtemp(prefix="kv-stalled-"))
     stop, answers = threading.Event(), [[0, 0, 0] for _ in range(options.writers)]
-    process, url = start([java_program(), *JVM, "-Xmx256m", "-jar", options.jar, "--port", "0", "--dir", str(work / "store"), *STALLING],
-                         work / "service.log")
+    process, url = start(
+        [
+            java_program(),
+            *JVM,
+            "-Xmx256m",
+            "-jar",
+            options.jar,
+            "--port",
+            "0",
+            "--dir",
+            str(work / "store"),
+            *STALLING,
+        ],
+        work / "service.log",
+    )
     try:
         fill(options, url)
         come_to_rest(process, url)
         loaded(options, url, "random_get.lua", 16, 5, 1, "200", options.rate)  # compile the code path
-        writers = [threading.Thread(target=write, args=(url, i, stop, answers[i]), daemon=True) for i in range(options.writers)]
+        writers = [
+            threading.Thread(target=write, args=(url, i, stop, answers[i]), daemon=True)
+            for i in range(options.writers)
+        ]
         for writer in writers:
             writer.start()
         before = stalled_s(url)
@@ -82,11 +117,19 @@ def main() -> int:
         shutil.rmtree(work, ignore_errors=True)
     response = figures["response_time"]
     percentiles = {name: response["percentiles"][name] / 1000 for name in ("50", "99", "99.9")}
-    written, refused, wrong = (sum(column) for column in zip(*answers))
-    print(f"GET while {options.writers} writers are stalled: " + ", ".join(f"p{name}={ms:.2f}ms" for name, ms in percentiles.items()))
-    print(f"writers: written={written}, refused={refused}, wrong={wrong}, waited={stalled:.1f}s in {options.seconds:g}s")
+    written, refused, wrong = (sum(column) for column in zip(*answers, strict=True))
+    print(
+        f"GET while {options.writers} writers are stalled: "
+        + ", ".join(f"p{name}={ms:.2f}ms" for name, ms in percentiles.items())
+    )
+    print(
+        f"writers: written={written}, refused={refused}, wrong={wrong}, waited={stalled:.1f}s in "
+        f"{options.seconds:g}s"
+    )
     if wrong or stalled < options.seconds / 2:
-        print("writers were not stalled enough, or got wrong answers: nothing is said of GET", file=sys.stderr)
+        print(
+            "writers were not stalled enough, or got wrong answers: nothing is said of GET", file=sys.stderr
+        )
         return 1
     return 0 if percentiles["99"] < options.limit_ms else 1
 

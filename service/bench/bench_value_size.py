@@ -3,12 +3,14 @@
 
     python3 service/bench/bench_value_size.py --rounds 300
 
-Needs the built jar and JAVA_HOME with a JDK 25; nothing but Python's own library. The sizes lie on both sides of every size at which the
-service takes another path: 16 KiB (what a worker copies behind the head), 63 KiB (what a selector does), 64 000 bytes (one read), 64 KiB
-(one call of a large answer, the first buffer of a body). Each round asks once for each size, in an order that is turned from round to
-round. The client's own time is part of each number and the same for all sizes of about the same length.
+Needs the built jar and JAVA_HOME with a JDK 25; nothing but Python's own library. The sizes lie on both sides
+of every size at which the service takes another path: 16 KiB (what a worker copies behind the head), 63 KiB
+(what a selector does), 64 000 bytes (one read), 64 KiB (one call of a large answer, the first buffer of a
+body). Each round asks once for each size, in an order that is turned from round to round. The client's own
+time is part of each number and the same for all sizes of about the same length.
 
-Exit code 1 when the median of a size is more than --limit times its share of the line through the sizes before and behind it.
+Exit code 1 when the median of a size is more than --limit times its share of the line through the sizes
+before and behind it.
 """
 
 import argparse
@@ -50,8 +52,10 @@ def ask(connection: http.client.HTTPConnection, method: str, size: int, value: b
     answer = connection.getresponse()
     body = answer.read()
     took = time.perf_counter() - begin
-    if answer.status != (201 if method == "PUT" else 200) or method == "GET" and len(body) != size:
-        sys.exit(f"wrong answer: method={method}, value_bytes={size}, status={answer.status}, bytes={len(body)}")
+    if answer.status != (201 if method == "PUT" else 200) or (method == "GET" and len(body) != size):
+        sys.exit(
+            f"wrong answer: method={method}, value_bytes={size}, status={answer.status}, bytes={len(body)}"
+        )
     return took
 
 
@@ -82,7 +86,9 @@ def share(size: int, before: tuple[int, float], behind: tuple[int, float]) -> fl
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=300)
-    parser.add_argument("--limit", type=float, default=2.0, help="most times of its share that a size may take (default: 2)")
+    parser.add_argument(
+        "--limit", type=float, default=2.0, help="most times of its share that a size may take (default: 2)"
+    )
     parser.add_argument("--handler", default="selector", choices=["selector", "workers", "virtual"])
     parser.add_argument("--jar", type=pathlib.Path, default=JAR)
     options = parser.parse_args()
@@ -100,9 +106,15 @@ def main() -> int:
         for i, (size, median) in enumerate(medians):
             ratio = median / share(size, medians[i - 1], medians[i + 1]) if 0 < i < len(medians) - 1 else None
             p99 = statistics.quantiles(times[method, size], n=100)[98]
-            print(f"{method:4} {size // KIB:9} {median * 1e6:9.0f} {p99 * 1e6:9.0f} {'' if ratio is None else f'{ratio:12.2f}'}")
+            print(
+                f"{method:4} {size // KIB:9} {median * 1e6:9.0f} {p99 * 1e6:9.0f} "
+                f"{'' if ratio is None else f'{ratio:12.2f}'}"
+            )
             out_of_line += ratio is not None and ratio > options.limit
-    print(f"sizes out of line: {out_of_line}, limit {options.limit:g} times the line through the neighbours, {options.rounds} rounds")
+    print(
+        f"sizes out of line: {out_of_line}, limit {options.limit:g} times the line through the "
+        f"neighbours, {options.rounds} rounds"
+    )
     return 1 if out_of_line else 0
 
 

@@ -3,10 +3,11 @@
 
     python3 service/bench/soak.py --minutes 20 --records 10000000
 
-Starts the built service with -Xmx128m, fills it, sends half reads and half writes in a closed loop, and asks /metrics and
-/proc once a second. Fails when the service dies, says OutOfMemoryError, gives an answer other than 200 or 201, when a
-record cannot be read afterwards, or when a range over all keys does not have as many entries as were written. Prints the
-figures; --csv keeps the samples. Needs what bench_service.py needs, and curl.
+Starts the built service with -Xmx128m, fills it, sends half reads and half writes in a closed loop, and asks
+/metrics and /proc once a second. Fails when the service dies, says OutOfMemoryError, gives an answer other
+than 200 or 201, when a record cannot be read afterwards, or when a range over all keys does not have as many
+entries as were written. Prints the figures; --csv keeps the samples. Needs what bench_service.py needs, and
+curl.
 """
 
 import argparse
@@ -36,10 +37,16 @@ METRICS = {
 def sample(url: str, pid: int) -> dict[str, float]:
     """One row: process memory and the store's counters now."""
     text = urllib.request.urlopen(f"{url}/metrics", timeout=30).read().decode()
-    row = {name: float(re.search(rf"^{metric} (\S+)", text, re.M).group(1)) for name, metric in METRICS.items()}
+    row = {
+        name: float(re.search(rf"^{metric} (\S+)", text, re.M).group(1)) for name, metric in METRICS.items()
+    }
     row["heap_bytes"] = float(re.search(r'^jvm_memory_used_bytes\{area="heap"\} (\S+)', text, re.M).group(1))
-    row["nonheap_bytes"] = float(re.search(r'^jvm_memory_used_bytes\{area="nonheap"\} (\S+)', text, re.M).group(1))
-    row["stalled_s"] = sum(map(float, re.findall(r"^kv_store_write_stall_seconds_total\{.*\} (\S+)", text, re.M)))
+    row["nonheap_bytes"] = float(
+        re.search(r'^jvm_memory_used_bytes\{area="nonheap"\} (\S+)', text, re.M).group(1)
+    )
+    row["stalled_s"] = sum(
+        map(float, re.findall(r"^kv_store_write_stall_seconds_total\{.*\} (\S+)", text, re.M))
+    )
     answers = re.findall(r'^kv_http_requests_total\{.*status="(\d+)".*\} (\S+)', text, re.M)
     row["requests"] = sum(float(count) for _, count in answers)
     row["errors"] = sum(float(count) for status, count in answers if status not in ("200", "201"))
@@ -51,9 +58,12 @@ def sample(url: str, pid: int) -> dict[str, float]:
 
 
 def entries_of_a_range(url: str) -> tuple[int, int]:
-    """Entries and bytes of one range over all keys; keys and values of the workloads hold no line feed, so each entry gives one."""
+    """Entries and bytes of one range over all keys; keys and values of the workloads hold no line feed, so
+    each entry gives one."""
     entries = length = 0
-    with subprocess.Popen(["curl", "--silent", "--fail", "--no-buffer", f"{url}/v0/entities?start=k"], stdout=subprocess.PIPE) as curl:
+    with subprocess.Popen(
+        ["curl", "--silent", "--fail", "--no-buffer", f"{url}/v0/entities?start=k"], stdout=subprocess.PIPE
+    ) as curl:
         while piece := curl.stdout.read(1 << 20):
             entries += piece.count(b"\n")
             length += len(piece)
@@ -66,12 +76,18 @@ def course(rows: list[dict[str, float]]) -> str:
     """A table in Markdown: every figure at the start and after each quarter, and its largest value."""
     began = rows[0]["second"]
     marks = [rows[round(quarter * (len(rows) - 1) / 4)] for quarter in range(5)]
-    lines = ["| | " + " | ".join(f"{(row['second'] - began) / 60:.1f} min" for row in marks) + " | largest |", "|---" * 7 + "|"]
+    lines = [
+        "| | " + " | ".join(f"{(row['second'] - began) / 60:.1f} min" for row in marks) + " | largest |",
+        "|---" * 7 + "|",
+    ]
     for name in rows[0]:
         if name == "second":
             continue
         unit, label = (2**20, name.removesuffix("_bytes") + ", MiB") if name.endswith("_bytes") else (1, name)
-        cells = [f"{row[name] / unit:,.{1 if name.endswith(('_bytes', '_s')) else 0}f}" for row in [*marks, max(rows, key=lambda row: row[name])]]
+        cells = [
+            f"{row[name] / unit:,.{1 if name.endswith(('_bytes', '_s')) else 0}f}"
+            for row in [*marks, max(rows, key=lambda row: row[name])]
+        ]
         lines.append(f"| {label} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -84,7 +100,9 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=16)
     parser.add_argument("--heap", default="128m")
     parser.add_argument("--jar", default=str(JAR))
-    parser.add_argument("--dir", help="store directory that is kept and used again if it is there (default: a new one)")
+    parser.add_argument(
+        "--dir", help="store directory that is kept and used again if it is there (default: a new one)"
+    )
     parser.add_argument("--service-options", default="")
     parser.add_argument("--csv", help="file for the samples, one row per second")
     options = parser.parse_args()
@@ -95,19 +113,53 @@ def main() -> None:
     directory = pathlib.Path(options.dir) if options.dir else work / "store"
     fresh = not directory.exists()
     service, url = start(
-        [java, *JVM, f"-Xmx{options.heap}", "-jar", options.jar, "--port", "0", "--dir", str(directory), *options.service_options.split()], log)
+        [
+            java,
+            *JVM,
+            f"-Xmx{options.heap}",
+            "-jar",
+            options.jar,
+            "--port",
+            "0",
+            "--dir",
+            str(directory),
+            *options.service_options.split(),
+        ],
+        log,
+    )
     faults = []
     rows = []
     words = ["--", "threads=1", f"key_count={options.records}"]
     try:
         if fresh:
             fill(options, url)
-        command = [options.loadgen, "--closed", "-t1", f"-c{options.connections}", f"-d{options.minutes * 60:g}s", "--warmup", "0s"]
+        command = [
+            options.loadgen,
+            "--closed",
+            "-t1",
+            f"-c{options.connections}",
+            f"-d{options.minutes * 60:g}s",
+            "--warmup",
+            "0s",
+        ]
         result = work / "loadgen.json"
         with (work / "loadgen.txt").open("w") as text:
             load = subprocess.Popen(
-                [*command, "--json", str(result), "--expect", "200,201", "-s", str(WORKLOADS / "mixed.lua"), url, *words],
-                cwd=WORKLOADS, stdout=text, stderr=text)
+                [
+                    *command,
+                    "--json",
+                    str(result),
+                    "--expect",
+                    "200,201",
+                    "-s",
+                    str(WORKLOADS / "mixed.lua"),
+                    url,
+                    *words,
+                ],
+                cwd=WORKLOADS,
+                stdout=text,
+                stderr=text,
+            )
             try:
                 while load.poll() is None:
                     rows.append({"second": time.monotonic()} | sample(url, service.pid))
@@ -120,17 +172,41 @@ def main() -> None:
             faults.append(f"loadgen ended with {load.returncode}")
         else:
             percentiles = json.loads(result.read_text())["service_time"]["percentiles"]
-            print("service time: " + ", ".join(f"p{p} {percentiles[p] / 1e3:.2f} ms" for p in ("50", "99", "99.9", "100")))
+            print(
+                "service time: "
+                + ", ".join(f"p{p} {percentiles[p] / 1e3:.2f} ms" for p in ("50", "99", "99.9", "100"))
+            )
         read = subprocess.run(
-            [*command[:3], "-c16", "-d20s", "--warmup", "0s", "--expect", "200", "-s", str(WORKLOADS / "unique_get.lua"), url, *words],
-            cwd=WORKLOADS, capture_output=True, text=True)
+            [
+                *command[:3],
+                "-c16",
+                "-d20s",
+                "--warmup",
+                "0s",
+                "--expect",
+                "200",
+                "-s",
+                str(WORKLOADS / "unique_get.lua"),
+                url,
+                *words,
+            ],
+            cwd=WORKLOADS,
+            capture_output=True,
+            text=True,
+        )
         if read.returncode != 0:
             faults.append(f"records cannot be read: {read.stdout}{read.stderr}")
         began = time.monotonic()
         found, streamed = entries_of_a_range(url)
-        print(f"a range over everything: {found} entries, {streamed / 2**20:.0f} MiB in {time.monotonic() - began:.0f} s")
+        print(
+            f"a range over everything: {found} entries, {streamed / 2**20:.0f} MiB in "
+            f"{time.monotonic() - began:.0f} s"
+        )
         if found != options.records:
-            faults.append(f"a range over everything gives the wrong number of entries: found={found}, expected={options.records}")
+            faults.append(
+                f"a range over everything gives the wrong number of entries: found={found}, "
+                f"expected={options.records}"
+            )
         rows.append({"second": time.monotonic()} | sample(url, service.pid))
     except (OSError, subprocess.CalledProcessError) as error:
         faults.append(f"{type(error).__name__}: {error}")
@@ -149,7 +225,10 @@ def main() -> None:
             writer = csv.DictWriter(file, rows[0].keys())
             writer.writeheader()
             writer.writerows(rows)
-    print(f"{options.minutes:g} min of mixed load, {options.records} records, {table_bytes / 2**20:.0f} MiB on disk, -Xmx{options.heap}")
+    print(
+        f"{options.minutes:g} min of mixed load, {options.records} records, {table_bytes / 2**20:.0f} "
+        f"MiB on disk, -Xmx{options.heap}"
+    )
     if len(rows) >= 5:
         print(course(rows))
     if faults:

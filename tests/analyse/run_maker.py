@@ -135,7 +135,8 @@ class RunMaker:
             for kind, shift in (("response", 0), ("service", 10), ("lateness", None)):
                 kind_values = np.full(len(values), 3) if shift is None else np.maximum(values - shift, 1)
                 lines.append(
-                    f"Tag={kind},{START_EPOCH_S + at:.3f},1.000,{max(kind_values, default=0):.1f},{encoded(kind_values)}"
+                    f"Tag={kind},{START_EPOCH_S + at:.3f},1.000,{max(kind_values, default=0):.1f},"
+                    f"{encoded(kind_values)}"
                 )
         return "\n".join(lines) + "\n"
 

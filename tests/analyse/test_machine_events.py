@@ -7,7 +7,6 @@ from kvstudy.analyse.observation import observe
 from kvstudy.record import hdr, slowest
 from kvstudy.record.jfr import Event
 
-
 NOT_KEPT = slowest.read("due_us,response_us,service_us,connection\n", "slowest.csv")
 
 

@@ -12,7 +12,6 @@ from kvstudy.analyse import evidence, schema
 from kvstudy.analyse.observation import observe, variant
 from kvstudy.record import hdr
 
-
 TEXTS = Path(__file__).parents[1] / "record" / "wrk2_texts"
 
 

@@ -25,7 +25,7 @@ import psutil
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from kvstudy.record.run_folder import SealedRun, sealed_runs  # noqa: E402
+from kvstudy.record.run_folder import SealedRun, sealed_runs
 
 NEW_RUNS = 10
 RUNS_PER_EXPERIMENT = 50
@@ -114,7 +114,8 @@ def timed(name: str, data: Path, runs: int = 1) -> bool:
     result = json.loads(answer.splitlines()[-1])
     met = seconds <= goal_s and peak_bytes <= PEAK_BYTES_MAX
     print(
-        f"  {name:9} {seconds:6.1f} s (goal {goal_s:.0f} s)  {result['cpu_s']:6.1f} s of CPU  peak {peak_bytes / 2**20:5.0f} MiB (goal {PEAK_BYTES_MAX >> 20} MiB)  "
+        f"  {name:9} {seconds:6.1f} s (goal {goal_s:.0f} s)  {result['cpu_s']:6.1f} s of CPU  peak "
+        f"{peak_bytes / 2**20:5.0f} MiB (goal {PEAK_BYTES_MAX >> 20} MiB)  "
         f"{'met' if met else 'NOT MET'}  {result['what']}",
         flush=True,
     )

@@ -65,7 +65,9 @@ def main() -> None:
         sleeping, awake = ([row[place] for row in found[kind]] for kind in (False, True))
         print(f"{what:20} may sleep {told(sleeping, digits)}   kept awake {told(awake, digits)}")
     print(
-        f"p99 kept awake, of that of the same round with sleep: {told([on[1] / off[1] for off, on in zip(found[False], found[True], strict=True)], 3)}; {ROUNDS} rounds"
+        "p99 kept awake, of that of the same round with sleep: "
+        f"{told([on[1] / off[1] for off, on in zip(found[False], found[True], strict=True)], 3)}; "
+        f"{ROUNDS} rounds"
     )
 
 

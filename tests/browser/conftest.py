@@ -18,7 +18,8 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 COLLAPSED = """\
 java/lang/Thread.run;one/nio/server/SelectorThread.run;one/nio/net/NativeSocket.read;recv_[k] 400
 java/lang/Thread.run;one/nio/server/SelectorThread.run;kv/http/KvServer.handle;kv/lsm/LsmStore.get 250
-java/lang/Thread.run;one/nio/server/SelectorThread.run;one/nio/http/HttpSession.sendResponse;one/nio/net/NativeSocket.write;send_[k] 300
+java/lang/Thread.run;one/nio/server/SelectorThread.run;\
+one/nio/http/HttpSession.sendResponse;one/nio/net/NativeSocket.write;send_[k] 300
 thread_start;G1ParTask::work;G1EvacuateFollowers 80
 """
 

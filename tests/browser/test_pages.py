@@ -57,7 +57,8 @@ def test_every_chart_of_every_page_is_drawn_without_a_complaint_or_a_request(stu
         opened(chromium, page)
         draw_all(chromium)
         drawn = chromium.execute_script(
-            "return [...document.querySelectorAll('figure.chart .plot')].map((plot) => plot.querySelectorAll('.main-svg').length > 0 && plot.clientHeight > 100)"
+            "return [...document.querySelectorAll('figure.chart .plot')].map((plot) => "
+            "plot.querySelectorAll('.main-svg').length > 0 && plot.clientHeight > 100)"
         )
         assert all(drawn), f"{page.name}: {drawn}"
         charts += len(drawn)
@@ -205,7 +206,8 @@ def test_a_table_sorts_when_its_heading_is_clicked(study, chromium):
         heading.click()
         # The table is drawn anew after the click has returned.
         WebDriverWait(chromium, 10).until(
-            lambda _: chromium.execute_script(first_column, table) == expected, f"not the order {expected}"
+            lambda _, expected=expected: chromium.execute_script(first_column, table) == expected,
+            f"not the order {expected}",
         )
 
 
@@ -228,7 +230,10 @@ def test_no_page_scrolls_sideways_and_text_stands_out(study, chromium, width, sc
 def test_a_narrow_page_stacks_the_panels_of_a_chart(study, chromium):
     opened(chromium, study / "03-percentiles.html", NARROW_PX)
     draw_all(chromium)
-    domains = "const plot = document.querySelector('figure.chart .plot'); return [plot._fullLayout.xaxis.domain, plot._fullLayout.xaxis2.domain]"
+    domains = (
+        "const plot = document.querySelector('figure.chart .plot'); return [plot._fullLayout.xaxis.domain, "
+        "plot._fullLayout.xaxis2.domain]"
+    )
     assert chromium.execute_script(domains) == [[0, 1], [0, 1]]
     opened(chromium, study / "03-percentiles.html", WIDE_PX)
     draw_all(chromium)
@@ -243,12 +248,15 @@ def test_on_a_telephone_every_axis_title_is_whole_and_every_row_has_a_name(study
             const charts = [...document.querySelectorAll('figure.chart .plot')];
             const cut = charts.flatMap((chart) => {
                 const box = chart.getBoundingClientRect();
-                return [...chart.querySelectorAll('.g-xtitle text, [class^="g-x"][class$="title"] text')].filter((title) => {
+                const titles = '.g-xtitle text, [class^="g-x"][class$="title"] text';
+                return [...chart.querySelectorAll(titles)].filter((title) => {
                     const own = title.getBoundingClientRect();
                     return own.width && (own.left < box.left - 1 || own.right > box.right + 1);
                 }).map((title) => title.textContent);
             });
-            return [cut, charts.flatMap((chart) => [...chart.querySelectorAll('.ytick text')].map((tick) => tick.textContent))];
+            const ticks = (chart) => [...chart.querySelectorAll('.ytick text')]
+                .map((tick) => tick.textContent);
+            return [cut, charts.flatMap(ticks)];
         """)
         assert (page.name, cut) == (page.name, [])
         assert "null" not in names, page.name
@@ -260,13 +268,19 @@ def test_on_a_telephone_no_label_lies_over_another(study, chromium):
         opened(chromium, study / f"{name}.html", NARROW_PX)
         draw_all(chromium)
         touching = chromium.execute_script("""
-            const boxes = (chart, which) => [...chart.querySelectorAll(which)].map((label) => [label.textContent, label.getBoundingClientRect()]).filter(([, box]) => box.width);
-            const meet = (one, other, slack) => one.left < other.right && other.left < one.right && one.top < other.bottom - slack && other.top < one.bottom - slack;
+            const boxes = (chart, which) => [...chart.querySelectorAll(which)]
+                .map((label) => [label.textContent, label.getBoundingClientRect()])
+                .filter(([, box]) => box.width);
+            const meet = (one, other, slack) => one.left < other.right && other.left < one.right
+                && one.top < other.bottom - slack && other.top < one.bottom - slack;
             return [...document.querySelectorAll('figure.chart .plot')].flatMap((chart) => {
                 const ticks = boxes(chart, '.xtick text');
-                const pairs = ticks.flatMap((tick, index) => ticks.slice(index + 1).map((other) => [tick, other]));
-                boxes(chart, '.infolayer [class^="g-x"][class$="title"] text').forEach((title) => boxes(chart, '.legend .traces').forEach((entry) => pairs.push([title, entry])));
-                return pairs.filter(([[, one], [, other]]) => meet(one, other, 3)).map(([[one], [other]]) => `${one} | ${other}`);
+                const pairs = ticks.flatMap((tick, index) =>
+                    ticks.slice(index + 1).map((other) => [tick, other]));
+                boxes(chart, '.infolayer [class^="g-x"][class$="title"] text').forEach((title) =>
+                    boxes(chart, '.legend .traces').forEach((entry) => pairs.push([title, entry])));
+                return pairs.filter(([[, one], [, other]]) => meet(one, other, 3))
+                    .map(([[one], [other]]) => `${one} | ${other}`);
             });
         """)
         assert (name, touching) == (name, [])
@@ -290,7 +304,8 @@ def test_printing_draws_every_chart_on_white(study, chromium):
     chromium.execute_script("window.dispatchEvent(new Event('beforeprint'))")
     WebDriverWait(chromium, 20).until(
         lambda _: chromium.execute_script(
-            "return [...document.querySelectorAll('figure.chart .plot')].every((plot) => plot.querySelector('.main-svg'))"
+            "return [...document.querySelectorAll('figure.chart .plot')].every((plot) => "
+            "plot.querySelector('.main-svg'))"
         )
     )
     assert (

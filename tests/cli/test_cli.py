@@ -86,7 +86,10 @@ def test_total_leaves_the_list_of_runs_out():
 
 
 def test_mistake_in_the_second_file_ends_the_run_before_the_first_is_started(project):
-    good = "question: what?\nexpectation: 1 ms\nworkload: put\nconnections: 1\nthreads: 1\nrate: 10\nduration: 2s\nwarm_up: 1s\nrepeats: 1\n"
+    good = (
+        "question: what?\nexpectation: 1 ms\nworkload: put\nconnections: 1\nthreads: 1\nrate: 10\n"
+        "duration: 2s\nwarm_up: 1s\nrepeats: 1\n"
+    )
     (project / "experiments" / "good.yaml").write_text(good)
     (project / "experiments" / "bad.yaml").write_text(good.replace("repeats", "repeat"))
     answer = kvstudy("run", "experiments/good.yaml", "experiments/bad.yaml", root=project)
@@ -190,9 +193,9 @@ def test_verify_of_a_folder_without_sealed_runs_does_not_pass(project):
     folder.write_text("service.log", "")
     answer = kvstudy("verify", "data/raw", root=project)
     assert answer.returncode == 1 and "no sealed run here: data/raw" in answer.stderr
-    assert (
-        kvstudy("verify", "data/rew", root=project).stderr
-        == "kvstudy: no such folder: data/rew\n  a run, an experiment or a folder of them: data/raw, data/reference/wal, …\n"
+    assert kvstudy("verify", "data/rew", root=project).stderr == (
+        "kvstudy: no such folder: data/rew\n"
+        "  a run, an experiment or a folder of them: data/raw, data/reference/wal, …\n"
     )
 
 
@@ -208,7 +211,8 @@ def test_a_place_that_cannot_be_written_is_one_line_with_the_place(project):
 
 def test_run_without_what_it_needs_says_what_to_build_before_anything_starts(project):
     (project / "experiments" / "trial.yaml").write_text(
-        "question: what?\nexpectation: 1 ms\nworkload: put\nconnections: 1\nthreads: 1\nrate: 10\nduration: 2s\nwarm_up: 1s\nrepeats: 1\n"
+        "question: what?\nexpectation: 1 ms\nworkload: put\nconnections: 1\nthreads: 1\nrate: 10\n"
+        "duration: 2s\nwarm_up: 1s\nrepeats: 1\n"
     )
     (project / "experiments" / "workloads").mkdir()
     (project / "experiments" / "workloads" / "put.lua").touch()

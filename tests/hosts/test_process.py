@@ -32,7 +32,10 @@ def ended(pid: int) -> bool:
 
 
 def test_orderly_process_ends_by_sigterm_and_gives_its_exit_code(tmp_path):
-    code = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(7)); print(1, flush=True); time.sleep(60)"
+    code = (
+        "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(7)); print(1, "
+        "flush=True); time.sleep(60)"
+    )
     process = OwnedProcess([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr_path=tmp_path / "log")
     process.stdout.readline()
     assert process.exit_code is None
@@ -127,11 +130,10 @@ def test_command_is_written_one_argument_per_line_with_what_was_set():
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signal_waits_until_the_shielded_block_is_done(number):
     done = []
-    with pytest.raises(KeyboardInterrupt), interruptible():
-        with shielded():
-            os.kill(os.getpid(), number)
-            time.sleep(0.05)
-            done.append("all of it")
+    with pytest.raises(KeyboardInterrupt), interruptible(), shielded():
+        os.kill(os.getpid(), number)
+        time.sleep(0.05)
+        done.append("all of it")
     assert done == ["all of it"]
 
 
@@ -173,7 +175,8 @@ import os, signal, subprocess
 from pathlib import Path
 from kvstudy.hosts.session import Session
 with Session(Path({str(tmp_path)!r})) as session:
-    orphan = subprocess.Popen(["sleep", "60"], start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    orphan = subprocess.Popen(["sleep", "60"], start_new_session=True, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL)
     session.registered(orphan.pid, True)
     print(orphan.pid, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
@@ -205,7 +208,8 @@ import os, signal, subprocess
 from pathlib import Path
 from kvstudy.hosts.session import Session
 with Session(Path({str(tmp_path)!r})) as session:
-    wrapper = subprocess.Popen(["sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!; read _"], start_new_session=True,
+    wrapper = subprocess.Popen(["sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!; read _"],
+                               start_new_session=True,
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     session.registered(wrapper.pid, True)
     print(wrapper.pid, int(wrapper.stdout.readline()), flush=True)

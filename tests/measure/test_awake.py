@@ -59,7 +59,10 @@ def test_where_it_cannot_be_the_run_says_why_unless_it_was_demanded(tmp_path):
 
 @pytest.mark.skipif(awake.problem() is not None, reason=f"{awake.problem()}")
 def test_a_command_runs_with_the_device_held_by_its_own_process():
-    code = "import os; print([os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd') if os.path.exists(f'/proc/self/fd/{n}')])"
+    code = (
+        "import os; print([os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd') if "
+        "os.path.exists(f'/proc/self/fd/{n}')])"
+    )
     out = subprocess.run(
         [sys.executable, "-m", "kvstudy.measure.awake", sys.executable, "-c", code],
         capture_output=True,

@@ -85,7 +85,10 @@ def test_several_processes_of_a_side_are_added_up_and_a_side_of_unknown_ones_is_
 
 def test_what_a_side_starts_later_is_its_own_and_what_ends_keeps_what_it_used():
     """A side's child works for 0.2 s of CPU and ends, all after the reader has begun."""
-    code = "import subprocess, sys, time; time.sleep(0.5); subprocess.run([sys.executable, '-c', sys.argv[1]]); time.sleep(60)"
+    code = (
+        "import subprocess, sys, time; time.sleep(0.5); subprocess.run([sys.executable, '-c', "
+        "sys.argv[1]]); time.sleep(60)"
+    )
     now = time.time_ns()
     borders = [now + round(after * 1e9) for after in (0.3, 3.0, 4.5)]
     until = borders[1] / 1e9 + 0.5  # seen at the second border, gone at the third

@@ -136,7 +136,10 @@ def test_the_checkout_is_built_with_its_changes_and_kept_when_it_changes_again(r
     [
         (
             "mian",
-            "no such revision: mian\n  a branch, a tag or a commit that `git log` shows; . is the checkout as it is",
+            (
+                "no such revision: mian\n"
+                "  a branch, a tag or a commit that `git log` shows; . is the checkout as it is"
+            ),
         ),
         ("--all", "no such revision: --all\n"),
         ("", "no such revision: \n"),
@@ -186,7 +189,10 @@ def test_what_a_killed_build_of_another_revision_left_goes_unless_it_is_still_bu
 
 
 def test_two_at_once_build_it_once_and_a_killed_build_is_made_again(repository):
-    code = f"from pathlib import Path; from kvstudy.measure.builds import built; print(built('HEAD', Path({str(repository.root)!r})))"
+    code = (
+        "from pathlib import Path; from kvstudy.measure.builds import built; print(built('HEAD', "
+        f"Path({str(repository.root)!r})))"
+    )
     both = [
         subprocess.Popen(
             [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]

@@ -249,9 +249,9 @@ def test_a_side_that_dies_ends_the_launch_in_one_line_and_three_in_a_row_end_the
     code, _, err = project.finished(process, 60)
     assert code == 1 and "Traceback" not in err
     assert (
-        "3 launches in a row failed, the last one: side heap=64m: service died during get at the rate: signal 9"
-        in err
-    )
+        "3 launches in a row failed, the last one: side heap=64m: service died during get at the rate: "
+        "signal 9"
+    ) in err
     runs = sealed_runs(project.raw)
     assert len(runs) == 3 and project.processes() == []
     assert [[run.facts["ends"][side]["died"] for side in SIDES] for run in runs] == [[False, True]] * 3
@@ -323,7 +323,7 @@ def emptied(self, configuration, store):
     store.mkdir(parents=True)
 fill.Fills.restore = emptied
 """
-    code, _, err = project.finished(project.kvstudy("compare", path, code=delete), 120)
+    _, _, err = project.finished(project.kvstudy("compare", path, code=delete), 120)
     (run,) = sealed_runs(project.raw)
     assert run.facts["outcome"].startswith("failed: unexpected answers: get: 404: "), err
     assert project.processes() == []
@@ -377,9 +377,9 @@ def test_a_port_that_one_side_needs_and_another_program_has_is_told(project, mon
         for asked in (port, port - 1):
             assert exit_code_of(["compare", str(experiment(project, **EMPTY_SIDES, port=asked))]) == 1
             assert (
-                f"port {port} cannot be used: address already in use: two sides need ports {asked} and {asked + 1}"
-                in capsys.readouterr().err
-            )
+                f"port {port} cannot be used: address already in use: two sides need ports {asked} and "
+                f"{asked + 1}"
+            ) in capsys.readouterr().err
 
 
 def test_two_builds_of_a_repository_are_compared_by_their_names(project):
@@ -396,7 +396,7 @@ def test_two_builds_of_a_repository_are_compared_by_their_names(project):
     path = experiment(
         project, workload="put", jvm={"heap": "64m"}, compare={"launches": 1, "closed_pairs": 0}
     )
-    code, out, err = project.finished(project.kvstudy("compare", path, "--builds", ".", "."), 120)
+    code, _, err = project.finished(project.kvstudy("compare", path, "--builds", ".", "."), 120)
     assert code == 0, err
     (run,) = sealed_runs(project.raw)
     assert [run.facts["sides"][side]["name"] for side in SIDES] == [".", ". again"]

@@ -47,7 +47,8 @@ def test_maven_is_asked_with_the_jdk_that_the_build_uses_and_a_wrong_java_home_i
 ):
     program(
         "mvn",
-        '[ "$JAVA_HOME" = /jdk ] && echo "Apache Maven 3.9" || { echo "JAVA_HOME is not defined correctly" >&2; exit 1; }',
+        '[ "$JAVA_HOME" = /jdk ] && echo "Apache Maven 3.9" || { echo "JAVA_HOME is not defined '
+        'correctly" >&2; exit 1; }',
     )
     monkeypatch.setenv("JAVA_HOME", "/nonsense")
     monkeypatch.setattr(doctor, "find_jdk", lambda: Jdk(Path("/jdk"), "25.0.1"))

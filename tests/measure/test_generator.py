@@ -59,7 +59,10 @@ def test_loadgen_gets_rate_warm_up_seed_and_files_and_measures_after_its_warm_up
         "--seed 7",
         "--expect 201",
         "--timeout 2s",
-        "http://127.0.0.1:80 -- key_bytes=16 value_bytes=100 distribution=uniform key_count=100000 threads=2 seed=7",
+        (
+            "http://127.0.0.1:80 -- key_bytes=16 value_bytes=100 distribution=uniform key_count=100000 "
+            "threads=2 seed=7"
+        ),
     ):
         assert words in line
     assert (command.measures_from_s, command.length_s) == (2.5, 9.0)

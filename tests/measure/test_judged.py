@@ -9,7 +9,7 @@ from kvstudy.measure import judged
 from kvstudy.measure.execute import Result
 
 sys.path.append(str(Path(__file__).parents[1] / "analyse"))
-from run_maker import RunMaker  # noqa: E402
+from run_maker import RunMaker
 
 
 @pytest.fixture
@@ -30,9 +30,9 @@ def test_an_invalid_run_is_told_with_the_checks_that_it_failed_and_what_they_saw
         make_run("c"),
     ]
     told = [result.judge(run) for run in result.sealed]
-    assert (
-        told[0]
-        == "completed, but invalid: no_foreign_load: 79.00% (required: ≤ 5% of the CPU time used by other processes)"
+    assert told[0] == (
+        "completed, but invalid: no_foreign_load: 79.00% (required: ≤ 5% of the CPU time used by other "
+        "processes)"
     )
     assert (
         told[1].startswith("completed, but invalid: rate_held: rate not held: ")

@@ -123,9 +123,9 @@ def test_a_run_disturbed_by_another_program_is_measured_again_and_both_are_kept(
     ), err
     assert "repeat 1: completed, but invalid: " in err
     assert (
-        "1 of 1 runs were disturbed and are measured again (1 of at most 1 times); the first: foreign_cpu_share_mean"
-        in err
-    )
+        "1 of 1 runs were disturbed and are measured again (1 of at most 1 times); the first: "
+        "foreign_cpu_share_mean"
+    ) in err
     assert len({run.facts["identity"] for run in sealed_runs(project.raw)}) == 1
     # What disturbed the newest try is asked, so a kept run that was disturbed is measured again too.
     project.finished(project.kvstudy("run", experiment, "--resume", "--retries", "1"))
@@ -161,7 +161,8 @@ def test_killed_kvstudy_leaves_no_process_and_no_data(project):
 def test_full_disk_while_sealing_is_one_line_and_no_sealed_run(project):
     if os.geteuid() != 0:
         pytest.skip(
-            "mounting a small file system needs root; test_run_folder covers the same path with injected errors"
+            "mounting a small file system needs root; test_run_folder covers the same path with "
+            "injected errors"
         )
     raw = project.raw
     raw.mkdir(parents=True)
@@ -329,7 +330,9 @@ import kvstudy.measure.run as run
 from kvstudy.measure.pinning import Pinning
 from kvstudy.measure.progress import Progress
 cores = sorted(os.sched_getaffinity(0))
-run.pinning = lambda threads: Pinning(cores[:1], cores[-1:], "service on the first core, generator on the last")
+run.pinning = lambda threads: Pinning(
+    cores[:1], cores[-1:], "service on the first core, generator on the last"
+)
 doing = Progress.doing
 def looking(self, phase):
     doing(self, phase)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "analyse"))
-from duet_maker import DuetMaker, slices  # noqa: E402
+from duet_maker import DuetMaker, slices
 
 from kvstudy.analyse.comparison.looks import LAST_LOOK
 from kvstudy.analyse.comparison.words import CANNOT_TELL, SAME

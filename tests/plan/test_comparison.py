@@ -68,7 +68,8 @@ def test_three_values_need_a_baseline_and_then_make_two_duets(tmp_path):
 def test_one_side_only_is_refused_with_both_ways_to_a_second(tmp_path):
     assert refused(tmp_path) == (
         "one side only: trial varies no option of the service, of the JVM, or size of the values\n"
-        "  give two builds, as --builds main ., or a factor of two values, as service: {handler: [selector, workers]}"
+        "  give two builds, as --builds main ., or a factor of two values, as service: {handler: "
+        "[selector, workers]}"
     )
 
 
@@ -79,7 +80,8 @@ def test_two_builds_get_the_same_options_and_the_same_build_twice_is_called_so(t
     assert one.loads[0].a.service == one.loads[0].b.service
     assert comparisons(experiment(tmp_path), builds=(".", "."))[0].names == (".", ". again")
     assert refused(tmp_path, builds=("main", "."), service={"handler": ["selector", "workers"]}) == (
-        "two builds are compared with the same options: the file has 2: handler=selector, handler=workers\n  choose one: --only handler=selector"
+        "two builds are compared with the same options: the file has 2: handler=selector, "
+        "handler=workers\n  choose one: --only handler=selector"
     )
 
 
@@ -114,7 +116,8 @@ def test_what_only_reads_is_measured_before_what_writes(tmp_path):
 
 def test_two_rates_of_one_workload_are_refused_until_one_is_chosen(tmp_path):
     assert refused(tmp_path, rate=[1000, 2000], builds=("a", "b")) == (
-        "two loads of one workload cannot be measured in one duet: get: they differ in rate\n  choose one with --only KEY=VALUE, or in the file's compare: {…}"
+        "two loads of one workload cannot be measured in one duet: get: they differ in rate\n"
+        "  choose one with --only KEY=VALUE, or in the file's compare: {…}"
     )
     (one,) = comparisons(experiment(tmp_path, rate=[1000, 2000]), builds=("a", "b"), only=["rate=2000"])
     assert one.loads[0].a.offered_rate_rps == 2000

@@ -142,7 +142,10 @@ def test_wrong_type_is_refused_with_key_and_value(tmp_path, change, words):
         (
             {"warm_up": "3s"},
             (),
-            "warm_up: warm_up must be shorter than duration, of which it is the first part: warm_up=3s duration=3s",
+            (
+                "warm_up: warm_up must be shorter than duration, of which it is the first part: warm_up=3s "
+                "duration=3s"
+            ),
         ),
         (
             {

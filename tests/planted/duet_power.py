@@ -244,10 +244,14 @@ def unchanged(root: Path, workload: str, measure: str) -> float | None:
 def table(root: Path, kinds: list[Kind], workloads: list[str], given: argparse.Namespace) -> list[str]:
     facts = machine.fixed_facts()
     lines = [
-        f"{date.today().isoformat()}, {facts['cpu_model']}, {facts['cores']} cores, {facts['system']}, {facts['kernel']}; duets of at most "
+        f"{date.today().isoformat()}, {facts['cpu_model']}, {facts['cores']} cores, {facts['system']}, "
+        f"{facts['kernel']}; duets of at most "
         f"{given.within}, {given.rate:g}/s.",
         "",
-        "| planted | workload | duets | right word | other words | launches that counted, of all | median ratio, launches of a duet |",
+        (
+            "| planted | workload | duets | right word | other words | launches that counted, of all | "
+            "median ratio, launches of a duet |"
+        ),
         "|---|---|---|---|---|---|---|",
     ]
     for kind in kinds:
@@ -257,7 +261,10 @@ def table(root: Path, kinds: list[Kind], workloads: list[str], given: argparse.N
                 lines.append(_row(kind, workload, duets))
     lines += [
         "",
-        "Without a change, by measure: words asked for and false ones (any but *the same* and *cannot tell*), and how often *the same*.",
+        (
+            "Without a change, by measure: words asked for and false ones (any but *the same* and *cannot "
+            "tell*), and how often *the same*."
+        ),
         "",
         "| measure | asked for | false | the same | cannot tell |",
         "|---|---|---|---|---|",
@@ -275,11 +282,15 @@ def table(root: Path, kinds: list[Kind], workloads: list[str], given: argparse.N
                 same = sum(word.startswith("the same") for word in words)
                 unknown = words.count(CANNOT_TELL)
                 lines.append(
-                    f"| {measure} ({loop}) | {len(words)} | {len(words) - same - unknown} | {same} | {unknown} |"
+                    f"| {measure} ({loop}) | {len(words)} | {len(words) - same - unknown} | {same} | "
+                    f"{unknown} |"
                 )
     lines += [
         "",
-        "Width of the interval (95 %, of a mean over launches) of the same launches, taken as pairs and as two heaps of launches:",
+        (
+            "Width of the interval (95 %, of a mean over launches) of the same launches, taken as pairs "
+            "and as two heaps of launches:"
+        ),
         "",
         "| measure | pairs | heaps | heaps / pairs, median (smallest – largest) of duets |",
         "|---|---|---|---|",
@@ -289,7 +300,8 @@ def table(root: Path, kinds: list[Kind], workloads: list[str], given: argparse.N
         if widths:
             ratios = [heaps / pairs for pairs, heaps in widths]
             lines.append(
-                f"| {measure} | {statistics.median(pairs for pairs, _ in widths):.1%} | {statistics.median(heaps for _, heaps in widths):.1%} | "
+                f"| {measure} | {statistics.median(pairs for pairs, _ in widths):.1%} | "
+                f"{statistics.median(heaps for _, heaps in widths):.1%} | "
                 f"{statistics.median(ratios):.1f} ({min(ratios):.1f} – {max(ratios):.1f}) |"
             )
     return lines
@@ -304,11 +316,18 @@ def _row(kind: Kind, workload: str, duets: list[Duet]) -> str:
             others[one.word] = others.get(one.word, 0) + 1
     counted, of = sum(duet.counted for duet in duets), sum(len(duet.tables.duets) for duet in duets)
     ratio = (
-        f"{statistics.median(one.ratio for one in found):.3f}, {statistics.median(one.launches for one in found):g}"
+        (
+            f"{statistics.median(one.ratio for one in found):.3f}, "
+            f"{statistics.median(one.launches for one in found):g}"
+        )
         if found
         else ""
     )
-    return f"| {kind.told} | {workload} | {len(duets)} | {right} | {json.dumps(others, ensure_ascii=False)[1:-1].replace(chr(34), '')} | {counted} of {of} | {ratio} |"
+    return (
+        f"| {kind.told} | {workload} | {len(duets)} | {right} | "
+        f"{json.dumps(others, ensure_ascii=False)[1:-1].replace(chr(34), '')} | {counted} of {of} | "
+        f"{ratio} |"
+    )
 
 
 def _widths(duet: Duet, measure: str) -> tuple[float, float] | None:

@@ -53,7 +53,8 @@ SLOW_SYNC = """
 from kvstudy.subject.kv_service import KvService
 plain = KvService.command
 def traced(*arguments):
-    return ["strace", "-f", "--seccomp-bpf", "-qqq", "-o", "/dev/null", "-e", "trace=pwrite64,msync,fdatasync", "-e",
+    return ["strace", "-f", "--seccomp-bpf", "-qqq", "-o", "/dev/null",
+            "-e", "trace=pwrite64,msync,fdatasync", "-e",
             "inject=pwrite64,msync,fdatasync:delay_exit=250000:when=WHEN", *plain(*arguments)]
 KvService.command = traced
 """

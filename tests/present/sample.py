@@ -95,7 +95,8 @@ def failed(tables: Tables, run_ids, check="no_foreign_load", observed="30.00%", 
 
 
 def _run(parts, random, label, workload, connections, rate, repeat, index, capacity, seconds) -> None:
-    run_id = f"20261120T19{index // 60:02d}{index % 60:02d}Z-{workload}-c{connections}-r{int(rate):05d}-rep{repeat}"
+    minute = f"{index // 60:02d}{index % 60:02d}"
+    run_id = f"20261120T19{minute}Z-{workload}-c{connections}-r{int(rate):05d}-rep{repeat}"
     achieved = min(rate, capacity) * random.uniform(0.996, 1.0)
     held = achieved >= 0.99 * rate
     base = 120 * (2 if "put" in workload else 1) * random.uniform(0.9, 1.1)

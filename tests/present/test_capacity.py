@@ -93,15 +93,24 @@ def expected(*arguments) -> str:
     [
         (
             BETWEEN,
-            r"- report-1, put, 1 connection: (20|21) \d{3} r/s is held more often than not, 2\d \d{3} r/s is missed more often than not \(a mean of at most 1 ms; 15 runs\)\.",
+            (
+                r"- report-1, put, 1 connection: (20|21) \d{3} r/s is held more often than not, 2\d \d{3} "
+                r"r/s is missed more often than not \(a mean of at most 1 ms; 15 runs\)\."
+            ),
         ),
         (
             TO_THE_TOP,
-            r"2\d \d{3} r/s is held more often than not \(a mean of at most 1 ms; 6 runs\); no rate that it tried is surely too much\.",
+            (
+                r"2\d \d{3} r/s is held more often than not \(a mean of at most 1 ms; 6 runs\); no rate "
+                r"that it tried is surely too much\."
+            ),
         ),
         (
             REFUSED,
-            r"1 \d{3} r/s is missed more often than not \(p99 of at most 5 ms; 7 runs\); no rate that it tried is surely held\.",
+            (
+                r"1 \d{3} r/s is missed more often than not \(p99 of at most 5 ms; 7 runs\); no rate that "
+                r"it tried is surely held\."
+            ),
         ),
         (UNDECIDED, r"cannot tell: 2 trials are too few to say of any rate that it is held or missed\."),
     ],
@@ -114,7 +123,8 @@ def test_a_search_says_between_which_rates_its_knee_lies(trials, sentence):
 def test_several_searches_are_counted_by_how_they_ended():
     trials = together(BETWEEN, TO_THE_TOP, REFUSED, UNDECIDED)
     assert told(NOTHING, trials).startswith(
-        "**Found:** of 4 searches for the highest rate that keeps an objective 1 found the knee between two rates, "
+        "**Found:** of 4 searches for the highest rate that keeps an objective 1 found the knee "
+        "between two rates, "
         "1 met no rate that is surely too much, 1 found every rate too much, 1 decided nothing."
     )
     assert told(NOTHING, trials).count("\n- ") == 4
@@ -122,7 +132,8 @@ def test_several_searches_are_counted_by_how_they_ended():
 
 def test_where_every_rate_was_held_none_is_called_too_much():
     assert told(steady(), NOTHING) == (
-        "**Found:** of the rates chosen beforehand in `sample`, at most 2 000 r/s, none was too much: the only combination of workload, connections and options "
+        "**Found:** of the rates chosen beforehand in `sample`, at most 2 000 r/s, none was too much: "
+        "the only combination of workload, connections and options "
         "held what it was offered, and what saturates it lies above."
     )
 
@@ -173,9 +184,9 @@ def test_of_nothing_it_says_so():
 
 
 def test_a_missed_rate_that_was_achieved_is_latency_that_warned_first():
-    assert (
-        expected(NOTHING, BETWEEN)
-        == "**Against the Expectation:** it held, as far as it was tested. The only search missed a rate that was achieved: latency broke the objective first."
+    assert expected(NOTHING, BETWEEN) == (
+        "**Against the Expectation:** it held, as far as it was tested. The only search missed a rate "
+        "that was achieved: latency broke the objective first."
     )
     both = expected(NOTHING, together(BETWEEN, REFUSED, TO_THE_TOP))
     assert (
@@ -217,5 +228,6 @@ def test_saturation_without_a_warning_before_it_is_against_the_expectation():
         ),
     )
     assert expected(found, NOTHING).startswith(
-        "**Against the Expectation:** it did not hold. The only combination of workload, connections and options met a rate that was not held, with no p99 "
+        "**Against the Expectation:** it did not hold. The only combination of workload, connections "
+        "and options met a rate that was not held, with no p99 "
     )

@@ -17,7 +17,7 @@ from kvstudy.present.figures import duets as drawn
 CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path.append(str(CHECKOUT / "tests" / "analyse"))
 
-from duet_maker import DuetMaker, slices  # noqa: E402
+from duet_maker import DuetMaker, slices
 
 STACKS = {"a": "run;kv/get 90\nrun;kv/put 10\n", "b": "run;kv/get 60\nrun;kv/put 40\n"}
 

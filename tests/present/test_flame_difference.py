@@ -26,7 +26,10 @@ def test_a_page_of_another_converter_is_refused_and_not_half_changed():
         difference_page("<html><h1>cpu</h1></html>", tree(("a", 1)), tree(("a", 1)), "title")
 
 
-PAGE = "<head></head><h1>cpu</h1>\n#canvas {width: 100%; height: 16px}\nconst levels = Array(1);\nconst maxdiff = -1;\n<script>const cpool = [];</script>"
+PAGE = (
+    "<head></head><h1>cpu</h1>\n#canvas {width: 100%; height: 16px}\nconst levels = Array(1);\n"
+    "const maxdiff = -1;\n<script>const cpool = [];</script>"
+)
 
 
 @pytest.fixture

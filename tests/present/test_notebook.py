@@ -1,81 +1,16 @@
-"""How a notebook begins: its parameters, refused when they are not its own."""
+"""The tables of a notebook's cells, and how a frame is shown."""
 
+import importlib.util
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
 from sample import empty_tables, sample_tables
 
 from kvstudy.analyse import intervention
-from kvstudy.errors import ExperimentError, KvstudyError
 from kvstudy.present import notebook, summary
-
-OWN = "# Defaults: …\nexperiment = None\nlabel = 'a'  # a comment\nlimit = 2.5"
-
-
-def test_without_injected_parameters_the_defaults_hold():
-    assert notebook.begin(["", OWN, "notebook.begin(In)"]) == {"experiment": None, "label": "a", "limit": 2.5}
-
-
-def test_an_injected_parameter_takes_the_place_of_a_default():
-    assert notebook.begin(["", OWN, "# Parameters\nlabel = 'b'\n", "notebook.begin(In)"])["label"] == "b"
-
-
-def test_infinity_as_papermill_writes_it_is_read():
-    assert notebook.begin(["", OWN, '# Parameters\nlimit = float("inf")'])["limit"] == float("inf")
-
-
-def test_an_unknown_parameter_is_an_error_that_names_the_nearest():
-    with pytest.raises(ExperimentError, match="unknown parameter: lable\n.*did you mean label"):
-        notebook.begin(["", OWN, "# Parameters\nlable = 'b'"])
-
-
-def test_executing_the_first_cell_again_in_jupyterlab_forgets_nothing():
-    executed = [
-        "",
-        OWN,
-        "# Parameters\nlabel = 'b'",
-        "notebook.begin(In)",
-        OWN.replace("'a'", "'c'"),
-        "notebook.begin(In)",
-    ]
-    assert notebook.begin(executed)["label"] == "c"
-
-
-def test_a_sweep_without_parameters_takes_the_main_experiment():
-    parameters = notebook.sweep_parameters(["", "# Defaults\nlabel = ''\nresume = True\nrate = None"])
-    assert parameters.experiment == {
-        "experiment_file": str(parameters.root / "experiments" / "reproduce.yaml")
-    }
-    assert (parameters.label, parameters.resume, parameters.profile_name) == ("", True, None)
-
-
-def test_a_sweep_hands_every_key_to_the_experiment_known_or_not():
-    parameters = notebook.sweep_parameters(
-        ["", "# Defaults\nlabel = ''", "# Parameters\nrtae = 5\nprofile_name = 'smoke'"]
-    )
-    assert parameters.experiment == {"rtae": 5}
-    assert parameters.profile_name == "smoke"
-
-
-def test_a_wrong_label_is_an_error():
-    with pytest.raises(ExperimentError, match="label=7"):
-        notebook.sweep_parameters(["", "# Defaults\nlabel = ''", "# Parameters\nlabel = 7"])
-
-
-def test_outside_a_project_a_notebook_takes_the_one_that_it_was_installed_from(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("KVSTUDY_ROOT", "")
-    monkeypatch.delenv("KVSTUDY_ROOT")
-    assert (
-        notebook.sweep_parameters(["", "# Defaults\nlabel = ''"]).root / "notebooks" / "02-sweep.ipynb"
-    ).is_file()
-
-
-def test_a_root_that_was_named_wrongly_is_an_error_not_replaced(tmp_path, monkeypatch):
-    monkeypatch.setenv("KVSTUDY_ROOT", str(tmp_path))
-    with pytest.raises(KvstudyError, match="not a kvstudy project"):
-        notebook.begin([""])
+from kvstudy.project import EXPORT_VARIABLE
 
 
 def test_scalability_is_read_off_the_service_and_not_off_the_empty_server(monkeypatch):
@@ -102,7 +37,7 @@ def test_runs_of_the_profile_smoke_are_named_shown_or_not():
     assert "moke" not in notebook.source(replace(found, smoke_shown=("other",))).data
 
 
-def test_runs_that_go_up_to_saturation_are_those_of_its_experiment_else_trials_of_searches_else_the_main_experiments(
+def test_runs_up_to_saturation_are_its_experiments_else_trials_of_searches_else_the_main_experiments(
     monkeypatch,
 ):
     found = sample_tables()
@@ -162,7 +97,7 @@ def test_what_a_page_draws_from_several_experiments_is_together_in_its_provenanc
 
 
 def test_in_the_pages_a_column_of_sentences_may_be_broken_into_lines_and_a_column_of_numbers_not(monkeypatch):
-    monkeypatch.setenv(notebook.EXPORT_VARIABLE, "1")
+    monkeypatch.setenv(EXPORT_VARIABLE, "1")
     frame = pd.DataFrame(
         {
             "p99": ["1.24 ms"],
@@ -175,7 +110,7 @@ def test_in_the_pages_a_column_of_sentences_may_be_broken_into_lines_and_a_colum
 
 def test_a_table_of_tall_rows_has_pages_and_says_above_itself_what_is_in_every_row(monkeypatch):
     """Two dozen runs with their sentences are a long way to scroll past."""
-    monkeypatch.setenv(notebook.EXPORT_VARIABLE, "1")
+    monkeypatch.setenv(EXPORT_VARIABLE, "1")
     frame = pd.DataFrame({"run": ["20261122T105053Z-repeated-get-c4-t4-r02000-rep1"] * 24})
     frame.attrs["caption"] = "In every row: label <a>."
     told = notebook.show(frame).data
@@ -186,8 +121,45 @@ def test_a_table_of_tall_rows_has_pages_and_says_above_itself_what_is_in_every_r
 def test_a_table_without_rows_says_what_is_missing_and_the_command_that_measures_it():
     nothing_held_off = summary.interventions(intervention.interventions(empty_tables()))
     assert notebook.show(nothing_held_off).data == (
-        "Nothing was held off yet, so nothing can be called a cause. Measure it: `kvstudy run experiments/tail-intervention.yaml --profile reference`."
+        "Nothing was held off yet, so nothing can be called a cause. Measure it: `kvstudy run "
+        "experiments/tail-intervention.yaml --profile reference`."
     )
     for frame in (summary.searches(empty_tables()), summary.held_shares(empty_tables())):
         assert "kvstudy run experiments/report-1.yaml" in notebook.show(frame).data
     assert "none of the runs on this page" in notebook.show(pd.DataFrame(columns=["a"])).data
+
+
+@pytest.fixture
+def make_run(tmp_path, monkeypatch):
+    """Makes sealed runs of a project of this notebook's own."""
+    for name in ("notebooks", "experiments"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("KVSTUDY_ROOT", str(tmp_path))
+    monkeypatch.setattr(notebook, "_first_seen", {})
+    maker = Path(__file__).parents[1] / "analyse" / "run_maker.py"
+    spec = importlib.util.spec_from_file_location("made_runs", maker)
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made.RunMaker(tmp_path / "data" / "raw")
+
+
+@pytest.fixture
+def said(monkeypatch):
+    found = []
+    monkeypatch.setattr(notebook, "display", lambda shown: found.append(shown.data))
+    return found
+
+
+def test_as_long_as_no_run_comes_a_notebook_reads_its_tables_once(make_run, said):
+    make_run("20261120T204223Z-put-rep1")
+    first, again = notebook.all_tables(), notebook.tables("rates")
+    assert vars(first)["intervals"].stored is vars(again)["intervals"].stored and not said
+
+
+def test_a_notebook_sees_runs_that_come_while_it_is_open_and_says_so_once(make_run, said):
+    make_run("20261120T204223Z-put-rep1")
+    before = notebook.all_tables()
+    make_run("20261120T204323Z-put-rep2")
+    now = notebook.all_tables()
+    assert len(now.runs) == 2 and len(now.intervals) > len(before.intervals) > 0
+    assert said == [notebook.MADE_ANEW] and len(notebook.all_tables().runs) == 2 and len(said) == 1

@@ -7,11 +7,13 @@ from pathlib import Path
 import nbformat
 import papermill
 import pytest
+from IPython.core.inputtransformer2 import TransformerManager
 
-from kvstudy.present.notebook import DEFAULTS, begin
+from kvstudy.present.extension import DEFAULTS, parameters
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
-CELLS_MAX, LINES_MAX = 30, 12
+CELLS_MAX, LINES_MAX = 37, 18  # 30 of the page, and what is there to be changed by a reader
+PLAIN_MIN, PLAIN_TOTAL_MIN, PLAIN_STATEMENTS_MAX = 2, 18, 4
 MEASURES = "02-sweep"
 
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -22,7 +24,30 @@ def cells(path: Path, kind: str) -> list:
 
 
 def code(path: Path) -> list[ast.Module]:
-    return [ast.parse(cell.source) for cell in cells(path, "code")]
+    transform = TransformerManager().transform_cell
+    return [ast.parse(transform(cell.source)) for cell in cells(path, "code")]
+
+
+def plain(path: Path) -> list:
+    """Cells of pandas and plotly alone: they call nothing of kvstudy but the tables of ``import kvstudy``."""
+    of_study = {
+        alias.asname or alias.name
+        for tree in code(path)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("kvstudy")
+        for alias in node.names
+    } - {"sweep"}
+    found = []
+    for cell, tree in zip(cells(path, "code"), code(path), strict=True):
+        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        called = any(isinstance(node, ast.Call) for node in ast.walk(tree))
+        if (
+            called
+            and not names & (of_study | {"get_ipython"})
+            and "parameters" not in cell.metadata.get("tags", [])
+        ):
+            found.append(cell)
+    return found
 
 
 def test_there_are_notebooks():
@@ -36,7 +61,7 @@ def test_the_parameters_come_first_one_literal_per_line(path):
     assert first.source.startswith(DEFAULTS)
     inspected = papermill.inspect_notebook(str(path))
     # What papermill sees, and refuses nothing of, is what the notebook reads.
-    assert {name: ast.literal_eval(one["default"]) for name, one in inspected.items()} == begin(
+    assert {name: ast.literal_eval(one["default"]) for name, one in inspected.items()} == parameters(
         [first.source]
     )
 
@@ -62,14 +87,33 @@ def test_code_is_imported_not_written_in_the_notebook(path):
     for tree in code(path):
         for node in ast.walk(tree):
             assert not isinstance(
-                node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.For, ast.While, ast.Lambda)
+                node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.For, ast.While)
             )
+
+
+@each
+def test_a_notebook_has_cells_that_a_reader_can_change_and_a_turn_of_his_own(path):
+    found = plain(path)
+    assert len(found) >= PLAIN_MIN, [cell.source for cell in found]
+    assert all(len(ast.parse(cell.source).body) <= PLAIN_STATEMENTS_MAX for cell in found)
+    assert any(re.search(r"^##+ Your turn$", cell.source, re.MULTILINE) for cell in cells(path, "markdown"))
+
+
+def test_there_is_enough_to_change():
+    assert sum(len(plain(path)) for path in NOTEBOOKS) >= PLAIN_TOTAL_MIN
+
+
+@each
+def test_what_prepares_a_notebook_is_one_line(path):
+    texts = [cell.source for cell in cells(path, "code")]
+    assert sum("%load_ext kvstudy" in text for text in texts) == 1
+    assert not [text for text in texts if re.search(r"\bIn\b", text)]
 
 
 @each
 def test_only_the_sweep_measures(path):
     names = {name for tree in code(path) for node in ast.walk(tree) for name in _imported(node)}
-    measuring = {name for name in names if name.startswith(("kvstudy.measure", "subprocess", "os"))}
+    measuring = {name for name in names if name.startswith(("kvstudy.measure", "subprocess")) or name == "os"}
     assert bool(measuring) == (path.stem == MEASURES)
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import nbformat
 import numpy as np
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = [path for path in sorted((CHECKOUT / "notebooks").glob("*.ipynb")) if path.stem != "02-sweep"]
@@ -91,12 +93,20 @@ def project(request, tmp_path_factory):
     return root
 
 
+@pytest.fixture
+def shell():
+    """IPython as a kernel has it, without its files."""
+    shell = InteractiveShell.instance(config=Config({"HistoryManager": {"enabled": False}}))
+    shell.extension_manager.loaded.clear()
+    yield shell
+    shell.reset()
+    InteractiveShell.clear_instance()
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_runs_through(project, path, monkeypatch):
+def test_a_notebook_runs_through(project, path, monkeypatch, shell):
     monkeypatch.setenv("KVSTUDY_ROOT", str(project))
     monkeypatch.setenv("KVSTUDY_EXPORT", "1")
-    names = {"In": [""]}
     for cell in nbformat.read(path, as_version=4).cells:
         if cell.cell_type == "code":
-            names["In"].append(cell.source)
-            exec(compile(cell.source, path.name, "exec"), names)
+            shell.run_cell(cell.source, store_history=True).raise_error()

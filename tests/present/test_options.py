@@ -10,7 +10,8 @@ from sample import empty_tables, sample_tables
 
 from kvstudy.analyse.options import at_the_highest, compared_options, runs_behind, sides_in, told_apart
 from kvstudy.present import answers, theme
-from kvstudy.present.figures.ratios import MEASURE_COLOURS, options as drawn
+from kvstudy.present.figures.ratios import MEASURE_COLOURS
+from kvstudy.present.figures.ratios import options as drawn
 from kvstudy.present.options import instead
 
 
@@ -139,9 +140,9 @@ def test_the_measures_that_stand_in_one_row_are_told_apart_by_every_eye(of_page)
 def test_a_finding_says_when_only_the_number_of_runs_kept_it_from_deciding():
     told = answers.options_told(varied("wal", ["wal=interval", "wal=always"], slower=3.0, repeats=2)).data
     assert (
-        "In 2 of them the interval leaves 1 out and fewer than 5 runs a side forbid a word: wal=always instead of interval with mixed (2 and 2 runs)."
-        in told
-    )
+        "In 2 of them the interval leaves 1 out and fewer than 5 runs a side forbid a word: wal=always "
+        "instead of interval with mixed (2 and 2 runs)."
+    ) in told
     assert (
         "runs)"
         not in answers.options_told(varied("wal", ["wal=interval", "wal=always"], slower=3.0)).data.split(
@@ -195,7 +196,8 @@ def test_what_is_decided_is_told_in_a_sentence_and_all_that_is_not_in_one():
     same, decided, undecided = answers.options_told(both).data.splitlines()
     assert same.startswith("- **gc:** ") and "the same within 5 % (CPU per request 1.00 ×)" in same
     assert decided.startswith(
-        "- **handler:** mixed at 1\u202f000 r/s on 4 connections: handler=workers instead of selector is dearer (CPU per request 1.40 ×"
+        "- **handler:** mixed at 1\u202f000 r/s on 4 connections: handler=workers instead of selector "
+        "is dearer (CPU per request 1.40 ×"
     )
     assert ") and slower (p50 3.00 × [" in decided and "cannot tell" not in decided
     assert undecided.startswith(

@@ -96,7 +96,10 @@ def test_a_notebook_is_named_by_its_first_heading():
 
 
 def test_a_flame_graph_is_embedded_without_its_link_to_the_network():
-    original = "<html><head></head><style>#canvas {width: 100%; height: 96px}</style><a href='https://example.org/x'>async-profiler</a><button id='info'></button>"
+    original = (
+        "<html><head></head><style>#canvas {width: 100%; height: 96px}</style><a "
+        "href='https://example.org/x'>async-profiler</a><button id='info'></button>"
+    )
     html = flame.embedded(original, 'cpu of "run"').data
     assert "example.org" not in html and "async-profiler" in html
     assert "height:172px" in html

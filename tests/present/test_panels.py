@@ -1,5 +1,7 @@
 """Panels, axes and their ticks: readable whatever the data spans."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
@@ -60,7 +62,7 @@ def apart_px(figure, lowest: float, highest: float, width_px: float) -> list[flo
     scale = width_px / np.log10(highest / lowest)
     return [
         (second[0] - first[0]) * scale - 6.5 * (len(first[1]) + len(second[1])) / 2
-        for first, second in zip(shown, shown[1:], strict=False)
+        for first, second in itertools.pairwise(shown)
     ]
 
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from sample import empty_tables, keep, sample_tables
+from sample import empty_tables, sample_tables
 
-from kvstudy.present import summary, theme
 from kvstudy.analyse.rates import saturation_points
+from kvstudy.present import summary, theme
 from kvstudy.present.figures.rate import achieved_against_offered, latency_against_rate
 from kvstudy.present.figures.scalability import scalability
 
@@ -185,9 +185,9 @@ def test_a_law_is_fitted_to_each_configuration_and_never_to_two(tables):
 def test_with_too_few_numbers_of_connections_there_are_points_and_the_reason():
     figure = scalability(_closed(connections=(1, 2, 4)))
     assert not [trace for trace in figure.data if trace.mode == "lines"]
-    assert (
-        figure.layout.meta["finding"]
-        == "No law is fitted: it takes 4 numbers of connections with valid runs, and none of 2 configurations has more than 3"
+    assert figure.layout.meta["finding"] == (
+        "No law is fitted: it takes 4 numbers of connections with valid runs, and none of 2 "
+        "configurations has more than 3"
     )
 
 

@@ -27,7 +27,7 @@ def test_only_runs_that_are_alike_in_all_else_are_compared(both):
 
 def test_unique_put_keeps_its_configuration_although_its_keys_grow_with_the_rate(both):
     runs = both.runs.query("workload == 'unique_put'").assign(
-        workload_args=lambda run: ['{"key_count": %d}' % n for n in range(len(run))]
+        workload_args=lambda run: [f'{{"key_count": {n}}}' for n in range(len(run))]
     )
     assert configured(runs)["data"].nunique() == 1
 

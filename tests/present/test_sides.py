@@ -46,9 +46,9 @@ def test_of_other_names_the_first_is_compared_with_the_last_and_the_rest_is_name
     assert (both.before, both.after) == ("old", "new")
     told = both.source().data
     assert (
-        "Compared by label: new against old; left out: no label and middle. The parameters `before` and `after` name other sides."
-        in told
-    )
+        "Compared by label: new against old; left out: no label and middle. The parameters `before` "
+        "and `after` name other sides."
+    ) in told
     assert told.endswith(f"**{sides.APART}**")
 
 
@@ -90,9 +90,9 @@ def test_where_invalid_runs_leave_nothing_to_compare_the_chart_says_how_many_and
     found = replace(found, runs=found.runs.assign(verdict=verdicts), validity=checks)
     monkeypatch.setattr(notebook, "tables", lambda _experiment: found)
     both = sides.sides_of(experiment="sample")
-    assert (
-        both.doubts()
-        == "3 of 3 runs of after are invalid, most often by samples (3). What each check saw stands under Doubts."
+    assert both.doubts() == (
+        "3 of 3 runs of after are invalid, most often by samples (3). What each check saw stands under "
+        "Doubts."
     )
     assert ratios(both.compared(), *both.names, both.doubts()).layout.meta["drawn"] == both.doubts()
 

@@ -82,9 +82,9 @@ def test_a_value_without_a_valid_run_is_grey_called_invalid_and_in_no_ranking():
         )
     )
     finding = figure.layout.meta["finding"]
-    assert (
-        finding
-        == "Most cpu goes to response 80.0 % and store 20.0 %. Left out, INVALID: after (warm_up: 900 us, then 500 us)"
+    assert finding == (
+        "Most cpu goes to response 80.0 % and store 20.0 %. Left out, INVALID: after (warm_up: 900 us, "
+        "then 500 us)"
     )
     (grey,) = [trace for trace in figure.data if trace.name == "JIT" and len(trace.x)]
     assert (list(grey.y), grey.marker.color) == (["after (INVALID)"], theme.INVALID)
@@ -126,9 +126,9 @@ def test_an_icicle_names_its_run_and_leaves_waiting_out_of_its_ranking(profiles)
     ]
     meta = icicle(_tables_of(profiles, stacks)).layout.meta
     workload = profiles.runs["workload"].iloc[0]
-    assert (
-        meta["finding"]
-        == f"Hottest frames of {workload}, sample, 4 connections, 1\u202f000 r/s by self: finish_task_switch 40.0 %, beside waiting for events (idle) 60.0 %"
+    assert meta["finding"] == (
+        f"Hottest frames of {workload}, sample, 4 connections, 1\u202f000 r/s by self: "
+        "finish_task_switch 40.0 %, beside waiting for events (idle) 60.0 %"
     )
     assert SWITCHING_TOLD in meta["drawn"]
 

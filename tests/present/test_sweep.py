@@ -12,7 +12,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"conections": 7}, "unknown key: conections\n.*did you mean connections"),
+        ({"conections": 7}, "unknown parameter: conections\n.*did you mean connections"),
         ({"connections": 1, "threads": 4}, "number of connections must be >= threads"),
         ({"duration": "five minutes"}, "not a duration"),
     ],

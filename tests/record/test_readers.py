@@ -144,7 +144,10 @@ def test_collapsed_stacks_are_added_up():
 
 
 def test_stacks_that_differ_by_the_address_of_a_hidden_class_are_the_same():
-    text = "a;kv/C$$Lambda.0x0000000030130c90.run_[j] 2\na;kv/C$$Lambda.0x000000007113a520.run_[j] 3\nb;java/lang/invoke/LambdaForm$MH.0x00000000300a8400.invoke 1\n"
+    text = (
+        "a;kv/C$$Lambda.0x0000000030130c90.run_[j] 2\na;kv/C$$Lambda.0x000000007113a520.run_[j] 3\n"
+        "b;java/lang/invoke/LambdaForm$MH.0x00000000300a8400.invoke 1\n"
+    )
     assert stacks.read(text, "cpu.collapsed") == {
         "a;kv/C$$Lambda.run_[j]": 5,
         "b;java/lang/invoke/LambdaForm$MH.invoke": 1,

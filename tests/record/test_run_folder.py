@@ -145,7 +145,7 @@ def test_a_run_of_a_newer_schema_is_refused(tmp_path):
     with pytest.raises(
         RunFolderError, match=rf"newer kvstudy: .*schema_version={SCHEMA_VERSION + 1} known={SCHEMA_VERSION}"
     ):
-        folder.seal().facts
+        _ = folder.seal().facts
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_damaged_run_json_names_file_and_line(tmp_path):
     (run.path / "run.json").chmod(0o644)
     (run.path / "run.json").write_text('{\n "run_id": \n')
     with pytest.raises(RunFolderError, match=r"run\.json:\d+: not JSON"):
-        open_run(run.path).facts
+        _ = open_run(run.path).facts
 
 
 def test_not_a_number_is_refused_because_it_is_not_json(tmp_path):

@@ -15,8 +15,8 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
-from rules import duets  # noqa: E402
-from scipy import stats  # noqa: E402
+from rules import duets
+from scipy import stats
 
 SEED, DUETS, RESAMPLES = 20261123, 1000, 500
 
@@ -27,7 +27,10 @@ def outside(rounds: np.ndarray, generator: np.random.Generator) -> dict[str, boo
     drawn = generator.integers(0, count, (RESAMPLES, count))
     within = generator.integers(0, rounds.shape[1], (RESAMPLES, count, rounds.shape[1]))
     both = np.median(rounds[drawn[..., None], within], axis=2).mean(axis=1)
-    cut = lambda means: not np.quantile(means, 0.025) <= 0 <= np.quantile(means, 0.975)  # noqa: E731
+
+    def cut(means):
+        return not np.quantile(means, 0.025) <= 0 <= np.quantile(means, 0.975)
+
     return {
         "t over launches": stats.ttest_1samp(medians, 0).pvalue < 0.05,
         "t over rounds": stats.ttest_1samp(rounds.ravel(), 0).pvalue < 0.05,

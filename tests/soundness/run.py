@@ -1,6 +1,6 @@
 """All simulations of soundness at full length, and their table: `make soundness`.
 
-    python tests/soundness/run.py [--only MODULE] [--write METHODOLOGY.md]
+    python tests/soundness/run.py [--only MODULE] [--write docs/results/DATE-soundness.md]
 
 Prints the table as Markdown; --write puts it between the two marks of that file. Exits with 1 when a goal is
 missed.
@@ -74,7 +74,8 @@ def _table(outcomes: list[Outcome]) -> str:
         low, high = outcome.interval
         one = outcome.simulation
         lines.append(
-            f"| {one.rule} | {one.counted} | {one.goal} | {outcome.hits} of {outcome.trials} ({outcome.share:.1%}) | "
+            f"| {one.rule} | {one.counted} | {one.goal} | {outcome.hits} of {outcome.trials} "
+            f"({outcome.share:.1%}) | "
             f"{low:.1%}–{high:.1%} | {'yes' if outcome.holds else '**no**'} |"
         )
     return "\n".join(lines)

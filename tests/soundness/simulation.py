@@ -45,7 +45,8 @@ class Simulation:
 
     def run(self, short: bool = False) -> "Outcome":
         trials, start = self.trials_short if short else self.trials, time.perf_counter()
-        gc.freeze()  # statsmodels collects at every correction; what was imported need not be looked at again each time
+        # statsmodels collects at every correction; what was imported need not be looked at again each time
+        gc.freeze()
         # Its own stream for each: the result of one does not depend on which others ran before it.
         generator = np.random.default_rng([self.seed, zlib.crc32(f"{self.rule}: {self.counted}".encode())])
         return Outcome(self, int(self.count(generator, trials)), trials, time.perf_counter() - start)
@@ -84,7 +85,8 @@ class Outcome:
 
     def __str__(self) -> str:
         return (
-            f"{self.simulation.rule}: {self.simulation.counted}: {self.hits} of {self.trials} ({self.share:.1%}), "
+            f"{self.simulation.rule}: {self.simulation.counted}: {self.hits} of {self.trials} "
+            f"({self.share:.1%}), "
             f"goal {self.simulation.goal}, seed {self.simulation.seed}, {self.lasted_s:.1f} s"
         )
 

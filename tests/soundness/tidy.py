@@ -1,7 +1,8 @@
 """Made-up tidy tables for simulations: runs that are alike in everything that the simulation does not say.
 
-    tables(runs={"run_id": […], "label": […]}, percentiles={"run_id": […], "latency_us": […]})      the entry of every page takes these
-    p99(run_ids, latencies_us)                                                                      columns of percentiles
+    tables(runs={"run_id": […], "label": […]}, percentiles={"run_id": […], "latency_us": […]})
+                                      the entry of every page takes these
+    p99(run_ids, latencies_us)        columns of percentiles
 
 So a simulation counts the words that a page would say, and not only what a rule says of numbers.
 """

@@ -140,7 +140,7 @@ def test_another_signal_and_other_exit_codes_may_be_orderly(place):
             command=[sys.executable, "-c", code, "{port}"],
             stop={"signal": "QUIT", "exit": exits} if exits else "QUIT",
         ).launch(place)
-        assert wait_until(lambda: live.come_to_rest(5), 10)  # Python has set its handler by then
+        assert wait_until(lambda live=live: live.come_to_rest(5), 10)  # Python has set its handler by then
         assert live.stop() == fault
 
 
@@ -179,8 +179,10 @@ while True:
     connection, _ = server.accept()
     connection.recv(65536)
     asked += 1
-    connection.sendall([b"hello", b"HTTP/1.1 abc\\r\\n\\r\\n", b"", b"HTTP/1.1 503 Later\\r\\nContent-Length: 0\\r\\n\\r\\n",
-                        b"HTTP/1.1 302 There\\r\\nLocation: http://127.0.0.1:1/\\r\\nContent-Length: 0\\r\\n\\r\\n"][min(asked, 5) - 1])
+    connection.sendall([b"hello", b"HTTP/1.1 abc\\r\\n\\r\\n", b"",
+                        b"HTTP/1.1 503 Later\\r\\nContent-Length: 0\\r\\n\\r\\n",
+                        b"HTTP/1.1 302 There\\r\\nLocation: http://127.0.0.1:1/\\r\\n"
+                        b"Content-Length: 0\\r\\n\\r\\n"][min(asked, 5) - 1])
     print("asked", asked, flush=True)
     connection.close()
 """
@@ -203,14 +205,16 @@ def test_readiness_is_asked_of_the_port_itself_until_it_answers_in_http(place, m
 def test_a_command_that_goes_on_in_the_background_is_refused_and_ended(place, ready):
     with pytest.raises(
         RunFailed,
-        match=r"^service (went on in the background: its process \d+ left|ended before it was ready: exit=0: ).* keeps it in the foreground$",
+        match=r"^service (went on in the background: its process \d+ left|ended before it was ready: exit=0: "
+        r").* keeps it in the foreground$",
     ):
         command(place, "daemonise", ready=ready).launch(place)
 
 
 @pytest.mark.skipif(
     os.geteuid() != 0,
-    reason="mounting a file system that cannot be written to needs root; another user is refused by the same call",
+    reason="mounting a file system that cannot be written to needs root; another user is refused by the same "
+    "call",
 )
 def test_a_directory_that_cannot_be_written_to_is_said_by_the_command_itself(place):
     subprocess.run(["mount", "-t", "tmpfs", "-o", "ro,size=64k", "tmpfs", str(place.store)], check=True)
@@ -282,7 +286,10 @@ def test_an_address_of_this_machine_is_known_by_each_of_its_names(place, host):
 
 
 def test_of_two_that_hold_a_port_the_one_of_the_address_is_taken():
-    code = "import socket, sys, time; s = socket.create_server(('127.0.0.2', int(sys.argv[1]))); print(flush=True); time.sleep(60)"
+    code = (
+        "import socket, sys, time; s = socket.create_server(('127.0.0.2', int(sys.argv[1]))); "
+        "print(flush=True); time.sleep(60)"
+    )
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         other = subprocess.Popen([sys.executable, "-c", code, str(port)], stdout=subprocess.PIPE)
@@ -302,7 +309,10 @@ def test_the_cpu_of_what_only_hands_on_is_not_the_service_s(place):
     forwarder = place.folder / "docker-proxy"
     forwarder.symlink_to(os.path.realpath(sys.executable))
     port = free_port()
-    code = f"import socket, time; s = socket.create_server(('127.0.0.1', {port})); print(flush=True); time.sleep(60)"
+    code = (
+        f"import socket, time; s = socket.create_server(('127.0.0.1', {port})); print(flush=True); "
+        "time.sleep(60)"
+    )
     running = subprocess.Popen([forwarder, "-c", code], stdout=subprocess.PIPE)
     try:
         running.stdout.readline()

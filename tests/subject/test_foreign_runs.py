@@ -11,11 +11,11 @@ import pytest
 from project import PROJECT, project  # noqa: F401
 
 from kvstudy.analyse.observation import observe
+from kvstudy.plan.subject import SubjectSpec
+from kvstudy.project import service_jar
 from kvstudy.record.run_folder import sealed_runs
 from kvstudy.subject.command import Command
 from kvstudy.subject.jdk import find_jdk
-from kvstudy.plan.subject import SubjectSpec
-from kvstudy.project import service_jar
 from kvstudy.subject.protocol import Place
 
 pytestmark = pytest.mark.machine
@@ -30,15 +30,15 @@ def foreign(*faults: str, **change) -> dict:
     } | change
 
 
-def experiment(project, **change) -> Path:  # noqa: F811
+def experiment(project, **change) -> Path:
     return project.experiment(
         **{"subject": foreign(), "rate": 100, "duration": "1500ms", "warm_up": "500ms"} | change
     )
 
 
-def test_a_foreign_service_is_filled_loaded_and_read_back_and_what_it_cannot_give_is_not_recorded(project):  # noqa: F811
+def test_a_foreign_service_is_filled_loaded_and_read_back_and_what_it_cannot_give_is_not_recorded(project):
     asked = experiment(project, workload=[{"script": "put", "key_count": 100}, "get"], fill=200)
-    code, out, err = project.finished(project.kvstudy("run", asked), timeout_s=120)
+    code, _, err = project.finished(project.kvstudy("run", asked), timeout_s=120)
     assert code == 0, err
     runs = {run.facts["workload"]: run for run in sealed_runs(project.raw)}
     put, get = runs["put"], runs["get"]
@@ -57,7 +57,7 @@ def test_a_foreign_service_is_filled_loaded_and_read_back_and_what_it_cannot_giv
     assert project.processes() == []
 
 
-def test_a_foreign_service_that_forgets_is_found_out(project):  # noqa: F811
+def test_a_foreign_service_that_forgets_is_found_out(project):
     code, _, err = project.finished(
         project.kvstudy(
             "run",
@@ -69,7 +69,7 @@ def test_a_foreign_service_that_forgets_is_found_out(project):  # noqa: F811
     assert run.facts["data_check"]["missing"] > 20 and run.facts["data_check"]["wrong"] == 0
 
 
-def test_a_foreign_service_that_answers_500_is_told_as_invalid_and_its_fill_is_refused_in_one_line(project):  # noqa: F811
+def test_a_foreign_service_that_answers_500_is_told_as_invalid_and_its_fill_is_refused_in_one_line(project):
     code, _, err = project.finished(
         project.kvstudy("run", experiment(project, subject=foreign("answers-500")))
     )
@@ -81,7 +81,7 @@ def test_a_foreign_service_that_answers_500_is_told_as_invalid_and_its_fill_is_r
     assert project.processes() == []
 
 
-def test_two_subjects_and_the_empty_server_are_variants_of_one_experiment(project):  # noqa: F811
+def test_two_subjects_and_the_empty_server_are_variants_of_one_experiment(project):
     asked = experiment(
         project,
         subject=["empty", foreign(), foreign(name="other")],
@@ -98,7 +98,7 @@ def test_two_subjects_and_the_empty_server_are_variants_of_one_experiment(projec
     ]
 
 
-def test_an_address_is_measured_with_the_cpu_of_the_process_behind_it_and_keeps_running(project, tmp_path):  # noqa: F811
+def test_an_address_is_measured_with_the_cpu_of_the_process_behind_it_and_keeps_running(project, tmp_path):
     (tmp_path / "store").mkdir()
     live = Command(SubjectSpec.model_validate(foreign()), tmp_path, None).launch(
         Place(tmp_path / "store", tmp_path)
@@ -123,7 +123,7 @@ def test_an_address_is_measured_with_the_cpu_of_the_process_behind_it_and_keeps_
     ]
 
 
-def test_a_port_that_is_taken_is_said_once_before_the_first_run(project):  # noqa: F811
+def test_a_port_that_is_taken_is_said_once_before_the_first_run(project):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         code, _, err = project.finished(project.kvstudy("run", experiment(project, port=port)))
@@ -131,7 +131,7 @@ def test_a_port_that_is_taken_is_said_once_before_the_first_run(project):  # noq
 
 
 @pytest.mark.parametrize(("name", "programs"), [("nginx", ["nginx"]), ("webdis", ["webdis", "redis-server"])])
-def test_a_peer_that_no_one_here_wrote_is_filled_loaded_and_read_back(project, name, programs):  # noqa: F811
+def test_a_peer_that_no_one_here_wrote_is_filled_loaded_and_read_back(project, name, programs):
     if missing := [program for program in programs if shutil.which(program) is None]:
         pytest.skip(f"not here: {', '.join(missing)}; kvstudy doctor says what to install")
     for path in (PROJECT / "experiments" / "peers").parent.rglob("peers*"):
@@ -152,7 +152,7 @@ def test_a_peer_that_no_one_here_wrote_is_filled_loaded_and_read_back(project, n
     assert project.processes() == []
 
 
-def test_a_script_of_ones_own_has_its_own_path_and_statuses(project):  # noqa: F811
+def test_a_script_of_ones_own_has_its_own_path_and_statuses(project):
     script = project.root / "mine" / "Health-Check.lua"
     script.parent.mkdir()
     script.write_text("function request() return wrk.format('GET', '/nothing-here') end\n")
@@ -168,7 +168,7 @@ def test_a_script_of_ones_own_has_its_own_path_and_statuses(project):  # noqa: F
     ] == "PASS"
 
 
-def test_our_service_as_a_command_with_a_jvm_gives_recording_and_profile_as_the_built_in_one_does(project):  # noqa: F811
+def test_our_service_as_a_command_with_a_jvm_gives_recording_and_profile_as_the_built_in_one_does(project):
     java, jar = find_jdk().tool("java"), str(service_jar(PROJECT))
     subject = {
         "name": "by-command",
@@ -203,7 +203,7 @@ def test_our_service_as_a_command_with_a_jvm_gives_recording_and_profile_as_the_
     assert "one/nio" in profiled.text("cpu.collapsed")
 
 
-def test_a_subject_that_says_it_is_a_jvm_and_is_none_is_one_line(project):  # noqa: F811
+def test_a_subject_that_says_it_is_a_jvm_and_is_none_is_one_line(project):
     code, _, err = project.finished(project.kvstudy("run", experiment(project, subject=foreign(jvm=True))))
     assert (
         code == 1

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from pathlib import Path
 
+from kvstudy.plan.experiment import Experiment
+from kvstudy.plan.run_plan import configurations_of
 from kvstudy.subject.jdk import Jdk
 from kvstudy.subject.kv_service import EmptyServer, KvService
 from kvstudy.subject.protocol import Place
-from kvstudy.plan.experiment import Experiment
-from kvstudy.plan.run_plan import configurations_of
 
 JDK = Jdk(Path("/jdk"), "25")
 PLACE = Place(Path("/store"), Path("/run"))

@@ -21,7 +21,8 @@ def launched(code: str, log: Path, **named) -> Launched:
 
 def test_ready_line_is_found_among_others_and_gives_the_address(tmp_path):
     service = launched(
-        "print('[0.5s] jfr started'); print('ready: http://127.0.0.1:1234', flush=True); import time; time.sleep(60)",
+        "print('[0.5s] jfr started'); print('ready: http://127.0.0.1:1234', flush=True); import time; "
+        "time.sleep(60)",
         tmp_path / "log",
     )
     assert service.url == "http://127.0.0.1:1234"
@@ -74,7 +75,8 @@ def test_service_that_never_becomes_ready_is_ended(tmp_path):
 
 def test_death_is_noticed_with_its_signal_and_last_words(tmp_path):
     service = launched(
-        "import os, sys; print('ready: http://127.0.0.1:1', flush=True); print('out of memory', file=sys.stderr, flush=True); "
+        "import os, sys; print('ready: http://127.0.0.1:1', flush=True); print('out of memory', "
+        "file=sys.stderr, flush=True); "
         "os.kill(os.getpid(), 9)",
         tmp_path / "log",
     )

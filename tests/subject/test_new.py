@@ -17,7 +17,7 @@ def command(*faults: str) -> str:
     return shlex.join([sys.executable, str(FOREIGN), "{port}", "{dir}", *faults])
 
 
-def test_an_experiment_is_written_and_tried_and_its_plan_is_whole(project):  # noqa: F811
+def test_an_experiment_is_written_and_tried_and_its_plan_is_whole(project):
     code, out, err = project.finished(
         project.kvstudy("new", "my-service", "--command", command(), "--ready", "serving on")
     )
@@ -55,7 +55,7 @@ def test_an_experiment_is_written_and_tried_and_its_plan_is_whole(project):  # n
     ],
     ids=["answers-500", "daemonises", "no-program", "refuses", "no-port", "nothing-given"],
 )
-def test_what_is_wrong_is_one_line_and_nothing_is_left_running(project, arguments, message):  # noqa: F811
+def test_what_is_wrong_is_one_line_and_nothing_is_left_running(project, arguments, message):
     words = [
         word.format(python=shlex.quote(sys.executable), foreign=shlex.quote(str(FOREIGN)))
         if " " in word

@@ -7,15 +7,21 @@ from datetime import UTC, datetime
 import pytest
 
 from kvstudy.errors import FormatError
-from kvstudy.subject.evidence.recording import counters_by_second, read_recording, sorted_events
-from kvstudy.subject.evidence.recording import RECORDING_SETTINGS
+from kvstudy.subject.evidence.recording import (
+    RECORDING_SETTINGS,
+    counters_by_second,
+    read_recording,
+    sorted_events,
+)
 from kvstudy.subject.jdk import find_jdk
 
 SOURCE = """
 import jdk.jfr.*;
 public class Recorded {
   @Name("kv.WriteStall") static class WriteStall extends Event { long bytesWaiting; String cause; }
-  @Name("kv.Counters") static class Counters extends Event { long flushes = 3; @Timespan long flushTime = 2_500_000; }
+  @Name("kv.Counters") static class Counters extends Event {
+    long flushes = 3; @Timespan long flushTime = 2_500_000;
+  }
   public static void main(String[] words) throws Exception {
     FlightRecorder.addPeriodicEvent(Counters.class, () -> new Counters().commit());
     WriteStall stall = new WriteStall();
@@ -34,7 +40,8 @@ def recording(tmp_path_factory):
     subprocess.run(
         [
             find_jdk().tool("java"),
-            f"-XX:StartFlightRecording:filename={folder / 'r.jfr'},settings={RECORDING_SETTINGS},dumponexit=true",
+            f"-XX:StartFlightRecording:filename={folder / 'r.jfr'},"
+            f"settings={RECORDING_SETTINGS},dumponexit=true",
             str(folder / "Recorded.java"),
         ],
         check=True,

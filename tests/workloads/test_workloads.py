@@ -190,7 +190,7 @@ def test_the_sample_of_what_was_written_is_of_requests_that_the_server_got(serve
             capture_output=True,
             timeout=60,
         )
-        sample = json.load(open(result.name))["sample"]
+        sample = json.loads(Path(result.name).read_text())["sample"]
     assert outcome.returncode == 0 and len(sample) == 100, outcome.stderr
     bodies = {(method, key): body for method, key, body in server.requests}
     assert set(server.requests) == {(*asked, body) for asked, body in bodies.items()}, (

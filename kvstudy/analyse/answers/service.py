@@ -4,7 +4,6 @@ offered rates, and of searches."""
 import math
 
 import numpy as np
-import pandas as pd
 
 from kvstudy.analyse import rates
 from kvstudy.analyse.answers import Answer, latency_at, of_the_service, unanswered

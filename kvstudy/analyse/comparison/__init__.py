@@ -1,6 +1,7 @@
 """How two things are compared, as pure functions of numbers: nothing here knows of runs, tables or files.
 
-    intervals.py   a median over runs, a ratio of medians, a percentile of one histogram, each with its interval
+    intervals.py   a median over runs, a ratio of medians, a percentile of one histogram, each with its
+                   interval
     pairs.py       two sides of runs → a Pair: ratio, interval, p of a difference
     sameness.py    p of *the same within X %*: two one-sided tests
     power.py       which difference so many runs with this noise can find
@@ -12,5 +13,6 @@ and of two sides that were loaded in turn (duets):
 
     launches.py    which slices of a launch count, and its ratio of each measure
     looks.py       looking after every launch without a false word more for it
-    stopping.py    where a duet stands: words, intervals, what could have been found, how many launches are to come
+    stopping.py    where a duet stands: words, intervals, what could have been found, how many launches are to
+                   come
 """

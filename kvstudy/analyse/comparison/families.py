@@ -2,7 +2,8 @@
 
     words(pairs, better, outcomes, share)         one word for each pair of a family
     with_reasons(pairs, better, outcomes, share)  the same, each with why it says no more
-    expected_false(comparisons)                   how many words would be false without a correction if nothing differed
+    expected_false(comparisons)                   how many words would be false without a correction if
+                                                  nothing differed
 
 Twenty-four comparisons of six runs a side, each with 5 % of false words of its own, say at least one in 40 %
 of pages where nothing differs. Holm's correction (statsmodels) keeps that at 5 % of pages. A page with

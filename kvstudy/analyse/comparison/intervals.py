@@ -55,7 +55,7 @@ def rank_interval(histogram: Histogram, percentile: float, confidence: float = C
     if not histogram.total:
         return Interval(math.nan, math.nan, math.nan, 0)
     tail = (1 - confidence) / 2
-    ranks = stats.binom.ppf([tail, 1 - tail], histogram.total, percentile / 100) + [0, 1]
+    ranks = stats.binom.ppf([tail, 1 - tail], histogram.total, percentile / 100) + np.array([0, 1])
     low, high = histogram.percentiles_us(np.clip(ranks, 1, histogram.total) / histogram.total * 100)
     return Interval(histogram.percentile_us(percentile), float(low), float(high), 0)
 

@@ -2,7 +2,8 @@
 measure: the unit is the launch.
 
     counted = counted_slices(slices, cores=2)             the slices with ``left_out`` and ``lost_by``
-    values = launch_values(counted, histograms)           one row per workload, loop and measure: a, b, log_ratio, rounds
+    values = launch_values(counted, histograms)           one row per workload, loop and measure: a, b,
+                                                          log_ratio, rounds
 
 A round is a slice of each side, one after the other, so what is slow in the machine meets both. Left out are,
 always both slices of a round:

@@ -1,7 +1,9 @@
 """Looking after every launch and stopping as soon as something is seen, without a false word more for it.
 
-    p = sequential_p([4, 5, 6], [0.2, 0.04, 0.001])      one p of a two-sided test, however often it was looked at
-    nominal_p(0.05, 6)                                   below which p a look after six launches decides at 5 %
+    p = sequential_p([4, 5, 6], [0.2, 0.04, 0.001])      one p of a two-sided test, however often it was
+                                                         looked at
+    nominal_p(0.05, 6)                                   below which p a look after six launches decides at 5
+                                                         %
 
 A group-sequential test spends its error by looks. Here it is spent by the number of launches alone
 (``spent``), whatever was planned: so neither a shorter time, nor Ctrl-C, nor going on later changes what a

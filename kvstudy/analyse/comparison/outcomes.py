@@ -8,14 +8,14 @@ flattered by its median: nothing favourable may be said of it, nor that it is th
 of it holds all the more.
 """
 
-from functools import lru_cache
+from functools import cache
 
 from scipy import stats
 
 from kvstudy.analyse.comparison.words import CANNOT_TELL, FAVOURABLE, SAME
 
 
-@lru_cache(maxsize=None)
+@cache
 def outcome_p(invalid_before: int, of_before: int, invalid_after: int, of_after: int) -> float:
     """p that both sides fail equally often: Boschloo's exact test; 1 where a side has no run or both have the
     same share."""

@@ -1,6 +1,7 @@
 """Two sides of runs, one positive number per run: what they show of a difference, before anybody says a word.
 
-    pair(before, after)          ratio of medians with its bootstrap interval, p of a difference, p of being the same
+    pair(before, after)          ratio of medians with its bootstrap interval, p of a difference, p of being
+                                 the same
 
 p is Welch's t test on logarithms. It was chosen over ranks, which cannot reach the small p that a family of
 24 comparisons asks of six runs a side (2 of 924 orders are complete separation), and over cutting the

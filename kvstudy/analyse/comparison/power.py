@@ -1,6 +1,7 @@
 """Which difference so many runs with this noise could have found.
 
-    detectable(noise=0.04, before=6, after=6)          1.07: a change by 7 % is found in four of five such experiments
+    detectable(noise=0.04, before=6, after=6)          1.07: a change by 7 % is found in four of five such
+                                                       experiments
     share_found(noise=0.04, before=6, after=6, by=1.05)    how often one of 5 % is
 
 ``noise``: standard deviation of the logarithm of a run's value within a configuration. By the noncentral t
@@ -8,7 +9,7 @@ distribution (statsmodels).
 """
 
 import math
-from functools import lru_cache
+from functools import cache
 
 from statsmodels.stats.power import tt_ind_solve_power
 
@@ -41,7 +42,7 @@ def runs_needed(noise: float, by: float, alpha: float = ALPHA, most: int = 100) 
     )
 
 
-@lru_cache(maxsize=None)
+@cache
 def _effect(before: int, after: int, alpha: float) -> float:
     """In standard deviations. By halving: the library's own root finding gives up where alpha is small."""
     low, high = 0.0, 40.0

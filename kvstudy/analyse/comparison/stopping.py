@@ -219,7 +219,9 @@ def _spoken(
     said = launches_lost.forbids(of_part.forbids(found_word), 0.0)
     if (
         one.measure in (P99, MEAN)
-    ):  # a request without an answer would have been among the slowest: one such round more on a side is enough
+        # a request without an answer would have been among the slowest: one such round more on a side is
+        # enough
+    ):
         said = lost.get((one.workload, one.loop, "errors"), Lost()).forbids(said, 0.0)
     found = replace(
         one,

@@ -1,6 +1,7 @@
 """The tables on disk: data/tidy, in parts.
 
-    data/tidy/index.json                       which parts hold the tables now, and where each run stands; written last
+    data/tidy/index.json                       which parts hold the tables now, and where each run stands;
+                                               written last
     data/tidy/<experiment>/<digest>/           a part: up to batches.RUNS_MAX runs of one folder of data/raw
         runs.parquet, percentiles.parquet, …   the rows of these runs, of each table that they have rows of
         part.json                              which runs, by their seals, and size and digest of each file

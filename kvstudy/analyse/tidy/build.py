@@ -1,7 +1,8 @@
 """Brings data/tidy up to date with the sealed runs.
 
     rebuild([root / "data/raw"], root / "data/tidy")                 in this process
-    rebuild(…, spread=workers.processes)                             in several: anything that maps ``part.make`` over tasks, in any order
+    rebuild(…, spread=workers.processes)                             in several: anything that maps
+                                                                     ``part.make`` over tasks, in any order
 
 Order, so that an end at any point leaves tables that the next build completes: parts are made, index.json is
 replaced, then what it does not list is removed. Parts that an interrupted build finished are found again by
@@ -20,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from kvstudy.analyse import schema
 from kvstudy.analyse.tidy import part, version

@@ -1,7 +1,9 @@
 """One part of the tables: the rows of one batch of runs.
 
-    make(Task(batch, tidy_root, version, known))     writes the part, from ``known`` parts where they hold a run, else from its folder
-    whole(folder)                                    its part.json, or None when the part is not there as it was written
+    make(Task(batch, tidy_root, version, known))     writes the part, from ``known`` parts where they hold a
+                                                     run, else from its folder
+    whole(folder)                                    its part.json, or None when the part is not there as it
+                                                     was written
 
 ``make`` needs nothing but its task and the files that this names, so any process may do it that sees them.
 Two that make the same part at once write the same bytes; the second finds the name taken and drops its own.
@@ -60,7 +62,8 @@ def make(task: Task) -> Task:
     asks for it."""
     if task.version != code_version():
         raise KvstudyError(
-            f"other code here than where the tables are asked for: version={code_version()} asked={task.version}",
+            f"other code here than where the tables are asked for: version={code_version()} "
+            f"asked={task.version}",
             "install the same revision of kvstudy, and the same libraries, in both places",
         )
     folder = task.tidy_root / task.batch.part_name(task.version)
@@ -138,7 +141,7 @@ def _rows(task: Task) -> dict[str, pa.Table]:
         except DAMAGED:
             fresh += runs
     for start in range(0, len(fresh), _RUNS_AT_A_TIME):
-        for name, rows in _observed(fresh[start : start + _RUNS_AT_A_TIME]).items():
+        for name, rows in observed(fresh[start : start + _RUNS_AT_A_TIME]).items():
             parts[name].append(rows)
     return {name: _by_run(tables) for name, tables in parts.items()}
 
@@ -149,7 +152,8 @@ def _known_rows(folder: Path, runs: list[Source]) -> dict[str, pa.Table]:
     return {name: table.filter(pc.is_in(table["run_id"], ids)) for name, table in tables.items()}
 
 
-def _observed(runs: list[Source]) -> dict[str, pa.Table]:
+def observed(runs: list[Source]) -> dict[str, pa.Table]:
+    """Table → rows of these runs, read from their folders; of launches of duets those of other tables."""
     parts: dict[str, list[list[dict] | dict]] = defaultdict(list)
     for run in runs:
         for name, of_run in _observe(SealedRun(run.path)).items():

@@ -12,6 +12,7 @@ another part.
 from collections import OrderedDict
 from collections.abc import Iterable
 from pathlib import Path
+from threading import RLock
 
 import pandas as pd
 import pyarrow as pa
@@ -35,6 +36,7 @@ class Stored:
         self.tidy_root = tidy_root
         self._cache: OrderedDict[tuple, pa.Table] = OrderedDict()
         self._cached_bytes = 0
+        self._reading = RLock()  # a notebook's choosers ask from a thread of their own
         self._open()
         self._seals = {
             run_id: run["seal"] for content in self._parts.values() for run_id, run in content["runs"].items()
@@ -46,17 +48,19 @@ class Stored:
         """Rows of ``run_ids`` (None: of all that were there when this was opened) ordered by run, typed as
         kvstudy.analyse.schema says; ``columns`` None: all of them."""
         wanted = set(self._seals if run_ids is None else run_ids)
-        for _ in range(_ATTEMPTS):
-            try:
-                rows = self._rows(table, wanted, columns)
-                break
-            except FileNotFoundError:
-                self._follow(wanted)
-        else:
-            raise self._lost()
+        with self._reading:
+            rows = self._read(table, wanted, columns)
         # In one piece: of a column in many chunks Arrow puts all together whenever some of its rows are
         # taken.
         return schema.conform(table, rows.combine_chunks().to_pandas(), columns)
+
+    def _read(self, table: str, wanted: set[str], columns: list[str] | None) -> pa.Table:
+        for _ in range(_ATTEMPTS):
+            try:
+                return self._rows(table, wanted, columns)
+            except FileNotFoundError:
+                self._follow(wanted)
+        raise self._lost()
 
     def dataset(self, table: str, run_ids: Iterable[str] | None = None) -> ds.Dataset:
         """The files of the parts that hold these runs (None: of all), for who filters by other columns or

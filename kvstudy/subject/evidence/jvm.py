@@ -2,7 +2,8 @@
 same asked of one that runs already.
 
 flags(place)                        for a JVM that we start
-Attached(jdk, pid, recording)       for one that somebody else started: the recording is begun and ended through jcmd
+Attached(jdk, pid, recording)       for one that somebody else started: the recording is begun and ended
+                                    through jcmd
 """
 
 import re
@@ -89,12 +90,14 @@ class Attached:
             )
         except subprocess.TimeoutExpired:
             raise RunFailed(
-                f"subject says jvm: true, but its JVM does not answer jcmd within {JCMD_TIMEOUT_S} s: pid={self.pid}"
+                f"subject says jvm: true, but its JVM does not answer jcmd within {JCMD_TIMEOUT_S} s: "
+                f"pid={self.pid}"
             ) from None
         said = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
         if done.returncode != 0 or any(
             "Could not start" in line or "Could not stop" in line for line in said
         ):
             raise RunFailed(
-                f"subject says jvm: true, but jcmd {command} does not reach a HotSpot JVM: pid={self.pid}: {said[-1][:200] if said else 'it said nothing'}"
+                f"subject says jvm: true, but jcmd {command} does not reach a HotSpot JVM: "
+                f"pid={self.pid}: {said[-1][:200] if said else 'it said nothing'}"
             )

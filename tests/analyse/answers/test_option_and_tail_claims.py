@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 from sample import empty_tables, sample_tables
+from test_intervention import study
 
 from kvstudy.analyse.answers import options, tail
 from kvstudy.analyse.claim import INTERVENTION, Claim, Place
 from kvstudy.analyse.comparison.words import NEITHER, TOO_FEW
 from kvstudy.analyse.intervention import CAUSED, EXPERIMENT
-from test_intervention import study
 
 
 def varied(experiment, factor, repeats=5):

@@ -242,7 +242,10 @@ for _ in range(3):
 def test_the_lock_of_a_builder_ends_with_it(make_run, tidy):
     make_run("a")
     tidy.mkdir()
-    program = f"import fcntl, time; file = open({str(tidy / build.LOCK)!r}, 'w'); fcntl.flock(file, fcntl.LOCK_EX); print('held', flush=True); time.sleep(60)"
+    program = (
+        f"import fcntl, time; file = open({str(tidy / build.LOCK)!r}, 'w'); fcntl.flock(file, "
+        "fcntl.LOCK_EX); print('held', flush=True); time.sleep(60)"
+    )
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as holder:
         assert holder.stdout.readline() == b"held\n"
         holder.send_signal(signal.SIGKILL)

@@ -17,8 +17,8 @@ from kvstudy.analyse.configuration import INVALID, RATE, comparisons, configured
 from kvstudy.analyse.tables import load, rebuild
 
 sys.path.append(str(FOLDER.parent / "analyse"))  # run folders that differ in a planted fact
-from planted_facts import ASKED, MACHINE, PLANTED  # noqa: E402
-from run_maker import RunMaker  # noqa: E402
+from planted_facts import ASKED, MACHINE, PLANTED
+from run_maker import RunMaker
 
 gc.freeze()  # statsmodels collects garbage at every correction, 0.1 s with all modules loaded
 PER_PAGE, RUNS = 24, 6

@@ -52,7 +52,8 @@ def _service(generator: np.random.Generator, knee_rps: float, noise: float, memo
 SIMULATIONS = [
     Simulation(
         rule=f"search ({method})",
-        counted=f"the interval holds the knee, {noise:.0%} noise, {'an overload is remembered' if memory else 'no memory'}",
+        counted=f"the interval holds the knee, {noise:.0%} noise, "
+        f"{'an overload is remembered' if memory else 'no memory'}",
         count=holds_the_knee(method, noise, memory),
         trials=300,
         trials_short=20,

@@ -10,12 +10,12 @@ from functools import partial
 import numpy as np
 import tidy
 from hdrh.histogram import HdrHistogram
+from rules import tail
 from simulation import Simulation
 
 from kvstudy.analyse.linked import LINKED
 from kvstudy.analyse.tables import Tables
 from kvstudy.analyse.tail import of_page
-from rules import tail
 
 RULE = "linked, as page 07 says it"
 KINDS = {"same phase": "flush", "decaying": "gc_pause", "periodic": "compaction"}

@@ -20,7 +20,7 @@ import kv.lsm.memory.NativeBuffer;
 public final class SSTableWriter implements AutoCloseable {
     /// What is written at once. While the kernel copies it nothing else has the processor; 2 MiB took 6.5 ms
     /// where the host of a virtual machine had memory to find first. That much at a time would be kept and
-    /// mapped as a huge page, which made GET some percent cheaper: `service/docs/service-benchmark.md`.
+    /// mapped as a huge page, which made GET some percent cheaper: `docs/results/2026-11-23-service-steps.md`.
     private static final int PIECE_BYTES = 128 << 10;
 
     private final WriteFile file;

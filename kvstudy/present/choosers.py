@@ -1,0 +1,69 @@
+"""The widgets of an Explorer: each choice fills the choosers below it, then the views are drawn anew."""
+
+import ipywidgets as widgets
+
+from kvstudy.present.explore import PERCENTILES, Choices, Explorer
+
+_WIDE = {"description_width": "90px"}
+
+
+def choosers(explorer: Explorer, choices: Choices) -> widgets.VBox:
+    """Drop-downs of experiment, variant, run and percentile, and a slider of seconds."""
+    now = explorer.choice
+    wide = {"style": _WIDE, "layout": widgets.Layout(width="640px")}
+    experiment = widgets.Dropdown(
+        options=choices.experiments, value=now.experiment, description="experiment", **wide
+    )
+    variant = widgets.Dropdown(
+        options=choices.variants(now.experiment), value=now.variant, description="variant", **wide
+    )
+    run = widgets.Dropdown(
+        options=choices.runs(now.experiment, now.variant), value=now.run_id, description="run", **wide
+    )
+    percentile = widgets.SelectionSlider(
+        options=sorted({*PERCENTILES, now.percentile}), value=now.percentile, description="percentile", **wide
+    )
+    low, high = choices.seconds(now.experiment, now.run_id)
+    seconds = widgets.IntRangeSlider(
+        value=(now.start_s, now.stop_s),
+        min=low,
+        max=high,
+        description="seconds",
+        continuous_update=False,
+        **wide,
+    )
+    following = []  # not empty while a chooser is set by the program
+
+    def set_from_choice() -> None:
+        following.append(1)
+        try:
+            at = explorer.choice
+            variant.options, variant.value = choices.variants(at.experiment), at.variant
+            run.options, run.value = choices.runs(at.experiment, at.variant), at.run_id
+            seconds.max = choices.seconds(at.experiment, at.run_id)[1]
+            seconds.value = (int(at.start_s), int(at.stop_s))
+        finally:
+            following.pop()
+
+    def chosen(name: str):
+        def answer(change: dict) -> None:
+            if following or change["new"] is None:
+                return
+            if name == "seconds":
+                explorer.choose(start_s=change["new"][0], stop_s=change["new"][1])
+                return
+            explorer.choose(**{name: change["new"]})
+            if name != "percentile":
+                set_from_choice()
+
+        return answer
+
+    for name, widget in (
+        ("experiment", experiment),
+        ("variant", variant),
+        ("run_id", run),
+        ("percentile", percentile),
+        ("seconds", seconds),
+    ):
+        widget.observe(chosen(name), "value")
+    return widgets.VBox([experiment, variant, run, percentile, seconds])

@@ -1,0 +1,304 @@
+"""Choosers, and views that follow them: what 09-explore and a reader's own notebook are made of.
+
+    at = explore.choose()                                               the reference at once, or one's own runs
+    at                                                                  experiment, variant, run, percentile, seconds
+    at.show(lambda now: px.line(now.seconds, x="second", y="p99_us"))   drawn now, and again after every choice
+
+A view is any function of the ``Choice``: it returns a figure, a frame or a text. In the exported pages, where
+nobody can choose, the first choice is drawn and the choosers are a sentence.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+import plotly.io as pio
+from hdrh.histogram import HdrHistogram
+from IPython import get_ipython
+from IPython.display import Markdown, display
+
+from kvstudy.analyse.tables import Tables
+from kvstudy.errors import KvstudyError
+from kvstudy.present import notebook, words
+from kvstudy.project import EXPORT_VARIABLE
+from kvstudy.record import hdr
+
+PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99, 100.0)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is chosen: a run of a variant of an experiment, a percentile, and the seconds from ``start_s`` to
+    ``stop_s`` of its measured window. Its frames have the columns of docs/api.md; latencies are response
+    times."""
+
+    tables: Tables  # of the experiment
+    variant: str
+    run_id: str
+    percentile: float
+    start_s: float
+    stop_s: float
+
+    @property
+    def experiment(self) -> str:
+        return self.tables.runs["experiment"].iloc[0]
+
+    @property
+    def runs(self) -> pd.DataFrame:
+        """Every run of the experiment, with its ``variant`` in words, and whether it is of the chosen one."""
+        runs = self.tables.runs
+        named = variants(runs)
+        return runs.assign(
+            variant=named, chosen=(named == self.variant).map({True: "chosen", False: "others"})
+        )
+
+    @property
+    def run(self) -> pd.Series:
+        return self.tables.runs.set_index("run_id").loc[self.run_id]
+
+    @property
+    def percentiles(self) -> pd.DataFrame:
+        """Of the repeats of the variant; ``one_in``: one answer in so many is slower."""
+        repeats = self._of_variant[["run_id", "repeat", "verdict"]]
+        rows = self.tables.only(repeats["run_id"]).percentiles
+        rows = rows[(rows["latency_kind"] == "response") & (rows["percentile"] < 100)].merge(
+            repeats, on="run_id"
+        )
+        return rows.assign(one_in=100 / (100 - rows["percentile"]), repeat=rows["repeat"].astype(str))
+
+    @property
+    def by_rate(self) -> pd.DataFrame:
+        """One row per run of the experiment: its latency at the chosen percentile."""
+        rows = self.tables.percentiles
+        rows = rows[(rows["latency_kind"] == "response") & (rows["percentile"] == self.percentile)]
+        return self.runs.merge(rows[["run_id", "latency_us"]], on="run_id")
+
+    @property
+    def seconds(self) -> pd.DataFrame:
+        """Second by second of the run: ``count``, ``p50_us``, ``p99_us``, ``max_us``, the chosen percentile as
+        ``at_us``, and whether it is within the chosen time."""
+        rows = self._intervals
+        at_us = [hdr.decode(text).percentile_us(self.percentile) for text in rows["histogram"]]
+        part = np.where(rows["second"].between(self.start_s, self.stop_s, inclusive="left"), "part", "rest")
+        return rows.drop(columns="histogram").assign(at_us=at_us, part=part)
+
+    @property
+    def events(self) -> pd.DataFrame:
+        """What ran in the chosen time."""
+        rows = self.tables.only([self.run_id]).events
+        return rows[
+            (rows["start_s"] < self.stop_s) & (rows["start_s"] + rows["duration_ms"] / 1000 >= self.start_s)
+        ]
+
+    @property
+    def slowest(self) -> pd.DataFrame:
+        """The slowest answers that were due in the chosen time."""
+        rows = self.tables.only([self.run_id]).slowest
+        return rows[rows["due_s"].between(self.start_s, self.stop_s)].sort_values(
+            "response_us", ascending=False
+        )
+
+    @property
+    def stacks(self) -> pd.DataFrame:
+        """CPU samples of the profiled runs of the same workload, all of their time."""
+        same = self.tables.runs[
+            self.tables.runs["profiled"] & (self.tables.runs["workload"] == self.run["workload"])
+        ]
+        rows = self.tables.only(same["run_id"]).stacks
+        return rows[rows["event"] == "cpu"]
+
+    @property
+    def part_and_rest(self) -> pd.DataFrame:
+        """Percentiles of the chosen seconds and of the others: ``part``, ``percentile``, ``one_in``,
+        ``latency_us``."""
+        rows = []
+        for name, inside in (("part", True), ("rest", False)):
+            within = self._intervals["second"].between(self.start_s, self.stop_s, inclusive="left") == inside
+            histograms = [hdr.decode(text) for text in self._intervals.loc[within, "histogram"]]
+            grid = np.array([0, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.99])
+            if histograms:
+                latencies = hdr.merge(histograms).percentiles_us(grid)
+                rows.append(pd.DataFrame({"part": name, "percentile": grid, "latency_us": latencies}))
+        found = pd.concat(rows) if rows else pd.DataFrame({"part": [], "percentile": [], "latency_us": []})
+        return found.assign(one_in=100 / (100 - found["percentile"]))
+
+    def histogram(self) -> HdrHistogram:
+        """Every latency of the chosen seconds."""
+        from kvstudy import api
+
+        return api.histogram(self.run_id, start_s=self.start_s, stop_s=self.stop_s, of=self.tables)
+
+    @property
+    def title(self) -> str:
+        return f"{self.variant}, repeat {self.run['repeat']}"
+
+    @cached_property
+    def _intervals(self) -> pd.DataFrame:
+        rows = self.tables.only([self.run_id]).intervals
+        return rows[rows["latency_kind"] == "response"].sort_values("second")
+
+    @property
+    def _of_variant(self) -> pd.DataFrame:
+        runs = _for_latency(self.tables.runs)
+        return runs[variants(runs) == self.variant]
+
+
+def _for_latency(runs: pd.DataFrame) -> pd.DataFrame:
+    """Those that latency may be read off; where there are only profiled ones, these."""
+    return runs if runs["profiled"].all() else runs[~runs["profiled"]]
+
+
+def variants(runs: pd.DataFrame) -> pd.Series:
+    """What was asked for, in words, the repeat apart: ``put, 4 connections, 2 000 r/s, wal=os``."""
+    rates = [
+        "closed loop" if closed else words.rate(rate)
+        for closed, rate in zip(runs["closed_loop"], runs["offered_rate_rps"], strict=True)
+    ]
+    return pd.Series(
+        [
+            ", ".join(filter(None, (workload, words.value("connections", connections), rate, variant, label)))
+            for workload, connections, rate, variant, label in zip(
+                runs["workload"], runs["connections"], rates, runs["variant"], runs["label"], strict=True
+            )
+        ],
+        index=runs.index,
+        dtype=object,
+    )
+
+
+class Choices:
+    """What can be chosen, and what follows from it: each choice sets those below it to their first."""
+
+    def __init__(self, tables: Tables):
+        latency = _for_latency(tables.runs)
+        self._tables = tables
+        self.experiments = sorted(
+            latency["experiment"].unique(), key=lambda name: (name != notebook.MAIN, name)
+        )
+
+    def of_experiment(self, name: str) -> Tables:
+        if name not in self.experiments:
+            raise KvstudyError(f"no such experiment: {name}", f"known: {', '.join(self.experiments)}")
+        return self._tables.select(experiment=name)
+
+    def variants(self, experiment: str) -> list[str]:
+        runs = _for_latency(self.of_experiment(experiment).runs).sort_values(
+            ["workload", "connections", "offered_rate_rps", "variant", "label"]
+        )
+        return list(dict.fromkeys(variants(runs)))
+
+    def runs(self, experiment: str, variant: str) -> list[str]:
+        """Valid ones first, each in the order of the repeats."""
+        runs = _for_latency(self.of_experiment(experiment).runs)
+        runs = runs[variants(runs) == variant]
+        return list(runs.assign(bad=runs["verdict"] == "FAIL").sort_values(["bad", "repeat"])["run_id"])
+
+    def seconds(self, experiment: str, run_id: str) -> tuple[int, int]:
+        """From 0 to the end of the last second."""
+        found = self.of_experiment(experiment).only([run_id])
+        seconds = found.columns("intervals", "second")["second"]
+        return 0, 1 if seconds.empty else int(seconds.max()) + 1
+
+    def first(
+        self, experiment: str | None, variant: str | None, run_id: str | None, percentile: float
+    ) -> Choice:
+        """None: the first there is. A run alone says its experiment and variant."""
+        runs = self._tables.runs
+        if run_id is not None:
+            if run_id not in set(runs["run_id"]):
+                raise KvstudyError(f"no such run: {run_id}", "kvstudy.runs() has them all")
+            row = runs[runs["run_id"] == run_id]
+            experiment, variant = row["experiment"].iloc[0], variants(row).iloc[0]
+        experiment = experiment or self.experiments[0]
+        known = self.variants(experiment)
+        if variant is not None and variant not in known:
+            raise KvstudyError(f"no such variant of {experiment}: {variant}", f"known: {'; '.join(known)}")
+        variant = variant or known[-1]
+        run_id = run_id or self.runs(experiment, variant)[0]
+        start_s, stop_s = self.seconds(experiment, run_id)
+        return Choice(self.of_experiment(experiment), variant, run_id, percentile, start_s, stop_s)
+
+
+class Explorer:
+    """``choice`` is what is chosen now; ``show`` draws a view of it, and again when it changes."""
+
+    def __init__(self, choices: Choices, first: Choice):
+        self._choices, self.choice = choices, first
+        self._views: dict[object, tuple[Callable[[Choice], object], object]] = {}
+        self._choosers = None
+
+    def show(self, view: Callable[[Choice], object]) -> None:
+        """``view``: Choice → a figure, a frame, a Markdown or any text. A cell executed again draws anew."""
+        shown = _drawn(view(self.choice))
+        place = display(*shown[0], display_id=True, **shown[1])
+        self._views[_cell() or len(self._views)] = view, place
+
+    def choose(self, **changes: object) -> None:
+        """As the choosers do: ``at.choose(percentile=99.9)``, ``at.choose(start_s=3, stop_s=5)``."""
+        names = {"experiment", "variant", "run_id"} & changes.keys()
+        now = self.choice
+        if names:
+            asked = {name: changes[name] for name in names}
+            if "run_id" not in asked and "experiment" not in asked:
+                asked["experiment"] = now.experiment
+            now = self._choices.first(
+                asked.get("experiment"), asked.get("variant"), asked.get("run_id"), now.percentile
+            )
+        rest = {name: value for name, value in changes.items() if name not in names}
+        self.choice = replace(now, **rest)
+        for view, place in self._views.values():
+            if place is not None:
+                shown = _drawn_or_why_not(view, self.choice)
+                place.update(*shown[0], **shown[1])
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        now = self.choice
+        text = (
+            f"**Shown:** `{now.experiment}`: {now.title} (`{now.run_id}`), percentile {now.percentile:g}, seconds "
+            f"{now.start_s:g} to {now.stop_s:g}. In JupyterLab (`make lab`) choosers stand here."
+        )
+        said = {"text/markdown": text, "text/plain": text}
+        if os.environ.get(EXPORT_VARIABLE):
+            return said
+        from kvstudy.present.choosers import choosers
+
+        self._choosers = self._choosers or choosers(self, self._choices)
+        bundle = self._choosers._repr_mimebundle_()
+        return said | (bundle[0] if isinstance(bundle, tuple) else bundle)
+
+
+def choose(
+    experiment: str | None = None,
+    variant: str | None = None,
+    run_id: str | None = None,
+    percentile: float = 99.0,
+) -> Explorer:
+    """Of one's own runs, or of the reference where nothing was measured."""
+    choices = Choices(notebook.all_tables())
+    return Explorer(choices, choices.first(experiment, variant, run_id, percentile))
+
+
+def _cell() -> str | None:
+    """The cell that is executed, where the frontend says it: its earlier view makes room for the new one."""
+    shell = get_ipython()
+    parent = shell.get_parent() if hasattr(shell, "get_parent") else {}
+    return (parent.get("metadata") or {}).get("cellId")
+
+
+def _drawn(shown: object) -> tuple[tuple, dict]:
+    """Arguments of ``display``. A figure would display itself, and could then not be drawn anew in place."""
+    if hasattr(shown, "to_plotly_json"):
+        bundle = pio.renderers["plotly_mimetype"].to_mimebundle(shown.to_dict())
+        return (bundle | {"text/plain": "a chart"},), {"raw": True}
+    return (Markdown(shown) if isinstance(shown, str) else shown,), {}
+
+
+def _drawn_or_why_not(view: Callable[[Choice], object], choice: Choice) -> tuple[tuple, dict]:
+    """In a chooser's answer there is no cell to show an error in."""
+    try:
+        return _drawn(view(choice))
+    except Exception as error:  # noqa: BLE001  whatever a reader's function raises
+        return _drawn(f"**This view has nothing to show:** {type(error).__name__}: {error}")

@@ -1,0 +1,111 @@
+"""``%load_ext kvstudy``: what a notebook needs before its first chart, out of its reader's sight.
+
+    the project is found, wherever the notebook was started      theme of the charts, tables without a network
+    a mistake of the reader's is told in a line or two           a parameter that the notebook does not have is one
+
+How parameters are found: papermill puts a cell that begins with "# Parameters" after the notebook's own,
+which begins with DEFAULTS. IPython's ``In`` holds both as text; what the first does not name is a mistake,
+which papermill only warns about.
+"""
+
+import ast
+import difflib
+import os
+from pathlib import Path
+
+from IPython import get_ipython
+
+from kvstudy.errors import ExperimentError, KvstudyError
+from kvstudy.present import theme
+from kvstudy.project import EXPORT_VARIABLE, ROOT_VARIABLE, project_root
+
+DEFAULTS = "# Defaults"
+INJECTED = "# Parameters"
+
+
+def begin() -> None:
+    """Prepares the notebook of this kernel. ExperimentError for a parameter that it does not have."""
+    _at_home()
+    _errors_in_one_line()
+    theme.use(os.environ.get("KVSTUDY_THEME", "light"))
+    _tables_offline()
+    parameters(_executed())
+
+
+def parameters(executed: list[str] | None = None) -> dict:
+    """Name → value of what the notebook was asked for; ``executed``: IPython's ``In``, None for this
+    kernel's."""
+    defaults, given = _parameter_cells(_executed() if executed is None else executed)
+    for name in given:
+        if name not in defaults:
+            near = difflib.get_close_matches(name, list(defaults), n=1)
+            hint = f"did you mean {near[0]}?" if near else f"parameters: {', '.join(defaults)}"
+            raise ExperimentError(f"unknown parameter: {name}", hint)
+    return defaults | given
+
+
+def _executed() -> list[str]:
+    shell = get_ipython()
+    return [] if shell is None else shell.user_ns.get("In", [])
+
+
+def _at_home() -> None:
+    """papermill executes a notebook in the folder it was called from, which may be any: outside a project,
+    take this package's own."""
+    try:
+        project_root()
+    except KvstudyError:
+        checkout = Path(__file__).resolve().parents[2]
+        if ROOT_VARIABLE in os.environ or not (checkout / "notebooks").is_dir():
+            raise
+        os.environ[ROOT_VARIABLE] = str(checkout)
+
+
+def _tables_offline() -> None:
+    import itables
+
+    itables.options.maxBytes = "1MB"
+    itables.options.warn_on_undocumented_option = False
+    itables.options.text_in_header_can_be_selected = False  # the whole heading sorts, not only its arrow
+    itables.options.classes = "display nowrap compact"
+    itables.options.style = "table-layout:auto;width:auto;margin:0"
+    if not os.environ.get(EXPORT_VARIABLE) and get_ipython() is not None:
+        itables.init_notebook_mode(all_interactive=False, connected=False)
+
+
+def _errors_in_one_line() -> None:
+    """A mistake of the user is told in a line or two; everything else keeps its traceback."""
+    shell = get_ipython()
+    if shell is None:
+        return
+
+    def told(self, _kind, error, _trace, tb_offset=None):
+        lines = [f"{type(error).__name__}: {error}"]
+        self._showtraceback(type(error), error, lines)
+        return lines
+
+    shell.set_custom_exc((KvstudyError,), told)
+
+
+def _parameter_cells(executed: list[str]) -> tuple[dict, dict]:
+    """Names and values of the last defaults cell, and of what papermill put after it."""
+    starts = [i for i, cell in enumerate(executed) if cell.lstrip().startswith(DEFAULTS)]
+    if not starts:
+        return {}, {}
+    after = [cell for cell in executed[starts[-1] + 1 :] if cell.lstrip().startswith(INJECTED)]
+    return _assigned(executed[starts[-1]]), _assigned(after[-1]) if after else {}
+
+
+def _assigned(cell: str) -> dict:
+    """``name = literal`` for every line of a parameters cell; papermill writes infinity and NaN as calls of
+    float."""
+    found = {}
+    for statement in ast.parse(cell).body:
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            value = ast.unparse(statement.value)
+            found[statement.targets[0].id] = (
+                float(value[7:-2]) if value.startswith("float(") else ast.literal_eval(value)
+            )
+        elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            found[statement.target.id] = ast.literal_eval(ast.unparse(statement.value))
+    return found

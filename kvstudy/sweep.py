@@ -1,0 +1,134 @@
+"""What 02-sweep calls: its parameters, the plan as a table, and the measurement with somebody watching.
+
+    asked = sweep.asked()                            the notebook's parameters; the main experiment when nothing is asked
+    experiment = sweep.experiment(asked)             refuses what it does not know, before anything is started
+    sweep.plan_table(experiment)                     one row per run
+    await sweep.measure(experiment, asked)           progress, rate and p99 of the run under way, a stop button
+
+In a batch (papermill, nbconvert) nobody watches: the same runs are measured with a line of text.
+"""
+
+import asyncio
+import os
+from contextvars import copy_context
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+from IPython.display import Markdown
+
+from kvstudy.errors import ExperimentError
+from kvstudy.measure.execute import execute
+from kvstudy.plan.experiment import Experiment
+from kvstudy.plan.run_plan import PlannedRun, plan
+from kvstudy.plan.show import plan_head
+from kvstudy.present import extension
+from kvstudy.present.notebook import MAIN
+from kvstudy.project import project_root
+from kvstudy.sweep_view import SweepView
+
+WATCHED = "JPY_SESSION_NAME"  # Jupyter's server sets it for a kernel that a person has a notebook open on
+
+LOOKS_UP_S = 0.5
+
+
+@dataclass(frozen=True)
+class Asked:
+    """``experiment`` for ``Experiment.from_parameters``; the rest for the measurement."""
+
+    root: Path
+    experiment: dict
+    profile_name: str | None
+    label: str
+    resume: bool
+
+
+def asked(executed: list[str] | None = None) -> Asked:
+    """What this notebook was asked for; ``executed``: IPython's ``In``, None for this kernel's."""
+    root = project_root()
+    given = {name: value for name, value in extension.parameters(executed).items() if value is not None}
+    profile_name, label, resume = (
+        given.pop(name, default)
+        for name, default in (("profile_name", None), ("label", ""), ("resume", True))
+    )
+    if not isinstance(label, str) or not isinstance(resume, bool):
+        raise ExperimentError(
+            f"wrong parameter: label={label!r} resume={resume!r}", "label is a text, resume True or False"
+        )
+    file = given.get("experiment_file")
+    if not given:
+        given["experiment_file"] = str(root / "experiments" / f"{MAIN}.yaml")
+    elif file is not None and not Path(file).is_file() and (root / file).is_file():
+        given["experiment_file"] = str(root / file)
+    return Asked(root, given, profile_name, label, resume)
+
+
+def experiment(asked: Asked) -> Experiment:
+    """ExperimentError with the key and the nearest known one where something is wrong."""
+    return Experiment.from_parameters(asked.experiment, asked.profile_name)
+
+
+def described(experiment: Experiment) -> Markdown:
+    """Its question, what is expected, how long it takes and how much disk it needs."""
+    return Markdown("\n\n".join(line.strip() for line in plan_head(plan(experiment))))
+
+
+def plan_table(experiment: Experiment) -> pd.DataFrame:
+    """One row per run, in the order in which they are measured; of a search one per line of trials."""
+    return pd.DataFrame([_row(run) for run in plan(experiment).runs])
+
+
+async def measure(experiment: Experiment, asked: Asked, watched: bool | None = None) -> Markdown:
+    """Measures what is missing, and says what there is. Stopped, by the button or the kernel's interrupt, it
+    seals the run under way as failed and keeps those before it.
+
+    ``watched``: None finds out. Then a thread measures, so that the kernel hears the click; and only then the
+    generator tells of every second.
+    """
+    watched = WATCHED in os.environ if watched is None else watched
+    wanted = {"label": asked.label, "resume": asked.resume}
+    if not watched:
+        return _done(execute(experiment, asked.root, **wanted).summary())
+    with SweepView() as view:
+
+        def measured() -> str | None:
+            try:
+                return execute(experiment, asked.root, **wanted, progress_of=view.progress).summary()
+            except KeyboardInterrupt:
+                return None
+
+        # Not asyncio.to_thread: cancelled, it would not wait for the run to be sealed.
+        work = asyncio.get_running_loop().run_in_executor(None, copy_context().run, measured)
+        while not work.done():
+            try:
+                # With a timeout: an interrupt does not wake a kernel that waits for nothing else.
+                await asyncio.wait([work], timeout=LOOKS_UP_S)
+            except asyncio.CancelledError:  # the kernel's interrupt
+                view.stop()
+        summary = work.result()
+    if summary is not None:
+        return _done(summary)
+    return Markdown(
+        f"**Stopped** after {view.completed} of {view.planned} runs. They are sealed and kept; the run under way is "
+        "sealed as failed. Execute this cell again to go on."
+    )
+
+
+def _done(summary: str) -> Markdown:
+    return Markdown("  \n".join(summary.splitlines()))
+
+
+def _row(run: PlannedRun) -> dict:
+    configuration = run.configuration
+    return {
+        "run": run.plan_index + 1,
+        "workload": configuration.workload,
+        "connections": configuration.connections,
+        "threads": configuration.threads,
+        "rate": "closed loop" if configuration.closed_loop else f"{configuration.offered_rate_rps:g}/s",
+        "variant": " ".join(f"{name}={value}" for name, value in configuration.variant.items()),
+        "repeat": f"{run.repeat} of {run.repeats}",
+        "warm-up, s": configuration.warm_up_s,
+        "measured, s": configuration.measured_s,
+        "profiled": ", ".join(run.profile or ()),
+    }

@@ -1,0 +1,129 @@
+"""Choosers and the views that follow them: the first choice, what follows from another, and what is left of
+them where nobody can choose."""
+
+import pytest
+from IPython.display import Markdown
+from sample import sample_tables
+
+from kvstudy.errors import KvstudyError
+from kvstudy.present import explore
+from kvstudy.present.page import PLOTLY_MIME
+from kvstudy.project import EXPORT_VARIABLE
+
+
+class Place:
+    """What IPython gives for a display that can be drawn anew."""
+
+    def __init__(self):
+        self.drawn = []
+
+    def update(self, *shown, **_raw):
+        self.drawn.append(shown[0])
+
+
+@pytest.fixture
+def places(monkeypatch):
+    made = []
+
+    def display(*shown, display_id, raw=False):
+        made.append(Place())
+        made[-1].update(*shown)
+        return made[-1]
+
+    monkeypatch.setattr(explore, "display", display)
+    return made
+
+
+@pytest.fixture(scope="module")
+def choices():
+    return explore.Choices(sample_tables())
+
+
+@pytest.fixture
+def at(choices):
+    return explore.Explorer(choices, choices.first(None, None, None, 99.0))
+
+
+def test_the_first_choice_is_a_latency_run_with_all_of_its_seconds(choices, at):
+    now = at.choice
+    assert now.variant == choices.variants("sample")[-1] and not now.run["profiled"]
+    assert (now.start_s, now.stop_s) == choices.seconds("sample", now.run_id) == (0, 6)
+    assert now.run_id in choices.runs("sample", now.variant)
+
+
+def test_a_run_alone_says_its_experiment_and_variant(choices):
+    run = choices.of_experiment("sample").runs.iloc[0]
+    now = choices.first(None, None, run["run_id"], 50.0)
+    assert now.run_id == run["run_id"] and now.variant == explore.variants(now.tables.runs).iloc[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (("none", None, None), "no such experiment: none\n.*sample"),
+        ((None, "none", None), "no such variant of sample: none"),
+        ((None, None, "none"), "no such run: none"),
+    ],
+)
+def test_what_is_not_there_is_told_in_a_line(choices, asked, message):
+    with pytest.raises(KvstudyError, match=message):
+        choices.first(*asked, 99.0)
+
+
+def test_frames_are_of_the_chosen_run_and_seconds(at):
+    at.choose(start_s=2, stop_s=4)
+    now = at.choice
+    assert set(now.seconds.loc[now.seconds["part"] == "part", "second"]) == {2, 3}
+    assert now.slowest["due_s"].between(2, 4).all() and set(now.events["run_id"]) <= {now.run_id}
+    assert set(now.part_and_rest["part"]) == {"part", "rest"}
+    assert now.histogram().get_total_count() == now.seconds.query("part == 'part'")["count"].sum()
+    assert set(now.percentiles["run_id"]) <= set(now.runs.query("chosen == 'chosen'")["run_id"])
+    assert (now.by_rate["latency_us"] > 0).any() and set(now.stacks["event"]) <= {"cpu"}
+
+
+def test_another_choice_draws_every_view_anew_and_a_percentile_keeps_the_rest(at, places):
+    at.show(lambda now: f"{now.run_id} {now.percentile:g}")
+    before = at.choice
+    at.choose(percentile=99.9)
+    assert [shown.data for shown in places[0].drawn] == [f"{before.run_id} 99", f"{before.run_id} 99.9"]
+    at.choose(start_s=1)
+    at.choose(variant=explore.Choices(sample_tables()).variants("sample")[0])
+    assert at.choice.variant != before.variant and at.choice.run_id != before.run_id
+    assert (at.choice.percentile, at.choice.start_s) == (99.9, 0) and len(places[0].drawn) == 4
+
+
+def test_a_view_that_fails_says_why_and_leaves_the_others_alone(at, places):
+    at.show(lambda now: "fine" if now.percentile == 99 else 1 / 0)
+    at.show(lambda now: f"{now.percentile:g}")
+    at.choose(percentile=50.0)
+    assert "ZeroDivisionError" in places[0].drawn[-1].data and places[1].drawn[-1].data == "50"
+
+
+def test_a_figure_is_drawn_as_data_that_a_page_shows(at, places):
+    import plotly.express as px
+
+    at.show(lambda now: px.bar(now.seconds, x="second", y="at_us"))
+    at.show(lambda now: now.slowest.head())
+    assert PLOTLY_MIME in places[0].drawn[0] and "response_us" in places[1].drawn[0]
+
+
+def test_in_an_export_the_choosers_are_a_sentence_and_no_widget(at, monkeypatch):
+    monkeypatch.setenv(EXPORT_VARIABLE, "1")
+    bundle = at._repr_mimebundle_()
+    assert set(bundle) == {"text/markdown", "text/plain"} and at.choice.run_id in bundle["text/markdown"]
+
+
+def test_choosers_set_the_choice_and_those_below_them(at, choices, places, monkeypatch):
+    monkeypatch.delenv(EXPORT_VARIABLE, raising=False)
+    assert "application/vnd.jupyter.widget-view+json" in at._repr_mimebundle_()
+    at.show(lambda now: now.variant)
+    experiment, variant, run, percentile, seconds = at._choosers.children
+    variant.value = choices.variants("sample")[0]
+    assert at.choice.variant == variant.value and run.options == tuple(choices.runs("sample", variant.value))
+    run.value = run.options[-1]
+    percentile.value = 50.0
+    seconds.value = (1, 3)
+    now = at.choice
+    assert (now.run_id, now.percentile, now.start_s, now.stop_s) == (run.options[-1], 50.0, 1, 3)
+    assert experiment.value == "sample" and isinstance(places[0].drawn[-1], Markdown)
+    assert len(places[0].drawn) == 5, "each choice draws once"

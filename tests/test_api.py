@@ -1,0 +1,134 @@
+"""``import kvstudy``: the tables as frames that a reader selects from and changes, and docs/api.md as it is
+typed."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import kvstudy
+from kvstudy.analyse import schema
+from kvstudy.errors import KvstudyError
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+PAGE = (CHECKOUT / "docs" / "api.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """A project with the main experiment of the reference, and nothing measured."""
+    root = tmp_path_factory.mktemp("project")
+    for borrowed in ("notebooks", "experiments"):
+        (root / borrowed).symlink_to(CHECKOUT / borrowed)
+    shutil.copytree(CHECKOUT / "data" / "reference" / "reproduce", root / "data" / "reference" / "reproduce")
+    return root
+
+
+@pytest.fixture(autouse=True)
+def at_home(root, monkeypatch):
+    monkeypatch.chdir(root)
+    monkeypatch.delenv("KVSTUDY_ROOT", raising=False)
+
+
+def test_importing_the_package_loads_no_library():
+    program = (
+        "import kvstudy, sys; print(sorted({'pandas', 'numpy', 'plotly', 'IPython'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_the_tables_are_found_by_completion_and_a_wrong_name_is_an_attribute_error():
+    assert {"runs", "percentiles", "histogram", "load"} <= set(dir(kvstudy))
+    with pytest.raises(AttributeError, match="persentiles"):
+        kvstudy.persentiles  # noqa: B018
+
+
+def test_every_example_of_the_page_runs_on_the_reference():
+    examples = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    names = {}
+    for example in examples:
+        exec(compile(example, "docs/api.md", "exec"), names)  # noqa: S102
+    assert len(examples) >= 7
+    assert len(names["runs"]) and len(names["p99"]) and len(names["tails"]) and len(names["flushes"])
+    assert names["figure"].data and names["whole"].get_total_count() > names["early"].get_total_count() > 0
+    assert names["at"].choice.stop_s == 3
+
+
+def test_the_page_names_the_columns_that_the_tables_have():
+    for table in schema.TABLES:
+        told = re.search(rf"^\| `{table}` \| (.*) \|$", PAGE, re.MULTILINE)
+        assert (re.findall(r"`(\w+)`", told[1]) == schema.names(table)) if told else table == "runs"
+
+
+@pytest.mark.parametrize("table", ["runs", "percentiles", "slowest", "stacks", "events", "validity"])
+def test_a_table_has_its_documented_columns(table):
+    frame = getattr(kvstudy, table)()
+    assert list(frame) == schema.names(table) == list(kvstudy.columns(table)["column"]) and len(frame)
+
+
+def test_histograms_are_in_the_intervals_only_when_asked_for():
+    assert "histogram" not in kvstudy.intervals() and len(kvstudy.intervals())
+    assert kvstudy.intervals(columns=["histogram"])["histogram"].str.startswith("HIST").all()
+
+
+def test_columns_of_runs_select_runs_and_columns_of_the_table_select_rows():
+    puts = set(kvstudy.runs(method="PUT")["run_id"])
+    rows = kvstudy.percentiles(method="PUT", latency_kind="response", percentile=[50, 99], label=None)
+    assert set(rows["run_id"]) <= puts and set(rows["percentile"]) == {50, 99}
+    assert set(rows["latency_kind"]) == {"response"}
+    failed = kvstudy.validity(verdict="WARN")
+    assert set(failed["verdict"]) <= {"WARN"}, "a column that both have is the table's own"
+
+
+def test_a_frame_may_be_changed_and_the_next_one_is_as_before():
+    runs = kvstudy.runs()
+    runs["workload"] = "mine"
+    assert "mine" not in set(kvstudy.runs()["workload"])
+
+
+def test_nothing_selected_is_an_empty_frame_with_all_columns():
+    assert list(kvstudy.percentiles(workload="none")) == schema.names("percentiles")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: kvstudy.runs(wrokload="put"), "no such column: wrokload\n.*did you mean workload"),
+        (lambda: kvstudy.runs(columns=["latency_us"]), "no such column: latency_us"),
+        (lambda: kvstudy.runs(source="mine"), "no such source: mine\n.*own"),
+        (lambda: kvstudy.columns("run"), "no such table: run"),
+        (lambda: kvstudy.histogram("2026"), "no such run: 2026"),
+        (lambda: kvstudy.histogram(kvstudy.runs()["run_id"].iloc[0], start_s=1e6), "no second of this run"),
+        (lambda: kvstudy.histogram(kvstudy.runs()["run_id"].iloc[0], "wait"), "no histogram of this run"),
+    ],
+)
+def test_a_mistake_is_told_in_a_line_with_what_to_do(call, message):
+    with pytest.raises(KvstudyError, match=message):
+        call()
+
+
+def test_a_histogram_holds_every_answer_of_the_run_and_its_seconds_add_up():
+    run = kvstudy.runs(profiled=False).iloc[0]
+    whole = kvstudy.histogram(run["run_id"])
+    count = kvstudy.intervals(run_id=run["run_id"], latency_kind="response")["count"].sum()
+    early = kvstudy.histogram(run["run_id"], stop_s=3)
+    late = kvstudy.histogram(run["run_id"], start_s=3)
+    assert whole.get_total_count() == count == early.get_total_count() + late.get_total_count()
+    tabled = kvstudy.percentiles(run_id=run["run_id"], latency_kind="response", percentile=99)
+    assert whole.get_value_at_percentile(99) == pytest.approx(tabled["latency_us"].iloc[0], rel=0.002)
+
+
+def test_runs_that_come_are_in_the_next_call(root):
+    before = kvstudy.runs()
+    gone = next((root / "data" / "reference" / "reproduce").iterdir())
+    aside = root / gone.name
+    gone.rename(aside)
+    assert len(kvstudy.runs()) == len(before) - 1 and gone.name not in set(kvstudy.runs()["run_id"])
+    aside.rename(gone)
+    assert kvstudy.runs().equals(before)
