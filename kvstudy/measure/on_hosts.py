@@ -22,7 +22,7 @@ from kvstudy.measure.builds import Build
 from kvstudy.measure.crew import Crew, Member
 from kvstudy.measure.fill import Fills
 from kvstudy.measure.station import Station
-from kvstudy.plan.run_plan import Plan
+from kvstudy.plan.run_plan import Plan, PlannedRun
 from kvstudy.project import jfr_converter_jar, loadgen_binary, profiler_library, workloads_root
 
 LOADGEN = "loadgen"
@@ -36,16 +36,19 @@ def over_a_network(plan: Plan, generators: int) -> Plan:
                 f"{run.configuration.generator} cannot be used with --hosts: only loadgen begins at a given time",
                 "generator: loadgen",
             )
-        if run.configuration.connections < generators or run.configuration.threads < generators:
+        if run.configuration.connections < generators:
             raise ExperimentError(
-                f"too few for {generators} generators: connections={run.configuration.connections} "
-                f"threads={run.configuration.threads}",
-                "each generator needs a connection and a thread",
+                f"too few connections for {generators} generators: connections={run.configuration.connections}",
+                "each generator needs one",
             )
-    runs = [
-        replace(run, configuration=replace(run.configuration, generators=generators)) for run in plan.runs
-    ]
-    return Plan(plan.experiment, runs)
+    return Plan(plan.experiment, [_of_generators(run, generators) for run in plan.runs])
+
+
+def _of_generators(run: PlannedRun, count: int) -> PlannedRun:
+    """Threads are those of each generator, and each needs a connection of its own."""
+    one = run.configuration
+    threads = min(one.threads, one.connections // count)
+    return replace(run, configuration=replace(one, generators=count, threads=threads))
 
 
 @contextmanager

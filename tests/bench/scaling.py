@@ -21,7 +21,7 @@ import threading
 import time
 import tracemalloc
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import psutil
@@ -62,9 +62,10 @@ def of_plan(runs: int) -> list[tuple[str, str]]:
     experiment = Experiment.from_parameters(
         {
             "question": "how long?",
-            "expectation": "-",
+            "expectation": "1 ms",
             "workload": "put",
             "connections": 4,
+            "threads": 1,
             "rate": [1000, 2000],
         }
         | {"duration": "2s", "warm_up": "1s", "repeats": max(1, runs // 2)}
@@ -168,21 +169,18 @@ def of_merge(count: int) -> list[tuple[str, str]]:
         try:
             url = server.stdout.readline().split()[-1]
             files = [str(Path(folder) / f"{number}.json") for number in range(1, count + 1)]
-            size = [
-                "-c",
-                str(count),
-                "-t",
-                str(count),
-                "-R",
-                str(100 * count),
-                "-d",
-                "1s",
-                "--warmup",
-                "100ms",
+            begin = datetime.now(UTC) + timedelta(seconds=1 + count / 10)
+            load = ["-c", str(count), "-t", "1", "-R", str(100 * count), "-d", "1s", "--warmup", "100ms"]
+            load += ["--start-at", begin.strftime("%Y-%m-%dT%H:%M:%S.%fZ"), "--spin", "off"]
+            parts = [
+                subprocess.Popen(
+                    [loadgen, *load, "--part", f"{number}/{count}", "--json", file, url],
+                    stdout=subprocess.DEVNULL,
+                )
+                for number, file in enumerate(files, start=1)
             ]
-            for number, file in enumerate(files, start=1):
-                part = ["--part", f"{number}/{count}", "--json", file]
-                subprocess.run([loadgen, *size, *part, url], check=True, capture_output=True)
+            if any([part.wait() for part in parts]):
+                raise SystemExit("a part of the load failed: see above; try fewer --parts")
         finally:
             server.terminate()
             server.wait()

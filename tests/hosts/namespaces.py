@@ -9,6 +9,7 @@ can be ended at once. Nothing leaves the machine.
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -148,6 +149,16 @@ class Namespaces:
         )
         return path
 
+    @property
+    def own_address(self) -> str:
+        """Under which hosts reach this machine."""
+        return f"{self._network}.1"
+
+    def start(self, name: str, command: list[str]) -> None:
+        """A command on a host, over ssh; it goes on when ssh has ended."""
+        words = f"cd {self.folder}/there; nohup setsid {shlex.join(command)} </dev/null >log 2>&1 &"
+        subprocess.run([*self._ssh(name), words], check=True, capture_output=True)
+
     def pids(self, name: str) -> dict[int, str]:
         """Whoever runs there, by its command line; sshd and what holds the namespace apart."""
         found = {}
@@ -167,9 +178,12 @@ class Namespaces:
         return _pids_in(self._space(name))
 
     def _answers(self, name: str) -> bool:
+        return subprocess.run([*self._ssh(name), "true"]).returncode == 0
+
+    def _ssh(self, name: str) -> list[str]:
         asked = ["ssh", "-q", "-i", str(self.folder / "key"), "-o", "BatchMode=yes", "-o", "ConnectTimeout=1"]
         asked += ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"]
-        return subprocess.run([*asked, f"root@{self.address[name]}", "true"]).returncode == 0
+        return [*asked, f"root@{self.address[name]}"]
 
     def _space(self, name: str) -> str:
         return f"{PREFIX}{self._owner}-{name}"

@@ -1,9 +1,12 @@
 """What may happen to hosts while they measure. Each time that run is sealed as failed with its reason, what can
 go on goes on, and nothing is left running on any host that can be reached."""
 
+import json
 import os
 import re
 import signal
+import subprocess
+import sys
 import time
 
 import psutil
@@ -69,10 +72,10 @@ SCENARIOS = [
     (kill("a", "dask_host"), "measure", r"host a is lost: .*worker is gone", True),
     (kill("c", "hosts.agent"), "measure", r"host c is lost: agent has ended: it was killed", True),
     (kill("a", "kv-service.jar"), "measure", r"service died during measure: signal 9", True),
-    (stop("b", "hosts.agent"), "measure", r"host b is lost: it does not answer within", True),
+    (stop("b", "hosts.agent"), "measure", r"host b is lost: ", True),
     (kill_scheduler, "measure", r"host . is lost: the cluster's scheduler is gone", True),
     (interrupt, "measure", r"interrupted during measure", False),
-    (cut_b, "measure", r"host b is lost: it does not answer within", False),
+    (cut_b, "measure", r"host b is lost: ", False),
     (end_c, "measure", r"host c is lost: ", False),
     (kill("a", "dask_host"), "seal", None, True),
 ]
@@ -133,6 +136,60 @@ def test_a_run_that_something_happens_to_is_sealed_with_its_reason(
     for name in "abc":
         for pid in hosts.pids(name):  # a process that stands still cannot end by itself
             os.kill(pid, signal.SIGCONT)
+        assert wait_until(lambda name=name: not hosts.pids(name), 40), hosts.pids(name)
+
+
+def test_a_kvstudy_that_is_killed_leaves_nothing_on_any_host_and_no_data(hosts, project, tmp_path):
+    file = hosts.yaml(a=["service"], b=["generator"])
+    experiment = project.experiment(subject="kv-service", rate=300, duration="20s")
+    mark = tmp_path / "mark"
+    code = TELL_IN_PHASE.format(phase="measure", mark=str(mark))
+    measuring = project.kvstudy("run", experiment, "--hosts", file, code=code)
+    assert wait_until(mark.exists, 60)
+    scheduler = next(one for one in psutil.Process(measuring.pid).children() if "scheduler" in one.cmdline())
+    measuring.kill()
+    measuring.communicate()
+    for name in "ab":
+        assert wait_until(lambda name=name: not hosts.pids(name), 40), hosts.pids(name)
+    assert not scheduler.is_running() or scheduler.status() == psutil.STATUS_ZOMBIE
+    assert not sealed_runs(project.raw)
+
+
+def test_a_cluster_of_somebody_elses_is_used_and_left_as_it_was(hosts, project, tmp_path):
+    """An ordinary one: with nannies, as `dask worker` starts them, and without certificates."""
+    file = hosts.yaml(a=["service"], b=["generator"])
+    noted = tmp_path / "scheduler.json"
+    dask = [sys.executable, "-m", "dask"]
+    options = ["--no-dashboard", "--no-show", "--scheduler-file", str(noted)]
+    scheduler = subprocess.Popen(
+        [*dask, "scheduler", "--host", hosts.own_address, "--port", "0", *options],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        assert wait_until(noted.exists, 30)
+        address = json.loads(noted.read_text())["address"]
+        for name in "ab":
+            hosts.start(name, [*dask, "worker", address, "--host", hosts.address[name], "--no-dashboard"])
+        given = json.loads(file.read_text())
+        del given["ssh"]
+        file.write_text(json.dumps(given | {"scheduler": address}))
+        assert wait_until(
+            lambda: all("spawn_main" in " ".join(hosts.pids(name).values()) for name in "ab"), 30
+        )
+        for command in (
+            ["hosts", "check", file],
+            ["run", project.experiment(subject="kv-service", rate=300), "--hosts", file],
+        ):
+            code, out, err = project.finished(project.kvstudy(*command))
+            assert code == 0, out + err
+        for name in "ab":
+            assert wait_until(lambda name=name: "hosts.agent" not in " ".join(hosts.pids(name).values()), 10)
+            assert hosts.pids(name)  # its workers
+    finally:
+        scheduler.terminate()
+        scheduler.wait()
+    for name in "ab":
         assert wait_until(lambda name=name: not hosts.pids(name), 40), hosts.pids(name)
 
 

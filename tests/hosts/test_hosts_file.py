@@ -4,6 +4,9 @@ import pytest
 
 from kvstudy.errors import ExperimentError
 from kvstudy.hosts.hosts_file import HostsFile, cores_in
+from kvstudy.measure.on_hosts import over_a_network
+from kvstudy.plan.experiment import Experiment
+from kvstudy.plan.run_plan import plan
 
 TWO = """
 ssh: {user: perf}
@@ -62,3 +65,22 @@ def test_cores_are_written_as_ranges():
     assert cores_in("0,2-3") == (0, 2, 3)
     with pytest.raises(ValueError, match="not cores"):
         cores_in("two")
+
+
+def test_generators_share_the_connections_and_have_threads_of_their_own():
+    experiment = Experiment.from_parameters(
+        {
+            "question": "-",
+            "expectation": "1 ms",
+            "workload": "put",
+            "connections": 4,
+            "threads": "connections",
+        }
+        | {"rate": 100, "duration": "2s", "warm_up": "1s", "repeats": 1}
+    )
+    whole = plan(experiment)
+    (run,) = {run.configuration.threads: run for run in over_a_network(whole, 2).runs}.values()
+    assert (run.configuration.threads, run.configuration.generators) == (2, 2)
+    assert run.identity() != whole.runs[0].identity()
+    with pytest.raises(ExperimentError, match="too few connections for 5 generators: connections=4"):
+        over_a_network(whole, 5)

@@ -32,3 +32,23 @@ def test_service_on_one_host_and_two_generators_on_two_others_make_one_run(hosts
     assert of_whole.counts.tolist() == of_parts.counts.tolist()
     for name in "abc":
         assert wait_until(lambda name=name: not hosts.pids(name), 10), hosts.pids(name)
+
+
+def test_fill_and_profile_are_made_on_the_services_host_and_come_here(hosts, project):
+    file = hosts.yaml(a=["service"], b=["generator"], cores={"b": "0"})
+    experiment = project.experiment(
+        subject="kv-service",
+        workload="get",
+        fill=2000,
+        rate=500,
+        duration="3s",
+        warm_up="1s",
+        profile={"events": ["cpu"]},
+    )
+    code, out, err = project.finished(project.kvstudy("run", experiment, "--hosts", file), timeout_s=120)
+    assert code == 0, err + out
+    plain, profiled = sorted(sealed_runs(project.raw), key=lambda run: bool(run.facts["profile"]))
+    assert profiled.text("cpu.collapsed") and profiled.has("cpu_slow.collapsed")
+    assert plain.facts["data_check"]["missing"] == 0 and plain.has("store.csv")
+    assert not profiled.has("service.jfr")
+    assert plain.machine["clocks"]["before"]["a"]["bound_us"] > 0
