@@ -6,7 +6,8 @@ can hold, and that ends with it.
 
 The name is a Unix socket without a file (Linux, ``\\0kvstudy.lease``): no lock is left behind by a process that
 was killed, users who may not read each other's files see it all the same, and each network namespace has its
-own. Who holds it answers with one line: who and since when.
+own. Who holds it answers with one line: who and since when. KVSTUDY_LEASE is put behind the name: tests that go
+on at once each have their own.
 """
 
 import os
@@ -17,7 +18,6 @@ from datetime import UTC, datetime
 
 from kvstudy.errors import KvstudyError
 
-NAME = "\0kvstudy.lease"
 ASK_TIMEOUT_S = 1.0
 
 
@@ -33,7 +33,7 @@ class Lease:
     def __enter__(self) -> "Lease":
         holding = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            holding.bind(NAME)
+            holding.bind(_name())
         except OSError:
             holding.close()
             raise LeaseTaken(
@@ -61,9 +61,13 @@ def holder() -> str | None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
         asking.settimeout(ASK_TIMEOUT_S)
         try:
-            asking.connect(NAME)
+            asking.connect(_name())
         except OSError:
             return None
         with suppress(OSError):
             return asking.recv(1000).decode() or "a process that does not say who it is"
     return "a process that does not say who it is"
+
+
+def _name() -> str:
+    return "\0kvstudy.lease" + os.environ.get("KVSTUDY_LEASE", "")

@@ -15,7 +15,11 @@ from kvstudy.hosts.agent_process import AgentProcess
 from kvstudy.hosts.process import OwnedProcess, wait_until
 from kvstudy.hosts.remote import RemoteHost
 
-pytestmark = pytest.mark.xdist_group("agent")  # one lease a machine
+
+@pytest.fixture(autouse=True)
+def _own_lease(monkeypatch):
+    """There is one a machine, and others may test here at the same time."""
+    monkeypatch.setenv("KVSTUDY_LEASE", f" of test {os.getpid()}")
 
 
 class Keeper:
