@@ -24,6 +24,11 @@ def read(text: str, file: str) -> dict[str, int]:
         stack, _, samples = line.rstrip().rpartition(" ")
         if not stack or not samples.isdecimal():
             raise FormatError(file, number, f"not a collapsed stack: {line[:80].rstrip()!r}")
-        stack = _HIDDEN_CLASS_ADDRESS.sub(r"\1", stack)
+        stack = without_address(stack)
         stacks[stack] = stacks.get(stack, 0) + int(samples)
     return stacks
+
+
+def without_address(stack: str) -> str:
+    """``stack``, or one frame, without the addresses of hidden classes."""
+    return _HIDDEN_CLASS_ADDRESS.sub(r"\1", stack)
