@@ -37,7 +37,7 @@ def test_an_axis_of_latencies_has_a_few_ticks_whatever_it_spans(lowest_us, highe
 
 def test_panels_that_share_an_axis_name_it_in_the_first_column_alone():
     figure = panel_grid(["a", "b", "c"], "offered rate", "latency")
-    titled(figure, "found", "drawn")
+    titled(figure, "title", "found", "drawn")
     assert [figure.layout[name].title.text for name in ("yaxis", "yaxis2", "yaxis3")] == [
         "latency",
         "",
@@ -47,7 +47,7 @@ def test_panels_that_share_an_axis_name_it_in_the_first_column_alone():
 
 def test_panels_with_axes_of_their_own_name_each():
     figure = panel_grid(["a", "b"], "offered rate", "latency", match_y=False)
-    titled(figure, "found", "drawn")
+    titled(figure, "title", "found", "drawn")
     assert [figure.layout[name].title.text for name in ("yaxis", "yaxis2")] == ["latency", "latency"]
 
 
@@ -87,6 +87,13 @@ def test_on_a_telephone_no_two_percentiles_touch_and_99_is_among_them(highest):
 
 def test_of_many_rows_of_panels_the_lowest_names_the_x_axis():
     figure = panel_grid(list("abcdefg"), "percentile", "latency")
-    titled(figure, "found", "drawn")
+    titled(figure, "title", "found", "drawn")
     named = [name for name, _, _ in figure.layout.meta["panels"] if figure.layout[name].title.text]
     assert named == ["xaxis6", "xaxis7"]
+
+
+def test_a_title_is_short_and_the_finding_with_its_numbers_stands_below_it():
+    figure = titled(panel_grid([""], "x", "y"), "Latency by rate", "p99 is 3 ms", "Points: runs.")
+    assert figure.layout.title.text == "Latency by rate"
+    assert figure.layout.title.subtitle.text == "p99 is 3 ms<br>Points: runs."
+    assert figure.layout.meta["finding"] == "p99 is 3 ms"

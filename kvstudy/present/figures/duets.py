@@ -76,7 +76,7 @@ def ratios(shown: Shown | None) -> go.Figure:
         f"Ratio over {max(one.launches for one in rows)} launches with an interval that allows for looking after each (95 %). Grey band: within {100 * rows[0].same_within:g} %. "
         "The primary measure, named beforehand, may be wrong in one duet of twenty, all others together in another (Holm)."
     )
-    return titled(figure, duets.sentence(duet), drawn)
+    return titled(figure, "Each measure: one side over the other", duets.sentence(duet), drawn)
 
 
 def rounds(shown: Shown | None) -> go.Figure:
@@ -178,7 +178,7 @@ def rounds(shown: Shown | None) -> go.Figure:
         f"{words.counted(counted, 'slice pair')} that count of {words.counted(len(order), 'launch')} (first panel), each pair two slices side by side in time. The unit is the launch: its line is the median of its pairs. "
         "Pairs beyond the axis stand at its edge as triangles. Grey: first rounds, and rounds in which a side was busy in the other's turn, or the machine was disturbed."
     )
-    return titled(figure, finding, drawn)
+    return titled(figure, "Every pair of slices, launch by launch", finding, drawn)
 
 
 def _of_rounds(slices: pd.DataFrame, one, number: dict[str, int]) -> pd.DataFrame:

@@ -29,7 +29,7 @@ def held_by_rate(trials: Tables) -> go.Figure:
     for index, (one, shares) in enumerate(searched):
         _draw(figure, shares, index == 0, cell(index, len(searched)))
     figure.update_yaxes(tickformat=".0%", range=[-0.03, 1.03])
-    return titled(figure, _finding(searched), _DRAWN)
+    return titled(figure, "How often each rate is held", _finding(searched), _DRAWN)
 
 
 def _draw(figure: go.Figure, shares, named: bool, place: dict) -> None:

@@ -2,7 +2,8 @@
 anew.
 
 ``layout.meta`` of every figure of the study:
-    finding   the title, unbroken; pages set it as HTML text, which wraps on a telephone
+    title     at most TITLE_WORDS words; pages set it and the next two as HTML text, which wraps on a telephone
+    finding   what the chart shows, a sentence with its numbers
     drawn     one line: what is drawn and how to read it
     panels    [[x axis, y axis, index of the panel's heading among the annotations], …] or absent; a narrow page stacks them
     narrow_ticks  {"tickvals": […], "ticktext": […]} of the x axes, as many as a telephone's width has room
@@ -17,6 +18,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 PANEL_HEIGHT_PX = 330
+TITLE_WORDS = 12
 _FRAME_PX = 150  # title above, legend below
 _ROWS_NAMED_ONCE = 3  # of so many rows of panels only the lowest names its x axis
 # On a telephone: what a row's names leave of its width, the plot without them, and a letter of a tick;
@@ -186,16 +188,17 @@ def _tick(latency_us: float) -> str:
     return f"{latency_us / scale:g} {unit}"
 
 
-def titled(figure: go.Figure, finding: str, drawn: str) -> go.Figure:
-    """``figure`` with its finding as title and ``drawn`` below it."""
+def titled(figure: go.Figure, title: str, finding: str, drawn: str) -> go.Figure:
+    """``figure`` with a title, and below it the finding and ``drawn``. The title has no numbers: they are on
+    the marks, in hover and in tables."""
     _named_once(figure)
-    lines = textwrap.wrap(finding, 96)
-    below = textwrap.wrap(drawn, 130)
+    lines = textwrap.wrap(title, 96)
+    below = textwrap.wrap(finding if finding != title else "", 130) + textwrap.wrap(drawn, 130)
     figure.update_layout(
         title={"text": "<br>".join(lines), "subtitle": {"text": "<br>".join(below)}},
         margin_t=52 + 21 * len(lines) + 17 * len(below) + (16 if figure.layout.annotations else 0),
     )
-    figure.layout.meta = (figure.layout.meta or {}) | {"finding": finding, "drawn": drawn}
+    figure.layout.meta = (figure.layout.meta or {}) | {"title": title, "finding": finding, "drawn": drawn}
     return figure
 
 
@@ -218,7 +221,7 @@ def nothing(what: str, how: str = "") -> go.Figure:
     """An empty chart that says what is missing and, in ``how``, what would bring it."""
     figure = go.Figure(layout={"xaxis": {"visible": False}, "yaxis": {"visible": False}, "height": 200})
     figure.add_annotation(text=f"{what}<br>{how}", x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False)
-    return titled(figure, f"Nothing to draw: {what}", how)
+    return titled(figure, f"Nothing to draw: {what}", f"Nothing to draw: {what}", how)
 
 
 def _axis(name: str, index: int) -> str:

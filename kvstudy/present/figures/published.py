@@ -38,6 +38,44 @@ ROW_PX = 26
 NAME_LETTERS = 62
 
 
+def verdicts(judged: pd.DataFrame) -> go.Figure:
+    """How many claims have each verdict, report by report."""
+    counts = judged.groupby(["report", "verdict"]).size().unstack(fill_value=0)
+    if counts.empty:
+        return nothing("no claim was published", "")
+    figure = go.Figure()
+    for verdict in [verdict for verdict in claims.VERDICTS if verdict in counts]:
+        numbers = counts[verdict]
+        figure.add_trace(
+            go.Bar(
+                y=[f"report {report}" for report in numbers.index],
+                x=numbers,
+                orientation="h",
+                name=verdict,
+                marker={"color": _COLOURS[verdict]},
+                text=[number or "" for number in numbers],
+                textposition="inside",
+                insidetextanchor="middle",
+                hovertext=[
+                    f"report {report}: {words.counted(number, 'claim')} {verdict}"
+                    for report, number in numbers.items()
+                ],
+                hovertemplate="%{hovertext}<extra></extra>",
+            )
+        )
+    figure.update_yaxes(autorange="reversed")
+    figure.update_xaxes(title_text="claims")
+    figure.update_layout(barmode="stack", bargap=0.3, legend_traceorder="normal", height=360, legend_y=-0.25)
+    told = judged["verdict"].value_counts()
+    finding = words.several([f"{told[verdict]} {verdict}" for verdict in claims.VERDICTS if verdict in told])
+    return titled(
+        figure,
+        "What our runs say of each published claim",
+        f"{len(judged)} claims: {finding}",
+        "Mistaken: the report contradicts its own output. Unproven: its output cannot carry the claim.",
+    )
+
+
 def claims_measured(judged: pd.DataFrame) -> go.Figure:
     """One row per claim that has a number of ours: measured / published with its interval; colour and shape
     say the verdict."""
@@ -49,6 +87,7 @@ def claims_measured(judged: pd.DataFrame) -> go.Figure:
     if rows.empty:
         return titled(
             nothing("no claim has a number of ours", "Measure experiments/report-1.yaml … report-5.yaml."),
+            "Nothing to draw: no claim has a number of ours",
             finding,
             "",
         )
@@ -98,6 +137,7 @@ def claims_measured(judged: pd.DataFrame) -> go.Figure:
     figure.update_layout(height=200 + ROW_PX * len(names), legend_y=-70 / (ROW_PX * len(names) + 60))
     return titled(
         figure,
+        "Published numbers and ours, claim by claim",
         finding,
         "Shaded: within a factor of two. A mistaken claim is judged by its own report's output; the distance is shown all the same.",
     )
@@ -153,6 +193,7 @@ def published_spectra(published, tables, report: int, percentile_max: float = 99
     )
     return titled(
         figure,
+        f"Latency as report {report} printed it, and as we measured",
         _medians(report, panels, others, drawn),
         f"Published: one run each, as printed. Measured: {measured}. Dashed: a closed loop, whose times hide the waiting.",
     )

@@ -56,7 +56,12 @@ def latency_against_rate(
         else ""
     )
     drawn = f"{_only_panel(rows, panel_by)}Points: runs; {_line(rows)}{dashed}.{excluded(rows)}"
-    return titled(figure, _held(runs, saturation, rows, percentile), drawn)
+    return titled(
+        figure,
+        f"{words.percentile(percentile)} {words.kind(latency_kind)} by offered rate",
+        _held(runs, saturation, rows, percentile),
+        drawn,
+    )
 
 
 def achieved_against_offered(
@@ -92,7 +97,7 @@ def achieved_against_offered(
     figure.update_yaxes(title_text="achieved rate, requests/s", rangemode="tozero")
     figure.update_xaxes(rangemode="tozero")
     drawn = f"{_only_panel(rows, panel_by)}Points: runs; {_line(rows)}. A run below the diagonal did not keep up.{excluded(rows)}"
-    return titled(figure, _held(rows, saturation), drawn)
+    return titled(figure, "Achieved rate by offered rate", _held(rows, saturation), drawn)
 
 
 def _at_rates(tables, colour_by: str, panel_by: str | None) -> tuple[pd.DataFrame, str | None]:

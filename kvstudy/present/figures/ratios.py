@@ -96,6 +96,7 @@ def ratios(compared: pd.DataFrame, before: str, after: str, doubts: str = "") ->
     apart = f" {APART}" if compared["apart"].any() else ""
     return titled(
         figure,
+        f"{after} against {before}: ratio of each measure",
         finding,
         f"Ratio of medians over runs with its 95 % bootstrap interval; left of 1 is lower, green is better.{few}{apart}{outcomes}{corrected(compared)}",
     )
@@ -197,7 +198,7 @@ def options(compared: pd.DataFrame) -> go.Figure:
     )
     drawn = f"Ratio of medians over runs with its 95 % bootstrap interval, at the highest rate and most connections of each experiment{more}. Filled: decided, faster where a latency is lower or a rate higher, cheaper where the service uses less CPU; diamond: the same within the experiment's limit; hollow: cannot tell.{corrected(top)}{outcomes}"
     varied = f"{words.counted(top['experiment'].nunique(), 'experiment')} varied an option: of {words.counted(len(top), 'comparison')} {words.several(told)}"
-    return titled(figure, f"{varied}{_extreme(top)}", drawn)
+    return titled(figure, "Every option against its default", f"{varied}{_extreme(top)}", drawn)
 
 
 def _decided(row) -> str:

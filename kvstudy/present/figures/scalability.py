@@ -52,7 +52,7 @@ def scalability(tables) -> go.Figure:
     sizes = sorted(runs["connections"].unique().tolist())
     figure.update_xaxes(type="log", tickvals=sizes, ticktext=[str(size) for size in sizes])
     figure.update_yaxes(rangemode="tozero")
-    return titled(figure, _finding(runs, laws), _drawn(runs, laws))
+    return titled(figure, "Rate of closed loops by connections", _finding(runs, laws), _drawn(runs, laws))
 
 
 def _draw(figure: go.Figure, law: Usl, hue: str, name: str, place: dict) -> None:

@@ -23,6 +23,25 @@ def latency_heat_map(tables, run_id: str | None = None, latency_kind: str = "res
         return nothing(
             f"no per-second {latency_kind} histograms", "wrk and wrk2 do not write them; loadgen does."
         )
+    trace, edges_us = heat(seconds)
+    figure = panel_grid([""], "second of the measured window", "")
+    figure.add_trace(trace)
+    latency_axis(figure, pd.Series(edges_us), f"{words.kind(latency_kind)} (log)")
+    slow = seconds.loc[seconds["max_us"].idxmax()]
+    finding = (
+        f"The slowest request took {words.latency(slow['max_us'])}, in second {slow['second']}; the median second has its maximum at "
+        f"{words.latency(seconds['max_us'].median())}"
+    )
+    return titled(
+        figure,
+        f"{words.kind(latency_kind).capitalize()}, second by second",
+        finding,
+        f"{described(run)}. Darker (on a dark page lighter): more of that second's requests.",
+    )
+
+
+def heat(seconds: pd.DataFrame) -> tuple[go.Heatmap, np.ndarray]:
+    """Latency by second as a trace, and the lower edges of its rows in microseconds."""
     low, high = 1.0, max(10.0, float(seconds["max_us"].max()))
     edges = np.logspace(
         np.log10(low), np.log10(high) + 1 / BUCKETS_PER_DECADE, int(np.log10(high) * BUCKETS_PER_DECADE) + 2
@@ -40,38 +59,25 @@ def latency_heat_map(tables, run_id: str | None = None, latency_kind: str = "res
         ]
         for b in range(bottom, top)
     ]
-    figure = panel_grid([""], "second of the measured window", "")
     middles = np.sqrt(edges[bottom:top] * edges[bottom + 1 : top + 1]) / 1e6
-    figure.add_trace(
-        go.Heatmap(
-            x=seconds["second"] + 0.5,
-            y=middles,
-            z=depth,
-            colorscale=theme.heat_scale(),
-            zmin=-4,
-            zmax=0,
-            text=told,
-            hoverongaps=False,
-            colorbar={
-                "title": {"text": "share of the<br>second's requests", "font": {"size": 11}},
-                "tickvals": [-4, -3, -2, -1, 0],
-                "ticktext": ["≤ 0.01 %", "0.1 %", "1 %", "10 %", "100 %"],
-                "thickness": 12,
-            },
-            hovertemplate="%{text}<extra></extra>",
-        )
+    trace = go.Heatmap(
+        x=seconds["second"] + 0.5,
+        y=middles,
+        z=depth,
+        colorscale=theme.heat_scale(),
+        zmin=-4,
+        zmax=0,
+        text=told,
+        hoverongaps=False,
+        colorbar={
+            "title": {"text": "share of the<br>second's requests", "font": {"size": 11}},
+            "tickvals": [-4, -3, -2, -1, 0],
+            "ticktext": ["≤ 0.01 %", "0.1 %", "1 %", "10 %", "100 %"],
+            "thickness": 12,
+        },
+        hovertemplate="%{text}<extra></extra>",
     )
-    latency_axis(figure, pd.Series(edges[bottom:top]), f"{words.kind(latency_kind)} (log)")
-    slow = seconds.loc[seconds["max_us"].idxmax()]
-    finding = (
-        f"The slowest request took {words.latency(slow['max_us'])}, in second {slow['second']}; the median second has its maximum at "
-        f"{words.latency(seconds['max_us'].median())}"
-    )
-    return titled(
-        figure,
-        finding,
-        f"{_described(run)}. Darker (on a dark page lighter): more of that second's requests.",
-    )
+    return trace, edges[bottom:top]
 
 
 def time_line(tables, run_id: str | None = None, latency_kind: str = "response") -> go.Figure:
@@ -119,7 +125,7 @@ def time_line(tables, run_id: str | None = None, latency_kind: str = "response")
                 name=words.factor(kind),
                 marker={"color": hue, "line": {"width": 0}},
                 showlegend=False,
-                text=[_told(event) for event in mine.itertuples()],
+                text=[told_event(event) for event in mine.itertuples()],
                 textposition="none",
                 hovertemplate="%{text}<extra></extra>",
             ),
@@ -139,9 +145,15 @@ def time_line(tables, run_id: str | None = None, latency_kind: str = "response")
     figure.update_xaxes(title_text="", row=1, col=1)
     return titled(
         figure,
+        "Latency of every second, and what ran then",
         _coincidence(seconds, events),
-        f"{_described(run)}. Below: what store and JVM did. Coincidence is no cause: 07-tail tests it.",
+        f"{described(run)}. Below: what store and JVM did. Coincidence is no cause: 07-tail tests it.",
     )
+
+
+def slowest_run(tables) -> str | None:
+    """The run id that ``latency_heat_map`` takes by itself."""
+    return getattr(_seconds_of(tables, None, "response")[1], "run_id", None)
 
 
 def _seconds_of(tables, run_id: str | None, latency_kind: str):
@@ -166,7 +178,7 @@ def _bucketed(encoded: str, edges: np.ndarray) -> np.ndarray:
     return np.histogram(np.maximum(histogram.highest_us, 1), bins=edges, weights=histogram.counts)[0]
 
 
-def _described(run) -> str:
+def described(run) -> str:
     offered = "closed loop" if run.closed_loop else f"{words.rate(run.offered_rate_rps)} offered"
     invalid = "" if run.valid else f" INVALID: {run.why}."
     return f"{run.workload}, {words.value('connections', run.connections)}, {offered}, {run.run_id}.{invalid}".rstrip(
@@ -174,7 +186,7 @@ def _described(run) -> str:
     )
 
 
-def _told(event) -> str:
+def told_event(event) -> str:
     more = "".join(f"<br>{key}: {value}" for key, value in json.loads(event.attributes or "{}").items())
     return f"<b>{words.factor(event.kind)}</b> at {event.start_s:.2f} s, {event.duration_ms:.2f} ms{more}"
 

@@ -69,7 +69,12 @@ def percentile_spectrum(
         f"{words.kind(latency_kind).capitalize()} by percentile, coloured by {words.factor(colour_by)}{dashed}. Thin: each run; strong: median of valid"
         f" repeats; open circle: under {ENOUGH_SAMPLES} samples beyond.{excluded(_runs_of(rows))}{note}"
     )
-    return titled(figure, _rise(rows, medians, colour_by, latency_kind), drawn)
+    return titled(
+        figure,
+        f"{words.kind(latency_kind).capitalize()} by percentile",
+        _rise(rows, medians, colour_by, latency_kind),
+        drawn,
+    )
 
 
 def send_lateness(
@@ -111,7 +116,7 @@ def response_against_service(
         f"Solid: response time; dashed: service time. Strong: median of valid repeats; thin: each run. The gap is the wait before the send."
         f"{excluded(_runs_of(rows))}{_beyond(tables, rows)}"
     )
-    return titled(figure, _gap(medians, colour_by), drawn)
+    return titled(figure, "Response time and service time by percentile", _gap(medians, colour_by), drawn)
 
 
 def _rows(

@@ -66,6 +66,13 @@ _HEADINGS = {
     "alloc": "alloc: bytes",
     "lock": "lock: time waited",
 }
+_TITLES = {
+    "cpu": "CPU samples",
+    "cpu_slow": "CPU samples of the slow seconds",
+    "wall": "Samples of the wall clock",
+    "alloc": "Bytes allocated",
+    "lock": "Time waited for locks",
+}
 _UNITS = {
     "cpu": "samples",
     "cpu_slow": "samples of the slow seconds",
@@ -97,6 +104,7 @@ def icicle(tables, event: str = "cpu", share_min: float = 0.004) -> go.Figure:
     explained = f" {stack_tree.SWITCHING_TOLD}" if stack_tree.SWITCHING in hottest and not reason else ""
     return titled(
         _drawn(tree, event, grey=bool(reason)),
+        f"{_TITLES.get(event, event)} by caller and callee",
         f"{reason}. {named}, {event}" if reason else f"Hottest frames of {named} by self: {hottest}",
         f"{words.count(tree.total)} {_UNITS.get(event, 'samples')}; frames under {words.share(tree.share_min)} left out. {kinds} Click to zoom.{explained}",
     )
@@ -186,6 +194,7 @@ def subsystem_shares(shares: pd.DataFrame, by: str = "label") -> go.Figure:
     finding = _most(shares[shares["event"] == events[0]], events[0])
     return titled(
         figure,
+        f"Share of each subsystem by {words.factor(by)}",
         finding,
         "Each sample is counted once: in the first subsystem, in the order of kvstudy.analyse.frames, that knows one of its frames.",
     )

@@ -40,7 +40,12 @@ def causes(found: pd.DataFrame, limit_us: float) -> go.Figure:
         if told
         else f"Answers slower than {words.latency(limit_us)}: {NOTHING_LINKED}"
     )
-    return titled(figure, f"{finding}; {words.share(untouched(found))} have no recorded event", _JUDGED)
+    return titled(
+        figure,
+        "What slow answers waited with",
+        f"{finding}; {words.share(untouched(found))} have no recorded event",
+        _JUDGED,
+    )
 
 
 def causes_by_workload(groups: list[tail.OfWorkload]) -> go.Figure:
@@ -63,6 +68,7 @@ def causes_by_workload(groups: list[tail.OfWorkload]) -> go.Figure:
     finding = f"{groups[0].workload} at {words.rate(groups[0].offered_rate_rps)}: answers slower than {words.latency(groups[0].limit_us)}: {link}; {words.share(untouched(groups[0].found))} have no recorded event"
     return titled(
         figure,
+        "What slow answers waited with, workload by workload",
         finding,
         f"Each workload at the highest rate of its runs, against a threshold of its own. At most {ROWS_MAX} kinds of event each: the table has all. {_JUDGED}",
     )
@@ -246,6 +252,7 @@ def slow_time_line(tables, limit_us: float, runs_max: int = 24) -> go.Figure:
     )
     return titled(
         figure,
+        "Slow answers and events of every run, on one clock",
         finding,
         f"{how}. Bars below: events long enough to matter. The {len(shown)} runs with most slow answers.",
     )

@@ -68,6 +68,7 @@ def interventions(found: pd.DataFrame) -> go.Figure:
     figure.update_layout(height=200 + ROW_PX * len(names), legend_y=-75 / (ROW_PX * len(names) + 40))
     return titled(
         figure,
+        "p99 as usual, and with one thing held off",
         finding(found),
         "Ticks: the two runs of a repeat. Dot: their median, with the interval of a sign test at 95 %. Words: permutation within pairs, Holm. Without flushes there is nothing to compact, so flush held off holds off compaction too.",
     )
