@@ -17,10 +17,14 @@ from nbconvert import HTMLExporter
 from traitlets.config import Config
 
 from kvstudy.present import theme
+from kvstudy.present.cards import MIME as CARDS_MIME
+from kvstudy.present.cards import Card
 
 PLOTLY_MIME = "application/vnd.plotly.v1+json"
 EXPLORE_TAG = "explore"
 _TEMPLATES = Path(__file__).parent / "templates"
+LEAD = "lead"  # tag of the cell whose chart stands right under the answer; none: the first that has a chart
+_HEADS_MAX = 4
 _HEADING = re.compile(r'<h([23]) id="([^"]*)">(.*?)<a class="anchor-link"', re.DOTALL)
 
 
@@ -34,10 +38,16 @@ class Entry:
 
 
 def page_of(
-    notebook: nbformat.NotebookNode, pages: list[Entry], provenance: str = "", unfolded: bool = False
+    notebook: nbformat.NotebookNode,
+    pages: list[Entry],
+    provenance: str = "",
+    unfolded: bool = False,
+    card: Card | None = None,
+    folders: dict | None = None,
 ) -> str:
     """The HTML text of ``notebook``; ``pages`` is the menu in order, ``unfolded`` shows the code (of a
-    notebook that was not run)."""
+    notebook that was not run), ``card`` is the page's answer, ``folders`` where its runs lie:
+    ``{"base": "../../data", "of": {run id: "reference/wal/run id"}}``."""
     title = next(entry.title for entry in pages if entry.here)
     resources = {
         "study": {
@@ -46,9 +56,13 @@ def page_of(
             "provenance": provenance,
             "unfolded": unfolded,
             "twins": Markup(json.dumps(theme.TWINS)),
+            "heading": title_of(notebook, title),
+            "card": card,
+            "first": any(CARDS_MIME in output.get("data", {}) for _, output in _outputs(notebook)),
+            "folders": Markup(json.dumps(folders or {"base": "", "of": {}}).replace("</", "<\\/")),
         }
     }
-    html, _ = _exporter().from_notebook_node(_parameters_last(notebook), resources)
+    html, _ = _exporter().from_notebook_node(_answer_first(_parameters_last(notebook)), resources)
     return _linked(html).replace("<!--contents-->", _contents(html), 1)
 
 
@@ -69,27 +83,42 @@ def chart(data: dict) -> Markup:
     figure = data[PLOTLY_MIME]
     layout = _with_finding(figure.get("layout", {}))
     meta = layout["meta"]
-    finding, drawn = meta.get("finding", ""), meta.get("drawn", "")
+    title, finding, drawn = meta.get("title", ""), meta.get("finding", ""), meta.get("drawn", "")
+    finding = "" if finding in ("", title) else f"{finding.rstrip('.')}."
+    caption = f'<figcaption><span class="title">{escape(title)}</span></figcaption>'
+    told = f'<p class="under"><span class="finding">{escape(finding)}</span> <span class="drawn">{escape(drawn)}</span></p>'
     if not figure["data"]:
         # Nothing was measured: the sentence says so, and an empty frame would only push the rest away.
-        return Markup(
-            f'<figure class="chart"><figcaption><span class="finding">{escape(finding)}</span><span class="drawn">{escape(drawn)}</span></figcaption></figure>'
-        )
+        return Markup(f'<figure class="chart">{caption}{told}</figure>')
     stored = {"data": figure["data"], "layout": layout, "config": theme.CONFIG}
     text = json.dumps(stored, separators=(",", ":")).replace("</", "<\\/")
-    label = escape(f"Chart. {finding}. {drawn}", quote=True)
+    label = escape(f"Chart. {title or finding}. {drawn}", quote=True)
     return Markup(
-        f'<figure class="chart"><figcaption><span class="finding">{escape(finding)}</span><span class="drawn">{escape(drawn)}</span></figcaption>'
+        f'<figure class="chart">{caption}'
         f'<div class="plot" role="group" aria-label="{label}" style="height:{layout.get("height", 460)}px"></div>'
-        f'<script type="application/json">{text}</script></figure>'
+        f'<script type="application/json">{text}</script>{told}</figure>'
+    )
+
+
+def folded(html: str) -> Markup:
+    """A table of data behind one line that names its columns; anything else as it is."""
+    if not html.lstrip().startswith("<table") and "<!--| quarto-html-table-processing" not in html[:200]:
+        return Markup(f'<div class="output">{html}</div>')
+    heads = [re.sub(r"<[^>]+>", "", head).strip() for head in re.findall(r"<th[^>]*>(.*?)</th>", html)]
+    heads = list(dict.fromkeys(head for head in heads if head))
+    more = f" and {len(heads) - _HEADS_MAX} more columns" if len(heads) > _HEADS_MAX + 1 else ""
+    shown = heads[:_HEADS_MAX] if more else heads
+    return Markup(
+        f'<details class="table"><summary>Table: {", ".join(shown)}{more}</summary>'
+        f'<div class="output">{html}</div></details>'
     )
 
 
 def _with_finding(layout: dict) -> dict:
-    """A figure of a reader's own (plotly express) has a title, which is its finding; ours have both."""
+    """A figure of a reader's own (plotly express) has a title alone; ours have all three."""
     meta = layout.get("meta") or {}
     title = (layout.get("title") or {}).get("text") or "A chart without a title"
-    return layout | {"meta": {"finding": title, "drawn": ""} | meta}
+    return layout | {"meta": {"title": title, "finding": title, "drawn": ""} | meta}
 
 
 def _exporter() -> HTMLExporter:
@@ -98,7 +127,7 @@ def _exporter() -> HTMLExporter:
         config=Config({"NbConvertBase": {"display_data_priority": priority}}),
         template_name="study",
         extra_template_basedirs=[str(_TEMPLATES)],
-        filters={"chart": chart},
+        filters={"chart": chart, "folded": folded},
     )
     exporter.exclude_input_prompt = exporter.exclude_output_prompt = True
     return exporter
@@ -117,6 +146,40 @@ def _parameters_last(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     result = nbformat.from_dict(notebook)
     result.cells = [*rest, *moved]
     return result
+
+
+def _answer_first(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """Without its title, which the page's head has; the cards or the chart that answers first of all."""
+    result = nbformat.from_dict(notebook)
+    for cell in result.cells:
+        if cell.cell_type == "markdown" and re.search(r"^# .+$", cell.source, re.MULTILINE):
+            cell.source = re.sub(r"^# .+\n?", "", cell.source, count=1, flags=re.MULTILINE).strip()
+            break
+    place = _lead(result)
+    if place is None:
+        return result
+    index, lead = place
+    from_cell = result.cells[index]
+    from_cell.outputs = [output for output in from_cell.outputs if output is not lead]
+    hoisted = nbformat.v4.new_code_cell("", outputs=[lead], metadata={"tags": [LEAD]})
+    result.cells.insert(0, hoisted)
+    return result
+
+
+def _lead(notebook: nbformat.NotebookNode) -> tuple[int, nbformat.NotebookNode] | None:
+    """Cell and output: cards, else the chart of the cell tagged LEAD, else the first chart with something
+    drawn."""
+    found = list(_outputs(notebook))
+    cards = [place for place in found if CARDS_MIME in place[1].get("data", {})]
+    charts = [place for place in found if place[1].get("data", {}).get(PLOTLY_MIME, {}).get("data")]
+    tagged = [place for place in charts if LEAD in notebook.cells[place[0]].metadata.get("tags", [])]
+    return next(iter(cards or tagged or charts), None)
+
+
+def _outputs(notebook: nbformat.NotebookNode):
+    for index, cell in enumerate(notebook.cells):
+        for output in cell.get("outputs", []):
+            yield index, output
 
 
 def _linked(html: str) -> str:

@@ -4,7 +4,7 @@ whole folder in.
     figures/study/index.html            00-study: the findings
     figures/study/NN-name.html          one page per notebook; 02-sweep measures and is shown, not executed
     figures/study/methodology.html      METHODOLOGY.md, and limits.html LIMITS.md
-    figures/study/assets/               plotly.min.js, tables.js, study.css, study.js: nothing else is loaded, from anywhere
+    figures/study/assets/               plotly.min.js, tables.js, our styles and scripts: nothing else is loaded, from anywhere
 
 Everything is written into a hidden folder beside the study and renamed at the end: an interrupted export
 leaves the old study, or none. A notebook that fails costs its own page, which then says why; the others are
@@ -12,6 +12,7 @@ written. Notebooks that analyse start no process but readers of new runs, so an 
 """
 
 import os
+import re
 import shutil
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
@@ -30,6 +31,7 @@ import kvstudy
 from kvstudy import workers
 from kvstudy.analyse.tables import study_tables
 from kvstudy.errors import KvstudyError
+from kvstudy.present import cards
 from kvstudy.present.page import Entry, page_of, title_of
 from kvstudy.project import EXPORT_VARIABLE, ROOT_VARIABLE
 
@@ -40,6 +42,7 @@ KERNELS = 2
 PAGE_BYTES_MAX = 8_000_000
 STUDY_BYTES_MAX = 40_000_000
 _ASSETS = Path(__file__).parent / "assets"
+_RUN_ID = re.compile(r"\d{8}T\d{6}Z-[A-Za-z0-9._-]+")
 
 
 def export(project_root: Path, out_dir: Path, progress: bool = True) -> Path:
@@ -63,7 +66,7 @@ def export(project_root: Path, out_dir: Path, progress: bool = True) -> Path:
         executed, failed = _all_executed(sources, project_root, progress)
         if len(failed) == sum(source.stem != MEASURING for source in sources):
             raise next(iter(failed.values()))
-        _write_pages(partial, executed, project_root)
+        _write_pages(partial, executed, project_root, out_dir)
         _write_assets(partial / "assets")
         _check_sizes(partial)
         _swap(partial, out_dir)
@@ -166,13 +169,14 @@ def _page_of_failure(source: Path, error: KvstudyError) -> nbformat.NotebookNode
     )
 
 
-def _write_pages(folder: Path, executed: dict[str, nbformat.NotebookNode], root: Path) -> None:
+def _write_pages(folder: Path, executed: dict[str, nbformat.NotebookNode], root: Path, out_dir: Path) -> None:
     for text in DOCUMENTS:
         if (root / text).is_file():
             stem = text.removesuffix(".md").lower()
             executed = executed | {
                 stem: new_notebook(cells=[new_markdown_cell((root / text).read_text(encoding="utf-8"))])
             }
+    answers = _cards(executed)
     titles = {stem: _menu_title(stem, notebook) for stem, notebook in executed.items()}
     for stem, notebook in executed.items():
         pages = [Entry(_href(other), title, here=other == stem) for other, title in titles.items()]
@@ -185,8 +189,34 @@ def _write_pages(folder: Path, executed: dict[str, nbformat.NotebookNode], root:
             pages,
             "Written by `kvstudy report` from sealed runs.".replace("`", ""),
             unfolded=stem == MEASURING,
+            card=answers.get(stem),
+            folders=_folders(notebook, root, out_dir),
         )
         (folder / _href(stem)).write_text(text, encoding="utf-8")
+
+
+def _cards(executed: dict[str, nbformat.NotebookNode]) -> dict[str, cards.Card]:
+    """The answers that the first notebook gave, by page."""
+    outputs = (
+        [output for cell in executed[FIRST].cells for output in cell.get("outputs", [])]
+        if FIRST in executed
+        else []
+    )
+    stored = [output["data"][cards.MIME] for output in outputs if cards.MIME in output.get("data", {})]
+    return cards.read(stored[0]) if stored else {}
+
+
+def _folders(notebook: nbformat.NotebookNode, root: Path, out_dir: Path) -> dict:
+    """Where the runs lie that the page names, seen from the page."""
+    named = set(_RUN_ID.findall(nbformat.writes(notebook)))
+    data = root / "data"
+    found = {
+        path.name: path.relative_to(data).as_posix()
+        for place in ("raw", "reference")
+        for path in (data / place).glob("*/*")
+        if path.name in named
+    }
+    return {"base": Path(os.path.relpath(data, out_dir)).as_posix(), "of": found}
 
 
 def _menu_title(stem: str, notebook: nbformat.NotebookNode) -> str:

@@ -1,8 +1,10 @@
 """A study exported once from made-up sealed runs, and a headless Chromium that refuses to speak to anything
 but files."""
 
+import gzip
 import importlib.util
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -86,6 +88,13 @@ def chromium(tmp_path_factory):
     driver.quit()
 
 
+def _heat_map(start_epoch_s: float) -> str:
+    """Samples with times: the page of a reference run, as if it had been taken in the window of a made one."""
+    page = sorted((CHECKOUT / "data" / "reference").glob("reproduce/*-profiled/cpu.heatmap.html.gz"))[0]
+    text = gzip.decompress(page.read_bytes()).decode()
+    return re.sub(r"let startMs = \d+;", f"let startMs = {round(1000 * start_epoch_s)};", text)
+
+
 def _sealed_runs(root: Path, flame_page: str) -> None:
     spec = importlib.util.spec_from_file_location(
         "made_runs", CHECKOUT / "tests" / "analyse" / "run_maker.py"
@@ -134,6 +143,7 @@ def _sealed_runs(root: Path, flame_page: str) -> None:
             offered_rate_rps=2000,
             profile=["cpu", "alloc"],
             stacks={"cpu": COLLAPSED, "alloc": COLLAPSED},
-            more={f"{event}.flamegraph.html": flame_page for event in ("cpu", "alloc")},
+            more={f"{event}.flamegraph.html": flame_page for event in ("cpu", "alloc")}
+            | {"cpu.heatmap.html": _heat_map(made.START_EPOCH_S)},
             **shared,
         )

@@ -38,6 +38,11 @@ def draw_all(driver) -> None:
     driver.execute_async_script("const done = arguments[0]; kvstudy.drawAll().then(() => done());")
 
 
+def all_panels(driver) -> None:
+    """Every panel of every chart that shows one at a time."""
+    driver.execute_script("document.querySelectorAll('.choose button').forEach((all) => all.click())")
+
+
 def requests_of(driver) -> list[str]:
     messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
     return [
@@ -105,8 +110,8 @@ def test_pointing_at_a_line_tells_its_run(study, chromium):
 def test_dragging_zooms_a_chart_and_all_its_panels(study, chromium):
     opened(chromium, study / "03-percentiles.html")
     plot = chromium.find_element(By.CSS_SELECTOR, "figure.chart .plot")
-    chromium.execute_script("arguments[0].scrollIntoView({block: 'center'})", plot)
-    WebDriverWait(chromium, 20).until(lambda _: plot.find_elements(By.CSS_SELECTOR, ".nsewdrag"))
+    all_panels(chromium)
+    WebDriverWait(chromium, 20).until(lambda _: len(plot.find_elements(By.CSS_SELECTOR, ".nsewdrag")) > 2)
     before = chromium.execute_script("return [...arguments[0]._fullLayout.xaxis.range]", plot)
     area = plot.find_elements(By.CSS_SELECTOR, ".nsewdrag")[0]
     ActionChains(chromium).move_to_element(area).click_and_hold().move_by_offset(80, 40).pause(
@@ -199,6 +204,7 @@ def test_a_table_sorts_when_its_heading_is_clicked(study, chromium):
     first_column = (
         "return [...arguments[0].querySelectorAll('tbody tr td:first-child')].map(cell => cell.textContent)"
     )
+    chromium.execute_script("arguments[0].closest('details').open = true", table)
     rows = WebDriverWait(chromium, 20).until(lambda _: chromium.execute_script(first_column, table))
     heading = table.find_element(By.CSS_SELECTOR, "thead th .dt-column-title")
     chromium.execute_script("arguments[0].scrollIntoView({block: 'center'})", heading)
@@ -230,6 +236,7 @@ def test_no_page_scrolls_sideways_and_text_stands_out(study, chromium, width, sc
 def test_a_narrow_page_stacks_the_panels_of_a_chart(study, chromium):
     opened(chromium, study / "03-percentiles.html", NARROW_PX)
     draw_all(chromium)
+    all_panels(chromium)
     domains = (
         "const plot = document.querySelector('figure.chart .plot'); return [plot._fullLayout.xaxis.domain, "
         "plot._fullLayout.xaxis2.domain]"
@@ -237,6 +244,7 @@ def test_a_narrow_page_stacks_the_panels_of_a_chart(study, chromium):
     assert chromium.execute_script(domains) == [[0, 1], [0, 1]]
     opened(chromium, study / "03-percentiles.html", WIDE_PX)
     draw_all(chromium)
+    all_panels(chromium)
     assert chromium.execute_script(domains)[0][1] < 0.5
 
 

@@ -12,6 +12,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from kvstudy.errors import KvstudyError
 from kvstudy.present import report
+from kvstudy.present.figures.panels import TITLE_WORDS
 
 
 class Addresses(HTMLParser):
@@ -63,7 +64,8 @@ def test_no_page_names_an_address_outside_the_study(study):
             "http://www.w3.org/2000/svg",
             "http://www.w3.org/1999/xlink",
         }, page.name
-    style = (study / "assets" / "study.css").read_text() + (study / "assets" / "study.js").read_text()
+    ours = [path for path in (study / "assets").iterdir() if path.name not in ("plotly.min.js", "tables.js")]
+    style = "".join(path.read_text() for path in ours)
     assert not re.search(r"https?://|@import|url\(", style)
 
 
@@ -101,12 +103,13 @@ def test_no_page_shows_an_error_or_a_warning(study):
 def test_every_chart_says_what_was_found(study):
     for page in pages(study):
         for stored in re.findall(
-            r'<figure class="chart">.*?<script type="application/json">(.*?)</script>',
+            r'<figure class="chart"><figcaption>.*?</figcaption><div class="plot".*?<script type="application/json">(.*?)</script>',
             page.read_text(),
             re.DOTALL,
         ):
             meta = json.loads(stored)["layout"]["meta"]
-            assert meta["finding"] and "drawn" in meta
+            assert meta["title"] and meta["finding"] and "drawn" in meta
+            assert len(meta["title"].split()) <= TITLE_WORDS, f"{page.name}: {meta['title']}"
 
 
 def _project_of(tmp_path: Path, project: Path, *cells) -> Path:

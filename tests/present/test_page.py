@@ -7,7 +7,8 @@ import plotly.graph_objects as go
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from kvstudy.present import flame, theme
-from kvstudy.present.page import PLOTLY_MIME, Entry, page_of, title_of
+from kvstudy.present.cards import Card
+from kvstudy.present.page import PLOTLY_MIME, Entry, folded, page_of, title_of
 
 PAGES = [Entry("index.html", "Findings"), Entry("03-percentiles.html", "Percentiles", here=True)]
 
@@ -28,22 +29,27 @@ def test_nothing_is_loaded_from_elsewhere():
         "assets/plotly.min.js",
         "assets/tables.js",
         "assets/study.js",
+        "assets/choose.js",
+        "assets/moment.js",
+        "assets/save.js",
     }
 
 
 def test_a_figure_becomes_data_with_its_finding_as_caption_and_label():
     figure = go.Figure(
-        go.Scatter(y=[1, 2]), layout={"meta": {"finding": "b < a & c", "drawn": "points"}, "height": 321}
+        go.Scatter(y=[1, 2]),
+        layout={"meta": {"title": "a & b", "finding": "b < a & c", "drawn": "points"}, "height": 321},
     )
     html = page(plotted(figure))
-    assert '<span class="finding">b &lt; a &amp; c</span>' in html
-    assert 'aria-label="Chart. b &lt; a &amp; c. points"' in html
+    assert '<span class="title">a &amp; b</span>' in html
+    assert '<span class="finding">b &lt; a &amp; c.</span>' in html
+    assert 'aria-label="Chart. a &amp; b. points"' in html
     assert "height:321px" in html
 
 
 def test_text_in_a_figure_cannot_end_its_script():
     html = page(plotted(go.Figure(go.Scatter(y=[1], text=["</script><b>"]))))
-    stored = re.search(r'<figure.*?<script type="application/json">(.*?)</script></figure>', html, re.DOTALL)
+    stored = re.search(r'<figure.*?<script type="application/json">(.*?)</script><p', html, re.DOTALL)
     assert json.loads(stored[1])["data"][0]["text"] == ["</script><b>"]
 
 
@@ -65,6 +71,52 @@ def test_code_is_folded_and_the_parameters_stand_at_the_end():
     html = page(parameters, new_markdown_cell("# Question?"), new_code_cell("x"))
     assert html.index("Question?") < html.index("Defaults")
     assert '<details class="code">' in html and '<details class="code" open' not in html
+
+
+def answered(*cells, card: Card | None = None) -> str:
+    return page_of(new_notebook(cells=list(cells)), PAGES, "here", card=card)
+
+
+def drawn(title: str) -> go.Figure:
+    return go.Figure(go.Scatter(y=[1]), layout={"meta": {"title": title, "finding": "", "drawn": ""}})
+
+
+def test_the_answer_and_its_doubts_stand_under_the_question_and_the_first_chart_under_them():
+    card = Card("03-percentiles", "Question?", "Half of them.", sure=("3 of 4 runs valid",))
+    html = answered(
+        new_markdown_cell("# Question?\n\nA long **expectation**."),
+        new_code_cell("prepare()"),
+        plotted(drawn("first")),
+        plotted(drawn("second")),
+        card=card,
+    )
+    order = [
+        html.index(text) for text in ("<h1>Question?</h1>", "Half of them.", "3 of 4 runs valid", ">first<")
+    ]
+    assert order == sorted(order)
+    assert html.index(">first<") < html.index("expectation") < html.index(">second<")
+    assert html.count("<h1") == 1 and html.count('id="lead"') == 1
+
+
+def test_a_cell_tagged_lead_has_the_chart_that_stands_first():
+    tagged = plotted(drawn("second"))
+    tagged.metadata["tags"] = ["lead"]
+    html = answered(new_markdown_cell("# Question?"), plotted(drawn("first")), tagged)
+    assert html.index(">second<") < html.index(">first<")
+
+
+def test_a_table_is_folded_behind_the_names_of_its_columns():
+    html = str(folded("<table><thead><tr><th>a &lt; b</th><th>p99</th></tr></thead></table>"))
+    assert html.startswith("<details") and "<summary>Table: a &amp;lt; b, p99</summary>" not in html
+    assert "Table: a &lt; b, p99" in html and " open" not in html
+    assert "<details" not in folded("<p>no table</p>")
+
+
+def test_a_run_that_the_page_names_is_known_with_its_folder():
+    html = page_of(
+        new_notebook(cells=[]), PAGES, folders={"base": "../../data", "of": {"x": "reference/wal/x"}}
+    )
+    assert '"x": "reference/wal/x"' in html
 
 
 def test_links_between_notebooks_become_links_between_pages():

@@ -1,4 +1,4 @@
-// Draws the charts of a page when they come near, in the reader's theme, stacked where the page is narrow. No network, no library but plotly.
+// Draws the charts of a page when they come near, in the reader's theme, stacked where the page is narrow; the first one whole on the screen. No network, no library but plotly.
 (() => {
   'use strict';
   const NARROW_PX = 700;
@@ -6,6 +6,7 @@
   const NAME_LETTERS = 20;
   const TITLE_LETTERS = 32;
   const TITLE_LINE_PX = 18;
+  const [LEAD_MIN_PX, LEAD_BELOW_PX, FRAME_PX] = [300, 14, 120];
   const root = document.documentElement;
   const twins = JSON.parse(document.getElementById('twins').textContent);
   const darkSystem = matchMedia('(prefers-color-scheme: dark)');
@@ -17,18 +18,34 @@
 
   // Every colour of the theme has a dark twin; a figure is stored with the light ones.
   function figureOf(plot) {
-    const stored = plot.parentElement.querySelector('script[type="application/json"]').textContent;
+    const stored = storedOf(plot);
     const text = isDark() ? stored.replace(/#[0-9a-f]{6}/g, (colour) => twins[colour] || colour) : stored;
     const figure = JSON.parse(text);
     const layout = figure.layout;
     delete layout.title; // the page shows it as text, which wraps
     layout.margin = { ...layout.margin, t: layout.annotations ? 62 : 24 };
     layout.autosize = true;
+    if (plot.dataset.panel) {
+      kvstudyPanels.only(figure, +plot.dataset.panel);
+      layout.margin.t = 24;
+    }
     if (isNarrow()) {
       narrowed(layout);
       wrapNames(figure);
-    }
+    } else if (!printing && plot.closest('.lead')) whole(plot, layout);
     return figure;
+  }
+
+  const storedOf = (plot) => plot.stored ?? plot.parentElement.querySelector('script[type="application/json"]').textContent;
+
+  // The first chart of a page ends where the screen does; its legend keeps its distance.
+  function whole(plot, layout) {
+    const wanted = layout.height || 460;
+    const room = window.innerHeight - (plot.getBoundingClientRect().top + window.scrollY) - LEAD_BELOW_PX;
+    layout.height = Math.min(wanted, Math.max(LEAD_MIN_PX, room));
+    if (layout.height === wanted) return;
+    const legend = layout.legend || {};
+    layout.legend = { ...legend, y: ((legend.y ?? -0.16) * (wanted - FRAME_PX)) / (layout.height - FRAME_PX) };
   }
 
   // Names of rows take a telephone's whole width: broken into lines they leave room for what they name.
@@ -106,7 +123,8 @@
     const figure = figureOf(plot);
     plot.style.height = `${figure.layout.height || 460}px`;
     plot.dataset.drawn = 'yes';
-    return Plotly.react(plot, figure.data, figure.layout, { ...figure.config, responsive: true });
+    return Plotly.react(plot, figure.data, figure.layout, { ...figure.config, responsive: true })
+      .then(() => plot.dispatchEvent(new CustomEvent('kvstudy:drawn')));
   }
 
   const drawn = () => plots.filter((plot) => plot.dataset.drawn);
@@ -154,6 +172,7 @@
   openWhereThereIsRoom();
 
   document.querySelectorAll('.flame iframe').forEach((frame) => frame.addEventListener('load', flamesFollow));
+  plots.forEach((plot) => kvstudyPanels.begin(plot, JSON.parse(storedOf(plot)).layout, draw));
   follow();
 
   const near = new IntersectionObserver((entries) => {
@@ -161,5 +180,5 @@
   }, { rootMargin: '600px' });
   plots.forEach((plot) => near.observe(plot));
 
-  window.kvstudy = { drawAll };
+  window.kvstudy = { draw, drawAll, drawn: (plot) => (plot.dataset.drawn ? Promise.resolve() : draw(plot)) };
 })();

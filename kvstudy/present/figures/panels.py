@@ -188,7 +188,7 @@ def _tick(latency_us: float) -> str:
     return f"{latency_us / scale:g} {unit}"
 
 
-def titled(figure: go.Figure, title: str, finding: str, drawn: str) -> go.Figure:
+def titled(figure: go.Figure, title: str, finding: str, drawn: str = "") -> go.Figure:
     """``figure`` with a title, and below it the finding and ``drawn``. The title has no numbers: they are on
     the marks, in hover and in tables."""
     _named_once(figure)

@@ -1,0 +1,109 @@
+// One panel of a chart at a time, chosen by what its heading says: workload, connections, rate. All of them are a click away.
+window.kvstudyPanels = (() => {
+  'use strict';
+  const PANELS_MIN = 3; // two are seen at a glance
+  const ONE_PX = 460;
+
+  const axisOf = (trace, letter) => (trace[`${letter}axis`] || letter).replace(letter, `${letter}axis`);
+  const plain = (text) => String(text).replace(/<[^>]+>/g, ' ').trim();
+
+  // What a figure's panels differ in: for each panel the parts of its heading, as many in each.
+  function choices(layout) {
+    const { panels } = layout.meta || {};
+    if (!panels || panels.length < PANELS_MIN) return null;
+    const headings = panels.map(([, , index]) => plain(layout.annotations[index].text));
+    const parts = headings.map((heading) => heading.split(', '));
+    return parts.every((part) => part.length === parts[0].length) ? parts : headings.map((heading) => [heading]);
+  }
+
+  function factor(values, taken) {
+    const kinds = [['Connections', /connections?$/], ['Rate', /r\/s$|closed loop|schedule/], ['Threads', /threads?$/], ['Report', /^report/]];
+    const found = kinds.find(([, pattern]) => values.every((value) => pattern.test(value)));
+    if (found) return found[0];
+    if (values.every((value) => /^(unique|repeated|random|missing)?_?(put|get)|^mixed|^delete/.test(value))) return 'Workload';
+    return taken.includes('Show') ? 'Side' : 'Show';
+  }
+
+  // The panel whose parts are as wanted in the place that was changed, and in most others.
+  function nearest(parts, wanted, changed) {
+    const score = (part) => (part[changed] === wanted[changed] ? 100 : 0) + part.filter((value, place) => value === wanted[place]).length;
+    return parts.reduce((best, part, index) => (score(part) > score(parts[best]) ? index : best), 0);
+  }
+
+  // Leaves panel ``index`` of a figure alone, as large as a chart without panels.
+  function only(figure, index) {
+    const { layout } = figure;
+    const { panels } = layout.meta;
+    const [xaxis, yaxis] = panels[index];
+    const here = (trace) => axisOf(trace, 'x') === xaxis && axisOf(trace, 'y') === yaxis;
+    const group = (trace) => trace.legendgroup || trace.name;
+    const kept = figure.data.filter(here);
+    const named = new Set(kept.filter((trace) => trace.showlegend !== false).map(group));
+    const drawn = new Set(kept.map(group));
+    // The legend is the first panel's; of what this panel draws it keeps the entries.
+    const entries = figure.data.filter((trace) => trace.showlegend !== false && trace.name && !here(trace) && !named.has(group(trace))
+      && (drawn.has(group(trace)) || (trace.x || []).every((x) => x === null)));
+    entries.forEach((trace) => kept.push({ ...trace, x: [null], y: [null], error_x: undefined, error_y: undefined }));
+    figure.data = kept.map((trace) => ({ ...trace, xaxis: 'x', yaxis: 'y' }));
+    const title = (letter) => panels.map(([x, y]) => layout[letter === 'x' ? x : y].title).find((one) => one && one.text);
+    const axis = (name, letter) => ({ ...layout[name], domain: [0, 1], anchor: letter === 'x' ? 'y' : 'x', matches: undefined, showticklabels: true, title: title(letter) });
+    const axes = { xaxis: axis(xaxis, 'x'), yaxis: axis(yaxis, 'y') };
+    const [xname, yname] = [xaxis.replace('axis', ''), yaxis.replace('axis', '')];
+    const mine = (thing) => [['xref', xname], ['yref', yname]].every(([ref, name]) => !/^[xy]/.test(thing[ref] || '') || thing[ref].split(' ')[0] === name);
+    const moved = (thing) => ({ ...thing, xref: (thing.xref || 'paper').replace(/^x\d*/, 'x'), yref: (thing.yref || 'paper').replace(/^y\d*/, 'y') });
+    const headings = new Set(panels.map(([, , place]) => place));
+    const notes = (layout.annotations || []).filter((note, place) => !headings.has(place) && mine(note)).map(moved);
+    const shapes = (layout.shapes || []).filter(mine).map(moved);
+    Object.keys(layout).filter((name) => /^[xy]axis/.test(name)).forEach((name) => delete layout[name]);
+    Object.assign(layout, axes, { annotations: notes.length ? notes : undefined, shapes, height: ONE_PX });
+    layout.legend = { ...layout.legend, y: -0.2 };
+    layout.meta = { ...layout.meta, panels: undefined };
+  }
+
+  // Choosers above a chart; ``draw`` draws it anew. The first panel stands there until another is chosen.
+  function begin(plot, layout, draw) {
+    const parts = choices(layout);
+    if (!parts) return;
+    plot.dataset.panel = '0';
+    const row = document.createElement('div');
+    row.className = 'choose';
+    const selects = [];
+    const labels = [];
+    const show = (index) => {
+      plot.dataset.panel = String(index);
+      selects.forEach(([select, place]) => { select.value = parts[index][place]; });
+      draw(plot);
+    };
+    parts[0].forEach((_, place) => {
+      const values = [...new Set(parts.map((part) => part[place]))];
+      if (values.length < 2) return;
+      const name = factor(values, labels);
+      labels.push(name);
+      const label = document.createElement('label');
+      const select = document.createElement('select');
+      values.forEach((value) => select.add(new Option(value, value)));
+      select.addEventListener('change', () => {
+        const wanted = [...parts[+plot.dataset.panel || 0]];
+        wanted[place] = select.value;
+        all.setAttribute('aria-pressed', 'false');
+        show(nearest(parts, wanted, place));
+      });
+      label.append(`${name} `, select);
+      row.append(label);
+      selects.push([select, place]);
+    });
+    const all = document.createElement('button');
+    all.type = 'button';
+    all.textContent = `All ${parts.length} at once`;
+    all.setAttribute('aria-pressed', 'false');
+    all.addEventListener('click', () => {
+      const pressed = all.getAttribute('aria-pressed') !== 'true';
+      all.setAttribute('aria-pressed', String(pressed));
+      if (pressed) { plot.dataset.last = plot.dataset.panel; delete plot.dataset.panel; draw(plot); } else show(+plot.dataset.last || 0);
+    });
+    row.append(all);
+    plot.before(row);
+  }
+
+  return { begin, only };
+})();

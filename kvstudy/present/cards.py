@@ -1,0 +1,94 @@
+"""The answer of each page in a sentence, a few bars and how sure it is: a card of the index, and the head of
+its page.
+
+    cards.shown(tables)          every card; the exporter reads the same ones for the heads of the pages
+
+No number is worked out here: each card asks ``analyse.answers`` and puts its claims into words.
+"""
+
+import re
+from dataclasses import asdict, dataclass
+from html import escape
+from pathlib import Path
+
+from kvstudy.present import words
+
+MIME = "application/vnd.kvstudy.cards+json"
+BARS_MAX = 5
+NOT_MEASURED = "Not measured yet."
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|×|(r/s|µs|ms|s)\b)")  # a number and its unit stay on one line
+GOOD, BAD, PLAIN = "good", "bad", "plain"
+
+
+@dataclass(frozen=True)
+class Bar:
+    """``value``: how long, at least 0; ``text``: the number beside it."""
+
+    label: str
+    value: float
+    text: str
+    tone: str = PLAIN
+
+
+@dataclass(frozen=True)
+class Card:
+    """``page``: the notebook it leads to; ``of``: what the bars show; ``sure``: badges, the doubts first."""
+
+    page: str
+    question: str
+    answer: str = NOT_MEASURED
+    of: str = ""
+    bars: tuple[Bar, ...] = ()
+    sure: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "answer", _BEFORE_UNIT.sub("\u00a0", self.answer))
+
+    def html(self) -> str:
+        badges = "".join(f'<span class="badge">{escape(text)}</span>' for text in self.sure)
+        return (
+            f'<a class="card" href="{self.page}.ipynb"><h2>{escape(self.question)}</h2>'
+            f'<p class="answer">{escape(self.answer)}</p>{self._chart()}<p class="badges">{badges}</p></a>'
+        )
+
+    def _chart(self) -> str:
+        if not self.bars:
+            return ""
+        longest = max(bar.value for bar in self.bars) or 1.0
+        rows = "".join(
+            f'<span class="label">{escape(bar.label)}</span><span class="track"><i class="{bar.tone}" style="width:{100 * bar.value / longest:.1f}%"></i></span>'
+            f'<span class="number">{escape(bar.text)}</span>'
+            for bar in self.bars[:BARS_MAX]
+        )
+        return f'<p class="of">{escape(self.of)}</p><div class="bars">{rows}</div>'
+
+
+class Shown:
+    """Cards in a notebook: HTML, and the same as data."""
+
+    def __init__(self, cards: list[Card]) -> None:
+        self.cards = cards
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        style = (Path(__file__).parent / "assets" / "cards.css").read_text(encoding="utf-8")
+        inner = "".join(card.html() for card in self.cards)
+        return {
+            "text/html": f'<style>{style}</style><div class="cards" style="--columns:{-(-len(self.cards) // 2)}">{inner}</div>',
+            "text/plain": "\n".join(f"{card.question} {card.answer}" for card in self.cards),
+            MIME: [asdict(card) for card in self.cards],
+        }
+
+
+def read(stored: list[dict]) -> dict[str, Card]:
+    """By page, of what MIME holds."""
+    return {
+        one["page"]: Card(
+            **one | {"bars": tuple(Bar(**bar) for bar in one["bars"]), "sure": tuple(one["sure"])}
+        )
+        for one in stored
+    }
+
+
+def valid(runs) -> str:
+    """ "118 of 120 runs valid"; runs: rows of that table."""
+    return f"{words.count(int((runs['verdict'] != 'FAIL').sum()))} of {words.counted(len(runs), 'run')} valid"

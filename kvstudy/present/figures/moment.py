@@ -1,0 +1,140 @@
+"""One run on one clock: latency, slow answers, events and CPU samples; dragged over, it chooses a part of the
+run (``present.moment``)."""
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from kvstudy.present import theme, words
+from kvstudy.present.figures.panels import latency_axis, nothing, titled
+from kvstudy.present.figures.seconds import described, heat, told_event
+from kvstudy.record.heatmap import BLOCK_S, TimedSamples
+
+HEIGHT_PX = 470
+_LATENCY, _EVENTS, _SAMPLES = (0.5, 1.0), (0.17, 0.44), (0.0, 0.11)
+_SHORTEST_S = 0.004  # an event is drawn at least as long, to be seen
+
+
+def clock(
+    run,
+    seconds: pd.DataFrame,
+    answers: pd.DataFrame,
+    events: pd.DataFrame,
+    samples: TimedSamples | None,
+    offset_s: float,
+) -> go.Figure:
+    """``run``: a row of marked runs; the frames: its rows of those tables; ``offset_s``: when the first block
+    of ``samples`` began, in seconds of the measured window."""
+    if seconds.empty and samples is None:
+        return nothing(
+            "no latency by second and no samples with times", "loadgen and cpu profiles have them."
+        )
+    end_s = float(seconds["second"].max()) + 1 if len(seconds) else (offset_s + BLOCK_S * samples.block.max())
+    figure = go.Figure()
+    if len(seconds):
+        trace, edges_us = heat(seconds)
+        trace.update(colorbar={"len": 0.5, "y": 0.76, "thickness": 10}, yaxis="y")
+        figure.add_trace(trace)
+        latency_axis(figure, pd.Series(edges_us), "response time")
+    _answers(figure, answers)
+    _events(figure, events)
+    if samples is not None:
+        _density(figure, samples, offset_s)
+    figure.update_layout(
+        height=HEIGHT_PX,
+        barmode="overlay",
+        bargap=0.3,
+        dragmode="select",
+        selectdirection="h",
+        showlegend=False,
+        margin={"b": 56},
+        yaxis={"domain": _LATENCY},
+        yaxis2={
+            "domain": _EVENTS if samples is not None else (0, _EVENTS[1]),
+            "fixedrange": True,
+            "type": "category",
+        },
+        yaxis3={
+            "domain": _SAMPLES,
+            "fixedrange": True,
+            "showticklabels": False,
+            "ticks": "",
+            "title": {"text": "CPU"},
+        },
+        xaxis={
+            "range": [0, end_s],
+            "anchor": "y2" if samples is None else "y3",
+            "title": {"text": "second of the measured window"},
+        },
+    )
+    finding = f"The slowest answer took {words.latency(seconds['max_us'].max())}." if len(seconds) else ""
+    kept = (
+        "Each dot is a slow answer."
+        if len(answers)
+        else "This run kept no answers one by one: its latency is known by the second."
+    )
+    below = "Below: what store and JVM did" + ("" if samples is None else ", and CPU samples every 20 ms")
+    return titled(
+        figure, "Latency, events and CPU samples on one clock", finding, f"{described(run)}. {kept} {below}."
+    )
+
+
+def _answers(figure: go.Figure, answers: pd.DataFrame) -> None:
+    if answers.empty:
+        return
+    figure.add_trace(
+        go.Scatter(
+            x=answers["due_s"],
+            y=answers["response_us"] / 1e6,
+            mode="markers",
+            name="slow answers",
+            marker={"size": 4, "color": theme.VERMILION},
+            text=[
+                f"due at {due:.3f} s: {words.latency(latency)}"
+                for due, latency in zip(answers["due_s"], answers["response_us"], strict=True)
+            ],
+            hovertemplate="%{text}<extra></extra>",
+        )
+    )
+
+
+def _events(figure: go.Figure, events: pd.DataFrame) -> None:
+    palette = theme.colours("kind", events["kind"]) if len(events) else {}
+    for kind, hue in palette.items():
+        mine = events[events["kind"] == kind]
+        figure.add_trace(
+            go.Bar(
+                base=mine["start_s"],
+                x=np.maximum(mine["duration_ms"] / 1000, _SHORTEST_S),
+                y=[words.factor(kind)] * len(mine),
+                orientation="h",
+                name=words.factor(kind),
+                yaxis="y2",
+                marker={"color": hue, "line": {"width": 0}},
+                text=[told_event(event) for event in mine.itertuples()],
+                textposition="none",
+                hovertemplate="%{text}<extra></extra>",
+            )
+        )
+
+
+def _density(figure: go.Figure, samples: TimedSamples, offset_s: float) -> None:
+    counts = np.bincount(samples.block)
+    at = offset_s + BLOCK_S * (np.arange(len(counts)) + 0.5)
+    figure.add_trace(
+        go.Heatmap(
+            x=at,
+            y=[0.5],
+            z=[counts],
+            yaxis="y3",
+            colorscale=theme.heat_scale(),
+            showscale=False,
+            text=[
+                [
+                    f"{second:.2f} s: {words.counted(n, 'sample')}"
+                    for second, n in zip(at, counts, strict=True)
+                ]
+            ],
+            hovertemplate="%{text}<extra></extra>",
+        )
+    )

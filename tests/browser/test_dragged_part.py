@@ -1,0 +1,125 @@
+"""Drag over a part of a run: the flame graph, the slow answers and the events are of that part."""
+
+import json
+import re
+
+import pytest
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import Select, WebDriverWait
+from test_pages import opened
+
+from kvstudy.analyse.tables import study_tables
+from kvstudy.present import moment
+
+pytestmark = pytest.mark.browser
+LEVELS = "return document.querySelector('.moment iframe').contentWindow.eval('levels[0][0].width')"
+
+
+@pytest.fixture
+def page(study, chromium):
+    opened(chromium, study / "07-tail.html")
+    chromium.execute_script("document.querySelector('.moment').scrollIntoView()")
+    WebDriverWait(chromium, 20).until(
+        lambda _: chromium.find_elements(By.CSS_SELECTOR, ".moment .plot[data-listens]")
+    )
+    return chromium
+
+
+def told(driver) -> str:
+    return driver.find_element(By.CSS_SELECTOR, ".moment .told").text
+
+
+def samples(driver) -> tuple[int, int]:
+    found = re.search(r"([\d\u202f]+) of ([\d\u202f]+) CPU samples", told(driver))
+    return tuple(int(number.replace("\u202f", "")) for number in found.groups())
+
+
+def drawn(driver) -> int | None:
+    try:
+        return driver.execute_script(LEVELS)
+    except Exception:  # the frame is between two pages
+        return None
+
+
+def drag(driver) -> None:
+    area = driver.find_elements(By.CSS_SELECTOR, ".moment .nsewdrag")[0]
+    mouse = ActionChains(driver).move_to_element_with_offset(area, -150, 0).click_and_hold()
+    mouse.move_by_offset(60, 3).pause(0.1).move_by_offset(60, 3).pause(0.1).release().perform()
+    WebDriverWait(driver, 10).until(lambda _: not told(driver).startswith("The whole run"))
+
+
+def test_one_drag_leads_to_the_samples_of_just_that_part(page):
+    part, whole = samples(page)
+    drag(page)
+    part, of = samples(page)
+    assert 0 < part < of and whole == of
+    WebDriverWait(page, 10).until(lambda _: drawn(page) == part)
+
+
+def test_the_difference_is_against_the_rest_of_the_run(page):
+    page.find_element(By.CSS_SELECTOR, ".moment .against").click()
+    assert "no rest to differ from" in told(page)
+    drag(page)
+    assert "Self share against the rest" in told(page)
+    part, _ = samples(page)
+    WebDriverWait(page, 10).until(lambda _: drawn(page) == part)
+    colours = page.execute_script(
+        "return document.querySelector('.moment iframe').contentWindow.eval('levels.flat().map((frame) => frame.color)')"
+    )
+    assert any(colour.startswith("rgb(255") for colour in colours)
+
+
+def test_a_part_can_be_typed_and_left_again(page):
+    for name, value in (("from", "1.00"), ("to", "5.00")):
+        field = page.find_element(By.CSS_SELECTOR, f".moment .{name}")
+        page.execute_script(
+            "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('change'))", field, value
+        )
+    assert told(page).startswith("1.00 – 5.00 s")
+    assert [head.text for head in page.find_elements(By.CSS_SELECTOR, ".moment .lists strong")] == [
+        "Slow answers"
+    ]
+    cells = page.find_elements(By.CSS_SELECTOR, ".moment .lists td:first-child")
+    assert cells and all(0.9 < float(cell.text.split()[0]) < 5 for cell in cells)
+    page.find_element(By.CSS_SELECTOR, ".moment .whole").click()
+    assert told(page).startswith("The whole run")
+
+
+def test_a_run_without_samples_says_so_and_lists_its_slow_answers(page):
+    run = Select(page.find_element(By.CSS_SELECTOR, ".moment .run"))
+    run.select_by_index(len(run.options) - 1)
+    assert "no CPU samples with times" in told(page)
+    assert not page.find_element(By.CSS_SELECTOR, ".moment iframe").is_displayed()
+    drag(page)
+    assert "slow answer" in told(page)
+    assert [entry for entry in page.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
+def test_a_notebook_needs_nothing_but_its_output(chromium, tmp_path):
+    """JupyterLab puts an output into the page and then makes each of its scripts anew."""
+    tables = study_tables(experiment="reproduce", progress=False)
+    output = moment.shown(tables.only(tables.runs.loc[tables.runs["profiled"], "run_id"].head(1))).data
+    stored = json.dumps(output).replace("</", "<\\/")
+    (tmp_path / "output.html").write_text(
+        f"""<!DOCTYPE html><meta charset="utf-8"><body><script>
+        const host = document.createElement('div');
+        host.innerHTML = {stored};
+        host.querySelectorAll('script').forEach((script) => {{
+          const made = document.createElement('script');
+          [...script.attributes].forEach((one) => made.setAttribute(one.name, one.value));
+          made.textContent = script.textContent;
+          script.replaceWith(made);
+        }});
+        document.body.append(host);
+        </script></body>""",
+        encoding="utf-8",
+    )
+    opened(chromium, tmp_path / "output.html")
+    WebDriverWait(chromium, 20).until(
+        lambda _: chromium.find_elements(By.CSS_SELECTOR, ".moment .plot[data-listens]")
+    )
+    drag(chromium)
+    part, whole = samples(chromium)
+    assert 0 < part < whole
+    WebDriverWait(chromium, 10).until(lambda _: drawn(chromium) == part)

@@ -1,0 +1,67 @@
+"""A part of a run and what ran then: everything that the page needs is in the fragment."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from kvstudy.analyse.tables import study_tables
+from kvstudy.present import moment
+from kvstudy.project import EXPORT_VARIABLE
+from kvstudy.record.heatmap import BLOCK_S, TimedSamples
+
+
+def stored(html: str) -> dict:
+    return json.loads(re.search(r'class="runs">(.*?)</script>', html, re.DOTALL)[1])
+
+
+@pytest.fixture(scope="module")
+def tables():
+    return study_tables(experiment="reproduce", progress=False)
+
+
+@pytest.fixture(scope="module")
+def runs(tables):
+    worst = tables.runs.loc[~tables.runs["profiled"], "run_id"].iloc[-1]
+    return stored(moment.shown(tables, worst).data)["runs"]
+
+
+def test_every_sample_of_a_profiled_run_has_a_time_and_a_stack_of_named_frames(runs):
+    profile = runs[0]["profile"]
+    assert len(profile["block"]) == len(profile["leaf"]) > 1000
+    assert all(parent < at for at, (parent, _, _) in enumerate(profile["nodes"]))
+    assert {name for _, name, _ in profile["nodes"]} == set(range(len(profile["names"])))
+    last = profile["begin_s"] + BLOCK_S * (max(profile["block"]) + 1)
+    assert -1 < profile["begin_s"] < 1 and runs[0]["end_s"] - 1 < last < runs[0]["end_s"] + 1
+
+
+def test_a_run_without_samples_says_so_and_has_its_slow_answers(runs):
+    assert "no CPU samples" in runs[-1]["why"] and "profile" not in runs[-1]
+    assert runs[-1]["answers"] and all(len(answer) == 4 for answer in runs[-1]["answers"])
+
+
+def test_events_of_the_measured_window_are_on_its_clock(runs):
+    for run in runs:
+        assert all(start + ms / 1000 >= 0 and start <= run["end_s"] for _, start, ms in run["events"])
+    assert any(run["events"] for run in runs)
+
+
+def test_stacks_become_one_tree():
+    samples = TimedSamples(0.0, np.array([0, 0, 3]), np.array([0, 1, 0]), ["a_[j];b", "a_[0];c::d"])
+    profile = moment._profile(samples, 0.5)
+    assert profile["names"] == ["a", "b", "c::d"]
+    assert profile["nodes"] == [[-1, 0, 1], [0, 1, 3], [0, 2, 4]]
+    assert profile["leaf"] == [1, 2, 1] and profile["block"] == [0, 0, 3]
+
+
+def test_without_a_profiled_run_there_is_a_line_instead():
+    assert "No profiled run" in moment.shown(study_tables(experiment="wal", progress=False)).data
+
+
+def test_a_notebook_carries_the_script_and_an_exported_page_does_not(tables, monkeypatch):
+    one = tables.select(profiled=True)
+    one = one.only(one.runs["run_id"].head(1))
+    assert "window.Plotly" in moment.shown(one).data
+    monkeypatch.setenv(EXPORT_VARIABLE, "1")
+    assert "window.Plotly" not in moment.shown(one).data
