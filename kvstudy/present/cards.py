@@ -56,7 +56,9 @@ class Card:
             return ""
         longest = max(bar.value for bar in self.bars) or 1.0
         rows = "".join(
-            f'<span class="label">{escape(bar.label)}</span><span class="track"><i class="{bar.tone}" style="width:{100 * bar.value / longest:.1f}%"></i></span>'
+            f'<span class="label">{escape(bar.label)}</span>'
+            f'<span class="track"><i class="{bar.tone}" style="width:{100 * bar.value / longest:.1f}%"></i>'
+            "</span>"
             f'<span class="number">{escape(bar.text)}</span>'
             for bar in self.bars[:BARS_MAX]
         )
@@ -71,9 +73,11 @@ class Shown:
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         style = (Path(__file__).parent / "assets" / "cards.css").read_text(encoding="utf-8")
+        columns = -(-len(self.cards) // 2)  # two rows fill a screen
+        opening = f'<div class="cards" style="--columns:{columns}">'
         inner = "".join(card.html() for card in self.cards)
         return {
-            "text/html": f'<style>{style}</style><div class="cards" style="--columns:{-(-len(self.cards) // 2)}">{inner}</div>',
+            "text/html": f"<style>{style}</style>{opening}{inner}</div>",
             "text/plain": "\n".join(f"{card.question} {card.answer}" for card in self.cards),
             MIME: [asdict(card) for card in self.cards],
         }

@@ -31,7 +31,7 @@ _OF_WORKLOAD = ("key_", "value_", "distribution")  # what is asked, no change of
 
 
 def index(tables: Tables) -> Shown:
-    """A card for every notebook but the first; one that has no rule here says what its notebook begins with."""
+    """A card for every notebook but the first; one without a rule here says what its notebook begins with."""
     told = {card.page: card for card in (rule(tables) for rule in CARDS)}
     pages = sorted((project_root() / "notebooks").glob("[0-9][0-9]-*.ipynb"))[1:]
     return Shown([told.get(page.stem) or _beginning(page) for page in pages])
@@ -46,13 +46,15 @@ def _beginning(page: Path) -> Card:
     words_of = re.split(r"(?<=[.;:?])\s", re.sub(r"[*`\[\]]", "", rest).strip(), maxsplit=1)[0].split()
     sentence = " ".join(words_of[:WORDS_MAX]).rstrip(",.;: ")
     return Card(
-        page.stem, title.removeprefix("# ").strip(), f"{sentence}{'…' if len(words_of) > WORDS_MAX else '.'}"
+        page.stem,
+        title.removeprefix("# ").strip(),
+        sentence + ("…" if len(words_of) > WORDS_MAX else "."),
     )
 
 
 def _card(page: str, question: str, experiments: Callable[[Tables], Tables] | None = None):
-    """A rule for one page: the function tells (answer, what the bars are, bars, doubts), or None where nothing
-    was measured."""
+    """A rule for one page: the function tells (answer, what the bars are, bars, doubts), or None where
+    nothing was measured."""
 
     def rule(tell):
         def card(tables: Tables) -> Card:
@@ -107,9 +109,11 @@ def _ruler(tables: Tables):
     if noise is None or not noise.claims:
         answer = "Cannot tell: the same thing was not measured twice with enough valid runs."
     elif alarms:
-        answer = f"Mostly: {len(alarms)} of {len(noise.claims)} comparisons of a thing with itself are false alarms."
+        of = f"{len(alarms)} of {len(noise.claims)} comparisons"
+        answer = f"Mostly: {of} of a thing with itself are false alarms."
     else:
-        answer = f"Yes: {words.counted(len(noise.claims), 'comparison')} of a thing with itself gave no false alarm."
+        of = words.counted(len(noise.claims), "comparison")
+        answer = f"Yes: {of} of a thing with itself gave no false alarm."
     names = {
         ruler.RESPONSE: "from the due time",
         ruler.SERVICE: "from the send",
@@ -157,8 +161,9 @@ def _percentiles(tables: Tables):
     if not _has_claims(found):
         return _silent(found)
     fast, slow = found.claims[0], found.claims[-1]
-    place = f"{words.rate(fast.subject.offered_rate_rps)} on {words.value('connections', fast.subject.connections)}"
-    answer = f"At {words.rate(fast.subject.offered_rate_rps)}, one request in a hundred takes over {words.latency(fast.estimate)}"
+    rate = words.rate(fast.subject.offered_rate_rps)
+    place = f"{rate} on {words.value('connections', fast.subject.connections)}"
+    answer = f"At {rate}, one request in a hundred takes over {words.latency(fast.estimate)}"
     answer += (
         f" ({fast.subject.workload}) to {words.latency(slow.estimate)} ({slow.subject.workload})."
         if slow is not fast
@@ -209,7 +214,8 @@ def _time(tables: Tables):
         return None
     known = profiled_runs.typical(cpu, "event").set_index("subsystem")["share"].sort_values(ascending=False)
     network = known.reindex(NETWORK, fill_value=0.0).sum()
-    answer = f"{words.share(network)} of the CPU goes to the network and waiting for it, {words.share(known.get('store', 0.0))} to the store."
+    answer = f"{words.share(network)} of the CPU goes to the network and waiting for it"
+    answer += f", {words.share(known.get('store', 0.0))} to the store."
     bars = [Bar(name, share, words.share(share)) for name, share in known.items()]
     return answer, "share of CPU samples, by subsystem", bars, ()
 
@@ -234,7 +240,8 @@ def _change(tables: Tables):
     first, named = largest[0], {}
     for claim in largest:  # of each option its largest difference
         named.setdefault((claim.variant, claim.subject.workload), claim)
-    answer = f"{first.variant} makes {first.subject.workload} {words.times(_away(first.estimate))} {first.word} at {first.measure}."
+    how = f"{words.times(_away(first.estimate))} {first.word} at {first.measure}"
+    answer = f"{first.variant} makes {first.subject.workload} {how}."
     answer += f" {len(decided)} of {words.counted(total, 'comparison')} decided."
     bars = [
         Bar(
@@ -262,9 +269,11 @@ def _tail(tables: Tables):
     ties = [claim for claim in kinds if claim.word == LINKED]
     who = words.factor(kinds[0].subject.workload)
     if causes:
-        answer = f"{words.factor(causes[0].variant).capitalize()} causes it: without it p99 is {words.times(causes[0].estimate)}."
+        cause = words.factor(causes[0].variant)
+        answer = f"{cause} causes it: without it p99 is {words.times(causes[0].estimate)}."
     elif ties:
-        answer = f"Slow answers of {who} are linked to {words.several([words.factor(claim.variant) for claim in ties[:2]])}."
+        kinds_of = words.several([words.factor(claim.variant) for claim in ties[:2]])
+        answer = f"Slow answers of {who} are linked to {kinds_of}."
     else:
         answer = f"Cannot tell: no kind of event is shown to be linked to slow {who} answers."
     bars = [

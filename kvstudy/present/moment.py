@@ -1,8 +1,8 @@
 """Select a part of a run, see what ran then: latency, events and CPU samples on one clock, and below it the
 flame graph, the slow answers and the events of whatever part is dragged over.
 
-    moment.shown(tables)                     a profiled run of each workload, that with the slowest answer first
-    moment.shown(tables, worst=run_id)       and another run, whose slow answers were kept one by one
+    moment.shown(tables)                 a profiled run of each workload, that with the slowest answer first
+    moment.shown(tables, worst=run_id)   and another run, whose slow answers were kept one by one
 
 One HTML fragment, for JupyterLab and the exported pages: everything that a part needs is in it, so that
 neither a server nor a kernel is asked. A run without samples that have a time (not profiled, or by a wall
@@ -54,18 +54,23 @@ def shown(tables: Tables, worst: str | None = None) -> HTML:
     for run in runs:
         run.pop("template", None)
     stored = json.dumps({"runs": runs, "template": template}, separators=(",", ":")).replace("</", "<\\/")
+    height_px = runs[0]["figure"]["layout"]["height"]
     options = "".join(f'<option value="{at}">{escape(run["named"])}</option>' for at, run in enumerate(runs))
     return HTML(
-        f'<div class="moment"><form onsubmit="return false"><label>Run <select class="run">{options}</select></label>'
+        '<div class="moment"><form onsubmit="return false">'
+        f'<label>Run <select class="run">{options}</select></label>'
         '<label>from <input class="from" type="number" step="0.02" min="0"> s</label>'
         '<label>to <input class="to" type="number" step="0.02" min="0"> s</label>'
         '<button type="button" class="whole">Whole run</button></form>'
         '<p class="hint">Drag over a part of the chart: what ran then stands below it.</p>'
-        f'<figure class="chart"><figcaption><span class="title"></span><span class="drawn"></span></figcaption>'
-        f'<div class="plot" role="group" aria-label="Chart: a run on one clock" style="height:{runs[0]["figure"]["layout"]["height"]}px"></div></figure>'
-        '<p class="told" role="status"><strong></strong> <span></span></p><div class="views" role="group" aria-label="Flame graph">'
+        '<figure class="chart"><figcaption>'
+        '<span class="title"></span><span class="drawn"></span></figcaption>'
+        f'<div class="plot" role="group" aria-label="Chart: a run on one clock" style="height:{height_px}px">'
+        '</div></figure><p class="told" role="status"><strong></strong> <span></span></p>'
+        '<div class="views" role="group" aria-label="Flame graph">'
         '<button type="button" class="samples" aria-pressed="true">Samples of this part</button>'
-        '<button type="button" class="against" aria-pressed="false">Difference against the rest</button></div>'
+        '<button type="button" class="against" aria-pressed="false">Difference against the rest</button>'
+        "</div>"
         '<div class="flame"><form onsubmit="return false"><label>Search frames (regular expression) '
         '<input type="search" class="search"></label></form>'
         '<iframe title="Flame graph of the part"></iframe></div><div class="lists"></div>'
@@ -121,8 +126,8 @@ def _samples(tables: Tables, run_id: str) -> tuple[heatmap.TimedSamples | None, 
 
 
 def _profile(samples: heatmap.TimedSamples, offset_s: float) -> dict:
-    """The samples' stacks as one tree: ``nodes`` has parent, name and kind of each, parents first; ``leaf`` is
-    the node of each sample."""
+    """The samples' stacks as one tree: ``nodes`` has parent, name and kind of each, parents first; ``leaf``
+    is the node of each sample."""
     names: dict[str, int] = {}
     nodes: dict[tuple[int, int], int] = {}
     rows: list[list[int]] = []

@@ -86,7 +86,10 @@ def chart(data: dict) -> Markup:
     title, finding, drawn = meta.get("title", ""), meta.get("finding", ""), meta.get("drawn", "")
     finding = "" if finding in ("", title) else f"{finding.rstrip('.')}."
     caption = f'<figcaption><span class="title">{escape(title)}</span></figcaption>'
-    told = f'<p class="under"><span class="finding">{escape(finding)}</span> <span class="drawn">{escape(drawn)}</span></p>'
+    told = (
+        f'<p class="under"><span class="finding">{escape(finding)}</span> '
+        f'<span class="drawn">{escape(drawn)}</span></p>'
+    )
     if not figure["data"]:
         # Nothing was measured: the sentence says so, and an empty frame would only push the rest away.
         return Markup(f'<figure class="chart">{caption}{told}</figure>')

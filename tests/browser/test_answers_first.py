@@ -1,4 +1,4 @@
-"""What a reader sees first: the answers of all pages on one screen, and of each page its answer and its chart."""
+"""What a reader sees first: the answers of all pages on one screen; of a page its answer and its chart."""
 
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -24,7 +24,8 @@ def on_a_screen(driver, page, scheme="light"):
 
 def boxes(driver, selector: str) -> list[dict]:
     return driver.execute_script(
-        "return [...document.querySelectorAll(arguments[0])].map((one) => one.getBoundingClientRect().toJSON())",
+        "return [...document.querySelectorAll(arguments[0])].map((one) => "
+        "one.getBoundingClientRect().toJSON())",
         selector,
     )
 
@@ -37,9 +38,10 @@ def test_every_question_has_its_answer_on_the_first_screen_and_leads_to_its_page
     ]
     notebooks = {page.name for page in all_pages(study) if page.name[:2].isdigit()}
     assert set(links) == notebooks and len(links) == len(notebooks)
-    assert all(0 <= card["top"] and card["bottom"] <= SCREEN[1] for card in cards)
+    assert all(card["top"] >= 0 and card["bottom"] <= SCREEN[1] for card in cards)
     cut = chromium.execute_script(
-        "return [...document.querySelectorAll('.card, .card .answer')].filter((one) => one.scrollHeight > one.clientHeight + 1 || one.scrollWidth > one.clientWidth + 1).length"
+        "return [...document.querySelectorAll('.card, .card .answer')].filter((one) => "
+        "one.scrollHeight > one.clientHeight + 1 || one.scrollWidth > one.clientWidth + 1).length"
     )
     assert cut == 0
     after = chromium.execute_script(
@@ -71,7 +73,10 @@ def test_a_panel_is_chosen_and_all_of_them_are_a_click_away(study, chromium):
     plot = WebDriverWait(chromium, 20).until(
         lambda _: next(iter(chromium.find_elements(By.CSS_SELECTOR, ".lead .plot[data-drawn]")), None)
     )
-    drawn = "return [Object.keys(arguments[0]._fullLayout._plots).length, JSON.stringify(arguments[0].data.map((trace) => Array.from(trace.y || [])))]"
+    drawn = (
+        "return [Object.keys(arguments[0]._fullLayout._plots).length, "
+        "JSON.stringify(arguments[0].data.map((trace) => Array.from(trace.y || [])))]"
+    )
     panels, first = chromium.execute_script(drawn, plot)
     assert panels == 1
     row = chromium.find_element(By.CSS_SELECTOR, ".lead .choose")
@@ -89,7 +94,8 @@ def test_a_panel_is_chosen_and_all_of_them_are_a_click_away(study, chromium):
 def test_a_table_is_copied_whole_as_markdown_and_as_csv(study, chromium):
     on_a_screen(chromium, study / "03-percentiles.html")
     chromium.execute_script(
-        "Object.defineProperty(navigator, 'clipboard', {value: {writeText: (text) => { window.copied = text; return Promise.resolve(); }}})"
+        "Object.defineProperty(navigator, 'clipboard', {value: {writeText: (text) => "
+        "{ window.copied = text; return Promise.resolve(); }}})"
     )
     tables = chromium.find_elements(By.CSS_SELECTOR, "details.table")
     table = tables[-1]

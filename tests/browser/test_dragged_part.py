@@ -65,7 +65,8 @@ def test_the_difference_is_against_the_rest_of_the_run(page):
     part, _ = samples(page)
     WebDriverWait(page, 10).until(lambda _: drawn(page) == part)
     colours = page.execute_script(
-        "return document.querySelector('.moment iframe').contentWindow.eval('levels.flat().map((frame) => frame.color)')"
+        "return document.querySelector('.moment iframe').contentWindow"
+        ".eval('levels.flat().map((frame) => frame.color)')"
     )
     assert any(colour.startswith("rgb(255") for colour in colours)
 

@@ -103,7 +103,8 @@ def test_no_page_shows_an_error_or_a_warning(study):
 def test_every_chart_says_what_was_found(study):
     for page in pages(study):
         for stored in re.findall(
-            r'<figure class="chart"><figcaption>.*?</figcaption><div class="plot".*?<script type="application/json">(.*?)</script>',
+            r'<figure class="chart"><figcaption>.*?</figcaption><div class="plot".*?'
+            r'<script type="application/json">(.*?)</script>',
             page.read_text(),
             re.DOTALL,
         ):

@@ -1,4 +1,4 @@
-"""The answer of each page: one sentence, few bars, how sure; the same in a notebook, on the index and on the page."""
+"""The answer of each page: one sentence, few bars, how sure; the same in a notebook and on the pages."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The heat-map page of a sealed run, read back: the same samples as in the collapsed stacks, with their times."""
+"""The heat-map page of a sealed run, read back: the samples of the collapsed stacks, with their times."""
 
 import re
 from collections import Counter
