@@ -25,7 +25,7 @@ from kvstudy.measure.generator import slowest_count
 from kvstudy.measure.sampler import OF_THE_GENERATOR, PROCESS_COLUMNS, write_series
 from kvstudy.measure.station import Parts
 from kvstudy.plan.run_plan import Configuration
-from kvstudy.record import interval_log, slowest
+from kvstudy.record import slowest
 from kvstudy.subject.protocol import Evidence
 
 # From the moment when all are told until they begin: connections have to be open by then.
@@ -215,9 +215,15 @@ class Together:
         def parts(name: str) -> list[Path]:
             return [self._folder / _of_part(name, number) for number in range(1, count + 1)]
 
+        logs, slow = parts("latency.hlog"), parts("slowest.csv")
         done = subprocess.run(
-            [str(self._loadgen), "merge", "--json", str(self._folder / "generator.json"), "--text", "-L"]
-            + [str(path) for path in parts("generator.json")],
+            [
+                str(self._loadgen),
+                *("merge", "--text", "-L"),
+                *("--json", str(self._folder / "generator.json")),
+                *("--hlog", str(self._folder / "latency.hlog")),
+                *map(str, parts("generator.json") + logs),
+            ],
             capture_output=True,
             text=True,
         )
@@ -227,10 +233,6 @@ class Together:
                 f"results of the generators cannot be merged: {said[-1] if said else 'no reason'}"
             )
         (self._folder / "generator.txt").write_text(done.stdout, encoding="utf-8")
-        logs, slow = parts("latency.hlog"), parts("slowest.csv")
-        (self._folder / "latency.hlog").write_text(
-            interval_log.merged([path.read_text() for path in logs], [path.name for path in logs])
-        )
         (self._folder / "slowest.csv").write_text(
             slowest.merged(
                 [path.read_text() for path in slow],

@@ -11,8 +11,6 @@ before it. Histograms stay text here: whoever needs one decodes it (kvstudy.reco
 import re
 from dataclasses import dataclass
 
-from hdrh.histogram import HdrHistogram
-
 from kvstudy.errors import FormatError
 
 _COMMENT_TIME = re.compile(r"#\[(StartTime|BaseTime): *(\d+(?:\.\d+)?) ")
@@ -60,30 +58,3 @@ def read(text: str, file: str) -> list[Interval]:
             base_s = start_s if start_s is not None and stamp_s < start_s - _YEAR_S else 0.0
         intervals.append(Interval(found[1] or "", stamp_s + base_s, float(found[3]), found[5], number))
     return intervals
-
-
-def merged(texts: list[str], files: list[str]) -> str:
-    """The log of a load that several generators made together, each with a log of its own: the histograms of
-    the same second and tag are added up. Seconds count from each one's start, which is the same moment; the
-    first one's clock is the log's."""
-    found: dict[tuple[str, float], list[Interval]] = {}
-    for text, file in zip(texts, files, strict=True):
-        intervals = read(text, file)
-        start_s = min((one.start_epoch_s for one in intervals), default=0.0)
-        for one in intervals:
-            found.setdefault((one.tag, round(one.start_epoch_s - start_s, 3)), []).append(one)
-    head = [line for line in texts[0].splitlines() if line.startswith(("#", _LEGEND))]
-    lines = []
-    for (tag, at_s), parts in found.items():
-        whole = HdrHistogram.decode(parts[0].histogram)
-        for part in parts[1:]:
-            whole.add(HdrHistogram.decode(part.histogram))
-        length_s = max(part.length_s for part in parts)
-        lines.append(
-            (
-                at_s,
-                f"Tag={tag},{at_s:.3f},{length_s:.3f},{whole.get_max_value() if whole.total_count else 0:.3f},{whole.encode().decode()}",
-            )
-        )
-    lines.sort(key=lambda line: line[0])
-    return "\n".join([*head, *(line for _, line in lines)]) + "\n"

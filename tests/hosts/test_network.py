@@ -6,7 +6,7 @@ import json
 import pytest
 
 from kvstudy.hosts.process import wait_until
-from kvstudy.record import hdr
+from kvstudy.record import hdr, interval_log, slowest
 from kvstudy.record.run_folder import sealed_runs
 
 pytestmark = [pytest.mark.machine, pytest.mark.xdist_group("hosts")]
@@ -30,6 +30,11 @@ def test_service_on_one_host_and_two_generators_on_two_others_make_one_run(hosts
     of_whole = hdr.decode(whole["response_time"]["histogram_v2_base64"])
     assert of_whole.indices.tolist() == of_parts.indices.tolist()
     assert of_whole.counts.tolist() == of_parts.counts.tolist()
+    seconds = interval_log.read(run.text("latency.hlog"), "latency.hlog")
+    of_seconds = hdr.merge(hdr.decode(one.histogram) for one in seconds if one.tag == "response")
+    assert of_seconds.counts.tolist() == of_whole.counts.tolist()
+    connections = set(slowest.read(run.text("slowest.csv"), "slowest.csv")["connection"].tolist())
+    assert connections == {0, 1, 2, 3}
     for name in "abc":
         assert wait_until(lambda name=name: not hosts.pids(name), 10), hosts.pids(name)
 

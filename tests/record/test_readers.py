@@ -158,3 +158,9 @@ def test_stacks_that_differ_by_the_address_of_a_hidden_class_are_the_same():
 def test_what_is_not_a_stack_is_an_error_at_its_line(line):
     with pytest.raises(FormatError, match="cpu.collapsed:2: not a collapsed stack"):
         stacks.read(f"a 1\n{line}\n", "cpu.collapsed")
+
+
+def test_of_several_generators_slowest_answers_the_slowest_are_kept_in_the_order_in_which_they_were_due():
+    head = "due_us,response_us,service_us,connection\n"
+    texts = [head + "10,300,290,0\n30,5,4,0\n", head + "-5,200,200,1\n20,7,7,1\n"]
+    assert slowest.merged(texts, ["1", "2"], 3) == head + "-5,200,200,1\n10,300,290,0\n20,7,7,1\n"
