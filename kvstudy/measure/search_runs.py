@@ -110,6 +110,7 @@ class _Trials:
             return self._answer(run)
         for left in range(self._retries, -1, -1):
             self._bench.progress.begin(planned)
+            self._bench.crew.ready()
             run = Run(planned, self._bench).sealed()
             answer, note = self._answer(run)
             (self._result.sealed if run.facts["outcome"] == "completed" else self._result.failed).append(run)
