@@ -33,6 +33,8 @@ from pathlib import Path
 from statistics import median
 
 HERE = Path(__file__).resolve().parent
+# What the goal names, and twice as much.
+SLACKS = ("50us", "100us")
 BINARIES = HERE.parent / "target" / "release"
 PUT = HERE / "put.lua"
 PIPELINE = HERE / "pipeline.lua"
@@ -94,15 +96,24 @@ class NullServer:
         self.process.wait()
 
 
+# Starts a command and writes how it ended to a file. A process counts as its own the memory that its parent
+# had when it was started: of this program, with its libraries, over 70 MiB; of a bare Python some 9.
+LAUNCHER = """
+import json, os, sys
+child = os.posix_spawnp(sys.argv[2], sys.argv[2:], os.environ)
+_, _, usage = os.wait4(child, 0)
+with open(sys.argv[1], "w") as file:
+    json.dump([usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024], file)
+"""
+
+
 def run(arguments):
     """Runs a command; returns its output, its CPU seconds and its largest resident size in MiB."""
-    process = subprocess.Popen(
-        [str(a) for a in arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    output = process.stdout.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return output, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+    with tempfile.NamedTemporaryFile() as ended:
+        command = [sys.executable, "-I", "-S", "-c", LAUNCHER, ended.name, *(str(a) for a in arguments)]
+        output = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+        cpu_s, mib = json.load(ended)
+    return output, cpu_s, mib
 
 
 def loadgen(url, seconds, *options, pinned=True, before=()):
@@ -316,7 +327,9 @@ def cases(seconds):
     options = ("-c64", "--spin", "off")
     yield "50000/s", True, lambda url: loadgen(url, seconds, *options, "-R50000")
     yield "50000/s: waiting loop", True, lambda url: waiting_loop(50000, seconds, 0)
-    yield "50000/s slack 50us", True, lambda url: loadgen(url, seconds, "-c64", "-R50000", "--slack", "50us")
+    for slack in SLACKS:
+        options = ("-c64", "-R50000", "--slack", slack)
+        yield f"50000/s slack {slack}", True, lambda url, options=options: loadgen(url, seconds, *options)
     yield "150000/s", True, lambda url: loadgen(url, seconds, *options, "-R150000")
     yield "Lua 120000/s", True, lambda url: loadgen(url, seconds, *options, "-R120000", "-s", PUT)
     yield "400000/s", True, lambda url: loadgen(url, seconds, *options, "-R400000")
@@ -462,13 +475,11 @@ def published(figures):
     for case in ("50000/s", "pipelined 16", "pipelined 16: wrk"):
         yield f"{case}: CPU per request", "µs", figures(case, "cpu_us_per_request")
     yield "pipelined 16: wrk", "/s", figures("pipelined 16: wrk", "rate_rps")
-    for percentile in LATENESS:
-        name = "max" if percentile == "100" else f"p{percentile}"
-        yield (
-            f"50000/s slack 50us: lateness {name}",
-            "µs",
-            figures("50000/s slack 50us", f"lateness_p{percentile}_us"),
-        )
+    for case in (f"50000/s slack {slack}" for slack in SLACKS):
+        yield f"{case}: CPU per request", "µs", figures(case, "cpu_us_per_request")
+        for percentile in LATENESS:
+            name = "max" if percentile == "100" else f"p{percentile}"
+            yield f"{case}: lateness {name}", "µs", figures(case, f"lateness_p{percentile}_us")
     if "WRK2" in os.environ:
         for rate in (2000, 20000):
             for case in (f"{rate}/s c16", f"{rate}/s c16: wrk2"):
