@@ -2,7 +2,8 @@
 //! start.
 //!
 //! ```text
-//! |  A  | gap |  B  | gap |  B  | gap |  A  | gap |     slices of one length; only the server whose slice it is has requests due
+//! |  A  | gap |  B  | gap |  B  | gap |  A  | gap |     slices of one length; only the server whose slice
+//!                                                       it is has requests due
 //! |<------ a pair ------>|<------ a pair ------>|
 //! ```
 //!
@@ -32,7 +33,8 @@ const GAPS_STREAM: u64 = u64::MAX - 2;
 pub enum TurnOrder {
     /// A first, then B, in turn: ABBAABBA …, so that what drifts evenly befalls both alike.
     Abba,
-    /// Drawn for each pair from the seed. (Blocks of ABBA or BAAB, drawn, were tried: where a block is in step
+    /// Drawn for each pair from the seed. (Blocks of ABBA or BAAB, drawn, were tried: where a block is in
+    /// step
     /// with what comes back in time, four slices count for one, and servers differ more; see `in_step`.)
     Random,
 }

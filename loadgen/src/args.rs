@@ -303,7 +303,8 @@ fn check(args: &Args) -> Result<(), Error> {
     }
     if args.part.share(args.connections as usize) < args.threads as usize {
         return rule(format!(
-            "a part needs a connection for each of its threads: --part {}/{} has {} of {} connections, threads={}",
+            "a part needs a connection for each of its threads: --part {}/{} has {} of {} \
+                connections, threads={}",
             args.part.number,
             args.part.of,
             args.part.share(args.connections as usize),
@@ -415,14 +416,17 @@ fn check(args: &Args) -> Result<(), Error> {
         && args.requests.is_some_and(|requests| requests > POISSON_REQUESTS_MAX)
     {
         return rule(format!(
-            "with --arrivals poisson --requests is at most {POISSON_REQUESTS_MAX}, which are drawn before the run"
+            "with --arrivals poisson --requests is at most {POISSON_REQUESTS_MAX}, which are drawn \
+                before the run"
         ));
     }
     if args.alternate.is_some()
         && (args.arrivals == Arrivals::Poisson || args.dispatch == Dispatch::Any || !args.steps.is_empty())
     {
         return rule(
-            "--alternate sends at even distances: it excludes --arrivals poisson, --dispatch any and a rate in steps".to_owned(),
+            "--alternate sends at even distances: it excludes --arrivals poisson, --dispatch any \
+                and a rate in steps"
+                .to_owned(),
         );
     }
     if args.print_slices && args.alternate.is_none() {

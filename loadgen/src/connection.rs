@@ -342,7 +342,8 @@ mod tests {
             looks.push(end_ns);
             looks.sort_unstable();
             let (sent, unsent) = walk(rate_rps, connections, end_ns, service_ns, &looks);
-            let due = (0u64..).take_while(|&place| (place as f64 * (1e9 / rate_rps)).round() < end_ns as f64).count() as u64;
+            let is_due = |&place: &u64| (place as f64 * (1e9 / rate_rps)).round() < end_ns as f64;
+            let due = (0u64..).take_while(is_due).count() as u64;
             prop_assert_eq!(sent.len() as u64 + unsent, due);
             prop_assert!(sent.iter().all(|&due_ns| due_ns < end_ns));
         }

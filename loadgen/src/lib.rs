@@ -1,7 +1,8 @@
 //! loadgen: a constant-throughput HTTP load generator with wrk2's command line, Lua API and text.
 //!
 //! ```text
-//! args (typed) → plan (to be done) → run: workers (schedule, connections, measurement) → result → report: text, JSON, hlog, slowest
+//! args (typed) → plan (to be done) → run: workers (schedule, connections, measurement) → result → report:
+//! text, JSON, hlog, slowest
 //!
 //! parts' results (JSON) → merge → report: JSON, text
 //! ```

@@ -69,7 +69,8 @@ pub fn raise_file_limit(connections: usize) -> Result<(), Error> {
     }
     if !allows(limit.current) {
         return Err(Error::Failed(format!(
-            "too few open files allowed: connections={connections}, limit={}; raise it with ulimit -n {needed}",
+            "too few open files allowed: connections={connections}, limit={}; raise it with ulimit \
+                -n {needed}",
             limit.current.unwrap_or_default()
         )));
     }

@@ -1,7 +1,8 @@
 //! `loadgen merge A.json B.json …`: the results of all parts of a load as one result.
 //!
 //! ```text
-//! files → parts (read, and belonging together) → total (histograms added, counts summed, the worst verdict) → JSON, text
+//! files → parts (read, and belonging together) → total (histograms added, counts summed, the worst verdict)
+//! → JSON, text
 //!       → logs (added second by second, and belonging to the total) → interval log
 //! ```
 

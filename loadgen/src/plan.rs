@@ -383,8 +383,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_number_of_requests_ends_a_paced_run_when_the_next_would_be_due_and_a_closed_loop_when_they_are_answered()
-     {
+    fn a_number_of_requests_ends_a_paced_run_when_the_next_is_due_and_a_closed_loop_when_answered() {
         assert_eq!(plan("-c10 -t2 -R1000 --requests 50 http://h/").duration_ns, 50_000_000);
         assert_eq!(plan("-c10 -t2 -R1000 --requests 50 -d20ms http://h/").duration_ns, 20_000_000);
         assert_eq!(plan("-c10 -t2 -R1000 --requests 30k http://h/").warm_up_ns, 0);

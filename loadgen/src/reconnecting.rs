@@ -79,7 +79,8 @@ impl Reconnecting {
     pub fn note(&self) -> Option<String> {
         (self.own_pause_ns > 0).then(|| {
             format!(
-                "connections were closed for {:.3} s in all; up to {:.3} s of it ({:.0} %) the generator waited before it tried again",
+                "connections were closed for {:.3} s in all; up to {:.3} s of it ({:.0} %) the \
+                    generator waited before it tried again",
                 self.closed_ns as f64 / 1e9,
                 self.own_pause_ns as f64 / 1e9,
                 self.own_pause_ns as f64 / self.closed_ns.max(1) as f64 * 100.0
@@ -152,7 +153,8 @@ mod tests {
         assert_eq!(all, Reconnecting { reopened: 2, closed_ns: 1703 * MS, own_pause_ns: 53 * MS });
         assert_eq!(
             all.note().unwrap(),
-            "connections were closed for 1.703 s in all; up to 0.053 s of it (3 %) the generator waited before it tried again"
+            "connections were closed for 1.703 s in all; up to 0.053 s of it (3 %) the generator \
+                waited before it tried again"
         );
         assert_eq!(Reconnecting::default().note(), None);
     }

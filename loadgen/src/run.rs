@@ -50,7 +50,8 @@ pub fn run(plan: &Plan) -> Result<i32, Error> {
     };
     if main_state.as_ref().is_some_and(MainState::has_delay) && plan.pacing != Pacing::ClosedLoop {
         eprintln!(
-            "note: delay() is not called: at a constant rate the schedule says when a request is due, as in wrk2; --closed calls it"
+            "note: delay() is not called: at a constant rate the schedule says when a request is \
+                due, as in wrk2; --closed calls it"
         );
     }
     let second = plan.alternate.as_ref().map(|_| plan.reachable(1)).transpose()?;

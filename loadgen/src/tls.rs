@@ -2,7 +2,8 @@
 //! the bytes' ways.
 //!
 //! ```text
-//! begin → shake, shake, … → (send | flush | receive)* → close        bytes that came: kernel → cipher → session → room
+//! begin → shake, shake, … → (send | flush | receive)* → close
+//! bytes that came: kernel → cipher → session → room
 //! ```
 //!
 //! After each call nothing that can be read is left in the session: what waits is in the kernel, which tells

@@ -86,7 +86,8 @@ mod tests {
         let mut unanswered = Unanswered::default();
         unanswered.add(10 * MS + 1, 3);
         let bounds = unanswered.at_least(1010 * MS);
-        assert_eq!((bounds.len(), statistics::min(&bounds)), (3, 998_912)); // 998 912 to 999 423 count as equal
+        // 998 912 to 999 423 count as equal
+        assert_eq!((bounds.len(), statistics::min(&bounds)), (3, 998_912));
         assert!(statistics::max(&bounds) < 1_000_000);
     }
 

@@ -118,7 +118,8 @@ fn late_by_itself(facts: &Facts, distorted_percentiles: &[f64]) -> Option<String
     let own_us = statistics::percentile(facts.own_lateness, *percentile);
     let waited = facts.threads.iter().map(waited_share).fold(0.0, f64::max);
     Some(format!(
-        "starved: requests left late by the generator's own fault: own lateness p{percentile} = {own_us} us; a thread waited {:.1} % of the time for a CPU",
+        "starved: requests left late by the generator's own fault: own lateness p{percentile} = \
+            {own_us} us; a thread waited {:.1} % of the time for a CPU",
         waited * 100.0
     ))
 }
@@ -141,7 +142,9 @@ fn too_few_connections(facts: &Facts) -> Option<String> {
     }
     let needed = needed_connections(facts, offered);
     Some(format!(
-        "connections: requests waited for a free connection: {} of them were busy {:.0} % of the time; {needed} or more are needed for {offered}/s at this service time, unless it is the service that is overloaded",
+        "connections: requests waited for a free connection: {} of them were busy {:.0} % of the \
+            time; {needed} or more are needed for {offered}/s at this service time, unless it is the \
+            service that is overloaded",
         facts.connections,
         facts.connections_busy_share * 100.0,
     ))

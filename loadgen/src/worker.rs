@@ -1,7 +1,8 @@
 //! One thread of the run: its connections, its script, its event loop.
 //!
 //! ```text
-//! orders: Set* Get* Init → (reports: Initialized) → Connect → (Ready) → Go → event loop → (Finished) → Get* → end
+//! orders: Set* Get* Init → (reports: Initialized) → Connect → (Ready) → Go → event loop → (Finished) → Get*
+//! → end
 //! ```
 //!
 //! The loop sends what is due, waits for events until the next thing is due, and handles them; between two

@@ -214,8 +214,7 @@ fn noting_server() -> (Server, Arc<Mutex<Vec<u64>>>) {
 }
 
 #[test]
-fn in_a_closed_loop_each_connection_of_a_slices_server_sends_as_soon_as_it_is_answered_and_nothing_is_sent_in_gaps()
- {
+fn in_a_closed_loop_connections_of_a_slices_server_send_once_answered_and_none_send_in_gaps() {
     // Slices, settling parts and gaps are so long that on a busy machine, too, every thread runs in each.
     let ((first, to_a), (second, to_b)) = (noting_server(), noting_server());
     let options =

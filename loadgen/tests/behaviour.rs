@@ -165,7 +165,9 @@ fn a_body_may_last_until_the_connection_closes() {
 
 #[test]
 fn answers_may_come_in_pieces_cut_at_every_byte() {
-    let text = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+    let text =
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n\
+        0\r\n\r\n";
     let server = Server::start(|number, _| {
         let (first, second) = text.split_at(number as usize % text.len());
         Act::Pieces(vec![first.to_vec(), second.to_vec()])

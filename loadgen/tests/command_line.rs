@@ -139,7 +139,8 @@ fn help_lists_wrk2s_options_and_ours() {
 fn bash_completes_options_and_words_as_they_are_accepted() {
     let script = loadgen(&["--completions", "bash"]);
     assert!(script.status.success());
-    let complete = "COMP_WORDS=(loadgen \"$2\" \"$1\"); COMP_CWORD=2; _loadgen loadgen \"$1\" \"$2\"; echo \"${COMPREPLY[*]}\"";
+    let complete = "COMP_WORDS=(loadgen \"$2\" \"$1\"); COMP_CWORD=2; _loadgen loadgen \"$1\" \"$2\"; echo \
+        \"${COMPREPLY[*]}\"";
     let bash = String::from_utf8(script.stdout).unwrap() + complete;
     for (word, before, expected) in
         [("", "--addresses", "first all"), ("--ins", "-L", "--insecure"), ("--unix", "-L", "--unix-socket")]

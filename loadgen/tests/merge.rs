@@ -174,7 +174,9 @@ fn the_verdict_is_that_of_the_worst_part_which_it_names() {
     let judged = |verdicts: [(Value, Value, Value); PARTS]| {
         let mut parts = parts();
         for (part, (saturated, reason, distorted)) in parts.iter_mut().zip(verdicts) {
-            part["verdict"] = json!({"generator_saturated": saturated, "reason": reason, "distorted_percentiles": distorted});
+            part["verdict"] = json!({
+                "generator_saturated": saturated, "reason": reason, "distorted_percentiles": distorted
+            });
         }
         merged(&parts)["verdict"].clone()
     };
@@ -184,10 +186,13 @@ fn the_verdict_is_that_of_the_worst_part_which_it_names() {
         judged([fine(), fine(), fine()]),
         json!({"generator_saturated": false, "reason": null, "distorted_percentiles": []})
     );
-    let expected = json!({"generator_saturated": false, "reason": "connections: few (part 2/3)", "distorted_percentiles": ["99.9"]});
+    let reason = "connections: few (part 2/3)";
+    let expected = json!({"generator_saturated": false, "reason": reason, "distorted_percentiles": ["99.9"]});
     assert_eq!(judged([fine(), few(), few()]), expected);
     let busy = (json!(true), json!("busy: thread 0"), json!(["99", "99.9"]));
-    let expected = json!({"generator_saturated": true, "reason": "busy: thread 0 (part 3/3)", "distorted_percentiles": ["99", "99.9"]});
+    let reason = "busy: thread 0 (part 3/3)";
+    let expected =
+        json!({"generator_saturated": true, "reason": reason, "distorted_percentiles": ["99", "99.9"]});
     assert_eq!(judged([few(), (Value::Null, Value::Null, json!([])), busy]), expected);
 }
 
@@ -264,7 +269,9 @@ fn times_of_opening_connections_are_added_and_left_out_where_a_part_has_none() {
     let mut parts = parts();
     for (number, part) in (1..).zip(&mut parts) {
         let times = part["connect_time"].clone();
-        part["tls"] = json!({ "handshake_time": times, "resumed_handshake_time": times, "protocols": { "TLSv1_3": number } });
+        part["tls"] = json!({
+            "handshake_time": times, "resumed_handshake_time": times, "protocols": { "TLSv1_3": number }
+        });
     }
     let all = merged(&parts);
     let sum: u64 = parts.iter().map(|part| part["connect_time"]["count"].as_u64().unwrap()).sum();

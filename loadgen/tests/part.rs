@@ -131,7 +131,8 @@ fn lines_of_a_list_are_shared_out_over_all_parts() {
 fn random_numbers_differ_between_parts_and_a_script_knows_its_own() {
     let (server, seen) = noting_server();
     let (_folder, script) = common::script(
-        "function request() return wrk.format('GET', '/' .. wrk.part .. '/' .. wrk.parts .. '/' .. math.random(2^40)) end",
+        "function request() return wrk.format('GET', '/' .. wrk.part .. '/' .. wrk.parts .. '/' .. \
+            math.random(2^40)) end",
     );
     for part in ["1/2", "2/2"] {
         assert_eq!(

@@ -74,7 +74,8 @@ fn the_sample_holds_what_was_sent_and_how_it_was_answered() {
 #[test]
 fn all_are_there_if_fewer_were_answered_and_those_of_a_warm_up_and_of_batches_too() {
     let batches = "local n = 0\n\
-        function request() n = n + 1; return wrk.format('PUT', '/a' .. n, nil, 'x') .. wrk.format('DELETE', '/b' .. n) end";
+        function request() n = n + 1; return wrk.format('PUT', '/a' .. n, nil, 'x') .. wrk.format('DELETE', \
+        '/b' .. n) end";
     let (run, sample, _) = run(batches, &["--sample", "1k", "--warmup", "300ms"]);
     assert_eq!(sample.len() as u64, run.count("completed"));
     assert!(run.count("completed") > run.count("measured"));

@@ -41,7 +41,8 @@ fn paths(heads: &[String]) -> Vec<&str> {
 #[test]
 fn counters_in_globals_make_different_paths() {
     let (run, heads) = run(
-        "counter = 0\nrequest = function() path = '/' .. counter; counter = counter + 1; return wrk.format(nil, path) end",
+        "counter = 0\nrequest = function() path = '/' .. counter; counter = counter + 1; return \
+            wrk.format(nil, path) end",
         &[],
     );
     assert_eq!(run.code, 0, "{}", run.stderr);
@@ -54,14 +55,16 @@ fn request_is_called_exactly_as_often_as_requests_are_sent() {
     let source = "local n = 0; threads = {}\n\
         function setup(t) table.insert(threads, t) end\n\
         function request() n = n + 1; calls = n; return wrk.format() end\n\
-        function done() local sum = 0; for _, t in ipairs(threads) do sum = sum + t:get('calls') end; print('calls ' .. sum) end";
+        function done() local sum = 0; for _, t in ipairs(threads) do sum = sum + t:get('calls') end; \
+        print('calls ' .. sum) end";
     let (run, heads) = run(source, &[]);
     assert!(run.stdout.ends_with(&format!("calls {}\n", heads.len())), "{}", run.stdout);
 }
 
 #[test]
 fn wrk_fields_set_the_default_request() {
-    let source = "wrk.method = 'POST'\nwrk.body = 'foo=bar&baz=quux'\nwrk.headers['Content-Type'] = 'application/x-www-form-urlencoded'";
+    let source = "wrk.method = 'POST'\nwrk.body = 'foo=bar&baz=quux'\n\
+        wrk.headers['Content-Type'] = 'application/x-www-form-urlencoded'";
     let (run, heads) = run(source, &["-H", "X-Own: yes"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     let head = &heads[0];
@@ -89,7 +92,8 @@ fn init_gets_the_url_and_the_scripts_own_arguments() {
 #[test]
 fn an_init_that_calls_wrk_init_as_older_scripts_do_works() {
     let (run, heads) = run(
-        "init = function(args) wrk.init(args); req = wrk.format(nil, '/old') end\nrequest = function() return req end",
+        "init = function(args) wrk.init(args); req = wrk.format(nil, '/old') end\n\
+            request = function() return req end",
         &[],
     );
     assert_eq!(run.code, 0, "{}", run.stderr);
@@ -98,7 +102,8 @@ fn an_init_that_calls_wrk_init_as_older_scripts_do_works() {
 
 #[test]
 fn a_string_of_several_requests_is_a_pipelined_batch() {
-    let source = "init = function(args) local r = {}; for i = 1, 3 do r[i] = wrk.format(nil, '/' .. i) end; req = table.concat(r) end\n\
+    let source = "init = function(args) local r = {}; for i = 1, 3 do r[i] = wrk.format(nil, '/' .. i) end; \
+        req = table.concat(r) end\n\
         request = function() return req end";
     let (run, heads) = run(source, &[]);
     assert_eq!(run.code, 0, "{}", run.stderr);
@@ -119,10 +124,13 @@ fn batch_latency_records_only_the_last_answer_of_a_batch() {
 #[test]
 fn responses_come_with_status_headers_and_body() {
     let source = "function response(status, headers, body)\n\
-        if status == 201 and headers['X-Token'] == 'secret' and body == 'hello' then path = '/with-token' end end\n\
+        if status == 201 and headers['X-Token'] == 'secret' and body == 'hello' then path = '/with-token' \
+        end end\n\
         path = '/login'\nfunction request() return wrk.format('GET', path) end";
     let (run, heads) = run_with(source, &[], |_| {
-        "HTTP/1.1 201 Created\r\nX-Token: secret\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n".to_owned()
+        "HTTP/1.1 201 Created\r\nX-Token: secret\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n\
+            3\r\nllo\r\n0\r\n\r\n"
+            .to_owned()
     });
     assert_eq!(run.code, 0, "{}", run.stderr);
     let paths = paths(&heads);
@@ -133,10 +141,13 @@ fn responses_come_with_status_headers_and_body() {
 #[test]
 fn tables_go_through_thread_set_and_get_with_keys_and_values_in_place() {
     let source = "threads = {}\n\
-        function setup(thread) thread:set('config', { name = 'x', list = { 10, 20, 30 }, on = true }); table.insert(threads, thread) end\n\
-        function init() seen = { count = 0, sum = config.list[1] + config.list[2] + config.list[3], name = config.name, on = config.on } end\n\
+        function setup(thread) thread:set('config', { name = 'x', list = { 10, 20, 30 }, on = true }); \
+        table.insert(threads, thread) end\n\
+        function init() seen = { count = 0, sum = config.list[1] + config.list[2] + config.list[3], name = \
+        config.name, on = config.on } end\n\
         function request() seen.count = seen.count + 1; return wrk.format() end\n\
-        function done() for _, t in ipairs(threads) do local s = t:get('seen'); print(s.name, s.sum, s.on, s.count > 0) end end";
+        function done() for _, t in ipairs(threads) do local s = t:get('seen'); print(s.name, s.sum, s.on, \
+        s.count > 0) end end";
     let (run, _) = run(source, &[]);
     assert!(run.stdout.ends_with("x\t60\ttrue\ttrue\nx\t60\ttrue\ttrue\n"), "{}{}", run.stdout, run.stderr);
 }
@@ -171,10 +182,12 @@ fn modules_beside_the_script_are_found() {
 #[test]
 fn done_sees_summary_latency_and_requests() {
     let source = "function done(summary, latency, requests)\n\
-        print(string.format('%d %d %d/%d/%d/%d/%d', summary.requests, summary.duration, summary.errors.connect, summary.errors.read,\n\
+        print(string.format('%d %d %d/%d/%d/%d/%d', summary.requests, summary.duration, \
+        summary.errors.connect, summary.errors.read,\n\
         summary.errors.write, summary.errors.status, summary.errors.timeout))\n\
         print(latency.min <= latency.mean and latency.mean <= latency.max and latency.stdev >= 0)\n\
-        for _, p in pairs({ 50, 99.999 }) do io.write(string.format('%g%%,%d\\n', p, latency:percentile(p))) end\n\
+        for _, p in pairs({ 50, 99.999 }) do \
+        io.write(string.format('%g%%,%d\\n', p, latency:percentile(p))) end\n\
         local value, count = latency(1); print(value <= latency.max, count >= 1, #latency >= 1)\n\
         print(wrk.time_us() > 1e15) end";
     let (run, _) = run(source, &["--", "x"]);
@@ -204,7 +217,8 @@ fn a_script_without_request_sends_the_plain_one() {
 #[test]
 fn an_error_in_the_middle_of_a_run_names_file_and_line_and_prints_what_was_measured() {
     let (run, _) = run(
-        "local n = 0\nfunction request()\n  n = n + 1\n  if n > 5 then return wrk.nothing.at_all end\n  return wrk.format()\nend",
+        "local n = 0\nfunction request()\n  n = n + 1\n  if n > 5 then return wrk.nothing.at_all \
+            end\n  return wrk.format()\nend",
         &[],
     );
     assert_eq!(run.code, 1);
@@ -234,7 +248,8 @@ fn errors_in_every_other_place_name_file_and_line_too() {
 
 #[test]
 fn random_numbers_differ_between_threads_and_repeat_with_the_seed() {
-    let source = "threads = {}\nfunction setup(t) table.insert(threads, t) end\nfunction init() r = math.random(1e9) end\n\
+    let source = "threads = {}\nfunction setup(t) table.insert(threads, t) end\n\
+        function init() r = math.random(1e9) end\n\
         function done() print(threads[1]:get('r'), threads[2]:get('r')) end";
     let numbers = |seed: &str| {
         let (run, _) = run(source, &["--seed", seed]);
@@ -268,7 +283,8 @@ fn setup_may_set_and_get_globals_of_threads_that_were_set_up_before() {
     let source = "local threads = {}\n\
         function setup(thread) table.insert(threads, thread); thread:set('number', #threads)\n\
         for _, t in ipairs(threads) do t:set('count', #threads) end\n\
-        if #threads == 2 then print('first is ' .. threads[1]:get('number') .. ', said in init ' .. threads[1]:get('said')) end end\n\
+        if #threads == 2 then print('first is ' .. threads[1]:get('number') .. ', said in init ' .. \
+        threads[1]:get('said')) end end\n\
         function init() said = number * 10 end\n\
         function request() return wrk.format(nil, '/' .. number .. 'of' .. count) end";
     let (run, heads) = run(source, &[]);
@@ -283,7 +299,8 @@ fn setup_may_set_and_get_globals_of_threads_that_were_set_up_before() {
 fn an_error_in_the_setup_or_init_of_a_later_thread_ends_the_run_for_all() {
     for (source, part) in [
         (
-            "function setup(t) n = (n or 0) + 1; t:set('n', n) end\nfunction init() if n == 2 then error('no second') end end",
+            "function setup(t) n = (n or 0) + 1; t:set('n', n) end\n\
+                function init() if n == 2 then error('no second') end end",
             "no second",
         ),
         ("function setup() n = (n or 0) + 1; if n == 2 then error('no more') end end", "no more"),

@@ -100,7 +100,8 @@ fn a_script_that_takes_all_the_time_is_the_generators_limit_spinning_or_not() {
     // Many connections are always free when the thread comes to them, so only the thread can be what is slow.
     let server = NullServer::start();
     let (_folder, path) = common::script(
-        "function request() local x = 0; for i = 1, 200000 do x = x + math.sin(i) end; return wrk.format(nil, '/' .. x) end",
+        "function request() local x = 0; for i = 1, 200000 do x = x + math.sin(i) end; return \
+            wrk.format(nil, '/' .. x) end",
     );
     for spin in ["off", "50us"] {
         let run = loadgen(&["-R20000", "-c64", "-t1", "-d1s", "--spin", spin, "-s", &path, &server.url]);
@@ -125,7 +126,8 @@ fn too_few_connections_are_named_and_enough_are_not() {
 fn a_closed_loop_that_takes_a_whole_core_or_gets_none_is_the_generators_limit() {
     let server = NullServer::start();
     let (_folder, path) = common::script(
-        "function request() local x = 0; for i = 1, 200000 do x = x + math.sin(i) end; return wrk.format(nil, '/' .. x) end",
+        "function request() local x = 0; for i = 1, 200000 do x = x + math.sin(i) end; return \
+            wrk.format(nil, '/' .. x) end",
     );
     let busy = loadgen(&["--closed", "-c4", "-t1", "-d1s", "-s", &path, &server.url]);
     assert!(saturated(&busy), "{:?} {}", busy.json["verdict"], busy.json["threads"]);

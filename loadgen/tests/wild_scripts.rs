@@ -54,13 +54,12 @@ fn set(paths: &[&str]) -> HashSet<String> {
 
 #[test]
 fn numbers_and_booleans_may_stand_for_text() {
-    let (run, heads) = run(
-        "local n = 0\nwrk.headers['X-Limit'] = 10.5\nwrk.headers['X-On'] = true\nwrk.headers['X-Off'] = false\n\
+    let (run, heads) = run("local n = 0\nwrk.headers['X-Limit'] = 10.5\nwrk.headers['X-On'] = true\n\
+            wrk.headers['X-Off'] = false\n\
         function request() n = n + 1; wrk.body = n\n\
         if n % 3 == 1 then return wrk.format('PUT', n) end\n\
         if n % 3 == 2 then return wrk.format('PUT', '/body', nil, 12345) end\n\
-        return wrk.format('PUT', '/true', nil, true) end",
-    );
+        return wrk.format('PUT', '/true', nil, true) end");
     assert_eq!(run.code, 0, "{}", run.stderr);
     for line in [
         "PUT 1 HTTP/1.1\r\n",
@@ -115,7 +114,8 @@ fn request_and_response_may_be_assigned_anew_while_they_run() {
 
 #[test]
 fn a_thread_that_stops_itself_may_return_no_request() {
-    let source = "local n = 0\nfunction request() n = n + 1; if n > 5 then wrk.thread:stop() else return wrk.format() end end";
+    let source = "local n = 0\nfunction request() n = n + 1; if n > 5 then wrk.thread:stop() else return \
+        wrk.format() end end";
     let (run, heads) = run(source);
     assert_eq!((run.code, heads.len()), (0, 5), "{}", run.stderr);
     let (run, _) = self::run("function request() return nil end");
@@ -124,9 +124,8 @@ fn a_thread_that_stops_itself_may_return_no_request() {
 
 #[test]
 fn addresses_are_resolved_into_wrk_addrs_before_setup() {
-    let (run, _) = run(
-        "function setup(thread) print(#wrk.addrs, wrk.addrs[1], thread.addr); thread.addr = wrk.addrs[#wrk.addrs] end",
-    );
+    let (run, _) = run("function setup(thread) print(#wrk.addrs, wrk.addrs[1], thread.addr); thread.addr = \
+            wrk.addrs[#wrk.addrs] end");
     assert_eq!(run.code, 0, "{}", run.stderr);
     let line = run.stdout.lines().next().unwrap();
     let words: Vec<&str> = line.split('\t').collect();
@@ -187,10 +186,13 @@ fn the_host_header_follows_wrk_host_and_comes_back_when_headers_are_replaced() {
 #[test]
 fn files_are_read_line_by_line_and_whole_and_named_by_the_environment() {
     let source = "local folder = debug.getinfo(1, 'S').source:sub(2):match('(.*/)')\n\
-        local ids = {}\nfor line in io.lines(folder .. 'ids.txt') do if line ~= '' then table.insert(ids, line) end end\n\
+        local ids = {}\n\
+        for line in io.lines(folder .. 'ids.txt') do if line ~= '' then table.insert(ids, line) end end\n\
         local file = io.open(folder .. 'body.json', 'rb'); local body = file:read('*a'); file:close()\n\
-        function init(args) assert(args[1] == 'x' and #args == 1 and os.getenv('PATH')); math.randomseed(os.time()) end\n\
-        function request() return wrk.format('POST', '/' .. ids[math.random(#ids)], { Length = #body }, body) end";
+        function init(args) assert(args[1] == 'x' and #args == 1 and os.getenv('PATH')); \
+        math.randomseed(os.time()) end\n\
+        function request() return wrk.format('POST', '/' .. ids[math.random(#ids)], { Length = #body }, \
+        body) end";
     let files = [("ids.txt", "a\nb\n\nc\n"), ("body.json", "{\"a\":\n1}")];
     let (run, heads) = run_beside(&files, source, &[], &["x"]);
     assert!(
@@ -204,7 +206,8 @@ fn files_are_read_line_by_line_and_whole_and_named_by_the_environment() {
 fn modules_in_lua_are_found_by_require_loadfile_and_package_path() {
     let source = "local folder = debug.getinfo(1, 'S').source:sub(2):match('(.*/)')\n\
         package.path = folder .. 'lib/?.lua;' .. package.path\n\
-        local json = require 'json'; local common = loadfile(folder .. 'json.lua')(); dofile(folder .. 'json.lua')\n\
+        local json = require 'json'; local common = loadfile(folder .. 'json.lua')(); dofile(folder .. \
+        'json.lua')\n\
         function request() return wrk.format(nil, '/' .. json.encode(1) .. common.encode(2)) end";
     let module = "return { encode = function(value) return '[' .. value .. ']' end }";
     assert_eq!(paths_of(run_beside(&[("json.lua", module)], source, &[], &[])), set(&["/[1][2]"]));
@@ -215,11 +218,18 @@ fn modules_in_c_such_as_cjson_find_lua_in_the_generator() {
     let folder = tempfile::tempdir().unwrap();
     let (source, module) = (folder.path().join("answer.c"), folder.path().join("answer.so"));
     // As much of Lua's header as this needs.
-    std::fs::write(&source, "typedef struct lua_State lua_State;\n\
-        extern void lua_pushstring(lua_State *, const char *); extern void lua_createtable(lua_State *, int, int);\n\
-        extern void lua_setfield(lua_State *, int, const char *); extern double luaL_checknumber(lua_State *, int);\n\
-        int luaopen_answer(lua_State *L) { lua_createtable(L, 0, 1); lua_pushstring(L, \"from-c\"); lua_setfield(L, -2, \"path\"); return 1; }\n\
-        int unused(lua_State *L) { return (int)luaL_checknumber(L, 1); }\n").unwrap();
+    std::fs::write(
+        &source,
+        "typedef struct lua_State lua_State;\n\
+        extern void lua_pushstring(lua_State *, const char *); extern void lua_createtable(lua_State *, int, \
+        int);\n\
+        extern void lua_setfield(lua_State *, int, const char *); extern double luaL_checknumber(lua_State \
+        *, int);\n\
+        int luaopen_answer(lua_State *L) { lua_createtable(L, 0, 1); lua_pushstring(L, \"from-c\"); \
+            lua_setfield(L, -2, \"path\"); return 1; }\n\
+        int unused(lua_State *L) { return (int)luaL_checknumber(L, 1); }\n",
+    )
+    .unwrap();
     assert!(
         Command::new("cc")
             .args(["-shared", "-fPIC", "-o"])
@@ -230,7 +240,8 @@ fn modules_in_c_such_as_cjson_find_lua_in_the_generator() {
             .success()
     );
     let source = format!(
-        "package.cpath = '{}/?.so;' .. package.cpath\nlocal answer = require 'answer'\nwrk.path = '/' .. answer.path",
+        "package.cpath = '{}/?.so;' .. package.cpath\nlocal answer = require 'answer'\n\
+            wrk.path = '/' .. answer.path",
         folder.path().display()
     );
     assert_eq!(paths(&source), set(&["/from-c"]));
@@ -240,16 +251,20 @@ fn modules_in_c_such_as_cjson_find_lua_in_the_generator() {
 fn all_of_luajits_libraries_and_lua_5_1s_functions_are_there() {
     let paths = paths(
         "local ffi, bit = require 'ffi', require 'bit'\nffi.cdef 'int abs(int);'\n\
-        local a = ffi.C.abs(-3) + bit.band(6, 3) + table.getn({ 1, 2 }) + select('#', unpack({ 1, 2 })) + loadstring('return 1')()\n\
-        setfenv(function() end, {}); math.randomseed(tonumber(tostring({}):sub(8)) or 0); local co = coroutine.wrap(function() return 1 end)\n\
-        wrk.path = '/' .. (a + co() + (jit and 1 or 0)) .. os.date('!%Y', 0) .. (string.gsub('a b', ' ', '%%20'))",
+        local a = ffi.C.abs(-3) + bit.band(6, 3) + table.getn({ 1, 2 }) + select('#', unpack({ 1, 2 })) + \
+        loadstring('return 1')()\n\
+        setfenv(function() end, {}); math.randomseed(tonumber(tostring({}):sub(8)) or 0); local co = \
+        coroutine.wrap(function() return 1 end)\n\
+        wrk.path = '/' .. (a + co() + (jit and 1 or 0)) .. os.date('!%Y', 0) .. (string.gsub('a b', ' ', \
+        '%%20'))",
     );
     assert_eq!(paths, set(&["/121970a%20b"]));
 }
 
 #[test]
 fn requests_written_by_hand_may_have_chunks_and_be_pipelined() {
-    let source = "local put = 'PUT /put HTTP/1.1\\r\\nHost: h\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n2\\r\\nab\\r\\n0\\r\\n\\r\\n'\n\
+    let source = "local put = 'PUT /put HTTP/1.1\\r\\nHost: h\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n\
+        2\\r\\nab\\r\\n0\\r\\n\\r\\n'\n\
         request = function() return put end";
     let (run, heads) = run(source);
     // The test server knows no chunks; their bytes look to it like the beginning of the next head.
@@ -263,7 +278,8 @@ fn done_may_take_values_by_rank_and_write_files() {
     let out = folder.path().join("out.csv");
     let source = format!(
         "done = function(summary, latency, requests)\n\
-         local f = io.open('{}', 'w'); f:write(string.format('%d,%d,%s,%s', latency[1], latency[summary.requests], latency.nothing, requests.mean > 0)); f:close() end",
+         local f = io.open('{}', 'w'); f:write(string.format('%d,%d,%s,%s', latency[1], \
+         latency[summary.requests], latency.nothing, requests.mean > 0)); f:close() end",
         out.display()
     );
     // Req/Sec is sampled after a warm-up alone.
@@ -278,9 +294,8 @@ fn done_may_take_values_by_rank_and_write_files() {
 
 #[test]
 fn a_field_that_threads_do_not_have_is_nil() {
-    let (run, _) = run(
-        "function setup(thread) print(thread.id); thread:set('id', thread.id) end\nfunction init() print(id, wrk.thread.id) end",
-    );
+    let (run, _) = run("function setup(thread) print(thread.id); thread:set('id', thread.id) end\n\
+            function init() print(id, wrk.thread.id) end");
     assert!(run.code == 0 && run.stdout.starts_with("nil\nnil\tnil\n"), "{}{}", run.stdout, run.stderr);
 }
 

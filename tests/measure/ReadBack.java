@@ -13,20 +13,23 @@ class ReadBack {
     public static void main(String[] arguments) throws Exception {
         Histogram histogram = arguments[0].equals("log")
                 ? sum(new File(arguments[1]), arguments[2])
-                : Histogram.decodeFromCompressedByteBuffer(ByteBuffer.wrap(Base64.getDecoder().decode(arguments[1])), 1);
+                : Histogram.decodeFromCompressedByteBuffer(
+                        ByteBuffer.wrap(Base64.getDecoder().decode(arguments[1])), 1);
         long count = histogram.getTotalCount();
         System.out.printf(Locale.ROOT, "count %d%n", count);
         System.out.printf(Locale.ROOT, "mean %.3f%n", histogram.getMean() / 1000);
         System.out.printf(Locale.ROOT, "stdev %.3f%n", histogram.getStdDeviation() / 1000);
         System.out.printf(Locale.ROOT, "max %.3f%n", histogram.lowestEquivalentValue(histogram.getMaxValue()) / 1000.0);
         for (HistogramIterationValue step : histogram.percentiles(5)) {
-            System.out.printf(Locale.ROOT, "tick %d %s %d%n", step.getValueIteratedTo(), step.getPercentileLevelIteratedTo(),
+            System.out.printf(Locale.ROOT, "tick %d %s %d%n",
+                    step.getValueIteratedTo(), step.getPercentileLevelIteratedTo(),
                     step.getTotalCountToThisValue());
         }
         // The library rounds a percentile's rank up, the text to the nearest: ask for the same sample by its rank.
         for (double percentile : new double[] {50, 75, 90, 99, 99.9, 99.99, 99.999, 100}) {
             long rank = Math.max(1, (long) (percentile / 100 * count + 0.5));
-            System.out.printf(Locale.ROOT, "percentile %s %d %d%n", percentile, histogram.getValueAtPercentile(100.0 * rank / count),
+            System.out.printf(Locale.ROOT, "percentile %s %d %d%n",
+                    percentile, histogram.getValueAtPercentile(100.0 * rank / count),
                     histogram.getValueAtPercentile(percentile));
         }
     }

@@ -98,7 +98,8 @@ fn a_head_that_is_repeated_is_read_as_the_first_time_and_one_that_is_nearly_the_
 
 #[test]
 fn interim_answers_are_passed_over() {
-    let text = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    let text = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\n\
+        Content-Length: 2\r\n\r\nok";
     assert_eq!(one(text), (200, true, "ok".to_owned()));
 }
 
@@ -146,7 +147,8 @@ fn headers(text: &str) -> Vec<(String, String)> {
 
 #[test]
 fn folded_headers_are_read_as_one_line_and_a_blank_before_a_colon_is_not_part_of_the_name() {
-    let text = "HTTP/1.1  200 OK\r\nX-Folded: one\r\n two\r\n\t three\r\nX-Empty:\r\n \r\nContent-Length :\r\n 2\r\n\r\nok";
+    let text = "HTTP/1.1  200 OK\r\nX-Folded: one\r\n two\r\n\t three\r\nX-Empty:\r\n \r\n\
+        Content-Length :\r\n 2\r\n\r\nok";
     assert_eq!(one(text), (200, true, "ok".to_owned()));
     let names_and_values = [("X-Folded", "one two three"), ("X-Empty", ""), ("Content-Length", "2")]
         .map(|(n, v)| (n.to_owned(), v.to_owned()));
@@ -248,7 +250,10 @@ fn extensions_and_trailers_without_end_are_refused() {
 
 #[test]
 fn every_single_cut_gives_the_same_answers() {
-    let text = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: b\r\n\r\n3;e\r\nabc\r\nA\r\n0123456789\r\n0\r\nT: 1\r\n\r\nHTTP/1.1 404 No\r\nContent-Length: 3\r\n\r\nxyzHTTP/1.1 204 N\n\n";
+    let text =
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: b\r\n\r\n\
+        3;e\r\nabc\r\nA\r\n0123456789\r\n0\r\nT: 1\r\n\r\nHTTP/1.1 404 No\r\nContent-Length: 3\r\n\r\n\
+        xyzHTTP/1.1 204 N\n\n";
     let whole = read(text, &[], false).unwrap();
     assert_eq!(whole.len(), 3);
     for cut in 0..text.len() {
@@ -314,7 +319,8 @@ proptest! {
     ) {
         let bytes: Vec<u8> = answers.iter().flat_map(|(bytes, _)| bytes.clone()).collect();
         let bodies: Vec<Vec<u8>> = answers.into_iter().map(|(_, body)| body).collect();
-        let read: Vec<Vec<u8>> = read(&bytes, &cuts, false).unwrap().into_iter().map(|answer| answer.2).collect();
+        let answers = read(&bytes, &cuts, false).unwrap();
+        let read: Vec<Vec<u8>> = answers.into_iter().map(|answer| answer.2).collect();
         prop_assert_eq!(read, bodies);
     }
 
@@ -345,7 +351,8 @@ proptest! {
     #[test]
     fn where_damaged_answers_are_cut_does_not_matter_either(
         answers in prop::collection::vec(answer(), 1..4),
-        damage in prop::collection::vec((any::<usize>(), prop::sample::select(b"\r\n :;0aH\0\xff".to_vec())), 1..4),
+        damage in prop::collection::vec(
+            (any::<usize>(), prop::sample::select(b"\r\n :;0aH\0\xff".to_vec())), 1..4),
         cuts in prop::collection::vec(any::<usize>(), 1..10),
     ) {
         let mut bytes: Vec<u8> = answers.iter().flat_map(|(bytes, _)| bytes.clone()).collect();
@@ -356,7 +363,9 @@ proptest! {
         match (read(&bytes, &[], false), read(&bytes, &cuts, false)) {
             (Ok(whole), Ok(cut)) => prop_assert_eq!(whole, cut),
             (Err(_), _) => {}
-            (Ok(whole), Err(problem)) => prop_assert!(false, "refused in pieces only: {} {:?}", problem, whole),
+            (Ok(whole), Err(problem)) => {
+                prop_assert!(false, "refused in pieces only: {} {:?}", problem, whole)
+            }
         }
     }
 

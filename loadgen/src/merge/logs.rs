@@ -143,7 +143,8 @@ fn belong_to(seconds: &[Second], total: &Total) -> Result<(), Error> {
         }
         if logged != *result {
             return Err(Error::Failed(format!(
-                "the interval logs are not those of these results: {tag}: {} values in the logs, {} in the results",
+                "the interval logs are not those of these results: {tag}: {} values in the logs, \
+                    {} in the results",
                 logged.len(),
                 result.len()
             )));

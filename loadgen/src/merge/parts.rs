@@ -181,6 +181,9 @@ pub fn apart_s(parts: &[Part]) -> f64 {
 pub fn start_note(parts: &[Part]) -> Option<String> {
     let apart_s = apart_s(parts);
     (apart_s > APART_TOLD_S).then(|| {
-        format!("the parts started {apart_s:.3} s apart: the load was not at its full rate all the time; see --start-at")
+        format!(
+            "the parts started {apart_s:.3} s apart: the load was not at its full rate all the time; \
+            see --start-at"
+        )
     })
 }

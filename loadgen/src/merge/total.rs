@@ -112,11 +112,13 @@ impl Total {
             "measure_start_utc": of_all("measure_start_utc", |one, other| one < other),
             "stop_utc": of_all("stop_utc", |one, other| one > other),
             "offered_rate_rps": if closed_loop { None } else { Some(sum("/offered_rate_rps")?) },
-            "achieved_rate_rps": if measured_s > 0.0 { tally.completed_in_window as f64 / measured_s } else { 0.0 },
+            "achieved_rate_rps":
+                if measured_s > 0.0 { tally.completed_in_window as f64 / measured_s } else { 0.0 },
             "duration_s": self.duration_s,
             "warm_up_s": first.seconds("warm_up_s")?,
             "measured_s": measured_s,
-            "answers": tally.answers.iter().map(|(status, n)| (status.to_string(), json!(n))).collect::<Map<_, _>>(),
+            "answers":
+                tally.answers.iter().map(|(status, n)| (status.to_string(), json!(n))).collect::<Map<_, _>>(),
             "error_reasons": error_reasons(&tally.errors),
             "connections_open_at_start": count("/connections_open_at_start")?,
             "reconnecting": {
@@ -202,7 +204,11 @@ fn verdict(parts: &[Part]) -> Value {
     distorted
         .sort_by(|one, other| one.parse::<f64>().unwrap_or(0.0).total_cmp(&other.parse().unwrap_or(0.0)));
     distorted.dedup();
-    json!({ "generator_saturated": found["generator_saturated"], "reason": reason, "distorted_percentiles": distorted })
+    json!({
+        "generator_saturated": found["generator_saturated"],
+        "reason": reason,
+        "distorted_percentiles": distorted,
+    })
 }
 
 fn summary(part: &Part) -> Value {

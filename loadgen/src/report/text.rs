@@ -131,7 +131,8 @@ fn footer(mean_us: f64, stdev_us: f64, max_us: u64, count: u64) -> String {
     // Buckets of the histogram's one shape: 1 µs to 24 h with 3 digits.
     let (buckets, sub_buckets) = (27, 2048);
     format!(
-        "#[Mean    = {}, StdDeviation   = {}]\n#[Max     = {}, Total count    = {count:12}]\n#[Buckets = {buckets:12}, SubBuckets     = {sub_buckets:12}]\n",
+        "#[Mean    = {}, StdDeviation   = {}]\n#[Max     = {}, Total count    = {count:12}]\n\
+            #[Buckets = {buckets:12}, SubBuckets     = {sub_buckets:12}]\n",
         milliseconds(mean_us),
         milliseconds(stdev_us),
         milliseconds(max_us as f64),

@@ -88,7 +88,8 @@ fn notes(result: &RunResult, signal: Option<i32>, connections: usize, connect_pr
     }
     if result.open_at_start < connections {
         eprintln!(
-            "note: {} of {connections} connections were not open when the run began; what is tried first is tried for --timeout{}",
+            "note: {} of {connections} connections were not open when the run began; what is tried \
+                first is tried for --timeout{}",
             connections - result.open_at_start,
             connect_problem.map_or(String::new(), |problem| format!(": {problem}"))
         );
@@ -103,7 +104,8 @@ fn notes(result: &RunResult, signal: Option<i32>, connections: usize, connect_pr
     tally.errors.lines().iter().for_each(|line| eprintln!("note: {line}"));
     if tally.unsent + tally.in_flight_at_end + tally.lost > 0 {
         eprintln!(
-            "note: requests without an answer, of which no latency is known: never sent {}, lost with their connection {}, still under way {}",
+            "note: requests without an answer, of which no latency is known: never sent {}, lost \
+                with their connection {}, still under way {}",
             tally.unsent, tally.lost, tally.in_flight_at_end
         );
         let percentiles: Vec<String> =
@@ -158,7 +160,8 @@ fn exit_code(
     if result.tally.completed == 0 {
         let why = connect_problem.map_or(String::new(), |problem| format!(": {problem}"));
         eprintln!(
-            "no request was answered{why}: sent {}, connect errors {}, read errors {}, write errors {}, timeouts {}",
+            "no request was answered{why}: sent {}, connect errors {}, read errors {}, write \
+                errors {}, timeouts {}",
             result.tally.sent, errors.connect, errors.read, errors.write, errors.timeout
         );
         return exit::FAILED;

@@ -47,7 +47,8 @@ impl Authorities {
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         let by_the_rules = by_the_rules(roots, provider).map_err(|_| {
             Error::failed(
-                "https: this system knows no certificate authorities; --ca-file FILE names one, --insecure accepts any certificate",
+                "https: this system knows no certificate authorities; --ca-file FILE names one, \
+                    --insecure accepts any certificate",
             )
         })?;
         Ok(Self { by_the_rules, own: Vec::new() })

@@ -244,7 +244,8 @@ pub fn cases() -> Vec<Case> {
         case(
             "two answers for one",
             vec![text(
-                "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+                "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n\
+                    Content-Length: 2\r\n\r\nok",
             )],
             AnsweredBut(200, MORE),
         ),

@@ -12,10 +12,12 @@ import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 
-/// Plants a change of known size into the service as it is shipped: every GET and every write of its store burns so many nanoseconds,
+/// Plants a change of known size into the service as it is shipped: every GET and every write of its store burns so
+/// many nanoseconds,
 /// and every so manieth waits.
 ///
-/// `java -javaagent:planted.jar=burn=900,every=50,wait=1000000 -jar kv-service.jar …`; with `burn=0` nothing but the call itself is
+/// `java -javaagent:planted.jar=burn=900,every=50,wait=1000000 -jar kv-service.jar …`; with `burn=0` nothing but the
+/// call itself is
 /// added, so that both sides of a comparison have it.
 public final class PlantedAgent {
     private static final String STORE = "kv/lsm/LsmStore";
@@ -57,7 +59,8 @@ public final class PlantedAgent {
 
     private static final class Planting implements ClassFileTransformer {
         @Override
-        public byte[] transform(ClassLoader loader, String name, Class<?> redefined, ProtectionDomain domain, byte[] bytes) {
+        public byte[] transform(
+                ClassLoader loader, String name, Class<?> redefined, ProtectionDomain domain, byte[] bytes) {
             if (!STORE.equals(name)) {
                 return null;
             }
@@ -79,7 +82,8 @@ public final class PlantedAgent {
                 System.err.println("error: nothing to plant into: " + CALLED_BY_REQUESTS + ", found " + found);
                 Runtime.getRuntime().halt(3);
             }
-            return file.transformClass(parsed, ClassTransform.transformingMethodBodies(Planting::isCalledByRequests, calling));
+            return file.transformClass(
+                    parsed, ClassTransform.transformingMethodBodies(Planting::isCalledByRequests, calling));
         }
 
         private static boolean isCalledByRequests(MethodModel method) {

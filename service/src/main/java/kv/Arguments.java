@@ -26,7 +26,8 @@ import picocli.CommandLine.Option;
         customSynopsis = "java -jar kv-service.jar --dir PATH [options]",
         description = {
             "A persistent key-value service: an LSM store behind one-nio.",
-            "Prints `ready: http://HOST:PORT` on stdout when it serves; logs go to stderr; SIGTERM and SIGINT stop it in order.",
+            "Prints `ready: http://HOST:PORT` on stdout when it serves; logs go to stderr; SIGTERM and "
+                    + "SIGINT stop it in order.",
             "Exit codes: 0 stopped in order, 2 bad arguments, 1 anything else. BYTES may end in k, m or g.%n"
         })
 final class Arguments {
@@ -75,7 +76,10 @@ final class Arguments {
                 defaultValue = "interval",
                 description = {
                     "How durable an acknowledged write is. Default: ${DEFAULT-VALUE}.",
-                    "none: lost with the process until its memtable is flushed; os: survives the process; interval: that, and at most --wal-interval-ms are lost with the machine; always: survives a power cut, each write waits for a sync that it shares with those that wait at that time."
+                    "none: lost with the process until its memtable is flushed; os: survives the process; "
+                            + "interval: that, and at most --wal-interval-ms are lost with the machine; always: "
+                            + "survives a power cut, each write waits for a sync that it shares with those that wait "
+                            + "at that time."
                 })
         WalMode wal;
 
@@ -83,8 +87,8 @@ final class Arguments {
                 names = "--wal-interval-ms",
                 paramLabel = "MS",
                 defaultValue = "1000",
-                description =
-                        "--wal interval: milliseconds between two syncs. Default: ${DEFAULT-VALUE}. Longer loses more with the machine, shorter keeps the disk busier.")
+                description = "--wal interval: milliseconds between two syncs. Default: ${DEFAULT-VALUE}. Longer "
+                        + "loses more with the machine, shorter keeps the disk busier.")
         int walIntervalMillis;
 
         @Option(
@@ -110,8 +114,10 @@ final class Arguments {
                 paramLabel = "MS",
                 defaultValue = "0",
                 description = {
-                    "Logs each request that takes so many milliseconds or longer, with what it waited for; 0 for none. Default: ${DEFAULT-VALUE}.",
-                    "Costs a reading of the clock a request, two with another thread. At most 10 lines a second; the next says how many were left out."
+                    "Logs each request that takes so many milliseconds or longer, with what it waited for; 0 "
+                            + "for none. Default: ${DEFAULT-VALUE}.",
+                    "Costs a reading of the clock a request, two with another thread. At most 10 lines a "
+                            + "second; the next says how many were left out."
                 })
         int slowRequestMillis;
     }
@@ -123,30 +129,32 @@ final class Arguments {
                 defaultValue = "selector",
                 description = {
                     "Which threads run requests. Default: ${DEFAULT-VALUE}.",
-                    "selector: those that hold the connections, shortest way, a slow request holds up its selector; workers: a fixed pool behind a bounded queue, two thread switches a request; virtual: a virtual thread each."
+                    "selector: those that hold the connections, shortest way, a slow request holds up its "
+                            + "selector; workers: a fixed pool behind a bounded queue, two thread switches a request; "
+                            + "virtual: a virtual thread each."
                 })
         HttpOptions.HandlerKind handler;
 
         @Option(
                 names = "--selectors",
                 paramLabel = "N",
-                description =
-                        "Threads that hold connections. Default: one less than the processors, at least 1: flush and compaction need one too. More than processors only adds switches.")
+                description = "Threads that hold connections. Default: one less than the processors, at least 1: "
+                        + "flush and compaction need one too. More than processors only adds switches.")
         Integer selectors;
 
         @Option(
                 names = "--workers",
                 paramLabel = "N",
-                description =
-                        "Requests run at the same time with --handler workers (threads) or virtual. Default: twice the processors. More hides waiting for the disk, costs memory and switches.")
+                description = "Requests run at the same time with --handler workers (threads) or virtual. Default: "
+                        + "twice the processors. More hides waiting for the disk, costs memory and switches.")
         Integer workers;
 
         @Option(
                 names = "--queue",
                 paramLabel = "N",
                 defaultValue = "1024",
-                description =
-                        "Requests that may wait for a worker; further ones get 503. Default: ${DEFAULT-VALUE}. Larger takes bursts and makes the last one wait longer.")
+                description = "Requests that may wait for a worker; further ones get 503. Default: "
+                        + "${DEFAULT-VALUE}. Larger takes bursts and makes the last one wait longer.")
         int queue;
 
         @Option(
@@ -154,8 +162,8 @@ final class Arguments {
                 paramLabel = "BYTES",
                 converter = ByteCount.class,
                 defaultValue = "64m",
-                description =
-                        "Size of one memtable. Default: ${DEFAULT-VALUE}. Larger makes fewer, larger tables and costs memory (up to three at a time) and recovery time.")
+                description = "Size of one memtable. Default: ${DEFAULT-VALUE}. Larger makes fewer, larger tables "
+                        + "and costs memory (up to three at a time) and recovery time.")
         long memtableBytes;
 
         @Option(
@@ -163,32 +171,32 @@ final class Arguments {
                 paramLabel = "BYTES",
                 converter = ByteCount.class,
                 defaultValue = "4k",
-                description =
-                        "Size of a data block. Default: ${DEFAULT-VALUE}. Larger makes the index smaller and compression better, point reads slower.")
+                description = "Size of a data block. Default: ${DEFAULT-VALUE}. Larger makes the index smaller and "
+                        + "compression better, point reads slower.")
         long blockBytes;
 
         @Option(
                 names = "--bloom-bits",
                 paramLabel = "N",
                 defaultValue = "10",
-                description =
-                        "Bits of bloom filter per key; 0 for none. Default: ${DEFAULT-VALUE} (1 %% wrong). Each bit costs one bit of memory and disk per key.")
+                description = "Bits of bloom filter per key; 0 for none. Default: ${DEFAULT-VALUE} (1 %% wrong). "
+                        + "Each bit costs one bit of memory and disk per key.")
         int bloomBits;
 
         @Option(
                 names = "--compaction",
                 paramLabel = "POLICY",
                 defaultValue = "leveled",
-                description =
-                        "leveled: cheap reads, more rewriting; tiered: less rewriting, dearer reads, more space; none: tables pile up. Default: ${DEFAULT-VALUE}.")
+                description = "leveled: cheap reads, more rewriting; tiered: less rewriting, dearer reads, more "
+                        + "space; none: tables pile up. Default: ${DEFAULT-VALUE}.")
         CompactionPolicyKind compaction;
 
         @Option(
                 names = "--read",
                 paramLabel = "MODE",
                 defaultValue = "mmap",
-                description =
-                        "How tables are read. mmap: no copy, a cold page stops its thread; pread: one call per block, index and filters off-heap. Default: ${DEFAULT-VALUE}.")
+                description = "How tables are read. mmap: no copy, a cold page stops its thread; pread: one call "
+                        + "per block, index and filters off-heap. Default: ${DEFAULT-VALUE}.")
         ReadMode read;
 
         @Option(
@@ -197,8 +205,11 @@ final class Arguments {
                 converter = ByteCount.class,
                 defaultValue = "0",
                 description = {
-                    "Memory that tables may take in the page cache; 0 asks the system every second. Default: ${DEFAULT-VALUE}.",
-                    "Tables that are larger together are read page by page, and GETs that wait for the disk leave their selector; that costs a system call for each page of a GET. So does the time after a start until all tables are in memory."
+                    "Memory that tables may take in the page cache; 0 asks the system every second. Default: "
+                            + "${DEFAULT-VALUE}.",
+                    "Tables that are larger together are read page by page, and GETs that wait for the disk "
+                            + "leave their selector; that costs a system call for each page of a GET. So does the time "
+                            + "after a start until all tables are in memory."
                 })
         long tableMemoryBytes;
 
@@ -206,24 +217,25 @@ final class Arguments {
                 names = "--compression",
                 paramLabel = "CODEC",
                 defaultValue = "none",
-                description =
-                        "none or lz4 for data blocks. Default: ${DEFAULT-VALUE}. lz4 costs CPU on every read of a block and saves space.")
+                description = "none or lz4 for data blocks. Default: ${DEFAULT-VALUE}. lz4 costs CPU on every read "
+                        + "of a block and saves space.")
         Compression compression;
 
         @Option(
                 names = "--cache-entries",
                 paramLabel = "N",
                 defaultValue = "0",
-                description =
-                        "Values cached in front of the store; 0 for none. Default: ${DEFAULT-VALUE}. Costs heap: entries x (key + value + about 130 bytes), at most --cache-bytes; values over 64 KiB are not cached.")
+                description = "Values cached in front of the store; 0 for none. Default: ${DEFAULT-VALUE}. Costs "
+                        + "heap: entries x (key + value + about 130 bytes), at most --cache-bytes; values over "
+                        + "64 KiB are not cached.")
         long cacheEntries;
 
         @Option(
                 names = "--cache-bytes",
                 paramLabel = "BYTES",
                 converter = ByteCount.class,
-                description =
-                        "Most heap that the cached values may take, whatever --cache-entries says. Default: a quarter of the heap. More leaves less to requests and garbage.")
+                description = "Most heap that the cached values may take, whatever --cache-entries says. Default: "
+                        + "a quarter of the heap. More leaves less to requests and garbage.")
         Long cacheBytes;
     }
 
@@ -233,8 +245,8 @@ final class Arguments {
                 paramLabel = "BYTES",
                 converter = ByteCount.class,
                 defaultValue = "1m",
-                description =
-                        "Larger values get 413. Default: ${DEFAULT-VALUE}. Unfinished requests together hold at most a quarter of the heap.")
+                description = "Larger values get 413. Default: ${DEFAULT-VALUE}. Unfinished requests together hold "
+                        + "at most a quarter of the heap.")
         long maxValueBytes;
 
         @Option(
@@ -243,7 +255,8 @@ final class Arguments {
                 converter = ByteCount.class,
                 defaultValue = "4m",
                 description = {
-                    "Longest body of POST /v0/entities/get and batch, and most bytes of values that a get answers. Default: ${DEFAULT-VALUE}.",
+                    "Longest body of POST /v0/entities/get and batch, and most bytes of values that a get "
+                            + "answers. Default: ${DEFAULT-VALUE}.",
                     "Two such requests run at a time, and each costs so much heap."
                 })
         long maxBatchBytes;
@@ -252,40 +265,41 @@ final class Arguments {
                 names = "--stall-limit-ms",
                 paramLabel = "MS",
                 defaultValue = "1000",
-                description =
-                        "Milliseconds a write may wait for flush or compaction before it gets 503; 0 waits for ever. Default: ${DEFAULT-VALUE}. Only its own connection waits.")
+                description = "Milliseconds a write may wait for flush or compaction before it gets 503; 0 waits "
+                        + "for ever. Default: ${DEFAULT-VALUE}. Only its own connection waits.")
         int stallLimitMillis;
 
         @Option(
                 names = "--max-connections",
                 paramLabel = "N",
                 defaultValue = "10000",
-                description =
-                        "Further connections are closed at once. Default: ${DEFAULT-VALUE}. Each costs about 1 kB of heap and a file descriptor.")
+                description = "Further connections are closed at once. Default: ${DEFAULT-VALUE}. Each costs about "
+                        + "1 kB of heap and a file descriptor.")
         int maxConnections;
 
         @Option(
                 names = "--idle-timeout-ms",
                 paramLabel = "MS",
                 defaultValue = "60000",
-                description =
-                        "A connection on which nothing moves for so many milliseconds is closed. Default: ${DEFAULT-VALUE}.")
+                description = "A connection on which nothing moves for so many milliseconds is closed. Default: "
+                        + "${DEFAULT-VALUE}.")
         int idleTimeoutMillis;
 
         @Option(
                 names = "--request-timeout-ms",
                 paramLabel = "MS",
                 defaultValue = "30000",
-                description =
-                        "Milliseconds a client may take to send one request before it gets 408. Default: ${DEFAULT-VALUE}.")
+                description = "Milliseconds a client may take to send one request before it gets 408. Default: "
+                        + "${DEFAULT-VALUE}.")
         int requestTimeoutMillis;
 
         @Option(
                 names = "--answer-timeout-ms",
                 paramLabel = "MS",
                 defaultValue = "60000",
-                description =
-                        "Milliseconds a client may take to receive one answer before it is cut off. Default: ${DEFAULT-VALUE}. An answer that is not taken holds memory; a range also holds the tables that it began with. Who needs longer ranges asks for them in parts.")
+                description = "Milliseconds a client may take to receive one answer before it is cut off. Default: "
+                        + "${DEFAULT-VALUE}. An answer that is not taken holds memory; a range also holds the "
+                        + "tables that it began with. Who needs longer ranges asks for them in parts.")
         int answerTimeoutMillis;
     }
 

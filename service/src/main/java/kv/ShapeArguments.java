@@ -41,7 +41,8 @@ final class ShapeArguments {
             paramLabel = "N",
             defaultValue = "16",
             description = {
-                "Sorted runs in level 0 that slow writers down to --slowdown-bytes-per-second. Default: ${DEFAULT-VALUE}.",
+                "Sorted runs in level 0 that slow writers down to --slowdown-bytes-per-second. Default: "
+                        + "${DEFAULT-VALUE}.",
                 "More lets compaction fall further behind: reads get slower first."
             })
     int level0Slowdown;
@@ -95,7 +96,8 @@ final class ShapeArguments {
             defaultValue = "0",
             description = {
                 "Bytes of entries that compaction merges per second; 0 for no limit. Default: ${DEFAULT-VALUE}.",
-                "Less leaves disk and processor to requests; tables pile up until writers would wait, then the limit is off."
+                "Less leaves disk and processor to requests; tables pile up until writers would wait, then "
+                        + "the limit is off."
             })
     long compactionBytesPerSecond;
 

@@ -92,8 +92,8 @@ public final class Tool implements Callable<Integer> {
             name = "verify",
             mixinStandardHelpOptions = true,
             description = {
-                "Reads every edit of the manifest, every block of every table and every record of every log, and checks checksums, "
-                        + "order, bounds and references. Changes nothing.",
+                "Reads every edit of the manifest, every block of every table and every record of every log, "
+                        + "and checks checksums, " + "order, bounds and references. Changes nothing.",
                 "One line for each problem. Exit codes: 0 none, 1 problems, 2 not a store, in use, or not readable."
             })
     static final class Verify extends OnStore {
@@ -110,9 +110,11 @@ public final class Tool implements Callable<Integer> {
             name = "repair",
             mixinStandardHelpOptions = true,
             description = {
-                "Makes a damaged store one that opens, with everything that can still be read. Damaged files are moved to DIR/lost.",
+                "Makes a damaged store one that opens, with everything that can still be read. Damaged files "
+                        + "are moved to DIR/lost.",
                 "A store without a problem is not touched. Make a copy first if there is room for one.",
-                "Exit codes: 0 nothing was lost, 1 something was, and each loss has its line, 2 it could not be repaired."
+                "Exit codes: 0 nothing was lost, 1 something was, and each loss has its line, 2 it could not "
+                        + "be repaired."
             })
     static final class Repair extends OnStore {
         private boolean repaired;
@@ -144,7 +146,8 @@ public final class Tool implements Callable<Integer> {
             name = "dump",
             mixinStandardHelpOptions = true,
             description = {
-                "Shows what the store holds, one line each. Bytes that are not printable ASCII are written \\xNN. Changes nothing.",
+                "Shows what the store holds, one line each. Bytes that are not printable ASCII are written "
+                        + "\\xNN. Changes nothing.",
                 "Exit codes: 0 shown, 1 damaged (dump tables, logs or the manifest instead), 2 not a store or in use."
             })
     static final class Dump extends OnStore {
@@ -160,8 +163,8 @@ public final class Tool implements Callable<Integer> {
                 paramLabel = "WHAT",
                 defaultValue = "entries",
                 description = {
-                    "entries: each key's newest value; tables: each table's entries; logs: each log's records; manifest: its edits. "
-                            + "Default: ${DEFAULT-VALUE}."
+                    "entries: each key's newest value; tables: each table's entries; logs: each log's "
+                            + "records; manifest: its edits. " + "Default: ${DEFAULT-VALUE}."
                 })
         private What what;
 

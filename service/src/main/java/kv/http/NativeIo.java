@@ -18,6 +18,7 @@ final class NativeIo {
         return Socket.USE_NATIVE_SOCKET
                 ? "I/O: one-nio's native sockets"
                 : "I/O: Java NIO" + (SocketCalls.available() ? ", send and recv called directly" : "")
-                        + " (one-nio's native library, which needs Linux with glibc 2.38 or newer, is not used; no loss)";
+                        + " (one-nio's native library, which needs Linux with glibc 2.38 or newer, is not "
+                        + "used; no loss)";
     }
 }

@@ -41,7 +41,8 @@ final class RequestMetrics {
         Snapshots.Labelled counts = to.counter("kv_http_requests", "Requests answered.");
         Snapshots.Histogram latencies = to.histogram(
                 "kv_http_request_seconds",
-                "From when the selector found the connection ready to when the answer was there; of a range its first entries.");
+                "From when the selector found the connection ready to when the answer was there; of a range "
+                        + "its first entries.");
         for (Target target : TARGETS) {
             for (Request.Method method : METHODS) {
                 for (int place = 0; place < STATUSES.length; place++) {

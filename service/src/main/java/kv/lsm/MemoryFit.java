@@ -6,7 +6,8 @@ import kv.lsm.disk.FileMemory;
 ///
 /// | state   | when                                                    | a point read on a selector | a page fault
 /// brings  | merges            |
-/// |---------|---------------------------------------------------------|----------------------------|----------------------|-------------------|
+/// |---------|---------------------------------------------------------|----------------------------|------------------
+/// ----|-------------------|
 /// | FITS    | otherwise                                               | just reads                 | what lies around
 /// too | in place          |
 /// | COLD    | they fit, but reads have missed pages lately, or nobody | looks first what is there  | one page

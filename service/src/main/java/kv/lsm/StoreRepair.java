@@ -160,7 +160,8 @@ public final class StoreRepair {
         if (!unnamed.isEmpty()) {
             say(
                     true,
-                    "the order of tables that the manifest does not name: taken for newer the higher their number; where two hold a"
+                    "the order of tables that the manifest does not name: taken for newer the higher their "
+                            + "number; where two hold a"
                             + " key, its value may be an older one: tables="
                             + String.join(
                                     ",", unnamed.stream().map(FileNames::table).toList()));

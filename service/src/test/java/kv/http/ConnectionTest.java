@@ -196,8 +196,10 @@ class ConnectionTest {
                 "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 1, 1\r\n\r\nx",
                 "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999\r\n\r\n",
                 "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx",
-                "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-                "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n",
+                "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n"
+                        + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+                "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+                        + "Content-Length: 3\r\n\r\n0\r\n\r\n",
                 "PUT /v0/entity?id=a HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
                 "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
                 "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n\r\n",
@@ -289,8 +291,8 @@ class ConnectionTest {
 
     @Test
     void equalRepeatedLengthsAreOneLength() throws IOException {
-        assertThat(client.ask(
-                                "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\ncontent-length:3 \r\n\r\none")
+        assertThat(client.ask("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n"
+                                + "content-length:3 \r\n\r\none")
                         .status())
                 .isEqualTo(201);
     }
@@ -302,8 +304,8 @@ class ConnectionTest {
 
     @Test
     void anUnknownTransferEncodingIs501() throws IOException {
-        assertThat(client.ask(
-                                "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n")
+        assertThat(client.ask("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\n"
+                                + "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n")
                         .status())
                 .isEqualTo(501);
     }
@@ -332,8 +334,8 @@ class ConnectionTest {
                                 + body)
                         .text())
                 .isEqualTo("one");
-        assertThat(client.ask(
-                                "DELETE /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
+        assertThat(client.ask("DELETE /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+                                + "\r\n3\r\nabc\r\n0\r\n\r\n")
                         .status())
                 .isEqualTo(202);
         assertThat(client.ask(delete("/v0/entity?id=a")).status()).isEqualTo(202);

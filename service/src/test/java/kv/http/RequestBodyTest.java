@@ -165,8 +165,8 @@ class RequestBodyTest {
         client.send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-Continue\r\n\r\n");
         assertThat(client.read().status()).isEqualTo(100);
         assertThat(client.ask("hello").status()).isEqualTo(201);
-        client.send(
-                "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n");
+        client.send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+                + "Expect: 100-continue\r\n\r\n");
         assertThat(client.read().status()).isEqualTo(100);
         assertThat(client.ask("3\r\nbye\r\n0\r\n\r\n").status()).isEqualTo(201);
         assertThat(client.ask(get("/v0/entity?id=a")).text()).isEqualTo("bye");

@@ -13,7 +13,8 @@ import org.junit.jupiter.api.Test;
 class RequestReaderTest {
     private static final String REQUESTS = "PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"
             + "GET /v0/entity?id=%E2%82%AC HTTP/1.1\r\nHost: x\r\n\r\n"
-            + "PUT /v0/entity?id=b HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n10\r\n0123456789abcdef\r\n0\r\nA: b\r\n\r\n"
+            + "PUT /v0/entity?id=b HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n"
+            + "10\r\n0123456789abcdef\r\n0\r\nA: b\r\n\r\n"
             + "\r\nDELETE /v0/entity?id=c HTTP/1.1\nHost: x\n\n"
             + "POST /v0/entity?id=d HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nGET "
             + "PUT /v0/entity?id=e HTTP/1.1\r\nHost: x\r\nContent-Length: 40\r\n\r\n" + "v".repeat(40)

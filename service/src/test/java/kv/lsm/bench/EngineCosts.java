@@ -97,7 +97,8 @@ public final class EngineCosts {
             long tables = written.flushBytes() + written.compactionBytesWritten();
             System.out.printf(
                     Locale.ROOT,
-                    "%s: write amplification %.2f (with log %.2f), space amplification %.2f, per get %.2f filter checks and"
+                    "%s: write amplification %.2f (with log %.2f), space amplification %.2f, per get %.2f "
+                            + "filter checks and"
                             + " %.2f block reads, heap %.2f bytes per entry (%,d KB), off-heap %,d KB, mapped %,d MB%n",
                     policy.name().toLowerCase(Locale.ROOT),
                     (double) tables / written.userBytes(),

@@ -176,8 +176,8 @@ public final class EngineSoak {
         long heap = ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed();
         System.out.printf(
                 Locale.ROOT,
-                "%,d operations, heap %,d MB, off-heap %,d MB, mapped %,d MB, anonymous resident %,d MB, flushes %d, compactions"
-                        + " %d, levels %s, stalls %s%n",
+                "%,d operations, heap %,d MB, off-heap %,d MB, mapped %,d MB, anonymous resident %,d MB, "
+                        + "flushes %d, compactions" + " %d, levels %s, stalls %s%n",
                 operations.sum(),
                 heap >> 20,
                 metrics.offHeapBytes() >> 20,
