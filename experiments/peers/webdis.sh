@@ -1,6 +1,6 @@
 #!/bin/sh
-# Redis behind webdis, which speaks HTTP for it: webdis.sh DIR. Every write goes to Redis' append-only file, synced once a second.
-# Both end together: on SIGTERM, or when one of them ends.
+# Redis behind webdis, which speaks HTTP for it: webdis.sh DIR. Every write goes to Redis' append-only file,
+# synced once a second. Both end together: on SIGTERM, or when one of them ends.
 set -eu
 cd "$1"
 sockets=$(mktemp -d)  # the path of a socket has 107 characters at most
@@ -13,7 +13,8 @@ finish() {
   exit "$1"
 }
 trap 'finish 0' TERM INT
-redis-server --port 0 --unixsocket "$sockets/redis.sock" --dir . --appendonly yes --appendfsync everysec --save '' --daemonize no >redis.log 2>&1 &
+redis-server --port 0 --unixsocket "$sockets/redis.sock" --dir . --appendonly yes --appendfsync everysec \
+  --save '' --daemonize no >redis.log 2>&1 &
 redis=$!
 tries=0
 until [ -S "$sockets/redis.sock" ]; do

@@ -1,5 +1,6 @@
--- fill: writes keys 0 … key_count-1 once each, or first_key … in a cycle of `writes` writes, every thread its share, and stops by itself
--- when all are acknowledged by one of put_status. Another answer, or none, ends it with an error. For a closed loop, where delay() is called.
+-- fill: writes keys 0 … key_count-1 once each, or first_key … in a cycle of `writes` writes, every thread its
+-- share, and stops by itself when all are acknowledged by one of put_status. Another answer, or none, ends it
+-- with an error. For a closed loop, where delay() is called.
 local keyspace = require "keyspace"
 local LONGEST_ANSWER_MS = 35000 -- longer than the timeout that it is run with
 

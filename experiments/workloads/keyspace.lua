@@ -1,4 +1,5 @@
--- What all workloads share: their arguments, their keys, and requests that are put together without formatting each one.
+-- What all workloads share: their arguments, their keys, and requests that are put together without
+-- formatting each one.
 --
 -- Arguments stand after `--` as key=value words:
 --   key_count=N      keys 0 … N-1                                                     (default 100000)
@@ -14,18 +15,20 @@
 --   put_status=S,S   workload fill only: the answers that say a write is done        (201)
 --   seed=S           the run's seed; the same seed and threads give the same requests (1)
 --
--- Key k is "k" and k in decimal, padded with zeros to key_bytes. A value begins with its key and a blank, and goes on with the same
--- letters for every key: who reads a value back can tell whose it is, and building one costs a concatenation.
+-- Key k is "k" and k in decimal, padded with zeros to key_bytes. A value begins with its key and a blank, and
+-- goes on with the same letters for every key: who reads a value back can tell whose it is, and building one
+-- costs a concatenation.
 --
--- One of several generators (loadgen --part 2/3) has wrk.part and wrk.parts; its threads are then numbered over all parts, and so
--- what is written once is written once by all of them together.
+-- One of several generators (loadgen --part 2/3) has wrk.part and wrk.parts; its threads are then numbered
+-- over all parts, and so what is written once is written once by all of them together.
 --
 -- Works in loadgen, wrk2 and wrk (the latter two need LUA_PATH to find this file).
 
 local keyspace = {}
 
 local defaults = {
-  key_count = 100000, key_bytes = 16, value_bytes = 100, distribution = "uniform", read_share = 0.5, threads = 1, seed = 1,
+  key_count = 100000, key_bytes = 16, value_bytes = 100, distribution = "uniform", read_share = 0.5,
+  threads = 1, seed = 1,
   first_key = 0, writes = 0, put_status = "201",
   put_path = "/v0/entity?id={key}", get_path = "/v0/entity?id={key}", delete_path = "/v0/entity?id={key}",
 }
@@ -59,15 +62,28 @@ function keyspace.options(args)
     options[name] = value
   end
   local digits = #string.format("%d", options.first_key + options.key_count - 1)
-  check(options.key_count >= 1 and options.key_count < 2 ^ 50, "key_count must be 1 … 2^50: key_count=" .. options.key_count)
+  check(options.key_count >= 1 and options.key_count < 2 ^ 50, 
+    
+    
+    "key_count must be 1 … 2^50: key_count=" .. options.key_count)
   check(options.key_bytes > digits and options.key_bytes <= 1024,
     "key_bytes must hold a letter and " .. digits .. " digits: key_bytes=" .. options.key_bytes)
-  check(options.value_bytes > options.key_bytes, "value_bytes must exceed key_bytes: value_bytes=" .. options.value_bytes)
-  check(options.read_share >= 0 and options.read_share <= 1, "read_share must be 0 … 1: read_share=" .. options.read_share)
-  check(options.distribution == "uniform" or options.distribution == "zipfian" or options.distribution == "latest",
+  check(options.value_bytes > options.key_bytes, 
+    
+    
+    "value_bytes must exceed key_bytes: value_bytes=" .. options.value_bytes)
+  check(options.read_share >= 0 and options.read_share <= 1, 
+    
+    
+    "read_share must be 0 … 1: read_share=" .. options.read_share)
+  local drawn = options.distribution
+  check(drawn == "uniform" or drawn == "zipfian" or drawn == "latest",
     "distribution must be uniform, zipfian or latest: distribution=" .. options.distribution)
   options.threads = options.threads * parts
-  check(thread_number < options.threads, "threads is smaller than the generator's threads: threads=" .. options.threads / parts)
+  check(thread_number < options.threads, 
+    
+    
+    "threads is smaller than the generator's threads: threads=" .. options.threads / parts)
   options.thread = thread_number
   math.randomseed(options.seed * 1009 + thread_number)
   return options
@@ -80,16 +96,19 @@ function keyspace.namer(options)
   return function(k) return string_format(format, k) end
 end
 
--- The same request line and headers as wrk.format writes, cut at the key: a request is then two or four strings joined.
+-- The same request line and headers as wrk.format writes, cut at the key: a request is then two or four
+-- strings joined.
 local function cut(method, options, body)
   local mark = string.rep("K", options.key_bytes)
   local before, behind = string.match(options[string.lower(method) .. "_path"], "^(.-){key}(.*)$")
-  check(before, "a path must hold {key}: " .. string.lower(method) .. "_path=" .. options[string.lower(method) .. "_path"])
+  local option = string.lower(method) .. "_path"
+  check(before, "a path must hold {key}: " .. option .. "=" .. options[option])
   local text = wrk.format(method, before .. mark .. behind, nil, body and (mark .. body))
   local first_from, first_to = string.find(text, mark, 1, true)
   local second_from, second_to = string.find(text, mark, first_to + 1, true)
   if body then
-    return string.sub(text, 1, first_from - 1), string.sub(text, first_to + 1, second_from - 1), string.sub(text, second_to + 1)
+    return string.sub(text, 1, first_from - 1), string.sub(text, first_to + 1, second_from - 1),
+    string.sub(text, second_to + 1)
   end
   return string.sub(text, 1, first_from - 1), string.sub(text, first_to + 1)
 end
@@ -97,7 +116,8 @@ end
 -- A function from key to a whole PUT request.
 function keyspace.put_maker(options)
   local filler = string.rep("abcdefghijklmnopqrstuvwxyz", math.ceil(options.value_bytes / 26))
-  local head, middle, tail = cut("PUT", options, " " .. string.sub(filler, 1, options.value_bytes - options.key_bytes - 1))
+  local rest = string.sub(filler, 1, options.value_bytes - options.key_bytes - 1)
+  local head, middle, tail = cut("PUT", options, " " .. rest)
   return function(key) return head .. key .. middle .. key .. tail end
 end
 
@@ -112,8 +132,9 @@ local function greatest_common_divisor(a, b)
   return a
 end
 
--- Every key exactly once over all threads, scattered over the whole range, before any comes again. Thread t of T takes positions
--- t, t + T, t + 2T … of one walk in steps coprime to key_count. Only additions, so exact for every key_count.
+-- Every key exactly once over all threads, scattered over the whole range, before any comes again. Thread t
+-- of T takes positions t, t + T, t + 2T … of one walk in steps coprime to key_count. Only additions, so exact
+-- for every key_count.
 function keyspace.scattered(options)
   local n, T = options.key_count, options.threads
   local step = math.max(1, math.floor(n * 0.6180339887))
@@ -138,8 +159,9 @@ function keyspace.cycle(options)
   end
 end
 
--- Zipf's law with exponent 0.99 by the method of Gray and others, "Quickly generating billion-record synthetic databases" (SIGMOD
--- 1994), section 3; rank 0 is the most frequent. Costs one pass over key_count at the start.
+-- Zipf's law with exponent 0.99 by the method of Gray and others, "Quickly generating billion-record
+-- synthetic databases" (SIGMOD 1994), section 3; rank 0 is the most frequent. Costs one pass over key_count
+-- at the start.
 local function zipfian_rank(n)
   local theta = 0.99
   local zeta, zeta2 = 0, 1 + 0.5 ^ theta
@@ -156,8 +178,8 @@ local function zipfian_rank(n)
   end
 end
 
--- A function that draws key numbers as `distribution` says. zipfian scatters the popular ranks over the range; latest makes the
--- highest key the most popular.
+-- A function that draws key numbers as `distribution` says. zipfian scatters the popular ranks over the
+-- range; latest makes the highest key the most popular.
 function keyspace.drawn(options)
   local n = options.key_count
   if options.distribution == "uniform" then

@@ -3,6 +3,7 @@ local keyspace = require "keyspace"
 
 function init(args)
   local options = keyspace.options(args)
-  local cycle, name, get = keyspace.cycle(options), keyspace.namer(options), keyspace.bare_maker("GET", options)
+  local cycle, name, get = keyspace.cycle(options), keyspace.namer(options),
+    keyspace.bare_maker("GET", options)
   function request() return get(name(cycle())) end
 end

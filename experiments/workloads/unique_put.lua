@@ -1,5 +1,5 @@
--- unique_put: writes every key once, in a scattered order, each thread its own keys. After key_count requests the same keys come
--- again: choose key_count above rate × duration.
+-- unique_put: writes every key once, in a scattered order, each thread its own keys. After key_count requests
+-- the same keys come again: choose key_count above rate × duration.
 local keyspace = require "keyspace"
 
 function init(args)

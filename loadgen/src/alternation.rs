@@ -302,7 +302,9 @@ pub(crate) mod tests {
             prop_assert_eq!(alternation.slices() as u64, 2 * pairs);
             prop_assert_eq!(alternation.duration_ns(), pairs * slicing.pair_ns());
             for slice in 0..alternation.slices() {
-                let next_ns = if slice + 1 < alternation.slices() { alternation.start_ns(slice + 1) } else { alternation.duration_ns() };
+                let is_last = slice + 1 == alternation.slices();
+                let next_ns =
+                    if is_last { alternation.duration_ns() } else { alternation.start_ns(slice + 1) };
                 let gap_ns = next_ns - alternation.end_ns(slice);
                 prop_assert!((gaps.least_ns..=gaps.most_ns).contains(&gap_ns), "gap={gap_ns}");
                 prop_assert_eq!(alternation.slice_at(alternation.start_ns(slice)), slice);

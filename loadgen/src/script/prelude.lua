@@ -3,7 +3,8 @@
 local is_kept = ...
 local concat, error, pairs, remove, tostring, type = table.concat, error, pairs, table.remove, tostring, type
 
-wrk = { scheme = "http", host = "localhost", port = nil, method = "GET", path = "/", headers = {}, body = nil, thread = nil }
+wrk = { scheme = "http", host = "localhost", port = nil, method = "GET", path = "/", headers = {},
+  body = nil, thread = nil }
 
 local parts = {}
 
@@ -15,7 +16,8 @@ local function text(value, what)
   error("wrk.format: the " .. what .. " must be text, a number or a boolean, not a " .. kind, 3)
 end
 
--- A request as a string; whatever is not given is taken from `wrk`. Given headers replace those of `wrk`, but for Host.
+-- A request as a string; whatever is not given is taken from `wrk`. Given headers replace those of `wrk`, but
+-- for Host.
 function wrk.format(method, path, headers, body)
   headers = headers or wrk.headers
   body = body or wrk.body
@@ -43,7 +45,8 @@ function wrk.format(method, path, headers, body)
   return concat(parts, "", 1, n + 1)
 end
 
--- Leaves in `wrk.addrs` those addresses that accept a connection. A script may put a function of its own in its place.
+-- Leaves in `wrk.addrs` those addresses that accept a connection. A script may put a function of its own in
+-- its place.
 function wrk.resolve(host, service)
   local addrs = wrk.lookup(host, service)
   local tried = #addrs
