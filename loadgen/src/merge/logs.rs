@@ -131,7 +131,8 @@ fn decoded(encoded: &str) -> Option<Histogram<u64>> {
 
 /// In a log stands what stands in the result beside it, value for value.
 fn belong_to(seconds: &[Second], total: &Total) -> Result<(), Error> {
-    let kinds: [(&str, fn(&Second) -> &Histogram<u64>, &Histogram<u64>); 3] = [
+    type Kind<'a> = (&'a str, fn(&Second) -> &Histogram<u64>, &'a Histogram<u64>);
+    let kinds: [Kind; 3] = [
         (MEASURED_TAGS[0], |second| &second.latencies.response, &total.response),
         (MEASURED_TAGS[1], |second| &second.latencies.service, &total.service),
         (MEASURED_TAGS[2], |second| &second.latencies.lateness, &total.lateness),
