@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from run_maker import encoded
 
-from kvstudy.analyse import evidence, schema
+from kvstudy.analyse import conditions, evidence, schema
 from kvstudy.analyse.observation import observe, variant
 from kvstudy.record import hdr
 
@@ -157,6 +157,19 @@ def test_events_and_seconds_count_from_the_first_measured_second(make_run):
     rows = observe(make_run(events=events))
     assert [row["start_s"] for row in rows["events"]] == [-0.75, 2.5]
     assert sorted({row["second"] for row in rows["intervals"]}) == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "told"),
+    [
+        (None, "one machine"),
+        ({"service": "a", "generators": ["b", "c"]}, "service on a, loaded by b and c"),
+        ({"service": "", "generators": ["b"]}, "service at its address, loaded by b"),
+    ],
+)
+def test_a_run_says_where_it_ran(make_run, hosts, told):
+    rows = observe(make_run(**({"hosts": hosts} if hosts else {})))
+    assert conditions.hosts_in_words(rows["runs"][0]["hosts"]) == told
 
 
 def test_an_event_shorter_than_the_clocks_of_two_hosts_agree_is_no_cause(make_run):
