@@ -1,8 +1,8 @@
 """The tables of the study as pandas DataFrames, for who explores them: docs/api.md.
 
     kvstudy.runs(experiment="reproduce", method="PUT")            runs whose columns have these values
-    kvstudy.percentiles(workload="put", percentile=[50, 99])      of a table its own columns select rows
-    kvstudy.runs(source="reference")                              the committed runs, whatever was measured here
+    kvstudy.percentiles(workload="put", percentile=[50, 99])      a table's own columns select rows
+    kvstudy.runs(source="reference")                              the committed runs, whatever was measured
     kvstudy.load("/tmp/from-a-colleague")                         run folders from anywhere
 
 A keyword names a column of the table, or of ``runs``; its value is one value or a list of them, and None
@@ -58,7 +58,7 @@ def percentiles(source: str = "study", columns: list[str] | None = None, **selec
 def intervals(source: str = "study", columns: list[str] | None = None, **selection: object) -> pd.DataFrame:
     """One row per run, second of the measured window and latency kind. The histograms, by far the largest
     column, only where ``columns`` names them: ``kvstudy.histogram`` reads and joins them."""
-    columns = [name for name in schema.names("intervals") if name != "histogram"] if not columns else columns
+    columns = columns or [name for name in schema.names("intervals") if name != "histogram"]
     return _table("intervals", source, columns, selection)
 
 

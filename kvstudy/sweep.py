@@ -1,9 +1,9 @@
 """What 02-sweep calls: its parameters, the plan as a table, and the measurement with somebody watching.
 
-    asked = sweep.asked()                            the notebook's parameters; the main experiment when nothing is asked
-    experiment = sweep.experiment(asked)             refuses what it does not know, before anything is started
-    sweep.plan_table(experiment)                     one row per run
-    await sweep.measure(experiment, asked)           progress, rate and p99 of the run under way, a stop button
+    asked = sweep.asked()                     the notebook's parameters, or else the main experiment
+    experiment = sweep.experiment(asked)      refuses what it does not know, before anything is started
+    sweep.plan_table(experiment)              one row per run
+    await sweep.measure(experiment, asked)    progress, rate and p99 of the run under way, a stop button
 
 In a batch (papermill, nbconvert) nobody watches: the same runs are measured with a line of text.
 """
@@ -109,8 +109,8 @@ async def measure(experiment: Experiment, asked: Asked, watched: bool | None = N
     if summary is not None:
         return _done(summary)
     return Markdown(
-        f"**Stopped** after {view.completed} of {view.planned} runs. They are sealed and kept; the run under way is "
-        "sealed as failed. Execute this cell again to go on."
+        f"**Stopped** after {view.completed} of {view.planned} runs. They are sealed and kept; the run under "
+        "way is sealed as failed. Execute this cell again to go on."
     )
 
 

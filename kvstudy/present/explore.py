@@ -1,8 +1,9 @@
 """Choosers, and views that follow them: what 09-explore and a reader's own notebook are made of.
 
-    at = explore.choose()                                               the reference at once, or one's own runs
-    at                                                                  experiment, variant, run, percentile, seconds
-    at.show(lambda now: px.line(now.seconds, x="second", y="p99_us"))   drawn now, and again after every choice
+    at = explore.choose()            the reference at once, or one's own runs
+    at                               choosers of experiment, variant, run, percentile and seconds
+    at.show(lambda now: px.line(now.seconds, x="second", y="p99_us"))
+                                     drawn now, and again after every choice
 
 A view is any function of the ``Choice``: it returns a figure, a frame or a text. In the exported pages, where
 nobody can choose, the first choice is drawn and the choosers are a sentence.
@@ -78,8 +79,8 @@ class Choice:
 
     @property
     def seconds(self) -> pd.DataFrame:
-        """Second by second of the run: ``count``, ``p50_us``, ``p99_us``, ``max_us``, the chosen percentile as
-        ``at_us``, and whether it is within the chosen time."""
+        """Second by second of the run: ``count``, ``p50_us``, ``p99_us``, ``max_us``, the chosen percentile
+        as ``at_us``, and whether it is within the chosen time."""
         rows = self._intervals
         at_us = [hdr.decode(text).percentile_us(self.percentile) for text in rows["histogram"]]
         part = np.where(rows["second"].between(self.start_s, self.stop_s, inclusive="left"), "part", "rest")
@@ -257,8 +258,8 @@ class Explorer:
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         now = self.choice
         text = (
-            f"**Shown:** `{now.experiment}`: {now.title} (`{now.run_id}`), percentile {now.percentile:g}, seconds "
-            f"{now.start_s:g} to {now.stop_s:g}. In JupyterLab (`make lab`) choosers stand here."
+            f"**Shown:** `{now.experiment}`: {now.title} (`{now.run_id}`), percentile {now.percentile:g}, "
+            f"seconds {now.start_s:g} to {now.stop_s:g}. In JupyterLab (`make lab`) choosers stand here."
         )
         said = {"text/markdown": text, "text/plain": text}
         if os.environ.get(EXPORT_VARIABLE):

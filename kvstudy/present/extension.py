@@ -1,7 +1,8 @@
 """``%load_ext kvstudy``: what a notebook needs before its first chart, out of its reader's sight.
 
-    the project is found, wherever the notebook was started      theme of the charts, tables without a network
-    a mistake of the reader's is told in a line or two           a parameter that the notebook does not have is one
+    the project is found, wherever the notebook was started; charts get their theme
+    tables need no network
+    a mistake of the reader's is told in a line or two; a parameter that the notebook does not have is one
 
 How parameters are found: papermill puts a cell that begins with "# Parameters" after the notebook's own,
 which begins with DEFAULTS. IPython's ``In`` holds both as text; what the first does not name is a mistake,

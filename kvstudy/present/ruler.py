@@ -1,8 +1,6 @@
-"""What the instrument page says about certainty and about the profiler, as tables for people; each is one
-call.
+"""What the instrument page says about certainty and about scripts, for people; each is one call.
 
 notebook.show(ruler.certainty(tables))
-notebook.show(ruler.profiling_cost(tables.select(experiment="profile-cost")))
 ruler.script_limit(tables.select(experiment="workloads"), tables)
 """
 
@@ -11,7 +9,6 @@ from IPython.display import Markdown
 
 from kvstudy.analyse import noise
 from kvstudy.analyse.configuration import each_configuration
-from kvstudy.analyse.profiling_cost import cost
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import words
 
@@ -46,26 +43,6 @@ def certainty(tables: Tables, repeats: int = noise.REPEATS, ratio: float = 1.05)
         "Of one comparison alone: on a page, whose words are corrected for their number, less is found."
     )
     return frame
-
-
-def profiling_cost(tables: Tables) -> pd.DataFrame:
-    """One row per configuration and measure: without and with the profiler, the ratio with its interval
-    (``analyse.profiling_cost.cost``)."""
-    columns = ["word", "workload", "connections", "measure", "without", "with the profiler", "ratio", "runs"]
-    rows = [
-        [
-            words.word(row),
-            row.workload,
-            row.connections,
-            row.measure,
-            _told(row.measure, row.before),
-            _told(row.measure, row.after),
-            words.times(row.ratio) + words.interval(row.low, row.high, words.times),
-            f"{row.runs_before} and {row.runs_after}",
-        ]
-        for row in cost(tables).itertuples()
-    ]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def script_limit(scripts: Tables, every: Tables) -> Markdown:
@@ -150,7 +127,3 @@ def _of_each(sent: pd.Series) -> str:
     return words.several(
         [f"{words.rate(rate)} with {workload}" for workload, rate in sent.sort_values().items()]
     )
-
-
-def _told(measure: str, value: float) -> str:
-    return words.rate(value) if measure == "achieved rate" else words.latency(value)

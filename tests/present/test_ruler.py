@@ -17,29 +17,8 @@ def test_certainty_says_in_a_row_per_measure_what_the_services_own_runs_can_tell
     assert ruler.certainty(replace(measured, runs=measured.runs.assign(server="empty"))).empty
 
 
-def test_without_repeats_or_profiles_the_tables_are_empty_and_whole():
+def test_without_repeats_the_table_is_empty_and_whole():
     assert ruler.certainty(empty_tables()).empty and "measure" in ruler.certainty(empty_tables())
-    assert ruler.profiling_cost(empty_tables()).empty and "ratio" in ruler.profiling_cost(empty_tables())
-
-
-def test_the_cost_of_profiling_names_both_sides():
-    both = sample_tables(rates=(4000.0,), connections=(4,), workloads=("unique_put",))
-    assert both.runs["profiled"].any()
-    both.runs.loc[
-        :,
-        [
-            "closed_loop",
-            "offered_rate_rps",
-            "variant",
-            "label",
-            "service_options",
-            "workload_args",
-            "verdict",
-        ],
-    ] = (True, float("nan"), "", "", "{}", "{}", "PASS")
-    found = ruler.profiling_cost(both)
-    assert found["measure"].tolist() == ["achieved rate", "CPU per request"]
-    assert (found["runs"] == "3 and 1").all() and found["without"].str.contains("r/s").iloc[0]
 
 
 def in_closed_loops(rate_rps, server="empty", closed=True, workload="unique_put"):

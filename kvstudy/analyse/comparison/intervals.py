@@ -2,7 +2,6 @@
 
     median_interval(values)                      median over runs with its interval
     ratio_interval(before, after)                of the ratio of two medians
-    rank_interval(histogram, 99.9)               a percentile of one run with its interval
 
 The bootstrap resamples runs and cuts percentiles. A plain cut of few runs is a little too narrow (resampling
 n runs understates their variance by (n-1)/n), so the cuts are moved out by that factor: Davison and Hinkley,
@@ -17,8 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
-
-from kvstudy.record.hdr import Histogram
 
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
@@ -44,20 +41,6 @@ def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> 
     medians = _resampled_medians(runs[None, :], _generator())[0]
     low, high = np.quantile(medians, _tails(len(runs), confidence))
     return Interval(float(np.median(runs)), float(low), float(high), len(runs))
-
-
-def rank_interval(histogram: Histogram, percentile: float, confidence: float = CONFIDENCE) -> Interval:
-    """A percentile of one histogram, with the ranks that a binomial count leaves open.
-
-    Takes requests for independent. They are not (a stall slows hundreds at once), so the true interval is
-    wider: use it to see when a percentile is hopeless, and ``median_interval`` over runs for what is claimed.
-    """
-    if not histogram.total:
-        return Interval(math.nan, math.nan, math.nan, 0)
-    tail = (1 - confidence) / 2
-    ranks = stats.binom.ppf([tail, 1 - tail], histogram.total, percentile / 100) + np.array([0, 1])
-    low, high = histogram.percentiles_us(np.clip(ranks, 1, histogram.total) / histogram.total * 100)
-    return Interval(histogram.percentile_us(percentile), float(low), float(high), 0)
 
 
 def ratio_interval(
