@@ -106,12 +106,30 @@ verify: setup ## recompute the checksums of every sealed run
 
 # ---- tests ----------------------------------------------------------------------------------------------------------------
 
-test: build test-rust test-java test-python ## every test of the three languages, the end-to-end run included
+test: lint build test-rust test-java test-python ## every test of the three languages, the end-to-end run included
+
+DOCUMENTS = $(shell git ls-files "*.md")
+
+lint: setup ## layout, known faults and lengths of lines, of every language; `make format` mends the layout
+	$(BIN)/ruff format --check --quiet
+	$(BIN)/ruff check --quiet
+	$(BIN)/pymarkdown scan $(DOCUMENTS)
+	$(BIN)/python -m pytest -q tests/test_line_lengths.py tests/test_documents.py
+	@if cargo fmt --version >/dev/null 2>&1; then cargo fmt --check --manifest-path loadgen/Cargo.toml; \
+	else echo 'not checked: cargo fmt is not installed (rustup component add rustfmt)'; fi
+	@if cargo clippy --version >/dev/null 2>&1; then \
+	  cargo clippy -q --locked --manifest-path loadgen/Cargo.toml --all-targets -- -D warnings; \
+	else echo 'not checked: cargo clippy is not installed (rustup component add clippy)'; fi
+	$(JDK25) mvn -q -B -f service/pom.xml spotless:check
+
+format: setup ## lay out Python, Rust and Java, and mend what the linter can
+	$(BIN)/ruff check --quiet --fix || true
+	$(BIN)/ruff format --quiet
+	cargo fmt --manifest-path loadgen/Cargo.toml
+	$(JDK25) mvn -q -B -f service/pom.xml spotless:apply
 
 test-rust: setup
 	cargo test --locked --manifest-path loadgen/Cargo.toml
-	@if cargo clippy --version >/dev/null 2>&1; then cargo clippy -q --locked --manifest-path loadgen/Cargo.toml --all-targets; \
-	else echo 'not checked: cargo clippy is not installed (rustup component add clippy)'; fi
 
 test-java: setup
 	$(KVSTUDY) build --test-java

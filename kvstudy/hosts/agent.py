@@ -1,7 +1,8 @@
-"""What runs on a host while it is measured: it owns the lease, the programs (by SHA-256), the scratch folder and
-every process that is started there. It knows nothing of Dask.
+"""What runs on a host while it is measured: it owns the lease, the programs (by SHA-256), the scratch folder
+and every process that is started there. It knows nothing of Dask.
 
-    python -m kvstudy.hosts.agent '{"folder": "~/.cache/kvstudy", "name": "a", "address": "10.0.0.11", "who": "perf@laptop"}'
+    python -m kvstudy.hosts.agent '{"folder": "~/.cache/kvstudy", "name": "a", "address": "10.0.0.11", "who":
+    "perf@laptop"}'
 
 Frames on stdin, answers on stdout (wire.py). Objects that it is asked to make live here; their methods run in
 its main thread, one after the other. Words, beats and the end are taken by another thread at once.
@@ -10,7 +11,8 @@ However it ends, its processes end with it:
 
     stdin closed             its worker is gone: orderly, at once
     no frame for SILENCE_S   who measures cannot be reached any more: the same
-    SIGKILL                  the kernel signals its children (process.py); what is left the next agent ends (session.py)
+    SIGKILL                  the kernel signals its children (process.py); what is left the next agent ends
+                             (session.py)
 """
 
 import json

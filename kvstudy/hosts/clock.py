@@ -1,7 +1,8 @@
 """How far the clocks of two hosts are apart, and within which bound that is known.
 
     port = Clock(address).port          on one host: answers each byte with its time
-    offset_to(address, port)            on the other: Offset(theirs − ours, bound), of the fastest of ROUNDS round trips
+    offset_to(address, port)            on the other: Offset(theirs − ours, bound), of the fastest of ROUNDS
+                                        round trips
 
 A round trip that took t says that their clock was read some time within t: the offset is right to ± t / 2,
 whatever the network does. The fastest one says most. UTC alone crosses hosts: a monotonic clock means nothing

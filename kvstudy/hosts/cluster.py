@@ -1,12 +1,13 @@
-"""A cluster by SSH: a scheduler here, a worker on each host, certificates of their own; put up, found again, and
-taken down.
+"""A cluster by SSH: a scheduler here, a worker on each host, certificates of their own; put up, found again,
+and taken down.
 
     <work>/cluster/cluster.json    scheduler's address and pid, each worker's pid: written when all are there
     <work>/cluster/*.pem           certificates, for this user's eyes alone
     <folder>/cluster/              the same on each host, with worker.log
 
 ``kvstudy hosts up`` leaves it running for many measurements. A measurement that finds none puts up one of its
-own and takes it down at its end; its scheduler ends with it in any case, and workers end with their scheduler.
+own and takes it down at its end; its scheduler ends with it in any case, and workers end with their
+scheduler.
 """
 
 import json
@@ -83,9 +84,9 @@ def down(file: HostsFile, work: Path) -> list[str]:
 
 
 class Hosts:
-    """``with Hosts(file, work, registered) as hosts``: the cluster that the file names, the one that is up, or
-    one for this block. ``hosts.hosts``: by name; none has an agent before its ``renew``, which also starts its
-    worker again, or the whole cluster, when that has ended."""
+    """``with Hosts(file, work, registered) as hosts``: the cluster that the file names, the one that is up,
+    or one for this block. ``hosts.hosts``: by name; none has an agent before its ``renew``, which also starts
+    its worker again, or the whole cluster, when that has ended."""
 
     def __init__(self, file: HostsFile, work: Path, registered: Callable[[int, bool], None]):
         self._file, self._work, self._registered = file, work, registered
@@ -178,7 +179,8 @@ def _scheduler(file: HostsFile, folder: Path, registered: Callable[[int, bool], 
     noted, log = folder / "scheduler.json", folder / "scheduler.log"
     address = _own_address(next(iter(file.hosts.values())).address)
     argv = [
-        sys.executable, "-m", MODULE, "scheduler", "--address", address, "--file", str(noted), "--tls", str(folder)
+        sys.executable, "-m", MODULE, "scheduler",
+        "--address", address, "--file", str(noted), "--tls", str(folder),
     ]  # fmt: skip
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
     if registered:
@@ -214,9 +216,12 @@ def _worker(remote: Remote, folder: Path, facts: dict) -> int:
     entry, there = remote.file.hosts[remote.name], f"{remote.folder}/cluster"
     pems = "".join(f"==== {name}\n{(folder / name).read_text()}" for name in PEM)
     words = (
-        f"umask 077; mkdir -p {there} && cd {there} && awk '/^==== /{{file=$2; printf \"\" > file; next}} {{print > file}}' && "
-        f"{{ nohup setsid {remote.python} -m {MODULE} worker {facts['scheduler']} --name {remote.name} --address {entry.address} "
-        f"--roles {','.join(entry.roles)} --folder {remote.folder} --tls {there} </dev/null >worker.log 2>&1 & echo $!; }}"
+        f'umask 077; mkdir -p {there} && cd {there} && awk \'/^==== /{{file=$2; printf "" > file; '
+        "next} {print > file}' && "
+        f"{{ nohup setsid {remote.python} -m {MODULE} worker {facts['scheduler']} --name {remote.name} "
+        f"--address {entry.address} "
+        f"--roles {','.join(entry.roles)} --folder {remote.folder} --tls {there} </dev/null "
+        ">worker.log 2>&1 & echo $!; }"
     )
     done = remote.asked(words, pems)
     if done.returncode != 0 or not done.stdout.strip().isdigit():
@@ -232,7 +237,8 @@ def _wait_for_worker(remote: Remote, pid: int) -> None:
     """Until it has said that it is there. KvstudyError with the reason of one that ended."""
     done = remote.asked(
         f"cd {remote.folder}/cluster; for i in $(seq {int(START_TIMEOUT_S * 10)}); do "
-        f"grep -qs {SAYS_IT_IS_THERE!r} worker.log && exit 0; kill -0 {pid} 2>/dev/null || break; sleep 0.1; done; "
+        f"grep -qs {SAYS_IT_IS_THERE!r} worker.log && exit 0; kill -0 {pid} 2>/dev/null || break; "
+        "sleep 0.1; done; "
         "tail -n 1 worker.log; exit 1",
         timeout_s=START_TIMEOUT_S + 10,
     )

@@ -7,8 +7,8 @@ is used. A worker holds the host's agent as its child and hands frames on (``_ex
     python -m kvstudy.hosts.dask_host scheduler --address 10.0.0.1 --file cluster/scheduler.json --tls cluster
     python -m kvstudy.hosts.dask_host worker tls://10.0.0.1:8786 --name a --address 10.0.0.11 --tls …
 
-Both are quiet: no nanny, dashboard, profiler or monitors, and little is said while nothing happens, since they
-share the cores with what is measured.
+Both are quiet: no nanny, dashboard, profiler or monitors, and little is said while nothing happens, since
+they share the cores with what is measured.
 """
 
 import asyncio
@@ -147,7 +147,8 @@ async def _end_agent(name: str) -> None:
         await asyncio.to_thread(agent.end)
 
 
-# ---- what kvstudy starts itself ------------------------------------------------------------------------------
+# ---- what kvstudy starts itself
+# ------------------------------------------------------------------------------
 
 
 def security(folder: Path) -> Security:

@@ -2,8 +2,10 @@
 
     with local_host(root) as host:                      or one of a cluster: cluster.py
         station = host.stationed(Station, plan)         an object that lives there: its methods run there
-        station.launch()                                RunFailed as if it were here; HostLost when the host is gone
-        host.fetch(there, here)                         files of there, to here; nothing where it is one folder
+        station.launch()                                RunFailed as if it were here; HostLost when the host
+                                                        is gone
+        host.fetch(there, here)                         files of there, to here; nothing where it is one
+                                                        folder
 
 Who measures sees no more of a host than that. What lives there knows ``Here``: where its files lie, which
 address it serves on, and whom to tell of the processes that it starts. One host is the ordinary case of many,
@@ -21,9 +23,9 @@ T = TypeVar("T")
 @dataclass(frozen=True)
 class Here:
     """What lives on a host knows this of it. ``root``: the programs and workloads, laid out as in the
-    project; ``work``: scratch for stores, fills and files of a run; ``address``: under which other hosts reach
-    what serves here; ``registered``: told of each process at its start and its end, so that none outlives its
-    run; ``told``: words from who measures that arrive while a method runs (``Host.tell``)."""
+    project; ``work``: scratch for stores, fills and files of a run; ``address``: under which other hosts
+    reach what serves here; ``registered``: told of each process at its start and its end, so that none
+    outlives its run; ``told``: words from who measures that arrive while a method runs (``Host.tell``)."""
 
     root: Path
     work: Path
@@ -39,7 +41,8 @@ class Here:
 
 
 class Host(Protocol):
-    """``name``: as hosts.yaml has it, empty for this machine; ``is_remote``: files there are not files here."""
+    """``name``: as hosts.yaml has it, empty for this machine; ``is_remote``: files there are not files
+    here."""
 
     name: str
     address: str

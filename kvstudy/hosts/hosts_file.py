@@ -111,7 +111,8 @@ class HostsFile(Part):
                     del free[name]
         if not found:
             raise ExperimentError(
-                f"not enough hosts: generators={generators} and a service's host are needed, with a role each",
+                f"not enough hosts: generators={generators} and a service's host are needed, with a "
+                "role each",
                 f"generators: {', '.join(self.of('generator'))}; services: {', '.join(services)}",
             )
         return found

@@ -4,10 +4,10 @@ can hold, and that ends with it.
     with Lease("perf@laptop"):            LeaseTaken says who has it
     holder()                              the same, for who only wants to know; None: it is free
 
-The name is a Unix socket without a file (Linux, ``\\0kvstudy.lease``): no lock is left behind by a process that
-was killed, users who may not read each other's files see it all the same, and each network namespace has its
-own. Who holds it answers with one line: who and since when. KVSTUDY_LEASE is put behind the name: tests that go
-on at once each have their own.
+The name is a Unix socket without a file (Linux, ``\\0kvstudy.lease``): no lock is left behind by a process
+that was killed, users who may not read each other's files see it all the same, and each network namespace has
+its own. Who holds it answers with one line: who and since when. KVSTUDY_LEASE is put behind the name: tests
+that go on at once each have their own.
 """
 
 import os

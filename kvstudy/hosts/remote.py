@@ -1,8 +1,8 @@
 """A host that is reached by frames: what ``Host`` promises, over any link to its agent.
 
 A beat every BEAT_S tells both ends that the other one is there. Where none is answered for BEAT_TIMEOUT_S the
-host is lost: whoever waits for it gets HostLost, and the agent, which hears nothing either, ends all that runs
-there (agent.py).
+host is lost: whoever waits for it gets HostLost, and the agent, which hears nothing either, ends all that
+runs there (agent.py).
 """
 
 import threading

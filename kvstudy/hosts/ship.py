@@ -1,7 +1,8 @@
 """Programs and workloads come to a host once, by the SHA-256 of their bytes, and are laid out there as in the
 project.
 
-    <folder>/artefacts/<sha256>        each file once, whole: it gets this name when its bytes have this digest
+    <folder>/artefacts/<sha256>        each file once, whole: it gets this name when its bytes have this
+                                       digest
     <folder>/tree/<path in project>    links to them: what a measurement asked for, and nothing else
 """
 

@@ -1,4 +1,5 @@
-"""Commands on a host by the ssh that this machine has: its configuration, keys and known hosts are the user's."""
+"""Commands on a host by the ssh that this machine has: its configuration, keys and known hosts are the
+user's."""
 
 import shlex
 import subprocess

@@ -1,7 +1,7 @@
 """Frames between who measures and the agent of a host: eight bytes of length, then a pickle.
 
-Both ends are the same version of kvstudy and of one user: whoever may send a frame may start any process there
-anyway. Where frames cross a network they do so inside Dask's own connections (TLS: cluster.py).
+Both ends are the same version of kvstudy and of one user: whoever may send a frame may start any process
+there anyway. Where frames cross a network they do so inside Dask's own connections (TLS: cluster.py).
 """
 
 import pickle

@@ -63,7 +63,7 @@ class Artifacts:
             _check_age("loadgen", root / "loadgen", loadgen)
         found = cls(root, loadgen, {name: generator_path(name, loadgen) for name in names}, subjects, builds)
         # Asked now, not when a build may have replaced them.
-        found.subject_digests, found.generator_digests, found.versions, found.revision
+        _ = found.subject_digests, found.generator_digests, found.versions, found.revision
         return found
 
     def subject(self, configuration: Configuration) -> Subject:

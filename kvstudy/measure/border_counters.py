@@ -18,6 +18,7 @@ import re
 import threading
 import time
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from kvstudy.measure.kernel_counts import COMPILERS
@@ -230,10 +231,8 @@ def _leads_session(pid: int) -> bool:
 
 def _clocks(numbers: Iterable[str]) -> Iterable[tuple[str, int]]:
     for number in numbers:
-        try:
+        with suppress(OSError):  # it has ended
             yield number, time.clock_gettime_ns(cpu_clock(int(number)))
-        except OSError:
-            pass  # it has ended
 
 
 def _steal_ns() -> int:

@@ -161,6 +161,7 @@ def _run(argv: list[str], environment: dict[str, str] | None, what: str, echo: b
             f"build failed: {what}: exit={process.returncode}", f"the command was: {' '.join(argv)}"
         )
     print(
-        f"{chr(13) + chr(27) + '[K' if live else ''}{what}: done in {format_duration(time.monotonic() - start)}",
+        f"{chr(13) + chr(27) + '[K' if live else ''}{what}: done in "
+        f"{format_duration(time.monotonic() - start)}",
         file=sys.stderr,
     )

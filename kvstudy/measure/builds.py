@@ -109,7 +109,8 @@ def _build_tree(revision: str, commit: str, tree: str, root: Path, folder: Path)
             ) from error
         if not service_jar(source / prefix).is_file():
             raise KvstudyError(
-                f"revision cannot be built: {revision} ({commit[:12]}): the build ended without service/target/{JAR}"
+                f"revision cannot be built: {revision} ({commit[:12]}): the build ended without "
+                f"service/target/{JAR}"
             )
         _keep(
             service_jar(source / prefix),

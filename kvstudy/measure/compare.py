@@ -21,6 +21,7 @@ from kvstudy.analyse.duets import Duet as FoundDuet
 from kvstudy.analyse.duets import duet_of
 from kvstudy.errors import ExperimentError, KvstudyError
 from kvstudy.hosts.interrupt import interruptible
+from kvstudy.hosts.session import Session
 from kvstudy.measure import awake, machine
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.duet import DuetBench, DuetLaunch
@@ -30,7 +31,6 @@ from kvstudy.measure.execute import clear_up
 from kvstudy.measure.fill import Fills
 from kvstudy.measure.generator import script_path
 from kvstudy.measure.quiet import Patience
-from kvstudy.hosts.session import Session
 from kvstudy.measure.standing import MEASURE_NAMES, nothing_to_come, outcome_of, progress_lines, undecided
 from kvstudy.plan.comparison import SIDES, Comparison
 from kvstudy.plan.run_plan import Plan as RunPlan
@@ -146,13 +146,15 @@ def _launches(duet: Duet, bench: DuetBench, within_s: float, progress: DuetProgr
         failed = run.facts["outcome"] != "completed"
         failures_in_a_row = failures_in_a_row + 1 if failed else 0
         progress.say(
-            f"launch {number}: {outcome_of(duet.found, run)}; {format_duration(round(time.monotonic() - begun))} of {format_duration(within_s)} gone"
+            f"launch {number}: {outcome_of(duet.found, run)}; "
+            f"{format_duration(round(time.monotonic() - begun))} of {format_duration(within_s)} gone"
         )
         for line in [] if failed else progress_lines(duet.found, took_s):
             progress.say(line)
         if failures_in_a_row == FAILURES_IN_A_ROW_MAX:
             raise KvstudyError(
-                f"{failures_in_a_row} launches in a row failed, the last one: {run.facts['outcome'].removeprefix('failed: ')}",
+                f"{failures_in_a_row} launches in a row failed, the last one: "
+                f"{run.facts['outcome'].removeprefix('failed: ')}",
                 f"see {run.path}; mend it and run the same command with --resume",
             )
     duet.over = over
@@ -162,8 +164,10 @@ def check_time(comparison: Comparison, within_s: float) -> None:
     """ExperimentError when not even one launch fits in."""
     if within_s < comparison.launch_s:
         raise ExperimentError(
-            f"--within {format_duration(within_s)} is shorter than one launch of both sides, about {format_duration(round(comparison.launch_s))}",
-            f"words need {FIRST_LOOK} launches or more: --within {format_duration(math.ceil(FIRST_LOOK * comparison.launch_s / 60) * 60)}, "
+            f"--within {format_duration(within_s)} is shorter than one launch of both sides, about "
+            f"{format_duration(round(comparison.launch_s))}",
+            f"words need {FIRST_LOOK} launches or more: --within "
+            f"{format_duration(math.ceil(FIRST_LOOK * comparison.launch_s / 60) * 60)}, "
             "or fewer and shorter slices: compare: {pairs, closed_pairs, warm_up}",
         )
 
@@ -179,7 +183,8 @@ def without_value(comparison: Comparison) -> list[str]:
     closed = any(load.a.closed_loop for load in comparison.loads)
     return [
         f"no launch gives a value {'of the closed loop' if loop == 'closed' else 'at the rate'}: "
-        f"{'closed_pairs' if loop == 'closed' and not closed else 'pairs'}: {pairs}: the first does not count, and {ROUNDS_MIN} others must"
+        f"{'closed_pairs' if loop == 'closed' and not closed else 'pairs'}: {pairs}: the first does "
+        f"not count, and {ROUNDS_MIN} others must"
         for loop, pairs in sorted(short)
     ]
 
@@ -196,7 +201,8 @@ def check_difference(comparison: Comparison, digests: dict[str, str | None]) -> 
     if same and any(load.a.subject != load.b.subject for load in comparison.loads):
         a, b = comparison.names
         raise ExperimentError(
-            f"nothing to compare: {a} and {b} are the same program with the same options: digest={digests['a']}",
+            f"nothing to compare: {a} and {b} are the same program with the same options: "
+            f"digest={digests['a']}",
             f"change something first; to see what nothing looks like: --builds {b} {b}",
         )
 
@@ -205,7 +211,8 @@ def check_disk(comparison: Comparison, root: Path) -> None:
     free = shutil.disk_usage(root).free
     if free < comparison.disk_bytes:
         raise KvstudyError(
-            f"not enough disk for both sides: needed={format_bytes(comparison.disk_bytes)} free={format_bytes(free)} at {root}",
+            f"not enough disk for both sides: needed={format_bytes(comparison.disk_bytes)} "
+            f"free={format_bytes(free)} at {root}",
             "free some space, or choose fewer records, a lower rate or fewer slices",
         )
 
@@ -322,7 +329,8 @@ def primary_of(comparison: Comparison) -> dict[str, str]:
     measured_in = [loop for loop in loops if measure in MEASURES[loop]]
     if not measured_in:
         raise ExperimentError(
-            f"primary measure is not measured: {comparison.comparing.primary}: slices are {' and '.join(loops)}",
+            f"primary measure is not measured: {comparison.comparing.primary}: slices are "
+            f"{' and '.join(loops)}",
             "latencies need a rate; the rate needs closed_pairs",
         )
     return {"workload": first.workload, "loop": measured_in[0], "measure": measure}

@@ -7,7 +7,8 @@ sent. So:
     PUT       of the acknowledged ones: GET of the same target answers 200, with the same SHA-256
     DELETE    of the acknowledged ones: GET of the same target answers 404
     a fill    a sample of its keys, where nothing was deleted: there, with their values
-    counted   unique_put in a closed loop or by wrk or wrk2: every acknowledged key is there, and none that nobody wrote;
+    counted   unique_put in a closed loop or by wrk or wrk2: every acknowledged key is there, and none that
+              nobody wrote;
               after DELETE: no more records are gone than DELETEs were sent
 
 wrk and wrk2 do not say what they sent: of their writes nothing is read back, and where nothing is counted

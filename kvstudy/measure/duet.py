@@ -21,6 +21,7 @@ import pandas as pd
 
 from kvstudy.errors import KvstudyError, RunFailed
 from kvstudy.hosts.interrupt import shielded
+from kvstudy.hosts.session import Session
 from kvstudy.measure import machine
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.awake import kept_awake
@@ -30,7 +31,6 @@ from kvstudy.measure.duet_sides import End, LiveSide, launch_sides
 from kvstudy.measure.fill import Fills
 from kvstudy.measure.pinning import pinning
 from kvstudy.measure.quiet import Patience
-from kvstudy.hosts.session import Session
 from kvstudy.plan.comparison import SIDES, Comparison, Launch, Load, Slices, profile_loop
 from kvstudy.project import raw_root, work_root, workloads_root
 from kvstudy.record.duet import SLICES_FILE, generator_file, side_file, write_slices
@@ -168,7 +168,10 @@ class DuetLaunch:
         def file(suffix: str) -> Path:
             return folder.path(f"{stem}.{suffix}")
 
-        what = f"{load.workload} {'profile' if slices.loop == 'profile' else 'closed loop' if slices.loop == 'closed' else 'at the rate'}"
+        what = (
+            f"{load.workload} "
+            f"{ {'profile': 'profile', 'closed': 'closed loop'}.get(slices.loop, 'at the rate') }"
+        )
         with self._in_phase(f"{load.workload}_{slices.loop}", told=what):
             first = self._firsts[f"{load.workload} {slices.loop}"] = bench.comparison.first(
                 self._launch.number, load.workload, slices.loop
@@ -239,7 +242,8 @@ class DuetLaunch:
             one.end.data_check = asdict(found) if found else None
             if found and found.missing + found.wrong:
                 raise RunFailed(
-                    f"side {one.name} lost data: sampled={found.sampled} missing={found.missing} wrong={found.wrong}"
+                    f"side {one.name} lost data: sampled={found.sampled} missing={found.missing} "
+                    f"wrong={found.wrong}"
                 )
 
     def _stop(self) -> list[str]:

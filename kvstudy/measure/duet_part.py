@@ -169,7 +169,8 @@ def run_part(
             break
     if code not in _MEASURED_EXITS:
         raise RunFailed(
-            f"generator failed: {f'signal {-code}' if code < 0 else f'exit {code}'}: {said or 'it said nothing'}"
+            f"generator failed: {f'signal {-code}' if code < 0 else f'exit {code}'}: "
+            f"{said or 'it said nothing'}"
         )
     result = _result(name("json"))
     return Part(
@@ -237,7 +238,8 @@ def slice_rows(
     for place, (one, (begin_ns, end_ns)) in enumerate(zip(found, times.counted, strict=True)):
         if (one["counted_from_unix_ns"], one["counted_until_unix_ns"]) != (begin_ns, end_ns):
             raise RunFailed(
-                f"generator's slice {one['slice']} is not where it was planned: planned={begin_ns} counted_from={one['counted_from_unix_ns']}"
+                f"generator's slice {one['slice']} is not where it was planned: planned={begin_ns} "
+                f"counted_from={one['counted_from_unix_ns']}"
             )
         side = turn.order["AB".index(one["server"])]
         latency = one["response_time_ns"]

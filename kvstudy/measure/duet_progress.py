@@ -48,7 +48,10 @@ class DuetProgress:
         self._renewed = time.monotonic()
         launch = f"launch {self._launch}, " if self._launch else ""
         gone = (
-            f", {format_duration(round(self._renewed - self._start))} of {format_duration(self._within_s)} gone"
+            (
+                f", {format_duration(round(self._renewed - self._start))} of "
+                f"{format_duration(self._within_s)} gone"
+            )
             if self._launch
             else ""
         )

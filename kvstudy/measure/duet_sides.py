@@ -4,7 +4,7 @@ import os
 import re
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -169,7 +169,8 @@ def chosen_ports(asked: int) -> tuple[int, int]:
                 socket.create_server(("127.0.0.1", port)).close()
             except OSError as error:
                 raise KvstudyError(
-                    f"port {port} cannot be used: {os.strerror(error.errno or 0).lower()}: two sides need ports {asked} and {asked + 1}",
+                    f"port {port} cannot be used: {os.strerror(error.errno or 0).lower()}: two sides "
+                    f"need ports {asked} and {asked + 1}",
                     "choose another one, or port: 0, which takes free ones",
                 ) from error
         return asked, asked + 1
@@ -188,7 +189,8 @@ def check_memory(comparison: Comparison) -> None:
     available = psutil.virtual_memory().available
     if needed > available:
         raise KvstudyError(
-            f"not enough memory for both sides together: needed={format_bytes(needed)} available={format_bytes(available)}",
+            f"not enough memory for both sides together: needed={format_bytes(needed)} "
+            f"available={format_bytes(available)}",
             "choose a smaller heap: jvm: {heap: 128m}",
         )
 
@@ -198,10 +200,8 @@ def size_of(folder: Path) -> int:
     total = 0
     for place, _, files in os.walk(folder):
         for name in files:
-            try:
+            with suppress(OSError):
                 total += os.stat(os.path.join(place, name)).st_size
-            except OSError:
-                pass
     return total
 
 

@@ -19,6 +19,7 @@ from kvstudy.errors import KvstudyError
 from kvstudy.hosts.hosts_file import HostsFile
 from kvstudy.hosts.interrupt import interruptible
 from kvstudy.hosts.local import LocalHost
+from kvstudy.hosts.session import Session
 from kvstudy.measure import awake, judged
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.crew import Crew, local_crew, local_member
@@ -28,7 +29,6 @@ from kvstudy.measure.progress import Progress
 from kvstudy.measure.quiet import Patience
 from kvstudy.measure.run import Bench, Run
 from kvstudy.measure.search_runs import expected_runs, search_all, search_facts
-from kvstudy.hosts.session import Session
 from kvstudy.measure.side_by_side import blocks, side_by_side
 from kvstudy.plan.experiment import Experiment, workload_scripts
 from kvstudy.plan.run_plan import FILL_OVERHEAD_S, FILL_RATE_RPS, Plan, PlannedRun, plan
@@ -77,7 +77,10 @@ class Result:
         what = "trials" if self.found else "runs"
         return "\n".join(
             [
-                f"{self.experiment}: {len(self.sealed) + len(self.kept) + len(self.failed)} {what}: {', '.join(words)}",
+                (
+                    f"{self.experiment}: {len(self.sealed) + len(self.kept) + len(self.failed)} {what}: "
+                    f"{', '.join(words)}"
+                ),
                 *self.found,
             ]
         )
@@ -179,7 +182,8 @@ def execute(
                     break
                 result.again += len(disturbed)
                 print(
-                    f"{len(disturbed)} of {len(whole.runs)} runs were disturbed and are measured again ({attempt} of at most {retries} times); the first: "
+                    f"{len(disturbed)} of {len(whole.runs)} runs were disturbed and are measured again "
+                    f"({attempt} of at most {retries} times); the first: "
                     f"{next(iter(disturbed.values()))}",
                     file=sys.stderr,
                 )

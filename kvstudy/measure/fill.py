@@ -2,7 +2,8 @@
 reflink for each run.
 
 data/work/fills/<digest>/store/        what the subject wrote
-data/work/fills/<digest>/filled.json   written last: without it, or cut, the fill is not whole, and is made again
+data/work/fills/<digest>/filled.json   written last: without it, or cut, the fill is not whole, and is made
+                                       again
 """
 
 import hashlib

@@ -113,7 +113,8 @@ def _over_ssh(remote: Remote) -> Iterator[tuple[dict, int]]:
         said = done.stderr.strip().splitlines()
         raise Unreachable(
             f"its python cannot be used: {remote.file.ssh.python}: {said[-1] if said else done.returncode}",
-            "ssh: python names one of an environment there that has this kvstudy (pip install 'kvstudy[hosts]')",
+            "ssh: python names one of an environment there that has this kvstudy (pip install "
+            "'kvstudy[hosts]')",
         )
     # The clock there ends with this connection's standard input.
     words = f"{remote.python} -m kvstudy.hosts.clock {shlex.quote(remote.address)}"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from kvstudy.errors import KvstudyError
 from kvstudy.hosts.interrupt import interruptible
-from kvstudy.measure.keys import key_of, value_of
 from kvstudy.hosts.session import Session
+from kvstudy.measure.keys import key_of, value_of
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.run_plan import configurations_of
 from kvstudy.plan.subject import SubjectSpec
@@ -34,7 +34,8 @@ subject:
   # statuses: {{PUT: 201, GET: 200}}
   # jvm: true          # a HotSpot JVM: flame graphs (profile: cpu), GC and safepoints
 
-workload: [{{script: put, key_count: 10000}}, {{script: get, key_count: 10000}}]  # or a Lua script of your own: {{script: my/own.lua}}
+# Or a Lua script of your own: {{script: my/own.lua}}
+workload: [{{script: put, key_count: 10000}}, {{script: get, key_count: 10000}}]
 {fill}connections: 16
 threads: 1
 rate: [1000, 4000]     # per second; or closed: each connection sends as soon as it was answered
@@ -47,11 +48,15 @@ profiles:
   full: {{}}
 """
 COMMAND = """\
-  command: {command}  # {{port}}, {{dir}} (its data directory) and {{root}} (the project's folder) are filled in
+  # {{port}}, {{dir}} (its data directory) and {{root}} (the project's folder) are filled in.
+  command: {command}
   ready: {ready}           # or {{line: TEXT}} of its output, or {{http: /path}}
   stop: TERM           # or {{signal: INT, time: 20s, exit: 0}}
 """
-ADDRESS = "  url: {url}  # runs already: it is neither started nor stopped\n  fill: http           # but written to before runs that read\n"
+ADDRESS = (
+    "  url: {url}  # runs already: it is neither started nor stopped\n"
+    "  fill: http           # but written to before runs that read\n"
+)
 
 
 def write(name: str, root: Path, command: str | None, url: str | None, ready: str, path: str) -> Path:

@@ -33,12 +33,14 @@ def over_a_network(plan: Plan, generators: int) -> Plan:
     for run in plan.runs:
         if run.configuration.generator != LOADGEN:
             raise ExperimentError(
-                f"{run.configuration.generator} cannot be used with --hosts: only loadgen begins at a given time",
+                f"{run.configuration.generator} cannot be used with --hosts: only loadgen begins at a "
+                "given time",
                 "generator: loadgen",
             )
         if run.configuration.connections < generators:
             raise ExperimentError(
-                f"too few connections for {generators} generators: connections={run.configuration.connections}",
+                f"too few connections for {generators} generators: "
+                f"connections={run.configuration.connections}",
                 "each generator needs one",
             )
     return Plan(plan.experiment, [_of_generators(run, generators) for run in plan.runs])

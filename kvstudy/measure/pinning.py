@@ -28,7 +28,8 @@ def pinning(threads: int, cores: list[int] | None = None) -> Pinning:
         return Pinning(
             None,
             None,
-            f"not pinned: {len(cores)} cores, {CORES_MIN} are needed so that the service keeps more than one; "
+            f"not pinned: {len(cores)} cores, {CORES_MIN} are needed so that the service keeps more "
+            "than one; "
             "service and generator take time from each other",
         )
     taken = min(threads, len(cores) // 2)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from kvstudy.errors import HostLost, KvstudyError, RunFailed
 from kvstudy.hosts.interrupt import shielded
+from kvstudy.hosts.session import Session
 from kvstudy.measure import machine
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.crew import Crew
@@ -24,7 +25,6 @@ from kvstudy.measure.progress import Progress
 from kvstudy.measure.quiet import Patience
 from kvstudy.measure.sampler import write_series
 from kvstudy.measure.together import Together, moved
-from kvstudy.hosts.session import Session
 from kvstudy.plan.run_plan import PlannedRun
 from kvstudy.project import raw_root
 from kvstudy.record.run_folder import RunWriter, SealedRun

@@ -1,7 +1,7 @@
 """Runs side by side on crews that share no host.
 
-What is handed out is a block: a repeat of every configuration, on one crew, so that the hosts of a crew meet all
-that is compared with each other alike. A crew that cannot go on leaves its blocks to the others.
+What is handed out is a block: a repeat of every configuration, on one crew, so that the hosts of a crew meet
+all that is compared with each other alike. A crew that cannot go on leaves its blocks to the others.
 """
 
 import sys

@@ -64,7 +64,10 @@ def table_lines(found: Duet | None, over: str, markdown: bool = False) -> list[s
         return [f"{none}: {over}"]
     headings = [heading.format(a=found.a, b=found.b) for heading in HEADINGS]
     rows = _rows(found)
-    told = f"{found.counted} launches; ratio of {found.b} to {found.a}, with an interval over launches that allows for looking after each; {over}"
+    told = (
+        f"{found.counted} launches; ratio of {found.b} to {found.a}, with an interval over launches that "
+        f"allows for looking after each; {over}"
+    )
     if markdown:
         cells = [
             [cell.replace("|", "\\|") for cell in row] for row in (headings, ["---"] * len(headings), *rows)
@@ -149,7 +152,10 @@ def _missing(found: Duet) -> list[str]:
         return []
     one = json.loads(found.tables.duets["primary"].iloc[0])
     return [
-        f"  {one['workload']} {_LOOPS.get(one['loop'], one['loop'])} {one['measure']} (primary): undecided: no launch gives a value of it"
+        (
+            f"  {one['workload']} {_LOOPS.get(one['loop'], one['loop'])} {one['measure']} (primary): "
+            "undecided: no launch gives a value of it"
+        )
     ]
 
 

@@ -17,15 +17,15 @@ from kvstudy.hosts.clock import Clock, Offset, offset_to
 from kvstudy.hosts.host import Here
 from kvstudy.hosts.process import command_text
 from kvstudy.measure import machine
-from kvstudy.measure.progress import Second
 from kvstudy.measure.artifacts import Artifacts
-from kvstudy.measure.awake import kept_awake
 from kvstudy.measure.attendance import Attendance, Attended, Timing
+from kvstudy.measure.awake import kept_awake
 from kvstudy.measure.data_check import DataCheck, check_data
 from kvstudy.measure.fill import Fills
 from kvstudy.measure.generator import GeneratorCommand, generator_commands
 from kvstudy.measure.head_start import head_start
 from kvstudy.measure.outcome import Answers
+from kvstudy.measure.progress import Second
 from kvstudy.plan.run_plan import PlannedRun
 from kvstudy.project import workloads_root
 from kvstudy.subject.evidence.profiler import AttachedProfiler

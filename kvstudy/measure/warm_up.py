@@ -102,16 +102,25 @@ def advice(found: Iterable[Settled]) -> list[str]:
     if {one.workload for one in quiet} != {one.workload for one in found} or not quiet:
         return [
             *lines,
-            f"no warm-up can be recommended: a workload has no undisturbed run{without}. Measure on a quiet machine",
+            (
+                f"no warm-up can be recommended: a workload has no undisturbed run{without}. Measure on a "
+                "quiet machine"
+            ),
         ]
     if None in times:
         return [
             *lines,
-            f"no warm-up can be recommended: not every run settled{without}. Measure on a quiet machine, or take the longest you can afford",
+            (
+                f"no warm-up can be recommended: not every run settled{without}. Measure on a quiet "
+                "machine, or take the longest you can afford"
+            ),
         ]
     return [
         *lines,
-        f"write in experiments: warm_up: {max(1, max(times))}s (the longest of {len(quiet)} launches{without})",
+        (
+            f"write in experiments: warm_up: {max(1, max(times))}s (the longest of {len(quiet)} "
+            f"launches{without})"
+        ),
     ]
 
 

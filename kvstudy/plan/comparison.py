@@ -43,8 +43,8 @@ LOOP_OVERHEAD_S = 2.0
 @dataclass(frozen=True)
 class Slices:
     """Of one loop. Times in seconds, whole milliseconds; ``warm_pairs`` come before the ``pairs`` and are not
-    measured. ``gap_s``: the shortest and the longest; loadgen draws each, and they are in sum what as many means
-    are."""
+    measured. ``gap_s``: the shortest and the longest; loadgen draws each, and they are in sum what as many
+    means are."""
 
     loop: str  # rate, closed or profile
     warm_pairs: int

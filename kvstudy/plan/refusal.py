@@ -87,7 +87,8 @@ def read_yaml(path: Path, what: str = "experiment") -> tuple[dict, Source]:
         raise ExperimentError(f"{path}{line}: not valid YAML: {problem}") from error
     if not isinstance(tree, CommentedMap):
         raise ExperimentError(
-            f"{path}: {'an experiment' if what == 'experiment' else f'a {what} file'} is a mapping of keys to values",
+            f"{path}: {'an experiment' if what == 'experiment' else f'a {what} file'} is a mapping of "
+            "keys to values",
             f"see {EXAMPLE}" if what == "experiment" else None,
         )
     lines: dict[KeyPath, int] = {}

@@ -2,7 +2,8 @@
 published reports.
 
     findings.told(tables, answers.RULER)       can the ruler be trusted?
-    findings.told(tables, answers.SERVICE)     what does each option do, what rate is held, why is the tail slow, do the reports hold?
+    findings.told(tables, answers.SERVICE)     what does each option do, what rate is held, why is the tail
+                                               slow, do the reports hold?
 
 The claims are made in ``analyse.answers``; here they are told.
 """
@@ -32,7 +33,10 @@ _INSTRUMENT, _CAPACITY, _BEFORE_AFTER, _TAIL = "01-instrument", "04-capacity", "
 
 def _empty_server(answer: Answer) -> str:
     parts = [
-        f"{telling.estimate(claim)} at {words.rate(claim.subject.offered_rate_rps)}{f' ({claim.variant})' if claim.variant else ''}"
+        (
+            f"{telling.estimate(claim)} at "
+            f"{words.rate(claim.subject.offered_rate_rps)}{f' ({claim.variant})' if claim.variant else ''}"
+        )
         for claim in answer.claims
     ]
     return f"**The ruler on a server that does nothing:** the median response time is {words.several(parts)}."
@@ -42,7 +46,8 @@ def _generators(answer: Answer) -> str:
     (claim,) = answer.claims
     wrk, loadgen = claim.ends
     return (
-        f"**loadgen beside wrk, closed loop on an empty server:** loadgen sends {telling.estimate(claim)} the rate of wrk ({telling.word(claim)}). "
+        "**loadgen beside wrk, closed loop on an empty server:** loadgen sends "
+        f"{telling.estimate(claim)} the rate of wrk ({telling.word(claim)}). "
         f"It sends about {words.about_rate(loadgen)}, wrk about {words.about_rate(wrk)}."
     )
 
@@ -50,8 +55,10 @@ def _generators(answer: Answer) -> str:
 def _stall(answer: Answer) -> str:
     of = {claim.variant: claim for claim in answer.claims}
     return (
-        f"**Coordinated omission, shown:** a service stands still for one second. On a schedule of {words.rate(of[ruler.RESPONSE].subject.offered_rate_rps)} p99 is "
-        f"{telling.estimate(of[ruler.RESPONSE])} from the intended start. From the send it is {telling.estimate(of[ruler.SERVICE])} in the same runs. "
+        "**Coordinated omission, shown:** a service stands still for one second. On a schedule of "
+        f"{words.rate(of[ruler.RESPONSE].subject.offered_rate_rps)} p99 is "
+        f"{telling.estimate(of[ruler.RESPONSE])} from the intended start. From the send it is "
+        f"{telling.estimate(of[ruler.SERVICE])} in the same runs. "
         f"A closed loop reports {telling.estimate(of[ruler.CLOSED])}."
     )
 
@@ -77,7 +84,10 @@ def _profiling(answer: Answer) -> str:
         f"{claim.subject.workload} {claim.measure} {telling.estimate(claim)} ({telling.word(claim)})"
         for claim in answer.claims
     ]
-    return f"**What profiling costs,** as the ratio of a closed loop with the profiler to the same without: {words.several(parts)}."
+    return (
+        "**What profiling costs,** as the ratio of a closed loop with the profiler to the same without: "
+        f"{words.several(parts)}."
+    )
 
 
 def _searches(answer: Answer) -> str:
@@ -132,7 +142,8 @@ def _decided(claims_made: tuple[Claim, ...]) -> list[str]:
             ]
             sides.append(f"{instead(before, after)} is {words.several(found)}")
         parts.append(
-            f"{subject.workload} {offered} on {words.value('connections', subject.connections)}: {', '.join(sides)}"
+            f"{subject.workload} {offered} on {words.value('connections', subject.connections)}: "
+            f"{', '.join(sides)}"
         )
     return parts
 
@@ -149,7 +160,10 @@ def _measure(claim: Claim, decided: bool = False) -> str:
     """ "p99 1.51 × [1.45, 1.54]"; with ``decided`` its word too, where it decides something."""
     if claim.measure == INVALID:
         (before, after), (of_before, of_after) = claim.ends, claim.sides
-        return f"{INVALID} {round(after * of_after)} of {of_after} instead of {round(before * of_before)} of {of_before}"
+        return (
+            f"{INVALID} {round(after * of_after)} of {of_after} instead of {round(before * of_before)} of "
+            f"{of_before}"
+        )
     return f"{claim.measure} {telling.estimate(claim)}" + (
         f" ({telling.word(claim)})" if decided and claim.decided else ""
     )
@@ -167,16 +181,23 @@ def _undecided(claims_made: tuple[Claim, ...], of: dict[str, int]) -> str:
     ]
     few = [claim for claim in claims_made if options.too_few(claim)]
     sides = dict.fromkeys(
-        f"{instead(claim.baseline, claim.variant)} with {claim.subject.workload} ({claim.sides[0]} and {claim.sides[1]} runs)"
+        f"{instead(claim.baseline, claim.variant)} with {claim.subject.workload} ({claim.sides[0]} and "
+        f"{claim.sides[1]} runs)"
         for claim in few
     )
     why = (
-        f" In {len(few)} of them the interval leaves 1 out and {TOO_FEW} forbid a word: {words.several(list(sides))}."
+        (
+            f" In {len(few)} of them the interval leaves 1 out and {TOO_FEW} forbid a word: "
+            f"{words.several(list(sides))}."
+        )
         if sides
         else ""
     )
     total = words.counted(sum(of.values()), "comparison")
-    return f"**{CANNOT_TELL.capitalize()}** in {len(claims_made)} of {total} of an option with its default: {words.several(parts)}.{why}"
+    return (
+        f"**{CANNOT_TELL.capitalize()}** in {len(claims_made)} of {total} of an option with its default: "
+        f"{words.several(parts)}.{why}"
+    )
 
 
 def _caused(answer: Answer) -> str:
@@ -191,7 +212,10 @@ def _caused(answer: Answer) -> str:
         else "none of what was held off can be called a cause"
     )
     parts = [
-        f"p99 is {telling.estimate(claim)} without {held_off(claim.variant, claim.also)} ({claim.word}{': ' + claim.why if claim.why else ''})"
+        (
+            f"p99 is {telling.estimate(claim)} without {held_off(claim.variant, claim.also)} "
+            f"({claim.word}{': ' + claim.why if claim.why else ''})"
+        )
         for claim in answer.claims
     ]
     return (
@@ -211,8 +235,10 @@ def _tail(answer: Answer) -> str:
             f" ({_overlap(events[0], ' overlaps')}: {events[0].why})" if events else ""
         )
     return (
-        f"**The slowest percent** of {words.factor(limit.subject.workload).replace('put', 'PUT')} at {words.rate(limit.subject.offered_rate_rps)} "
-        f"(over {words.latency(limit.estimate)}) {told}. {words.share(kinds[-1].estimate)} waited while no telling event was felt."
+        f"**The slowest percent** of {words.factor(limit.subject.workload).replace('put', 'PUT')} at "
+        f"{words.rate(limit.subject.offered_rate_rps)} "
+        f"(over {words.latency(limit.estimate)}) {told}. {words.share(kinds[-1].estimate)} waited "
+        "while no telling event was felt."
     )
 
 

@@ -57,12 +57,24 @@ class Searched:
             f"{self.objective}; {words.counted((self.trials['answer'] != Answer.UNKNOWN.value).sum(), 'run')}"
         )
         if held is not None and missed is not None:
-            return f"{words.about_rate(held)} is held more often than not, {words.about_rate(missed)} is missed more often than not ({basis})"
+            return (
+                f"{words.about_rate(held)} is held more often than not, {words.about_rate(missed)} is "
+                f"missed more often than not ({basis})"
+            )
         if held is not None:
-            return f"{words.about_rate(held)} is held more often than not ({basis}); no rate that it tried is surely too much"
+            return (
+                f"{words.about_rate(held)} is held more often than not ({basis}); no rate that it tried is "
+                "surely too much"
+            )
         if missed is not None:
-            return f"{words.about_rate(missed)} is missed more often than not ({basis}); no rate that it tried is surely held"
-        return f"cannot tell: {words.counted(len(self.trials), 'trial')} are too few to say of any rate that it is held or missed"
+            return (
+                f"{words.about_rate(missed)} is missed more often than not ({basis}); no rate that it "
+                "tried is surely held"
+            )
+        return (
+            f"cannot tell: {words.counted(len(self.trials), 'trial')} are too few to say of any rate that "
+            "it is held or missed"
+        )
 
     def warning(self) -> str:
         """Whether the trials that missed near the knee had achieved their rate, without an error: then
@@ -203,7 +215,11 @@ def _of_rates(tables: Tables) -> str:
     if runs.empty:
         return ""
     experiments = sorted(runs["experiment"].unique())
-    whose = f"of the rates chosen beforehand in {words.several([f'`{name}`' for name in experiments]) if len(experiments) < 4 else f'{len(experiments)} experiments'}"
+    few = len(experiments) < 4
+    chosen = (
+        words.several([f"`{name}`" for name in experiments]) if few else f"{len(experiments)} experiments"
+    )
+    whose = f"of the rates chosen beforehand in {chosen}"
     points = saturation_points(runs[runs["speaks"]], ["line"])
     if points.empty:
         failed = tables.validity[
@@ -230,10 +246,17 @@ def _of_rates(tables: Tables) -> str:
             if total == 1
             else f"each of {total} combinations {_COMBINATIONS}"
         )
-        return f"{whose}, at most {words.rate(points['highest_held_rps'].max())}, none was too much{unjudged}: {who} held what it was offered, and what saturates it lies above{unsure}"
+        return (
+            f"{whose}, at most {words.rate(points['highest_held_rps'].max())}, none was too "
+            f"much{unjudged}: {who} held what it was offered, and what saturates it lies above{unsure}"
+        )
     first, highest = lost.loc[lost["saturation_rps"].idxmin()], points["highest_held_rps"].max()
     best = "none was held" if math.isnan(highest) else f"the highest that was held is {words.rate(highest)}"
-    return f"{whose} {best}{unjudged}; {len(lost)} of {words.counted(total, 'combination')} {_COMBINATIONS} met one that is too much, the lowest {words.rate(first['saturation_rps'])} by {first['line']}{unsure}"
+    return (
+        f"{whose} {best}{unjudged}; {len(lost)} of {words.counted(total, 'combination')} {_COMBINATIONS} "
+        f"met one that is too much, the lowest {words.rate(first['saturation_rps'])} by "
+        f"{first['line']}{unsure}"
+    )
 
 
 def _warnings(tables: Tables, percentile: float) -> list[str]:

@@ -93,7 +93,10 @@ def _compared(rows: pd.DataFrame, measure: str) -> Measured | None:
         return None
     row, fewest = rows.iloc[-1], int(rows[["runs_before", "runs_after"]].min(axis=None))
     mixed = (
-        f"{len(rows)} comparisons, of runs that share no median ({'; '.join(filter(None, rows['differs'])) or 'at several places'})"
+        (
+            f"{len(rows)} comparisons, of runs that share no median "
+            f"({'; '.join(filter(None, rows['differs'])) or 'at several places'})"
+        )
         if len(rows) > 1
         else ""
     )
@@ -381,7 +384,10 @@ def _ratio_of(after: Measured | None, before: Measured | None) -> Measured | Non
 
 _SYNCHRONOUS, _POOL = "handler=selector", "handler=workers"
 _R1 = "the reports' machine was a Xeon E5-2620 v3"
-_R2_PROFILES = "in report 2's profiles at the rates around this one, since report 1's search is not profiled; on one side of it alone they decide nothing"
+_R2_PROFILES = (
+    "in report 2's profiles at the rates around this one, since report 1's search is not profiled; on one "
+    "side of it alone they decide nothing"
+)
 _R3_POOL = "report 3's final server is the worker pool"
 RULES: dict[str, Rule] = {
     "r1-put-stable": Rule(found_rate("put"), note=_R1),
@@ -507,7 +513,8 @@ RULES: dict[str, Rule] = {
     "r4-flush-size": Rule(
         _flushed_bytes("report-4", "put"),
         "differs",
-        "ours: bytes of a table against a threshold of 1 MiB that counts the memtable with its objects: no bug, another unit",
+        "ours: bytes of a table against a threshold of 1 MiB that counts the memtable with its "
+        "objects: no bug, another unit",
     ),
     "r5-repeated-get-c1": Rule(_cache_ratio("repeated_get", 1), "ratio"),
     "r5-repeated-get-c2": Rule(_cache_ratio("repeated_get", 2), "ratio"),

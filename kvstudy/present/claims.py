@@ -1,15 +1,19 @@
 """The published claims beside our runs, each judged by a rule that is written here and nowhere bent.
 
-    judged = judge(published, tables)       one row per claim: what was published, what we measured, the verdict
+    judged = judge(published, tables)       one row per claim: what was published, what we measured, the
+                                            verdict
 
 Verdicts: *mistaken* (the report contradicts its own output, or measured something else; data/published says
 why), *unproven* (its output cannot carry it), *reproduced*, *not reproduced*, *cannot tell* (too few runs or
 an interval that covers both), *not measured* (no run of ours that counts). Rules for the middle three, by
 what is claimed (``claim_rules`` has one for each claim):
 
-    number      ours, with its whole interval, lies within a factor of two of it: another machine, JVM and generator stand between them
-    held        a rate was held if the median achieved rate, with its whole interval, is 99 % of it; "not held" the other way round
-    ratio       the comparison over runs says the same word, faster or slower; "faster": it says faster, whatever the number
+    number      ours, with its whole interval, lies within a factor of two of it: another machine, JVM and
+                generator stand between them
+    held        a rate was held if the median achieved rate, with its whole interval, is 99 % of it; "not
+                held" the other way round
+    ratio       the comparison over runs says the same word, faster or slower; "faster": it says faster,
+                whatever the number
     unchanged   the interval of the ratio lies within 10 % of 1
     at least    ours, with its whole interval, is no less
     hardly any  ours, with its whole interval, is under one percent

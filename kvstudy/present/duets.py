@@ -1,7 +1,8 @@
 """Duets on a page and in a table: which one is shown, its answer first, what each measure says, what was left
 out.
 
-shown = duets.chosen(experiment, comparison)     the last that was measured, or the one that is named; None where there is none
+shown = duets.chosen(experiment, comparison)     the last that was measured, or the one that is named; None
+                                                 where there is none
 duets.answer(shown)                              one sentence, then what it rests on
 duets.measures(shown)                            a row per measure
 duets.difference(shown)                          the flame graph of b, coloured by its difference from a
@@ -26,7 +27,10 @@ from kvstudy.present import flame_difference, telling, words
 from kvstudy.record.duet import side_file
 from kvstudy.record.run_folder import open_run
 
-NONE = "**No duet was measured yet.** `kvstudy compare experiments/handler.yaml` measures one in about ten minutes: both sides at once, loaded in turn."
+NONE = (
+    "**No duet was measured yet.** `kvstudy compare experiments/handler.yaml` measures one in about ten "
+    "minutes: both sides at once, loaded in turn."
+)
 LOOPS = {"rate": "at a rate", "closed": "closed loop"}
 _DIFFERS = {"faster": "is faster", "slower": "is slower", "cheaper": "is cheaper", "dearer": "is dearer"}
 
@@ -108,7 +112,8 @@ def told() -> Markdown | None:
             if claim.decided
         ]
         lines.append(
-            f"- **{sentence(duet)}.** {'; '.join(decided) or 'Nothing is decided'} *({words.counted(duet.counted, 'launch')}; [06-before-after](06-before-after.ipynb))*"
+            f"- **{sentence(duet)}.** {'; '.join(decided) or 'Nothing is decided'} "
+            f"*({words.counted(duet.counted, 'launch')}; [06-before-after](06-before-after.ipynb))*"
         )
     return Markdown("\n".join(lines)) if lines else None
 
@@ -117,7 +122,10 @@ def basis(shown: Shown) -> str:
     """How many launches of which duet; what does not count; whether the same was asked before."""
     duet = shown.duet
     told = [
-        f"{words.counted(duet.counted, 'launch')} of `{duet.experiment}` count (`{shown.source}`, duet `{duet.comparison[:12]}`)"
+        (
+            f"{words.counted(duet.counted, 'launch')} of `{duet.experiment}` count (`{shown.source}`, duet "
+            f"`{duet.comparison[:12]}`)"
+        )
     ]
     told += [
         f"{count} {what}"
@@ -131,7 +139,8 @@ def basis(shown: Shown) -> str:
     again = shown.again
     asked = (
         (
-            f" **The same was measured {words.counted(len(again), 'time')} more:** {'; '.join(map(sentence, again))}. "
+            f" **The same was measured {words.counted(len(again), 'time')} more:** "
+            f"{'; '.join(map(sentence, again))}. "
             "Each of these may be wrong in one of twenty."
         )
         if again

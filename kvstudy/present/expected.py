@@ -36,7 +36,8 @@ def neighbouring_rates(tables: Tables) -> Markdown:
     pairs = _pairs(tables, 1 - (1 - CONFIDENCE) / len(pairs)) if len(pairs) > 1 else pairs
     if pairs.empty:
         return Markdown(
-            f"{_TITLE} no two neighbouring rates have valid runs that are otherwise alike, so nothing can be told. {_past(tables)}"
+            f"{_TITLE} no two neighbouring rates have valid runs that are otherwise alike, so nothing "
+            f"can be told. {_past(tables)}"
         )
     sure = pairs[["runs_before", "runs_after"]].min(axis=1) >= MIN_RUNS
     close = sure & (pairs["low"] >= 1 / TOGETHER) & (pairs["high"] <= TOGETHER) & _may_be(pairs, SAME)
@@ -52,15 +53,19 @@ def neighbouring_rates(tables: Tables) -> Markdown:
         else CANNOT_TELL
     )
     sentence = (
-        f"{_TITLE} {verdict}. Of {words.counted(len(pairs), 'pair')} of neighbouring rates that were held, all else equal, {close.sum()} lie close together at p99 "
-        f"(within a factor of {TOGETHER:g}, the whole interval), {apart.sum()} further apart; of {(~close & ~apart).sum()} our runs cannot tell."
+        f"{_TITLE} {verdict}. Of {words.counted(len(pairs), 'pair')} of neighbouring rates that were "
+        f"held, all else equal, {close.sum()} lie close together at p99 "
+        f"(within a factor of {TOGETHER:g}, the whole interval), {apart.sum()} further apart; of "
+        f"{(~close & ~apart).sum()} our runs cannot tell."
     )
     if apart.any():
         ratios = np.log(pairs.loc[apart, "ratio"]).abs()
         row = pairs.loc[ratios.idxmax()]
         sentence += (
-            f" Furthest apart: {row['workload']}, {words.value('connections', row['connections'])}, p99 {words.latency(row['before'])} at {words.rate(row['one'])} and "
-            f"{words.latency(row['after'])} at {words.rate(row['other'])}, ratio {words.times(row['ratio'])}{words.interval(row['low'], row['high'], words.times)}."
+            f" Furthest apart: {row['workload']}, {words.value('connections', row['connections'])}, "
+            f"p99 {words.latency(row['before'])} at {words.rate(row['one'])} and "
+            f"{words.latency(row['after'])} at {words.rate(row['other'])}, ratio "
+            f"{words.times(row['ratio'])}{words.interval(row['low'], row['high'], words.times)}."
         )
     return Markdown(f"{sentence} {_past(tables)}")
 
@@ -107,7 +112,9 @@ def mostly_undecided(compared: pd.DataFrame) -> Markdown:
         else "it did not hold: half of the changes or more moved a ratio by more than the repeats differ"
     )
     return Markdown(
-        f"{_TITLE} {verdict}. Of {words.counted(len(enough), 'comparison')} with {MIN_RUNS} runs a side or more, at every rate that was measured, {decided} {'is' if decided == 1 else 'are'} decided."
+        f"{_TITLE} {verdict}. Of {words.counted(len(enough), 'comparison')} with {MIN_RUNS} runs a "
+        f"side or more, at every rate that was measured, {decided} {'is' if decided == 1 else 'are'} "
+        "decided."
     )
 
 
@@ -117,6 +124,7 @@ def _past(tables: Tables) -> str:
     if not lost:
         return "No offered rate was past a saturation point, so what happens there was not tested."
     return (
-        f"{lost} of {words.counted(len(found), 'combination')} of workload, connections and options met a rate that they did not hold: those runs are grey and in no median, "
+        f"{lost} of {words.counted(len(found), 'combination')} of workload, connections and options "
+        "met a rate that they did not hold: those runs are grey and in no median, "
         "so that what happens there can be seen, but is no claim."
     )

@@ -301,5 +301,5 @@ def _drawn_or_why_not(view: Callable[[Choice], object], choice: Choice) -> tuple
     """In a chooser's answer there is no cell to show an error in."""
     try:
         return _drawn(view(choice))
-    except Exception as error:  # noqa: BLE001  whatever a reader's function raises
+    except Exception as error:
         return _drawn(f"**This view has nothing to show:** {type(error).__name__}: {error}")

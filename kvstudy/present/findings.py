@@ -98,7 +98,10 @@ def _rates_held(answer: Answer) -> str:
     few = len(combinations) - len(lost) - every
     unsure = f" Of {few} the runs cannot tell: {TOO_FEW.replace(' a side', ' at a rate')}." if few else ""
     if not lost:
-        return f"{title} {every} of {named} held every rate that they were offered; what saturates them lies above.{unsure}"
+        return (
+            f"{title} {every} of {named} held every rate that they were offered; what saturates them lies "
+            f"above.{unsure}"
+        )
     first, held = (
         min(lost, key=lambda claim: claim.ends[1]),
         [claim.estimate for claim in combinations if claim.decided and not math.isnan(claim.estimate)],
@@ -106,14 +109,19 @@ def _rates_held(answer: Answer) -> str:
     best = f"the highest that was held is {words.rate(max(held))}" if held else "none was held"
     variant = f" ({first.variant})" if first.variant else ""
     return (
-        f"{title} {best}. {len(lost)} of {named} met a rate that they did not hold. The lowest such rate is {words.rate(first.ends[1])}, "
-        f"by {first.subject.workload}{variant} on {words.value('connections', first.subject.connections)}.{unsure}"
+        f"{title} {best}. {len(lost)} of {named} met a rate that they did not hold. The lowest such "
+        f"rate is {words.rate(first.ends[1])}, "
+        f"by {first.subject.workload}{variant} on "
+        f"{words.value('connections', first.subject.connections)}.{unsure}"
     )
 
 
 def _repeated_against_unique(answer: Answer) -> str:
     parts = [
-        f"{claim.variant} has {telling.estimate(claim)} the p99 of {telling.place(claim)} ({telling.certainty(claim)})"
+        (
+            f"{claim.variant} has {telling.estimate(claim)} the p99 of {telling.place(claim)} "
+            f"({telling.certainty(claim)})"
+        )
         for claim in answer.claims
     ]
     return f"**Repeated against unique keys:** {'; '.join(parts)}."
@@ -127,8 +135,10 @@ def _more_connections(answer: Answer) -> str:
         if (count := sum(claim.word == word for claim in answer.claims)) or word in (FASTER, SLOWER)
     ]
     return (
-        f"**{first.variant} connections against {first.baseline} at the same rate:** of {words.counted(len(answer.claims), 'comparison')} of p99 "
-        f"{words.several(counts)}. For example {first.subject.workload} at {words.rate(first.subject.offered_rate_rps)}: {_ratio_and_word(first)}."
+        f"**{first.variant} connections against {first.baseline} at the same rate:** of "
+        f"{words.counted(len(answer.claims), 'comparison')} of p99 "
+        f"{words.several(counts)}. For example {first.subject.workload} at "
+        f"{words.rate(first.subject.offered_rate_rps)}: {_ratio_and_word(first)}."
     )
 
 
@@ -136,8 +146,10 @@ def _waiting(answer: Answer) -> str:
     (claim,) = answer.claims
     service_us, response_us = claim.ends
     return (
-        f"**Waiting that service time hides:** {telling.place(claim)} has a p99 {words.times(claim.estimate)} as long from the intended start as from the send, "
-        f"at a rate that was held. It is {words.latency(response_us)} from the intended start and {words.latency(service_us)} from the send."
+        f"**Waiting that service time hides:** {telling.place(claim)} has a p99 "
+        f"{words.times(claim.estimate)} as long from the intended start as from the send, "
+        f"at a rate that was held. It is {words.latency(response_us)} from the intended start and "
+        f"{words.latency(service_us)} from the send."
     )
 
 

@@ -30,7 +30,8 @@ _NOTHING = {
 _AROUND_PX = 76
 _GUARD = """<script>
 try { window.localStorage.length; } catch (refused) {
-  Object.defineProperty(window, 'localStorage', { value: { getItem: () => null, setItem: () => {}, removeItem: () => {} } });
+  const none = { getItem: () => null, setItem: () => {}, removeItem: () => {} };
+  Object.defineProperty(window, 'localStorage', { value: none });
 }
 </script>"""
 
@@ -47,7 +48,8 @@ def flame_graph(tables: Tables, event: str = "cpu", kind: str = "flamegraph") ->
         return HTML(f"<p>No {escape(event)} {_KINDS[kind]} in {where}.</p>")
     if profiled_runs.with_event(run, event).runs.empty:
         return HTML(
-            f"<p>{escape(_NOTHING.get(event, f'No {event} samples were recorded'))} in {escape(name)}, {where}.</p>"
+            f"<p>{escape(_NOTHING.get(event, f'No {event} samples were recorded'))} in {escape(name)}, "
+            f"{where}.</p>"
         )
     title, reason = (
         f"{event.replace('cpu_slow', 'cpu in the slow seconds')}: {_KINDS[kind]} of {name}",
@@ -77,13 +79,16 @@ def embedded(page: str, title: str, searchable: bool = True, style: str = "") ->
     reach = "this.closest('.flame').querySelector('iframe').contentWindow"
     search = f"try {{ {reach}.search(this.value || false) }} catch (unfinished) {{}}"
     box = (
-        f'<form onsubmit="return false"><label>Search frames (regular expression) <input type="search" oninput="{search}"></label>'
-        f'<button type="button" onclick="{reach}.render()">Reset zoom</button><span>Click a frame to zoom into it.</span></form>'
+        '<form onsubmit="return false"><label>Search frames (regular expression) <input type="search" '
+        f'oninput="{search}"></label>'
+        f'<button type="button" onclick="{reach}.render()">Reset zoom</button><span>Click a frame to '
+        "zoom into it.</span></form>"
         if height
         else ""
     )
     return HTML(
-        f'<div class="flame" style="{style}">{box}<iframe title="{escape(title)}" loading="lazy" style="width:100%;border:0;height:{height_px}px" srcdoc="{escape(page)}"></iframe></div>'
+        f'<div class="flame" style="{style}">{box}<iframe title="{escape(title)}" loading="lazy" '
+        f'style="width:100%;border:0;height:{height_px}px" srcdoc="{escape(page)}"></iframe></div>'
     )
 
 
@@ -129,6 +134,7 @@ def network_and_store(shares: pd.DataFrame) -> Markdown:
             else f"{workload} cannot tell ({profiled_runs.INVALID}: {mine['why'].iloc[0]})"
         )
     return Markdown(
-        "**Against the Expectation:** shares of the CPU that go to the network (reading, answering, waiting for events) and to the store itself, without its log, "
+        "**Against the Expectation:** shares of the CPU that go to the network (reading, answering, "
+        "waiting for events) and to the store itself, without its log, "
         f"flushes and compactions: {'; '.join(told)}."
     )

@@ -75,7 +75,8 @@ def _drawn(sides: list[Tables], names: list[str], events: tuple[str, str]) -> HT
     stacks = [side.stacks[side.stacks["event"] == of] for side, of in zip(sides, events, strict=True)]
     if any(side["samples"].sum() == 0 for side in stacks):
         return HTML(
-            f"<p>No {escape(event)} profiles of both {escape(names[0])} and {escape(names[1])}, alike in all else: measure both with <code>profile: [cpu, alloc]</code>.</p>"
+            f"<p>No {escape(event)} profiles of both {escape(names[0])} and {escape(names[1])}, alike "
+            "in all else: measure both with <code>profile: [cpu, alloc]</code>.</p>"
         )
     template = flame.page_of(sides[1], events[1])
     if template is None:
@@ -107,8 +108,10 @@ def drawn(
     page = difference_page(template, before, after, f"{profiled_runs.INVALID}: {title}" if invalid else title)
     return HTML(
         f"<p><strong>{escape(told)}.</strong><br>Of {escape(runs)}.\n"
-        f"Width: share in {escape(names[1])}. Red: a larger share than in {escape(names[0])}; blue: a smaller one; yellow: only here; grey: within"
-        f" {100 * GAIN_MIN:g} % of all. Shares, not seconds. Frames under {100 * after.share_min:.2g} % are left out.{f' {SWITCHING_TOLD}' if SWITCHING in told else ''}</p>"
+        f"Width: share in {escape(names[1])}. Red: a larger share than in {escape(names[0])}; blue: a "
+        "smaller one; yellow: only here; grey: within"
+        f" {100 * GAIN_MIN:g} % of all. Shares, not seconds. Frames under {100 * after.share_min:.2g} "
+        f"% are left out.{f' {SWITCHING_TOLD}' if SWITCHING in told else ''}</p>"
         + flame.embedded(
             page, f"{told}, {runs}" if invalid else f"{title}, {runs}", style=flame.MARKED if invalid else ""
         ).data
@@ -123,7 +126,11 @@ def _told(reasons: Sequence[str], names: Sequence[str], ranking: str) -> tuple[s
     if reasons[0] == reasons[1]:
         return f"{against}, {reasons[0]}; no ranking", True
     return (
-        f"{against}, {'; '.join(f'{name} {reason}' for name, reason in zip(names, reasons, strict=True) if reason)}; no ranking",
+        (
+            f"{against}, "
+            + "; ".join(f"{name} {reason}" for name, reason in zip(names, reasons, strict=True) if reason)
+            + "; no ranking"
+        ),
         True,
     )
 
@@ -168,7 +175,8 @@ def difference_page(page: str, before: StackTree, after: StackTree, title: str) 
         page, found = re.subn(pattern, new, page, flags=re.DOTALL)
         if found != 1:
             raise KvstudyError(
-                f"flame graph page: {found} places like {pattern!r} instead of one; made by another converter than this kvstudy knows"
+                f"flame graph page: {found} places like {pattern!r} instead of one; made by another "
+                "converter than this kvstudy knows"
             )
     return page
 

@@ -1,6 +1,7 @@
 """The tables and the frames of a notebook's cells, after ``%load_ext kvstudy`` (extension.py).
 
-    tables = notebook.tables(experiment, label)          measured runs, or the reference runs when nothing was measured
+    tables = notebook.tables(experiment, label)          measured runs, or the reference runs when nothing was
+                                                         measured
     notebook.show(frame)                                 a table to sort and search, without a network
 
 Each call gives the tables as the runs are now. A notebook whose runs change while it is open sees the new
@@ -162,7 +163,8 @@ def source(found: Tables) -> Markdown:
     runs = found.runs
     if runs.empty:
         return Markdown(
-            "**Nothing was measured for this page yet**: its charts are empty. `experiments/` holds the questions; `kvstudy run` measures one."
+            "**Nothing was measured for this page yet**: its charts are empty. `experiments/` holds "
+            "the questions; `kvstudy run` measures one."
         )
     invalid = int((runs["verdict"] == "FAIL").sum())
     validity = (
@@ -175,7 +177,8 @@ def source(found: Tables) -> Markdown:
     if found.source.endswith("reference"):
         which = "These" if found.source == "data/reference" else "Those of `data/reference`"
         sentence += (
-            f" {which} are the reference runs that come with the project. To see your own machine's, run `make reproduce` or "
+            f" {which} are the reference runs that come with the project. To see your own machine's, "
+            "run `make reproduce` or "
             "`kvstudy run experiments/…` and execute this notebook again."
         )
     return Markdown(sentence + _of_smoke(found))
@@ -193,7 +196,10 @@ def _of_smoke(found: Tables) -> str:
         else ""
     )
     return told + (
-        f" Your runs of {words.several(hidden)} with the profile `smoke` are left out: they prove that everything works, not how fast it is."
+        (
+            f" Your runs of {words.several(hidden)} with the profile `smoke` are left out: they prove that "
+            "everything works, not how fast it is."
+        )
         if hidden
         else ""
     )

@@ -98,7 +98,8 @@ def chart(data: dict) -> Markup:
     label = escape(f"Chart. {title or finding}. {drawn}", quote=True)
     return Markup(
         f'<figure class="chart">{caption}'
-        f'<div class="plot" role="group" aria-label="{label}" style="height:{layout.get("height", 460)}px"></div>'
+        f'<div class="plot" role="group" aria-label="{label}" '
+        f'style="height:{layout.get("height", 460)}px"></div>'
         f'<script type="application/json">{text}</script>{told}</figure>'
     )
 

@@ -36,7 +36,10 @@ def write(path: Path) -> None:
         full_html=False, include_plotlyjs=False, config={"displayModeBar": False, "staticPlot": True}
     )
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = f"<!doctype html><meta charset=utf-8><style>body{{margin:0}}</style><script>{get_plotlyjs()}</script>{drawn}"
+    text = (
+        "<!doctype html><meta "
+        f"charset=utf-8><style>body{{margin:0}}</style><script>{get_plotlyjs()}</script>{drawn}"
+    )
     path.write_text(text, encoding="utf-8")
 
 

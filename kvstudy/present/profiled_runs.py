@@ -3,7 +3,8 @@ none, INVALID and why.
 
 chosen = profile_of(tables, workload)      one run, for graphs that show one
 choice(tables, chosen)                     a sentence: which, among how many
-counted(tables)                            the valid runs, or all when none is valid: for charts that take several together
+counted(tables)                            the valid runs, or all when none is valid: for charts that take
+                                           several together
 typical(shares, by)                        shares of the subsystems over the same runs
 """
 
@@ -49,8 +50,14 @@ def choice(tables: Tables, chosen: Tables) -> Markdown:
     run_id, workload = chosen.runs[["run_id", "workload"]].iloc[0]
     others = tables.runs[tables.runs["profiled"] & (tables.runs["workload"] == workload)]
     valid = int((others["verdict"] != "FAIL").sum())
-    among = f"of {words.counted(len(others), 'profiled run')} of {workload} {valid or 'none'} {'is' if valid <= 1 else 'are'} valid"
-    taken = f"of {'the valid ones' if valid else 'these'} the last at the highest rate is taken. A profiled run is never among those that latency is read off"
+    among = (
+        f"of {words.counted(len(others), 'profiled run')} of {workload} {valid or 'none'} "
+        f"{'is' if valid <= 1 else 'are'} valid"
+    )
+    taken = (
+        f"of {'the valid ones' if valid else 'these'} the last at the highest rate is taken. A profiled "
+        "run is never among those that latency is read off"
+    )
     why = f" **{invalid(chosen)}**; no ranking below rests on it." if invalid(chosen) else ""
     return Markdown(f"**One run is shown:** {named(chosen)} (`{run_id}`); {among}; {taken}.{why}")
 

@@ -4,7 +4,8 @@ whole folder in.
     figures/study/index.html            00-study: the findings
     figures/study/NN-name.html          one page per notebook; 02-sweep measures and is shown, not executed
     figures/study/methodology.html      METHODOLOGY.md, and limits.html LIMITS.md
-    figures/study/assets/               plotly.min.js, tables.js, our styles and scripts: nothing else is loaded, from anywhere
+    figures/study/assets/               plotly.min.js, tables.js, our styles and scripts: nothing else is
+                                        loaded, from anywhere
 
 Everything is written into a hidden folder beside the study and renamed at the end: an interrupted export
 leaves the old study, or none. A notebook that fails costs its own page, which then says why; the others are
@@ -75,7 +76,8 @@ def export(project_root: Path, out_dir: Path, progress: bool = True) -> Path:
     if failed:
         raise KvstudyError(
             "; ".join(error.message for error in failed.values()),
-            f"the other pages are written: {(out_dir / 'index.html').as_uri()}; see it with: jupyter lab notebooks/{next(iter(failed))}.ipynb",
+            f"the other pages are written: {(out_dir / 'index.html').as_uri()}; see it with: jupyter "
+            f"lab notebooks/{next(iter(failed))}.ipynb",
         )
     return out_dir / "index.html"
 
@@ -163,7 +165,8 @@ def _page_of_failure(source: Path, error: KvstudyError) -> nbformat.NotebookNode
     return new_notebook(
         cells=[
             new_markdown_cell(
-                f"# {title}\n\n**This page could not be made.** The others do not depend on it.\n\n~~~~text\n{error}\n~~~~"
+                f"# {title}\n\n**This page could not be made.** The others do not depend on it.\n\n"
+                f"~~~~text\n{error}\n~~~~"
             )
         ]
     )

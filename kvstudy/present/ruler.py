@@ -32,7 +32,10 @@ def certainty(tables: Tables, repeats: int = noise.REPEATS, ratio: float = 1.05)
             row.measure,
             f"{row.configurations}, {row.runs} runs",
             f"{row.noise_percent:.1f} % ({row.noise_least_percent:.1f} … {row.noise_most_percent:.1f})",
-            f"{words.share(row.share_found)} ({words.share(row.share_found_least)} … {words.share(row.share_found_most)})",
+            (
+                f"{words.share(row.share_found)} ({words.share(row.share_found_least)} … "
+                f"{words.share(row.share_found_most)})"
+            ),
             f"{row.found_percent:.0f} %",
             "over 100" if pd.isna(row.runs_needed) else str(row.runs_needed),
         ]
@@ -83,7 +86,8 @@ def script_limit(scripts: Tables, every: Tables) -> Markdown:
             runs[runs["closed_loop"]],
             "achieved_rate_rps",
             "In closed loops against the store a thread sends at most",
-            "what both servers have in common, the script among it, may be what limits these runs, and not the store",
+            "what both servers have in common, the script among it, may be what limits these runs, and "
+            "not the store",
         ),
     ]
     verdict = (
@@ -95,7 +99,8 @@ def script_limit(scripts: Tables, every: Tables) -> Markdown:
     others = sorted(set(runs["workload"]) - set(sent.index))
     rest = f" Without a valid run here: {words.several(others)}." if others else ""
     return Markdown(
-        f"**Found:** {verdict if any(text for _, text in parts) else 'nothing to compare with'}. Alone, on the server that does nothing, a thread sends {_of_each(sent)}. {told}{rest}"
+        f"**Found:** {verdict if any(text for _, text in parts) else 'nothing to compare with'}. "
+        f"Alone, on the server that does nothing, a thread sends {_of_each(sent)}. {told}{rest}"
     )
 
 

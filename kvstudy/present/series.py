@@ -1,10 +1,12 @@
 """What tells the lines of a chart apart: a name for every run, made of what was asked for and differs among
 the runs.
 
-    series.names(runs)                                     lines over offered rates: "put, report-4, key 8 B, value 12 B"
+    series.names(runs)                                     lines over offered rates: "put, report-4, key 8 B,
+                                                           value 12 B"
     series.names(runs, series.CONNECTIONS, ("workload",))  lines over connections, in panels of workloads:
     "report-5, cache_entries=0"
-    series.colours(runs)                                   a colour for each of these, as the column ``colour``
+    series.colours(runs)                                   a colour for each of these, as the column
+                                                           ``colour``
 
 ``COLUMN`` as ``colour_by`` of a figure asks for these names in the place of a column of runs.
 """

@@ -22,7 +22,8 @@ from kvstudy.present import notebook, words
 
 FACTORS = ("label", "variant", "connections", "workload")
 APART = (
-    "The two sides were measured one after the other: a machine that drifts meanwhile looks like a change. With a drift of 5 % such a comparison says a "
+    "The two sides were measured one after the other: a machine that drifts meanwhile looks like a "
+    "change. With a drift of 5 % such a comparison says a "
     "false word in about one of five."
 )
 
@@ -82,7 +83,10 @@ class Sides:
         unlike = not_alike(self.tables, self.factor, self.before, self.after)
         told = (
             [
-                f"no two configurations differ in the {words.factor(self.factor)} alone, but also in {words.several([words.factor(name) for name in unlike])}"
+                (
+                    f"no two configurations differ in the {words.factor(self.factor)} alone, but also in "
+                    f"{words.several([words.factor(name) for name in unlike])}"
+                )
             ]
             if unlike
             else []

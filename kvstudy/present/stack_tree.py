@@ -10,7 +10,10 @@ from kvstudy.present import words
 
 IDLE = "idle"
 SWITCHING = "finish_task_switch"
-SWITCHING_TOLD = f"{SWITCHING} is the kernel handing a core from one thread to another: switching and waiting, no work of the service."
+SWITCHING_TOLD = (
+    f"{SWITCHING} is the kernel handing a core from one thread to another: switching and waiting, no work "
+    "of the service."
+)
 
 
 @dataclass(frozen=True)

@@ -210,16 +210,21 @@ def steepest(tables: Tables, factor: str, percentile: float = 99.0) -> Markdown:
     answer = factors.differences(tables, factor, percentile)
     if not answer.claims:
         return Markdown(
-            f"**Found:** no two values of {words.factor(factor)} have valid runs that are otherwise alike, so nothing is compared."
+            f"**Found:** no two values of {words.factor(factor)} have valid runs that are otherwise "
+            "alike, so nothing is compared."
         )
     first, counts = answer.claims[0], Counter(claim.word for claim in answer.claims)
     told = words.several([f"{counts[word]} {word}" for word in WORDS if counts[word]])
     where = "" if factor == "workload" else f"{first.subject.workload}, "
     (before, after), sides = first.ends, first.sides
     return Markdown(
-        f"**Found:** of {words.counted(len(answer.claims), 'comparison')} over {words.factor(factor)}, all else equal: {told}. "
-        f"The largest{' decided' if first.differs else ''}: {where}{first.measure} {words.latency(before)} at {telling.side(factor, first.baseline)} and {words.latency(after)} at "
-        f"{telling.side(factor, first.variant)}, ratio {telling.estimate(first)} ({telling.certainty(first)}; {sides[0]} and {sides[1]} runs)."
+        f"**Found:** of {words.counted(len(answer.claims), 'comparison')} over {words.factor(factor)}, "
+        f"all else equal: {told}. "
+        f"The largest{' decided' if first.differs else ''}: {where}{first.measure} "
+        f"{words.latency(before)} at {telling.side(factor, first.baseline)} and {words.latency(after)} "
+        "at "
+        f"{telling.side(factor, first.variant)}, ratio {telling.estimate(first)} "
+        f"({telling.certainty(first)}; {sides[0]} and {sides[1]} runs)."
     )
 
 

@@ -22,9 +22,13 @@ def told(groups: list[OfWorkload]) -> Markdown:
             if linked_to(group.found)
             else f"{NOTHING_LINKED}{nearest(group.found)}"
         )
-        place = f"**{group.workload} at {words.rate(group.offered_rate_rps)}** ({words.counted(group.runs, 'run')}), answers over {words.latency(group.limit_us)}"
+        place = (
+            f"**{group.workload} at {words.rate(group.offered_rate_rps)}** "
+            f"({words.counted(group.runs, 'run')}), answers over {words.latency(group.limit_us)}"
+        )
         lines.append(
-            f"- {place}: {link}; {words.share(untouched(group.found))} have no recorded event.{_expected(group)}"
+            f"- {place}: {link}; {words.share(untouched(group.found))} have no recorded "
+            f"event.{_expected(group)}"
         )
     return Markdown("\n".join(lines) or "No workload has answers at a rate to look at.")
 
@@ -36,7 +40,10 @@ def nearest(found: pd.DataFrame) -> str:
     if events.empty:
         return ""
     row = events.iloc[0]
-    return f" ({words.factor(row['cause'])} overlaps {words.share(row['share'])}, by chance {words.share(row['chance'])}: {row['why']})"
+    return (
+        f" ({words.factor(row['cause'])} overlaps {words.share(row['share'])}, by chance "
+        f"{words.share(row['chance'])}: {row['why']})"
+    )
 
 
 def table(groups: list[OfWorkload]) -> pd.DataFrame:

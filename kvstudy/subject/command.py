@@ -1,5 +1,6 @@
-"""Any command that serves HTTP as a subject. It is told its port, its directory and the address to serve on by
-``{port}``, ``{dir}`` and ``{host}`` in its words, its environment, or in files that are written for it into that directory.
+"""Any command that serves HTTP as a subject. It is told its port, its directory and the address to serve on
+by ``{port}``, ``{dir}`` and ``{host}`` in its words, its environment, or in files that are written for it
+into that directory.
 
 What it must not do, and what is said in one line when it does: end before it is ready, never become ready, go
 on in the background, serve on a port that another one holds, ignore the signal that stops it.

@@ -27,7 +27,6 @@ from typing import Protocol
 
 from kvstudy.subject.evidence.profiler import AttachedProfiler
 
-
 LOOPBACK = "127.0.0.1"
 
 

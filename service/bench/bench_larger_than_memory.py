@@ -3,14 +3,14 @@
 
     python3 service/bench/bench_larger_than_memory.py --records 5000000 --memory 256m
 
-Fills one store of records of 16 + 100 bytes, lets it come to rest and stops its service. Then each step starts a service on
-that store in a memory group (cgroup) of its own, which holds heap, stacks and page cache together, lets it warm up, and
-measures GET in a closed loop, keys drawn evenly and by Zipf's law (exponent 0.99, popular keys scattered over all tables).
-The store's pages are dropped before each step. Variants take turns, and each is compared with the first one, the default, in
-the same round: paired.py.
+Fills one store of records of 16 + 100 bytes, lets it come to rest and stops its service. Then each step
+starts a service on that store in a memory group (cgroup) of its own, which holds heap, stacks and page cache
+together, lets it warm up, and measures GET in a closed loop, keys drawn evenly and by Zipf's law (exponent
+0.99, popular keys scattered over all tables). The store's pages are dropped before each step. Variants take
+turns, and each is compared with the first one, the default, in the same round: paired.py.
 
-Needs the built jar, a built loadgen, JAVA_HOME with a JDK 25, and the right to make a memory group. --functional is a run of
-some seconds that only shows that all of it works.
+Needs the built jar, a built loadgen, JAVA_HOME with a JDK 25, and the right to make a memory group.
+--functional is a run of some seconds that only shows that all of it works.
 """
 
 import argparse
@@ -65,8 +65,26 @@ def rss_anonymous(pid: int) -> int:
 def get(options, url: str, distribution: str, seconds: float, warm_up: float) -> dict:
     """loadgen's result."""
     with tempfile.NamedTemporaryFile(suffix=".json") as result:
-        command = [options.loadgen, "--closed", "-t1", f"-c{options.connections}", f"-d{seconds + warm_up:g}s", "--warmup", f"{warm_up:g}s"]
-        command += ["--json", result.name, "-s", str(WORKLOADS / "get.lua"), "--expect", "200", url, "--", "threads=1"]
+        command = [
+            options.loadgen,
+            "--closed",
+            "-t1",
+            f"-c{options.connections}",
+            f"-d{seconds + warm_up:g}s",
+            "--warmup",
+            f"{warm_up:g}s",
+        ]
+        command += [
+            "--json",
+            result.name,
+            "-s",
+            str(WORKLOADS / "get.lua"),
+            "--expect",
+            "200",
+            url,
+            "--",
+            "threads=1",
+        ]
         command += [f"key_count={options.records}", f"distribution={distribution}"]
         done = subprocess.run(command, capture_output=True, text=True, cwd=WORKLOADS)
         if done.returncode != 0:
@@ -78,7 +96,18 @@ def step(options, store: pathlib.Path, jar: str, further: str, log: pathlib.Path
     """Both distributions on a service that was started for them."""
     forget_pages(store)
     with MemoryGroup(options.memory) as group:
-        command = [*group.prefix, java_program(), *JVM, f"-Xmx{options.heap}", "-jar", jar, "--port", "0", "--dir", str(store)]
+        command = [
+            *group.prefix,
+            java_program(),
+            *JVM,
+            f"-Xmx{options.heap}",
+            "-jar",
+            jar,
+            "--port",
+            "0",
+            "--dir",
+            str(store),
+        ]
         began = time.monotonic()
         process, url = start([*command, *further.split()], log)
         found = {"start_s": time.monotonic() - began}
@@ -106,7 +135,19 @@ def filled_store(options, work: pathlib.Path) -> pathlib.Path:
     """With all memory there is: how it was filled is not what is measured."""
     store = pathlib.Path(options.dir) if options.dir else work / "store"
     if not store.exists():
-        command = [java_program(), *JVM, "-Xmx512m", "-jar", options.jar, "--port", "0", "--dir", str(store), "--stall-limit-ms", "0"]
+        command = [
+            java_program(),
+            *JVM,
+            "-Xmx512m",
+            "-jar",
+            options.jar,
+            "--port",
+            "0",
+            "--dir",
+            str(store),
+            "--stall-limit-ms",
+            "0",
+        ]
         process, url = start(command, work / "fill.log")
         try:
             fill(options, url)
@@ -120,16 +161,27 @@ def filled_store(options, work: pathlib.Path) -> pathlib.Path:
 def print_table(results: list[dict], names: list[str]) -> None:
     for distribution in DISTRIBUTIONS:
         print(f"\n{distribution}\n")
-        print("| reads | GET/s | p50, ms | p99, ms | read per GET, kB | rate to the default's | p99 to the default's |")
+        print(
+            "| reads | GET/s | p50, ms | p99, ms | read per GET, kB | rate to the default's | p99 to the "
+            "default's |"
+        )
         print("|---" * 7 + "|")
-        of = {name: {key: [r[distribution][key] for r in results if r["subject"] == name] for key in results[0][distribution]} for name in names}
+        of = {
+            name: {
+                key: [r[distribution][key] for r in results if r["subject"] == name]
+                for key in results[0][distribution]
+            }
+            for name in names
+        }
         for name in names:
             rows = of[name]
             cells = [name, rate_summary(rows["rate_rps"])]
             cells += [f"{statistics.median(rows[key]):.2f}" for key in ("p50_ms", "p99_ms")]
             cells.append(f"{statistics.median(rows['read_bytes_per_get']) / 1e3:.1f}")
             if name != DEFAULT:
-                cells += [ratio_of_rounds(rows[key], of[DEFAULT][key]).text(2) for key in ("rate_rps", "p99_ms")]
+                cells += [
+                    ratio_of_rounds(rows[key], of[DEFAULT][key]).text(2) for key in ("rate_rps", "p99_ms")
+                ]
             print(f"| {' | '.join(cells)} |" + (" | |" if name == DEFAULT else ""))
     print("\n| reads | anonymous memory, MB | start, s |\n|---|---|---|")
     for name in names:
@@ -143,23 +195,46 @@ def main() -> None:
     parser.add_argument("--loadgen", default=str(REPOSITORY / "loadgen/target/release/loadgen"))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4, help="measured time of each step")
-    parser.add_argument("--warm-up", type=float, default=4, help="before it; longer for more memory, which has to be filled with pages")
+    parser.add_argument(
+        "--warm-up",
+        type=float,
+        default=4,
+        help="before it; longer for more memory, which has to be filled with pages",
+    )
     parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--records", type=int, default=5_000_000)
-    parser.add_argument("--memory", type=parse_bytes, default="256m", help="limit of the group: bytes, or with k, m, g")
+    parser.add_argument(
+        "--memory", type=parse_bytes, default="256m", help="limit of the group: bytes, or with k, m, g"
+    )
     parser.add_argument("--heap", default="64m", help="-Xmx of the service")
-    parser.add_argument("--dir", help="store that is kept, and used again if it is there (default: a new one)")
+    parser.add_argument(
+        "--dir", help="store that is kept, and used again if it is there (default: a new one)"
+    )
     parser.add_argument("--jar", default=str(JAR))
-    parser.add_argument("--beside", metavar="JAR", help="another build of the service, with its default options, takes turns too")
-    parser.add_argument("--only", nargs="+", choices=list(VARIANTS)[1:], help="which others than the default (default: all)")
-    parser.add_argument("--functional", action="store_true", help="one round of a second with a million records in 192 MiB: shows that it works")
+    parser.add_argument(
+        "--beside",
+        metavar="JAR",
+        help="another build of the service, with its default options, takes turns too",
+    )
+    parser.add_argument(
+        "--only", nargs="+", choices=list(VARIANTS)[1:], help="which others than the default (default: all)"
+    )
+    parser.add_argument(
+        "--functional",
+        action="store_true",
+        help="one round of a second with a million records in 192 MiB: shows that it works",
+    )
     parser.add_argument("--json", help="file for every step's figures")
     options = parser.parse_args()
     if options.functional:
         options.rounds, options.seconds, options.warm_up = 1, 1, 0
         options.records, options.memory = 1_000_000, 192 << 20
     options.loadgen = str(pathlib.Path(options.loadgen).resolve())
-    variants = {name: (options.jar, further) for name, further in VARIANTS.items() if name == DEFAULT or options.only is None or name in options.only}
+    variants = {
+        name: (options.jar, further)
+        for name, further in VARIANTS.items()
+        if name == DEFAULT or options.only is None or name in options.only
+    }
     if options.beside:
         variants["build beside"] = (options.beside, "")
     work = pathlib.Path(tempfile.mkdtemp(prefix="kv-larger-"))
@@ -173,7 +248,13 @@ def main() -> None:
             names = list(variants)[number % len(variants) :] + list(variants)[: number % len(variants)]
             for name in names:
                 jar, further = variants[name]
-                results.append({"round": number, "subject": name, **step(options, store, jar, further, work / "service.log")})
+                results.append(
+                    {
+                        "round": number,
+                        "subject": name,
+                        **step(options, store, jar, further, work / "service.log"),
+                    }
+                )
             print(f"round {number + 1} of {options.rounds} done", flush=True)
     except NoMemoryGroup as error:
         sys.exit(str(error))
@@ -182,8 +263,14 @@ def main() -> None:
             pathlib.Path(options.json).write_text(json.dumps(results, indent=1))
         shutil.rmtree(work, ignore_errors=True)
 
-    print(f"\n{options.records} records of 16 + 100 bytes, {store_bytes / 1e6:,.0f} MB of files, in a memory group of {options.memory / 1e6:,.0f} MB, -Xmx{options.heap}")
-    print(f"{options.connections} connections; {options.rounds} rounds of {options.seconds:g} s after {options.warm_up:g} s of warm-up")
+    print(
+        f"\n{options.records} records of 16 + 100 bytes, {store_bytes / 1e6:,.0f} MB of files, in a memory "
+        f"group of {options.memory / 1e6:,.0f} MB, -Xmx{options.heap}"
+    )
+    print(
+        f"{options.connections} connections; {options.rounds} rounds of {options.seconds:g} s after "
+        f"{options.warm_up:g} s of warm-up"
+    )
     print_table(results, list(variants))
 
 

@@ -1,4 +1,5 @@
-"""A memory group (cgroup) of one's own with a limit: anonymous memory and page cache of the processes in it together.
+"""A memory group (cgroup) of one's own with a limit: anonymous memory and page cache of the processes in it
+together.
 
     with MemoryGroup(128 << 20) as group:
         subprocess.Popen([*group.prefix, "java", …])     # the process and all that it starts are in the group
@@ -31,7 +32,8 @@ class MemoryGroup:
         except OSError as error:
             self._remove()
             raise NoMemoryGroup(
-                f"cannot make a memory group: {error}\nrun as root, or in a delegated group: systemd-run --user --scope -p Delegate=yes …"
+                f"cannot make a memory group: {error}\n"
+                "run as root, or in a delegated group: systemd-run --user --scope -p Delegate=yes …"
             ) from None
         return self
 
@@ -54,15 +56,23 @@ class MemoryGroup:
 
 
 def _parent() -> tuple[pathlib.Path, str]:
-    """The group that this process is in, or for version 2, where a group with processes has no groups below it, the root; and the limit's file."""
+    """The group that this process is in, or for version 2, where a group with processes has no groups below
+    it, the root; and the limit's file."""
     for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         if "memory" in controllers.split(","):
             own = CGROUP / "memory" / path.lstrip("/")
             return (own if own.is_dir() else CGROUP / "memory"), "memory.limit_in_bytes"
-    if "memory" in (CGROUP / "cgroup.controllers").read_text().split() if (CGROUP / "cgroup.controllers").exists() else False:
+    if (
+        "memory" in (CGROUP / "cgroup.controllers").read_text().split()
+        if (CGROUP / "cgroup.controllers").exists()
+        else False
+    ):
         return CGROUP, "memory.max"
-    raise NoMemoryGroup("this system has no memory groups (cgroup controller memory): nothing can be measured larger than memory")
+    raise NoMemoryGroup(
+        "this system has no memory groups (cgroup controller memory): nothing can be measured larger than "
+        "memory"
+    )
 
 
 def forget_pages(directory: pathlib.Path) -> None:

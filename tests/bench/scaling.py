@@ -29,9 +29,9 @@ import psutil
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from kvstudy.plan.experiment import Experiment  # noqa: E402
-from kvstudy.plan.run_plan import plan  # noqa: E402
-from kvstudy.project import loadgen_binary  # noqa: E402
+from kvstudy.plan.experiment import Experiment
+from kvstudy.plan.run_plan import plan
+from kvstudy.project import loadgen_binary
 
 BEGIN, END = "<!-- figures: make bench-scaling -->", "<!-- end of figures -->"
 IDLE_S = 20.0

@@ -89,7 +89,8 @@ def chromium(tmp_path_factory):
 
 
 def _heat_map(start_epoch_s: float) -> str:
-    """Samples with times: the page of a reference run, as if it had been taken in the window of a made one."""
+    """Samples with times: the page of a reference run, as if it had been taken in the window of a made
+    one."""
     page = sorted((CHECKOUT / "data" / "reference").glob("reproduce/*-profiled/cpu.heatmap.html.gz"))[0]
     text = gzip.decompress(page.read_bytes()).decode()
     return re.sub(r"let startMs = \d+;", f"let startMs = {round(1000 * start_epoch_s)};", text)

@@ -8,7 +8,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "measure"))
 from namespaces import Namespaces, missing
-from project import project  # noqa: F401
+from project import project
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,5 @@
-"""Hosts for tests: network namespaces of this machine on a bridge, an sshd in each, every process below one that
-can be ended at once. Nothing leaves the machine.
+"""Hosts for tests: network namespaces of this machine on a bridge, an sshd in each, every process below one
+that can be ended at once. Nothing leaves the machine.
 
     with Namespaces(folder, ["a", "b"]) as hosts:
         hosts.yaml(a=["service"], b=["generator"])    a hosts.yaml for them

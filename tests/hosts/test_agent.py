@@ -110,7 +110,10 @@ def test_a_host_whose_agent_was_killed_is_lost_and_can_be_had_again(host):
 
 def test_who_hears_nothing_ends_all_that_runs_there(tmp_path, monkeypatch):
     """The pipe stays open and nobody writes to it: as when the network is gone."""
-    code = f"import kvstudy.hosts.agent as agent; agent.SILENCE_S = 1.0; import sys, json; sys.path.insert(0, {str(Path(__file__).parent)!r}); agent.main(json.loads(sys.argv[1]))"
+    code = (
+        "import kvstudy.hosts.agent as agent; agent.SILENCE_S = 1.0; import sys, json; sys.path.insert(0, "
+        f"{str(Path(__file__).parent)!r}); agent.main(json.loads(sys.argv[1]))"
+    )
     import subprocess
 
     real = subprocess.Popen

@@ -1,5 +1,5 @@
-"""What may happen to hosts while they measure. Each time that run is sealed as failed with its reason, what can
-go on goes on, and nothing is left running on any host that can be reached."""
+"""What may happen to hosts while they measure. Each time that run is sealed as failed with its reason, what
+can go on goes on, and nothing is left running on any host that can be reached."""
 
 import json
 import os
@@ -66,7 +66,8 @@ def interrupt(_hosts, measuring) -> None:
     measuring.send_signal(signal.SIGINT)
 
 
-# What happens, in which phase, the reason that the run is sealed with, and whether the next run can be measured.
+# What happens, in which phase, the reason that the run is sealed with, and whether the next run can be
+# measured.
 SCENARIOS = [
     (kill("b", "dask_host"), "warm_up", r"host b is lost: .*worker is gone", True),
     (kill("a", "dask_host"), "measure", r"host a is lost: .*worker is gone", True),
@@ -254,7 +255,7 @@ def test_a_full_disk_of_a_host_is_said_in_one_line(hosts, project):
     hosts.end("d")
     hosts.begin("d", disk="2m")  # too small for the programs
     try:
-        code, out, err = project.finished(
+        code, _, err = project.finished(
             project.kvstudy("run", project.experiment(subject="kv-service"), "--hosts", file)
         )
     finally:

@@ -1,3 +1,3 @@
 """The fixture ``project``, for every test in this folder."""
 
-from project import project  # noqa: F401
+from project import project

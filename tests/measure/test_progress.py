@@ -44,7 +44,7 @@ def test_log_gets_one_line_per_run_with_its_outcome_and_the_time_left(capsys):
 
 
 def test_imported_ipykernel_alone_does_not_make_a_log_a_notebook(capsys):
-    import ipykernel.kernelapp  # noqa: F401  as papermill and nbclient do, in any process that uses them
+    import ipykernel.kernelapp
 
     runs = plan(Experiment.from_parameters(WHOLE)).runs
     with Progress(runs, fill_s=0) as progress:

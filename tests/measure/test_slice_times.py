@@ -1,5 +1,5 @@
-"""When loadgen says that its slices will be, asked of the real one. (That it keeps to it: loadgen's tests, and
-duets that would fail otherwise.)"""
+"""When loadgen says that its slices will be, asked of the real one. (That it keeps to it: loadgen's tests,
+and duets that would fail otherwise.)"""
 
 import pytest
 from project import PROJECT

@@ -10,7 +10,7 @@ import pytest
 TESTS = Path(__file__).parents[1]
 sys.path[:0] = [str(TESTS / "measure")]
 
-from project import Project, project  # noqa: F401
+from project import Project, project
 
 RETRIES = 4
 PATIENCE = "5m"

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from project import PROJECT, project  # noqa: F401
+from project import PROJECT, project
 
 from kvstudy.analyse.observation import observe
 from kvstudy.plan.subject import SubjectSpec

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from project import project  # noqa: F401
+from project import project
 
 from kvstudy.plan.experiment import Experiment
 

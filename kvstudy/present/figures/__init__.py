@@ -3,7 +3,8 @@
     spectrum      latency by percentile on HdrHistogram's 1/(1−p) axis
     rate          latency and achieved rate against offered rate, saturation point
     seconds       heat map and time line of one run, second by second, with the store's and the JVM's events
-    scalability   achieved rate of closed loops by connections, with the Universal Scalability Law fitted to each configuration
+    scalability   achieved rate of closed loops by connections, with the Universal Scalability Law fitted to
+                  each configuration
     ratios        before/after ratios with their intervals
     stacks        icicle overview of a profile, shares by subsystem
 

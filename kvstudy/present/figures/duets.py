@@ -29,7 +29,7 @@ def ratios(shown: Shown | None) -> go.Figure:
     if shown is None or not any(one.launches >= FIRST_LOOK for one in shown.duet.standings):
         return nothing(
             "no duet has launches enough",
-            f"{FIRST_LOOK} launches of about 40 seconds are the fewest: kvstudy compare experiments/handler.yaml",
+            f"{FIRST_LOOK} launches of about 40 seconds are the fewest: kvstudy compare " "experiments/handler.yaml",
         )
     duet = shown.duet
     rows = [one for one in duet.standings if one.launches >= FIRST_LOOK][::-1]
@@ -55,7 +55,7 @@ def ratios(shown: Shown | None) -> go.Figure:
                 },
                 marker={"color": theme.NAMED[said], "size": 11, "symbol": [_symbol(one) for one, _ in mine]},
                 text=[
-                    f"<b>{duets.word(one)}</b>: {duets.ratio(one)}<br>{duet.a} {duets.value(one.a, one.measure)}, {duet.b} {duets.value(one.b, one.measure)}<br>"
+                    f"<b>{duets.word(one)}</b>: {duets.ratio(one)}<br>{duet.a} " f"{duets.value(one.a, one.measure)}, {duet.b} {duets.value(one.b, one.measure)}<br>"
                     f"{one.launches} launches{'' if one.decided else '; ' + words.findable(one.found)}"
                     for one, _ in mine
                 ],
@@ -73,8 +73,8 @@ def ratios(shown: Shown | None) -> go.Figure:
     figure.update_yaxes(categoryorder="array", categoryarray=names, title_text="")
     figure.update_layout(height=190 + ROW_PX * len(names), legend_y=-70 / (ROW_PX * len(names) + 40))
     drawn = (
-        f"Ratio over {max(one.launches for one in rows)} launches with an interval that allows for looking after each (95 %). Grey band: within {100 * rows[0].same_within:g} %. "
-        "The primary measure, named beforehand, may be wrong in one duet of twenty, all others together in another (Holm)."
+        f"Ratio over {max(one.launches for one in rows)} launches with an interval that allows for " f"looking after each (95 %). Grey band: within {100 * rows[0].same_within:g} %. "
+        "The primary measure, named beforehand, may be wrong in one duet of twenty, all others " "together in another (Holm)."
     )
     return titled(figure, "Each measure: one side over the other", duets.sentence(duet), drawn)
 
@@ -138,7 +138,7 @@ def rounds(shown: Shown | None) -> go.Figure:
                         ),
                     },
                     text=[
-                        f"launch {row.launch}, round {row.round}: {words.times(row.ratio)}{'' if row.counts else ', ' + row.left_out}"
+                        (f"launch {row.launch}, round {row.round}: " f"{words.times(row.ratio)}{'' if row.counts else ', ' + row.left_out}")
                         for row in mine.itertuples()
                     ],
                     hovertemplate="%{text}<extra></extra>",
@@ -155,7 +155,7 @@ def rounds(shown: Shown | None) -> go.Figure:
                 showlegend=index == 0,
                 marker={"color": theme.VERMILION, "size": 22, "symbol": "line-ew-open", "line": {"width": 3}},
                 text=[
-                    f"launch {number[row.run_id]}: {words.times(float(np.exp(row.log_ratio)))} of {row.rounds} rounds"
+                    (f"launch {number[row.run_id]}: {words.times(float(np.exp(row.log_ratio)))} of " f"{row.rounds} rounds")
                     for row in medians.itertuples()
                 ],
                 hovertemplate="%{text}<extra></extra>",
@@ -175,8 +175,8 @@ def rounds(shown: Shown | None) -> go.Figure:
         else f"{words.counted(len(order), 'launch')}"
     )
     drawn = (
-        f"{words.counted(counted, 'slice pair')} that count of {words.counted(len(order), 'launch')} (first panel), each pair two slices side by side in time. The unit is the launch: its line is the median of its pairs. "
-        "Pairs beyond the axis stand at its edge as triangles. Grey: first rounds, and rounds in which a side was busy in the other's turn, or the machine was disturbed."
+        f"{words.counted(counted, 'slice pair')} that count of {words.counted(len(order), 'launch')} " "(first panel), each pair two slices side by side in time. The unit is the launch: its line " "is the median of its pairs. "
+        "Pairs beyond the axis stand at its edge as triangles. Grey: first rounds, and rounds in which " "a side was busy in the other's turn, or the machine was disturbed."
     )
     return titled(figure, "Every pair of slices, launch by launch", finding, drawn)
 

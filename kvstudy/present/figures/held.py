@@ -11,7 +11,7 @@ from kvstudy.present.figures.panels import cell, nothing, panel_grid, titled
 
 BAND = "rgba(0, 114, 178, 0.18)"  # theme.BLUE, thin
 _DRAWN = (
-    "Line: median of the share of trials that a fresh service holds; band, or bar where one rate was tried: 95 % interval; dots: the trials. "
+    "Line: median of the share of trials that a fresh service holds; band, or bar where one rate was " "tried: 95 % interval; dots: the trials. "
     "By the posterior that the search itself uses (kvstudy/plan/knee.py)."
 )
 
@@ -50,7 +50,7 @@ def _draw(figure: go.Figure, shares, named: bool, place: dict) -> None:
         **place,
     )
     told = [
-        f"{words.rate(row.offered_rate_rps)}: held in <b>{words.share(row.share)}</b>{words.interval(row.low, row.high, words.share)} of trials"
+        (f"{words.rate(row.offered_rate_rps)}: held in " f"<b>{words.share(row.share)}</b>{words.interval(row.low, row.high, words.share)} of trials")
         for row in shares.itertuples()
     ]
     figure.add_trace(
@@ -109,7 +109,7 @@ def _finding(searched: list) -> str:
         if one.knee.held_rps is not None and one.knee.missed_rps is not None
     ]
     if not known:
-        return f"{words.counted(len(searched), 'search')}: no knee lies between a rate surely held and one surely missed".replace(
+        return f"{words.counted(len(searched), 'search')}: no knee lies between a rate surely held and one " "surely missed".replace(
             "searchs", "searches"
         )
     told = [

@@ -2,10 +2,12 @@
 anew.
 
 ``layout.meta`` of every figure of the study:
-    title     at most TITLE_WORDS words; pages set it and the next two as HTML text, which wraps on a telephone
+    title     at most TITLE_WORDS words; pages set it and the next two as HTML text, which wraps on a
+              telephone
     finding   what the chart shows, a sentence with its numbers
     drawn     one line: what is drawn and how to read it
-    panels    [[x axis, y axis, index of the panel's heading among the annotations], …] or absent; a narrow page stacks them
+    panels    [[x axis, y axis, index of the panel's heading among the annotations], …] or absent; a narrow
+              page stacks them
     narrow_ticks  {"tickvals": […], "ticktext": […]} of the x axes, as many as a telephone's width has room
     for; or absent
 """

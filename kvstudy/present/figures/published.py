@@ -83,7 +83,7 @@ def claims_measured(judged: pd.DataFrame) -> go.Figure:
         ::-1
     ]
     counts = judged["verdict"].value_counts()
-    finding = f"{len(judged)} claims of five reports: {words.several([f'{counts[verdict]} {verdict}' for verdict in claims.VERDICTS if verdict in counts])}"
+    finding = f"{len(judged)} claims of five reports: " f"{words.several([f'{counts[verdict]} {verdict}' for verdict in claims.VERDICTS if verdict in counts])}"
     if rows.empty:
         return titled(
             nothing("no claim has a number of ours", "Measure experiments/report-1.yaml … report-5.yaml."),
@@ -122,7 +122,7 @@ def claims_measured(judged: pd.DataFrame) -> go.Figure:
                     "width": 4,
                 },
                 text=[
-                    f"<b>{row.verdict}</b>: {row.says}<br>published {claims.number(row.quantity, row.published)}, measured "
+                    f"<b>{row.verdict}</b>: {row.says}<br>published " f"{claims.number(row.quantity, row.published)}, measured "
                     f"{claims.number(row.quantity, row.measured)} ({row.runs} runs)<br>{row.note}"
                     for row in part.itertuples()
                 ],
@@ -139,7 +139,7 @@ def claims_measured(judged: pd.DataFrame) -> go.Figure:
         figure,
         "Published numbers and ours, claim by claim",
         finding,
-        "Shaded: within a factor of two. A mistaken claim is judged by its own report's output; the distance is shown all the same.",
+        "Shaded: within a factor of two. A mistaken claim is judged by its own report's output; the " "distance is shown all the same.",
     )
 
 
@@ -195,7 +195,7 @@ def published_spectra(published, tables, report: int, percentile_max: float = 99
         figure,
         f"Latency as report {report} printed it, and as we measured",
         _medians(report, panels, others, drawn),
-        f"Published: one run each, as printed. Measured: {measured}. Dashed: a closed loop, whose times hide the waiting.",
+        f"Published: one run each, as printed. Measured: {measured}. Dashed: a closed loop, whose " "times hide the waiting.",
     )
 
 
@@ -259,7 +259,7 @@ def _published_line(figure: go.Figure, line: pd.DataFrame, named: set[str], plac
                 "dash": "dash" if first["closed_loop"] else "solid",
             },
             text=[words.percentile(round(value, 4)) for value in line["percentile"]],
-            hovertemplate=f"<b>published</b> %{{text}}: %{{y:.3s}}s ({kind})<br>{first['text']}, offered {offered}<extra></extra>",
+            hovertemplate=f"<b>published</b> %{{text}}: %{{y:.3s}}s ({kind})<br>{first['text']}, offered " f"{offered}<extra></extra>",
         ),
         **place,
     )

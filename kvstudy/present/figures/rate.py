@@ -96,7 +96,7 @@ def achieved_against_offered(
         )
     figure.update_yaxes(title_text="achieved rate, requests/s", rangemode="tozero")
     figure.update_xaxes(rangemode="tozero")
-    drawn = f"{_only_panel(rows, panel_by)}Points: runs; {_line(rows)}. A run below the diagonal did not keep up.{excluded(rows)}"
+    drawn = f"{_only_panel(rows, panel_by)}Points: runs; {_line(rows)}. A run below the diagonal did not keep " f"up.{excluded(rows)}"
     return titled(figure, "Achieved rate by offered rate", _held(rows, saturation), drawn)
 
 
@@ -212,12 +212,12 @@ def _held(
         pairs = runs[["line", "offered_rate_rps"]]
         every = len(pairs.drop_duplicates()) == len(pairs[runs["speaks"]].drop_duplicates())
         if runs["offered_rate_rps"].nunique() == 1:
-            return f"The only rate offered, {words.rate(best)}, was achieved{'' if every else ' wherever a run speaks about it'}{latency}"
-        return f"Every offered rate{'' if every else ' that a run speaks about'} was achieved, up to {words.rate(best)}{latency and f', there{latency}'}"
+            return f"The only rate offered, {words.rate(best)}, was " f"achieved{'' if every else ' wherever a run speaks about it'}{latency}"
+        return f"Every offered rate{'' if every else ' that a run speaks about'} was achieved, up to " f"{words.rate(best)}{latency and f', there{latency}'}"
     if len(saturation) == 1:
-        return f"{at_best['line'].iloc[0]} held {words.rate(best)}{latency}; {words.rate(lost.min())} saturates it"
+        return f"{at_best['line'].iloc[0]} held {words.rate(best)}{latency}; {words.rate(lost.min())} " "saturates it"
     who = at_best["line"].iloc[0] if len(at_best) == 1 else f"{len(at_best)} of {len(saturation)} lines"
-    return f"{who} held {words.rate(best)}{latency}; {len(lost)} of {len(saturation)} met a rate that they did not hold, the lowest {words.rate(lost.min())}"
+    return f"{who} held {words.rate(best)}{latency}; {len(lost)} of {len(saturation)} met a rate that they " f"did not hold, the lowest {words.rate(lost.min())}"
 
 
 def _there(rows: pd.DataFrame, percentile: float) -> str:
@@ -226,4 +226,4 @@ def _there(rows: pd.DataFrame, percentile: float) -> str:
         return ""
     if len(medians) == 1:
         return f" with {words.percentile(percentile)} {words.latency(medians.iloc[0])}"
-    return f" with {words.percentile(percentile)} {words.latency(medians.min())} to {words.latency(medians.max())} (medians of {len(medians)} lines)"
+    return f" with {words.percentile(percentile)} {words.latency(medians.min())} to " f"{words.latency(medians.max())} (medians of {len(medians)} lines)"

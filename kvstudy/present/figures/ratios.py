@@ -12,7 +12,7 @@ from kvstudy.present import theme, words
 from kvstudy.present.figures.panels import nothing, ratio_axis, titled
 
 ROW_PX = 24
-APART = "All runs of one side were made before all of the other: a machine that drifts meanwhile looks like a change."
+APART = "All runs of one side were made before all of the other: a machine that drifts meanwhile looks like a " "change."
 NAME_LETTERS = 58
 MEASURE_COLOURS = {
     "p50": theme.BLUE,
@@ -30,7 +30,7 @@ def ratios(compared: pd.DataFrame, before: str, after: str, doubts: str = "") ->
         return nothing(
             f"no configuration has valid runs of both {before} and {after}",
             doubts
-            or "Measure both with the same experiment file; a run whose processors slept is not compared with one whose processors were kept awake.",
+            or "Measure both with the same experiment file; a run whose processors slept is not compared " "with one whose processors were kept awake.",
         )
     outcomes, compared = (
         _outcomes(compared, before, after),
@@ -90,15 +90,15 @@ def ratios(compared: pd.DataFrame, before: str, after: str, doubts: str = "") ->
     )
     if len(compared) == 1:
         row = compared.iloc[0]
-        finding = f"{after} against {before}: {row['measure']} {words.times(row['ratio'])}{words.interval(row['low'], row['high'], words.times)}, {words.word(row)}"
+        finding = f"{after} against {before}: {row['measure']} " f"{words.times(row['ratio'])}{words.interval(row['low'], row['high'], words.times)}, " f"{words.word(row)}"
     else:
-        finding = f"{after} against {before}: {words.several(told)} of {len(compared)} comparisons{_extreme(compared)}"
+        finding = f"{after} against {before}: {words.several(told)} of {len(compared)} " f"comparisons{_extreme(compared)}"
     apart = f" {APART}" if compared["apart"].any() else ""
     return titled(
         figure,
         f"{after} against {before}: ratio of each measure",
         finding,
-        f"Ratio of medians over runs with its 95 % bootstrap interval; left of 1 is lower, green is better.{few}{apart}{outcomes}{corrected(compared)}",
+        "Ratio of medians over runs with its 95 % bootstrap interval; left of 1 is lower, green is " f"better.{few}{apart}{outcomes}{corrected(compared)}",
     )
 
 
@@ -108,8 +108,8 @@ def corrected(compared: pd.DataFrame) -> str:
     if size < 2:
         return ""
     return (
-        f" If nothing differed, about {families.expected_false(size):.2g} of {words.counted(size, 'word')} would be false. The words are corrected for their "
-        "number (Holm): at most one page in twenty says a false difference, and at most one in twenty a false “the same”."
+        f" If nothing differed, about {families.expected_false(size):.2g} of " f"{words.counted(size, 'word')} would be false. The words are corrected for their "
+        "number (Holm): at most one page in twenty says a false difference, and at most one in twenty " "a false “the same”."
     )
 
 
@@ -117,11 +117,11 @@ def _outcomes(compared: pd.DataFrame, before: str, after: str) -> str:
     """A sentence on the runs that the service made invalid; "" where it made none."""
     rows = compared[compared["measure"] == INVALID]
     told = [
-        f"{_place(row, ['workload', 'connections'])}: {row.invalid_before} of {row.of_before} ({before}) and {row.invalid_after} of {row.of_after} ({after}), {row.word}"
+        (f"{_place(row, ['workload', 'connections'])}: {row.invalid_before} of {row.of_before} " f"({before}) and {row.invalid_after} of {row.of_after} ({after}), {row.word}")
         for row in rows.itertuples()
     ]
     return (
-        f" Runs that the service made invalid: {'; '.join(told)}. Of a side that lost more runs nothing favourable is said."
+        (f" Runs that the service made invalid: {'; '.join(told)}. Of a side that lost more runs " "nothing favourable is said.")
         if told
         else ""
     )
@@ -169,7 +169,7 @@ def options(compared: pd.DataFrame) -> go.Figure:
                 },
                 marker={"color": hue, "size": 9, "symbol": [_decided(row) for row in rows.itertuples()]},
                 text=[
-                    f"{measure} {_told(row, row.before_name, row.after_name)}<br>{row.experiment}, {_name(row, ['workload', 'connections'])}"
+                    (f"{measure} {_told(row, row.before_name, row.after_name)}<br>{row.experiment}, " f"{_name(row, ['workload', 'connections'])}")
                     for row in rows.itertuples()
                 ],
                 hovertemplate="%{text}<extra></extra>",
@@ -192,12 +192,12 @@ def options(compared: pd.DataFrame) -> go.Figure:
     told = [f"{counts[word]} {word}" for word in WORDS if word in counts]
     left = len(compared) - len(top)
     more = (
-        f"; {words.counted(left, 'comparison')} at lower ones {'stands' if left == 1 else 'stand'} in the table of 06-before-after alone"
+        (f"; {words.counted(left, 'comparison')} at lower ones {'stands' if left == 1 else 'stand'} in " "the table of 06-before-after alone")
         if left
         else ""
     )
-    drawn = f"Ratio of medians over runs with its 95 % bootstrap interval, at the highest rate and most connections of each experiment{more}. Filled: decided, faster where a latency is lower or a rate higher, cheaper where the service uses less CPU; diamond: the same within the experiment's limit; hollow: cannot tell.{corrected(top)}{outcomes}"
-    varied = f"{words.counted(top['experiment'].nunique(), 'experiment')} varied an option: of {words.counted(len(top), 'comparison')} {words.several(told)}"
+    drawn = "Ratio of medians over runs with its 95 % bootstrap interval, at the highest rate and most " f"connections of each experiment{more}. Filled: decided, faster where a latency is lower or a rate " "higher, cheaper where the service uses less CPU; diamond: the same within the experiment's " f"limit; hollow: cannot tell.{corrected(top)}{outcomes}"
+    varied = f"{words.counted(top['experiment'].nunique(), 'experiment')} varied an option: of " f"{words.counted(len(top), 'comparison')} {words.several(told)}"
     return titled(figure, "Every option against its default", f"{varied}{_extreme(top)}", drawn)
 
 
@@ -226,8 +226,8 @@ def _told(row, before: str, after: str) -> str:
     value = words.rate if row.measure == RATE else words.latency
     could_find = f"; {words.findable(row.found)}" if row.word == CANNOT_TELL else ""
     return (
-        f"<b>{words.word(row)}</b>: {words.times(row.ratio)}{words.interval(row.low, row.high, words.times)}{could_find}"
-        f"<br>{before} {value(row.before)} ({row.runs_before} runs), {after} {value(row.after)} ({row.runs_after} runs)"
+        f"<b>{words.word(row)}</b>: " f"{words.times(row.ratio)}{words.interval(row.low, row.high, words.times)}{could_find}"
+        f"<br>{before} {value(row.before)} ({row.runs_before} runs), {after} {value(row.after)} " f"({row.runs_after} runs)"
     )
 
 
@@ -236,4 +236,4 @@ def _extreme(compared: pd.DataFrame) -> str:
     if certain.empty:
         return ""
     row = certain.loc[np.log(certain["ratio"].clip(lower=1e-9)).abs().idxmax()]
-    return f"; the largest decided: {row['workload']} {row['measure']} {words.times(row['ratio'])} [{words.times(row['low'])}, {words.times(row['high'])}]"
+    return f"; the largest decided: {row['workload']} {row['measure']} {words.times(row['ratio'])} " f"[{words.times(row['low'])}, {words.times(row['high'])}]"

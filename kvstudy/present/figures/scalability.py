@@ -58,7 +58,7 @@ def scalability(tables) -> go.Figure:
 def _draw(figure: go.Figure, law: Usl, hue: str, name: str, place: dict) -> None:
     at = np.geomspace(law.smallest, law.largest, 40)
     fitted = [law.rate_rps(min(connections, law.largest)) for connections in at]
-    told = f"σ {law.sigma.estimate:.3f}, κ {law.kappa.estimate:.2g}; a median lies up to {words.share(law.misfit)} off"
+    told = f"σ {law.sigma.estimate:.3f}, κ {law.kappa.estimate:.2g}; a median lies up to " f"{words.share(law.misfit)} off"
     figure.add_trace(
         go.Scatter(
             x=at,
@@ -99,11 +99,11 @@ def _finding(runs: pd.DataFrame, laws: dict[str, Usl]) -> str:
             if configurations == 1
             else f"none of {configurations} configurations has more than"
         )
-        return f"No law is fitted: it takes {LEVELS_MIN} numbers of connections with valid runs, and {whose} {levels.max()}"
+        return f"No law is fitted: it takes {LEVELS_MIN} numbers of connections with valid runs, and {whose} " f"{levels.max()}"
     if len(laws) <= _TOLD_MAX:
-        return f"Contention by the Universal Scalability Law: {'; '.join(_law_told(name, law) for name, law in laws.items())}"
+        return "Contention by the Universal Scalability Law: " f"{'; '.join(_law_told(name, law) for name, law in laws.items())}"
     least, most = (choose(laws, key=lambda name: laws[name].sigma.estimate) for choose in (min, max))
-    return f"Contention by the Universal Scalability Law, of {len(laws)} configurations: from {_sigma(laws[least])} ({least}) to {_sigma(laws[most])} ({most})"
+    return f"Contention by the Universal Scalability Law, of {len(laws)} configurations: from " f"{_sigma(laws[least])} ({least}) to {_sigma(laws[most])} ({most})"
 
 
 def _law_told(name: str, law: Usl) -> str:
@@ -130,12 +130,12 @@ def _drawn(runs: pd.DataFrame, laws: dict[str, Usl]) -> str:
     parts = [f"Closed loop{only}. Points: runs"]
     if laws:
         parts[0] += (
-            "; line: fitted law with its 95 % interval, from the smallest to the largest number of connections"
+            ("; line: fitted law with its 95 % interval, from the smallest to the largest number of " "connections")
         )
         few = runs["line"].nunique() - len(laws)
         parts += (
             [
-                f"{words.counted(few, 'configuration')} without a line: valid runs at under {LEVELS_MIN} numbers of connections"
+                (f"{words.counted(few, 'configuration')} without a line: valid runs at under " f"{LEVELS_MIN} numbers of connections")
             ]
             if few
             else []

@@ -29,7 +29,7 @@ def latency_heat_map(tables, run_id: str | None = None, latency_kind: str = "res
     latency_axis(figure, pd.Series(edges_us), f"{words.kind(latency_kind)} (log)")
     slow = seconds.loc[seconds["max_us"].idxmax()]
     finding = (
-        f"The slowest request took {words.latency(slow['max_us'])}, in second {slow['second']}; the median second has its maximum at "
+        f"The slowest request took {words.latency(slow['max_us'])}, in second {slow['second']}; the " "median second has its maximum at "
         f"{words.latency(seconds['max_us'].median())}"
     )
     return titled(
@@ -54,7 +54,7 @@ def heat(seconds: pd.DataFrame) -> tuple[go.Heatmap, np.ndarray]:
         depth = np.where(shares > 0, np.log10(shares), np.nan)[bottom:top]
     told = [
         [
-            f"second {second}: {words.count(counts[b, s])} requests ({words.share(shares[b, s])})<br>{words.latency(edges[b])} – {words.latency(edges[b + 1])}"
+            (f"second {second}: {words.count(counts[b, s])} requests " f"({words.share(shares[b, s])})<br>{words.latency(edges[b])} – " f"{words.latency(edges[b + 1])}")
             for s, second in enumerate(seconds["second"])
         ]
         for b in range(bottom, top)

@@ -66,7 +66,7 @@ def percentile_spectrum(
     figure, medians = _draw(rows, colour_by, abreast)
     dashed = ", dashed as the legend says" if rows["dash"].nunique() > 1 else ""
     drawn = (
-        f"{words.kind(latency_kind).capitalize()} by percentile, coloured by {words.factor(colour_by)}{dashed}. Thin: each run; strong: median of valid"
+        f"{words.kind(latency_kind).capitalize()} by percentile, coloured by " f"{words.factor(colour_by)}{dashed}. Thin: each run; strong: median of valid"
         f" repeats; open circle: under {ENOUGH_SAMPLES} samples beyond.{excluded(_runs_of(rows))}{note}"
     )
     return titled(
@@ -90,11 +90,11 @@ def send_lateness(
         set(known.loc[known["latency_kind"] == kind, "run_id"]) for kind in ("own_lateness", "lateness")
     )
     if not own:
-        note = " These runs do not tell the generator's own part apart: the wait for a connection that the service kept busy is in it."
+        note = " These runs do not tell the generator's own part apart: the wait for a connection that the " "service kept busy is in it."
         return percentile_spectrum(tables, colour_by, panel_by, "lateness", note)
     more = len(all_of_it - own)
     note = (
-        f" {more} more {'runs do' if more > 1 else 'run does'} not tell it apart and {'are' if more > 1 else 'is'} not drawn."
+        (f" {more} more {'runs do' if more > 1 else 'run does'} not tell it apart and " f"{'are' if more > 1 else 'is'} not drawn.")
         if more
         else ""
     )
@@ -113,7 +113,7 @@ def response_against_service(
         )
     figure, medians = _draw(rows, colour_by, abreast)
     drawn = (
-        f"Solid: response time; dashed: service time. Strong: median of valid repeats; thin: each run. The gap is the wait before the send."
+        "Solid: response time; dashed: service time. Strong: median of valid repeats; thin: each run. " "The gap is the wait before the send."
         f"{excluded(_runs_of(rows))}{_beyond(tables, rows)}"
     )
     return titled(figure, "Response time and service time by percentile", _gap(medians, colour_by), drawn)
@@ -295,7 +295,7 @@ def _repeats(
     )
     texts = np.array(
         [
-            f"{words.percentile(percentile)} {words.kind(kind)}: {words.latency(latency_us)}, {words.count(beyond)} beyond"
+            (f"{words.percentile(percentile)} {words.kind(kind)}: {words.latency(latency_us)}, " f"{words.count(beyond)} beyond")
             for percentile, kind, latency_us, beyond in told
         ],
         dtype=object,
@@ -336,7 +336,7 @@ def _beyond(tables, rows: pd.DataFrame) -> str:
         return ""
     worst = found.loc[found["latency_us"].idxmax()]
     return (
-        f" Not drawn, since fewer than {SAMPLES_BEYOND_PRINTED} answers of a run lie beyond the last percentile of its line: slower ones, up to "
+        f" Not drawn, since fewer than {SAMPLES_BEYOND_PRINTED} answers of a run lie beyond the last " "percentile of its line: slower ones, up to "
         f"{words.latency(worst['latency_us'])} ({worst['heading'] or worst['told']})."
     )
 
@@ -360,13 +360,13 @@ def _gap(medians: pd.DataFrame, colour_by: str) -> str:
     widest = pairs.loc[(pairs["response"] / pairs["service"]).idxmax()]
     ratio = widest["response"] / widest["service"]
     if ratio < 1.1:
-        return f"Response and service time differ by at most {words.share(ratio - 1)} at p99: hardly a request waits to be sent"
+        return f"Response and service time differ by at most {words.share(ratio - 1)} at p99: hardly a " "request waits to be sent"
     where = (
         widest["told"]
         if colour_by == "latency_kind"
         else f"{widest['told']}, {words.value(colour_by, widest['colour'])}"
     )
-    return f"Waiting hides in service time: p99 is {words.latency(widest['service'])} from the send but {words.latency(widest['response'])} from the intended start, {where}"
+    return f"Waiting hides in service time: p99 is {words.latency(widest['service'])} from the send but " f"{words.latency(widest['response'])} from the intended start, {where}"
 
 
 def _rise(rows: pd.DataFrame, medians: pd.DataFrame, colour_by: str, kind: str) -> str:
@@ -389,7 +389,7 @@ def _rise(rows: pd.DataFrame, medians: pd.DataFrame, colour_by: str, kind: str) 
     most = max(map(len, sets))
     if most == 1:
         top = at.loc[at["latency_us"].idxmax()]
-        return f"{top['told']}: {name} is {words.latency(top['latency_us'])} at {words.value(colour_by, top['colour'])}{f', the highest of {len(at)} lines' if len(at) > 1 else ''}"
+        return f"{top['told']}: {name} is {words.latency(top['latency_us'])} at " f"{words.value(colour_by, top['colour'])}{f', the highest of {len(at)} lines' if len(at) > 1 else ''}"
     values = (
         rows[rows["valid"] & np.isclose(rows["percentile"], target)]
         .groupby("configuration")["latency_us"]

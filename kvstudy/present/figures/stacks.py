@@ -106,7 +106,7 @@ def icicle(tables, event: str = "cpu", share_min: float = 0.004) -> go.Figure:
         _drawn(tree, event, grey=bool(reason)),
         f"{_TITLES.get(event, event)} by caller and callee",
         f"{reason}. {named}, {event}" if reason else f"Hottest frames of {named} by self: {hottest}",
-        f"{words.count(tree.total)} {_UNITS.get(event, 'samples')}; frames under {words.share(tree.share_min)} left out. {kinds} Click to zoom.{explained}",
+        f"{words.count(tree.total)} {_UNITS.get(event, 'samples')}; frames under " f"{words.share(tree.share_min)} left out. {kinds} Click to zoom.{explained}",
     )
 
 
@@ -115,7 +115,7 @@ def _drawn(tree: StackTree, event: str, grey: bool) -> go.Figure:
     numbers = {path: str(number) for number, path in enumerate(tree.frames, start=1)}
     unit = _UNITS.get(event, "samples")
     texts = [
-        f"<b>{path[-1]}</b><br>{words.count(tree.sums[path])} {unit}<br>total {tree.sums[path] / tree.total:.1%}, self {tree.own.get(path, 0) / tree.total:.1%}"
+        (f"<b>{path[-1]}</b><br>{words.count(tree.sums[path])} {unit}<br>total " f"{tree.sums[path] / tree.total:.1%}, self {tree.own.get(path, 0) / tree.total:.1%}")
         for path in tree.frames
     ]
     figure = go.Figure(
@@ -196,7 +196,7 @@ def subsystem_shares(shares: pd.DataFrame, by: str = "label") -> go.Figure:
         figure,
         f"Share of each subsystem by {words.factor(by)}",
         finding,
-        "Each sample is counted once: in the first subsystem, in the order of kvstudy.analyse.frames, that knows one of its frames.",
+        "Each sample is counted once: in the first subsystem, in the order of kvstudy.analyse.frames, " "that knows one of its frames.",
     )
 
 

@@ -12,7 +12,7 @@ from kvstudy.present.figures.panels import nothing, panel_grid, titled
 
 ROW_PX = 34
 ROWS_MAX, PANEL_PX = 4, 220  # kinds of event in a panel of one workload, and how high it is
-_JUDGED = "By chance: with the events of other repeats at the same moment. Linked: beyond that, and beyond other times of the run, with at most 5 % error over the whole page (Holm)."
+_JUDGED = "By chance: with the events of other repeats at the same moment. Linked: beyond that, and beyond other " "times of the run, with at most 5 % error over the whole page (Holm)."
 NOTHING_LINKED = "no kind of event can be called linked"
 _HUES = {tail.LINKED: theme.VERMILION, tail.CANNOT_TELL: theme.BLUE, "": theme.QUIET_TEXT}
 
@@ -65,12 +65,12 @@ def causes_by_workload(groups: list[tail.OfWorkload]) -> go.Figure:
     figure.update_layout(barmode="overlay", legend_y=-60 / (len(groups) * PANEL_PX))
     told = linked_to(groups[0].found)
     link = f"linked to {told}" if told else NOTHING_LINKED
-    finding = f"{groups[0].workload} at {words.rate(groups[0].offered_rate_rps)}: answers slower than {words.latency(groups[0].limit_us)}: {link}; {words.share(untouched(groups[0].found))} have no recorded event"
+    finding = f"{groups[0].workload} at {words.rate(groups[0].offered_rate_rps)}: answers slower than " f"{words.latency(groups[0].limit_us)}: {link}; {words.share(untouched(groups[0].found))} have no " "recorded event"
     return titled(
         figure,
         "What slow answers waited with, workload by workload",
         finding,
-        f"Each workload at the highest rate of its runs, against a threshold of its own. At most {ROWS_MAX} kinds of event each: the table has all. {_JUDGED}",
+        "Each workload at the highest rate of its runs, against a threshold of its own. At most " f"{ROWS_MAX} kinds of event each: the table has all. {_JUDGED}",
     )
 
 
@@ -237,7 +237,7 @@ def slow_time_line(tables, limit_us: float, runs_max: int = 24) -> go.Figure:
     per_second = tail.slow_seconds(tables, limit_us)
     per_second = per_second.loc[per_second["count"] > 0, "slow"].sort_values(ascending=False)
     concentrated = per_second.cumsum().searchsorted(0.5 * per_second.sum()) + 1
-    finding = f"Half of the slow answers lie in {concentrated} of {len(per_second)} seconds with answers; the worst second has {words.count(per_second.iloc[0])} of them"
+    finding = f"Half of the slow answers lie in {concentrated} of {len(per_second)} seconds with answers; the " f"worst second has {words.count(per_second.iloc[0])} of them"
     exact = sum(run.one_by_one for run in shown)
     over = f"answers over {words.latency(limit_us)}"
     how = (
@@ -246,7 +246,7 @@ def slow_time_line(tables, limit_us: float, runs_max: int = 24) -> go.Figure:
         else f"Hollow dots: {over} of a second; when in it they waited was not kept"
     )
     how += (
-        f"; hollow dots: those of a second, in the {len(shown) - exact} runs that did not keep them one by one"
+        (f"; hollow dots: those of a second, in the {len(shown) - exact} runs that did not keep them " "one by one")
         if 0 < exact < len(shown)
         else ""
     )
@@ -288,7 +288,7 @@ def _told(row) -> str:
         lines += [
             f"by chance {words.share(row.chance)}, {words.times(row.lift)} as many"
             + (f"; {row.why}" if row.why else f"; p {row.p_value:.2g}"),
-            f"{words.count(row.events)} events, the longest {words.latency(row.longest_ms * 1e3)}, felt in {words.share(row.time_share)} of the time",
+            (f"{words.count(row.events)} events, the longest {words.latency(row.longest_ms * 1e3)}, " f"felt in {words.share(row.time_share)} of the time"),
             f"without any other linked kind near: {words.share(row.share_alone)}",
         ]
     return "<br>".join(lines)

@@ -1,5 +1,6 @@
 -- The table `wrk` of every Lua state: the request by default, and how to make another.
--- Given: whether an address, one of so many, accepts a connection; where it does not, that may be told to the user.
+-- Given: whether an address, one of so many, accepts a connection; where it does not, that may be told to
+-- the user.
 local is_kept = ...
 local concat, error, pairs, remove, tostring, type = table.concat, error, pairs, table.remove, tostring, type
 
