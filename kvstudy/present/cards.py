@@ -73,7 +73,7 @@ class Shown:
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         style = (Path(__file__).parent / "assets" / "cards.css").read_text(encoding="utf-8")
-        columns = -(-len(self.cards) // 2)  # two rows fill a screen
+        columns = max(1, -(-sum(bool(card.bars) for card in self.cards) // 2))  # two rows fill a screen
         opening = f'<div class="cards" style="--columns:{columns}">'
         inner = "".join(card.html() for card in self.cards)
         return {
