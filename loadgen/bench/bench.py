@@ -22,12 +22,14 @@ import os
 import platform
 import re
 import selectors
+import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
@@ -348,107 +350,112 @@ def cases(seconds):
     yield "1000 connections", True, lambda url: loadgen(url, seconds, "-c1000", "-R10000")
 
 
-def as_late_as_the_loop(figures, case, percentiles):
-    """Goals of send lateness that the bare waiting loop beside the case sets."""
-    for percentile in percentiles:
-        key, name = f"lateness_p{percentile}_us", "max" if percentile == "100" else f"p{percentile}"
-        loop = median(figures(f"{case}: waiting loop", key))
-        yield (
-            f"{case}: send lateness {name}",
-            f"≤ 1.5 × waiting loop's {loop:g}",
-            "µs",
-            1.5 * loop,
-            True,
-            figures(case, key),
-        )
+@dataclass(frozen=True)
+class Beside:
+    """A limit that another case of the same rounds sets: so many times its median."""
+
+    factor: float
+    whose: str
+    case: str
+    key: str
 
 
-def goals(figures):
-    """(what, what is required, unit, largest or smallest value that meets it, True if largest, all measured
-    values).
+@dataclass(frozen=True)
+class Goal:
+    """``limit``: the largest value that reaches it, the smallest where not ``at_most``. ``scale``: of the
+    figures, to ``unit``. ``trusted``: of runs alone in which the generator was not the limit."""
 
-    `figures(case, name)` are the values of all rounds.
-    """
+    what: str
+    unit: str
+    limit: float | Beside
+    case: str
+    key: str
+    at_most: bool = True
+    scale: float = 1.0
+    trusted: bool = False
+
+
+def goals():
+    """All of them, in the order of the table."""
+    percentiles = {"50": "p50", "99": "p99", "99.9": "p99.9", "100": "max"}
+
+    def as_late_as_the_loop(case, told):
+        for percentile in told:
+            key = f"lateness_p{percentile}_us"
+            loop = Beside(1.5, "waiting loop's", f"{case}: waiting loop", key)
+            yield Goal(f"{case}: send lateness {percentiles[percentile]}", "µs", loop, case, key)
+
     for rate in (2000, 20000):
         case = f"{rate}/s spin"
         for percentile, limit in (("50", 2), ("99", 30)):
-            measured = figures(case, f"lateness_p{percentile}_us")
-            yield f"{case}: send lateness p{percentile}", f"≤ {limit}", "µs", limit, True, measured
-        yield from as_late_as_the_loop(figures, case, ("99.9", "100"))
-        measured = figures(case, "response_minus_service_p50_us")
-        yield f"{case}: response p50 − service p50", "≤ 5", "µs", 5, True, measured
+            key = f"lateness_p{percentile}_us"
+            yield Goal(f"{case}: send lateness p{percentile}", "µs", limit, case, key)
+        yield from as_late_as_the_loop(case, ("99.9", "100"))
+        key = "response_minus_service_p50_us"
+        yield Goal(f"{case}: response p50 − service p50", "µs", 5, case, key)
         # Who sleeps is as late as the machine wakes its sleepers, and by nothing else.
         case = f"{rate}/s asleep"
-        yield from as_late_as_the_loop(figures, case, LATENESS)
-        yield (
-            f"{case}: waited busily",
-            "≤ 0",
-            "% of the time",
-            0,
-            True,
-            [100 * share for share in figures(case, "spun_share")],
-        )
+        yield from as_late_as_the_loop(case, LATENESS)
+        yield Goal(f"{case}: waited busily", "% of the time", 0, case, "spun_share", scale=100)
     paced = [f"{rate}/s {spin}" for rate in (2000, 20000) for spin in ("spin", "asleep")]
     for case in (*paced, "50000/s", "50000/s slack 50us", "150000/s", "Lua 120000/s", "1000 connections"):
-        trusted = [
-            missed
-            for missed, saturated in zip(
-                figures(case, "missed_share"), figures(case, "saturated"), strict=True
-            )
-            if not saturated
-        ]
-        if trusted:
-            yield (
-                f"{case}: rate missed, generator not saturated",
-                "≤ 0.1",
-                "%",
-                0.1,
-                True,
-                [100 * missed for missed in trusted],
-            )
-    yield "static request, one core", "≥ 150000", "/s", 150_000, False, figures("400000/s", "rate_rps")
-    yield "Lua request, one core", "≥ 120000", "/s", 120_000, False, figures("Lua 400000/s", "rate_rps")
-    wrks_rate = median(figures("closed loop: wrk", "rate_rps"))
-    measured = figures("closed loop", "rate_rps")
-    yield "closed loop", f"≥ 1.15 × wrk's {wrks_rate:.0f}", "/s", 1.15 * wrks_rate, False, measured
-    wrks_cpu = median(figures("closed loop: wrk", "cpu_us_per_request"))
-    measured = figures("closed loop", "cpu_us_per_request")
-    yield (
-        "closed loop: CPU per request",
-        f"≤ 0.85 × wrk's {wrks_cpu:.2f}",
-        "µs",
-        0.85 * wrks_cpu,
-        True,
-        measured,
-    )
-    yield "pipelined 16, one core", "≥ 2000000", "/s", 2_000_000, False, figures("pipelined 16", "rate_rps")
+        what = f"{case}: rate missed, generator not saturated"
+        yield Goal(what, "%", 0.1, case, "missed_share", scale=100, trusted=True)
+    yield Goal("static request, one core", "/s", 150_000, "400000/s", "rate_rps", at_most=False)
+    yield Goal("Lua request, one core", "/s", 120_000, "Lua 400000/s", "rate_rps", at_most=False)
+    wrks = Beside(1.15, "wrk's", "closed loop: wrk", "rate_rps")
+    yield Goal("closed loop", "/s", wrks, "closed loop", "rate_rps", at_most=False)
+    key = "cpu_us_per_request"
+    wrks = Beside(0.85, "wrk's", "closed loop: wrk", key)
+    yield Goal("closed loop: CPU per request", "µs", wrks, "closed loop", key)
+    yield Goal("pipelined 16, one core", "/s", 2_000_000, "pipelined 16", "rate_rps", at_most=False)
     case = "50000/s slack 50us"
-    yield f"{case}: CPU per request", "≤ 8", "µs", 8, True, figures(case, "cpu_us_per_request")
-    yield f"{case}: send lateness p99", "≤ 200", "µs", 200, True, figures(case, "lateness_p99_us")
+    yield Goal(f"{case}: CPU per request", "µs", 8, case, key)
+    yield Goal(f"{case}: send lateness p99", "µs", 200, case, "lateness_p99_us")
     what = "alternate, one server under both names, 40 slices: p50 differs"
-    yield what, "≤ 1", "%", 1, True, figures("alternate", "p50_differs_percent")
+    yield Goal(what, "%", 1, "alternate", "p50_differs_percent")
     for name, unit, key in (
         ("p50", "µs", "response_p50_us"),
         ("CPU per request without busy waiting", "µs", "work_us_per_request"),
     ):
-        alone = median(figures("alternate: one server", key))
-        yield (
-            f"alternate: {name}",
-            f"≤ 1.05 × one server's {alone:.3g}",
-            unit,
-            1.05 * alone,
-            True,
-            figures("alternate", key),
-        )
-    yield (
-        "two parts with --start-at: begin apart",
-        "≤ 1",
-        "ms",
-        1,
-        True,
-        figures("two parts", "begin_apart_ms"),
-    )
-    yield "1000 connections: memory", "≤ 50", "MiB", 50, True, figures("1000 connections", "rss_mib")
+        alone = Beside(1.05, "one server's", "alternate: one server", key)
+        yield Goal(f"alternate: {name}", unit, alone, "alternate", key)
+    yield Goal("two parts with --start-at: begin apart", "ms", 1, "two parts", "begin_apart_ms")
+    yield Goal("1000 connections: memory", "MiB", 50, "1000 connections", "rss_mib")
+
+
+def table_row(goal, figures):
+    """Of the table: the goal, what was measured, and whether it is reached; or what was not measured.
+
+    `figures(case, name)` are the values of all rounds; none where there were none.
+    """
+    sign, limit, asked = "≤" if goal.at_most else "≥", goal.limit, ""
+    lacking = [goal.case] if not figures(goal.case, goal.key) else []
+    if isinstance(limit, Beside):
+        asked = f"{limit.factor:g} × {limit.whose} "
+        whose = figures(limit.case, limit.key)
+        if whose:
+            asked += f"{median(whose):.4g}"
+            limit = limit.factor * median(whose)
+        else:
+            lacking.append(limit.case)
+    else:
+        asked = f"{limit:g}"
+    measured = [goal.scale * value for value in figures(goal.case, goal.key)]
+    if goal.trusted:
+        saturated = figures(goal.case, "saturated")
+        measured = [value for value, limited in zip(measured, saturated, strict=True) if not limited]
+    if lacking:
+        verdict, told = "not measured", f"no undisturbed run of {', '.join(lacking)}"
+    elif not measured:
+        verdict, told = "not measured", "the generator was the limit in every run"
+    else:
+        found = median(measured)
+        reached = found <= limit if goal.at_most else found >= limit
+        ratio = found / limit if limit else float("inf")
+        verdict = "reached" if reached else f"**not reached: {ratio:.2f} × the goal**"
+        told = f"{spread(measured)} {goal.unit}"
+    return f"| {goal.what} | {sign} {asked.strip()} {goal.unit} | {told} | {verdict} |"
 
 
 def published(figures):
@@ -544,21 +551,13 @@ def print_table(rows):
     if least < REPEATS_MIN:
         few = ", ".join(case for case, count in repeats.items() if count < REPEATS_MIN)
         print(f"fewer than {REPEATS_MIN} undisturbed runs: {few}\n")
-    try:
-        print("| | goal | measured: median (smallest – largest) | |\n|---|---|---|---|")
-        for what, required, unit, limit, is_most, measured in goals(lambda case, name: values[case, name]):
-            found = median(measured)
-            met = found <= limit if is_most else found >= limit
-            ratio = found / limit if limit else float("inf")
-            print(
-                f"| {what} | {required} {unit} | {spread(measured)} {unit} | "
-                f"{'met' if met else f'**{ratio:.2f} × the goal**'} |"
-            )
-        print("\n| not promised | measured: median (smallest – largest) |\n|---|---|")
-        for what, unit, measured in published(lambda case, name: values[case, name]):
+    print("| | goal | measured: median (smallest – largest) | |\n|---|---|---|---|")
+    for goal in goals():
+        print(table_row(goal, lambda case, name: values.get((case, name), [])))
+    print("\n| not promised | measured: median (smallest – largest) |\n|---|---|")
+    for what, unit, measured in published(lambda case, name: values.get((case, name), [])):
+        if measured:
             print(f"| {what} | {spread(measured)} {unit} |")
-    except KeyError as missing:
-        print(f"the table needs every case: missing {missing}")
 
 
 def programs():
@@ -568,10 +567,24 @@ def programs():
     ).hexdigest()[:8]
 
 
-def measure_round(name, options):
+def needed_by(case):
+    """The program beside loadgen that a case runs, if any."""
+    return next((program for program in ("wrk2", "wrk") if case.endswith(f": {program}")), None)
+
+
+def missing_programs():
+    """What cases run and this machine lacks, and what to do."""
+    missing = {} if shutil.which("wrk") else {"wrk": "apt-get install wrk"}
+    wrk2 = os.environ.get("WRK2")
+    if wrk2 is not None and not shutil.which(wrk2):
+        missing["wrk2"] = f"WRK2 must be the path of a program: {wrk2}"
+    return missing
+
+
+def measure_round(name, options, missing):
     """Runs each case once and appends what it found to the results."""
     for case, pinned, measure in cases(options.seconds):
-        if options.only not in case:
+        if options.only not in case or needed_by(case) in missing:
             continue
         for attempt in range(1, ATTEMPTS_MAX + 1):
             print(f"{name}: {case}" + (f", attempt {attempt}" if attempt > 1 else ""), file=sys.stderr)
@@ -602,13 +615,14 @@ def main():
     for tool in (BINARIES / "loadgen", BINARIES / "nullserver", BINARIES / "waitloop"):
         if not tool.exists():
             sys.exit(f"not built: {tool}\n  cargo build --release --manifest-path loadgen/Cargo.toml")
-    if options.rounds and subprocess.run(["which", "wrk"], capture_output=True).returncode:
-        sys.exit("wrk is missing\n  apt-get install wrk")
+    missing = missing_programs()
+    for program, cure in missing.items() if options.rounds else ():
+        print(f"{program} is missing, and what is measured beside it is left out: {cure}", file=sys.stderr)
     if options.rounds and (os.cpu_count() or 1) < 2:
         sys.exit("two CPUs are needed: one for the generator, one for the server")
     sitting = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     for number in range(options.rounds):
-        measure_round(f"{sitting} round {number + 1}/{options.rounds}", options)
+        measure_round(f"{sitting} round {number + 1}/{options.rounds}", options, missing)
     if options.results.exists():
         print_table([json.loads(line) for line in options.results.read_text().splitlines()])
 
