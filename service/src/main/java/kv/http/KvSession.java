@@ -140,6 +140,9 @@ final class KvSession extends WritingSession implements MemoryReclaimer.Holder, 
                 break;
             }
             request.startNanos = roundsOrNull != null ? roundsOrNull.roundStartNanos() : System.nanoTime();
+            if (event != RequestReader.Event.EXPECTS_CONTINUE) {
+                timeouts.requestIsComplete(); // half of the next one may follow, which has its own time
+            }
             if (event == RequestReader.Event.REQUEST) {
                 serve(request, out, at == length && out.isEmpty() ? roundsOrNull : null);
             } else if (event == RequestReader.Event.REJECTED) {

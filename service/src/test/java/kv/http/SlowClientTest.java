@@ -10,6 +10,8 @@ import java.util.List;
 import kv.Eventually;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /// Slow and broken clients hold up nobody else, and hold neither memory nor connections for ever.
 class SlowClientTest {
@@ -88,6 +90,23 @@ class SlowClientTest {
             ConnectionTest.sleep(100);
             assertThat(client.ask(request.substring(request.length() - 3)).status())
                     .isEqualTo(201);
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(HttpOptions.HandlerKind.class)
+    void theTimeForARequestStartsAnewAlsoWhereHalfOfTheNextAlwaysCameWithTheLast(HttpOptions.HandlerKind kind)
+            throws IOException {
+        HttpOptions options = HttpOptions.onFreePort().withTimeouts(LONG_MILLIS, 2_000);
+        server = new TestServer(store, options.withHandler(kind, 2, 16));
+        RawClient client = connect();
+        String request = put("/v0/entity?id=a", "value");
+        String half = request.substring(0, request.length() - 3);
+        String rest = request.substring(half.length());
+        client.send(half);
+        for (int i = 0; i < 30; i++) {
+            ConnectionTest.sleep(100);
+            assertThat(client.ask(rest + half).status()).isEqualTo(201);
         }
     }
 
