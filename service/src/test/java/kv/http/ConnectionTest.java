@@ -95,6 +95,9 @@ class ConnectionTest {
                 assertThat(connection.read().text()).isEqualTo("value " + i);
             }
             sender.join();
+            assertThat(connection.ask(get("/v0/entity?id=never")).status())
+                    .as("no answer was given twice")
+                    .isEqualTo(404);
         } catch (InterruptedException e) {
             throw new AssertionError(e);
         }
@@ -112,6 +115,7 @@ class ConnectionTest {
             assertThat(client.read().text()).isEqualTo(value);
             assertThat(client.read().text()).isEqualTo("small");
         }
+        assertThat(client.ask(get("/v0/entity?id=never")).status()).isEqualTo(404);
     }
 
     @Test
