@@ -41,6 +41,11 @@ public final class CachedStore implements Store {
             this(bytes, Arrays.hashCode(bytes));
         }
 
+        /// One whose array is not the caller's.
+        Key copy() {
+            return new Key(bytes.clone(), hash);
+        }
+
         @Override
         public boolean equals(Object other) {
             return other instanceof Key key && hash == key.hash && Arrays.equals(bytes, key.bytes);
@@ -80,8 +85,8 @@ public final class CachedStore implements Store {
     }
 
     @Override
-    public byte[] tryGet(byte[] key) {
-        return get(key, false);
+    public byte[] tryGet(byte[] key, byte[] roomOrNull) {
+        return get(key, false); // what is cached must not be written over
     }
 
     @Override
@@ -102,7 +107,9 @@ public final class CachedStore implements Store {
                 && found.length <= VALUE_BYTES_MAX
                 && writes.isUnchanged(k.hash, ticket)) {
             cache.asMap()
-                    .compute(k, (same, old) -> old != null ? old : writes.isUnchanged(k.hash, ticket) ? found : null);
+                    .compute(
+                            k.copy(),
+                            (same, old) -> old != null ? old : writes.isUnchanged(k.hash, ticket) ? found : null);
         }
         return found;
     }
@@ -214,7 +221,8 @@ public final class CachedStore implements Store {
         cache.asMap()
                 .compute(
                         key,
-                        (same, old) -> old != null && fits && writes.wasAlone(key.hash, ticket) ? valueOrNull : null);
+                        (same, old) ->
+                                old != null && fits && writes.wasAlone(key.hash, ticket) ? valueOrNull.clone() : null);
         writes.end(key.hash);
     }
 

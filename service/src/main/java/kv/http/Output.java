@@ -27,6 +27,9 @@ final class Output {
     private byte[] large;
     private RangeStream stream;
     private int status;
+    /// For the next value, if it is as long as the last two were.
+    private byte[] valueRoom = Request.NO_BYTES;
+    private int lastValueBytes;
 
     Output(int initialBytes) {
         copiedBytesMax = Math.max(COPIED_BYTES_MIN, initialBytes - HEAD_BYTES_MAX);
@@ -38,12 +41,21 @@ final class Output {
         answer.writeTo(this, request);
     }
 
+    /// An array that the next value may be read into if it has just its length.
+    byte[] valueRoom() {
+        return valueRoom;
+    }
+
     /// 200 with `value` as its body.
     void value(byte[] value, Request request) {
         head(value.length, request);
         append(END_OF_HEAD, 0, END_OF_HEAD.length);
         if (value.length <= copiedBytesMax) {
             append(value, 0, value.length);
+            if (value.length == lastValueBytes && value.length != valueRoom.length) {
+                valueRoom = new byte[value.length];
+            }
+            lastValueBytes = value.length;
         } else {
             large = value;
         }

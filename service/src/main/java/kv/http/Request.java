@@ -3,7 +3,8 @@ package kv.http;
 import kv.lsm.PendingWrite;
 
 /// The request a connection is working on. One per connection, filled again and again: a connection reads its
-/// next request only when this one is answered, so nothing is allocated but the key and the value.
+/// next request only when this one is answered. So the arrays of key and value are used again too when the next
+/// ones are as long, as they often are: whoever keeps one beyond the answer makes a copy.
 final class Request {
     enum Method {
         GET,
@@ -15,6 +16,8 @@ final class Request {
     }
 
     static final byte[] NO_BYTES = {};
+    /// Longer arrays are not kept for the next request: ten thousand connections may keep one each.
+    private static final int SPARE_BYTES_MAX = 256;
 
     /// of its connection
     final MemoryBudget.Account memory;
@@ -37,7 +40,7 @@ final class Request {
     /// how long it may wait
     int timeoutMillis;
     /// the body of a PUT or of a batch
-    byte[] value;
+    byte[] value = NO_BYTES;
     /// the write that it asks for, when that was begun before it is answered, or null
     PendingWrite begun;
     /// when its connection was found ready to be read, by [System#nanoTime]
@@ -48,6 +51,9 @@ final class Request {
     Answer rejection;
     /// the head could not be read to its end, so where the next request starts is unknown
     boolean rejectedForGood;
+
+    private byte[] spareKey = NO_BYTES;
+    private byte[] spareValue = NO_BYTES;
 
     Request(MemoryBudget.Account memory) {
         this.memory = memory;
@@ -62,6 +68,12 @@ final class Request {
         chunked = false;
         hasHost = false;
         contentLength = -1;
+        if (key != null && key.length <= SPARE_BYTES_MAX) {
+            spareKey = key;
+        }
+        if (value.length > 0 && value.length <= SPARE_BYTES_MAX) {
+            spareValue = value;
+        }
         key = null;
         end = null;
         value = NO_BYTES;
@@ -71,6 +83,20 @@ final class Request {
         }
         rejection = null;
         rejectedForGood = false;
+    }
+
+    /// An array for a key, used again if one was left.
+    byte[] keyRoom(int bytes) {
+        byte[] room = spareKey.length == bytes ? spareKey : new byte[bytes];
+        spareKey = NO_BYTES; // the end of a range must not share the array of its start
+        return room;
+    }
+
+    /// As [#keyRoom], for a value.
+    byte[] valueRoom(int bytes) {
+        byte[] room = spareValue.length == bytes ? spareValue : new byte[bytes];
+        spareValue = NO_BYTES;
+        return room;
     }
 
     /// Refuses the request; the connection goes on. The first reason counts.

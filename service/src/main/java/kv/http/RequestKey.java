@@ -48,10 +48,11 @@ final class RequestKey {
             request.reject(Answer.KEY_TOO_LONG);
             return null;
         }
+        byte[] key = request.keyRoom(length);
         if (length == to - from) {
-            return Arrays.copyOfRange(raw, from, to);
+            System.arraycopy(raw, from, key, 0, length);
+            return key;
         }
-        byte[] key = new byte[length];
         for (int i = 0, at = from; i < length; i++, at++) {
             if (raw[at] == '%') {
                 key[i] = (byte) (hex(raw[at + 1]) << 4 | hex(raw[at + 2]));

@@ -1,7 +1,5 @@
 package kv.http;
 
-import java.util.Arrays;
-
 /// Turns the bytes of a connection, in whatever pieces they arrive, into requests. No I/O: the connection hands
 /// in what it has, and acts on what comes back.
 ///
@@ -98,7 +96,8 @@ final class RequestReader {
         }
         if (request.rejection == null && put && !request.chunked && to - next >= request.contentLength) {
             position = next + (int) request.contentLength;
-            request.value = Arrays.copyOfRange(b, next, position);
+            request.value = request.valueRoom((int) request.contentLength);
+            System.arraycopy(b, next, request.value, 0, request.value.length);
             return Event.REQUEST;
         }
         answered = request.rejection != null;

@@ -242,7 +242,8 @@ final class Router {
     private static boolean entity(Store store, Request request, Output out, Patience patience) {
         switch (request.method) {
             case GET -> {
-                byte[] value = patience == Patience.NONE ? store.tryGet(request.key) : store.get(request.key);
+                byte[] value =
+                        patience == Patience.NONE ? store.tryGet(request.key, out.valueRoom()) : store.get(request.key);
                 if (value == Store.WOULD_WAIT) {
                     return false;
                 } else if (value == null) {

@@ -44,8 +44,39 @@ final class SocketCalls {
     private final MethodHandle send;
     private final MethodHandle recv;
     private final VarHandle errno;
-    private final ThreadLocal<MemorySegment> state =
-            ThreadLocal.withInitial(() -> Arena.ofAuto().allocate(Linker.Option.captureStateLayout()));
+    private final ThreadLocal<OfThread> ofThread = ThreadLocal.withInitial(OfThread::new);
+
+    /// What the calls of one thread use again: segments of the arrays of its last calls, of which a selector has
+    /// one to read into and one to write from. Making them took 150 bytes of each request's garbage.
+    private static final class OfThread {
+        /// A longer array, a large value, is not kept alive for the next call.
+        private static final int ARRAY_BYTES_MAX = 64 << 10;
+
+        final MemorySegment state = Arena.ofAuto().allocate(Linker.Option.captureStateLayout());
+        private byte[] received;
+        private MemorySegment receivedSegment;
+        private byte[] sent;
+        private MemorySegment sentSegment;
+
+        MemorySegment toReceive(byte[] array) {
+            if (array != received) {
+                receivedSegment = MemorySegment.ofArray(array);
+                received = array;
+            }
+            return receivedSegment;
+        }
+
+        MemorySegment toSend(byte[] array) {
+            if (array.length > ARRAY_BYTES_MAX) {
+                return MemorySegment.ofArray(array);
+            }
+            if (array != sent) {
+                sentSegment = MemorySegment.ofArray(array);
+                sent = array;
+            }
+            return sentSegment;
+        }
+    }
 
     private SocketCalls() throws ReflectiveOperationException {
         Method getter = Class.forName("sun.nio.ch.SelChImpl").getMethod("getFDVal");
@@ -102,7 +133,10 @@ final class SocketCalls {
     ///
     /// @param more true when another call follows at once: the bytes may then wait for those to fill a packet
     static int send(int descriptor, byte[] bytes, int from, int count, boolean more) {
-        MemorySegment all = MemorySegment.ofArray(bytes);
+        // a virtual thread ends before it could use them again
+        MemorySegment all = Thread.currentThread().isVirtual()
+                ? MemorySegment.ofArray(bytes)
+                : CALLS_OR_NULL.ofThread.get().toSend(bytes);
         MemorySegment part = from == 0 ? all : all.asSlice(from, count);
         int flags = more ? MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE : MSG_DONTWAIT | MSG_NOSIGNAL;
         try {
@@ -117,8 +151,10 @@ final class SocketCalls {
     ///
     /// @throws IOException when the connection is broken; only the first call that meets that tells
     static int receive(int descriptor, byte[] buffer, int from, int count) throws IOException {
-        MemorySegment room = MemorySegment.ofArray(buffer).asSlice(from, count);
-        MemorySegment callState = CALLS_OR_NULL.state.get();
+        OfThread ofThread = CALLS_OR_NULL.ofThread.get();
+        MemorySegment all = ofThread.toReceive(buffer);
+        MemorySegment room = from == 0 ? all : all.asSlice(from, count);
+        MemorySegment callState = ofThread.state;
         long received;
         try {
             received = (long) CALLS_OR_NULL.recv.invokeExact(callState, descriptor, room, (long) count, MSG_DONTWAIT);

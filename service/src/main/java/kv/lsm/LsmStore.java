@@ -145,12 +145,12 @@ public final class LsmStore implements Store {
 
     @Override
     public byte[] get(byte[] key) {
-        return get(key, true);
+        return get(key, null, true);
     }
 
     @Override
-    public byte[] tryGet(byte[] key) {
-        return get(key, false);
+    public byte[] tryGet(byte[] key, byte[] roomOrNull) {
+        return get(key, roomOrNull, false);
     }
 
     @Override
@@ -158,7 +158,7 @@ public final class LsmStore implements Store {
         return fit.state() != MemoryFit.State.FITS;
     }
 
-    private byte[] get(byte[] key, boolean mayWait) {
+    private byte[] get(byte[] key, byte[] roomOrNull, boolean mayWait) {
         requireKey(key);
         int token = views.enter();
         try {
@@ -167,9 +167,9 @@ public final class LsmStore implements Store {
                 throw new StoreClosedException();
             }
             long hash = Keys.hash(key);
-            byte[] value = view.getFromMemtables(key, hash);
+            byte[] value = view.getFromMemtables(key, hash, roomOrNull);
             if (value == null) {
-                value = view.getFromTables(key, hash, buffers, counters, reading(mayWait));
+                value = view.getFromTables(key, hash, roomOrNull, buffers, counters, reading(mayWait));
                 if (value == SSTable.NOT_CACHED) {
                     counters.coldGets.increment();
                     return WOULD_WAIT;

@@ -159,7 +159,8 @@ final class Memtable extends RefCounted {
     /// The value of `key`, [SSTable#DELETED], or null when the memtable does not say.
     ///
     /// @param hash of the key, see [Keys#hash(byte\[\])]
-    byte[] get(byte[] key, long hash) {
+    /// @param roomOrNull where the value may be put, and is returned, if it has just its length
+    byte[] get(byte[] key, long hash, byte[] roomOrNull) {
         if (!mayContain(hash)) {
             return null;
         }
@@ -170,7 +171,7 @@ final class Memtable extends RefCounted {
         int valueLength = WriteAheadLogFormat.valueLength(record);
         return valueLength == EntryIterator.TOMBSTONE
                 ? SSTable.DELETED
-                : Memory.copyOf(WriteAheadLogFormat.valueAddress(record), valueLength);
+                : Memory.copyOf(WriteAheadLogFormat.valueAddress(record), valueLength, roomOrNull);
     }
 
     /// False when no record has the key with this hash.

@@ -92,10 +92,11 @@ final class ReadView extends RefCounted {
     /// The value of `key`, [SSTable#DELETED], or null when no memtable says.
     ///
     /// @param hash of the key, see [Keys#hash(byte\[\])]
-    byte[] getFromMemtables(byte[] key, long hash) {
-        byte[] value = active.get(key, hash);
+    /// @param roomOrNull where the value may be put, and is returned, if it has just its length
+    byte[] getFromMemtables(byte[] key, long hash, byte[] roomOrNull) {
+        byte[] value = active.get(key, hash, roomOrNull);
         for (int i = 0; value == null && i < frozen.length; i++) {
-            value = frozen[i].get(key, hash);
+            value = frozen[i].get(key, hash, roomOrNull);
         }
         return value;
     }
@@ -125,7 +126,8 @@ final class ReadView extends RefCounted {
     }
 
     /// As [#getFromMemtables], from the tables.
-    byte[] getFromTables(byte[] key, long hash, BlockBuffers buffers, Counters counters, Reading reading) {
+    byte[] getFromTables(
+            byte[] key, long hash, byte[] roomOrNull, BlockBuffers buffers, Counters counters, Reading reading) {
         int checks = 0;
         int negatives = 0;
         int reads = 0;
@@ -148,7 +150,7 @@ final class ReadView extends RefCounted {
                 }
             }
             value = reading == Reading.AT_ONCE
-                    ? table.get(key, tableHash, buffers)
+                    ? table.get(key, tableHash, roomOrNull, buffers)
                     : table.getCold(key, tableHash, buffers, reading == Reading.PATIENTLY);
             if (value == SSTable.NOT_CACHED) {
                 return value; // who waits counts

@@ -25,8 +25,14 @@ public interface Store extends AutoCloseable {
 
     /// As [#get], but [#WOULD_WAIT] instead of waiting for the disk, as far as that can be foreseen. For threads
     /// that others wait for: who gets that calls [#get] on a thread that may wait.
-    default byte[] tryGet(byte[] key) {
+    ///
+    /// @param roomOrNull where the value may be put, and is returned, if it has just its length
+    default byte[] tryGet(byte[] key, byte[] roomOrNull) {
         return get(key);
+    }
+
+    default byte[] tryGet(byte[] key) {
+        return tryGet(key, null);
     }
 
     /// True when reads may well have to wait for the disk, so that a thread that others wait for had better leave

@@ -35,6 +35,27 @@ class CachedStoreTest {
     }
 
     @Test
+    void arraysOfCallersMayBeUsedAgainForOtherKeysAndValues() {
+        MemoryStore behind = new MemoryStore();
+        try (CachedStore cached = new CachedStore(behind, 10)) {
+            byte[] key = "key 1".getBytes();
+            byte[] value = "value 1".getBytes();
+            cached.put(key, value);
+            cached.get(key); // now it is cached
+            cached.put(key, value);
+            value[6] = '2';
+            assertThat(cached.get(key)).isEqualTo("value 1".getBytes());
+            key[4] = '2';
+            assertThat(cached.get(key)).isNull();
+            assertThat(cached.get("key 1".getBytes())).isEqualTo("value 1".getBytes());
+            byte[] room = new byte[7];
+            cached.tryGet("key 1".getBytes(), room);
+            room[0] = 'x';
+            assertThat(cached.get("key 1".getBytes())).isEqualTo("value 1".getBytes());
+        }
+    }
+
+    @Test
     void aReadValueIsReadOnceFromTheStore() {
         CountingStore store = new CountingStore();
         CachedStore cache = new CachedStore(store, 10);

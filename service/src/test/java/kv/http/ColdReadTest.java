@@ -29,7 +29,7 @@ class ColdReadTest {
         }
 
         @Override
-        public byte[] tryGet(byte[] key) {
+        public byte[] tryGet(byte[] key, byte[] roomOrNull) {
             return isCold(key) ? WOULD_WAIT : super.get(key);
         }
 

@@ -115,6 +115,15 @@ public final class Memory {
         return array;
     }
 
+    /// As the other; in `roomOrNull` if that has just this length.
+    public static byte[] copyOf(long address, int bytes, byte[] roomOrNull) {
+        if (roomOrNull == null || roomOrNull.length != bytes) {
+            return copyOf(address, bytes);
+        }
+        MemorySegment.copy(ALL, BYTE, address, roomOrNull, 0, bytes);
+        return roomOrNull;
+    }
+
     public static void fill(long address, long bytes, byte value) {
         ALL.asSlice(address, bytes).fill(value);
     }

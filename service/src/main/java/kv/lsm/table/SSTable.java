@@ -183,19 +183,24 @@ public final class SSTable extends RefCounted {
     ///
     /// @param hash of the key, from [#hashOf]; so are those of the other methods
     public byte[] get(byte[] key, long hash, BlockBuffers buffers) {
+        return get(key, hash, null, buffers);
+    }
+
+    /// @param roomOrNull where the value may be put, and is returned, if it has just its length
+    public byte[] get(byte[] key, long hash, byte[] roomOrNull, BlockBuffers buffers) {
         if (hashIndexOrNull != null) {
-            return value(hashIndexOrNull.find(key, hash, candidates));
+            return value(hashIndexOrNull.find(key, hash, candidates), roomOrNull);
         }
         int block = index.find(key);
         if (block < 0) {
             return null;
         }
         if (mapped != 0 && !index.isCompressed(block)) {
-            return value(DataBlock.find(storedInPlace(block), key));
+            return value(DataBlock.find(storedInPlace(block), key), roomOrNull);
         }
         BlockBuffer buffer = buffers.take();
         try {
-            return value(DataBlock.find(load(block, buffer), key));
+            return value(DataBlock.find(load(block, buffer), key), roomOrNull);
         } finally {
             buffers.giveBack(buffer);
         }
@@ -242,11 +247,17 @@ public final class SSTable extends RefCounted {
     ///
     /// @param entry its address, or 0 for none
     static byte[] value(long entry) {
+        return value(entry, null);
+    }
+
+    private static byte[] value(long entry, byte[] roomOrNull) {
         if (entry == 0) {
             return null;
         }
         int length = DataBlock.valueLength(entry);
-        return length == EntryIterator.TOMBSTONE ? DELETED : Memory.copyOf(DataBlock.valueAddress(entry), length);
+        return length == EntryIterator.TOMBSTONE
+                ? DELETED
+                : Memory.copyOf(DataBlock.valueAddress(entry), length, roomOrNull);
     }
 
     /// The address of the entry at `position`, which the hash index names, if it is that of `key`, else 0.
