@@ -258,6 +258,7 @@ def slice_rows(
                 "answered": one["completed"],
                 "errors": one["unanswered"] + one["unexpected"],
                 "late": one["late"],
+                "answered_settling": one.get("answered_settling"),
                 "rate_rps": one["achieved_rate_rps"],
                 "mean_ns": latency["mean"],
                 **{f"p{percent}_ns": percentiles.get(str(percent)) for percent in (50, 90, 99)},

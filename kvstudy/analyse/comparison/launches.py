@@ -193,9 +193,9 @@ def _p99(part: pd.DataFrame, histograms: Mapping[tuple[str, str, int], hdr.Histo
 def _cost(part: pd.DataFrame, measure: str, sent: float) -> tuple | None:
     """Sums over all rounds whose requests were answered and in which nobody else took the CPU.
 
-    What slices and gaps cost holds the settle parts, whose requests loadgen's result does not count: they are
-    taken to be as dense as those of the counted parts, ``sent`` times in all. At a constant rate that is
-    exact."""
+    What slices and gaps cost holds the settle parts too. At a constant rate their requests are as dense as
+    those of the counted parts, ``sent`` times in all. In a closed loop they are not: there the answers are
+    counted, those that came in the settle part and those that came in the counted one."""
     kept = part[part["left_out"].isin(("", BUSY))]
     if len(kept) < 2 * ROUNDS_MIN:
         return None
@@ -203,10 +203,19 @@ def _cost(part: pd.DataFrame, measure: str, sent: float) -> tuple | None:
     sums, is_whole = _cpu(kept) if measure == CPU else _written(kept)
     if min(*answered, *sums) <= 0 or not np.isfinite(sums).all():
         return None
-    a, b = (
-        total / (count * (sent if is_whole else 1.0)) for total, count in zip(sums, answered, strict=True)
-    )
+    if is_whole:
+        answered = _answered_in_all(kept) or [count * sent for count in answered]
+    a, b = (total / count for total, count in zip(sums, answered, strict=True))
     return a, b, float(np.log(b / a)), len(kept) // 2
+
+
+def _answered_in_all(kept: pd.DataFrame) -> list[float] | None:
+    """Of each side from the beginning of its slices on; None at a constant rate, and where nobody counted."""
+    if (kept["loop"] != "closed").any() or kept["answered_settling"].isna().any():
+        return None
+    seconds = (kept["end_utc_ns"] - kept["begin_utc_ns"]) / 1e9
+    every = kept["answered_settling"] + kept["rate_rps"] * seconds
+    return [float(every[kept["side"] == side].sum()) for side in duet.SIDES]
 
 
 def _cpu(kept: pd.DataFrame) -> tuple[list[float], bool]:

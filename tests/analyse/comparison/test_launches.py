@@ -83,6 +83,27 @@ def test_a_known_cost_per_request_is_found_whether_slices_and_gaps_or_counted_pa
         assert found.loc["bytes written per request", ["a", "b"]].tolist() == pytest.approx([64, 64])
 
 
+def test_in_a_closed_loop_the_answers_of_the_settle_parts_are_counted_where_loadgen_counts_them():
+    """20 us each: 1000 answers in the counted part, and of a 300, of b 100 before, while it was still slow."""
+    sent = launches.sent_per_counted(
+        [{"workload": "put", "loop": "closed", "not_counted_s": 0.15, "counted_s": 0.5}]
+    )
+    slices = made(loop="closed", idle_cpu_ns=0.0)
+    settling = slices["side"].map({"a": 300.0, "b": 100.0})
+    slices = slices.assign(answered_settling=settling, rate_rps=1000 / (SLICE_NS / 1e9))
+    for side in "ab":
+        slices[f"{side}_cpu_ns"] = (slices["side"] == side) * (1000 + settling) * 20e3
+    costs = [
+        launches.launch_values(launches.counted_slices(one, 2), {}, sent)
+        .set_index("measure")
+        .loc["CPU per request", ["a", "b"]]
+        .tolist()
+        for one in (slices, slices.assign(answered_settling=np.nan))
+    ]
+    assert costs[0] == pytest.approx([20e3, 20e3])
+    assert costs[1] == pytest.approx([20e3, 20e3 * 1100 / 1300]), "as before loadgen counted them"
+
+
 def test_requests_without_an_answer_leave_the_round_out_and_are_laid_to_their_side():
     for change in ({"errors": 3, "answered": 997}, {"answered": 990}, {"answered": 0}):
         slices = made()
