@@ -30,7 +30,7 @@ KINDS = ("program", "build", "command", "url")  # exactly one of them is given
 STATUSES_OF_OURS = {"PUT": (201,), "GET": (200,), "DELETE": (202,)}
 STATUSES_OF_OTHERS = {"PUT": (200, 201, 204), "GET": (200,), "DELETE": (200, 202, 204)}
 PATH_OF_OURS = "/v0/entity?id={key}"
-PLACEHOLDERS = ("{port}", "{dir}", "{root}", "{host}")
+PLACEHOLDERS = ("{port}", "{dir}", "{root}", "{host}", "{java}")
 STOP_SIGNALS = ("TERM", "INT", "QUIT", "HUP")
 # Under which name a run notes the digest of what was measured, by its server; of any other server under
 # SUBJECT.
@@ -80,8 +80,8 @@ def _named(value: Any) -> Any:
 
 
 class SubjectSpec(Part):
-    """One subject. ``command`` and ``files`` may hold ``{port}``, ``{dir}`` (its data directory) and
-    ``{root}`` (the project's folder)."""
+    """One subject. ``command`` and ``files`` may hold ``{port}``, ``{dir}`` (its data directory), ``{root}`` (the
+    project's folder) and ``{java}`` (of the JDK that our own service runs on). ``metrics``: where it tells its counters, in Prometheus' format."""
 
     program: Literal["kv-service", "empty"] | None = None
     build: Annotated[str, Field(pattern=r"^[^-\s]\S*$")] | None = None
@@ -91,6 +91,7 @@ class SubjectSpec(Part):
     ready: Annotated[Ready, BeforeValidator(_ready)] = Ready()
     stop: Annotated[Stop, BeforeValidator(_stop)] = Stop()
     jvm: bool = False
+    metrics: Annotated[str, Field(pattern=r"^/[!-~]*$")] | None = None
     statuses: dict[HttpMethod, Statuses] | None = None
     paths: dict[HttpMethod, str] | None = None
     fill: Literal["http", "directory"] | None = None
@@ -123,7 +124,7 @@ class SubjectSpec(Part):
         known = {
             "program": ours,
             "build": ours,
-            "url": {"url", "name", "jvm", "statuses", "paths", "fill"},
+            "url": {"url", "name", "jvm", "metrics", "statuses", "paths", "fill"},
         }.get(kind)
         for key in [] if known is None else self.model_fields_set - known:
             what = (

@@ -15,6 +15,7 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from signal import Signals
@@ -25,8 +26,9 @@ from kvstudy.hosts.process import command_text
 from kvstudy.plan.subject import SUBJECT, SubjectSpec
 from kvstudy.subject.evidence import jvm
 from kvstudy.subject.evidence.process import cpu_is_quiet, listeners, members
+from kvstudy.subject.evidence.prometheus import Scraper
 from kvstudy.subject.evidence.profiler import AttachedProfiler
-from kvstudy.subject.jdk import Jdk
+from kvstudy.subject.jdk import Jdk, find_jdk
 from kvstudy.subject.launched import Launched, how_it_ended
 from kvstudy.subject.protocol import LOOPBACK, Evidence, Place
 
@@ -75,7 +77,7 @@ class Command:
         digest = hashlib.sha256(json.dumps(self.spec.facts, sort_keys=True).encode())
         words = [
             self._program or "",
-            *(word.replace("{root}", str(self.root)) for word in self.spec.command[1:]),
+            *map(self._of_project, self.spec.command[1:]),
         ]
         for path in [self.root / word for word in words if word] + [
             self._template(template) for template in (self.spec.files or {}).values()
@@ -127,17 +129,12 @@ class Command:
 
     def _prepared(self, place: Place, port: int) -> tuple[list[str], dict[str, str]]:
         """Its words and its environment; its files are written."""
-        values = {
-            "{port}": str(port),
-            "{host}": place.address,
-            "{dir}": str(place.store.resolve()),
-            "{root}": str(self.root),
-        }
+        values = {"{port}": str(port), "{host}": place.address, "{dir}": str(place.store.resolve())}
 
         def filled_in(text: str) -> str:
             for name, value in values.items():
                 text = text.replace(name, value)
-            return text
+            return self._of_project(text)
 
         try:
             for name, template in (self.spec.files or {}).items():
@@ -156,11 +153,17 @@ class Command:
     @property
     def _program(self) -> str | None:
         """Where the command's first word is found: on PATH; with a slash in it, from the project's folder."""
-        word = self.spec.command[0].replace("{root}", str(self.root))
+        word = self._of_project(self.spec.command[0])
         return shutil.which(str(self.root / word) if "/" in word else word)
 
     def _template(self, path: str) -> Path:
-        return self.root / path.replace("{root}", str(self.root))
+        return self.root / self._of_project(path)
+
+    def _of_project(self, text: str) -> str:
+        """With what is the same at every launch filled in."""
+        if "{java}" in text:
+            text = text.replace("{java}", str((self.jdk or find_jdk()).tool("java")))
+        return text.replace("{root}", str(self.root))
 
 
 class LiveCommand:
@@ -170,6 +173,7 @@ class LiveCommand:
         self._command, self._launched, self._place, self._adoption = command, launched, place, adoption
         self._recording: jvm.Attached | None = None
         self._recorded = False
+        self._scraper: Scraper | None = None
         self._fault: str | None = None
         self._stopped = False
         self._is_seen = True
@@ -206,6 +210,9 @@ class LiveCommand:
                 self._command.jdk, self._jvm_pid(), self._place.file(jvm.RECORDING)
             )
             self._recording.begin()
+        if self._command.spec.metrics and not self._place.filling:
+            self._scraper = Scraper(self.url + self._command.spec.metrics)
+            self._scraper.begin()
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -235,6 +242,8 @@ class LiveCommand:
         if self._stopped:
             return self._fault
         self._stopped = True
+        if self._scraper:
+            self._scraper.end()
         rule = self._command.spec.stop
         signal, time_s = Signals[f"SIG{rule.signal}"], rule.time if timeout_s is None else timeout_s
         if self._recording and self._launched.exit_code is None:
@@ -257,9 +266,10 @@ class LiveCommand:
         return self._fault
 
     def evidence(self) -> Evidence:
-        return (
+        told = (
             jvm.evidence(self._place.file(jvm.RECORDING), self._command.jdk) if self._recorded else Evidence()
         )
+        return replace(told, counters=self._scraper.counters) if self._scraper else told
 
     def _jvm_pid(self) -> int:
         for pid in self._members:

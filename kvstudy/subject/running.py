@@ -13,6 +13,7 @@ from kvstudy.hosts.process import command_text
 from kvstudy.plan.subject import SUBJECT, SubjectSpec
 from kvstudy.subject.evidence import jvm
 from kvstudy.subject.evidence.process import cpu_is_quiet, family, is_own, listeners, only_passes_on
+from kvstudy.subject.evidence.prometheus import Scraper
 from kvstudy.subject.evidence.profiler import AttachedProfiler
 from kvstudy.subject.jdk import Jdk
 from kvstudy.subject.protocol import Evidence, Place
@@ -77,6 +78,9 @@ class LiveAddress:
         held = listeners(address.port, ip) if is_own(ip) else ()
         self._holders = tuple(pid for pid in held if not only_passes_on(pid))
         self.url = address.url
+        self._scraper = Scraper(self.url + address.spec.metrics) if address.spec.metrics else None
+        if self._scraper:
+            self._scraper.begin()
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -106,7 +110,9 @@ class LiveAddress:
         return "its log is not known"
 
     def stop(self, timeout_s: float | None = None) -> str | None:
+        if self._scraper:
+            self._scraper.end()
         return None
 
     def evidence(self) -> Evidence:
-        return Evidence()
+        return Evidence(counters=self._scraper.counters) if self._scraper else Evidence()

@@ -14,11 +14,26 @@ from pathlib import Path
 PORT, FOLDER, FAULTS = int(sys.argv[1]), Path(sys.argv[2]) / "records", set(sys.argv[3:])
 
 
+METRICS = """# TYPE requests_total counter
+requests_total{{method="PUT",note="a, \\"b\\""}} {PUT}
+requests_total{{method="GET"}} {GET}
+# TYPE latency histogram
+latency_bucket{{le="0.1"}} 3
+latency_bucket{{le="+Inf"}} 3
+latency_sum 0.2
+latency_count 3
+# TYPE unknown gauge
+unknown NaN
+"""
+
+
 class Records(BaseHTTPRequestHandler):
     protocol_version, wbufsize = (
         "HTTP/1.1",
         -1,
     )  # one packet per answer, so that no delayed acknowledgement is waited for
+
+    answered = {"PUT": 0, "GET": 0, "DELETE": 0}
 
     def do_PUT(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -29,6 +44,8 @@ class Records(BaseHTTPRequestHandler):
     def do_GET(self):
         if self.path == "/health":
             return self.answer(200)
+        if self.path == "/metrics":
+            return self.answer(200, METRICS.format(**self.answered).encode())
         file = self.file()
         return self.answer(200, file.read_bytes()) if file.is_file() else self.answer(404)
 
@@ -40,6 +57,7 @@ class Records(BaseHTTPRequestHandler):
         return FOLDER / self.path.strip("/").replace("/", "_")
 
     def answer(self, status: int, body: bytes = b""):
+        self.answered[self.command] += 1
         self.send_response(500 if "answers-500" in FAULTS else status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

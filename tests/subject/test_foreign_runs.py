@@ -13,6 +13,7 @@ from project import PROJECT, project
 from kvstudy.analyse.observation import observe
 from kvstudy.plan.subject import SubjectSpec
 from kvstudy.project import service_jar
+from kvstudy.record import process_series
 from kvstudy.record.run_folder import sealed_runs
 from kvstudy.subject.command import Command
 from kvstudy.subject.jdk import find_jdk
@@ -55,6 +56,20 @@ def test_a_foreign_service_is_filled_loaded_and_read_back_and_what_it_cannot_giv
         assert verdicts["readable"] == verdicts["answers_expected"] == verdicts["completed"] == "PASS"
         assert rows["runs"][0]["server"] == "foreign" and rows["runs"][0]["service_cpu_us_per_answer"] != 0
     assert project.processes() == []
+
+
+def test_counters_that_a_foreign_service_tells_are_recorded_by_the_second(project):
+    asked = experiment(
+        project, subject=foreign(metrics="/metrics"), workload={"script": "put", "key_count": 100}
+    )
+    code, _, err = project.finished(project.kvstudy("run", asked))
+    assert code == 0, err
+    (run,) = sealed_runs(project.raw)
+    counters = process_series.read(run.text("store.csv"), "store.csv")
+    puts = counters["requests_total{method=PUT;note=a_ _b_}"]
+    assert list(counters)[:2] == ["second", "at_s"] and len(puts) >= 1 and (puts[1:] > puts[:-1]).all()
+    assert not any("bucket" in name for name in counters) and "unknown" not in counters
+    assert counters["latency_count"].tolist() == [3] * len(puts)
 
 
 def test_a_foreign_service_that_forgets_is_found_out(project):
