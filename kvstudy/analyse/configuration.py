@@ -56,6 +56,7 @@ _FOLLOWS = {
     "connections": {"threads", "pinning"},
     "threads": {"pinning"},
     "experiment": {"label"},
+    "server": {"variant", "service_program", "service_options", "jvm", "fill"},
     "generator": {"closed_loop", "offered_rate_rps", "generator_program", "arrivals", "spin"},
 }
 RATE, CPU, INVALID = "achieved rate", "CPU per request", "invalid runs"  # measures beside the percentiles

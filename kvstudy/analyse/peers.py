@@ -1,0 +1,71 @@
+"""The service beside other programs that keep a value under a key: response times and the rates that were
+held, by the size of the values.
+
+    peers(tables)            what answered, the baseline first
+    sized(tables)            the latency runs at a rate with ``value_bytes``
+    compared(tables)         every other against the baseline: a word for each measure, size, rate and workload
+    held(tables)             the highest rate that each held, and the lowest that it did not
+"""
+
+import json
+
+import pandas as pd
+
+from kvstudy.analyse import rates
+from kvstudy.analyse.comparison import families
+from kvstudy.analyse.configuration import COMPARISON_COLUMNS, comparisons, configured, worded
+from kvstudy.analyse.tables import Tables
+from kvstudy.plan.subject import EMPTY, KV_SERVICE
+
+EXPERIMENT = "peers"
+COLUMNS = ["server", "value_bytes", *COMPARISON_COLUMNS]
+HELD_COLUMNS = [
+    "server",
+    "workload",
+    "value_bytes",
+    "connections",
+    "highest_held_rps",
+    "saturation_rps",
+    "runs",
+    "fewest",
+]
+
+
+def peers(tables: Tables) -> list[str]:
+    """Ours first, then by name; last the empty server, which keeps nothing and so is nobody's peer."""
+    return sorted(set(tables.runs["server"]), key=lambda name: (name == EMPTY, name != KV_SERVICE, name))
+
+
+def sized(tables: Tables) -> pd.DataFrame:
+    runs = configured(tables.runs[~tables.runs["profiled"] & ~tables.runs["closed_loop"]])
+    return runs.assign(value_bytes=value_bytes(runs))
+
+
+def value_bytes(runs: pd.DataFrame) -> pd.Series:
+    """0 where the size is not known."""
+    sizes = [json.loads(text or "{}").get("value_bytes") or 0 for text in runs["workload_args"]]
+    return pd.Series(sizes, index=runs.index, dtype="int64")
+
+
+def compared(tables: Tables, percentiles: tuple[float, ...] = (50.0, 99.0)) -> pd.DataFrame:
+    """COLUMNS: ratios of each ``server`` to the baseline, in the words of all other comparisons; one family."""
+    baseline, *others = peers(tables) or [""]
+    runs, parts = sized(tables), []
+    for size, of_size in runs.groupby("value_bytes"):
+        mine = tables.only(of_size["run_id"])
+        for other in others:
+            rows = comparisons(mine, "server", baseline, other, percentiles, cpu=True, share=None)
+            parts.append(rows.assign(server=other, value_bytes=size))
+    parts = [part for part in parts if len(part)]
+    if not parts:
+        return pd.DataFrame(columns=COLUMNS)
+    return worded(pd.concat(parts, ignore_index=True), families.WHOLE)[COLUMNS]
+
+
+def held(tables: Tables) -> pd.DataFrame:
+    """HELD_COLUMNS, of the runs that speak about their rate."""
+    found = rates.witnesses(tables)
+    if found.empty:
+        return pd.DataFrame(columns=HELD_COLUMNS)
+    found = found.assign(value_bytes=value_bytes(found))
+    return rates.saturation_points(found, HELD_COLUMNS[:4])[HELD_COLUMNS]

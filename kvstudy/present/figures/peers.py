@@ -1,0 +1,88 @@
+"""Response time by the size of the values, a line per program: every run a point, the median of the valid
+ones a line."""
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from kvstudy.analyse import peers
+from kvstudy.analyse.tables import Tables
+from kvstudy.present import theme, words
+from kvstudy.present.figures.panels import cell, latency_axis, nothing, panel_grid, titled
+
+
+def by_size(found: Tables, percentile: float = 50.0, connections: int | None = None) -> go.Figure:
+    """Panels of workload and rate. ``connections``: None takes the fewest that were measured."""
+    runs = _points(found, percentile)
+    if len(runs):
+        chosen = runs["connections"].min() if connections is None else connections
+        runs = runs[runs["connections"] == chosen]
+    if runs.empty:
+        return nothing("nothing was measured beside the service yet", "make peers, about five minutes")
+    places = list(runs.groupby(["offered_rate_rps", "workload"]).groups)
+    headings = [f"{workload} at {words.rate(rate)}" for rate, workload in places]
+    figure = panel_grid(headings, "size of a value", words.percentile(percentile))
+    names = peers.peers(found)
+    for index, (rate, workload) in enumerate(places):
+        of_panel = runs[(runs["offered_rate_rps"] == rate) & (runs["workload"] == workload)]
+        for number, name in enumerate(names):
+            place = cell(index, len(places))
+            colour = theme.CATEGORIES[number % len(theme.CATEGORIES)]
+            _draw(figure, of_panel[of_panel["server"] == name], name, colour, index == 0, place)
+    sizes = sorted(runs["value_bytes"].unique())
+    figure.update_xaxes(type="log", tickvals=sizes, ticktext=[words.size(size) for size in sizes])
+    latency_axis(figure, runs["latency_us"], words.percentile(percentile))
+    finding = f"{words.percentile(percentile)} of {words.several(names)} by the size of the values"
+    return titled(figure, finding, f"On {words.value('connections', chosen)}. {_DRAWN}")
+
+
+_DRAWN = "Every dot is a run, the line joins medians of valid ones; a cross is an invalid run, which is in no median."
+
+
+def _points(found: Tables, percentile: float) -> pd.DataFrame:
+    runs = peers.sized(found)
+    points = found.percentiles[
+        (found.percentiles["latency_kind"] == "response")
+        & np.isclose(found.percentiles["percentile"], percentile)
+    ]
+    joined = runs.merge(points[["run_id", "latency_us"]], on="run_id")
+    return joined[(joined["latency_us"] > 0) & (joined["value_bytes"] > 0)]
+
+
+def _draw(figure: go.Figure, runs: pd.DataFrame, name: str, colour: str, named: bool, place: dict) -> None:
+    valid = runs["verdict"] != "FAIL"
+    medians = runs[valid].groupby("value_bytes")["latency_us"].median()
+    figure.add_trace(
+        go.Scatter(
+            x=medians.index,
+            y=medians / 1e6,
+            mode="lines",
+            line={"color": colour, "width": 2},
+            name=name,
+            legendgroup=name,
+            showlegend=named,
+            hoverinfo="skip",
+        ),
+        **place,
+    )
+    figure.add_trace(
+        go.Scatter(
+            x=runs["value_bytes"],
+            y=runs["latency_us"] / 1e6,
+            mode="markers",
+            marker={
+                "color": np.where(valid, colour, theme.INVALID),
+                "size": 6,
+                "symbol": np.where(valid, "circle", "x-thin-open"),
+            },
+            legendgroup=name,
+            showlegend=False,
+            text=[
+                f"<b>{name}</b>, {words.size(row.value_bytes)}: {words.latency(row.latency_us)}, repeat {row.repeat}"
+                f"{'' if row.verdict != 'FAIL' else ', INVALID'}"
+                for row in runs.itertuples()
+            ],
+            hovertemplate="%{text}<extra></extra>",
+        ),
+        **place,
+    )

@@ -1,0 +1,132 @@
+"""Page 10: the service beside other programs, as sentences and tables.
+
+found = peers.measured()          Tables of the experiment; without a run where nobody measured it
+peers.answer(found)               one sentence, and what to type where there is nothing
+peers.compared(found)             a row per peer, workload, rate, size and measure
+peers.held(found)                 the highest rate that each held, by size
+"""
+
+import math
+
+import pandas as pd
+from IPython.display import Markdown
+
+from kvstudy.analyse import peers as analysed
+from kvstudy.analyse.comparison.words import CANNOT_TELL, FASTER, MIN_RUNS, SAME, SLOWER
+from kvstudy.analyse.configuration import CPU
+from kvstudy.analyse.tables import Tables
+from kvstudy.plan.subject import EMPTY
+from kvstudy.present import notebook, words
+
+HOW = (
+    "**The service was not measured beside others yet.** `make peers` does it in about five minutes, and makes "
+    "this page. It needs nginx-light, webdis and redis-server (Debian's names); `kvstudy doctor` says what is missing."
+)
+P50 = "p50"
+
+
+def measured(experiment: str = analysed.EXPERIMENT) -> Tables:
+    """Its valid and invalid latency runs; none of them where it was not measured."""
+    return notebook.for_latency(notebook.of_experiment(experiment, notebook.all_tables()))
+
+
+def answer(found: Tables) -> Markdown:
+    """Of how many of the comparisons of p50 each peer is slower or faster than ours."""
+    names = analysed.peers(found)
+    if len(names) < 2:
+        return Markdown(HOW if not names else f"{HOW} Measured until now: {names[0]} alone.")
+    rows = found.once(analysed.compared)
+    rows = rows[rows["measure"] == P50]
+    told = [f"**{name}** {_of_peer(rows[rows['server'] == name])}" for name in names[1:] if name != EMPTY]
+    told += [
+        f"the empty server, which keeps nothing, {_of_peer(rows[rows['server'] == EMPTY])}"
+        for _ in range(EMPTY in names)
+    ]
+    return Markdown(
+        f"### {_headline(rows, names)}\n\nMedian response time, each against {names[0]} at the same rate and "
+        f"size: {'; '.join(told)}."
+    )
+
+
+def _headline(rows: pd.DataFrame, names: list[str]) -> str:
+    others = rows[rows["server"] != EMPTY]
+    decided = others[others["word"] != CANNOT_TELL]
+    if decided.empty:
+        return f"Cannot tell whether {names[0]} answers faster than its peers"
+    slower = int((decided["word"] == SLOWER).sum())
+    return f"{names[0]} answers faster than a peer in {slower} of {words.counted(len(decided), 'decided comparison')}"
+
+
+def _of_peer(rows: pd.DataFrame) -> str:
+    counts = [
+        f"{count} {word}"
+        for word in (SLOWER, FASTER, SAME, CANNOT_TELL)
+        if (count := int(rows["word"].str.startswith(word).sum()))
+    ]
+    return f"is {words.several(counts)} of {len(rows)}" if len(rows) else "has no run at a common place"
+
+
+def compared(found: Tables) -> pd.DataFrame:
+    """Ratios of a peer to ours; under MIN_RUNS runs a side the word is always *cannot tell*."""
+    rows = found.once(analysed.compared)
+    ours = next(iter(analysed.peers(found)), "ours")
+    table = pd.DataFrame(
+        [
+            {
+                "word": words.word(row),
+                "peer": row.server,
+                "workload": row.workload,
+                "values": words.size(row.value_bytes),
+                "offered": words.rate(row.offered_rate_rps),
+                "connections": row.connections,
+                "measure": row.measure,
+                ours: value(row.before, row.measure),
+                "of the peer": value(row.after, row.measure),
+                "ratio": words.times(row.ratio) + words.interval(row.low, row.high, words.times),
+                "runs": f"{row.runs_before} and {row.runs_after}",
+            }
+            for row in rows.sort_values(
+                ["server", "workload", "value_bytes", "offered_rate_rps", "connections", "measure"]
+            ).itertuples()
+        ]
+    )
+    table.attrs["missing"] = HOW
+    return table
+
+
+def held(found: Tables) -> pd.DataFrame:
+    """A row per workload, size and number of connections, a column per program: the highest rate that it
+    held, of those that were offered."""
+    rows, names = analysed.held(found), analysed.peers(found)
+    places = ["workload", "value_bytes", "connections"]
+    table = pd.DataFrame(
+        [
+            {
+                "workload": workload,
+                "values": words.size(size),
+                "connections": connections,
+                **{name: _held(group[group["server"] == name]) for name in names},
+            }
+            for (workload, size, connections), group in rows.groupby(places)
+        ]
+    )
+    table.attrs["missing"] = HOW
+    return table
+
+
+def _held(rows: pd.DataFrame) -> str:
+    if rows.empty:
+        return words.MISSING
+    row = rows.iloc[0]
+    few = f" (under {MIN_RUNS} runs)" if row["fewest"] < MIN_RUNS else ""
+    if math.isnan(row["saturation_rps"]):
+        return f"every rate, to {words.rate(row['highest_held_rps'])}{few}"
+    missed = f"not {words.rate(row['saturation_rps'])}"
+    known = "" if math.isnan(row["highest_held_rps"]) else f"{words.rate(row['highest_held_rps'])}, "
+    return f"{known}{missed}{few}"
+
+
+def value(number: float, measure: str) -> str:
+    if measure == CPU:
+        return f"{number:.3g} µs"
+    return words.latency(number) if measure.startswith("p") else words.share(number)

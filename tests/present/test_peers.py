@@ -1,0 +1,96 @@
+"""Page 10: the service beside others, in the words of every page; what to type where nobody measured it."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kvstudy.present import peers
+from kvstudy.present.figures import peers as drawn
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+sys.path.append(str(CHECKOUT / "tests" / "analyse"))
+
+from run_maker import RunMaker  # noqa: E402
+
+SLOWNESS = {"kv-service": 1.0, "nginx": 2.0, "empty": 0.5}
+
+
+@pytest.fixture
+def make(tmp_path, monkeypatch):
+    monkeypatch.setenv("KVSTUDY_ROOT", str(tmp_path))
+    for borrowed in ("notebooks", "experiments"):
+        (tmp_path / borrowed).symlink_to(CHECKOUT / borrowed)
+    made, random = RunMaker(tmp_path / "data" / "raw"), np.random.default_rng(7)
+
+    def of(repeats=6, servers=SLOWNESS, sizes=(100, 10_000), **changes):
+        number = 0
+        for server in servers:
+            for size in sizes:
+                for repeat in range(1, repeats + 1):
+                    number += 1
+                    typical_us = SLOWNESS[server] * (200 + size / 100) * random.normal(1, 0.02)
+                    made(
+                        f"20261120T2042{number:02d}Z-{server}-rep{repeat}",
+                        **{
+                            "experiment": "peers",
+                            "server": server,
+                            "subject": {"name": server, "command": [server, "{port}"]},
+                            "variant": {"subject": server},
+                            "workload_args": {"key_count": 1000, "value_bytes": size},
+                            "repeat": repeat,
+                            "seconds": [np.full(2000, int(typical_us))] * 6,
+                        }
+                        | changes,
+                    )
+
+    return of
+
+
+def test_each_peer_has_its_word_beside_ours_by_size(make):
+    make()
+    found = peers.measured()
+    text = peers.answer(found).data
+    assert text.startswith("### kv-service answers faster than a peer in 2 of 2 decided comparisons")
+    assert (
+        "**nginx** is 2 slower of 2" in text
+        and "the empty server, which keeps nothing, is 2 faster of 2" in text
+    )
+    table = peers.compared(found)
+    p50 = table[(table["measure"] == "p50") & (table["peer"] == "nginx")]
+    assert p50["word"].tolist() == ["slower", "slower"] and p50["ratio"].str.match(r"(2\.0|1\.9)").all()
+    assert p50["values"].nunique() == 2 and set(p50["runs"]) == {"6 and 6"}
+
+
+def test_under_five_runs_a_side_nothing_is_decided(make):
+    make(repeats=2)
+    found = peers.measured()
+    assert "Cannot tell whether kv-service answers faster" in peers.answer(found).data
+    assert set(peers.compared(found)["word"]) == {"cannot tell"}
+    assert peers.held(found)["nginx"].str.endswith("(under 5 runs)").all()
+
+
+def test_which_rates_are_held_stands_by_size_and_program(make):
+    make(sizes=(100,))
+    make(sizes=(10_000,), servers=["nginx"], seconds=[np.full(700, 900)] * 6)
+    rows = peers.held(peers.measured()).set_index("values")
+    assert rows["nginx"].iloc[0].startswith("every rate") and rows["nginx"].iloc[1].startswith("not ")
+    assert rows["kv-service"].iloc[1] == "–"
+
+
+def test_every_run_is_a_point_and_each_program_a_line(make):
+    make()
+    figure = drawn.by_size(peers.measured())
+    lines = [trace for trace in figure.data if trace.mode == "lines"]
+    assert [trace.name for trace in lines] == ["kv-service", "nginx", "empty"]
+    assert sum(len(trace.x) for trace in figure.data if trace.mode == "markers") == 36
+
+
+def test_without_a_measurement_the_page_says_what_to_type(make):
+    make(experiment="reproduce", servers=["kv-service"])
+    found = peers.measured()
+    assert "make peers" in peers.answer(found).data and "nginx-light" in peers.answer(found).data
+    assert "make peers" in drawn.by_size(found).layout.meta["drawn"]
+    assert peers.compared(found).empty and "make peers" in peers.compared(found).attrs["missing"]
+    assert "make peers" in peers.held(found).attrs["missing"]
