@@ -1,7 +1,7 @@
 """What duets say of nothing, and of changes of known size: real duets of the service beside itself, with an
 agent that plants the change.
 
-    python tests/planted/duet_power.py [--duets 10] [--false 40] [--within 10m] [--only KIND] [--write FILE]
+    python tests/planted/duet_power.py [--duets 10] [--false 20] [--within 10m] [--only KIND] [--write FILE]
     (make duet-power)
 
     nothing     the same on both sides: is a word said that is false, and how often "the same"?
@@ -9,11 +9,12 @@ agent that plants the change.
     p50-5 -3    every request takes 5 %, 3 % of the median longer: slower?
     wait        every 50th request waits for 1 ms: is p99 slower?
 
-Each duet is begun anew, sealed under data/raw/duet-power, and may last as long as --within says; what was
-sealed before is counted too (a duet of the same kind, with the same programs), so the script may be
-interrupted and run again. How much 5 % is, is measured first: the median of CPU per request and of p50 of the
-first duet without a change. On a machine that is not quiet launches do not count, and the table says how many
-did."""
+Each duet is begun anew, sealed under data/raw/duet-power, and may last as long as --within says. One with a
+change is over as soon as the measure that was changed is decided: it is the primary one, and the question. One
+without a change goes on until all measures are decided, for at most LAUNCHES_OF_NOTHING launches. What was
+sealed before is counted too (a duet of the same kind), so the script may be interrupted and run again. How
+much 5 % is, is measured first: the median of CPU per request and of p50 of the duets without a change. On a
+machine that is not quiet launches do not count, and the table says how many did."""
 
 import argparse
 import hashlib
@@ -37,6 +38,7 @@ from kvstudy.analyse.duets import Duet, duet_of
 from kvstudy.errors import KvstudyError
 from kvstudy.measure import machine
 from kvstudy.measure.compare import compare
+from kvstudy.measure.standing import MEASURE_NAMES
 from kvstudy.plan.comparison import Comparison, comparisons
 from kvstudy.plan.experiment import Experiment
 from kvstudy.project import project_root, raw_root, work_root
@@ -48,6 +50,15 @@ NAME = "duet-power"
 WORKLOADS = ("get", "put")
 SAME_PERCENT = 5.0
 TINY_USUAL_NS = 20_000
+LAUNCHES_OF_NOTHING = 10  # a false word is as likely by then as after more: error is spent by launches
+# A launch is one observation however long it is: slices of 0.3 s and a short warm-up make it 20 s long.
+SHORT = {
+    "warm_up": "5s",
+    "pairs": 10,
+    "not_counted": "100ms",
+    "counted": "300ms",
+    "profile": [],
+}
 EVERY, WAIT_NS = 50, 1_000_000
 AGENT = Path(__file__).with_name("agent") / "PlantedAgent.java"
 
@@ -55,23 +66,31 @@ AGENT = Path(__file__).with_name("agent") / "PlantedAgent.java"
 @dataclass(frozen=True)
 class Kind:
     """``share``: of what ``of`` (a measure) is without a change, burned by every request of side b.
-    ``measure``, ``right``: whose word is right if it is one of these."""
+    ``primary``: the measure that is asked about, as an experiment names it; ``right``: its right words."""
 
     name: str
     told: str
-    measure: str
+    primary: str
     right: tuple[str, ...]
     share: float = 0.0
     of: str = launches.CPU
     waits: bool = False
 
+    @property
+    def measure(self) -> str:
+        return MEASURE_NAMES[self.primary]
+
+    @property
+    def is_changed(self) -> bool:
+        return bool(self.share) or self.waits
+
 
 KINDS = (
-    Kind("nothing", "nothing", launches.P50, ("the same",)),
-    Kind("cpu-5", "5 % of CPU per request", launches.CPU, ("dearer",), 0.05, launches.CPU),
-    Kind("p50-5", "5 % of p50", launches.P50, ("slower",), 0.05, launches.P50),
-    Kind("p50-3", "3 % of p50", launches.P50, ("slower",), 0.03, launches.P50),
-    Kind("wait", f"every {EVERY}th request waits 1 ms", launches.P99, ("slower",), waits=True),
+    Kind("nothing", "nothing", "p50", ("the same",)),
+    Kind("cpu-5", "5 % of CPU per request", "cpu", ("dearer",), 0.05, launches.CPU),
+    Kind("p50-5", "5 % of p50", "p50", ("slower",), 0.05, launches.P50),
+    Kind("p50-3", "3 % of p50", "p50", ("slower",), 0.03, launches.P50),
+    Kind("wait", f"every {EVERY}th request waits 1 ms", "p99", ("slower",), waits=True),
 )
 
 
@@ -100,17 +119,23 @@ def main() -> None:
         given.workload or WORKLOADS,
     )
     agent = built_agent(root)
+    done = {
+        (kind, workload): whole(sealed(root, kind, workload), given)
+        for kind in {KINDS[0], *kinds}
+        for workload in workloads
+    }
     try:
         for number in range(1, max(given.duets, given.false) + 1):
             for workload in workloads:
                 for kind in kinds:
-                    wanted = given.false if kind.name == "nothing" else given.duets
-                    told = len(whole(sealed(root, kind, workload), given))
-                    if number <= wanted and told < number:
-                        measure(root, agent, kind, workload, number, given)
+                    wanted = given.duets if kind.is_changed else given.false
+                    if len(done[kind, workload]) < number <= wanted:
+                        usual_ns = unchanged(done[KINDS[0], workload], kind.of)
+                        found = measure(root, agent, kind, workload, number, usual_ns, given)
+                        done[kind, workload] += whole([found] if found else [], given)
     except KeyboardInterrupt:
         print("interrupted; the same command goes on from here", file=sys.stderr)
-    lines = table(root, kinds, workloads, given)
+    lines = table(done, kinds, workloads, given)
     print("\n".join(lines))
     if given.write:
         given.write.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -143,38 +168,56 @@ def built_agent(root: Path) -> Path:
 
 
 def measure(
-    root: Path, agent: Path, kind: Kind, workload: str, number: int, given: argparse.Namespace
-) -> None:
-    usual_ns = TINY_USUAL_NS if given.tiny else unchanged(root, workload, kind.of) if kind.share else 0
-    if usual_ns is None:
+    root: Path,
+    agent: Path,
+    kind: Kind,
+    workload: str,
+    number: int,
+    usual_ns: float | None,
+    given: argparse.Namespace,
+) -> Duet | None:
+    """``usual_ns``: what the changed measure is without a change. None where nothing was found."""
+    if given.tiny:
+        usual_ns = TINY_USUAL_NS
+    if kind.share and usual_ns is None:
         print(
-            f"{workload} {kind.name} {number}: left out, since no launch without a change counted yet",
+            f"{workload} {kind.name} {number}: left out, since no duet without a change counts yet: --only nothing first",
             file=sys.stderr,
         )
-        return
-    burn_ns = round(kind.share * usual_ns)
+        return None
+    burn_ns = round(kind.share * (usual_ns or 0))
     planted = f"burn={burn_ns},every={EVERY if kind.waits else 0},wait={WAIT_NS}"
-    one = planned(agent, workload, planted, 1000 * number + KINDS.index(kind), given)
+    one = planned(agent, kind, workload, planted, 1000 * number + KINDS.index(kind), given)
     print(f"{workload} {kind.name} {number}: {planted}", file=sys.stderr, flush=True)
     try:
         # One that was interrupted goes on: its number is in its seed, so it is no other.
-        compare(one, root, label=label_of(kind, workload), resume=True)
+        return compare(one, root, label=label_of(kind, workload), resume=True).found
     except KvstudyError as error:
         print(f"{workload} {kind.name} {number}: {error}", file=sys.stderr)
+        return None
 
 
-def planned(agent: Path, workload: str, planted: str, seed: int, given: argparse.Namespace) -> Comparison:
+def planned(
+    agent: Path, kind: Kind, workload: str, planted: str, seed: int, given: argparse.Namespace
+) -> Comparison:
     """The service beside itself, both with the agent, that of side b with the change."""
     tiny = {
         "warm_up": "200ms",
-        "pairs": 2,
+        "pairs": 5,
         "closed_pairs": 2,
         "not_counted": "20ms",
         "counted": "80ms",
         "gap": "10ms",
         "launches": 1,
     }
-    compare_as = {"primary": "p50", "profile": [], "within": given.within} | (tiny if given.tiny else {})
+    # What is asked of a changed one is a measure at the rate; of nothing, whether any of all is false.
+    asked = (
+        {"until": "primary", "closed_pairs": 0}
+        if kind.is_changed
+        else {"closed_pairs": 6, "launches": LAUNCHES_OF_NOTHING}
+    )
+    compare_as = {"primary": kind.primary, "within": given.within} | SHORT | asked
+    compare_as |= tiny if given.tiny else {}
     experiment = Experiment.from_parameters(
         {
             "name": NAME,
@@ -235,13 +278,18 @@ def standing(duet: Duet, measure: str, loop: str = "rate") -> Standing | None:
     return next((one for one in duet.standings if one.measure == measure and one.loop == loop), None)
 
 
-def unchanged(root: Path, workload: str, measure: str) -> float | None:
-    """What the measure is without a change, in ns; None where no launch counts that could say it."""
-    found = [one.a for duet in sealed(root, KINDS[0], workload) if (one := standing(duet, measure))]
+def unchanged(nothing: list[Duet], measure: str) -> float | None:
+    """What the measure is without a change, in ns; None where no duet says it."""
+    found = [one.a for duet in nothing if (one := standing(duet, measure))]
     return statistics.median(found) if found else None
 
 
-def table(root: Path, kinds: list[Kind], workloads: list[str], given: argparse.Namespace) -> list[str]:
+def table(
+    done: dict[tuple[Kind, str], list[Duet]],
+    kinds: list[Kind],
+    workloads: list[str],
+    given: argparse.Namespace,
+) -> list[str]:
     facts = machine.fixed_facts()
     lines = [
         f"{date.today().isoformat()}, {facts['cpu_model']}, {facts['cores']} cores, {facts['system']}, "
@@ -256,7 +304,7 @@ def table(root: Path, kinds: list[Kind], workloads: list[str], given: argparse.N
     ]
     for kind in kinds:
         for workload in workloads:
-            duets = whole(sealed(root, kind, workload), given)
+            duets = done[kind, workload]
             if duets:
                 lines.append(_row(kind, workload, duets))
     lines += [
@@ -269,11 +317,7 @@ def table(root: Path, kinds: list[Kind], workloads: list[str], given: argparse.N
         "| measure | asked for | false | the same | cannot tell |",
         "|---|---|---|---|---|",
     ]
-    nothing = (
-        [duet for workload in workloads for duet in whole(sealed(root, KINDS[0], workload), given)]
-        if KINDS[0] in kinds
-        else []
-    )
+    nothing = [duet for workload in workloads for duet in done[KINDS[0], workload]]
     for loop, measures in launches.MEASURES.items():
         for measure in measures:
             standings = [one for duet in nothing if (one := standing(duet, measure, loop))]
