@@ -61,16 +61,41 @@ def commands(context: click.Context, debug: bool) -> None:
 @PROFILE
 @ONLY
 @click.option("--total", is_flag=True, help="Only what all of them take together.")
-def plan(files: tuple[Path, ...], profile_name: str | None, only: tuple[str, ...], total: bool) -> None:
+@click.option(
+    "--duets",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The duets of this file too, as kvstudy compare measures them; may be given several times.",
+)
+@click.option(
+    "--commands",
+    is_flag=True,
+    help="Only the commands that measure these files, runs and duets, and how long each takes.",
+)
+def plan(
+    files: tuple[Path, ...],
+    profile_name: str | None,
+    only: tuple[str, ...],
+    total: bool,
+    duets: tuple[Path, ...],
+    commands: bool,
+) -> None:
     """Show the runs of experiments, their order and how long they take; run nothing."""
-    from kvstudy.plan.show import plan_lines, total_line
+    from kvstudy.plan.commands import commands_of
+    from kvstudy.plan.comparison import comparisons
+    from kvstudy.plan.show import command_lines, duet_lines, plan_lines, total_line
 
-    plans = _plans(files, profile_name, only)
-    if total or len(plans) > 1:
-        click.echo(total_line(plans))
-    for one in [] if total else plans:
-        for line in plan_lines(one):
+    if commands:
+        for line in command_lines(commands_of(files, profile_name)):
             click.echo(line)
+        return
+    plans = _plans(files, profile_name, only)
+    to_compare = [one for file in duets for one in comparisons(_to_compare(file, profile_name))]
+    if total or len(plans) + len(to_compare) > 1:
+        click.echo(total_line(plans, to_compare))
+    for line in [] if total else [line for one in plans for line in plan_lines(one)] + duet_lines(to_compare):
+        click.echo(line)
 
 
 HOSTS = click.option(
@@ -199,7 +224,7 @@ class Percent(click.ParamType):
 
 
 @commands.command()
-@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@EXPERIMENT_FILES
 @click.option(
     "--builds",
     nargs=2,
@@ -244,7 +269,7 @@ class Percent(click.ParamType):
 )
 @click.option("--markdown", is_flag=True, help="Print the answer as a Markdown table, for a pull request.")
 def compare(
-    file: Path,
+    files: tuple[Path, ...],
     builds: tuple[str, str] | None,
     baseline: str | None,
     within: float | None,
@@ -260,38 +285,61 @@ def compare(
 ) -> None:
     """Which of two is faster? Both alive at once, loaded in turn, until it is decided or the time is over.
 
-    The sides are two builds, or the two values of a factor of FILE (its key `compare` may choose them). Each
-    launch is sealed under data/raw; Ctrl-C keeps what is sealed."""
+    The sides are two builds, or the two values of a factor of each FILE (its key `compare` may choose them).
+    Each launch is sealed under data/raw; Ctrl-C keeps what is sealed."""
     from kvstudy.measure.compare import compare as measured
     from kvstudy.measure.quiet import Patience
     from kvstudy.measure.standing import table_lines
     from kvstudy.plan.comparison import changed, comparisons
-    from kvstudy.plan.experiment import Experiment
+    from kvstudy.plan.show import total_line
 
-    experiment = changed(
-        Experiment.load(file, profile_name, compared=True),
-        baseline=baseline,
-        within=within,
-        same=same,
-        primary=primary,
-    )
-    for one in comparisons(
-        experiment, builds=builds, only=(*only, *(f"workload={name}" for name in workloads))
-    ):
+    all_of_it = [
+        one
+        for file in files
+        for one in comparisons(
+            changed(
+                _to_compare(file, profile_name), baseline=baseline, within=within, same=same, primary=primary
+            ),
+            builds=builds,
+            only=(*only, *(f"workload={name}" for name in workloads)),
+        )
+    ]
+    if len(files) > 1:
+        click.echo(total_line([], all_of_it), err=True)
+    waiting, stopped = Patience(patience), []
+    for one in all_of_it:
         click.echo(
             f"{one.names[1]} beside {one.names[0]}: {' '.join(load.workload for load in one.loads)}; a "
             "launch takes about "
             f"{format_duration(round(one.launch_s))}, all at most {format_duration(one.comparing.within)}",
             err=True,
         )
-        duet = measured(one, project_root(), label=label, resume=resume, patience=Patience(patience))
-        for line in table_lines(duet.found, duet.over, markdown):
-            click.echo(line)
-        if duet.launches and all(run.facts["outcome"] != "completed" for run in duet.launches):
-            raise KvstudyError(
-                f"no launch was completed; the first: {duet.launches[0].facts['outcome']}",
-                f"see {duet.launches[0].path}",
-            )
+        try:
+            duet = measured(one, project_root(), label=label, resume=resume, patience=waiting)
+            for line in table_lines(duet.found, duet.over, markdown):
+                click.echo(line)
+            if duet.launches and all(run.facts["outcome"] != "completed" for run in duet.launches):
+                raise KvstudyError(
+                    f"no launch was completed; the first: {duet.launches[0].facts['outcome']}",
+                    f"see {duet.launches[0].path}",
+                )
+        except KvstudyError as error:
+            if len(files) == 1:
+                raise
+            click.echo(_as_called(f"kvstudy: {one.experiment.name}: {error}"), err=True)
+            stopped.append(one.experiment.name)
+    if stopped:
+        raise KvstudyError(
+            f"not measured in full: {', '.join(dict.fromkeys(stopped))}",
+            "the reason stands above; the same command with --resume goes on",
+        )
+
+
+def _to_compare(file: Path, profile_name: str | None):
+    """The experiment of a file with the keys of its ``compare``."""
+    from kvstudy.plan.experiment import Experiment
+
+    return Experiment.load(file, profile_name, compared=True)
 
 
 def _measured_apart(experiment: str, label: str) -> str | None:

@@ -1,6 +1,6 @@
 """What the launches of a duet say until now, from its tables or from the sealed folders themselves.
 
-for found in duets(study_duets()):        one Duet per comparison, the last measured first
+for found in duets(study_duets()):        one Duet per comparison, one's own and the last measured first
     found.standings                       comparison.stopping.Standing of each measure, the primary first
 
 duet_of(sealed_runs(folder), digest)      the same while it is measured, after each launch
@@ -46,16 +46,26 @@ class Duet:
         return next((one for one in self.standings if one.primary), None)
 
     @property
+    def is_own(self) -> bool:
+        """Measured by the reader, not committed."""
+        return bool(self.tables.own.intersection(self.tables.duets["run_id"]))
+
+    @property
+    def question(self) -> tuple[str, str, str]:
+        """Duets of one question may have been asked at another time, of other builds or on another machine."""
+        return self.experiment, self.a, self.b
+
+    @property
     def undecided(self) -> list[Standing]:
         return stopping.undecided(self.standings)
 
 
 def duets(tables: Duets) -> list[Duet]:
-    """Every comparison that has launches, the last measured first."""
+    """Every comparison that has launches: the reader's own before committed ones, the last measured first."""
     found = [
         _duet(tables.only(group["run_id"])) for _, group in tables.duets.groupby("comparison", sort=False)
     ]
-    return sorted(found, key=lambda one: one.tables.duets["start_utc"].max(), reverse=True)
+    return sorted(found, key=lambda one: (one.is_own, one.tables.duets["start_utc"].max()), reverse=True)
 
 
 def duet_of(runs: Iterable[SealedRun], comparison: str) -> Duet | None:

@@ -136,7 +136,7 @@ class Tables(_Held):
 @dataclass(frozen=True)
 class Duets(_Held):
     """The tables of launches of duets, as kvstudy.analyse.schema has them; ``source`` and ``folders`` as of
-    ``Tables``."""
+    ``Tables``; ``own``: launches that the reader has measured."""
 
     duets: pd.DataFrame
     slices: pd.DataFrame = _Rows()
@@ -145,6 +145,7 @@ class Duets(_Held):
     duet_validity: pd.DataFrame = _Rows()
     source: str = ""
     folders: dict[str, Path] = field(default_factory=dict)
+    own: frozenset[str] = frozenset()
 
     def only(self, run_ids: pd.Series | list[str]) -> "Duets":
         """These launches and their rows in every table."""
@@ -166,24 +167,21 @@ def load(tidy_root: Path) -> Tables:
 def study_duets(
     data_root: Path | None = None, experiment: str | None = None, progress: bool = True, spread: Spread = map
 ) -> Duets:
-    """Up-to-date tables of the launches of duets of ``experiment`` (None: of all): one's own, or the
-    committed ones of experiments of which there are no own. Those of the profile smoke, which says nothing of
-    speed, are left out. Without any launch the tables are empty."""
+    """Up-to-date tables of the launches of duets of ``experiment`` (None: of all): one's own and the committed
+    ones, which pages tell apart, since a duet of one's own that decides nothing takes no answer away. Those
+    of the profile smoke, which says nothing of speed, are left out. Without any launch the tables are
+    empty."""
     data = (data_root or project.project_root() / "data").resolve()
     stored = _up_to_date(data, progress, spread)
     found = Duets(**_frames(stored, schema.DUET_TABLES, "duets"), folders=stored.folders)
     found = found if experiment is None else found.select(experiment=experiment)
     raw = (data / RAW).resolve()
     own = {run_id for run_id in found.duets["run_id"] if stored.folders[run_id].is_relative_to(raw)}
-    measured = set(found.duets.loc[found.duets["run_id"].isin(own - stored.smoke), "experiment"])
-    chosen = [
-        run_id
-        for run_id, name in zip(found.duets["run_id"], found.duets["experiment"], strict=True)
-        if run_id in own - stored.smoke or (run_id not in own and name not in measured)
-    ]
+    chosen = set(found.duets["run_id"]) - (own & stored.smoke)
     places = {RAW if run_id in own else REFERENCE for run_id in chosen}
     return found.only(chosen).but(
-        source=" and ".join(f"data/{place}" for place in (RAW, REFERENCE) if place in places)
+        source=" and ".join(f"data/{place}" for place in (RAW, REFERENCE) if place in places),
+        own=frozenset(own & chosen),
     )
 
 
@@ -200,7 +198,8 @@ def study_tables(
     nobody's.
 
     ``data_root``: default the project's data folder; ``spread``: who reads new runs (tidy/build.py).
-    ``source`` says which of the two. KvstudyError when no place has a run.
+    ``source`` says which of the two. Where nothing but duets was measured the tables are empty; KvstudyError
+    when there is nothing at all, or no place has a run of the ``experiment`` that was named.
     """
     data = (data_root or project.project_root() / "data").resolve()
     stored = _up_to_date(data, progress, spread)
@@ -223,6 +222,8 @@ def study_tables(
         return tables.only(chosen).but(
             source=_source(taken), smoke_shown=tuple(sorted(shown)), smoke_hidden=tuple(sorted(smoke - shown))
         )
+    if experiment is None and len(stored.frame("duets")):
+        return tables.only([]).but(source=f"data/{RAW}")
     what = "any experiment" if experiment is None else experiment
     raise KvstudyError(
         f"no sealed run of {what} under {data / 'raw'} or {data / 'reference'}",

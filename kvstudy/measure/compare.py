@@ -121,7 +121,7 @@ def _launches(duet: Duet, bench: DuetBench, within_s: float, progress: DuetProgr
     begun, failures_in_a_row = time.monotonic(), 0
     took_s, unprofiled_s = duet.comparison.launch_s, []
     kept, most = len(duet.launches), duet.comparison.comparing.launches
-    while not (over := nothing_to_come(duet.found)):
+    while not (over := nothing_to_come(duet.found, duet.comparison.comparing.until)):
         left = undecided(duet.found)
         are_undecided = f", and {left} measures are undecided" if left else ""
         if most and len(duet.launches) >= most:

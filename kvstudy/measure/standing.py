@@ -165,11 +165,15 @@ def undecided(found: Duet | None) -> int | None:
     return len(found.undecided) + (found.primary is None) if found and found.standings else None
 
 
-def nothing_to_come(found: Duet | None) -> str:
-    """Why no further launch would say more; empty while one may."""
+def nothing_to_come(found: Duet | None, until: str = "all") -> str:
+    """Why no further launch would say more of ``until`` (all measures, or the primary one); empty while one
+    may."""
     left = undecided(found)
     if found is None or left is None:
         return ""
+    if until == "primary" and found.primary and found.primary.decided:
+        others = f"; {left} others are not" if left else ""
+        return f"the primary measure is decided{others}"
     if left and found.primary and all(one.launches >= LAST_LOOK for one in found.undecided):
         return f"no further look is planned after {LAST_LOOK} launches, and {left} measures are undecided"
     held = sum(bool(one.held_back) for one in found.standings)

@@ -53,16 +53,18 @@ Gap = Annotated[tuple[float, float], PlainValidator(_gap)]
 
 class Comparing(Part):
     """``baseline``: the value of each factor that all others are compared with; needed where there are more
-    than two. ``within``: how long a duet may go on; ``launches``: how many it may have. ``primary``: the
-    measure that is decided first. ``pairs``, ``closed_pairs``: slice pairs of each launch at the rate and in
-    a closed loop; ``closed_pairs: 0`` leaves the closed loop out. ``gap``: each one between two slices is
-    drawn between these, so that slices are not in step with what comes back in time. ``own_fills``: each
-    side's store is filled by its own build, where the builds lay data out in another way; otherwise both get
-    copies of one. ``profile``: what async-profiler samples, in slices of their own of the first launch."""
+    than two. ``within``: how long a duet may go on; ``launches``: how many it may have; ``until``: it is over
+    when all measures are decided, or when the primary one is. ``primary``: the measure that is decided
+    first. ``pairs``, ``closed_pairs``: slice pairs of each launch at the rate and in a closed loop;
+    ``closed_pairs: 0`` leaves the closed loop out. ``gap``: each one between two slices is drawn between
+    these, so that slices are not in step with what comes back in time. ``own_fills``: each side's store is
+    filled by its own build, where the builds lay data out in another way; otherwise both get copies of one.
+    ``profile``: what async-profiler samples, in slices of their own of the first launch."""
 
     baseline: dict[str, str | int | float] | None = None
     within: DurationS = 600.0
     launches: Positive | None = None
+    until: Literal["all", "primary"] = "all"
     primary: Literal[MEASURES] = "p50"
     warm_up: DurationS = 10.0
     pairs: Positive = 12

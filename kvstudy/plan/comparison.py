@@ -34,10 +34,11 @@ from kvstudy.plan.selection import selected
 from kvstudy.plan.subject import SubjectSpec
 
 SIDES = ("a", "b")
-# Beyond warm-ups and slices: start of two JVMs, connections, checks, stop, reading of two recordings, seal;
-# between two loops of slices.
-LAUNCH_OVERHEAD_S = 8.0
-LOOP_OVERHEAD_S = 2.0
+# Beyond warm-ups and slices: start of two JVMs, checks, stop, reading of two recordings, seal; of each loop of
+# slices, which begins at a time that is set a second before. Measured on 2 cores: 3.7 to 5 s and 1.1 s.
+LAUNCH_OVERHEAD_S = 5.0
+LEAST_LAUNCHES = 5  # that decide a measure: FIRST_LOOK of analyse/comparison/looks.py
+LOOP_OVERHEAD_S = 1.2
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,22 @@ class Comparison:
         return LAUNCH_OVERHEAD_S + sum(loop.duration_s + LOOP_OVERHEAD_S for loop in loops)
 
     @property
+    def estimated_s(self) -> float:
+        """Fills, and as many launches as there may be; where the primary measure alone is waited for as few as
+        may decide it, which most measures need no more than."""
+        comparing = self.comparing
+        few = comparing.until == "primary"
+        launches = min(comparing.launches or LEAST_LAUNCHES, LEAST_LAUNCHES) if few else comparing.launches
+        if launches is None:
+            return self.at_most_s
+        profiled_s = profile_loop(comparing).duration_s + LOOP_OVERHEAD_S if comparing.profile else 0.0
+        return min(self.at_most_s, self.fill_s + launches * self.launch_s + profiled_s)
+
+    @property
+    def at_most_s(self) -> float:
+        return self.fill_s + self.comparing.within
+
+    @property
     def fill_s(self) -> float:
         return sum(fill["records"] / FILL_RATE_RPS + FILL_OVERHEAD_S for fill in self.fills)
 
@@ -160,6 +177,7 @@ class Comparison:
         comparing = self.comparing.model_dump() | {
             "within": None,
             "launches": None,
+            "until": None,
             "profile": bool(self.comparing.profile),  # the JVM is started in another way for it
             "profile_pairs": None,
         }

@@ -1,19 +1,44 @@
 """A plan as people read it: what will be run, in which order, how long it takes and how much disk it
 needs."""
 
+from collections.abc import Sequence
+
+from kvstudy.plan.commands import Command
+from kvstudy.plan.comparison import Comparison
 from kvstudy.plan.run_plan import Plan, PlannedRun
 from kvstudy.plan.search import expected_trials
 from kvstudy.units import format_bytes, format_duration
 
 
-def total_line(plans: list[Plan]) -> str:
-    """What all plans together take, in one line."""
+def total_line(plans: Sequence[Plan], duets: Sequence[Comparison] = ()) -> str:
+    """What all plans and duets together take, in one line."""
     runs = sum(_expected_runs(plan) for plan in plans)
-    names = ", ".join(plan.experiment.name for plan in plans)
-    return (
-        f"{names}: {runs} runs, about {format_duration(sum(plan.estimated_s for plan in plans))} in all, "
-        "builds apart"
-    )
+    names = dict.fromkeys([one.experiment.name for one in (*plans, *duets)])
+    counts = [f"{runs} runs"] if plans else []
+    counts += [f"{len(duets)} duet{'s' * (len(duets) > 1)}"] if duets else []
+    least_s = sum(one.estimated_s for one in (*plans, *duets))
+    most_s = sum(plan.estimated_s for plan in plans) + sum(one.at_most_s for one in duets)
+    most = f", at most {format_duration(most_s)}" if round(most_s - least_s) else ""
+    about = f"about {format_duration(least_s)} in all{most}, builds apart"
+    return f"{', '.join(names)}: {' and '.join(counts)}, {about}"
+
+
+def duet_lines(duets: Sequence[Comparison]) -> list[str]:
+    """One line per duet."""
+    return [
+        f"{one.experiment.name}: {one.names[1]} beside {one.names[0]}: "
+        f"{' '.join(load.workload for load in one.loads)}; a launch takes about "
+        f"{format_duration(round(one.launch_s))}, all about {format_duration(round(one.estimated_s))}, "
+        f"at most {format_duration(round(one.at_most_s))}"
+        for one in duets
+    ]
+
+
+def command_lines(commands: Sequence[Command]) -> list[str]:
+    """One line per command, how long it takes first."""
+    words = [(format_duration(round(one.seconds)), one.command, one.question) for one in commands]
+    widths = [max((len(row[column]) for row in words), default=0) for column in range(2)]
+    return [f"{time:>{widths[0]}}  {command:{widths[1]}}  {question}" for time, command, question in words]
 
 
 def plan_head(plan: Plan) -> list[str]:

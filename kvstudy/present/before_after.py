@@ -22,13 +22,17 @@ ABOVE = "No duet was measured of this, so its chart is the first one of the page
 def independent(
     shown: Shown | None, experiment: str | None, factor: str | None, before: object, after: object
 ) -> Sides:
-    """``sides.sides_of``; without a run where the experiment has duets alone."""
+    """``sides.sides_of``; without a run where the experiment, or all that was measured, is duets alone."""
+    every = notebook.all_tables()
+    without_run = Sides(every.only([]), factor or "label", "", "")
+    if every.runs.empty:
+        return without_run
     try:
         return sides.sides_of(experiment, factor, before, after)
     except KvstudyError:
         if shown is None or experiment is None:
             raise
-        return Sides(notebook.all_tables().only([]), factor or "label", "", "")
+        return without_run
 
 
 def first(shown: Shown | None, both: Sides):

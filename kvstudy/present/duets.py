@@ -8,6 +8,7 @@ duets.measures(shown)                            a row per measure
 duets.difference(shown)                          the flame graph of b, coloured by its difference from a
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 
@@ -37,12 +38,16 @@ _DIFFERS = {"faster": "is faster", "slower": "is slower", "cheaper": "is cheaper
 
 @dataclass(frozen=True)
 class Shown:
-    """``duet``: the one that the page is about; ``others``: every other that was measured, the last first;
-    ``source``: where they are."""
+    """``duet``: the one that the page is about; ``others``: every other that was measured, one's own and the
+    last first."""
 
     duet: Duet
     others: tuple[Duet, ...]
-    source: str
+
+    @property
+    def decided_elsewhere(self) -> Duet | None:
+        """Of one's own duet that decides nothing the committed one that did."""
+        return decided_by_reference(self.duet, self.others)
 
     @property
     def again(self) -> list[Duet]:
@@ -63,8 +68,8 @@ def chosen(experiment: str | None = None, comparison: str | None = None) -> Show
                 f"no such duet, or several: comparison={comparison}",
                 f"measured: {', '.join(one.comparison for one in found) or 'none'}",
             )
-        return Shown(named[0], tuple(one for one in found if one is not named[0]), tables.source)
-    return Shown(found[0], tuple(found[1:]), tables.source) if found else None
+        return Shown(named[0], tuple(one for one in found if one is not named[0]))
+    return Shown(found[0], tuple(found[1:])) if found else None
 
 
 def answer(shown: Shown | None) -> Markdown:
@@ -75,13 +80,15 @@ def answer(shown: Shown | None) -> Markdown:
     if primary is None:
         return Markdown(f"### {sentence(duet)}\n\n{basis(shown)}")
     rest = [one for one in duet.standings if not one.primary and one.decided]
+    elsewhere = shown.decided_elsewhere
+    reference = f"{from_reference(elsewhere)}\n\n" if elsewhere else ""
     also = (
         f"Besides: {'; '.join(f'{place(one)} {word(one)} ({ratio(one)})' for one in rest)}."
         if rest
         else "No other measure is decided."
     )
     return Markdown(
-        f"### {sentence(duet)}\n\nRatio {ratio(primary)}, {place(primary)}. {also}\n\n{basis(shown)}"
+        f"### {sentence(duet)}\n\nRatio {ratio(primary)}, {place(primary)}. {also}\n\n{reference}{basis(shown)}"
     )
 
 
@@ -101,31 +108,58 @@ def sentence(duet: Duet) -> str:
 
 
 def told() -> Markdown | None:
-    """Of the index: a line per duet that was measured, the last first; None where there is none."""
-    found = analysed.duets(study_duets(progress=False))
+    """Of the index: a line per question that duets were measured of, the reader's own first; None where there
+    is none."""
+    asked: dict[tuple, list[Duet]] = {}
+    for duet in analysed.duets(study_duets(progress=False)):
+        asked.setdefault(duet.question, []).append(duet)
     lines = []
-    for duet in found:
+    for duet, *others in asked.values():
         claims = analysed.claims(duet)
         decided = [
             f"{claim.measure} of {telling.place(claim)} {telling.estimate(claim)} ({telling.word(claim)})"
             for claim in claims
             if claim.decided
         ]
+        elsewhere = decided_by_reference(duet, others)
+        also = f" {from_reference(elsewhere)}" if elsewhere else ""
         lines.append(
-            f"- **{sentence(duet)}.** {'; '.join(decided) or 'Nothing is decided'} "
-            f"*({words.counted(duet.counted, 'launch')}; [06-before-after](06-before-after.ipynb))*"
+            f"- **{sentence(duet)}.** {'; '.join(decided) or 'Nothing is decided'}.{also} "
+            f"*({words.counted(duet.counted, 'launch')}, {source(duet)}; [06-before-after](06-before-after.ipynb))*"
         )
     return Markdown("\n".join(lines)) if lines else None
+
+
+def decided_by_reference(duet: Duet, others: Iterable[Duet]) -> Duet | None:
+    """The committed duet that decides what ``duet``, which is the reader's own, leaves open."""
+    is_open = duet.is_own and (duet.primary is None or not duet.primary.decided)
+    return next(
+        (
+            one
+            for one in others
+            if is_open
+            and not one.is_own
+            and one.question == duet.question
+            and one.primary
+            and one.primary.decided
+        ),
+        None,
+    )
+
+
+def from_reference(duet: Duet) -> str:
+    return f"**The reference decides it:** {sentence(duet)} ({ratio(duet.primary)}, {words.counted(duet.counted, 'launch')})."
+
+
+def source(duet: Duet) -> str:
+    return "yours" if duet.is_own else "reference"
 
 
 def basis(shown: Shown) -> str:
     """How many launches of which duet; what does not count; whether the same was asked before."""
     duet = shown.duet
     told = [
-        (
-            f"{words.counted(duet.counted, 'launch')} of `{duet.experiment}` count (`{shown.source}`, duet "
-            f"`{duet.comparison[:12]}`)"
-        )
+        f"{words.counted(duet.counted, 'launch')} of `{duet.experiment}` count (`data/{'raw' if duet.is_own else 'reference'}`, duet `{duet.comparison[:12]}`)"
     ]
     told += [
         f"{count} {what}"
@@ -181,7 +215,7 @@ def measures(shown: Shown | None) -> pd.DataFrame:
 
 
 def every(shown: Shown | None) -> pd.DataFrame:
-    """A row per duet that was measured, the last first: what its primary measure says."""
+    """A row per duet that was measured, one's own and the last first: what its primary measure says."""
     known = [] if shown is None else [shown.duet, *shown.others]
     rows = [
         {
@@ -193,14 +227,13 @@ def every(shown: Shown | None) -> pd.DataFrame:
             "ratio": ratio(one.primary) if one.primary else words.MISSING,
             "launches": one.counted,
             "left out": one.outside + one.lost.a + one.lost.b,
+            "measured": source(one),
             "duet": one.comparison[:12],
         }
         for one in known
     ]
-    return pd.DataFrame(
-        rows,
-        columns=["word", "experiment", "b", "against a", "primary", "ratio", "launches", "left out", "duet"],
-    )
+    columns = ["word", "experiment", "b", "against a", "primary", "ratio"]
+    return pd.DataFrame(rows, columns=[*columns, "launches", "left out", "measured", "duet"])
 
 
 def rounds_left_out(shown: Shown | None) -> pd.DataFrame:

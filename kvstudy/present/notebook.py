@@ -53,7 +53,10 @@ def tables(experiment: str | None = None, label: str | None = None, smoke: bool 
     Without a name: the experiment ``reproduce`` if it was measured, else the one measured last.
     """
     if experiment is None:
-        known = all_tables().runs
+        every = all_tables()
+        known = every.runs
+        if known.empty:  # nothing but duets was measured
+            return every
         experiment = (
             MAIN if MAIN in set(known["experiment"]) else known.loc[known["start_utc"].idxmax(), "experiment"]
         )

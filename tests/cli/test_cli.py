@@ -70,10 +70,38 @@ def test_several_files_are_summed_up_first_and_planned_one_after_the_other():
     answer = kvstudy("plan", *files, "--profile", "reference")
     lines = answer.stdout.splitlines()
     assert answer.returncode == 0, answer.stderr
-    assert re.fullmatch(r"cache, compaction, .*: \d+ runs, about .* in all, builds apart", lines[0])
+    assert re.fullmatch(
+        r"as-command, cache, compaction, .*: \d+ runs, about .* in all, builds apart", lines[0]
+    )
     assert [line.split(" ")[0] for line in lines if " (reference): " in line] == [
         Path(file).stem for file in files
     ]
+
+
+def test_duets_are_planned_beside_runs_and_so_is_the_most_that_they_take():
+    answer = kvstudy(
+        "plan",
+        "experiments/reproduce.yaml",
+        "--duets",
+        "experiments/wal.yaml",
+        "--profile",
+        "quick",
+        "--total",
+    )
+    told = r"reproduce, wal: \d+ runs and 1 duet, about \d+m \d+s in all, at most \d+m \d+s, builds apart\n"
+    assert answer.returncode == 0 and re.fullmatch(told, answer.stdout), answer.stdout + answer.stderr
+    alone = kvstudy("plan", "experiments/noise.yaml", "--duets", "experiments/wal.yaml", "--profile", "full")
+    assert "wal: wal=always beside wal=interval: unique_put; a launch takes about" in alone.stdout
+
+
+def test_the_commands_that_measure_files_are_told_with_their_times():
+    files = ["experiments/wal.yaml", "experiments/put-get.yaml", "experiments/report-1.yaml"]
+    answer = kvstudy("plan", *files, "--profile", "full", "--commands")
+    lines = answer.stdout.splitlines()
+    assert answer.returncode == 0 and len(lines) == 4, answer.stdout + answer.stderr
+    assert "kvstudy run experiments/wal.yaml --profile full" in lines[0]
+    assert "kvstudy compare experiments/wal.yaml --profile full" in lines[1]
+    assert re.match(r" *(\d+h )?\d+m", lines[0]) and lines[3].endswith("at most 1 ms?")
 
 
 def test_total_leaves_the_list_of_runs_out():

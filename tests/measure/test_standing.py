@@ -64,6 +64,17 @@ def test_held_back_words_are_no_decision_and_beyond_the_last_look_nothing_is_pla
     assert nothing_to_come(replace(duet, standings=open_)) == ""
 
 
+def test_who_waits_for_the_primary_measure_alone_goes_on_until_it_is_decided_and_no_longer(found):
+    duet = found()
+    first, *others = duet.standings
+    open_ = [replace(one, word=CANNOT_TELL) for one in others]
+    decided = replace(duet, standings=[first, *open_])
+    assert nothing_to_come(decided) == ""
+    assert nothing_to_come(decided, "primary").startswith("the primary measure is decided; 7 others")
+    undecided_ = replace(duet, standings=[replace(first, word=CANNOT_TELL), *others])
+    assert nothing_to_come(undecided_, "primary") == ""
+
+
 def test_a_limit_of_half_percents_is_told_as_it_was_asked(found):
     duet = found()
     same = replace(duet.standings[0], word=SAME, same_within=0.025)

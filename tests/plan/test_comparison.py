@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from kvstudy.errors import ExperimentError
-from kvstudy.plan.comparison import SIDES, Slices, comparisons
+from kvstudy.analyse.comparison.looks import FIRST_LOOK
+from kvstudy.plan.comparison import LEAST_LAUNCHES, SIDES, Slices, comparisons
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.refusal import read_yaml
 
@@ -45,6 +46,23 @@ def test_a_factor_of_two_values_makes_the_two_sides(tmp_path):
     assert [loop.loop for loop in load.loops] == ["rate", "closed"]
     assert (load.loops[0].pairs, load.loops[1].pairs, load.loops[1].warm_pairs) == (12, 8, 0)
     assert 10 <= load.loops[0].warm_up_s < 12
+
+
+def test_the_time_of_a_duet_is_that_of_its_launches_within_what_it_may_take(tmp_path):
+    def one(**compare):
+        (found,) = comparisons(
+            experiment(
+                tmp_path, service={"handler": ["selector", "workers"]}, compare={"profile": [], **compare}
+            )
+        )
+        return found
+
+    plain, few, seven = one(), one(until="primary"), one(launches=7)
+    assert plain.estimated_s == plain.at_most_s == plain.fill_s + 600
+    assert few.estimated_s == few.fill_s + LEAST_LAUNCHES * few.launch_s and few.at_most_s == plain.at_most_s
+    assert seven.estimated_s == seven.fill_s + 7 * seven.launch_s
+    assert one(launches=7, within="1m").estimated_s == one().fill_s + 60
+    assert LEAST_LAUNCHES == FIRST_LOOK
 
 
 def test_three_values_need_a_baseline_and_then_make_two_duets(tmp_path):
@@ -201,6 +219,7 @@ def test_what_was_asked_tells_sides_programs_and_rules_apart_but_not_the_time_al
         return one.asked({"a": programs[0], "b": programs[1]})
 
     assert asked() == asked(compare={"within": "1m"}) == asked(question="again?")
+    assert asked() == asked(compare={"until": "primary", "launches": 7})
     others = [
         asked(programs=("1", "3")),
         asked(rate=2001),

@@ -131,6 +131,26 @@ def test_who_measures_until_the_answer_pleases_has_every_answer_on_the_page(make
         duets.chosen(comparison="third")
 
 
+def test_a_duet_of_ones_own_that_decides_nothing_takes_no_answer_away(make, root):
+    reference = DuetMaker(root / "data" / "reference")
+    for launch in range(1, 7):
+        reference(launch, ratio=1.1, comparison="committed")
+    make(11, comparison="own", ratio=1.1), make(12, comparison="own", ratio=1.1)
+    shown = duets.chosen()
+    assert shown.duet.comparison == "own" and shown.duet.is_own and not shown.others[0].is_own
+    text = duets.answer(shown).data
+    assert (
+        text.startswith("### Cannot tell")
+        and "**The reference decides it:** change is slower than main" in text
+    )
+    assert "`data/raw`" in text and duets.every(shown)["measured"].tolist() == ["yours", "reference"]
+    (line,) = duets.told().data.splitlines()
+    assert "The reference decides it:" in line and "2 launches, yours" in line
+    for launch in range(13, 17):
+        make(launch, comparison="own", ratio=1.1)
+    assert "The reference" not in duets.answer(duets.chosen()).data, "one's own answer is enough"
+
+
 def test_a_word_that_is_held_back_says_so(make):
     for launch in range(1, 9):
         part = slices(12, ratio=0.9, noise=0.02, generator=make.generator)

@@ -1,7 +1,7 @@
 """Every analysing notebook runs through, whatever the runs are like: a study with nothing valid in it is
 still a study."""
 
-import importlib.util
+import sys
 from pathlib import Path
 
 import nbformat
@@ -11,6 +11,11 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+sys.path.append(str(CHECKOUT / "tests" / "analyse"))
+
+from duet_maker import DuetMaker  # noqa: E402
+from run_maker import RunMaker  # noqa: E402
+
 NOTEBOOKS = [path for path in sorted((CHECKOUT / "notebooks").glob("*.ipynb")) if path.stem != "02-sweep"]
 
 STACKS = {
@@ -32,6 +37,7 @@ def few(count):
 
 
 SITUATIONS = {
+    "a duet alone": [],
     "one valid run and an instrument": [
         {},
         {"experiment": "instrument"},
@@ -82,12 +88,9 @@ def project(request, tmp_path_factory):
         (root / borrowed).symlink_to(CHECKOUT / borrowed)
     (root / "data").mkdir()
     (root / "data" / "published").symlink_to(CHECKOUT / "data" / "published")
-    spec = importlib.util.spec_from_file_location(
-        "made_runs", CHECKOUT / "tests" / "analyse" / "run_maker.py"
-    )
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    make = made.RunMaker(root / "data" / "raw")
+    make = RunMaker(root / "data" / "raw")
+    for launch in range(1, 7) if request.param == "a duet alone" else ():
+        DuetMaker(root / "data" / "raw")(launch, ratio=1.1)
     for number, changes in enumerate(SITUATIONS[request.param]):
         make(f"20261120T2042{number:02d}Z-rep1", **(USUAL | changes))
     return root

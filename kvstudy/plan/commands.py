@@ -1,0 +1,55 @@
+"""Which commands measure an experiment, and how long each takes: what a reader types for what nobody has
+decided yet.
+
+    commands_of([Path("experiments/wal.yaml")], "full")      kvstudy run … and, where it has sides, kvstudy compare …
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kvstudy.errors import ExperimentError
+from kvstudy.plan.comparison import comparisons
+from kvstudy.plan.experiment import Experiment
+from kvstudy.plan.run_plan import plan
+
+
+@dataclass(frozen=True)
+class Command:
+    """``seconds``: about how long it takes, builds apart; ``duets``: how many it measures, 0 where it measures
+    runs."""
+
+    experiment: str
+    question: str
+    command: str
+    seconds: float
+    duets: int = 0
+
+
+def commands_of(files: Iterable[Path], profile_name: str | None) -> list[Command]:
+    """Of files that have no such profile: none."""
+    found = []
+    for file in files:
+        try:
+            experiment = Experiment.load(file, profile_name)
+            compared = Experiment.load(file, profile_name, compared=True)
+        except ExperimentError as error:
+            if "no such profile" in error.message:
+                continue
+            raise
+        name, words = experiment.name, f"{file} --profile {experiment.profile_name}"
+        question = " ".join(experiment.question.split())
+        found.append(Command(name, question, f"kvstudy run {words}", plan(experiment).estimated_s))
+        if duets := _duets(compared):
+            seconds = sum(one.estimated_s for one in duets)
+            found.append(Command(name, question, f"kvstudy compare {words}", seconds, len(duets)))
+    return found
+
+
+def _duets(experiment: Experiment) -> list:
+    """Empty where the file does not say how it is measured as a duet, or varies nothing that makes two sides:
+    then it is about two builds."""
+    try:
+        return comparisons(experiment) if experiment.comparing.model_fields_set else []
+    except ExperimentError:
+        return []
