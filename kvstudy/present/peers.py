@@ -19,8 +19,9 @@ from kvstudy.plan.subject import EMPTY
 from kvstudy.present import notebook, words
 
 HOW = (
-    "**The service was not measured beside others yet.** `make peers` does it in about five minutes, and makes "
-    "this page. It needs nginx-light, webdis and redis-server (Debian's names); `kvstudy doctor` says what is missing."
+    "**The service was not measured beside others yet.** `make peers` does it in about five minutes; "
+    "`make html` then makes this page. It needs nginx-light, webdis and redis-server (Debian's names): "
+    "`kvstudy doctor` says what is missing."
 )
 P50 = "p50"
 
@@ -54,7 +55,8 @@ def _headline(rows: pd.DataFrame, names: list[str]) -> str:
     if decided.empty:
         return f"Cannot tell whether {names[0]} answers faster than its peers"
     slower = int((decided["word"] == SLOWER).sum())
-    return f"{names[0]} answers faster than a peer in {slower} of {words.counted(len(decided), 'decided comparison')}"
+    of = words.counted(len(decided), "decided comparison")
+    return f"{names[0]} answers faster than a peer in {slower} of {of}"
 
 
 def _of_peer(rows: pd.DataFrame) -> str:

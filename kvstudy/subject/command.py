@@ -26,8 +26,8 @@ from kvstudy.hosts.process import command_text
 from kvstudy.plan.subject import SUBJECT, SubjectSpec
 from kvstudy.subject.evidence import jvm
 from kvstudy.subject.evidence.process import cpu_is_quiet, listeners, members
-from kvstudy.subject.evidence.prometheus import Scraper
 from kvstudy.subject.evidence.profiler import AttachedProfiler
+from kvstudy.subject.evidence.prometheus import Scraper
 from kvstudy.subject.jdk import Jdk, find_jdk
 from kvstudy.subject.launched import Launched, how_it_ended
 from kvstudy.subject.protocol import LOOPBACK, Evidence, Place

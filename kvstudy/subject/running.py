@@ -13,8 +13,8 @@ from kvstudy.hosts.process import command_text
 from kvstudy.plan.subject import SUBJECT, SubjectSpec
 from kvstudy.subject.evidence import jvm
 from kvstudy.subject.evidence.process import cpu_is_quiet, family, is_own, listeners, only_passes_on
-from kvstudy.subject.evidence.prometheus import Scraper
 from kvstudy.subject.evidence.profiler import AttachedProfiler
+from kvstudy.subject.evidence.prometheus import Scraper
 from kvstudy.subject.jdk import Jdk
 from kvstudy.subject.protocol import Evidence, Place
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kvstudy.errors import ExperimentError
 from kvstudy.analyse.comparison.looks import FIRST_LOOK
+from kvstudy.errors import ExperimentError
 from kvstudy.plan.comparison import LEAST_LAUNCHES, SIDES, Slices, comparisons
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.refusal import read_yaml

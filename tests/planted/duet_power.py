@@ -9,8 +9,8 @@ agent that plants the change.
     p50-5 -3    every request takes 5 %, 3 % of the median longer: slower?
     wait        every 50th request waits for 1 ms: is p99 slower?
 
-Each duet is begun anew, sealed under data/raw/duet-power, and may last as long as --within says. One with a
-change is over as soon as the measure that was changed is decided: it is the primary one, and the question. One
+Each duet is begun anew, sealed under data/raw/duet-power, and may last as long as --within says. One with
+a change is over as soon as the measure that was changed is decided: it is the primary one, and the question. One
 without a change goes on until all measures are decided, for at most LAUNCHES_OF_NOTHING launches. What was
 sealed before is counted too (a duet of the same kind), so the script may be interrupted and run again. How
 much 5 % is, is measured first: the median of CPU per request and of p50 of the duets without a change. On a
@@ -181,7 +181,8 @@ def measure(
         usual_ns = TINY_USUAL_NS
     if kind.share and usual_ns is None:
         print(
-            f"{workload} {kind.name} {number}: left out, since no duet without a change counts yet: --only nothing first",
+            f"{workload} {kind.name} {number}: left out, since no duet without a change counts yet: "
+            "--only nothing first",
             file=sys.stderr,
         )
         return None

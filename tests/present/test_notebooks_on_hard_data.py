@@ -13,8 +13,8 @@ from traitlets.config import Config
 CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path.append(str(CHECKOUT / "tests" / "analyse"))
 
-from duet_maker import DuetMaker  # noqa: E402
-from run_maker import RunMaker  # noqa: E402
+from duet_maker import DuetMaker
+from run_maker import RunMaker
 
 NOTEBOOKS = [path for path in sorted((CHECKOUT / "notebooks").glob("*.ipynb")) if path.stem != "02-sweep"]
 

@@ -12,7 +12,7 @@ from kvstudy.present.figures import peers as drawn
 CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path.append(str(CHECKOUT / "tests" / "analyse"))
 
-from run_maker import RunMaker  # noqa: E402
+from run_maker import RunMaker
 
 SLOWNESS = {"kv-service": 1.0, "nginx": 2.0, "empty": 0.5}
 

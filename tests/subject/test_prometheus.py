@@ -1,5 +1,5 @@
-"""Counters that a subject tells over HTTP: what is read of them, and that nothing worse than *not recorded* comes
-of one that does not tell."""
+"""Counters that a subject tells over HTTP: what is read of them, and that one that does not tell is *not
+recorded* and nothing worse."""
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

@@ -1,11 +1,11 @@
-"""Counters of a subject that tells them over HTTP, in Prometheus' text format: read once a second from its
-start to its end, for store.csv.
+"""Counters of a subject that tells them over HTTP, in Prometheus' text format: read once a second from its start
+to its end, for store.csv.
 
     scraper = Scraper("http://127.0.0.1:8080/metrics"); scraper.begin(); …; scraper.end()
     scraper.counters                     UTC → value by name, empty where nothing could be read
 
-A column is a series: its name, and behind it its labels, ``http_requests_total{code=200;method=get}``. Buckets
-of histograms are left out, and so is what comes after SERIES_MAX series: they are more than a page can show.
+A column is a series: its name, and behind it its labels, ``http_requests_total{code=200;method=get}``.
+Buckets of histograms are left out, and so is what comes after SERIES_MAX series: they are more than a page can show.
 One that does not answer, or in another format, is *not recorded*: what is measured of it goes on."""
 
 import http.client
@@ -72,9 +72,9 @@ class Scraper:
             connection.request("GET", self._path)
             answer = connection.getresponse()
             body = answer.read(BYTES_MAX)
-            if answer.status == 200:
-                if values := dict(series(body.decode("utf-8", errors="replace"))):
-                    self._read[at.isoformat().replace("+00:00", "Z")] = values
+            told = dict(series(body.decode("utf-8", errors="replace"))) if answer.status == 200 else {}
+            if told:
+                self._read[at.isoformat().replace("+00:00", "Z")] = told
             if not answer.isclosed():
                 connection.close()
         except (OSError, http.client.HTTPException, ValueError):
