@@ -52,7 +52,7 @@ class Duet:
 
     @property
     def question(self) -> tuple[str, str, str]:
-        """Duets of one question may have been asked at another time, of other builds or on another machine."""
+        """Duets of one question may have been asked at another time, of other builds or elsewhere."""
         return self.experiment, self.a, self.b
 
     @property

@@ -3,7 +3,7 @@ held, by the size of the values.
 
     peers(tables)            what answered, the baseline first
     sized(tables)            the latency runs at a rate with ``value_bytes``
-    compared(tables)         every other against the baseline: a word for each measure, size, rate and workload
+    compared(tables)         every other against the baseline: a word for each measure at each place
     held(tables)             the highest rate that each held, and the lowest that it did not
 """
 
@@ -48,7 +48,7 @@ def value_bytes(runs: pd.DataFrame) -> pd.Series:
 
 
 def compared(tables: Tables, percentiles: tuple[float, ...] = (50.0, 99.0)) -> pd.DataFrame:
-    """COLUMNS: ratios of each ``server`` to the baseline, in the words of all other comparisons; one family."""
+    """COLUMNS: ratios of each ``server`` to the baseline, in the words of all others; one family."""
     baseline, *others = peers(tables) or [""]
     runs, parts = sized(tables), []
     for size, of_size in runs.groupby("value_bytes"):

@@ -167,7 +167,7 @@ def load(tidy_root: Path) -> Tables:
 def study_duets(
     data_root: Path | None = None, experiment: str | None = None, progress: bool = True, spread: Spread = map
 ) -> Duets:
-    """Up-to-date tables of the launches of duets of ``experiment`` (None: of all): one's own and the committed
+    """Up-to-date tables of the launches of duets of ``experiment`` (None: of all): one's own and committed
     ones, which pages tell apart, since a duet of one's own that decides nothing takes no answer away. Those
     of the profile smoke, which says nothing of speed, are left out. Without any launch the tables are
     empty."""

@@ -10,7 +10,7 @@ agent that plants the change.
     wait        every 50th request waits for 1 ms: is p99 slower?
 
 Each duet is begun anew, sealed under data/raw/duet-power, and may last as long as --within says. One with
-a change is over as soon as the measure that was changed is decided: it is the primary one, and the question. One
+a change is over as soon as the measure that was changed is decided: it is the primary one. One
 without a change goes on until all measures are decided, for at most LAUNCHES_OF_NOTHING launches. What was
 sealed before is counted too (a duet of the same kind), so the script may be interrupted and run again. How
 much 5 % is, is measured first: the median of CPU per request and of p50 of the duets without a change. On a

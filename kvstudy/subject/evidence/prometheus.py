@@ -1,11 +1,11 @@
-"""Counters of a subject that tells them over HTTP, in Prometheus' text format: read once a second from its start
-to its end, for store.csv.
+"""Counters of a subject that tells them over HTTP, in Prometheus' text format: read once a second from its
+start to its end, for store.csv.
 
     scraper = Scraper("http://127.0.0.1:8080/metrics"); scraper.begin(); …; scraper.end()
     scraper.counters                     UTC → value by name, empty where nothing could be read
 
 A column is a series: its name, and behind it its labels, ``http_requests_total{code=200;method=get}``.
-Buckets of histograms are left out, and so is what comes after SERIES_MAX series: they are more than a page can show.
+Buckets of histograms are left out, and so is what comes after SERIES_MAX series: more than a page can show.
 One that does not answer, or in another format, is *not recorded*: what is measured of it goes on."""
 
 import http.client

@@ -84,7 +84,7 @@ def test_a_known_cost_per_request_is_found_whether_slices_and_gaps_or_counted_pa
 
 
 def test_in_a_closed_loop_the_answers_of_the_settle_parts_are_counted_where_loadgen_does():
-    """20 us each: 1000 answers in the counted part, and of a 300, of b 100 before, while it was still slow."""
+    """20 us each: 1000 answers in the counted part, and of a 300, of b 100 before, while still slow."""
     sent = launches.sent_per_counted(
         [{"workload": "put", "loop": "closed", "not_counted_s": 0.15, "counted_s": 0.5}]
     )
