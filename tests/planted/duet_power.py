@@ -50,7 +50,7 @@ NAME = "duet-power"
 WORKLOADS = ("get", "put")
 SAME_PERCENT = 5.0
 TINY_USUAL_NS = 20_000
-LAUNCHES_OF_NOTHING = 10  # a false word is as likely by then as after more: error is spent by launches
+LAUNCHES_OF_NOTHING = 8  # a false word is as likely by then as after more: error is spent by launches
 # A launch is one observation however long it is: slices of 0.3 s and a short warm-up make it 20 s long.
 SHORT = {
     "warm_up": "5s",
@@ -101,6 +101,7 @@ def main() -> None:
     arguments.add_argument("--duets", type=int, default=10, help="of each planted change and workload")
     arguments.add_argument("--false", type=int, default=20, help="without a change, of each workload")
     arguments.add_argument("--within", default="10m")
+    arguments.add_argument("--launches", type=int, help="of a duet at most: 1 tells how long one takes")
     arguments.add_argument("--rate", type=float, default=20_000.0)
     arguments.add_argument(
         "--only", action="append", choices=[kind.name for kind in KINDS], help="these kinds only"
@@ -218,6 +219,7 @@ def planned(
         else {"closed_pairs": 6, "launches": LAUNCHES_OF_NOTHING}
     )
     compare_as = {"primary": kind.primary, "within": given.within} | SHORT | asked
+    compare_as |= {"launches": given.launches} if given.launches else {}
     compare_as |= tiny if given.tiny else {}
     experiment = Experiment.from_parameters(
         {
@@ -295,7 +297,7 @@ def table(
     lines = [
         f"{date.today().isoformat()}, {facts['cpu_model']}, {facts['cores']} cores, {facts['system']}, "
         f"{facts['kernel']}; duets of at most "
-        f"{given.within}, {given.rate:g}/s.",
+        f"{given.within}, {500 if given.tiny else given.rate:g}/s.",
         "",
         (
             "| planted | workload | duets | right word | other words | launches that counted, of all | "
