@@ -104,6 +104,9 @@ def sentence(duet: Duet) -> str:
     if one.word == SAME:
         return f"{duet.b} and {duet.a} are {word(one)}: {what}"
     why = "what was left out could be why" if one.held_back else words.findable(one.found)
+    if duet.counted < FIRST_LOOK:
+        launches = words.counted(len(duet.tables.duets), "launch")
+        why = f"{duet.counted} of {launches} count{'s' * (duet.counted == 1)}, {FIRST_LOOK} are needed"
     return f"Cannot tell whether {duet.b} differs from {duet.a}: {what}; {why}"
 
 
@@ -159,7 +162,7 @@ def basis(shown: Shown) -> str:
     """How many launches of which duet; what does not count; whether the same was asked before."""
     duet = shown.duet
     told = [
-        f"{words.counted(duet.counted, 'launch')} of `{duet.experiment}` count (`data/{'raw' if duet.is_own else 'reference'}`, duet `{duet.comparison[:12]}`)"
+        f"{words.counted(duet.counted, 'launch')} of `{duet.experiment}` count{'s' * (duet.counted == 1)} (`data/{'raw' if duet.is_own else 'reference'}`, duet `{duet.comparison[:12]}`)"
     ]
     told += [
         f"{count} {what}"

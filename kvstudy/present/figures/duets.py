@@ -29,7 +29,8 @@ def ratios(shown: Shown | None) -> go.Figure:
     if shown is None or not any(one.launches >= FIRST_LOOK for one in shown.duet.standings):
         return nothing(
             "no duet has launches enough",
-            f"{FIRST_LOOK} launches of about 40 seconds are the fewest: kvstudy compare " "experiments/handler.yaml",
+            f"{FIRST_LOOK} launches are the fewest, of 20 to 40 seconds each: "
+            f"kvstudy compare experiments/{shown.duet.experiment if shown else 'handler'}.yaml",
         )
     duet = shown.duet
     rows = [one for one in duet.standings if one.launches >= FIRST_LOOK][::-1]
@@ -109,6 +110,10 @@ def rounds(shown: Shown | None) -> go.Figure:
         if index == 0:
             counted = int(found["counts"].sum())
         place = cell(index, len(panels))
+        ticks = _ticks(found["ratio"].clip(_SHOWN_FROM, _SHOWN_TO))
+        figure.update_yaxes(
+            type="log", tickvals=ticks, ticktext=[f"{tick:g}" for tick in ticks], **place
+        )
         figure.add_hline(y=1, line={"color": theme.AXIS, "width": 1, "dash": "dash"}, **place)
         for counts, name, colour in (
             (True, "slice pair", theme.BLUE),
@@ -162,11 +167,6 @@ def rounds(shown: Shown | None) -> go.Figure:
             ),
             **place,
         )
-    figure.update_yaxes(
-        type="log",
-        tickvals=[0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4, 1.6, 2],
-        ticktext=["0.5", "0.6", "0.7", "0.8", "0.9", "1", "1.1", "1.2", "1.4", "1.6", "2"],
-    )
     figure.update_xaxes(dtick=max(1, len(order) // 10))
     spread = [one.noise for one in panels if not np.isnan(one.noise)]
     finding = (
@@ -179,6 +179,16 @@ def rounds(shown: Shown | None) -> go.Figure:
         "Pairs beyond the axis stand at its edge as triangles. Grey: first rounds, and rounds in which " "a side was busy in the other's turn, or the machine was disturbed."
     )
     return titled(figure, "Every pair of slices, launch by launch", finding, drawn)
+
+
+def _ticks(ratios: pd.Series) -> list[float]:
+    """Nearer together where all rounds are near 1."""
+    reach = max(ratios.max(), 1 / ratios.min()) if len(ratios) else 2.0
+    if reach < 1.12:
+        return [0.9, 0.92, 0.94, 0.96, 0.98, 1, 1.02, 1.04, 1.06, 1.08, 1.1]
+    if reach < 1.35:
+        return [0.75, 0.8, 0.85, 0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3]
+    return [0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4, 1.6, 2]
 
 
 def _of_rounds(slices: pd.DataFrame, one, number: dict[str, int]) -> pd.DataFrame:
