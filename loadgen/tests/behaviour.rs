@@ -236,24 +236,23 @@ fn a_closed_loop_sends_when_the_answer_has_come() {
 }
 
 #[test]
-fn poisson_arrivals_are_the_same_for_the_same_seed() {
+fn poisson_arrivals_are_the_same_for_the_same_seed_and_others_for_another() {
     let server = Server::start(|_, _| answer());
-    let due = |seed: &str| {
-        let run = loadgen(&[
-            "-R300",
-            "-c4",
-            "-t2",
-            "-d500ms",
-            "--arrivals",
-            "poisson",
-            "--seed",
-            seed,
-            &server.url(),
-        ]);
-        run.count("sent") + run.count("unsent")
+    let folder = tempfile::tempdir().unwrap();
+    let csv = folder.path().join("all.csv");
+    // When each was due, in microseconds, of all that were answered.
+    let due = |seed: &str| -> Vec<u64> {
+        let options = ["-R300", "-c4", "-t2", "-d500ms", "-T10s", "--arrivals", "poisson", "--seed", seed];
+        let kept = ["--slowest-count", "1000", "--slowest", csv.to_str().unwrap(), &server.url()];
+        let run = loadgen(&[&options[..], &kept].concat());
+        assert_eq!((run.count("unsent"), run.count("completed")), (0, run.count("sent")), "{}", run.stderr);
+        let text = std::fs::read_to_string(&csv).unwrap();
+        text.lines().skip(1).map(|line| line.split(',').next().unwrap().parse().unwrap()).collect()
     };
-    assert_eq!(due("7"), due("7"));
-    assert!((100..200).contains(&due("7")), "150 are due on average");
+    let seven = due("7");
+    assert!((100..200).contains(&seven.len()), "150 are due on average: {}", seven.len());
+    assert_eq!(seven, due("7"));
+    assert_ne!(seven, due("8"));
 }
 
 #[test]

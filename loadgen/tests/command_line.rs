@@ -159,10 +159,3 @@ fn the_man_page_has_all_sections() {
     assert_eq!(sections, ["NAME", "SYNOPSIS", "OPTIONS", "OPTIONS OF MERGE", "EXIT STATUS"]);
     assert!(page.contains("\\-\\-unix\\-socket") && page.contains("130, 143 interrupted"), "{page}");
 }
-
-#[test]
-fn without_a_terminal_no_line_is_drawn_while_it_runs() {
-    let server = NullServer::start();
-    let output = loadgen(&["-R10", "-c1", "-t1", "-d1300ms", &server.url]);
-    assert_eq!((output.status.code(), error(&output).as_str()), (Some(0), ""), "a second has gone by");
-}
