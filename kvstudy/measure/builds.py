@@ -1,12 +1,14 @@
 """The service as it was at a revision, built once and kept: ``built("main", root)`` gives the jar.
 
-    data/work/builds/<key>/kv-service.jar   whole: it was moved there when its build had ended well
-    data/work/builds/<key>/build.json       revision, tree and JDK it was made of
-    data/work/builds/<key>.src/             a git worktree while the build goes on; never read
+    data/work/builds/revision-<key>/kv-service.jar   whole: it was moved there when its build had ended well
+    data/work/builds/revision-<key>/build.json       revision, tree and JDK it was made of
+    data/work/builds/revision-<key>.src/             a git worktree while the build goes on; never read
+    data/work/builds/checkout-<digest>/              the same of ``.``, by the digest of what the jar holds
 
 ``<key>`` is a digest of the tree of ``service/`` at that revision and of the JDK's version, so that commits
-elsewhere build nothing anew. ``.`` is the checkout as it is, changes that are not committed included; it is
-kept by the digest of what the jar holds."""
+elsewhere build nothing anew. ``.`` is the checkout as it is, changes that are not committed included. All
+paths are of one length: the size of its command line moves a process's stack, which can make one program
+faster than another (Mytkowicz et al., ASPLOS 2009)."""
 
 import fcntl
 import hashlib
@@ -55,10 +57,11 @@ def build_of(revision: str, root: Path) -> Build:
         return _of_checkout(root, builds)
     commit, tree = _commit_and_tree(revision, root)
     key = hashlib.sha256(f"{tree} {find_jdk().version}".encode()).hexdigest()[:16]
-    with _alone(builds / f"{key}.lock"):
-        if not (builds / key / JAR).is_file():
-            _build_tree(revision, commit, tree, root, builds / key)
-    return Build(revision, builds / key / JAR, commit, dirty=False)
+    folder = builds / f"revision-{key}"
+    with _alone(folder.with_suffix(".lock")):
+        if not (folder / JAR).is_file():
+            _build_tree(revision, commit, tree, root, folder)
+    return Build(revision, folder / JAR, commit, dirty=False)
 
 
 def _of_checkout(root: Path, builds: Path) -> Build:

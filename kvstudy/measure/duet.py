@@ -283,6 +283,7 @@ class DuetLaunch:
             "seed": launch.seed,
             "first_started": launch.starts[0],
             "first_port": launch.ports[0],
+            "first_place": launch.places[0],
             "first_slices": self._firsts,
             "ends": {side: asdict(self._ends[side]) if side in self._ends else None for side in SIDES},
             "profile": None,

@@ -89,14 +89,19 @@ def launch_sides(
     ends: dict[str, End],
 ) -> None:
     """Puts both into ``live``, each as soon as it is ready, so that who called can stop what runs whatever
-    happens then; and into ``ends`` how each ended, of one that did not become ready why."""
-    for side in SIDES:
-        fills.restore(store_of(comparison, side), stores / side)
+    happens then; and into ``ends`` how each ended, of one that did not become ready why.
+
+    Whatever comes first here comes first in a drawn order, and no path or port belongs to a side: what were
+    the same in all launches would look like a difference between the sides. Under the other draw the same
+    is done to the other side."""
+    store = {side: stores / f"{place}" for place, side in enumerate(launch.places, 1)}
+    for side in launch.places:
+        fills.restore(store_of(comparison, side), store[side])
     ports = dict(zip(launch.ports, chosen_ports(comparison.experiment.port), strict=True))
     for side in launch.starts:
         name, one = comparison.names[SIDES.index(side)], filled(comparison, side)
         place = Place(
-            stores / side,
+            store[side],
             folder,
             ports[side],
             cores,
@@ -104,12 +109,12 @@ def launch_sides(
             bool(comparison.comparing.profile),
             named=lambda file, side=side: side_file(file, side),
         )
-        end = ends[side] = End(store_bytes_before=size_of(stores / side))
+        end = ends[side] = End(store_bytes_before=size_of(store[side]))
         with told_of(name):
             with blamed_on(end):
                 subject = artifacts.subject(one).launch(place)
-            live[side] = LiveSide(name, one, subject, stores / side, place.file, end)
-    for side in SIDES:
+            live[side] = LiveSide(name, one, subject, store[side], place.file, end)
+    for side in launch.places:
         one = live[side]
         with told_of(one.name):
             if one.configuration.fill and not one.configuration.spec.is_restored:

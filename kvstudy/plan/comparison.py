@@ -92,12 +92,13 @@ class Load:
 @dataclass(frozen=True)
 class Launch:
     """``number`` from 1. ``starts``: the sides in the order of their start; ``ports``: in the order of the
-    ports they get."""
+    ports they get; ``places``: in the order in which their stores are laid out, filled and waited for."""
 
     number: int
     seed: int
     starts: tuple[str, str]
     ports: tuple[str, str]
+    places: tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -156,6 +157,7 @@ class Comparison:
             self.experiment.seed + number - 1,
             self._turned("start", number),
             self._turned("port", number),
+            self._turned("place", number),
         )
 
     def first(self, number: int, workload: str, loop: str) -> str:

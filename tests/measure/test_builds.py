@@ -112,6 +112,8 @@ def test_a_commit_that_leaves_the_service_alone_builds_nothing(repository):
 def test_the_checkout_is_built_with_its_changes_and_kept_when_it_changes_again(repository):
     repository.source("changed")
     one = build_of(".", repository.root)
+    of_revision = built("HEAD", repository.root)
+    assert len(str(one.jar)) == len(str(of_revision)), "no side of a duet has the longer command line"
     assert (content(one.jar), one.dirty, one.revision) == (
         "changed",
         True,

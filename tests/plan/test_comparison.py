@@ -190,7 +190,7 @@ def test_a_mistake_in_compare_is_told_with_its_place(tmp_path, compare, told):
 
 def test_of_two_launches_one_is_the_other_way_round(tmp_path):
     (one,) = comparisons(experiment(tmp_path), builds=("a", "b"))
-    for drawn in ("starts", "ports"):
+    for drawn in ("starts", "ports", "places"):
         for number in range(1, 20, 2):
             assert getattr(one.launch(number), drawn) == getattr(one.launch(number + 1), drawn)[::-1]
         assert len({getattr(one.launch(number), drawn) for number in range(1, 40, 2)}) == 2

@@ -1,0 +1,104 @@
+"""Which side of a duet comes first in what is done to both, without starting any."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from kvstudy.measure import duet_sides
+from kvstudy.measure.duet_sides import launch_sides
+from kvstudy.plan.comparison import SIDES, Launch, comparisons
+from kvstudy.plan.experiment import Experiment
+
+TWO_COMMANDS = [{"command": ["server", "{port}"], "name": name} for name in ("one", "other")]
+LAUNCHES = [
+    Launch(1, 7, ("a", "b"), ("a", "b"), ("a", "b")),
+    Launch(2, 7, ("b", "a"), ("a", "b"), ("b", "a")),
+    Launch(3, 7, ("a", "b"), ("b", "a"), ("b", "a")),
+]
+
+
+class Acts:
+    """What is done to each side, in its order. Stands for the fills, the programs and the live services."""
+
+    def __init__(self, comparison):
+        self.done: list[tuple] = []
+        self._comparison = comparison
+
+    def _letter(self, configuration) -> str:
+        return next(side for side in SIDES if self._comparison.loads[0].of(side) == configuration)
+
+    def restore(self, configuration, store):
+        store.mkdir(parents=True)
+        self.done.append(("restore", self._letter(configuration), str(store)))
+
+    def write(self, configuration, _live, _log):
+        self.done.append(("write", self._letter(configuration)))
+
+    def subject(self, configuration):
+        return Service(self, self._letter(configuration))
+
+
+class Service:
+    url = "http://127.0.0.1:1"
+    pids = ()
+
+    def __init__(self, acts, letter):
+        self._acts, self._letter = acts, letter
+
+    def launch(self, place):
+        self._acts.done.append(("launch", self._letter, str(place.store), place.port))
+        return self
+
+    def come_to_rest(self):
+        self._acts.done.append(("rest", self._letter))
+        return True
+
+
+def acts_of(comparison, launch, folder) -> list[tuple]:
+    acts = Acts(comparison)
+    folder.mkdir(exist_ok=True)
+    launch_sides(comparison, launch, acts, acts, folder / "stores", folder, None, lambda *_: None, {}, {})
+    shutil.rmtree(folder / "stores")
+    return acts.done
+
+
+def exchanged(letters: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple("b" if letter == "a" else "a" for letter in letters)
+
+
+@pytest.mark.parametrize("launch", LAUNCHES, ids=lambda launch: str(launch.number))
+@pytest.mark.parametrize(
+    "sides",
+    [
+        {"subject": TWO_COMMANDS},
+        {"service": {"handler": ["selector", "workers"]}, "compare": {"own_fills": True}},
+    ],
+    ids=["filled in each launch", "restored"],
+)
+def test_under_the_other_draw_the_same_is_done_to_the_other_side(tmp_path, monkeypatch, launch, sides):
+    """Whatever a letter alone decides would be the same in all launches, and pass for a difference."""
+    monkeypatch.setattr(duet_sides, "chosen_ports", lambda _asked: (8080, 8081))
+    path = tmp_path / "trial.yaml"
+    values = {
+        "question": "which?",
+        "expectation": "within 5 %",
+        "workload": "get",
+        "connections": 1,
+        "threads": 1,
+        "rate": 100,
+        "fill": 100,
+        "duration": "2s",
+        "warm_up": "1s",
+        "repeats": 1,
+    }
+    path.write_text(json.dumps(values | sides))
+    (comparison,) = comparisons(Experiment.load(path, compared=True))
+    turned = replace(
+        launch, **{name: exchanged(getattr(launch, name)) for name in ("starts", "ports", "places")}
+    )
+    one, other = (acts_of(comparison, drawn, tmp_path / "run") for drawn in (launch, turned))
+    assert [tuple(exchanged((part,))[0] if part in SIDES else part for part in act) for act in one] == other
+    assert [act[1] for act in one if act[0] == "restore"] == list(launch.places)
+    assert [act[1] for act in one if act[0] == "launch"] == list(launch.starts)
