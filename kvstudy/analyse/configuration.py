@@ -1,7 +1,8 @@
 """What makes two runs repeats of one another: everything that was asked for, the programs and the machine are
 the same. Only repeats share a median.
 
-    runs = configured(tables.runs)                     adds ``data`` and ``configuration``, a digest
+    runs = configured(tables.runs)                     adds ``data``, and the digests ``configuration``
+                                                       and ``combination``
     comparisons(tables, "label", "before", "after")    ratio of medians for every pair of configurations that
                                                        differ in the label alone
     each_configuration(runs)                           parts of runs that share a median; not_repeats(runs):
@@ -45,6 +46,9 @@ SERIES = [
 ]
 # … and one point of it, repeated. On which cores it ran follows from its threads.
 CONFIGURATION = [*SERIES, "connections", "threads", "pinning", "offered_rate_rps"]
+# All of it but the rate: of workload, connections and options. What is held, and what is too much, is said of
+# one.
+COMBINATION = "combination"
 
 # What changes together with a factor and so cannot be held equal in a comparison over it. A label stands for
 # a change to the service, so its program may differ; within one side it may not, as nothing else.
@@ -106,11 +110,12 @@ _WHOLE_NUMBERS = (
 
 
 def configured(runs: pd.DataFrame) -> pd.DataFrame:
-    """``runs`` with ``data`` (the workload's arguments that matter) and ``configuration`` (a digest, equal
-    for repeats)."""
+    """``runs`` with ``data`` (the workload's arguments that matter), and two digests: ``configuration``,
+    equal for repeats, and COMBINATION, equal for runs that differ in the offered rate alone."""
     runs = runs.copy()
     runs["data"] = [_data(run) for run in runs.itertuples()]
     runs["configuration"] = _digests(runs, CONFIGURATION)
+    runs[COMBINATION] = alike(runs, "offered_rate_rps")
     return runs
 
 

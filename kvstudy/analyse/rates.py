@@ -8,8 +8,9 @@ the service at all. So:
                                        only what follows from that
     witnesses(tables)                  these, and the runs that the service itself lost, which did not hold
                                        theirs
-    held_rates(tables)                 of each series and number of connections the highest rate held and the
-                                       lowest not held
+    testified(tables, runs)            any runs, with what each says of its rate; saturation_of(runs, by) of
+                                       these
+    held_rates(tables)                 of each combination the highest rate held and the lowest not held
     found = knee_of(trials)            what the trials of a search say about the knee, by the search's own
                                        rule
     held_by_rate(trials)               how often each rate is held, by the same rule
@@ -24,12 +25,13 @@ import json
 import numpy as np
 import pandas as pd
 
-from kvstudy.analyse.configuration import SERIES, alike, configured
+from kvstudy.analyse.configuration import COMBINATION, CONFIGURATION, configured
 from kvstudy.analyse.tables import Tables
 from kvstudy.analyse.validity import ACHIEVED_SHARE_MIN, SERVICE
 from kvstudy.plan.objective import Answer
 from kvstudy.plan.search import Found, Trial, found_in, held_shares
 
+_ORDER = ["experiment", "label", "variant", "workload", "data", "connections", "threads", COMBINATION]
 _POINT = ["highest_held_rps", "saturation_rps", "runs", "fewest"]
 # What a service that cannot keep up makes fail: requests pile up, time out, are sent late or never, and wait
 # longer every second.
@@ -91,10 +93,32 @@ def saturation_points(runs: pd.DataFrame, group_by: list[str]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*group_by, *_POINT])
 
 
+def testified(tables: Tables, runs: pd.DataFrame) -> pd.DataFrame:
+    """``runs``, rows of ``tables.runs``, configured; ``speaks``: whether the run says if its rate was held
+    (``witnesses``); ``counted_rate_rps``: the rate that counts for that, NaN of those that do not."""
+    known = witnesses(tables).set_index("run_id")["achieved_rate_rps"]
+    runs = configured(runs)
+    return runs.assign(
+        speaks=runs["run_id"].isin(known.index), counted_rate_rps=runs["run_id"].map(known).astype(float)
+    )
+
+
+def saturation_of(runs: pd.DataFrame, group_by: list[str]) -> pd.DataFrame:
+    """``saturation_points`` of ``testified`` runs."""
+    heard = runs[runs["speaks"]]
+    return saturation_points(heard.assign(achieved_rate_rps=heard["counted_rate_rps"]), group_by)
+
+
 def held_rates(tables: Tables) -> pd.DataFrame:
-    """``saturation_points`` of each series and number of connections, of ``witnesses``."""
-    group, runs = [*SERIES, "connections", "threads", "pinning"], witnesses(tables)
-    return saturation_points(runs, group) if len(runs) else pd.DataFrame(columns=[*group, *_POINT])
+    """``saturation_points`` of each combination, of ``witnesses``, beside what its runs have in common:
+    experiment, workload, connections and all other columns of a configuration but the offered rate."""
+    runs = witnesses(tables)
+    columns = [name for name in (COMBINATION, *CONFIGURATION) if name != "offered_rate_rps"]
+    if runs.empty:
+        return pd.DataFrame(columns=[*columns, *_POINT])
+    common = runs.drop_duplicates(COMBINATION)[columns]
+    found = common.merge(saturation_points(runs, [COMBINATION]), on=COMBINATION)
+    return found.sort_values([name for name in _ORDER if name in found], ignore_index=True)
 
 
 def each_search(runs: pd.DataFrame) -> list[pd.DataFrame]:
@@ -107,9 +131,7 @@ def each_search(runs: pd.DataFrame) -> list[pd.DataFrame]:
     goals = [json.dumps(json.loads(text).get("objective", {}), sort_keys=True) for text in trials["search"]]
     parts = [
         part
-        for _, part in trials.groupby(
-            [alike(trials, "offered_rate_rps"), pd.Series(goals, index=trials.index)], sort=True
-        )
+        for _, part in trials.groupby([trials[COMBINATION], pd.Series(goals, index=trials.index)], sort=True)
     ]
     return sorted(parts, key=lambda part: (part["start_utc"].max(), part["run_id"].max()))
 

@@ -20,6 +20,7 @@ from kvstudy.analyse.comparison.words import CANNOT_TELL, TOO_FEW
 from kvstudy.analyse.configuration import INVALID
 from kvstudy.analyse.intervention import CAUSED
 from kvstudy.analyse.linked import LINKED
+from kvstudy.analyse.replication import verdicts
 from kvstudy.analyse.tables import Tables
 from kvstudy.analyse.tail import NO_EVENT
 from kvstudy.present import claims, findings, telling, words
@@ -256,7 +257,7 @@ def _published(tables: Tables) -> Finding | None:
     measured = judged[judged["runs"] > 0]
     if measured.empty:
         return None
-    parts = [f"{counts[verdict]} {verdict}" for verdict in claims.VERDICTS if verdict in counts]
+    parts = [f"{counts[verdict]} {verdict}" for verdict in verdicts.VERDICTS if verdict in counts]
     ours = tables.only(tables.runs.loc[tables.runs["experiment"].str.startswith("report-"), "run_id"])
     # A trial answers its search, whatever its checks say of its latencies.
     count = rates.speaking(ours) | set(ours.runs.loc[ours.runs["answer"].isin(["held", "missed"]), "run_id"])

@@ -1,11 +1,10 @@
 """How much load is too much, in sentences: where searches found the knee, which rates chosen beforehand were
-held, and whether latency gave a warning.
+held, and whether latency gave a warning (``analyse.capacity``).
 
     capacity.found(tables, trials)                       the answer, and a line for each search
     capacity.expectation(tables, trials, percentile)     does latency bend before the achieved rate does?
 
-``tables``: runs of any experiment; ``trials``: those of searches for a stable rate. Which runs speak about a
-rate says analyse.rates.
+``tables``: runs of any experiment; ``trials``: those of searches for a stable rate.
 """
 
 import json
@@ -13,49 +12,57 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 from IPython.display import Markdown
 
-from kvstudy.analyse import rates
-from kvstudy.analyse.comparison.intervals import CONFIDENCE
-from kvstudy.analyse.comparison.outcomes import allowed
-from kvstudy.analyse.comparison.pairs import pair
-from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS, SAME, SLOWER, TOO_FEW
-from kvstudy.analyse.configuration import RESOLUTION_US, configured
-from kvstudy.analyse.rates import saturation_points
+from kvstudy.analyse import capacity
+from kvstudy.analyse.capacity import (
+    ALONE,
+    BEND,
+    HELD,
+    HELD_IN_PART,
+    LATE,
+    NEITHER,
+    NOT_HELD,
+    UNSURE,
+    WARNED,
+    RatesChosen,
+    Search,
+)
+from kvstudy.analyse.comparison.words import CANNOT_TELL, TOO_FEW
+from kvstudy.analyse.configuration import COMBINATION
 from kvstudy.analyse.tables import Tables
-from kvstudy.analyse.validity import ACHIEVED_SHARE_MIN, OUTSIDE, SERVICE
-from kvstudy.plan.objective import Answer
 from kvstudy.plan.search import Found
 from kvstudy.present import series, words
 
-BEND = 2.0  # latency has bent where it is surely over so many times that at the lowest rate
-WARNED, LATE, NEITHER, ALONE, UNSURE = (
-    "warned",
-    "late",
-    "neither",
-    "alone",
-    "unsure",
-)  # what a line says of the expectation
 _COMBINATIONS = "of workload, connections and options"
+_VERDICTS = {
+    HELD: "it held, as far as it was tested",
+    HELD_IN_PART: "it held in part",
+    NOT_HELD: "it did not hold",
+    CANNOT_TELL: CANNOT_TELL,
+}
 
 
 @dataclass(frozen=True)
 class Searched:
-    """One search. ``name``: what tells it from the others; ``objective``: in words; ``trials``: its runs;
-    ``knee``: what they say."""
+    """A search with its ``name``: what tells it from the others; ``objective``: in words."""
 
     name: str
     objective: str
-    trials: pd.DataFrame
-    knee: Found
+    search: Search
+
+    @property
+    def trials(self) -> pd.DataFrame:
+        return self.search.trials
+
+    @property
+    def knee(self) -> Found:
+        return self.search.knee
 
     def told(self) -> str:
         held, missed = self.knee.held_rps, self.knee.missed_rps
-        basis = (
-            f"{self.objective}; {words.counted((self.trials['answer'] != Answer.UNKNOWN.value).sum(), 'run')}"
-        )
+        basis = f"{self.objective}; {words.counted(self.search.decided_trials, 'run')}"
         if held is not None and missed is not None:
             return (
                 f"{words.about_rate(held)} is held more often than not, {words.about_rate(missed)} is "
@@ -76,42 +83,18 @@ class Searched:
             "it is held or missed"
         )
 
-    def warning(self) -> str:
-        """Whether the trials that missed near the knee had achieved their rate, without an error: then
-        latency alone broke the objective."""
-        if self.knee.missed_rps is None:
-            return UNSURE if self.knee.held_rps is None else NEITHER
-        trials = self.trials[self.trials["answer"] == Answer.MISSED.value]
-        missed = trials[
-            trials["offered_rate_rps"] <= max(self.knee.missed_rps, trials["offered_rate_rps"].min())
-        ]
-        achieved = missed["achieved_rate_rps"] >= ACHIEVED_SHARE_MIN * missed["offered_rate_rps"]
-        if not achieved.any():
-            return LATE
-        return (
-            WARNED
-            if (achieved & (missed["errors_total"] + missed["unexpected_answers"] == 0)).all()
-            else UNSURE
-        )
-
 
 def searches(trials: Tables) -> list[Searched]:
-    """What ``trials`` are of: a search for each line of runs and each objective."""
-    parts = rates.each_search(trials.runs)
-    if not parts:
+    """What ``trials`` are of: a search for each line of runs and each objective, by name."""
+    found = capacity.searches(trials)
+    if not found:
         return []
-    told = series.names(pd.concat(parts), said=("experiment", "workload"))
+    told = series.names(pd.concat([one.trials for one in found]), said=("experiment", "workload"))
     named = [
-        (
-            f"{mine['experiment'].iloc[0]}, {mine['workload'].iloc[0]}, {told[mine.index[0]]}",
-            json.loads(mine["search"].iloc[0]).get("objective", {}),
-            mine,
-        )
-        for mine in parts
+        Searched(f"{one.experiment}, {one.workload}, {told[one.trials.index[0]]}", _objective(one.goal), one)
+        for one in found
     ]
-    return [
-        _searched(*one) for one in sorted(named, key=lambda one: (one[0], json.dumps(one[1], sort_keys=True)))
-    ]
+    return sorted(named, key=lambda one: (one.name, json.dumps(one.search.goal, sort_keys=True)))
 
 
 def found(tables: Tables, trials: Tables) -> Markdown:
@@ -129,17 +112,9 @@ def found(tables: Tables, trials: Tables) -> Markdown:
 def expectation(tables: Tables, trials: Tables, percentile: float = 99.0) -> Markdown:
     """Whether latency bent at rates that were still achieved, counted over searches and over the combinations
     of ``tables``."""
-    of_searches, of_rates = (
-        Counter(search.warning() for search in searches(trials)),
-        Counter(_warnings(tables, percentile)),
-    )
-    both = of_searches + of_rates
-    if not both[WARNED] + both[LATE]:
-        verdict = CANNOT_TELL
-    elif not both[LATE]:
-        verdict = "it held, as far as it was tested"
-    else:
-        verdict = "it held in part" if both[WARNED] else "it did not hold"
+    of_searches = Counter(search.warning for search in capacity.searches(trials))
+    of_rates = Counter(capacity.warnings_of_rates(tables, percentile))
+    verdict = _VERDICTS[capacity.expectation(of_searches + of_rates)]
     told = {
         WARNED: "missed a rate that was achieved: latency broke the objective first",
         LATE: "missed a rate that was not achieved either",
@@ -168,10 +143,6 @@ def _counts(counted: Counter, told: dict[str, str], one: str, several: str, of_w
     return f"Of {counted.total()} {several}{of_what} {'; '.join(parts)}." if parts else ""
 
 
-def _searched(name: str, goal: dict, runs: pd.DataFrame) -> Searched:
-    return Searched(name, _objective(goal), runs, rates.knee_of(runs))
-
-
 def _objective(goal: dict) -> str:
     """``{"mean": 0.001}`` → "a mean of at most 1 ms"."""
     limits = [
@@ -198,112 +169,54 @@ def _of_searches(searched: list[Searched]) -> str:
     return f"of {len(searched)} searches for the highest rate that keeps an objective {', '.join(parts)}"
 
 
-def _at_rates(tables: Tables) -> pd.DataFrame:
-    """Latency runs at rates chosen beforehand, with ``line`` (equal for runs that differ in the rate alone)
-    and ``speaks`` (about its rate)."""
-    runs = tables.runs[~tables.runs["profiled"] & ~tables.runs["closed_loop"] & (tables.runs["search"] == "")]
-    runs, known = configured(runs), rates.witnesses(tables).set_index("run_id")["achieved_rate_rps"]
-    return runs.assign(
-        line=series.names(runs),
-        speaks=runs["run_id"].isin(known.index),
-        achieved_rate_rps=runs["run_id"].map(known),
-    )
-
-
 def _of_rates(tables: Tables) -> str:
-    runs = _at_rates(tables)
-    if runs.empty:
+    chosen = capacity.rates_chosen(tables)
+    if chosen is None:
         return ""
-    experiments = sorted(runs["experiment"].unique())
-    few = len(experiments) < 4
-    chosen = (
-        words.several([f"`{name}`" for name in experiments]) if few else f"{len(experiments)} experiments"
+    experiments = sorted(chosen.runs["experiment"].unique())
+    named = [f"`{name}`" for name in experiments]
+    whose = "of the rates chosen beforehand in " + (
+        words.several(named) if len(named) < 4 else f"{len(named)} experiments"
     )
-    whose = f"of the rates chosen beforehand in {chosen}"
-    points = saturation_points(runs[runs["speaks"]], ["line"])
-    if points.empty:
-        failed = tables.validity[
-            (tables.validity["verdict"] == "FAIL") & tables.validity["run_id"].isin(runs["run_id"])
-        ]["check"].value_counts()
-        why = words.several([f"{check} ({count})" for check, count in failed.head(3).items()])
+    if chosen.points.empty:
+        why = words.several([f"{check} ({count})" for check, count in chosen.failed])
         return f"{whose} nothing can be told: no run speaks about its rate; checks failed: {why}"
-    few = int((points["fewest"] < MIN_RUNS).sum())
+    total = len(chosen.points)
     unsure = (
-        f"; {TOO_FEW.replace(' a side', ' at a rate')}, too few to be sure, are in {few} of {len(points)}"
-        if few
+        f"; {TOO_FEW.replace(' a side', ' at a rate')}, too few to be sure, are in "
+        f"{chosen.undecided} of {total}"
+        if chosen.undecided
         else ""
     )
-    silent = runs.groupby(["line", "offered_rate_rps"])["speaks"].any()
     unjudged = (
-        f" ({(~silent).sum()} of {len(silent)} cannot be judged: no run of them speaks about its rate)"
-        if not silent.all()
+        f" ({chosen.silent} of {chosen.tried} cannot be judged: no run of them speaks about its rate)"
+        if chosen.silent
         else ""
     )
-    total, lost = len(points), points.dropna(subset=["saturation_rps"])
-    if lost.empty:
+    if chosen.lost.empty:
         who = (
             f"the only combination {_COMBINATIONS}"
             if total == 1
             else f"each of {total} combinations {_COMBINATIONS}"
         )
         return (
-            f"{whose}, at most {words.rate(points['highest_held_rps'].max())}, none was too "
-            f"much{unjudged}: {who} held what it was offered, and what saturates it lies above{unsure}"
+            f"{whose}, at most {words.rate(chosen.highest_held_rps)}, none was too much{unjudged}: {who} "
+            f"held what it was offered, and what saturates it lies above{unsure}"
         )
-    first, highest = lost.loc[lost["saturation_rps"].idxmin()], points["highest_held_rps"].max()
-    best = "none was held" if math.isnan(highest) else f"the highest that was held is {words.rate(highest)}"
-    return (
-        f"{whose} {best}{unjudged}; {len(lost)} of {words.counted(total, 'combination')} {_COMBINATIONS} "
-        f"met one that is too much, the lowest {words.rate(first['saturation_rps'])} by "
-        f"{first['line']}{unsure}"
+    return f"{whose} {_limits(chosen, unjudged)}{unsure}"
+
+
+def _limits(chosen: RatesChosen, unjudged: str) -> str:
+    """What was held, and the lowest rate that was not, by whom."""
+    lost, total = chosen.lost, len(chosen.points)
+    best = (
+        "none was held"
+        if math.isnan(chosen.highest_held_rps)
+        else f"the highest that was held is {words.rate(chosen.highest_held_rps)}"
     )
-
-
-def _warnings(tables: Tables, percentile: float) -> list[str]:
-    """One word for each combination of ``tables``."""
-    points = tables.percentiles
-    points = points[
-        (points["latency_kind"] == "response")
-        & np.isclose(points["percentile"], percentile)
-        & points["latency_us"].notna()
-    ]
-    runs = _at_rates(tables).merge(points[["run_id", "latency_us"]], on="run_id", how="left")
-    return [_warning(mine) for _, mine in runs.groupby("line")]
-
-
-def _warning(runs: pd.DataFrame) -> str:
-    """Of the runs of one combination: did latency bend at a rate below the lowest one that was not held?"""
-    if runs["offered_rate_rps"].nunique() == 1:
-        return ALONE
-    points = saturation_points(runs[runs["speaks"]], ["line"])
-    saturation = points["saturation_rps"].iloc[0] if len(points) else math.nan
-    below = runs[~(runs["offered_rate_rps"] >= saturation)]
-    valid = below[(below["verdict"] != "FAIL") & (below["latency_us"] > 0)]
-    groups = {rate: group["latency_us"] for rate, group in valid.groupby("offered_rate_rps")}
-    counted = below[below["excluded"] != OUTSIDE]
-    lost = {
-        rate: (int((group["excluded"] == SERVICE).sum()), len(group))
-        for rate, group in counted.groupby("offered_rate_rps")
-    }
-    lowest, *others = groups or [math.nan]
-    # One of several intervals lies aside by chance more often than one alone.
-    sure = 1 - (1 - CONFIDENCE) / max(1, len(others))
-    ratios = {
-        rate: pair(groups[lowest], groups[rate], confidence=sure, resolution=RESOLUTION_US)
-        for rate in others
-        if min(len(groups[lowest]), len(groups[rate])) >= MIN_RUNS
-    }
-    # Of the survivors alone neither a bend above nor its absence is shown: ``allowed``.
-    if any(
-        ratio.low > BEND and allowed(SLOWER, *lost[lowest], *lost[rate]) == SLOWER
-        for rate, ratio in ratios.items()
-    ):
-        return WARNED
-    told = [
-        rate
-        for rate, ratio in ratios.items()
-        if ratio.high < BEND and allowed(SAME, *lost[lowest], *lost[rate]) == SAME
-    ]
-    if not told or len(told) < below["offered_rate_rps"].nunique() - 1:
-        return UNSURE
-    return NEITHER if math.isnan(saturation) else LATE
+    names = dict(zip(chosen.runs[COMBINATION], series.names(chosen.runs), strict=True))
+    first = lost.iloc[0]
+    return (
+        f"{best}{unjudged}; {len(lost)} of {words.counted(total, 'combination')} {_COMBINATIONS} met one "
+        f"that is too much, the lowest {words.rate(first['saturation_rps'])} by {names[first[COMBINATION]]}"
+    )

@@ -17,6 +17,7 @@ from kvstudy.analyse.comparison.words import CANNOT_TELL
 from kvstudy.analyse.configuration import INVALID
 from kvstudy.analyse.intervention import CAUSED
 from kvstudy.analyse.linked import LINKED
+from kvstudy.analyse.replication import verdicts
 from kvstudy.analyse.tables import Tables
 from kvstudy.analyse.tail import NO_EVENT
 from kvstudy.present import claims, flame, profiled_runs, words
@@ -295,12 +296,13 @@ def _published(tables: Tables):
     if judged.empty or not (judged["runs"] > 0).any():
         return None
     counts = judged["verdict"].value_counts()
-    told = {verdict: int(counts.get(verdict, 0)) for verdict in claims.VERDICTS}
-    answer = (
-        f"Of {len(judged)} claims {told[claims.REPRODUCED]} reproduce; {told[claims.NOT_REPRODUCED]} do not"
+    told = {verdict: int(counts.get(verdict, 0)) for verdict in verdicts.VERDICTS}
+    answer = f"Of {len(judged)} claims {told[verdicts.REPRODUCED]} reproduce; "
+    answer += f"{told[verdicts.NOT_REPRODUCED]} do not"
+    answer += (
+        f", and {told[verdicts.MISTAKEN]} contradict their own data." if told[verdicts.MISTAKEN] else "."
     )
-    answer += f", and {told[claims.MISTAKEN]} contradict their own data." if told[claims.MISTAKEN] else "."
-    tones = {claims.REPRODUCED: GOOD, claims.NOT_REPRODUCED: BAD, claims.MISTAKEN: BAD}
+    tones = {verdicts.REPRODUCED: GOOD, verdicts.NOT_REPRODUCED: BAD, verdicts.MISTAKEN: BAD}
     bars = [
         Bar(verdict, float(number), words.counted(number, "claim"), tones.get(verdict, PLAIN))
         for verdict, number in told.items()

@@ -8,11 +8,9 @@ import pandas as pd
 from IPython.display import Markdown
 
 from kvstudy.analyse import noise
-from kvstudy.analyse.configuration import each_configuration
+from kvstudy.analyse import script_limit as analyse_limit
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import words
-
-SCRIPT_NEAR = 0.8  # a script that is asked for more of what it can send may be what limits a run
 
 
 def certainty(tables: Tables, repeats: int = noise.REPEATS, ratio: float = 1.05) -> pd.DataFrame:
@@ -49,86 +47,44 @@ def certainty(tables: Tables, repeats: int = noise.REPEATS, ratio: float = 1.05)
 
 
 def script_limit(scripts: Tables, every: Tables) -> Markdown:
-    """A sentence: is a workload's script what limits any run against the store? Requests per second and
-    thread that ``scripts``, closed loops on an empty server, could send, against what the latency runs of
-    ``every`` asked of a thread."""
-    sent = scripts.believed().runs
-    # Only repeats share a median; of several configurations the one that sends least is what a script can be
-    # relied on for.
-    rates = {
-        (told, part["workload"].iloc[0]): (part["achieved_rate_rps"] / part["threads"]).median()
-        for told, part in each_configuration(sent)
-    }
-    sent = pd.Series(
-        rates,
-        dtype=float,
-        index=pd.MultiIndex.from_tuples(rates, names=["told", "workload"]) if rates else None,
-    )
-    sent = sent.groupby("workload").min() if rates else sent
-    if sent.empty:
+    """A sentence: is a workload's script what limits any run against the store (``analyse.script_limit``)?"""
+    found = analyse_limit.script_limit(scripts, every)
+    if found.sent_rps.empty:
         return Markdown("**Found:** nothing: no valid run says what a script can send.")
-    runs = every.runs[
-        (every.runs["server"] == "kv-service")
-        & (every.runs["generator"] == "loadgen")
-        & ~every.runs["profiled"]
-        & (every.runs["outcome"] == "completed")
-    ]
-    parts = [
+    told = [
         _asked(
-            sent,
-            runs[~runs["closed_loop"]],
-            "offered_rate_rps",
+            found.at_rates,
             "At constant rates a thread is asked for at most",
             "the script may be what limits these runs",
         ),
         _asked(
-            sent,
-            runs[runs["closed_loop"]],
-            "achieved_rate_rps",
+            found.in_loops,
             "In closed loops against the store a thread sends at most",
             "what both servers have in common, the script among it, may be what limits these runs, and "
             "not the store",
         ),
     ]
-    verdict = (
-        "none is"
-        if not any(near for near, _ in parts)
-        else f"{words.several(sorted({name for near, _ in parts for name in near}))} may be"
+    verdict = f"{words.several(found.near)} may be" if found.near else "none is"
+    asked = " ".join(filter(None, told)) or "No run against the store has one of these scripts."
+    rest = f" Without a valid run here: {words.several(list(found.without))}." if found.without else ""
+    alone = words.several(
+        [f"{words.rate(rate)} with {workload}" for workload, rate in found.sent_rps.items()]
     )
-    told = " ".join(text for _, text in parts if text) or "No run against the store has one of these scripts."
-    others = sorted(set(runs["workload"]) - set(sent.index))
-    rest = f" Without a valid run here: {words.several(others)}." if others else ""
     return Markdown(
-        f"**Found:** {verdict if any(text for _, text in parts) else 'nothing to compare with'}. "
-        f"Alone, on the server that does nothing, a thread sends {_of_each(sent)}. {told}{rest}"
+        f"**Found:** {verdict if found.is_compared else 'nothing to compare with'}. Alone, on the server "
+        f"that does nothing, a thread sends {alone}. {asked}{rest}"
     )
 
 
-def _asked(
-    sent: pd.Series, runs: pd.DataFrame, column: str, begin: str, otherwise: str
-) -> tuple[list[str], str]:
-    """The workloads of which over SCRIPT_NEAR of what is ``sent`` was asked by ``runs``, and a sentence with
-    the largest shares; "" without runs."""
-    asked = (runs[column] / runs["threads"]).groupby(runs["workload"]).max()
-    both = (
-        pd.DataFrame({"sent": sent, "asked": asked})
-        .dropna()
-        .assign(share=lambda row: row["asked"] / row["sent"])
-        .sort_values("share", ascending=False)
-    )
-    if both.empty:
-        return [], ""
-    near = both[both["share"] > SCRIPT_NEAR]
+def _asked(part: pd.DataFrame, begin: str, otherwise: str) -> str:
+    """A sentence with the largest shares; "" without runs."""
+    if part.empty:
+        return ""
+    near = len(analyse_limit.near(part))
     shares = words.several(
         [
-            f"{words.share(row.share)} of that ({row.Index}, {words.rate(row.asked)})"
-            for row in both.head(max(1, len(near))).itertuples()
+            f"{words.share(row.share)} of that ({row.Index}, {words.rate(row.asked_rps)})"
+            for row in part.head(max(1, near)).itertuples()
         ]
     )
-    return list(near.index), f"{begin} {shares}{f': {otherwise}' if len(near) else ''}."
-
-
-def _of_each(sent: pd.Series) -> str:
-    return words.several(
-        [f"{words.rate(rate)} with {workload}" for workload, rate in sent.sort_values().items()]
-    )
+    return f"{begin} {shares}{f': {otherwise}' if near else ''}."

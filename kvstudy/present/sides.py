@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import pandas as pd
 from IPython.display import Markdown
 
-from kvstudy.analyse.comparison import families
-from kvstudy.analyse.configuration import comparisons, not_alike
+from kvstudy.analyse.answers.factors import compared_sides
+from kvstudy.analyse.configuration import not_alike
 from kvstudy.analyse.options import SAME_THING, usual_sides
 from kvstudy.analyse.tables import Tables
 from kvstudy.errors import ExperimentError
@@ -107,9 +107,7 @@ class Sides:
     def compared(self, percentiles: tuple[float, ...] = (50.0, 99.0, 99.9)) -> pd.DataFrame:
         """One row per measure and configuration that both sides have:
         ``analyse.configuration.comparisons``."""
-        return comparisons(
-            self.tables, self.factor, self.before, self.after, percentiles, cpu=True, share=families.SIDES
-        )
+        return compared_sides(self.tables, self.factor, self.before, self.after, percentiles)
 
 
 def sides_of(experiment: str | None = None, factor: str | None = None, before=None, after=None) -> Sides:

@@ -2,6 +2,7 @@
 provenance."""
 
 import json
+import math
 from collections import Counter
 from pathlib import Path
 
@@ -9,22 +10,21 @@ import numpy as np
 import pandas as pd
 from IPython.display import Markdown
 
-from kvstudy.analyse import frames, rates, tail
 from kvstudy.analyse import published as published_numbers
+from kvstudy.analyse import rates, tail
 from kvstudy.analyse.answers import factors
 from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS, WORDS
 from kvstudy.analyse.conditions import hosts_in_words
 from kvstudy.analyse.configuration import INVALID, RATE, configured, differing
 from kvstudy.analyse.published import Published
-from kvstudy.analyse.rates import saturation_points
+from kvstudy.analyse.replication import profile_shares as replication_shares
 from kvstudy.analyse.tables import Tables
-from kvstudy.present import capacity, claim_rules, claims, series, telling, words
+from kvstudy.present import capacity, series, telling, words
 from kvstudy.present.spreads import spread
 from kvstudy.record.run_folder import open_run
 
 WHO = ["workload", "generator", "variant", "label", "connections", "threads", "offered_rate_rps"]
 _WHERE = ["workload", "connections", "offered rate"]  # of a comparison's row
-_PROFILE = ["report", "method", "offered_rate_rps", "stage", "event", "subsystem"]
 
 
 def by_configuration(
@@ -161,20 +161,20 @@ def said_once(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
 
 
 def held(tables: Tables) -> pd.DataFrame:
-    """One row per series and connections: highest offered rate held, lowest not held, of the runs that say so
-    (analyse.rates); with fewer than MIN_RUNS at a rate nobody can tell."""
-    runs = rates.witnesses(tables)
-    if runs.empty:
+    """One row per combination of workload, connections and options: highest offered rate held, lowest not
+    held, of the runs that say so (analyse.rates); with fewer than MIN_RUNS at a rate nobody can tell."""
+    points = rates.held_rates(tables).assign(offered_rate_rps=math.nan)
+    if points.empty:
         return pd.DataFrame(columns=["workload", "connections", "highest rate held", "saturated at"])
-    runs["sizes"] = series.differing(runs, "data", ["experiment", "workload"])
+    points["sizes"] = series.differing(points, "data", ["experiment", "workload"])
     group = ["experiment", "workload", "sizes", "variant", "label", "connections", "threads"]
     # Two windows, or two builds, are two rows: what tells them apart is a column too.
     more = [
         name
-        for name in differing(runs, [*group, "offered_rate_rps"])
+        for name in differing(points, [*group, "offered_rate_rps"])
         if name not in ("service_options", "method", "data")
     ]
-    points = saturation_points(runs, [*group, *more])
+    points = points.sort_values(group, kind="stable")
     sure = (points["fewest"] >= MIN_RUNS).tolist()
     frame = pd.DataFrame(
         {
@@ -397,53 +397,32 @@ def published_checks(published: Published, folder: Path) -> pd.DataFrame:
 
 
 def profile_shares(published: Published, tables: Tables) -> pd.DataFrame:
-    """One row per report, profile and subsystem of ours: the shares that the report read off for its parts,
-    summed, and the subsystem's share in our valid profiled runs of the same method, handler and rate.
-
-    Of a report that has no profiled experiment of its own (claim_rules.PROFILED_BY) ours are at the rates
-    around its own; where they lie on one side of it, nothing is decided.
-    """
-    rows = []
-    for (report, method, rate, stage, event, subsystem), parts in published.profile_shares.groupby(
-        _PROFILE, sort=False
-    ):
-        ours = claim_rules.profiles(tables, report, method, stage, rate)
-        shares = frames.shares(ours.stacks)
-        shares = _whole(ours, event, shares[(shares["event"] == event) & (shares["subsystem"] == subsystem)])
-        theirs, at = (
-            parts["share_percent"].sum(),
-            sorted(ours.select(run_id=list(shares.index)).runs["offered_rate_rps"].unique()),
-        )
-        verdict = claims.share_verdict(theirs, 100 * shares)
-        verdict = verdict if shares.empty or at[0] <= rate <= at[-1] else CANNOT_TELL
-        named = [
-            f"{part.part} {part.share_percent:g} %" if len(parts) > 1 else part.part
-            for part in parts.itertuples()
-        ]
-        rows.append(
+    """``analyse.replication.profile_shares`` as text: one row per report, profile and subsystem of ours."""
+    return pd.DataFrame(
+        [
             {
-                "verdict": verdict,
-                "report": report,
-                "method": method,
-                "event": event,
-                "subsystem": subsystem,
-                "published": f"{theirs:g} %",
-                "measured": spread(shares, words.share),
-                "runs": len(shares),
-                "published at": words.rate(rate),
-                "measured at": words.several([words.rate(one) for one in at])
-                if len(shares)
+                "verdict": one.verdict,
+                "report": one.report,
+                "method": one.method,
+                "event": one.event,
+                "subsystem": one.subsystem,
+                "published": f"{one.theirs_percent:g} %",
+                "measured": spread(one.ours, words.share),
+                "runs": len(one.ours),
+                "published at": words.rate(one.offered_rate_rps),
+                "measured at": words.several([words.rate(rate) for rate in one.at_rates_rps])
+                if len(one.ours)
                 else words.MISSING,
-                "part": words.several(named),
+                "part": words.several(
+                    [
+                        f"{part.part} {part.share_percent:g} %" if len(one.parts) > 1 else part.part
+                        for part in one.parts.itertuples()
+                    ]
+                ),
             }
-        )
-    return pd.DataFrame(rows)
-
-
-def _whole(ours: Tables, event: str, mine: pd.DataFrame) -> pd.Series:
-    """The share in every run that has a profile of ``event``: 0 where the subsystem has no sample."""
-    profiled = ours.stacks.loc[ours.stacks["event"] == event, "run_id"].unique()
-    return mine.set_index("run_id")["share"].reindex(profiled, fill_value=0.0)
+            for one in replication_shares.compare(published, tables)
+        ]
+    )
 
 
 def causes(found: pd.DataFrame) -> pd.DataFrame:

@@ -10,6 +10,7 @@ import pytest
 from sample import empty_tables, sample_tables
 
 from kvstudy.analyse import published
+from kvstudy.analyse.replication import rules, verdicts
 from kvstudy.present import claims, words
 from kvstudy.present.figures.published import claims_measured, published_spectra
 
@@ -65,14 +66,14 @@ def verdict(reports, tables, claim):
 def test_every_claim_has_a_verdict_and_every_rule_a_claim(reports):
     judged = claims.judge(reports, empty_tables())
     assert len(judged) == len(reports.claims)
-    assert set(judged["verdict"]) == {claims.MISTAKEN, claims.UNPROVEN, claims.NOT_MEASURED}
-    assert set(claims.RULES) <= set(reports.claims["claim"])
+    assert set(judged["verdict"]) == {verdicts.MISTAKEN, verdicts.UNPROVEN, verdicts.NOT_MEASURED}
+    assert set(rules.RULES) <= set(reports.claims["claim"])
 
 
 def test_a_mistake_stays_a_mistake_whatever_we_measure(reports):
     ours = runs_of("report-3", "put", 20000, "handler=workers")
     judged = claims.judge(reports, ours).set_index("claim")
-    assert judged.loc["r3-put-20000-held", "verdict"] == claims.MISTAKEN
+    assert judged.loc["r3-put-20000-held", "verdict"] == verdicts.MISTAKEN
     assert judged.loc["r3-put-20000-held", "measured"] == pytest.approx(20040)
 
 
@@ -85,31 +86,32 @@ def test_the_table_of_claims_shows_what_we_measured_and_a_dash_where_we_did_not(
 
 
 def test_a_rate_that_we_hold_too_is_reproduced_and_one_that_we_do_not_is_not(reports):
-    assert verdict(reports, runs_of("report-2", "put", 2000), "r2-put-2000-held") == claims.REPRODUCED
+    assert verdict(reports, runs_of("report-2", "put", 2000), "r2-put-2000-held") == verdicts.REPRODUCED
     assert (
         verdict(reports, runs_of("report-2", "put", 2000, achieved=0.9), "r2-put-2000-held")
-        == claims.NOT_REPRODUCED
+        == verdicts.NOT_REPRODUCED
     )
 
 
 def test_a_rate_that_was_not_held_is_not_reproduced_by_a_service_that_holds_it(reports):
     assert (
-        verdict(reports, runs_of("report-2", "put", 20000), "r2-put-20000-not-held") == claims.NOT_REPRODUCED
+        verdict(reports, runs_of("report-2", "put", 20000), "r2-put-20000-not-held")
+        == verdicts.NOT_REPRODUCED
     )
     assert (
         verdict(reports, runs_of("report-2", "put", 20000, achieved=0.9), "r2-put-20000-not-held")
-        == claims.REPRODUCED
+        == verdicts.REPRODUCED
     )
 
 
 def test_a_number_is_reproduced_within_a_factor_of_two(reports):
     assert (
         verdict(reports, runs_of("report-2", "put", 20000, mean_us=2e6), "r2-put-20000-mean")
-        == claims.REPRODUCED
+        == verdicts.REPRODUCED
     )
     assert (
         verdict(reports, runs_of("report-2", "put", 20000, mean_us=1.8e6), "r2-put-20000-mean")
-        == claims.NOT_REPRODUCED
+        == verdicts.NOT_REPRODUCED
     )
 
 
@@ -121,13 +123,14 @@ def test_a_search_answers_with_its_knee_and_the_rates_that_enclose_it(reports):
     judged = claims.judge(reports, together(good, bad)).set_index("claim")
     measured, low, high = judged.loc["r1-put-stable", ["measured", "low", "high"]]
     assert 11_000 < low < 12_900 < high < 15_000 and low < measured < high
-    assert judged.loc["r1-put-stable", "verdict"] == claims.REPRODUCED
+    assert judged.loc["r1-put-stable", "verdict"] == verdicts.REPRODUCED
 
 
 @pytest.mark.parametrize("answers", [["unknown"] * 3, ["missed"] * 3])
 def test_a_search_that_held_no_rate_is_no_answer(reports, answers):
     assert (
-        verdict(reports, trials_of("report-1", "put", 1000, answers), "r1-put-stable") == claims.NOT_MEASURED
+        verdict(reports, trials_of("report-1", "put", 1000, answers), "r1-put-stable")
+        == verdicts.NOT_MEASURED
     )
 
 
@@ -138,7 +141,7 @@ def test_a_trial_counts_for_the_study_as_it_did_for_the_search_whatever_its_chec
         trials_of("report-1", "put", 12000, ["held"] * 8), trials_of("report-1", "put", 14000, ["missed"] * 4)
     )
     drifted = replace(drifted, runs=drifted.runs.assign(verdict="FAIL"))
-    assert verdict(reports, drifted, "r1-put-stable") == claims.REPRODUCED
+    assert verdict(reports, drifted, "r1-put-stable") == verdicts.REPRODUCED
 
 
 def test_a_ratio_needs_runs_enough_to_tell(reports):
@@ -150,7 +153,7 @@ def test_a_ratio_needs_runs_enough_to_tell(reports):
         runs_of("report-5", "repeated_get", 1000, variant, closed=True, achieved=gain)
         for variant, gain in (("cache_entries=0", 1.0), ("cache_entries=5000", 1.5))
     ]
-    for sides, expected in ((few, "cannot tell"), (many, claims.REPRODUCED)):
+    for sides, expected in ((few, "cannot tell"), (many, verdicts.REPRODUCED)):
         assert verdict(reports, _joined(*sides), "r5-repeated-get-c4") == expected
 
 
@@ -176,7 +179,7 @@ def test_a_run_that_another_program_disturbed_says_nothing_about_a_rate(reports)
         runs=disturbed.runs.assign(verdict="FAIL"),
         validity=pd.concat([disturbed.validity, checks]),
     )
-    assert verdict(reports, failed, "r2-put-20000-not-held") == claims.NOT_MEASURED
+    assert verdict(reports, failed, "r2-put-20000-not-held") == verdicts.NOT_MEASURED
 
 
 def test_a_trial_is_answered_by_what_our_search_holds_and_misses(reports):
@@ -213,7 +216,7 @@ def test_a_trial_is_answered_by_what_our_search_holds_and_misses(reports):
     ],
 )
 def test_a_share_is_reproduced_within_a_factor_and_not_by_being_small_as_well(published, measured, expected):
-    assert claims.share_verdict(published, pd.Series(measured, dtype=float)) == expected
+    assert verdicts.share_verdict(published, pd.Series(measured, dtype=float)) == expected
 
 
 def test_a_number_of_four_runs_decides_nothing_and_says_why(reports):

@@ -9,7 +9,9 @@ import pytest
 from sample import empty_tables, keep, sample_tables
 
 from kvstudy.analyse import published
-from kvstudy.present import claim_rules, claims
+from kvstudy.analyse.replication import verdicts
+from kvstudy.analyse.replication.rules import RULES
+from kvstudy.present import claims, words
 from kvstudy.present.figures.published import published_spectra
 from kvstudy.present.summary import profile_shares
 
@@ -67,23 +69,23 @@ def test_a_rate_without_a_valid_profile_is_not_measured_whatever_was_measured_at
         profiles_of("report-2", "put", 2000), profiles_of("report-2", "put", 20000, verdict="FAIL")
     )
     rows = shown(reports, ours, report=2, method="PUT")
-    assert set(rows.loc[rows["published at"] == "20\u202f000 r/s", "verdict"]) == {claims.NOT_MEASURED}
+    assert set(rows.loc[rows["published at"] == "20\u202f000 r/s", "verdict"]) == {verdicts.NOT_MEASURED}
     assert set(rows.loc[rows["published at"] == "20\u202f000 r/s", "measured"]) == {"–"}
-    assert claims.NOT_MEASURED not in set(rows.loc[rows["published at"] == "2\u202f000 r/s", "verdict"])
+    assert verdicts.NOT_MEASURED not in set(rows.loc[rows["published at"] == "2\u202f000 r/s", "verdict"])
 
 
 def test_a_report_that_is_not_profiled_here_is_judged_by_the_rates_on_both_sides_of_its_own(reports):
     low, high = profiles_of("report-2", "get", 2000, runs=3), profiles_of("report-2", "get", 20000, runs=3)
     for ours, verdict, at in (
         (low, "cannot tell", "2\u202f000 r/s"),
-        (together(low, high), claims.REPRODUCED, "2\u202f000 r/s and 20\u202f000 r/s"),
+        (together(low, high), verdicts.REPRODUCED, "2\u202f000 r/s and 20\u202f000 r/s"),
     ):
         row = shown(reports, ours, report=1, method="GET", event="cpu", subsystem="store").iloc[0]
         assert (row["verdict"], row["measured at"]) == (verdict, at)
-        measured = claim_rules.RULES["r1-get-alloc"].measure(ours)
-        assert measured.told.endswith(f" at {at}") and (measured.word == "cannot tell") == (
-            verdict == "cannot tell"
-        )
+        measured = RULES["r1-get-alloc"].measure(ours)
+        assert words.several([words.rate(rate) for rate in measured.at_rates_rps]) == at and (
+            measured.word == "cannot tell"
+        ) == (verdict == "cannot tell")
 
 
 def test_a_claim_beside_profiles_of_another_rate_decides_nothing(reports):
@@ -109,24 +111,24 @@ def test_the_parts_that_a_report_names_of_one_subsystem_are_judged_together(repo
             ["report", "method", "offered_rate_rps", "stage", "event", "subsystem"]
         )
     )
-    assert set(every["verdict"]) == {claims.NOT_MEASURED}
+    assert set(every["verdict"]) == {verdicts.NOT_MEASURED}
 
 
 def test_a_stage_is_compared_with_its_own_handler_and_no_other(reports):
     selector = profiles_of("report-3", "put", 20000, "handler=selector")
-    verdicts = shown(reports, selector, report=3, event="cpu")["verdict"].to_list()
-    assert verdicts[0] != claims.NOT_MEASURED and verdicts[1] == claims.NOT_MEASURED
+    said = shown(reports, selector, report=3, event="cpu")["verdict"].to_list()
+    assert said[0] != verdicts.NOT_MEASURED and said[1] == verdicts.NOT_MEASURED
 
 
 def test_a_ratio_of_shares_has_the_interval_that_its_runs_leave(reports):
-    rule = claim_rules.RULES["r2-put-alloc-grows"]
+    rule = RULES["r2-put-alloc-grows"]
     one = rule.measure(together(profiles_of("report-2", "put", 2000), profiles_of("report-2", "put", 20000)))
     two = rule.measure(
         together(profiles_of("report-2", "put", 2000, runs=2), profiles_of("report-2", "put", 20000, runs=2))
     )
     assert one.low != one.low and one.runs == 2
     assert two.low < two.value < two.high and two.runs == 4
-    assert two.unsure == "2 runs a side: not enough to be sure, 5 are needed"
+    assert claims.unsure(two) == "2 runs a side: not enough to be sure, 5 are needed"
 
 
 def test_profiles_of_fewer_than_five_runs_decide_nothing(reports):

@@ -91,7 +91,7 @@ def test_where_no_run_speaks_about_its_rate_nothing_is_said_of_it(tables):
             "required": "≤ 2 %",
         }
     )
-    silent = replace(tables, validity=disturbed, runs=tables.runs.assign(verdict="FAIL"))
+    silent = replace(tables, validity=disturbed, runs=tables.runs.assign(verdict="FAIL", excluded="outside"))
     for draw in (latency_against_rate, achieved_against_offered):
         assert "cannot be told" in draw(silent).layout.meta["finding"]
 

@@ -1,6 +1,13 @@
 """Between which two values of a factor does a percentile differ the most? Everything else equal, on every
-place that was measured with both."""
+place that was measured with both.
 
+    differences(tables, factor)     of a page's table: every two values
+    between_ends(ends)              of a chart: for each set of its lines the two that stand at its ends
+    compared_sides(tables, …)       of a page's own two sides: every measure
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -9,8 +16,9 @@ import pandas as pd
 from kvstudy.analyse.answers import Answer
 from kvstudy.analyse.claim import of_comparison
 from kvstudy.analyse.comparison import families
+from kvstudy.analyse.comparison.pairs import Pair, pair
 from kvstudy.analyse.comparison.words import DIFFERENT
-from kvstudy.analyse.configuration import comparisons, worded
+from kvstudy.analyse.configuration import RESOLUTION_US, comparisons, worded
 from kvstudy.analyse.tables import Tables
 
 
@@ -39,3 +47,29 @@ def differences(tables: Tables, factor: str, percentile: float = 99.0) -> Answer
     rows = rows.sort_values(["decided", "distance"], ascending=False, kind="stable")
     claims = tuple(of_comparison(row, row.one, row.other) for row in rows.itertuples())
     return Answer(claims, sum(claim.runs for claim in claims))
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Two lines of a chart, of one set of lines that differ in the chart's factor alone: their latencies by
+    run, and invalid n of m of either. ``chosen_from``: from how many pairs these two were taken for what was
+    measured; 1 where the factor's order says which they are."""
+
+    before_us: Sequence[float]
+    after_us: Sequence[float]
+    invalid: tuple[int, int, int, int]
+    chosen_from: int = 1
+
+
+def between_ends(ends: Sequence[Ends]) -> list[tuple[Pair, str]]:
+    """Of each its ratio and word; the words share a chart's part of the page's error."""
+    found = [pair(one.before_us, one.after_us, resolution=RESOLUTION_US) for one in ends]
+    said = families.of_extremes(
+        found, [one.chosen_from for one in ends], [one.invalid for one in ends], families.CHART
+    )
+    return list(zip(found, said, strict=True))
+
+
+def compared_sides(tables: Tables, factor: str, before, after, percentiles: Sequence[float]) -> pd.DataFrame:
+    """``comparisons`` of a page's own two sides; their words share its part of the page's error."""
+    return comparisons(tables, factor, before, after, percentiles, cpu=True, share=families.SIDES)

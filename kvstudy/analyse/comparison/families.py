@@ -2,8 +2,7 @@
 
     words(pairs, better, outcomes, share)         one word for each pair of a family
     with_reasons(pairs, better, outcomes, share)  the same, each with why it says no more
-    expected_false(comparisons)                   how many words would be false without a correction if
-                                                  nothing differed
+    of_extremes(pairs, chosen_from, outcomes)     of pairs that were chosen because they differ most
 
 Twenty-four comparisons of six runs a side, each with 5 % of false words of its own, say at least one in 40 %
 of pages where nothing differs. Holm's correction (statsmodels) keeps that at 5 % of pages. A page with
@@ -12,6 +11,7 @@ that says it.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from statsmodels.stats.multitest import multipletests
@@ -72,6 +72,14 @@ def with_reasons(
     return found
 
 
-def expected_false(comparisons: int) -> float:
-    """Uncorrected words, if nothing differed."""
-    return ALPHA * comparisons
+def of_extremes(
+    pairs: Sequence[Pair],
+    chosen_from: Sequence[int],
+    outcomes: Sequence[tuple[int, int, int, int]],
+    share: float = WHOLE,
+) -> list[str]:
+    """Words of latencies for pairs that were chosen, each from so many, because they differ most: each p is
+    corrected for the others that it was chosen from (Bonferroni), before the family is. Nothing is chosen
+    for being the same, so of that nothing is corrected."""
+    chosen = [replace(one, p=min(1.0, one.p * count)) for one, count in zip(pairs, chosen_from, strict=True)]
+    return words(chosen, ["lower"] * len(pairs), outcomes, share)

@@ -38,6 +38,11 @@ ALPHA = 0.05
 SAME_WITHIN = 0.05  # where the experiment says nothing
 
 
+def expected_false(comparisons: int) -> float:
+    """How many words would be false without a correction, if nothing differed."""
+    return ALPHA * comparisons
+
+
 def word(
     low: float, high: float, p: float, p_same: float, better: str, runs: int, alpha: float = ALPHA
 ) -> str:

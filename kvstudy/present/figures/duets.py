@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 from kvstudy.analyse.comparison import launches
 from kvstudy.analyse.comparison.looks import FIRST_LOOK
 from kvstudy.analyse.comparison.words import CANNOT_TELL, WORDS
+from kvstudy.analyse.medians import median
 from kvstudy.present import duets, theme, words
 from kvstudy.present.duets import Shown
 from kvstudy.present.figures.panels import cell, nothing, panel_grid, ratio_axis, shortened, titled
@@ -170,7 +171,7 @@ def rounds(shown: Shown | None) -> go.Figure:
     figure.update_xaxes(dtick=max(1, len(order) // 10))
     spread = [one.noise for one in panels if not np.isnan(one.noise)]
     finding = (
-        f"Launches differ by {words.share(float(np.median(spread)))} of the ratio"
+        f"Launches differ by {words.share(median(spread))} of the ratio"
         if spread
         else f"{words.counted(len(order), 'launch')}"
     )

@@ -4,16 +4,15 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from kvstudy.analyse import rates
-from kvstudy.analyse.configuration import configured
 from kvstudy.present import theme, words
 
 INVALID_NAME = "invalid run (point at it for the reason)"
 
 
 def marked_runs(tables) -> pd.DataFrame:
-    """``tables.runs`` with ``configuration`` (equal for repeats), ``valid`` (bool: the verdict is not FAIL),
-    ``speaks`` (bool: says whether its rate was held, analyse.rates), ``why`` (checks not passed, "" when
-    none) and ``what`` (a few words) and ``hover`` (HTML).
+    """``tables.runs`` configured (``configuration`` is equal for repeats), ``testified`` (analyse.rates:
+    ``speaks`` is whether the run says if its rate was held), and ``valid`` (bool: the verdict is not FAIL),
+    ``why`` (checks not passed, "" when none), ``what`` (a few words) and ``hover`` (HTML).
 
     The caller's own frame: columns may be added.
     """
@@ -21,7 +20,7 @@ def marked_runs(tables) -> pd.DataFrame:
 
 
 def _marked(tables) -> pd.DataFrame:
-    runs = configured(tables.runs)
+    runs = rates.testified(tables, tables.runs)
     worse = tables.validity[tables.validity["verdict"] != "PASS"]
     reasons: dict[str, list[str]] = {}
     for row in worse.to_dict("records"):
@@ -29,7 +28,6 @@ def _marked(tables) -> pd.DataFrame:
             f"{row['verdict']} {row['check']}: {row['observed']} (required: {row['required']})"
         )
     runs["valid"] = runs["verdict"] != "FAIL"
-    runs["speaks"] = runs["run_id"].isin(rates.speaking(tables))
     runs["why"] = ["; ".join(reasons.get(run_id, [])) for run_id in runs["run_id"]]
     runs["what"] = [
         f"{run.workload}, {words.value('connections', run.connections)}" for run in runs.itertuples()

@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from kvstudy.analyse.comparison.words import CANNOT_TELL
 from kvstudy.analyse.published import same_handler
+from kvstudy.analyse.replication import verdicts as judging
 from kvstudy.present import claims, theme, words
 from kvstudy.present.figures.marks import INVALID_NAME, marked_runs
 from kvstudy.present.figures.panels import (
@@ -20,19 +22,19 @@ from kvstudy.present.figures.panels import (
 )
 
 _COLOURS = {
-    claims.REPRODUCED: theme.GREEN,
-    claims.NOT_REPRODUCED: theme.VERMILION,
-    claims.MISTAKEN: theme.PURPLE,
-    claims.UNPROVEN: theme.OCHRE,
-    claims.CANNOT_TELL: theme.QUIET_TEXT,
-    claims.NOT_MEASURED: theme.AXIS,
+    judging.REPRODUCED: theme.GREEN,
+    judging.NOT_REPRODUCED: theme.VERMILION,
+    judging.MISTAKEN: theme.PURPLE,
+    judging.UNPROVEN: theme.OCHRE,
+    CANNOT_TELL: theme.QUIET_TEXT,
+    judging.NOT_MEASURED: theme.AXIS,
 }
 _SYMBOLS = {
-    claims.REPRODUCED: "circle",
-    claims.NOT_REPRODUCED: "x",
-    claims.MISTAKEN: "diamond",
-    claims.UNPROVEN: "square",
-    claims.CANNOT_TELL: "circle-open",
+    judging.REPRODUCED: "circle",
+    judging.NOT_REPRODUCED: "x",
+    judging.MISTAKEN: "diamond",
+    judging.UNPROVEN: "square",
+    CANNOT_TELL: "circle-open",
 }
 ROW_PX = 26
 NAME_LETTERS = 62
@@ -44,7 +46,7 @@ def verdicts(judged: pd.DataFrame) -> go.Figure:
     if counts.empty:
         return nothing("no claim was published", "")
     figure = go.Figure()
-    for verdict in [verdict for verdict in claims.VERDICTS if verdict in counts]:
+    for verdict in [verdict for verdict in judging.VERDICTS if verdict in counts]:
         numbers = counts[verdict]
         figure.add_trace(
             go.Bar(
@@ -67,7 +69,7 @@ def verdicts(judged: pd.DataFrame) -> go.Figure:
     figure.update_xaxes(title_text="claims")
     figure.update_layout(barmode="stack", bargap=0.3, legend_traceorder="normal", height=360, legend_y=-0.25)
     told = judged["verdict"].value_counts()
-    finding = words.several([f"{told[verdict]} {verdict}" for verdict in claims.VERDICTS if verdict in told])
+    finding = words.several([f"{told[verdict]} {verdict}" for verdict in judging.VERDICTS if verdict in told])
     return titled(
         figure,
         "What our runs say of each published claim",
@@ -83,7 +85,7 @@ def claims_measured(judged: pd.DataFrame) -> go.Figure:
         ::-1
     ]
     counts = judged["verdict"].value_counts()
-    finding = f"{len(judged)} claims of five reports: " f"{words.several([f'{counts[verdict]} {verdict}' for verdict in claims.VERDICTS if verdict in counts])}"
+    finding = f"{len(judged)} claims of five reports: {words.several([f'{counts[verdict]} {verdict}' for verdict in judging.VERDICTS if verdict in counts])}"
     if rows.empty:
         return titled(
             nothing("no claim has a number of ours", "Measure experiments/report-1.yaml … report-5.yaml."),
@@ -100,7 +102,7 @@ def claims_measured(judged: pd.DataFrame) -> go.Figure:
         for name, claim in zip(names, rows["claim"], strict=True)
     ]
     figure = go.Figure()
-    for verdict in claims.VERDICTS:
+    for verdict in judging.VERDICTS:
         mine = (rows["verdict"] == verdict).to_numpy()
         if not mine.any():
             continue
@@ -130,7 +132,12 @@ def claims_measured(judged: pd.DataFrame) -> go.Figure:
             )
         )
     figure.add_vrect(
-        x0=1 / claims.FACTOR, x1=claims.FACTOR, fillcolor=theme.GRID, opacity=0.5, line_width=0, layer="below"
+        x0=1 / judging.FACTOR,
+        x1=judging.FACTOR,
+        fillcolor=theme.GRID,
+        opacity=0.5,
+        line_width=0,
+        layer="below",
     )
     figure.update_xaxes(type="log", title_text="measured / published (log)", exponentformat="power")
     figure.update_yaxes(categoryorder="array", categoryarray=names, title_text="")

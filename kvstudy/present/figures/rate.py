@@ -5,7 +5,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from kvstudy.analyse.rates import saturation_points
+from kvstudy.analyse.medians import medians
+from kvstudy.analyse.rates import saturation_of
 from kvstudy.present import series, theme, words
 from kvstudy.present.figures.marks import excluded, invalid_legend, marked_runs, run_points
 from kvstudy.present.figures.panels import cell, latency_axis, nothing, panel_grid, titled
@@ -119,8 +120,8 @@ def _at_rates(tables, colour_by: str, panel_by: str | None) -> tuple[pd.DataFram
 
 
 def _saturation(runs: pd.DataFrame) -> pd.DataFrame:
-    """``saturation_points`` of every line, of the runs that speak about their rate."""
-    return saturation_points(runs[runs["speaks"] & ~runs["profiled"]], _PLACE)
+    """Of every line, by all runs that the service answers for."""
+    return saturation_of(runs, _PLACE)
 
 
 def _draw(rows: pd.DataFrame, saturation: pd.DataFrame, colour_by: str, panel_by: str | None) -> go.Figure:
@@ -149,9 +150,9 @@ def _draw(rows: pd.DataFrame, saturation: pd.DataFrame, colour_by: str, panel_by
 def _group(figure: go.Figure, runs: pd.DataFrame, name: str, hue: str, named: bool, place: dict) -> None:
     xs, ys = [], []
     for _, repeats in runs[runs["valid"]].groupby("line", sort=False):
-        medians = repeats.groupby("offered_rate_rps")["y"].median()
-        xs += [*medians.index, None]
-        ys += [*medians, None]
+        middle = medians(repeats, "offered_rate_rps", "y")
+        xs += [*middle.index, None]
+        ys += [*middle, None]
     figure.add_trace(
         go.Scatter(
             x=xs or [None],
@@ -221,9 +222,9 @@ def _held(
 
 
 def _there(rows: pd.DataFrame, percentile: float) -> str:
-    medians = rows[rows["valid"]].groupby("line")["latency_us"].median()
-    if medians.empty:
+    found = medians(rows[rows["valid"]], "line", "latency_us")
+    if found.empty:
         return ""
-    if len(medians) == 1:
-        return f" with {words.percentile(percentile)} {words.latency(medians.iloc[0])}"
-    return f" with {words.percentile(percentile)} {words.latency(medians.min())} to " f"{words.latency(medians.max())} (medians of {len(medians)} lines)"
+    if len(found) == 1:
+        return f" with {words.percentile(percentile)} {words.latency(found.iloc[0])}"
+    return f" with {words.percentile(percentile)} {words.latency(found.min())} to {words.latency(found.max())} (medians of {len(found)} lines)"

@@ -4,9 +4,15 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from kvstudy.analyse.comparison import families
+from kvstudy.analyse.comparison.words import (
+    CANNOT_TELL,
+    DIFFERENT,
+    MIN_RUNS,
+    SAME,
+    WORDS,
+    expected_false,
+)
 from kvstudy.analyse.configuration import CPU, INVALID, RATE
-from kvstudy.analyse.comparison.words import CANNOT_TELL, DIFFERENT, MIN_RUNS, SAME, WORDS
 from kvstudy.analyse.options import at_the_highest
 from kvstudy.present import theme, words
 from kvstudy.present.figures.panels import nothing, ratio_axis, titled
@@ -108,8 +114,8 @@ def corrected(compared: pd.DataFrame) -> str:
     if size < 2:
         return ""
     return (
-        f" If nothing differed, about {families.expected_false(size):.2g} of " f"{words.counted(size, 'word')} would be false. The words are corrected for their "
-        "number (Holm): at most one page in twenty says a false difference, and at most one in twenty " "a false “the same”."
+        f" If nothing differed, about {expected_false(size):.2g} of {words.counted(size, 'word')} would be false. The words are corrected for their "
+        "number (Holm): at most one page in twenty says a false difference, and at most one in twenty a false “the same”."
     )
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from kvstudy.analyse import tail
+from kvstudy.analyse.medians import median
 from kvstudy.present import theme, words
 from kvstudy.present.figures.marks import marked_runs
 from kvstudy.present.figures.panels import latency_axis, nothing, panel_grid, titled
@@ -29,8 +30,8 @@ def latency_heat_map(tables, run_id: str | None = None, latency_kind: str = "res
     latency_axis(figure, pd.Series(edges_us), f"{words.kind(latency_kind)} (log)")
     slow = seconds.loc[seconds["max_us"].idxmax()]
     finding = (
-        f"The slowest request took {words.latency(slow['max_us'])}, in second {slow['second']}; the " "median second has its maximum at "
-        f"{words.latency(seconds['max_us'].median())}"
+        f"The slowest request took {words.latency(slow['max_us'])}, in second {slow['second']}; the median second has its maximum at "
+        f"{words.latency(median(seconds['max_us']))}"
     )
     return titled(
         figure,

@@ -1,6 +1,7 @@
 """Percentile spectra: latency by percentile, the axis stretched towards 100 % as HdrHistogram draws it (x = 1
 / (1 − p))."""
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -8,10 +9,9 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from kvstudy.analyse.configuration import RESOLUTION_US, alike
-from kvstudy.analyse.comparison import families
-from kvstudy.analyse.comparison.pairs import Pair, pair
+from kvstudy.analyse.answers.factors import Ends, between_ends
 from kvstudy.analyse.comparison.words import DIFFERENT, MIN_RUNS
+from kvstudy.analyse.configuration import alike
 from kvstudy.analyse.validity import OUTSIDE, SAMPLES_BEYOND_PRINTED, SERVICE
 from kvstudy.present import theme, words
 from kvstudy.present.figures.lines import DASHES, factors, placed
@@ -396,15 +396,18 @@ def _rise(rows: pd.DataFrame, medians: pd.DataFrame, colour_by: str, kind: str) 
         .apply(list)
     )
     pairs = sorted((_ends(lines) for lines in sets if len(lines) == most), key=_distance, reverse=True)
-    results = [
-        pair(*(values[end["configuration"]] for end in ends), resolution=RESOLUTION_US) for ends in pairs
-    ]
-    said = families.words(
-        results, ["lower"] * len(pairs), [_outcome(rows, ends) for ends in pairs], families.CHART
+    # Of an order the first and the last; else those two of all that differ most.
+    chosen_from = 1 if _is_ordered(at) else math.comb(most, 2)
+    found = between_ends(
+        [
+            Ends(*(values[end["configuration"]] for end in ends), _outcome(rows, ends), chosen_from)
+            for ends in pairs
+        ]
     )
-    chosen = next((place for place, word in enumerate(said) if word in DIFFERENT), 0)
-    moves = _moves(name, pairs[chosen], results[chosen], said[chosen], colour_by)
-    return f"{pairs[chosen][0]['told']}: {moves}{_of_how_many(len(pairs), said[chosen])}"
+    chosen = next((place for place, (_, word) in enumerate(found) if word in DIFFERENT), 0)
+    result, word = found[chosen]
+    moves = _moves(name, pairs[chosen], result, word, colour_by)
+    return f"{pairs[chosen][0]['told']}: {moves}{_of_how_many(len(pairs), word)}"
 
 
 def _outcome(rows: pd.DataFrame, ends: tuple[pd.Series, pd.Series]) -> tuple[int, int, int, int]:
@@ -418,16 +421,20 @@ def _outcome(rows: pd.DataFrame, ends: tuple[pd.Series, pd.Series]) -> tuple[int
 
 def _ends(lines: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
     """The first and the last of an ordered factor; of another, the lines of lowest and highest latency."""
-    if isinstance(lines["colour"].iloc[0], str):
+    if not _is_ordered(lines):
         lines = lines.sort_values("latency_us")
     return lines.iloc[0], lines.iloc[-1]
+
+
+def _is_ordered(lines: pd.DataFrame) -> bool:
+    return not isinstance(lines["colour"].iloc[0], str)
 
 
 def _distance(pair: tuple[pd.Series, pd.Series]) -> float:
     return abs(np.log(pair[1]["latency_us"] / pair[0]["latency_us"]))
 
 
-def _moves(name: str, pair: tuple[pd.Series, pd.Series], result: Pair, word: str, colour_by: str) -> str:
+def _moves(name: str, pair: tuple[pd.Series, pd.Series], result, word: str, colour_by: str) -> str:
     before, after = (
         f"{words.latency(end['latency_us'])} ({words.value(colour_by, end['colour'])})" for end in pair
     )

@@ -5,6 +5,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from kvstudy.analyse.frames import OTHER
+from kvstudy.analyse.medians import medians
 from kvstudy.present import profiled_runs, stack_tree, theme, words
 from kvstudy.present.figures.marks import INVALID_NAME
 from kvstudy.present.figures.panels import nothing, panel_grid, titled
@@ -255,7 +256,7 @@ def _most(shares: pd.DataFrame, event: str) -> str:
 
 
 def _largest(shares: pd.DataFrame, event: str) -> str:
-    by_name = shares.groupby("subsystem")["share"].median().sort_values(ascending=False)
+    by_name = medians(shares, "subsystem", "share").sort_values(ascending=False)
     apart = IDLE in by_name and event in TIMED
     told = [
         f"{name} {words.share(share)}"

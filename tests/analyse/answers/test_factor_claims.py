@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from sample import empty_tables, sample_tables
 
-from kvstudy.analyse.answers.factors import differences
+from kvstudy.analyse.answers.factors import Ends, between_ends, differences
 
 
 def test_the_first_claim_is_the_largest_difference_that_is_decided():
@@ -49,3 +49,11 @@ def test_of_names_every_two_are_compared_and_of_nothing_none():
         ("mixed", "put"),
     }
     assert differences(empty_tables(), "connections").claims == ()
+
+
+def test_of_lines_without_an_order_the_two_that_differ_most_are_corrected_for_having_been_chosen():
+    before, after = [100.0, 102.0, 98.0, 101.0, 99.0], [106.0, 109.0, 103.0, 107.0, 104.0]
+    (ordered,) = between_ends([Ends(before, after, (0, 5, 0, 5))])
+    (chosen,) = between_ends([Ends(before, after, (0, 5, 0, 5), chosen_from=45)])
+    assert (ordered[1], chosen[1]) == ("slower", "cannot tell")
+    assert ordered[0].ratio == chosen[0].ratio

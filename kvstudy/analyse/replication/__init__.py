@@ -1,0 +1,6 @@
+"""The claims of the published reports beside our runs.
+
+rules.py        by which measure of ours each claim is judged
+measures.py     the measures, from tables
+verdicts.py     reproduced, not reproduced, or cannot tell
+"""
