@@ -165,9 +165,7 @@ class Comparison:
         return self._turned(f"slice {workload} {loop}", number)[0]
 
     def _turned(self, what: str, number: int) -> tuple[str, str]:
-        """Of launches 1 and 2, 3 and 4, … one is the other way round."""
-        turn = random.Random(f"{what} {self.experiment.seed} {(number + 1) // 2}").random() < 0.5
-        return SIDES if turn == (number % 2 == 1) else SIDES[::-1]
+        return turned(what, self.experiment.seed, number)
 
     def asked(self, programs: Mapping[str, str | None]) -> str:
         """A digest of all that was asked for and of the ``programs``: by it --resume finds the launches of
@@ -192,6 +190,13 @@ class Comparison:
             "programs": programs,
         }
         return hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def turned(what: str, seed: int, number: int) -> tuple[str, str]:
+    """The sides in an order drawn for ``what`` of a launch. Of launches 1 and 2, 3 and 4, … one is the other
+    way round, so that what an order does befalls both sides alike."""
+    turn = random.Random(f"{what} {seed} {(number + 1) // 2}").random() < 0.5
+    return SIDES if turn == (number % 2 == 1) else SIDES[::-1]
 
 
 def changed(

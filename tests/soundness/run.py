@@ -2,8 +2,8 @@
 
     python tests/soundness/run.py [--only MODULE] [--write docs/results/DATE-soundness.md]
 
-Prints the table as Markdown; --write puts it between the two marks of that file. Exits with 1 when a goal is
-missed.
+Prints the table as Markdown; --write puts it between the two marks of that file, with --only the rows of that
+module alone. Exits with 1 when a goal is missed.
 """
 
 import argparse
@@ -25,16 +25,14 @@ def main() -> int:
         "--write", metavar="FILE", type=Path, help="put the table between the marks of this file"
     )
     given = arguments.parse_args()
-    if given.only and given.write:
-        arguments.error("--write is for the whole table: leave --only out")
     chosen = [(name, place) for name, place, _ in simulations() if given.only in (None, name)]
     if not chosen:
         arguments.error(f"no such module: only={given.only}")
     outcomes = _run(chosen)
-    table = _table(outcomes)
-    print("\n" + table)
+    found = {(one.simulation.rule, one.simulation.counted): _row(one) for one in outcomes}
+    print("\n" + _table(found))
     if given.write:
-        _put(given.write, table)
+        _put(given.write, _table(rows(given.write) | found))
     missed = [outcome for outcome in outcomes if not outcome.holds]
     for outcome in missed:
         print(f"goal missed: {outcome}", file=sys.stderr)
@@ -62,23 +60,34 @@ def _simulation(name: str, place: int) -> Simulation:
     return next(one for module, at, one in simulations() if (module, at) == (name, place))
 
 
-def _table(outcomes: list[Outcome]) -> str:
-    seeds = ", ".join(map(str, sorted({outcome.simulation.seed for outcome in outcomes})))
+def rows(path: Path) -> dict[tuple[str, str], str]:
+    """Rule and what is counted → the row of the table in that file."""
+    lines = path.read_text(encoding="utf-8").split(BEGIN)[-1].split(END)[0].splitlines()
+    found = [line for line in lines if line.startswith("| ")][1:]
+    return {tuple(cell.strip() for cell in line.split("|")[1:3]): line for line in found}
+
+
+def _table(of: dict[tuple[str, str], str]) -> str:
+    """Of all simulations that have a row, in their order."""
+    ours = [one for _, _, one in simulations()]
+    seeds = ", ".join(map(str, sorted({one.seed for one in ours})))
     lines = [
         f"Seed {seeds}, {date.today().isoformat()}.",
         "",
         "| rule | counted | goal | found | 95 % interval | holds |",
         "|---|---|---|---|---|---|",
     ]
-    for outcome in outcomes:
-        low, high = outcome.interval
-        one = outcome.simulation
-        lines.append(
-            f"| {one.rule} | {one.counted} | {one.goal} | {outcome.hits} of {outcome.trials} "
-            f"({outcome.share:.1%}) | "
-            f"{low:.1%}–{high:.1%} | {'yes' if outcome.holds else '**no**'} |"
-        )
-    return "\n".join(lines)
+    return "\n".join(lines + [of[one.rule, one.counted] for one in ours if (one.rule, one.counted) in of])
+
+
+def _row(outcome: Outcome) -> str:
+    low, high = outcome.interval
+    one = outcome.simulation
+    return (
+        f"| {one.rule} | {one.counted} | {one.goal} | "
+        f"{outcome.hits} of {outcome.trials} ({outcome.share:.1%}) | "
+        f"{low:.1%}–{high:.1%} | {'yes' if outcome.holds else '**no**'} |"
+    )
 
 
 def _put(path: Path, table: str) -> None:

@@ -1,7 +1,10 @@
 """The short form of every simulation; their full length is `make soundness`."""
 
 import pytest
-from simulation import Outcome, Simulation, simulations
+import run
+from simulation import FOLDER, Outcome, Simulation, simulations
+
+TABLE = max((FOLDER.parents[1] / "docs" / "results").glob("*-soundness.md"))
 
 
 @pytest.mark.parametrize(
@@ -37,3 +40,8 @@ def test_the_same_seed_counts_the_same():
         at_most=0.4,
     )
     assert one.run().hits == one.run().hits
+
+
+def test_the_table_in_the_documents_has_a_row_for_every_simulation_and_no_other():
+    """Renewed by make soundness WRITE=… (ONLY=… for the rows of one module)."""
+    assert list(run.rows(TABLE)) == [(one.rule, one.counted) for _, _, one in simulations()]

@@ -11,6 +11,8 @@ import numpy as np
 import tidy
 from simulation import FOLDER, Simulation
 
+from kvstudy.analyse.answers.factors import Ends, between_ends
+from kvstudy.analyse.comparison.families import CHART
 from kvstudy.analyse.comparison.intervals import ratio_interval
 from kvstudy.analyse.comparison.words import ALPHA, DIFFERENT, FAVOURABLE, SAME
 from kvstudy.analyse.configuration import INVALID, RATE, comparisons, configured
@@ -21,7 +23,7 @@ from planted_facts import ASKED, MACHINE, PLANTED
 from run_maker import RunMaker
 
 gc.freeze()  # statsmodels collects garbage at every correction, 0.1 s with all modules loaded
-PER_PAGE, RUNS = 24, 6
+PER_PAGE, RUNS, LINES = 24, 6, 6
 SHAPES = {
     "heavy tails": lambda generator, size: np.exp(0.1 * generator.standard_t(3, size)),
     "very heavy tails": lambda generator, size: np.exp(0.1 * generator.standard_t(1.5, size)),
@@ -182,7 +184,28 @@ def pooled(generator: np.random.Generator, trials: int) -> int:
     return int((configurations.iloc[1:] == configurations.iloc[0]).sum())
 
 
+def false_titles(generator: np.random.Generator, trials: int) -> int:
+    """Charts of LINES lines without an order, of which nothing differs, whose title says that the two
+    farthest do."""
+
+    wrong = 0
+    for _ in range(trials):
+        lines = 1e4 * np.exp(0.1 * generator.standard_normal((LINES, RUNS)))
+        lines = lines[np.argsort(np.median(lines, axis=1))]
+        ((_, word),) = between_ends([Ends(lines[0], lines[-1], (0, RUNS, 0, RUNS), LINES * (LINES - 1) // 2)])
+        wrong += word in DIFFERENT
+    return wrong
+
+
 SIMULATIONS = [
+    Simulation(
+        "a chart's title",
+        f"a word of the two farthest of {LINES} lines where nothing differs",
+        false_titles,
+        2000,
+        100,
+        at_most=ALPHA * CHART,
+    ),
     *(
         Simulation(
             "a page's words",
