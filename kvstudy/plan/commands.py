@@ -1,7 +1,9 @@
 """Which commands measure an experiment, and how long each takes: what a reader types for what nobody has
 decided yet.
 
-    commands_of([Path("experiments/wal.yaml")], "full")      kvstudy run … and, where it has sides, kvstudy compare …
+    commands_of([Path("experiments/wal.yaml")], "full")
+
+gives ``kvstudy run …`` and, where the experiment has sides, ``kvstudy compare …``.
 """
 
 from collections.abc import Iterable
@@ -16,8 +18,8 @@ from kvstudy.plan.run_plan import plan
 
 @dataclass(frozen=True)
 class Command:
-    """``seconds``: about how long it takes, builds apart; ``duets``: how many it measures, 0 where it measures
-    runs."""
+    """``seconds``: about how long it takes, builds apart; ``duets``: how many it measures, 0 where it
+    measures runs."""
 
     experiment: str
     question: str

@@ -34,8 +34,8 @@ from kvstudy.plan.selection import selected
 from kvstudy.plan.subject import SubjectSpec
 
 SIDES = ("a", "b")
-# Beyond warm-ups and slices: start of two JVMs, checks, stop, reading of two recordings, seal; of each loop of
-# slices, which begins at a time that is set a second before. Measured on 2 cores: 3.7 to 5 s and 1.1 s.
+# Beyond warm-ups and slices: start of two JVMs, checks, stop, reading of two recordings, seal; of each loop
+# of slices, which begins at a time that is set a second before. Measured on 2 cores: 3.7 to 5 s and 1.1 s.
 LAUNCH_OVERHEAD_S = 5.0
 LEAST_LAUNCHES = 5  # that decide a measure: FIRST_LOOK of analyse/comparison/looks.py
 LOOP_OVERHEAD_S = 1.2
@@ -126,8 +126,8 @@ class Comparison:
 
     @property
     def estimated_s(self) -> float:
-        """Fills, and as many launches as there may be; where the primary measure alone is waited for as few as
-        may decide it, which most measures need no more than."""
+        """Fills, and as many launches as there may be; where the primary measure alone is waited for as few
+        as may decide it, which most measures need no more than."""
         comparing = self.comparing
         few = comparing.until == "primary"
         launches = min(comparing.launches or LEAST_LAUNCHES, LEAST_LAUNCHES) if few else comparing.launches

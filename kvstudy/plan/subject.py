@@ -80,8 +80,9 @@ def _named(value: Any) -> Any:
 
 
 class SubjectSpec(Part):
-    """One subject. ``command`` and ``files`` may hold ``{port}``, ``{dir}`` (its data directory), ``{root}`` (the
-    project's folder) and ``{java}`` (of the JDK that our own service runs on). ``metrics``: where it tells its counters, in Prometheus' format."""
+    """One subject. ``command`` and ``files`` may hold ``{port}``, ``{dir}`` (its data directory), ``{root}``
+    (the project's folder) and ``{java}`` (of the JDK that our own service runs on). ``metrics``: where it
+    tells its counters, in Prometheus' format."""
 
     program: Literal["kv-service", "empty"] | None = None
     build: Annotated[str, Field(pattern=r"^[^-\s]\S*$")] | None = None

@@ -87,9 +87,8 @@ def answer(shown: Shown | None) -> Markdown:
         if rest
         else "No other measure is decided."
     )
-    return Markdown(
-        f"### {sentence(duet)}\n\nRatio {ratio(primary)}, {place(primary)}. {also}\n\n{reference}{basis(shown)}"
-    )
+    measured = f"Ratio {ratio(primary)}, {place(primary)}. {also}"
+    return Markdown(f"### {sentence(duet)}\n\n{measured}\n\n{reference}{basis(shown)}")
 
 
 def sentence(duet: Duet) -> str:
@@ -126,9 +125,10 @@ def told() -> Markdown | None:
         ]
         elsewhere = decided_by_reference(duet, others)
         also = f" {from_reference(elsewhere)}" if elsewhere else ""
+        measured = f"{words.counted(duet.counted, 'launch')}, {source(duet)}"
         lines.append(
             f"- **{sentence(duet)}.** {'; '.join(decided) or 'Nothing is decided'}.{also} "
-            f"*({words.counted(duet.counted, 'launch')}, {source(duet)}; [06-before-after](06-before-after.ipynb))*"
+            f"*({measured}; [06-before-after](06-before-after.ipynb))*"
         )
     return Markdown("\n".join(lines)) if lines else None
 
@@ -151,7 +151,8 @@ def decided_by_reference(duet: Duet, others: Iterable[Duet]) -> Duet | None:
 
 
 def from_reference(duet: Duet) -> str:
-    return f"**The reference decides it:** {sentence(duet)} ({ratio(duet.primary)}, {words.counted(duet.counted, 'launch')})."
+    measured = f"{ratio(duet.primary)}, {words.counted(duet.counted, 'launch')}"
+    return f"**The reference decides it:** {sentence(duet)} ({measured})."
 
 
 def source(duet: Duet) -> str:
@@ -161,9 +162,9 @@ def source(duet: Duet) -> str:
 def basis(shown: Shown) -> str:
     """How many launches of which duet; what does not count; whether the same was asked before."""
     duet = shown.duet
-    told = [
-        f"{words.counted(duet.counted, 'launch')} of `{duet.experiment}` count{'s' * (duet.counted == 1)} (`data/{'raw' if duet.is_own else 'reference'}`, duet `{duet.comparison[:12]}`)"
-    ]
+    launches = f"{words.counted(duet.counted, 'launch')} of `{duet.experiment}`"
+    folder = f"data/{'raw' if duet.is_own else 'reference'}"
+    told = [f"{launches} count{'s' * (duet.counted == 1)} (`{folder}`, duet `{duet.comparison[:12]}`)"]
     told += [
         f"{count} {what}"
         for count, what in (
