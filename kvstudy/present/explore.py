@@ -208,6 +208,8 @@ class Choices:
     ) -> Choice:
         """None: the first there is. A run alone says its experiment and variant."""
         runs = self._tables.runs
+        if runs.empty:
+            raise KvstudyError("no run to choose from", "measure one: kvstudy run experiments/reproduce.yaml")
         if run_id is not None:
             if run_id not in set(runs["run_id"]):
                 raise KvstudyError(f"no such run: {run_id}", "kvstudy.runs() has them all")

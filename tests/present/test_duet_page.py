@@ -47,7 +47,7 @@ def run_page(root, **parameters) -> dict:
     for cell in nbformat.read(root / "notebooks" / "06-before-after.ipynb", as_version=4).cells:
         if cell.cell_type == "code":
             names["In"].append(cell.source)
-            exec(compile(cell.source, "06", "exec"), names)
+            exec(compile(cell.source.replace("%load_ext kvstudy", ""), "06", "exec"), names)
             if "parameters" in cell.metadata.get("tags", []):
                 names |= parameters
     return names
