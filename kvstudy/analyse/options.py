@@ -30,6 +30,7 @@ DEFAULTS = {
 }
 # A difference without a meaning: two spellings of one heap, measured to see what chance makes of them.
 SAME_THING = "noise"
+OF_WORKLOAD = ("key_", "value_", "distribution")  # begin what is asked of the service: no change of it
 USUAL_LABELS = ("before", "after")
 COLUMNS = ["experiment", "before_name", "after_name", *COMPARISON_COLUMNS]
 _PLACE = ["workload", "connections", "threads", "offered_rate_rps"]

@@ -22,12 +22,14 @@ GOOD, BAD, PLAIN = "good", "bad", "plain"
 
 @dataclass(frozen=True)
 class Bar:
-    """``value``: how long, at least 0; ``text``: the number beside it."""
+    """``value``: how long, at least 0; ``text``: the number beside it; ``hover``: what the label leaves
+    out."""
 
     label: str
     value: float
     text: str
     tone: str = PLAIN
+    hover: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Card:
             return ""
         longest = max(bar.value for bar in self.bars) or 1.0
         rows = "".join(
-            f'<span class="label">{escape(bar.label)}</span>'
+            f'<span class="label" title="{escape(bar.hover or bar.label)}">{escape(bar.label)}</span>'
             f'<span class="track"><i class="{bar.tone}" style="width:{100 * bar.value / longest:.1f}%"></i>'
             "</span>"
             f'<span class="number">{escape(bar.text)}</span>'

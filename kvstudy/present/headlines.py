@@ -1,34 +1,53 @@
 """What each page's card says: ``index(tables)`` has one per question of the study, in the order of the pages.
 
-A card is a sentence of at most 20 words with the one number that matters; the interval is on the page. Where
-nothing was measured, or nothing is decided, the card says that.
+A card is a sentence of at most 20 words with the one number that matters, to two digits; the interval is on
+the page. Where nothing was measured, or nothing is decided, the card says that.
 """
 
 import math
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
 
+from kvstudy.analyse import peers as analysed_peers
 from kvstudy.analyse.answers import RULER, Answer, options, ruler, service, tail
 from kvstudy.analyse.claim import Claim
 from kvstudy.analyse.comparison.words import CANNOT_TELL
-from kvstudy.analyse.configuration import INVALID
+from kvstudy.analyse.configuration import CPU, INVALID
 from kvstudy.analyse.intervention import CAUSED
 from kvstudy.analyse.linked import LINKED
+from kvstudy.analyse.options import OF_WORKLOAD
 from kvstudy.analyse.replication import verdicts
 from kvstudy.analyse.tables import Tables
 from kvstudy.analyse.tail import NO_EVENT
-from kvstudy.present import claims, flame, profiled_runs, words
-from kvstudy.present.cards import BAD, BARS_MAX, GOOD, PLAIN, Bar, Card, Shown, valid
-from kvstudy.present.flame import NETWORK
+from kvstudy.present import claims, flame, peers, profiled_runs, words
+from kvstudy.present.cards import BAD, BARS_MAX, GOOD, NOT_MEASURED, PLAIN, Bar, Card, Shown, valid
+from kvstudy.present.flame import NETWORK, NETWORK_MIN
 from kvstudy.present.notebook import published_reports
 from kvstudy.project import project_root
 
 WORDS_MAX = 20
 _BETTER = ("faster", "cheaper", "better")
-_OF_WORKLOAD = ("key_", "value_", "distribution")  # what is asked, no change of the service
+_DIGITS = 2
+_PREFERRED = ("p50", CPU, "p99")  # of the measures of a change: which one its card tells
+_AT = {"p50": " at the median", CPU: " in CPU per request"}
+_SENTENCES = {"wal=always": "Syncing the log before every answer (wal=always)"}
+_WORKLOADS = {"mixed": "half reads, half writes"}
+_STORE = ("store", "flush", "compaction", "WAL")
+
+
+@dataclass(frozen=True)
+class _Told:
+    """``of``: what the bars show; ``runs``: those that the answer rests on, None for all of the rule."""
+
+    answer: str
+    of: str = ""
+    bars: tuple[Bar, ...] | list[Bar] = ()
+    doubts: tuple[str, ...] | list[str] = ()
+    runs: Tables | None = None
 
 
 def index(tables: Tables) -> Shown:
@@ -53,17 +72,25 @@ def _beginning(page: Path) -> Card:
     )
 
 
-def _card(page: str, question: str, experiments: Callable[[Tables], Tables] | None = None):
-    """A rule for one page: the function tells (answer, what the bars are, bars, doubts), or None where
-    nothing was measured."""
+def _card(
+    page: str,
+    question: str,
+    experiments: Callable[[Tables], Tables] | None = None,
+    unmeasured: str = NOT_MEASURED,
+):
+    """A rule for one page: the function returns what is told, or None where nothing was measured."""
 
     def rule(tell):
         def card(tables: Tables) -> Card:
             mine = experiments(tables) if experiments else tables
             if mine.runs.empty or (told := tell(mine)) is None:
-                return Card(page, question)
-            answer, of, bars, doubts = told
-            return Card(page, question, answer, of, tuple(bars)[:BARS_MAX], (valid(mine.runs), *doubts))
+                return Card(page, question, unmeasured)
+            left = len(told.bars) > BARS_MAX
+            of = f"{told.of} ({BARS_MAX} of {len(told.bars)} shown)" if left else told.of
+            runs = (told.runs or mine).runs
+            return Card(
+                page, question, told.answer, of, tuple(told.bars)[:BARS_MAX], (valid(runs), *told.doubts)
+            )
 
         return card
 
@@ -89,7 +116,7 @@ def _of_service(tables: Tables) -> Tables:
 
 
 def _findable(found: list[Claim]) -> list[str]:
-    """Which difference the undecided comparisons could have found, in the middle."""
+    """Which difference the undecided comparisons could have missed, in the middle."""
     limits = sorted(
         math.inf if claim.findable_percent is None else claim.findable_percent
         for claim in found
@@ -98,7 +125,17 @@ def _findable(found: list[Claim]) -> list[str]:
     if not limits:
         return []
     middle = limits[len(limits) // 2]
-    return [f"undecided ones could find {'nothing' if math.isinf(middle) else f'over {middle:.0f} %'}"]
+    if math.isinf(middle):
+        return ["undecided: any difference may be missed"]
+    return [f"undecided: differences under {words.share(middle / 100, _DIGITS)} may be missed"]
+
+
+def _name(workload: str) -> str:
+    return _WORKLOADS.get(workload, words.factor(workload))
+
+
+def _begun(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
 
 
 @_card("01-instrument", "Can the ruler be trusted?", _of(*RULER))
@@ -114,7 +151,7 @@ def _ruler(tables: Tables):
         answer = f"Mostly: {of} of a thing with itself are false alarms."
     else:
         of = words.counted(len(noise.claims), "comparison")
-        answer = f"Yes: {of} of a thing with itself gave no false alarm."
+        answer = f"No false alarm in {of} of one thing with itself{_agreed(noise.claims)}."
     names = {
         ruler.RESPONSE: "from the due time",
         ruler.SERVICE: "from the send",
@@ -124,17 +161,24 @@ def _ruler(tables: Tables):
         Bar(
             names[claim.variant],
             claim.estimate,
-            words.latency(claim.estimate),
+            words.latency(claim.estimate, _DIGITS),
             GOOD if claim.variant == ruler.RESPONSE else BAD,
         )
         for claim in (stall.claims if stall else ())
     ]
-    return (
+    return _Told(
         answer,
         "p99 seen of a service that stands still for 1 s",
         bars,
         _findable(list(noise.claims if noise else ())),
+        tables.select(experiment=["noise", "stall"], profiled=False),
     )
+
+
+def _agreed(found: tuple[Claim, ...]) -> str:
+    """Within how many percent the medians of one thing with itself lie."""
+    apart = [_away(claim.estimate) - 1 for claim in found if claim.measure == "p50"]
+    return f"; p50 agreed within {max(1, math.ceil(100 * max(apart)))} %" if apart else ""
 
 
 @_card("02-sweep", "How are runs measured?")
@@ -148,7 +192,7 @@ def _sweep(tables: Tables):
             ("FAIL", "left out", BAD),
         )
     ]
-    return (
+    return _Told(
         "A fresh service each time: launched, filled, warmed up, measured, checked and sealed.",
         "what its checks said of each run",
         bars,
@@ -162,18 +206,23 @@ def _percentiles(tables: Tables):
     if not _has_claims(found):
         return _silent(found)
     fast, slow = found.claims[0], found.claims[-1]
-    rate = words.rate(fast.subject.offered_rate_rps)
-    place = f"{rate} on {words.value('connections', fast.subject.connections)}"
-    answer = f"At {rate}, one request in a hundred takes over {words.latency(fast.estimate)}"
-    answer += (
-        f" ({fast.subject.workload}) to {words.latency(slow.estimate)} ({slow.subject.workload})."
-        if slow is not fast
-        else "."
+    place = slow.subject
+    where = f"{words.rate(place.offered_rate_rps)} on {words.value('connections', place.connections)}"
+    like_us = slow.estimate if slow.estimate < 100 * fast.estimate else None  # no line of zeros
+
+    def told(claim: Claim) -> str:
+        return words.latency(claim.estimate, _DIGITS, like_us)
+
+    answer = f"p99 at {where}: {told(fast)} ({_name(fast.subject.workload)})"
+    answer += f" to {told(slow)} ({_name(slow.subject.workload)})." if slow is not fast else "."
+    bars = [Bar(_name(claim.subject.workload), claim.estimate, told(claim)) for claim in found.claims]
+    asked = tables.select(
+        experiment=place.experiment,
+        connections=place.connections,
+        offered_rate_rps=place.offered_rate_rps,
+        profiled=False,
     )
-    bars = [
-        Bar(claim.subject.workload, claim.estimate, words.latency(claim.estimate)) for claim in found.claims
-    ]
-    return answer, f"p99 at {place}", bars, (f"p99 from {words.counted(found.runs, 'run')}",)
+    return _Told(answer, f"p99 at {where}", bars, (), asked)
 
 
 @_card("04-capacity", "How much load is too much?", _of_service)
@@ -186,25 +235,48 @@ def _capacity(tables: Tables):
     held = [claim.estimate for claim in combinations if claim.decided and not math.isnan(claim.estimate)]
     if lost:
         first = min(lost, key=lambda claim: claim.ends[1])
-        answer = f"{words.rate(first.ends[1])} of {first.subject.workload} was not held"
-        answer += f"; the highest rate held is {words.rate(max(held))}." if held else "; no rate was held."
+        place, missed = first.subject, first.ends[1]
+        on = f"on {words.value('connections', place.connections)}"
+        answer = (
+            f"{_begun(_name(place.workload))}: {words.rate(missed)} {on} are not held, "
+            "nor any lower rate offered."
+            if math.isnan(first.estimate)
+            else f"{_begun(_name(place.workload))}: {words.rate(first.estimate)} are held {on}, "
+            f"{words.count(missed)} are not."
+        )
     elif held:
         answer = f"More than we offered: every rate up to {words.rate(max(held))} was held."
     else:
         answer = "Cannot tell: too few runs at each rate."
-    best: dict[str, float] = {}
+    unsure = sum(not claim.decided for claim in combinations)
+    return _Told(
+        answer,
+        "highest rate held (≥: no higher one was offered)",
+        _rates(combinations),
+        [f"{unsure} of {words.counted(len(combinations), 'combination')} undecided"] if unsure else [],
+        tables.select(search="", closed_loop=False, profiled=False),
+    )
+
+
+def _rates(combinations: tuple[Claim, ...]) -> list[Bar]:
+    """Of each workload the highest rate that it held, and whether a higher one was offered. Where there are
+    too many bars, those that most workloads share are one."""
+    best: dict[str, tuple[float, bool]] = {}
     for claim in combinations:
         if not math.isnan(claim.estimate):
-            best[claim.subject.workload] = max(claim.estimate, best.get(claim.subject.workload, 0.0))
-    ordered = sorted(best.items(), key=lambda item: -item[1])
-    bars = [Bar(workload, rate, words.rate(rate)) for workload, rate in ordered]
-    unsure = sum(not claim.decided for claim in combinations)
-    return (
-        answer,
-        "highest rate held, by workload",
-        bars,
-        [f"{unsure} of {words.counted(len(combinations), 'combination')} undecided"] if unsure else [],
-    )
+            mine = (claim.estimate, math.isinf(claim.ends[1]))
+            best[claim.subject.workload] = max(mine, best.get(claim.subject.workload, (0.0, False)))
+    alike: dict[tuple[float, bool], list[str]] = {}
+    for workload, rate in best.items():
+        alike.setdefault(rate, []).append(_name(workload))
+    most = max(alike.values(), key=len, default=[])
+    together = len(best) > BARS_MAX and len(most) > 1
+    others = "others" if len(alike) > 1 else "workloads"
+    return [
+        Bar(label, rate, f"{'≥ ' if no_higher else ''}{words.rate(rate)}", hover=", ".join(names))
+        for (rate, no_higher), names in sorted(alike.items(), reverse=True)
+        for label in ([f"each of {len(names)} {others}"] if together and names is most else names)
+    ]
 
 
 @_card("05-flame-graphs", "Where does the time go?", _of("reproduce", profiled=True))
@@ -213,47 +285,76 @@ def _time(tables: Tables):
     cpu = shares[shares["event"] == "cpu"] if len(shares) else shares
     if cpu.empty:
         return None
-    known = profiled_runs.typical(cpu, "event").set_index("subsystem")["share"].sort_values(ascending=False)
-    network = known.reindex(NETWORK, fill_value=0.0).sum()
-    answer = f"{words.share(network)} of the CPU goes to the network and waiting for it"
-    answer += f", {words.share(known.get('store', 0.0))} to the store."
-    bars = [Bar(name, share, words.share(share)) for name, share in known.items()]
-    return answer, "share of CPU samples, by subsystem", bars, ()
+    known = profiled_runs.typical(cpu, "workload")
+    known = known[known["valid"]]
+    if known.empty:
+        return _Told(f"{CANNOT_TELL.capitalize()}: no profiled run passed its checks.")
+    of = known.pivot_table(index="workload", columns="subsystem", values="share", fill_value=0.0)
+    network = of.reindex(columns=NETWORK, fill_value=0.0).sum(axis=1).sort_values(ascending=False)
+    told = [f"{_name(name)} {words.share(share, _DIGITS)}" for name, share in network.items()]
+    told = told if len(told) <= 2 else [told[0], told[-1]]
+    whole = "Most CPU goes" if network.min() > NETWORK_MIN else "CPU that goes"
+    shown = network.index[-1]  # where most goes elsewhere
+    one = of.loc[shown]
+    parts = one.drop(list(_STORE), errors="ignore").to_dict()
+    parts["store, with flush and compaction"] = one.reindex(_STORE, fill_value=0.0).sum()
+    bars = [
+        Bar(name, share, words.share(share, _DIGITS))
+        for name, share in sorted(parts.items(), key=lambda part: -part[1])
+        if share > 0
+    ]
+    answer = f"{whole} to the network and waiting for it: {', '.join(told)}."
+    return _Told(answer, f"share of CPU samples, {_name(shown)}", bars)
 
 
 @_card("06-before-after", "Did a change help?", _of_service)
 def _change(tables: Tables):
     found = options.decided(tables)
-    undecided, of = options.undecided(tables)
-    decided = [claim for answer in found.values() for claim in answer.claims]
-    total = sum(of.values())
-    if not total:
+    undecided, _ = options.undecided(tables)
+    every = [claim for answer in (*found.values(), undecided) for claim in answer.claims]
+    every = [claim for claim in every if not claim.variant.startswith(OF_WORKLOAD)]
+    if not every:
         return None
-    differing = [
-        claim
-        for claim in decided
-        if claim.differs and claim.measure != INVALID and not claim.variant.startswith(_OF_WORKLOAD)
+    decided = [claim for claim in every if claim.word != CANNOT_TELL]
+    differing = [claim for claim in decided if claim.differs and claim.measure != INVALID]
+    asked = tables.select(experiment=sorted({claim.subject.experiment for claim in every}), profiled=False)
+    doubts = [
+        f"{len(decided)} of {words.counted(len(every), 'comparison')} decided",
+        *_findable([claim for claim in every if claim.word == CANNOT_TELL]),
     ]
     if not differing:
-        answer = f"Of {total} comparisons of an option with its default none shows a difference."
-        return answer, "", (), _findable(list(undecided.claims))
-    largest = sorted(differing, key=lambda claim: -abs(math.log(claim.estimate)))
-    first, named = largest[0], {}
-    for claim in largest:  # of each option its largest difference
-        named.setdefault((claim.variant, claim.subject.workload), claim)
-    how = f"{words.times(_away(first.estimate))} {first.word} at {first.measure}"
-    answer = f"{first.variant} makes {first.subject.workload} {how}."
-    answer += f" {len(decided)} of {words.counted(total, 'comparison')} decided."
+        answer = f"Of {len(every)} comparisons of an option with its default none shows a difference."
+        return _Told(answer, doubts=doubts[1:], runs=asked)
+    named: dict[tuple, Claim] = {}
+    for claim in sorted(differing, key=_telling):  # of each option at its place one measure
+        place = claim.subject
+        named.setdefault((place.experiment, claim.variant, place.workload, place.connections), claim)
+    first, *_ = ordered = sorted(named.values(), key=_telling)
+    answer = f"{_SENTENCES.get(first.variant, first.variant)} makes {_name(first.subject.workload)} "
+    answer += f"{_how(first)}{_AT.get(first.measure, f' at {first.measure}')}."
+    labels = [f"{claim.variant}: {claim.measure}" for claim in ordered]
     bars = [
         Bar(
-            f"{claim.variant}, {claim.subject.workload} {claim.measure}",
+            label if labels.count(label) == 1 else f"{label}, {_name(claim.subject.workload)}",
             abs(math.log(claim.estimate)),
-            f"{words.times(_away(claim.estimate))} {claim.word}",
+            _how(claim),
             GOOD if claim.word in _BETTER else BAD,
+            f"{claim.subject.experiment}: {claim.subject.workload}, "
+            f"{words.value('connections', claim.subject.connections)}",
         )
-        for claim in named.values()
+        for claim, label in zip(ordered, labels, strict=True)
     ]
-    return answer, "largest differences from the default", bars, _findable(list(undecided.claims))
+    return _Told(answer, "largest differences from the default", bars, doubts, asked)
+
+
+def _telling(claim: Claim) -> tuple[int, float]:
+    """Sorts the preferred measure first, and of one measure the largest difference."""
+    measure = _PREFERRED.index(claim.measure) if claim.measure in _PREFERRED else len(_PREFERRED)
+    return measure, -abs(math.log(claim.estimate))
+
+
+def _how(claim: Claim) -> str:
+    return f"{words.times(_away(claim.estimate), _DIGITS)} {claim.word}"
 
 
 def _away(ratio: float) -> float:
@@ -271,7 +372,7 @@ def _tail(tables: Tables):
     who = words.factor(kinds[0].subject.workload)
     if causes:
         cause = words.factor(causes[0].variant)
-        answer = f"{cause} causes it: without it p99 is {words.times(causes[0].estimate)}."
+        answer = f"{cause} causes it: without it p99 is {words.times(causes[0].estimate, _DIGITS)}."
     elif ties:
         kinds_of = words.several([words.factor(claim.variant) for claim in ties[:2]])
         answer = f"Slow answers of {who} are linked to {kinds_of}."
@@ -281,13 +382,20 @@ def _tail(tables: Tables):
         Bar(
             words.factor(claim.variant),
             claim.estimate,
-            words.share(claim.estimate),
+            words.share(claim.estimate, _DIGITS),
             BAD if claim.word == LINKED else PLAIN,
         )
         for claim in sorted(kinds, key=lambda claim: (claim.variant == NO_EVENT, -claim.estimate))
     ]
     doubts = [] if causes else ["nothing was held off: no cause is proven"]
-    return answer, f"share of slow {who} answers that waited with it", bars, doubts
+    asked = tables.select(
+        experiment=tail.EXPERIMENT,
+        workload=tail.WORKLOAD,
+        offered_rate_rps=kinds[0].subject.offered_rate_rps,
+    )
+    if causes:
+        asked = tables.select(experiment=causes[0].subject.experiment)
+    return _Told(answer, f"share of slow {who} answers during which it was felt", bars, doubts, asked)
 
 
 @_card("08-published-reports", "Do five published reports hold?", _of_reports)
@@ -308,7 +416,18 @@ def _published(tables: Tables):
         for verdict, number in told.items()
         if number
     ]
-    return answer, "what our runs say of each claim", bars, ()
+    return _Told(answer, "what our runs say of each claim", bars)
+
+
+@_card(
+    "10-peers",
+    "How does the service compare with other programs?",
+    _of(analysed_peers.EXPERIMENT),
+    "Not measured yet: make peers, about five minutes.",
+)
+def _peers(tables: Tables):
+    names = analysed_peers.peers(tables)
+    return _Told(f"{peers.headline(tables)}.") if len(names) > 1 else None
 
 
 def _has_claims(answer: Answer | None) -> bool:
@@ -320,7 +439,7 @@ def _silent(answer: Answer | None):
     if answer is None:
         return None
     failed = words.several([f"{check} ({count})" for check, count in answer.failed])
-    return f"{CANNOT_TELL.capitalize()}: {answer.why or failed or 'too few runs count'}.", "", (), ()
+    return _Told(f"{CANNOT_TELL.capitalize()}: {answer.why or failed or 'too few runs count'}.")
 
 
-CARDS = (_ruler, _sweep, _percentiles, _capacity, _time, _change, _tail, _published)
+CARDS = (_ruler, _sweep, _percentiles, _capacity, _time, _change, _tail, _published, _peers)

@@ -49,6 +49,12 @@ def answer(found: Tables) -> Markdown:
     )
 
 
+def headline(found: Tables) -> str:
+    """A sentence without its full stop: how often a peer is slower at the median."""
+    rows = found.once(analysed.compared)
+    return _headline(rows[rows["measure"] == P50], analysed.peers(found))
+
+
 def _headline(rows: pd.DataFrame, names: list[str]) -> str:
     others = rows[rows["server"] != EMPTY]
     decided = others[others["word"] != CANNOT_TELL]

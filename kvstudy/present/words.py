@@ -9,18 +9,18 @@ from kvstudy.analyse.comparison.words import SAME
 
 THIN_SPACE = "\u202f"
 MISSING = "–"
-_ACRONYMS = ("wal", "gc", "cpu")
+_ACRONYMS = ("wal", "gc", "cpu", "put", "get")
 FINDABLE_MOST = 1000.0  # a ratio that is no smaller is no finding of anybody
 
 
-def latency(latency_us: float | None) -> str:
-    """``1240.0`` → "1.24 ms"."""
+def latency(latency_us: float | None, digits: int = 3, like_us: float | None = None) -> str:
+    """``1240.0`` → "1.24 ms"; ``like_us``: in the unit of that one."""
     if _missing(latency_us):
         return MISSING
     for scale, unit in ((1e6, "s"), (1e3, "ms"), (1.0, "µs")):
-        if abs(latency_us) >= scale * 0.9995:
-            return f"{_digits(latency_us / scale)} {unit}"
-    return f"{_digits(latency_us)} µs"
+        if abs(latency_us if like_us is None else like_us) >= scale * 0.9995:
+            return f"{_digits(latency_us / scale, digits)} {unit}"
+    return f"{_digits(latency_us, digits)} µs"
 
 
 def rate(rate_rps: float | None) -> str:
@@ -65,14 +65,14 @@ def kind(latency_kind: str) -> str:
     return lateness.get(latency_kind) or f"{latency_kind} time"
 
 
-def share(fraction: float | None) -> str:
+def share(fraction: float | None, digits: int = 3) -> str:
     """``0.1234`` → "12.3 %"."""
-    return MISSING if _missing(fraction) else f"{_digits(100 * fraction)} %"
+    return MISSING if _missing(fraction) else f"{_digits(100 * fraction, digits)} %"
 
 
-def times(ratio: float | None) -> str:
+def times(ratio: float | None, digits: int = 3) -> str:
     """``1.337`` → "1.34 ×"."""
-    return MISSING if _missing(ratio) else f"{_digits(ratio)} ×"
+    return MISSING if _missing(ratio) else f"{_digits(ratio, digits)} ×"
 
 
 def size(size_bytes: float | None) -> str:
@@ -165,11 +165,11 @@ def _missing(number) -> bool:
     return number is None or (isinstance(number, float) and math.isnan(number)) or number != number
 
 
-def _digits(number: float) -> str:
-    number = float(f"{number:.3g}")
+def _digits(number: float, digits: int = 3) -> str:
+    number = float(f"{number:.{digits}g}")
     if abs(number) >= 1000:
         return count(number)
     if number == 0:
         return "0"
-    places = max(0, 2 - math.floor(math.log10(abs(number))))
+    places = max(0, digits - 1 - math.floor(math.log10(abs(number))))
     return f"{number:.{min(places, 4)}f}"

@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from sample import empty_tables, sample_tables
+from sample import empty_tables, keep, sample_tables
 
-from kvstudy.present import cards, headlines
+from kvstudy.present import cards, headlines, words
 from kvstudy.present.cards import Bar, Card
 from kvstudy.project import project_root
 
@@ -39,7 +39,9 @@ def test_beside_an_answer_stands_how_many_of_its_runs_are_valid(shown):
 
 def test_what_nobody_measured_says_so():
     found = headlines.index(empty_tables()).cards
-    assert [card.answer for card in found].count(cards.NOT_MEASURED) == len(headlines.CARDS)
+    said = [card.answer for card in found if card.answer.startswith(cards.NOT_MEASURED.rstrip("."))]
+    assert len(said) == len(headlines.CARDS)
+    assert "make peers" in found[-1].answer
 
 
 def test_cards_are_read_back_as_they_were_shown():
@@ -53,3 +55,72 @@ def test_text_of_a_card_cannot_become_markup():
     for tag in ("<b>", "<u>", "<s>", "<q>", "a & b"):
         assert tag not in html
     assert 'href="03-x.ipynb"' in html and "width:0.0%" in html
+
+
+def of_page(tables, page):
+    return next(card for card in headlines.index(tables).cards if card.page == page)
+
+
+def test_shares_of_the_processor_are_those_of_one_workload_and_never_of_a_pool():
+    found = keep(sample_tables(), lambda run: run.profiled)
+    puts = set(found.runs.loc[found.runs["workload"] == "unique_put", "run_id"])
+    stacks = found.stacks
+    in_store = stacks["run_id"].isin(puts) & stacks["stack"].str.contains("LsmStore")
+    stacks = stacks.assign(samples=stacks["samples"].mask(in_store, 10**6))
+    found = found.but(runs=found.runs.assign(experiment="reproduce"), stacks=stacks)
+    card = of_page(found, "05-flame-graphs")
+    (store,) = [bar for bar in card.bars if bar.label.startswith("store")]
+    assert store.value > 0.9  # a pool with the GETs had half of it
+    assert "unique PUT" in card.of and "repeated GET" in card.answer and "unique PUT" in card.answer
+
+
+def test_a_rate_that_was_the_highest_offered_is_no_limit():
+    found = keep(sample_tables(), lambda run: not run.profiled and run.offered_rate_rps < 5000)
+    card = of_page(found, "04-capacity")
+    assert {bar.text for bar in card.bars} == {f"≥ {words.rate(4000.0)}"}
+    assert "≥" in card.of
+
+
+def test_a_rate_that_was_not_held_is_told_with_its_workload_and_connections():
+    card = of_page(sample_tables(repeats=6, profiled=False), "04-capacity")
+    assert "connection" in card.answer and "not" in card.answer
+    assert "≥" not in "".join(bar.text for bar in card.bars)
+
+
+def test_bars_leave_no_workload_out_silently():
+    names = ("put", "get", "unique_put", "unique_get", "repeated_put", "repeated_get", "mixed")
+    found = sample_tables(workloads=names, rates=(1000.0,), connections=(4,), profiled=False)
+    (bar,) = of_page(found, "04-capacity").bars
+    assert bar.label == "each of 7 workloads" and "unique PUT" in bar.hover
+    card = of_page(found, "03-percentiles")
+    assert f"{cards.BARS_MAX} of 7 shown" in card.of
+
+
+def test_a_change_is_told_by_its_median_before_its_tail_and_named_whole():
+    found = sample_tables(
+        rates=(1000.0,), connections=(4,), workloads=("unique_put",), repeats=8, labels=("a", "b")
+    )
+    found = keep(found, lambda run: not run.profiled)
+    variants = found.runs["label"].map({"a": "wal=interval", "b": "wal=always"})
+    slow = set(found.runs.loc[variants == "wal=always", "run_id"])
+    points = found.percentiles
+    times = points["percentile"].map({50.0: 6.0, 99.0: 20.0}).fillna(8.0)
+    latency = points["latency_us"].mask(points["run_id"].isin(slow), points["latency_us"] * times)
+    card = of_page(
+        found.but(
+            runs=found.runs.assign(variant=variants, label="", experiment="wal"),
+            percentiles=points.assign(latency_us=latency),
+        ),
+        "06-before-after",
+    )
+    assert card.answer.endswith("slower at the median.") and "unique PUT" in card.answer
+    assert card.answer.startswith("Syncing the log before every answer (wal=always)")
+    (bar,) = card.bars
+    assert bar.label == "wal=always: p50" and "4 connections" in bar.hover
+
+
+def test_the_badge_counts_the_runs_that_the_answer_rests_on():
+    found = sample_tables()
+    card = of_page(found, "03-percentiles")
+    valid, of = (int(number) for number in card.sure[0].split(" run")[0].split(" of "))
+    assert valid <= of < len(found.runs)

@@ -13,7 +13,7 @@ from kvstudy.analyse.comparison.words import (
     expected_false,
 )
 from kvstudy.analyse.configuration import CPU, INVALID, RATE
-from kvstudy.analyse.options import at_the_highest
+from kvstudy.analyse.options import OF_WORKLOAD, at_the_highest
 from kvstudy.present import theme, words
 from kvstudy.present.figures.panels import nothing, ratio_axis, titled
 
@@ -204,7 +204,8 @@ def options(compared: pd.DataFrame) -> go.Figure:
     )
     drawn = "Ratio of medians over runs with its 95 % bootstrap interval, at the highest rate and most " f"connections of each experiment{more}. Filled: decided, faster where a latency is lower or a rate " "higher, cheaper where the service uses less CPU; diamond: the same within the experiment's " f"limit; hollow: cannot tell.{corrected(top)}{outcomes}"
     varied = f"{words.counted(top['experiment'].nunique(), 'experiment')} varied an option: of " f"{words.counted(len(top), 'comparison')} {words.several(told)}"
-    return titled(figure, "Every option against its default", f"{varied}{_extreme(top)}", drawn)
+    changes = top[~top["after_name"].str.startswith(OF_WORKLOAD)]
+    return titled(figure, "Every option against its default", f"{varied}{_extreme(changes)}", drawn)
 
 
 def _decided(row) -> str:
