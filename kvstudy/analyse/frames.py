@@ -46,7 +46,7 @@ RULES: tuple[tuple[str, str], ...] = (
     (
         "response",
         r"^(one/nio/net/(\w*(Socket|Session)\.(\w*[wW]rite|send)|Session\$)"
-        r"|kv/http/(Output|Answer|RangeStream|SocketCalls\.send|(Kv|Writing)Session\.(flush|send|processWrite|writeMore)))",
+        r"|kv/http/(Output|Answer|RangeStream|SocketCalls\.send|(Kv|Serving|Writing)Session\.(flush|send|processWrite|writeMore)))",
     ),
     ("parsing", r"^kv/http/Request"),
     (

@@ -64,6 +64,14 @@ def test_only_put_runs_write_the_log_and_flush_and_only_workers_are_handed_work(
         ),
         (
             "response",
+            "one/nio/server/SelectorThread.run;one/nio/net/Session.process;kv/http/ServingSession.processWrite_[j];kv/http/ServingSession.writeMore_[i]",
+        ),
+        (
+            "dispatch",
+            "one/nio/server/SelectorThread.run;kv/http/RoundSelector.hasNext_[j];kv/http/ServingSession.serveInRound_[i];kv/http/ServingSession.giveAnswer_[i]",
+        ),
+        (
+            "response",
             "one/nio/server/SelectorThread.run;kv/http/KvSession.work;kv/http/KvSession.serve;kv/http/Router.answer;kv/http/Output.value;byte[]_[i]",
         ),
         (

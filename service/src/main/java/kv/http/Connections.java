@@ -90,8 +90,8 @@ final class Connections implements AutoCloseable {
         return refused.get();
     }
 
-    /// Closes connections on which nothing is under way, see [KvSession#closeIfQuiet]; true when none are left
-    /// open at all.
+    /// Closes connections on which nothing is under way, see [LimitedSession#closeIfQuiet]; true when none are
+    /// left open at all.
     boolean closeQuiet(int quietMillis) {
         for (KvSession session : open) {
             session.closeIfQuiet(quietMillis);

@@ -65,12 +65,12 @@ final class RoundSelector extends Selector implements Iterator<Session> {
 
     /// Requests of one kind that wait for the end of the round, each with its connection and its key.
     private static final class Waiting {
-        final KvSession[] sessions = new KvSession[ROUND_TO_DISK_MAX];
+        final ServingSession[] sessions = new ServingSession[ROUND_TO_DISK_MAX];
         final Request[] requests = new Request[ROUND_TO_DISK_MAX];
         final byte[][] keys = new byte[ROUND_TO_DISK_MAX][];
         int count;
 
-        void add(KvSession session, Request request) {
+        void add(ServingSession session, Request request) {
             sessions[count] = session;
             requests[count] = request;
             keys[count++] = request.key;
@@ -82,7 +82,7 @@ final class RoundSelector extends Selector implements Iterator<Session> {
             Arrays.fill(requests, 0, waiting, null);
             Arrays.fill(keys, 0, waiting, null);
             for (int i = 0; i < waiting; i++) {
-                KvSession session = sessions[i];
+                ServingSession session = sessions[i];
                 sessions[i] = null;
                 session.serveInRound(out);
             }
@@ -114,7 +114,7 @@ final class RoundSelector extends Selector implements Iterator<Session> {
 
     /// Has `request` of `session`, which is being processed and has read nothing else, answered at the end of
     /// the round; false when it is none that waits.
-    boolean add(KvSession session, Request request) {
+    boolean add(ServingSession session, Request request) {
         if (request.target != Target.ENTITY) {
             return false;
         }

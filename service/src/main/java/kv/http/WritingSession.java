@@ -26,13 +26,16 @@ abstract class WritingSession extends Session {
 
     /// of the answers that the client does not take
     private final MemoryBudget.Share unwrittenMemory;
-    private final int descriptor;
+    /// what was read and is not used yet
+    final UnreadBytes unread;
     final Timeouts timeouts = new Timeouts();
+    private final int descriptor;
     private long bytesGiven;
 
     WritingSession(Socket socket, MemoryBudget.Account memory) {
         super(socket);
         unwrittenMemory = memory.share();
+        unread = new UnreadBytes(memory);
         descriptor = SocketCalls.descriptorOf(socket);
         socket.setNoDelay(true); // one-nio's Java server socket does not pass the option on to what it accepts
     }
@@ -148,6 +151,14 @@ abstract class WritingSession extends Session {
         }
         listen(READABLE);
         return Math.max(0, received);
+    }
+
+    /// Keeps `[from, to)` of `b` as the unread bytes. May close the session: when there is no memory for that.
+    final void keep(byte[] b, int from, int to) {
+        if (!unread.set(b, from, to)) {
+            log.debug("connection closed, the memory for unfinished requests is full: {}", getRemoteHost());
+            close();
+        }
     }
 
     /// True while the descriptor is this connection's: it is closed under the lock that readers and writers

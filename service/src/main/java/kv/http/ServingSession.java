@@ -1,0 +1,202 @@
+package kv.http;
+
+import java.io.IOException;
+import one.nio.net.Socket;
+
+/// How a connection has its requests answered: at once, at the end of its selector's round, or by another
+/// thread, which hands the answer back.
+///
+/// ```
+///  serve ──► here, by the selector's thread ──► the next request
+///    │ ├───► at the end of the round ──► serveInRound ──────────────────┐
+///    │ │                                      │ would wait              │
+///    │ │                                      ▼                         │
+///    │ └─── would wait ──────────► serveByPatientThread                 ├──► giveAnswer ──► what came meanwhile
+///    │                               │ GET            │ write           │
+///    │                               ▼                ▼                 │
+///    └───► by a handler ──► serveElsewhere ──► serveStalled ────────────┤
+///                                  └────────────────────────────────────┘
+/// ```
+///
+/// 1. Until the answer is back the connection is BUSY: its request belongs to whoever serves it, and no other is
+///    begun. Other threads serve it without the lock, and take the lock to hand the answer back.
+/// 2. A value that waits for another thread is paid for from the memory budget; a request that finds no memory,
+///    or no room in a queue, is refused at once.
+/// 3. The slices of a range that come from the store are read by another thread, too, where that may wait for
+///    the disk.
+/// 4. All fields are guarded by the session's lock, except where a comment says otherwise.
+abstract class ServingSession extends LingeringSession {
+    final KvServer server;
+    final RequestReader reader;
+    /// of the value that waits for a worker
+    private final MemoryBudget.Share waitingMemory;
+    private boolean busy;
+    private boolean writingElsewhere;
+
+    ServingSession(Socket socket, KvServer server, RequestReader reader) {
+        super(socket, reader.request().memory);
+        this.server = server;
+        this.reader = reader;
+        this.waitingMemory = reader.request().memory.share();
+    }
+
+    /// If nothing waits to be written: goes on with what came while a request was being served, or an answer
+    /// written.
+    ///
+    /// @param out empty
+    abstract void workOffUnread(Output out) throws IOException;
+
+    /// True while a request is being served, or waits for that. Without the lock a racy read.
+    final boolean isBusy() {
+        return busy;
+    }
+
+    /// True while another thread writes a slice of a range, or is about to. Without the lock a racy read.
+    final boolean isWritingElsewhere() {
+        return writingElsewhere;
+    }
+
+    /// Answers the reader's request into `out`, or has it answered later.
+    ///
+    /// @param roundsOrNull where the request may wait for the end of a round
+    final void serve(Request request, Output out, RoundSelector roundsOrNull) throws IOException {
+        Handler handler = server.handlerOf(request);
+        if (!handler.isInline()) {
+            flush(out);
+            serveBy(handler, this::serveElsewhere, request, out);
+        } else if (roundsOrNull != null && roundsOrNull.add(this, request)) {
+            busy = true;
+        } else if (server.router().tryAnswer(request, out, Patience.NONE)) {
+            answerGivenTo(request);
+            reader.release();
+        } else {
+            flush(out);
+            serveByPatientThread(request, out);
+        }
+    }
+
+    /// Others wait for this thread: a GET goes where it may wait for the disk, a write for flush and compaction.
+    private void serveByPatientThread(Request request, Output out) {
+        if (request.method == Request.Method.GET) {
+            serveBy(server.coldReads(), this::serveElsewhere, request, out);
+        } else {
+            serveBy(server.stalledWrites(), this::serveStalled, request, out);
+        }
+    }
+
+    /// Has `service` of the request run by `handler`, or refuses the request.
+    private void serveBy(Handler handler, Runnable service, Request request, Output out) {
+        Answer refusal = null;
+        if (!waitingMemory.growTo(request.value.length)) {
+            refusal = Answer.MEMORY_FULL;
+        } else {
+            busy = true;
+            server.router().handsOver(request);
+            if (!handler.tryRun(service)) {
+                busy = false;
+                refusal = Answer.QUEUE_FULL;
+            }
+        }
+        if (refusal != null) {
+            endOfService();
+            server.router().refuse(refusal, request, out);
+            answerGivenTo(request);
+        }
+    }
+
+    /// Runs on a worker, without the lock until the answer is there.
+    private void serveElsewhere() {
+        Output out = new Output(512);
+        if (server.router().tryAnswer(reader.request(), out, Patience.DISK)) {
+            giveAnswerFromElsewhere(out);
+            return;
+        }
+        server.router().handsOver(reader.request());
+        if (!server.stalledWrites().tryRun(this::serveStalled)) {
+            serveStalled();
+        }
+    }
+
+    /// As [#serveElsewhere], on a thread that may wait for flush or compaction: it serves no other connection.
+    private void serveStalled() {
+        Output out = new Output(512);
+        server.router().answer(reader.request(), out);
+        giveAnswerFromElsewhere(out);
+    }
+
+    private synchronized void giveAnswerFromElsewhere(Output out) {
+        giveAnswer(out);
+        timeouts.moved();
+    }
+
+    /// Runs on the selector's thread at the end of a round; how long that held the thread up, the selector
+    /// knows.
+    final synchronized void serveInRound(Output out) {
+        try {
+            Request request = reader.request();
+            if (!server.router().tryAnswer(request, out, Patience.NONE)) {
+                serveByPatientThread(request, out);
+                if (busy) {
+                    return;
+                }
+            }
+        } catch (Throwable e) { // not even an answer that it failed: the others of the round get theirs
+            handleException(e);
+        }
+        giveAnswer(out);
+    }
+
+    private void giveAnswer(Output out) {
+        busy = false;
+        endOfService();
+        if (isClosed()) {
+            out.backTo(0);
+            return;
+        }
+        try {
+            flush(out);
+            answerGivenTo(reader.request());
+            workOffUnread(out);
+        } catch (Throwable e) {
+            out.backTo(0);
+            handleException(e);
+        }
+    }
+
+    /// Gives back what the request took. Not while it is [#isBusy]: whoever serves it still reads it.
+    final void endOfService() {
+        reader.release();
+        waitingMemory.giveBack();
+    }
+
+    @Override
+    protected final void processWrite() throws Exception {
+        if (writesFromStore() && server.handlerOfRanges().tryRun(this::writeElsewhere)) {
+            writingElsewhere = true;
+            listen(0);
+            return;
+        }
+        writeMore();
+    }
+
+    private synchronized void writeElsewhere() {
+        writingElsewhere = false;
+        if (isClosed()) {
+            return;
+        }
+        try {
+            writeMore();
+            timeouts.moved();
+        } catch (Throwable e) {
+            handleException(e);
+        }
+    }
+
+    private void writeMore() throws Exception {
+        super.processWrite();
+        if (!isClosed() && isWritten()) {
+            giveMemoryBack();
+            workOffUnread(new Output(512));
+        }
+    }
+}
