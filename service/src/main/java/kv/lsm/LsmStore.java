@@ -68,7 +68,7 @@ public final class LsmStore implements Store {
             }
             StoreFiles files = new StoreFiles(disk, allocator, options);
             LogSupply logs = new LogSupply(files);
-            return new LsmStore(files, logs, lock, new Opening(files, logs).run());
+            return new LsmStore(files, logs, lock, new StoreOpening(files, logs).open());
         } catch (IOException | RuntimeException e) {
             release(lock, e);
             throw e instanceof StoreException known
@@ -98,7 +98,7 @@ public final class LsmStore implements Store {
         }
     }
 
-    private LsmStore(StoreFiles files, LogSupply logs, Closeable directoryLock, Opening.Result opened) {
+    private LsmStore(StoreFiles files, LogSupply logs, Closeable directoryLock, StoreOpening.Result opened) {
         this.files = files;
         this.logs = logs;
         this.directoryLock = directoryLock;

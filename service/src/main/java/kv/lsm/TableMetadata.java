@@ -7,7 +7,8 @@ import java.util.Arrays;
 /// @param number of the file
 /// @param level 0 is the newest
 /// @param run tables of one level and run do not overlap; in level 0 a higher run is newer, other levels have
-/// run 0 only @param bytes size of the file
+/// run 0 only
+/// @param bytes size of the file
 public record TableMetadata(
         long number, int level, long run, long bytes, long entries, long tombstones, byte[] smallest, byte[] largest) {
 

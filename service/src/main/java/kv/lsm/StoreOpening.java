@@ -13,8 +13,8 @@ import kv.lsm.log.WriteAheadLogFormat;
 import kv.lsm.memory.RefCounted;
 import kv.lsm.table.SSTable;
 
-/// Opens the directory of a store: from the files that an earlier process left, in order or killed at any
-/// point, to what a store goes on with.
+/// How a store begins: from the files that an earlier process left in its directory, whether it stopped in order
+/// or was killed at any point, to the view and the manifest that [LsmStore] goes on with.
 ///
 /// ```
 /// manifest ─► tables it names ─► logs, replayed into memtables ─► a new log
@@ -24,8 +24,10 @@ import kv.lsm.table.SSTable;
 /// 1. Nothing is deleted before a new manifest is durable: until then the old one may be what the next opening
 ///    finds, and every file that it names must be there. A manifest that was only read proves nothing: its last
 ///    edit, or the rename that put it there, may be in the page cache alone.
-/// 2. What no crash can leave behind is refused, not cleaned away.
-final class Opening {
+/// 2. What no crash can leave behind is refused, not cleaned away: a file that is missing, a table without a
+///    manifest. Nothing is changed before all of that was looked at.
+/// 3. For one opening, by one thread: made, run and forgotten.
+final class StoreOpening {
     /// What the store continues with.
     ///
     /// @param view with a new active memtable
@@ -34,19 +36,22 @@ final class Opening {
 
     private final StoreFiles files;
     private final LogSupply logs;
+    /// what the manifest found tells; of a new store, nothing
     private Version version = Version.EMPTY;
+    /// logs below this number are in tables already
     private long firstLog;
+    /// the manifest says that the first log was a file, so that it may not be missing
     private boolean firstLogExists;
 
-    Opening(StoreFiles files, LogSupply logs) {
+    StoreOpening(StoreFiles files, LogSupply logs) {
         this.files = files;
         this.logs = logs;
     }
 
-    /// The directory is locked.
+    /// Does all of it. The directory is locked, and what is returned is the caller's to release.
     ///
     /// @throws CorruptionException when a file that is needed is missing or damaged
-    Result run() throws IOException {
+    Result open() throws IOException {
         long start = System.nanoTime();
         List<String> all = files.disk().list(files.directory());
         all.forEach(this::reserveNumber);
@@ -55,13 +60,12 @@ final class Opening {
                 .filter(name -> !files.disk().isDirectory(files.path(name)))
                 .toList();
         boolean isNew = !names.contains(FileNames.MANIFEST);
-        if (!isNew) {
-            readManifest();
-        }
         if (isNew) {
             requireNoTables(names);
+        } else {
+            readManifest();
         }
-        requireTables(names);
+        requireNamedFiles(names);
         List<Long> logNumbers = logNumbers(names);
         List<RefCounted> owned = new ArrayList<>();
         try {
@@ -109,6 +113,8 @@ final class Opening {
         }
     }
 
+    /// No new file gets a number that a file here has, of whatever kind: the new log is made before leftovers are
+    /// deleted by their names.
     private void reserveNumber(String name) {
         String finalName = name.endsWith(FileNames.TEMPORARY)
                 ? name.substring(0, name.length() - FileNames.TEMPORARY.length())
@@ -138,7 +144,8 @@ final class Opening {
                         + "; nothing was changed: put the manifest back, or choose an empty directory");
     }
 
-    private void requireTables(List<String> names) {
+    /// All that the manifest names is here.
+    private void requireNamedFiles(List<String> names) {
         Set<String> present = Set.copyOf(names);
         for (TableMetadata table : version.tables()) {
             String name = FileNames.table(table.number());
@@ -152,6 +159,7 @@ final class Opening {
         }
     }
 
+    /// Of the logs to be replayed, oldest first.
     private List<Long> logNumbers(List<String> names) {
         return names.stream()
                 .map(FileNames::logNumber)
@@ -176,6 +184,7 @@ final class Opening {
         return tables;
     }
 
+    /// Deletes what no manifest names any more: leftovers of a flush, a merge or an opening that was interrupted.
     private void removeUnreferenced(List<String> names, List<Long> worthlessLogs) throws IOException {
         Set<Long> tables = version.tables().stream().map(TableMetadata::number).collect(Collectors.toSet());
         for (String name : names) {
@@ -198,6 +207,7 @@ final class Opening {
         }
     }
 
+    /// The one that the first writes go to. Its log names the last one before it, and where that ended.
     private Memtable firstMemtable(List<Memtable> replayed) throws IOException {
         if (replayed.isEmpty()) {
             return logs.memtable(0, number -> new WriteAheadLogFormat.Header(number, 0, 0));
@@ -206,6 +216,7 @@ final class Opening {
         return logs.memtable(0, number -> new WriteAheadLogFormat.Header(number, last.logNumber(), last.indexedEnd()));
     }
 
+    /// A new manifest of one edit, in place of the one that was found.
     private Manifest replaceManifest(List<Memtable> replayed, Memtable active) throws IOException {
         boolean logged = !replayed.isEmpty() || files.options().wal() != WalMode.NONE;
         long first =
