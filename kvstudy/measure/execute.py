@@ -34,6 +34,7 @@ from kvstudy.plan.experiment import Experiment, workload_scripts
 from kvstudy.plan.run_plan import FILL_OVERHEAD_S, FILL_RATE_RPS, Plan, PlannedRun, plan
 from kvstudy.plan.selection import selected
 from kvstudy.project import raw_root, work_root, workloads_root
+from kvstudy.record.duet import is_duet
 from kvstudy.record.run_folder import SealedRun, partial_runs, sealed_runs
 from kvstudy.units import format_bytes
 
@@ -263,6 +264,8 @@ def _sealed_with_these_programs(
     are several."""
     found = {}
     for run in sealed_runs(raw_root(root) / experiment):
+        if is_duet(run):  # a launch of both sides, sealed beside the runs of the same experiment
+            continue
         facts = run.facts
         if artifacts.are_those_of(facts) and facts["label"] == label and facts["outcome"] == "completed":
             found[facts["identity"]] = run
