@@ -158,19 +158,20 @@ def _rounds(counted: pd.DataFrame) -> Check:
 
 
 def _order(counted: pd.DataFrame) -> Check:
-    """ABBA: within a part each side goes first in half of the rounds."""
+    """Marks at most: the order is drawn, and with seven rounds one part in 64 begins all of them with the same
+    side. To leave such launches out would be to choose among draws."""
     required = "each side goes first in half of the rounds"
     firsts = counted.sort_values("begin_utc_ns").drop_duplicates([*PART, "round"])
     if firsts.empty:
         return Check("turns_balanced", FAIL, "no round", required)
     by_part = [(int((part["side"] == "a").sum()), len(part)) for _, part in firsts.groupby(PART)]
     observed = ", ".join(f"a first in {of_a} of {count}" for of_a, count in by_part)
-    # Drawn orders vary: by three standard deviations at most.
+    # Drawn orders vary: hardly ever by more than three standard deviations.
     fine = all(
         (abs(2 * of_a - count) <= max(1.0, 3 * math.sqrt(count)) and 0 < of_a < count) or count == 1
         for of_a, count in by_part
     )
-    return Check("turns_balanced", PASS if fine else FAIL, observed, required)
+    return Check("turns_balanced", PASS if fine else WARN, observed, required)
 
 
 def _memory(ends: dict, machine: dict) -> Check:
