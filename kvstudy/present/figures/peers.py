@@ -6,6 +6,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from kvstudy.analyse import peers
+from kvstudy.analyse.medians import medians
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import theme, words
 from kvstudy.present.figures.panels import cell, latency_axis, nothing, panel_grid, titled
@@ -51,11 +52,11 @@ def _points(found: Tables, percentile: float) -> pd.DataFrame:
 
 def _draw(figure: go.Figure, runs: pd.DataFrame, name: str, colour: str, named: bool, place: dict) -> None:
     valid = runs["verdict"] != "FAIL"
-    medians = runs[valid].groupby("value_bytes")["latency_us"].median()
+    middle = medians(runs[valid], "value_bytes", "latency_us")
     figure.add_trace(
         go.Scatter(
-            x=medians.index,
-            y=medians / 1e6,
+            x=middle.index,
+            y=middle / 1e6,
             mode="lines",
             line={"color": colour, "width": 2},
             name=name,

@@ -58,7 +58,7 @@ def test_a_rate_that_most_runs_did_not_survive_is_held_nowhere():
     chosen = capacity.rates_chosen(tables)
     assert (row.highest_held_rps, row.saturation_rps) == (1000.0, 2000.0)
     assert chosen.lost["saturation_rps"].tolist() == [2000.0] and chosen.highest_held_rps == 1000.0
-    assert "2\u202f000 r/s saturates it" in latency_against_rate(tables).layout.title.text
+    assert "2\u202f000 r/s saturates it" in latency_against_rate(tables).layout.meta["finding"]
 
 
 def test_a_run_that_the_service_lost_counts_as_nothing_achieved_and_is_drawn_where_it_was():
