@@ -75,7 +75,7 @@ smoke: build ## the same path with tiny runs, under 3 minutes; proves that every
 
 # What data/reference was measured with, the most wanted first. Of report 5 all workloads run on one connection and repeated GET on 2 and 4.
 REFERENCE := $(patsubst %,experiments/%.yaml,instrument stall noise generators profile-cost reproduce saturation handler wal compaction value-size cache gc \
-  grid workloads)
+  grid workloads tail-intervention)
 RUN_REFERENCE := $(KVSTUDY) run --profile reference --resume --retries 2 --patience 30m
 
 reference: build ## measure every experiment as data/reference was (over an hour, more on a disturbed machine), into data/raw; kvstudy publish copies it
