@@ -67,9 +67,9 @@ final class RangeStream extends Session.QueueItem {
         whenSent = listener;
     }
 
-    /// True when the next [#write] has to read from the store first.
+    /// True when the next [#write] may read from the store: it fills what it could send.
     boolean needsStore() {
-        return start == end && !cursorEnded;
+        return !cursorEnded;
     }
 
     /// Puts into the buffer what it has room for, or what this turn's records give.

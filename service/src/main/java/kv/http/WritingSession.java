@@ -86,7 +86,7 @@ abstract class WritingSession extends Session {
         return bytesGiven;
     }
 
-    /// True when the next bytes to write are read from the store first.
+    /// True when what is written next may have to be read from the store.
     final boolean writesFromStore() {
         return queueHead instanceof RangeStream stream && stream.needsStore();
     }

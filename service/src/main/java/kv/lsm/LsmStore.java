@@ -155,7 +155,12 @@ public final class LsmStore implements Store {
 
     @Override
     public boolean readsWaitForDisk() {
-        return fit.state() != MemoryFit.State.FITS;
+        return switch (fit.state()) {
+            case FITS -> false;
+            // what is read by calls is in memory after the first, or it was never said to fit
+            case COLD -> files.options().read() == ReadMode.MMAP;
+            case EXCEEDS -> true;
+        };
     }
 
     private byte[] get(byte[] key, byte[] roomOrNull, boolean mayWait) {

@@ -4,18 +4,10 @@ import kv.lsm.disk.FileMemory;
 
 /// Whether the tables fit into memory, which decides how they are read.
 ///
-/// | state   | when                                                    | a point read on a selector | a page fault
-/// brings  | merges            |
-/// |---------|---------------------------------------------------------|----------------------------|------------------
-/// ----|-------------------|
-/// | FITS    | otherwise                                               | just reads                 | what lies around
-/// too | in place          |
-/// | COLD    | they fit, but reads have missed pages lately, or nobody | looks first what is there  | one page
-///    | by the page cache |
-/// |         | has looked yet                                          |                            |
-///    |                   |
-/// | EXCEEDS | they are larger than the memory that files can have     | looks first what is there  | one page
-///    | past it           |
+/// - FITS: all else. A point read just reads, a page fault brings what lies around too, a merge reads in place.
+/// - COLD: they fit, but reads have missed pages lately, or tables were there when the store was opened. A
+///   selector looks first what is in memory, a page fault brings one page, a merge reads by the page cache.
+/// - EXCEEDS: they are larger than the memory that files can have. As COLD, but a merge reads past the page cache.
 ///
 /// Looking costs a system call for each page that is read; so it is done only where a read may well have to
 /// wait. Read-ahead around a fault, some MB, is for reads in order: where pages come and go it drives out what
@@ -71,7 +63,8 @@ final class MemoryFit {
             availableBytes = Math.max(0, memory.availableBytes() - logBytes);
             long missesNow = memory.majorFaults() + coldGets;
             missedLately = misses >= 0 && missesNow - misses >= MISSES_MIN;
-            coldLooks = missedLately || misses < 0 ? COLD_LOOKS : Math.max(0, coldLooks - 1);
+            boolean foundTables = misses < 0 && tableBytes > 0;
+            coldLooks = missedLately || foundTables ? COLD_LOOKS : Math.max(0, coldLooks - 1);
             misses = missesNow;
         } else {
             coldLooks = 0;

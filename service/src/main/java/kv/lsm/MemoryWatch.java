@@ -62,7 +62,7 @@ final class MemoryWatch {
                 if (stopping || System.nanoTime() - end > 0) {
                     return true;
                 }
-                table.getValue().warm();
+                table.getValue().warm(() -> stopping);
                 warmed = table.getKey();
                 any = true;
             }

@@ -41,6 +41,12 @@ class MemoryFitTest {
     }
 
     @Test
+    void tablesThatAStoreWroteItselfAreInMemory() {
+        look(0);
+        assertThat(look(500)).isEqualTo(State.FITS);
+    }
+
+    @Test
     void tablesThatWereThereBeforeAreColdUntilNoFaultsAreSeenForSomeTime() {
         assertThat(look(500)).isEqualTo(State.COLD);
         for (int i = 0; i < 20; i++) {

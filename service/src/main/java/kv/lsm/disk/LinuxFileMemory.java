@@ -20,7 +20,7 @@ public final class LinuxFileMemory implements FileMemory {
     /// Of `/proc/self/stat`, counted behind the name's closing bracket: `majflt`.
     private static final int MAJOR_FAULTS_FIELD = 9;
 
-    private record Group(Path mount, String limit, String usage, String filesPrefix) {}
+    private record Group(Path mount, List<String> limits, String usage, String filesPrefix) {}
 
     private final Path proc;
     private final Group version1;
@@ -34,8 +34,9 @@ public final class LinuxFileMemory implements FileMemory {
     LinuxFileMemory(Path root) {
         proc = root.resolve("proc");
         Path groups = root.resolve("sys/fs/cgroup");
-        version1 = new Group(groups.resolve("memory"), "memory.limit_in_bytes", "memory.usage_in_bytes", "total_");
-        version2 = new Group(groups, "memory.max", "memory.current", "");
+        version1 = new Group(
+                groups.resolve("memory"), List.of("memory.limit_in_bytes"), "memory.usage_in_bytes", "total_");
+        version2 = new Group(groups, List.of("memory.max", "memory.high"), "memory.current", "");
     }
 
     @Override
@@ -81,9 +82,14 @@ public final class LinuxFileMemory implements FileMemory {
     }
 
     private static long ofGroup(Group group, Path directory) {
-        List<String> limit = lines(directory.resolve(group.limit));
         List<String> usage = lines(directory.resolve(group.usage));
-        if (limit.isEmpty() || usage.isEmpty() || limit.getFirst().equals("max")) {
+        long limit = Long.MAX_VALUE;
+        for (String name : group.limits) {
+            for (String line : lines(directory.resolve(name))) {
+                limit = Math.min(limit, number(line)); // "max" is no number
+            }
+        }
+        if (limit == Long.MAX_VALUE || usage.isEmpty()) {
             return Long.MAX_VALUE;
         }
         long files = 0;
@@ -93,7 +99,7 @@ public final class LinuxFileMemory implements FileMemory {
                 files += number(line.substring(line.indexOf(' ')));
             }
         }
-        return Math.max(0, number(limit.getFirst()) - Math.max(0, number(usage.getFirst()) - files));
+        return Math.max(0, limit - Math.max(0, number(usage.getFirst()) - files));
     }
 
     @Override

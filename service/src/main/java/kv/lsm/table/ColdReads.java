@@ -91,8 +91,11 @@ final class ColdReads {
     /// @param position of an entry that lies in a block that was checked
     private byte[] getEntry(long position, byte[] key, long hash, BlockBuffers buffers, boolean mayWait) {
         int first = (int) Math.min(ENTRY_BYTES, dataBytes - position);
-        if (isCached(position, first) && isCached(position, entryBytes(mapped + position, position))) {
-            return table.get(key, hash, buffers);
+        if (isCached(position, first)) {
+            int bytes = entryBytes(mapped + position, position);
+            if (bytes <= first || isCached(position, bytes)) {
+                return table.get(key, hash, buffers);
+            }
         }
         if (!mayWait) {
             return SSTable.NOT_CACHED;

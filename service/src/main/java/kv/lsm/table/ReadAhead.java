@@ -1,6 +1,8 @@
 package kv.lsm.table;
 
 import java.io.IOException;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.BooleanSupplier;
 import kv.lsm.StoreException;
 import kv.lsm.disk.ReadFile;
 import kv.lsm.memory.Allocator;
@@ -17,14 +19,20 @@ final class ReadAhead implements AutoCloseable {
     private static final int LAST_BYTES = 256 << 10;
     /// Past the page cache nobody reads ahead for us.
     private static final int MERGE_BYTES = 1 << 20;
+    /// Of all windows of ranges together, what they may take beyond the block that each shows: a client may open
+    /// many ranges, each has a window on every run, and memory is short where they are used.
+    private static final AtomicLong LEFT_FOR_RANGES = new AtomicLong(16 << 20);
 
     private final ReadFile file;
     private final boolean ownsFile;
     private final Allocator allocator;
+    private final boolean isBounded;
     private final int lastBytes;
     private long nextBytes;
     private long address;
     private long capacity;
+    /// Of [#LEFT_FOR_RANGES].
+    private long taken;
     /// What of the file the window shows.
     private long from;
     private long to;
@@ -34,6 +42,7 @@ final class ReadAhead implements AutoCloseable {
         this.ownsFile = ownsFile;
         this.allocator = allocator;
         this.lastBytes = lastBytes;
+        isBounded = !ownsFile;
         nextBytes = firstBytes;
     }
 
@@ -55,18 +64,19 @@ final class ReadAhead implements AutoCloseable {
         return address + (start - from);
     }
 
-    /// Shows the whole file once, to nobody.
-    void readAll() throws IOException {
-        while (to < file.bytes()) {
+    /// Shows the whole file once, to nobody, or what comes before `stop`.
+    void readAll(BooleanSupplier stop) throws IOException {
+        while (to < file.bytes() && !stop.getAsBoolean()) {
             moveTo(to, 1);
         }
     }
 
     private void moveTo(long start, int bytes) throws IOException {
         long first = start & -PAGE_BYTES;
-        long wanted = Math.max(wholePages(start + bytes - first), nextBytes);
-        makeRoom(wanted);
+        long needed = wholePages(start + bytes - first);
         to = from; // shows nothing if the read fails
+        makeRoom(needed);
+        long wanted = Math.max(needed, Math.min(nextBytes, capacity));
         int count = Math.toIntExact(Math.min(wanted, file.bytes() - first));
         file.read(first, address, count);
         from = first;
@@ -74,13 +84,27 @@ final class ReadAhead implements AutoCloseable {
         nextBytes = Math.min(2 * nextBytes, lastBytes);
     }
 
-    private void makeRoom(long bytes) {
-        if (bytes <= capacity) {
+    private void makeRoom(long needed) {
+        long wished = Math.max(needed, nextBytes);
+        if (wished <= capacity || needed <= capacity && !mayTake(wished)) {
             return;
         }
         free();
+        long bytes = mayTake(wished) ? take(wished) : needed;
         address = allocator.allocateAligned(bytes);
         capacity = bytes;
+    }
+
+    private boolean mayTake(long bytes) {
+        return !isBounded || LEFT_FOR_RANGES.get() >= bytes - taken;
+    }
+
+    private long take(long bytes) {
+        if (isBounded) {
+            LEFT_FOR_RANGES.addAndGet(-bytes);
+            taken = bytes;
+        }
+        return bytes;
     }
 
     private static long wholePages(long bytes) {
@@ -91,6 +115,8 @@ final class ReadAhead implements AutoCloseable {
         if (capacity > 0) {
             allocator.free(address, capacity);
             capacity = 0;
+            LEFT_FOR_RANGES.addAndGet(taken);
+            taken = 0;
         }
     }
 

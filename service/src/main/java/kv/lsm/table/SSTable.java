@@ -2,6 +2,7 @@ package kv.lsm.table;
 
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.function.BooleanSupplier;
 import kv.lsm.CorruptionException;
 import kv.lsm.ReadMode;
 import kv.lsm.StoreException;
@@ -123,10 +124,10 @@ public final class SSTable extends RefCounted {
         }
     }
 
-    /// Brings the whole table into memory, so far as there is room.
-    public void warm() {
+    /// Brings the whole table into memory, so far as there is room, or what comes first until `stop`.
+    public void warm(BooleanSupplier stop) {
         try (ReadAhead ahead = ReadAhead.throughPageCache(file, allocator)) {
-            ahead.readAll();
+            ahead.readAll(stop);
         } catch (IOException e) { // the get that needs the page that could not be read will tell
             return;
         }

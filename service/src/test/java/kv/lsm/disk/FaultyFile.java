@@ -167,6 +167,8 @@ final class FaultyFile {
                 return content.length;
             }
 
+            private final SplittableRandom pages = new SplittableRandom(content.length);
+
             @Override
             public long map() throws IOException {
                 synchronized (disk) {
@@ -190,11 +192,12 @@ final class FaultyFile {
                 Memory.copy(Arrays.copyOfRange(content, (int) position, (int) position + count), address);
             }
 
-            /// One page in three is not in memory, and another one the next time.
+            /// One page in three is not in memory, and another one the next time. Drawn apart from the disk's faults,
+            /// which would else depend on how often somebody looked.
             @Override
             public boolean isCached(long position, long count) {
                 synchronized (disk) {
-                    return disk.random().nextInt(3) > 0;
+                    return pages.nextInt(3) > 0;
                 }
             }
 

@@ -81,6 +81,14 @@ class LinuxFileMemoryTest {
     }
 
     @Test
+    void aGroupIsTakenBackFromWhereItIsHeldBack() throws IOException {
+        write("proc/self/cgroup", "0::/kv.slice\n");
+        group2("/kv.slice", "" + 512 * MIB, 500, 300);
+        write("sys/fs/cgroup/kv.slice/memory.high", 400 * MIB + "\n");
+        assertThat(availableMib()).isEqualTo(200);
+    }
+
+    @Test
     void aGroupWithoutALimitLeavesItToTheMachine() throws IOException {
         write("proc/self/cgroup", "0::/kv.slice\n");
         group2("/kv.slice", "max", 500, 300);

@@ -123,7 +123,7 @@ class ColdReadsTest {
                         .hasSize(KEYS);
                 assertThat(Records.list(table.iterator(key(KEYS / 2)))).isEqualTo(fromTheMiddle);
                 assertThat(Records.list(table.mergeIterator())).isEqualTo(inPlace);
-                table.warm();
+                table.warm(() -> false);
                 table.release();
             }
         }
