@@ -17,7 +17,7 @@ import re
 import shutil
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import suppress
+from contextlib import chdir, suppress
 from pathlib import Path
 
 import nbformat
@@ -102,6 +102,7 @@ def _all_executed(
     os.environ |= given
     try:
         with (
+            chdir(root),  # papermill changes to it and back, in two threads whose turns may cross
             ThreadPoolExecutor(KERNELS) as pool,
             tqdm(total=len(sources), desc="executing notebooks", disable=not progress, leave=False) as bar,
         ):

@@ -142,6 +142,16 @@ def test_a_notebook_that_fails_costs_its_own_page_and_the_page_says_why(tmp_path
     assert [path.name for path in out.parent.iterdir()] == ["study"]
 
 
+def test_an_export_leaves_the_process_in_its_folder(tmp_path, project, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cells = [new_markdown_cell("# Why?"), new_code_cell("import time\ntime.sleep(0.5)")]
+    (tmp_path / "project").mkdir()
+    root = _project_of(tmp_path / "project", project, *cells)
+    nbformat.write(new_notebook(cells=cells[:1]), root / "notebooks" / "01-shorter.ipynb")
+    report.export(root, root / "figures" / "study", progress=False)
+    assert Path.cwd() == tmp_path
+
+
 def test_when_every_notebook_fails_the_old_study_stays_as_it_was(tmp_path, project):
     root = _project_of(
         tmp_path, project, new_markdown_cell("# Why?"), new_code_cell("raise ValueError('no')")
