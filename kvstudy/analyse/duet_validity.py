@@ -158,8 +158,8 @@ def _rounds(counted: pd.DataFrame) -> Check:
 
 
 def _order(counted: pd.DataFrame) -> Check:
-    """Marks at most: the order is drawn, and with seven rounds one part in 64 begins all of them with the same
-    side. To leave such launches out would be to choose among draws."""
+    """Marks at most: the order is drawn, and with seven rounds one part in 64 begins all of them with the
+    same side. To leave such launches out would be to choose among draws."""
     required = "each side goes first in half of the rounds"
     firsts = counted.sort_values("begin_utc_ns").drop_duplicates([*PART, "round"])
     if firsts.empty:
