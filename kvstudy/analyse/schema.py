@@ -183,7 +183,7 @@ PERCENTILES = _columns(
         "latency_kind",
         TEXT,
         (
-            "response (from the intended start), service (from the send), lateness (of the send), or "
+            "response (from the due time), service (from the send), lateness (of the send), or "
             "own_lateness: the generator's own part of the lateness, where it tells that apart"
         ),
     ),

@@ -58,7 +58,7 @@ def _stall(answer: Answer) -> str:
     return (
         "**Coordinated omission, shown:** a service stands still for one second. On a schedule of "
         f"{words.rate(of[ruler.RESPONSE].subject.offered_rate_rps)} p99 is "
-        f"{telling.estimate(of[ruler.RESPONSE])} from the intended start. From the send it is "
+        f"{telling.estimate(of[ruler.RESPONSE])} from the due time. From the send it is "
         f"{telling.estimate(of[ruler.SERVICE])} in the same runs. "
         f"A closed loop reports {telling.estimate(of[ruler.CLOSED])}."
     )

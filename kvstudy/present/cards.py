@@ -50,10 +50,11 @@ class Card:
         badges = "".join(f'<span class="badge">{escape(text)}</span>' for text in self.sure)
         return (
             f'<a class="card" href="{self.page}.ipynb"><h2>{escape(self.question)}</h2>'
-            f'<p class="answer">{escape(self.answer)}</p>{self._chart()}<p class="badges">{badges}</p></a>'
+            f'<p class="answer">{escape(self.answer)}</p>{self.chart()}<p class="badges">{badges}</p></a>'
         )
 
-    def _chart(self) -> str:
+    def chart(self) -> str:
+        """The bars, and above them what they are of; nothing without bars."""
         if not self.bars:
             return ""
         longest = max(bar.value for bar in self.bars) or 1.0

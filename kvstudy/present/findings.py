@@ -147,8 +147,8 @@ def _waiting(answer: Answer) -> str:
     service_us, response_us = claim.ends
     return (
         f"**Waiting that service time hides:** {telling.place(claim)} has a p99 "
-        f"{words.times(claim.estimate)} as long from the intended start as from the send, "
-        f"at a rate that was held. It is {words.latency(response_us)} from the intended start and "
+        f"{words.times(claim.estimate)} as long from the due time as from the send, "
+        f"at a rate that was held. It is {words.latency(response_us)} from the due time and "
         f"{words.latency(service_us)} from the send."
     )
 

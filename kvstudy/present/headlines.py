@@ -225,6 +225,19 @@ def _percentiles(tables: Tables):
     return _Told(answer, f"p99 at {where}", bars, (), asked)
 
 
+def place_of_percentiles(tables: Tables) -> tuple[str, ...]:
+    """What the panels of 03 open at: workload, connections and rate of the slowest in the page's answer."""
+    found = service.p99_of_workloads(tables)
+    if not _has_claims(found):
+        return ()
+    place = found.claims[-1].subject
+    return (
+        place.workload,
+        words.value("connections", place.connections),
+        words.rate(place.offered_rate_rps),
+    )
+
+
 @_card("04-capacity", "How much load is too much?", _of_service)
 def _capacity(tables: Tables):
     found = service.rates_held(tables)

@@ -41,12 +41,11 @@ def page_of(
     notebook: nbformat.NotebookNode,
     pages: list[Entry],
     provenance: str = "",
-    unfolded: bool = False,
     card: Card | None = None,
     folders: dict | None = None,
 ) -> str:
-    """The HTML text of ``notebook``; ``pages`` is the menu in order, ``unfolded`` shows the code (of a
-    notebook that was not run), ``card`` is the page's answer, ``folders`` where its runs lie:
+    """The HTML text of ``notebook``; ``pages`` is the menu in order, ``card`` is the page's answer, whose
+    bars stand first where no chart does, ``folders`` where its runs lie:
     ``{"base": "../../data", "of": {run id: "reference/wal/run id"}}``."""
     title = next(entry.title for entry in pages if entry.here)
     resources = {
@@ -54,10 +53,10 @@ def page_of(
             "title": title,
             "pages": pages,
             "provenance": provenance,
-            "unfolded": unfolded,
             "twins": Markup(json.dumps(theme.TWINS)),
             "heading": title_of(notebook, title),
             "card": card,
+            "bars": Markup(card.chart() if card and _lead(notebook) is None else ""),
             "first": any(CARDS_MIME in output.get("data", {}) for _, output in _outputs(notebook)),
             "folders": Markup(json.dumps(folders or {"base": "", "of": {}}).replace("</", "<\\/")),
         }

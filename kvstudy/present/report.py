@@ -192,7 +192,6 @@ def _write_pages(folder: Path, executed: dict[str, nbformat.NotebookNode], root:
             notebook,
             pages,
             "Written by `kvstudy report` from sealed runs.".replace("`", ""),
-            unfolded=stem == MEASURING,
             card=answers.get(stem),
             folders=_folders(notebook, root, out_dir),
         )

@@ -50,7 +50,7 @@ class SpectrumRow:
 
 @dataclass
 class Distribution:
-    """``kind``: CORRECTED (from the intended start), UNCORRECTED (from the send) or CLOSED_LOOP (wrk, from
+    """``kind``: CORRECTED (from the due time), UNCORRECTED (from the send) or CLOSED_LOOP (wrk, from
     the send)."""
 
     kind: str

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from kvstudy.present import flame, theme
-from kvstudy.present.cards import Card
+from kvstudy.present.cards import Bar, Card
 from kvstudy.present.page import PLOTLY_MIME, Entry, folded, page_of, title_of
 
 PAGES = [Entry("index.html", "Findings"), Entry("03-percentiles.html", "Percentiles", here=True)]
@@ -103,6 +103,13 @@ def test_a_cell_tagged_lead_has_the_chart_that_stands_first():
     tagged.metadata["tags"] = ["lead"]
     html = answered(new_markdown_cell("# Question?"), plotted(drawn("first")), tagged)
     assert html.index(">second<") < html.index(">first<")
+
+
+def test_a_page_without_a_chart_begins_with_the_bars_of_its_card():
+    card = Card("02-sweep", "Question?", "So.", "of each run", (Bar("passed", 3.0, "3 runs"),))
+    html = answered(new_markdown_cell("# Question?\n\nText."), card=card)
+    assert html.index("So.") < html.index("3 runs") < html.index("Text.")
+    assert "3 runs" not in answered(new_markdown_cell("# Question?"), plotted(drawn("first")), card=card)
 
 
 def test_a_table_is_folded_behind_the_names_of_its_columns():

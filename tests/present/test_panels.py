@@ -7,7 +7,14 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-from kvstudy.present.figures.panels import latency_axis, panel_grid, percentile_axis, ratio_axis, titled
+from kvstudy.present.figures.panels import (
+    latency_axis,
+    opened,
+    panel_grid,
+    percentile_axis,
+    ratio_axis,
+    titled,
+)
 
 
 def shown(axis, lowest: float, highest: float) -> list[str]:
@@ -43,6 +50,14 @@ def test_panels_that_share_an_axis_name_it_in_the_first_column_alone():
         "",
         "latency",
     ]
+
+
+def test_a_chart_opens_at_the_panel_that_is_asked_for_and_else_at_its_first():
+    headings = ["get, 1 connection", "put, 1 connection", "put, 4 connections"]
+    figure = opened(panel_grid(headings, "x", "y"), "put", "4 connections", "20 000 r/s")
+    assert figure.layout.meta["opens"] == 2
+    assert opened(panel_grid(headings, "x", "y"), "delete").layout.meta["opens"] == 0
+    assert "opens" not in (opened(panel_grid([""], "x", "y"), "put").layout.meta or {})
 
 
 def test_panels_with_axes_of_their_own_name_each():

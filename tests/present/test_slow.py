@@ -113,9 +113,10 @@ def test_each_workload_is_told_its_own_causes(planted):
     figure = causes_by_workload(groups)
     assert len([trace for trace in figure.data if trace.name == "by chance"]) == 2
     assert (
-        figure.layout.meta["finding"].startswith(f"{groups[0].workload} at 4\u202f000 r/s")
+        figure.layout.meta["finding"].startswith("unique_put at 4\u202f000 r/s")
         and "GC pause" in figure.layout.meta["finding"]
     )
+    assert groups[figure.layout.meta["opens"]].workload == "unique_put"  # that the page's answer is about
     assert all(
         heading.text == f"{group.workload}, 4\u202f000 r/s"
         for heading, group in zip(figure.layout.annotations, groups, strict=True)

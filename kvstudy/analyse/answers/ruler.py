@@ -50,7 +50,7 @@ def generators(tables: Tables) -> Answer | None:
 
 
 def stall(tables: Tables) -> Answer | None:
-    """p99 of a service that stands still for a second: from the intended start, from the send, and in a
+    """p99 of a service that stands still for a second: from the due time, from the send, and in a
     closed loop."""
     mine = tables.select(experiment="stall", profiled=False)
     tables = mine.believed()

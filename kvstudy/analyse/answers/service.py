@@ -149,7 +149,7 @@ def waiting(tables: Tables) -> Answer | None:
         runs=int(worst["runs"]),
         rule=MEDIAN,
         baseline="from the send",
-        variant="from the intended start",
+        variant="from the due time",
         ends=(float(worst["service"]), float(worst["response"])),
     )
     return Answer((claim,), claim.runs)

@@ -60,18 +60,28 @@ window.kvstudyPanels = (() => {
     layout.meta = { ...layout.meta, panels: undefined };
   }
 
-  // Choosers above a chart; ``draw`` draws it anew. The first panel stands there until another is chosen.
+  // Choosers above a chart; ``draw`` draws it anew. The panel that ``opens`` stands there until another is chosen; what is shown stands before the caption.
   function begin(plot, layout, draw) {
     const parts = choices(layout);
     if (!parts) return;
-    plot.dataset.panel = '0';
+    const first = (layout.meta || {}).opens || 0;
+    plot.dataset.panel = String(first);
+    const shown = document.createElement('span');
+    shown.className = 'shown';
+    const under = plot.parentElement.querySelector('.under');
+    if (under) under.prepend(shown);
+    const say = (index) => { shown.textContent = index === null ? '' : `Shown: ${parts[index].join(', ')}. `; };
     const row = document.createElement('div');
     row.className = 'choose';
     const selects = [];
     const labels = [];
+    const set = (index) => {
+      selects.forEach(([select, place]) => { select.value = parts[index][place]; });
+      say(index);
+    };
     const show = (index) => {
       plot.dataset.panel = String(index);
-      selects.forEach(([select, place]) => { select.value = parts[index][place]; });
+      set(index);
       draw(plot);
     };
     parts[0].forEach((_, place) => {
@@ -99,9 +109,10 @@ window.kvstudyPanels = (() => {
     all.addEventListener('click', () => {
       const pressed = all.getAttribute('aria-pressed') !== 'true';
       all.setAttribute('aria-pressed', String(pressed));
-      if (pressed) { plot.dataset.last = plot.dataset.panel; delete plot.dataset.panel; draw(plot); } else show(+plot.dataset.last || 0);
+      if (pressed) { plot.dataset.last = plot.dataset.panel; delete plot.dataset.panel; say(null); draw(plot); } else show(+plot.dataset.last || 0);
     });
     row.append(all);
+    set(first);
     plot.before(row);
   }
 

@@ -8,6 +8,7 @@ anew.
     drawn     one line: what is drawn and how to read it
     panels    [[x axis, y axis, index of the panel's heading among the annotations], …] or absent; a narrow
               page stacks them
+    opens     index of the panel that a page shows first, of those it lets a reader choose from; or absent: 0
     narrow_ticks  {"tickvals": […], "ticktext": […]} of the x axes, as many as a telephone's width has room
     for; or absent
 """
@@ -74,6 +75,19 @@ def cell(index: int, count: int, columns: int = 2) -> dict:
     """``row`` and ``col`` of panel ``index`` (from 0), for ``add_trace``."""
     columns = min(columns, count)
     return {"row": index // columns + 1, "col": index % columns + 1}
+
+
+def opened(figure: go.Figure, *wanted: str) -> go.Figure:
+    """``figure``, of whose panels a page shows first the one with most of ``wanted`` in its heading:
+    ``opened(figure, "unique_put", "4 connections")``."""
+    meta = figure.layout.meta or {}
+    headings = [
+        set(figure.layout.annotations[heading].text.split(", ")) for *_, heading in meta.get("panels", [])
+    ]
+    if headings:
+        shared = [len(heading & set(wanted)) for heading in headings]
+        figure.layout.meta = meta | {"opens": shared.index(max(shared))}
+    return figure
 
 
 def latency_axis(figure: go.Figure, values_us: pd.Series, title: str, **place) -> None:

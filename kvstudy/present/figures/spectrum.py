@@ -104,7 +104,7 @@ def send_lateness(
 def response_against_service(
     tables, panel_by: str | Sequence[str] | None = "offered_rate_rps", colour_by: str = "latency_kind"
 ) -> go.Figure:
-    """Response time (from the intended start, solid) against service time (from the send, dashed) of the same
+    """Response time (from the due time, solid) against service time (from the send, dashed) of the same
     runs: the gap is waiting."""
     rows, abreast = _rows(tables, list(_KINDS), colour_by, panel_by)
     if rows["latency_kind"].nunique() < 2:
@@ -366,7 +366,7 @@ def _gap(medians: pd.DataFrame, colour_by: str) -> str:
         if colour_by == "latency_kind"
         else f"{widest['told']}, {words.value(colour_by, widest['colour'])}"
     )
-    return f"Waiting hides in service time: p99 is {words.latency(widest['service'])} from the send but " f"{words.latency(widest['response'])} from the intended start, {where}"
+    return f"Waiting hides in service time: p99 is {words.latency(widest['service'])} from the send but " f"{words.latency(widest['response'])} from the due time, {where}"
 
 
 def _rise(rows: pd.DataFrame, medians: pd.DataFrame, colour_by: str, kind: str) -> str:

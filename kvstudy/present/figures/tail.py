@@ -6,9 +6,10 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from kvstudy.analyse import tail
+from kvstudy.analyse.answers.tail import WORKLOAD
 from kvstudy.present import theme, words
 from kvstudy.present.figures.marks import marked_runs
-from kvstudy.present.figures.panels import nothing, panel_grid, titled
+from kvstudy.present.figures.panels import nothing, opened, panel_grid, titled
 
 ROW_PX = 34
 ROWS_MAX, PANEL_PX = 4, 220  # kinds of event in a panel of one workload, and how high it is
@@ -42,7 +43,7 @@ def causes(found: pd.DataFrame, limit_us: float) -> go.Figure:
     )
     return titled(
         figure,
-        "What slow answers waited with",
+        "What was going on while slow answers waited",
         f"{finding}; {words.share(untouched(found))} have no recorded event",
         _JUDGED,
     )
@@ -63,12 +64,18 @@ def causes_by_workload(groups: list[tail.OfWorkload]) -> go.Figure:
     _bars_legend(figure, {"row": 1, "col": 1})
     figure.update_xaxes(tickformat=".0%", range=[0, 1.02])
     figure.update_layout(barmode="overlay", legend_y=-60 / (len(groups) * PANEL_PX))
-    told = linked_to(groups[0].found)
+    # The workload that the page's answer is about, where it was measured.
+    first = next((group for group in groups if group.workload == WORKLOAD), groups[0])
+    opened(figure, first.workload, words.rate(first.offered_rate_rps))
+    told = linked_to(first.found)
     link = f"linked to {told}" if told else NOTHING_LINKED
-    finding = f"{groups[0].workload} at {words.rate(groups[0].offered_rate_rps)}: answers slower than " f"{words.latency(groups[0].limit_us)}: {link}; {words.share(untouched(groups[0].found))} have no " "recorded event"
+    finding = (
+        f"{first.workload} at {words.rate(first.offered_rate_rps)}: answers slower than "
+        f"{words.latency(first.limit_us)}: {link}; {words.share(untouched(first.found))} have no recorded event"
+    )
     return titled(
         figure,
-        "What slow answers waited with, workload by workload",
+        "What was going on while slow answers waited, workload by workload",
         finding,
         "Each workload at the highest rate of its runs, against a threshold of its own. At most " f"{ROWS_MAX} kinds of event each: the table has all. {_JUDGED}",
     )
