@@ -36,23 +36,32 @@ def planned_times(command: list[str], environment: Mapping[str, str], slices: in
     """Asks loadgen with the options of the part, ``command``, how they will be in one that starts at 0.
     RunFailed when these are not so many measured slices."""
     program, *options = command
-    asked = subprocess.run(
-        [program, "--print-slices", *options],
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=ASKING_MAX_S,
-    )
+    try:
+        asked = subprocess.run(
+            [program, "--print-slices", *options],
+            env=os.environ | environment,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=ASKING_MAX_S,
+        )
+    except subprocess.TimeoutExpired:
+        raise RunFailed(f"generator did not say its slices within {ASKING_MAX_S:g} s") from None
+    except OSError as error:
+        raise RunFailed(f"generator failed: {program}: {(error.strerror or str(error)).lower()}") from error
     if asked.returncode:
         said = asked.stderr.strip().splitlines() or ["it said nothing"]
         raise RunFailed(f"generator failed: exit {asked.returncode}: {said[0]}")
-    planned = json.loads(asked.stdout)
-    measured = [one for one in planned["slices"] if one["measured"]]
-    if len(measured) != slices:
-        raise RunFailed(
-            f"generator plans other slices than were asked for: asked={slices} planned={len(measured)}"
+    try:
+        planned = json.loads(asked.stdout)
+        measured = [one for one in planned["slices"] if one["measured"]]
+        times = SliceTimes(
+            planned["warm_up_ns"], tuple((one["counted_from_ns"], one["end_ns"]) for one in measured)
         )
-    return SliceTimes(
-        planned["warm_up_ns"], tuple((one["counted_from_ns"], one["end_ns"]) for one in measured)
-    )
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunFailed(f"generator's slices cannot be read: {type(error).__name__}: {error}") from error
+    if len(times.counted) != slices:
+        raise RunFailed(
+            f"generator plans other slices than were asked for: asked={slices} planned={len(times.counted)}"
+        )
+    return times

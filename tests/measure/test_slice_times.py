@@ -5,6 +5,7 @@ import pytest
 from project import PROJECT
 
 from kvstudy.errors import RunFailed
+from kvstudy.measure import slice_times
 from kvstudy.measure.slice_times import planned_times
 from kvstudy.project import loadgen_binary
 
@@ -38,3 +39,23 @@ def test_options_that_loadgen_refuses_and_other_slices_than_asked_for_are_one_li
         planned_times(command("--gap", "soon"), {}, 6)
     with pytest.raises(RunFailed, match="other slices than were asked for: asked=8 planned=6"):
         planned_times(command("--gap", "20ms..350ms"), {}, 8)
+
+
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        ("#!/bin/sh\necho '{\"slices\": [{}'\n", "slices cannot be read: JSONDecodeError: "),
+        ("#!/bin/sh\necho '{\"slices\": [{}]}'\n", "slices cannot be read: KeyError: 'measured'"),
+        ("#!/bin/sh\nexec sleep 10\n", "did not say its slices within 0.2 s"),
+        (None, "generator failed: .*/loadgen: no such file or directory"),
+    ],
+)
+def test_a_generator_that_says_nothing_of_use_is_one_line(tmp_path, monkeypatch, program, told):
+    path = tmp_path / "loadgen"
+    if program:
+        path.write_text(program)
+        path.chmod(0o755)
+    monkeypatch.setattr(slice_times, "ASKING_MAX_S", 0.2 if "sleep" in (program or "") else 30.0)
+    with pytest.raises(RunFailed, match=told) as failed:
+        slice_times.planned_times([str(path)], {}, 1)
+    assert "\n" not in str(failed.value)
