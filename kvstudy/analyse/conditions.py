@@ -40,6 +40,7 @@ _MACHINE = (
     "file_system",
     "mount_options",
 )
+_SIZES = ("memory_bytes", "swap_bytes")
 _GIB = 2**30  # two starts of one virtual machine differ by some megabytes of memory
 ONE_MACHINE = "one machine"  # service and generator side by side
 COLUMNS = (*_ASKED, "pinning", "service_program", "generator_program", "machine", "hosts")
@@ -109,9 +110,12 @@ def hosts_in_words(hosts: str) -> str:
     return f"service {where}, loaded by {' and '.join(told['generators'])}"
 
 
+def in_whole_gib(machine: dict) -> dict:
+    """Facts of a machine with its memory as equal as two starts of it leave it."""
+    sizes = {name: machine[name] for name in _SIZES if isinstance(machine.get(name), int)}
+    return machine | {name: round(size / _GIB) * _GIB for name, size in sizes.items()}
+
+
 def _machine(machine: dict, otherwise: str = NOT_RECORDED) -> str:
-    known = {name: machine[name] for name in _MACHINE if name in machine}
-    for name in ("memory_bytes", "swap_bytes"):
-        if isinstance(known.get(name), int):
-            known[name] = round(known[name] / _GIB) * _GIB
+    known = in_whole_gib({name: machine[name] for name in _MACHINE if name in machine})
     return json.dumps(known, sort_keys=True) if known else otherwise

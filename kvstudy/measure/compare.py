@@ -17,8 +17,10 @@ from pathlib import Path
 
 from kvstudy.analyse.comparison.launches import MEASURES, ROUNDS_MIN
 from kvstudy.analyse.comparison.looks import FIRST_LOOK
+from kvstudy.analyse.conditions import in_whole_gib
 from kvstudy.analyse.duets import Duet as FoundDuet
 from kvstudy.analyse.duets import duet_of
+from kvstudy.analyse.validity import OUTSIDE
 from kvstudy.errors import ExperimentError, KvstudyError
 from kvstudy.hosts.interrupt import interruptible
 from kvstudy.hosts.session import Session
@@ -58,6 +60,13 @@ class Duet:
     def found(self) -> "FoundDuet | None":
         """What its launches say until now."""
         return duet_of(self.launches, self.identity)
+
+    @property
+    def answering(self) -> int:
+        """Launches that say something: not those that were interrupted or disturbed. One that a side ended
+        does."""
+        found = self.found
+        return int((found.tables.duets["excluded"] != OUTSIDE).sum()) if found else 0
 
 
 def compare(
@@ -111,24 +120,29 @@ def compare(
             _launches(duet, bench, within_s, progress)
         except KeyboardInterrupt:
             progress.say(
-                f"{len(duet.launches)} launches are sealed; the same command with --resume goes on from here"
+                f"{len(duet.launches)} launches are sealed; the same command with --resume goes on from here "
+                "in the time that is left; interrupted and disturbed ones are none of `launches`"
             )
             raise
     return duet
 
 
 def _launches(duet: Duet, bench: DuetBench, within_s: float, progress: DuetProgress) -> None:
-    begun, failures_in_a_row = time.monotonic(), 0
+    kept_s = [lasted_s(run) for run in duet.launches]
+    begun, failures_in_a_row = time.monotonic() - sum(kept_s), 0
     took_s, unprofiled_s = duet.comparison.launch_s, []
-    kept, most = len(duet.launches), duet.comparison.comparing.launches
+    most = duet.comparison.comparing.launches
     while not (over := nothing_to_come(duet.found, duet.comparison.comparing.until)):
         left = undecided(duet.found)
         are_undecided = f", and {left} measures are undecided" if left else ""
-        if most and len(duet.launches) >= most:
+        if most and duet.answering >= most:
             duet.over = f"no more launches were asked for{are_undecided}"
             return
-        if len(duet.launches) > kept and time.monotonic() - begun + took_s > within_s:
-            duet.over = f"the time is over ({format_duration(within_s)}){are_undecided}"
+        if duet.launches and time.monotonic() - begun + took_s > within_s:
+            duet.over = (
+                f"the time is over ({format_duration(within_s)}; --resume with a longer --within goes "
+                f"on){are_undecided}"
+            )
             return
         number = 1 + max((run.facts["launch"] for run in duet.launches), default=0)
         sampled = any(run.facts["sampled_after"] or run.facts.get("profile_note") for run in duet.launches)
@@ -158,6 +172,12 @@ def _launches(duet: Duet, bench: DuetBench, within_s: float, progress: DuetProgr
                 f"see {run.path}; mend it and run the same command with --resume",
             )
     duet.over = over
+
+
+def lasted_s(run: SealedRun) -> float:
+    """A sealed launch, from its first phase to its last; without waiting for a quiet machine."""
+    times = [datetime.fromisoformat(at) for phase in run.facts["phases"].values() for at in phase.values()]
+    return (max(times) - min(times)).total_seconds() if times else 0.0
 
 
 def check_time(comparison: Comparison, within_s: float) -> None:
@@ -247,7 +267,7 @@ def conditions_of(comparison: Comparison, root: Path) -> dict[str, str]:
     text = hashlib.sha256()
     for path in sorted(scripts):
         text.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    facts = machine.fixed_facts()
+    facts = in_whole_gib(machine.fixed_facts())
     needs_jdk = any(
         load.of(side).spec.has_our_jvm or load.of(side).spec.jvm
         for load in comparison.loads

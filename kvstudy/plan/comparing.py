@@ -53,8 +53,9 @@ Gap = Annotated[tuple[float, float], PlainValidator(_gap)]
 
 class Comparing(Part):
     """``baseline``: the value of each factor that all others are compared with; needed where there are more
-    than two. ``within``: how long a duet may go on; ``launches``: how many it may have; ``until``: it is over
-    when all measures are decided, or when the primary one is. ``primary``: the measure that is decided
+    than two. ``within``: how long a duet may go on; ``launches``: how many it may have, not counting those
+    that were interrupted or disturbed; ``until``: it is over when all measures are decided, or when the
+    primary one is. ``primary``: the measure that is decided
     first. ``pairs``, ``closed_pairs``: slice pairs of each launch at the rate and in a closed loop;
     ``closed_pairs: 0`` leaves the closed loop out. ``gap``: each one between two slices is drawn between
     these, so that slices are not in step with what comes back in time. ``own_fills``: each side's store is

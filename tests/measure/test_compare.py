@@ -6,8 +6,11 @@ are sealed all the same."""
 
 import socket
 import subprocess
+import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
+from typing import ClassVar
 
 import psutil
 import pytest
@@ -22,6 +25,9 @@ from kvstudy.record.duet import slice_histograms, slices_of
 from kvstudy.record.run_folder import sealed_runs
 from kvstudy.record.verification import verify
 
+sys.path.append(str(Path(__file__).parents[1] / "analyse"))
+from duet_maker import DuetMaker
+
 pytestmark = pytest.mark.machine
 
 TINY = {
@@ -35,6 +41,11 @@ TINY = {
     "launches": 2,
     "within": "2m",
 }
+# So many launches and no more, whatever else goes on here meanwhile.
+UNDISTURBED = """
+from kvstudy.analyse import duet_validity
+duet_validity.disturbance = lambda load: None
+"""
 EMPTY_SIDES = {"subject": "empty", "jvm": {"heap": ["48m", "64m"]}, "workload": "get"}
 
 
@@ -116,6 +127,95 @@ def test_waiting_and_filling_are_no_part_of_the_time_for_launches(project, monke
     assert len(duet.launches) == 4 and duet.over.startswith("the time is over")
 
 
+@pytest.fixture
+def sealed(tmp_path):
+    """Launches of a duet; each has lasted for two minutes."""
+    make = DuetMaker(tmp_path / "raw")
+    begin, end = "2026-11-20T21:00:00.000Z", "2026-11-20T21:02:00.000Z"
+
+    def launch(number, **facts):
+        phases = {
+            "launch": {"start_utc": begin, "stop_utc": begin},
+            "stop": {"start_utc": begin, "stop_utc": end},
+        }
+        return make(number, **{"phases": phases, "sampled_after": None} | facts)
+
+    return launch
+
+
+class NextLaunch:
+    """``made``: which are begun."""
+
+    made: ClassVar[list[int]] = []
+    waited_s = 0.0
+
+    def __init__(self, launch, bench, _profile):
+        self.made.append(launch.number)
+        self.number, self.make = launch.number, bench
+
+    def sealed(self):
+        return self.make(self.number)
+
+
+@pytest.fixture
+def begun(monkeypatch):
+    monkeypatch.setattr(compare, "DuetLaunch", NextLaunch)
+    NextLaunch.made = []
+    return NextLaunch.made
+
+
+DISTURBED = {"machine": {"load_during": {"steal_share_mean": 0.5}}}
+INTERRUPTED = {"outcome": "failed: interrupted during put at the rate"}
+
+
+def test_launches_that_were_interrupted_or_disturbed_are_none_of_those_that_were_asked_for(
+    project, sealed, begun
+):
+    one = of(project, **EMPTY_SIDES, compare={"launches": 2})
+    before = [sealed(1), sealed(2, **INTERRUPTED), sealed(3, **DISTURBED)]
+    duet = compare.Duet(one, "c0ffee", before)
+    compare._launches(duet, sealed, 3600.0, compare.DuetProgress(0))
+    assert begun == [4] and duet.over.startswith("no more launches were asked for")
+
+
+def test_a_launch_that_a_side_ended_is_one_of_those_that_were_asked_for(project, sealed, begun):
+    died = {"a": DuetMaker.end(), "b": DuetMaker.end(died=True)}
+    one = of(project, **EMPTY_SIDES, compare={"launches": 2})
+    duet = compare.Duet(one, "c0ffee", [sealed(1), sealed(2, ends=died, outcome="failed: side b")])
+    compare._launches(duet, sealed, 3600.0, compare.DuetProgress(0))
+    assert begun == []
+
+
+@pytest.mark.parametrize(("within_s", "more"), [(239.0, 0), (600.0, 1)])
+def test_a_duet_goes_on_in_the_time_that_its_launches_left_and_not_beyond(
+    project, sealed, begun, monkeypatch, within_s, more
+):
+    """Two launches took two minutes each; another one, by the clock that is asked, takes five."""
+    clock = [0.0]
+    monkeypatch.setattr(compare.time, "monotonic", lambda: clock[0])
+
+    def launched(number):
+        clock[0] += 300.0
+        return sealed(number)
+
+    duet = compare.Duet(
+        of(project, **EMPTY_SIDES, compare={"launches": None}), "c0ffee", [sealed(1), sealed(2)]
+    )
+    compare._launches(duet, launched, within_s, compare.DuetProgress(0))
+    assert len(begun) == more and duet.over.startswith("the time is over")
+
+
+def test_a_start_of_the_machine_with_a_little_less_memory_is_no_other_question(project, monkeypatch):
+    one, facts = of(project, **EMPTY_SIDES), compare.machine.fixed_facts()
+    found = []
+    for memory in (8 << 30, (8 << 30) - (5 << 20), 4 << 30):
+        monkeypatch.setattr(
+            compare.machine, "fixed_facts", lambda size=memory: facts | {"memory_bytes": size}
+        )
+        found.append(compare.conditions_of(one, project.root))
+    assert found[0] == found[1] != found[2]
+
+
 def test_a_duet_seals_each_launch_with_both_sides_files_and_every_slice(project):
     path = experiment(
         project,
@@ -125,7 +225,9 @@ def test_a_duet_seals_each_launch_with_both_sides_files_and_every_slice(project)
         jvm={"heap": "64m"},
         compare={"profile": ["cpu"], "profile_pairs": 2},
     )
-    code, out, err = project.finished(project.kvstudy("compare", path, "--markdown", "--label", "short"), 180)
+    code, out, err = project.finished(
+        project.kvstudy("compare", path, "--markdown", "--label", "short", code=UNDISTURBED), 180
+    )
     assert code == 0 and "Traceback" not in err, err
     assert "launch 2: completed" in err and "no more launches were asked for" in out
     first, second = sealed_runs(project.raw)
@@ -187,7 +289,9 @@ def test_a_duet_seals_each_launch_with_both_sides_files_and_every_slice(project)
 
 def test_ctrl_c_keeps_what_is_sealed_and_resume_goes_on_with_the_next_launch(project):
     path = experiment(project, **EMPTY_SIDES)
-    interrupting = """
+    interrupting = (
+        UNDISTURBED
+        + """
 import os, signal
 from kvstudy.measure.duet_progress import DuetProgress
 doing = DuetProgress.doing
@@ -197,9 +301,10 @@ def interrupting(self, phase):
         os.kill(os.getpid(), signal.SIGINT)
 DuetProgress.doing = interrupting
 """
+    )
     code, _, err = project.finished(project.kvstudy("compare", path, code=interrupting), 120)
     assert code == 130 and err.splitlines()[-1] == "kvstudy: interrupted" and "Traceback" not in err
-    assert "launches are sealed; the same command with --resume goes on from here" in err
+    assert "launches are sealed; the same command with --resume goes on from here in the time that" in err
     first, second = sealed_runs(project.raw)
     assert [run.facts["outcome"] for run in (first, second)] == [
         "completed",
@@ -207,9 +312,9 @@ DuetProgress.doing = interrupting
     ]
     assert len(slices_of(second)) == 4, "what was measured until then stays"
     assert verify(second.path) == [] and project.processes() == []
-    path.write_text(path.read_text().replace('"launches": 2', '"launches": 3'))
-    code, _, err = project.finished(project.kvstudy("compare", path, "--resume"), 120)
+    code, _, err = project.finished(project.kvstudy("compare", path, "--resume", code=UNDISTURBED), 120)
     assert code == 0 and "2 launches are sealed already and kept" in err
+    assert len(sealed_runs(project.raw)) == 3, "an interrupted launch is none of the two that were asked for"
     third = sealed_runs(project.raw)[-1]
     assert (third.facts["launch"], third.facts["comparison"], third.facts["outcome"]) == (
         3,
@@ -274,7 +379,9 @@ run_folder.os.fsync = full
 
 def test_a_side_that_does_not_start_is_that_sides_doing_and_a_profiler_that_fails_is_a_note(project):
     path = experiment(project, **EMPTY_SIDES, compare={"profile": ["cpu"], "profile_pairs": 1, "launches": 2})
-    failing = """
+    failing = (
+        UNDISTURBED
+        + """
 from kvstudy.errors import RunFailed
 from kvstudy.subject.evidence.profiler import AttachedProfiler
 from kvstudy.subject.kv_service import OurProgram
@@ -292,6 +399,7 @@ def refused(*_):
     raise RunFailed("profiler refused: start: no perf events")
 AttachedProfiler.start = refused
 """
+    )
     _, _, err = project.finished(project.kvstudy("compare", path, code=failing), 120)
     first, second = sealed_runs(project.raw)
     assert first.facts["outcome"] == "completed", err
@@ -324,7 +432,7 @@ def emptied(self, configuration, store):
 fill.Fills.restore = emptied
 """
     _, _, err = project.finished(project.kvstudy("compare", path, code=delete), 120)
-    (run,) = sealed_runs(project.raw)
+    run = sealed_runs(project.raw)[0]
     assert run.facts["outcome"].startswith("failed: unexpected answers: get: 404: "), err
     assert project.processes() == []
 
