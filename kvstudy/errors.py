@@ -39,6 +39,12 @@ def _again(kind: type[KvstudyError], arguments: tuple, state: dict) -> KvstudyEr
     return error
 
 
+def in_words(error: OSError) -> str:
+    """A full disk, a file that may not be written, …: what the system says, and of which file."""
+    where = f": {error.filename}" if error.filename else ""
+    return f"{(error.strerror or str(error)).lower()}{where}"
+
+
 class ExperimentError(KvstudyError):
     exit_code = 2
 

@@ -25,7 +25,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from kvstudy.errors import KvstudyError
+from kvstudy.errors import KvstudyError, in_words
 from kvstudy.hosts import ship, wire
 from kvstudy.hosts.host import Here
 from kvstudy.hosts.lease import Lease
@@ -147,8 +147,7 @@ def _sendable(error: Exception) -> Exception:
     if isinstance(error, KvstudyError):
         return error
     if isinstance(error, OSError):
-        where = f": {error.filename}" if error.filename else ""
-        return KvstudyError(f"{(error.strerror or str(error)).lower()}{where}")
+        return KvstudyError(in_words(error))
     return KvstudyError(f"{type(error).__name__}: {error}")
 
 

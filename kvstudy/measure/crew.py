@@ -2,11 +2,12 @@
 
 import shutil
 import tempfile
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from kvstudy.errors import HostLost
+from kvstudy.errors import KvstudyError
 from kvstudy.hosts.host import Host
 from kvstudy.hosts.local import LocalHost
 from kvstudy.measure.artifacts import Artifacts
@@ -21,38 +22,46 @@ class Member:
     def __init__(self, host: Host, station: Station):
         self.host, self.station = host, station
         self._folder: Path | None = None
+        self._brought: set[str] = set()
 
     def ready(self) -> None:
         """Before each run. KvstudyError when a host that was lost is not there again."""
 
     def begin(self, planned: PlannedRun, folder: Path, run_id: str) -> dict:
         """Facts of the machine. ``folder``: of the run, on this machine."""
-        self._folder = self.host.run_folder(folder)
+        self._folder, self._brought = self.host.run_folder(folder), set()
         return self.station.begin(planned, self._folder, run_id)
 
-    def fetch(self, here: Path) -> None:
-        """Its files that are not here yet."""
+    def fetch(self, here: Path, named: Callable[[str], str] = str) -> None:
+        """Its files that were not brought before. ``named``: what they are called here."""
         if not self.host.is_remote:
             return
         with tempfile.TemporaryDirectory(dir=here) as aside:
             self.host.fetch(self._folder, Path(aside))
             for path in sorted(Path(aside).iterdir()):
-                if not (here / path.name).exists():
-                    shutil.move(path, here / path.name)
+                target = here / named(path.name)
+                if path.name not in self._brought and not target.exists():
+                    shutil.move(path, target)
+                self._brought.add(path.name)
 
     def send(self, here: Path) -> None:
         """A file of the run to where its others are there."""
         self.host.send(here, self._folder / here.name)
 
-    def end(self, here: Path) -> None:
-        """Of the run: what is left of it there comes here, or goes. Also of a host that is lost."""
+    def end(self, here: Path, named: Callable[[str], str] = str) -> str | None:
+        """Of the run: what is left of it there comes here, or goes. Why not all of it did: of a host that is
+        lost nothing comes."""
         self.host.settle()
-        with suppress(HostLost):
+        try:
             if self._folder is not None:
                 self.station.end()
-                self.fetch(here)
+                self.fetch(here, named)
                 self.host.drop(self._folder)
-        self._folder = None
+        except KvstudyError as error:
+            return error.message
+        finally:
+            self._folder = None
+        return None
 
 
 @dataclass(frozen=True)
@@ -74,12 +83,31 @@ class Crew:
         for member in self.members:
             member.ready()
 
+    def end(self, here: Path) -> str | None:
+        """Of the run, on all hosts; why not all of its files are here."""
+        said = [member.end(here, partial(self.named, member)) for member in self.members]
+        return next(filter(None, said), None)
+
+    def named(self, member: Member, file: str) -> str:
+        """What a file of a member is called here: generators must not take each other's place, nor their
+        seconds the service's."""
+        if self.is_one_host or member not in self.generators:
+            return file
+        if len(self.generators) == 1 and file != "process.csv":
+            return file
+        return of_part(file, 1 + self.generators.index(member))
+
     @property
     def names(self) -> str:
         """For people: ``a ← b c``; empty for this machine alone."""
         if self.is_one_host:
             return self.service.host.name
         return f"{self.service.host.name} ← {' '.join(one.host.name for one in self.generators)}"
+
+
+def of_part(name: str, number: int) -> str:
+    stem, dot, suffix = name.partition(".")
+    return f"{stem}-{number}{dot}{suffix}"
 
 
 def local_member(host: LocalHost, artifacts: Artifacts, fills: Fills) -> Member:

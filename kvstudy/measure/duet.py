@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from kvstudy.errors import KvstudyError, RunFailed
+from kvstudy.errors import KvstudyError, RunFailed, in_words
 from kvstudy.hosts.interrupt import shielded
 from kvstudy.hosts.session import Session
 from kvstudy.measure import machine
@@ -89,6 +89,8 @@ class DuetLaunch:
             outcome, interrupted = f"failed: interrupted during {self._phase}", True
         except KvstudyError as error:
             outcome = f"failed: {error.message}"
+        except OSError as error:
+            outcome = f"failed: {in_words(error)}"
         except Exception as error:
             outcome, bug = f"failed: {type(error).__name__}: {error}", error
         with shielded():

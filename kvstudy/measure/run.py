@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from kvstudy.errors import HostLost, KvstudyError, RunFailed
+from kvstudy.errors import HostLost, KvstudyError, RunFailed, in_words
 from kvstudy.hosts.interrupt import shielded
 from kvstudy.hosts.session import Session
 from kvstudy.measure import machine
@@ -82,13 +82,16 @@ class Run:
             outcome, interrupted = f"failed: interrupted during {self._phase}", True
         except KvstudyError as error:
             outcome = f"failed: {error.message}"
+        except OSError as error:
+            outcome = f"failed: {in_words(error)}"
         except Exception as error:
             outcome, bug = f"failed: {type(error).__name__}: {error}", error
         with shielded():
             if self._crew.is_one_host:
                 self._bench.session.end_children()
-            for member in self._crew.members:
-                member.end(folder.path("x").parent)
+            lost = self._crew.end(folder.path("x").parent)
+            if lost and outcome == "completed":
+                outcome = f"failed: {lost}"  # evidence may be missing
             self._drop_empty_logs(folder)
             self._bench.progress.doing("seal")
             folder.write_json("machine.json", self._machine)

@@ -6,21 +6,20 @@ The clock of the first generator's host is that of the run: latency is measured 
 host noted is moved to it. Each host is told the start by its own clock.
 """
 
-import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from kvstudy.errors import HostLost, KvstudyError, RunFailed
 from kvstudy.hosts.clock import Offset, moved_by
 from kvstudy.measure import machine
 from kvstudy.measure.attendance import Attended, Timing
-from kvstudy.measure.crew import Crew, Member
+from kvstudy.measure.crew import Crew, Member, of_part
 from kvstudy.measure.generator import slowest_count
 from kvstudy.measure.sampler import OF_THE_GENERATOR, PROCESS_COLUMNS, write_series
 from kvstudy.measure.station import Parts
@@ -200,20 +199,15 @@ class Together:
     def _collect(self) -> None:
         """The files of all generators, and what they are together."""
         count = len(self._crew.generators)
-        for number, member in enumerate(self._crew.generators, start=1):
-            with tempfile.TemporaryDirectory(dir=self._folder) as aside:
-                member.fetch(Path(aside))
-                for path in sorted(Path(aside).iterdir()):
-                    is_one_of_many = count > 1 or path.name == "process.csv"
-                    name = _of_part(path.name, number) if is_one_of_many else path.name
-                    shutil.move(path, self._folder / name)
+        for member in self._crew.generators:
+            member.fetch(self._folder, partial(self._crew.named, member))
         if count > 1:
             self._merge(count)
         self._merge_process()
 
     def _merge(self, count: int) -> None:
         def parts(name: str) -> list[Path]:
-            return [self._folder / _of_part(name, number) for number in range(1, count + 1)]
+            return [self._folder / of_part(name, number) for number in range(1, count + 1)]
 
         logs, slow = parts("latency.hlog"), parts("slowest.csv")
         done = subprocess.run(
@@ -272,11 +266,6 @@ def moved(evidence: Evidence, to: Callable[[float], float]) -> Evidence:
     }
     counters = evidence.counters and {at(utc): values for utc, values in evidence.counters.items()}
     return Evidence(events, counters)
-
-
-def _of_part(name: str, number: int) -> str:
-    stem, dot, suffix = name.partition(".")
-    return f"{stem}-{number}{dot}{suffix}"
 
 
 def _to_the_nanosecond(at_s: float) -> str:
