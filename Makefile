@@ -148,7 +148,7 @@ test-java: setup
 # What launches the service or the generator runs alone; the rest on all cores.
 test-python: build
 	$(BIN)/python -m pytest -m "not machine" --numprocesses auto --dist loadgroup --no-loadscope-reorder
-	$(NETNS) $(BIN)/python -m pytest -m machine
+	$(NETNS) $(BIN)/python -m pytest -m "machine and not long"
 
 # Only root may make network namespaces; for others `make test` leaves those tests out, and says so.
 NETNS = $(if $(filter 0,$(shell id -u)),,KVSTUDY_NO_NETNS=1)

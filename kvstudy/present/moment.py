@@ -10,6 +10,7 @@ clock alone) says so, and shows its slow answers and events.
 """
 
 import json
+import math
 import os
 import re
 from html import escape
@@ -53,7 +54,9 @@ def shown(tables: Tables, worst: str | None = None) -> HTML:
     template = next((run.pop("template") for run in runs if run.get("template")), "")
     for run in runs:
         run.pop("template", None)
-    stored = json.dumps({"runs": runs, "template": template}, separators=(",", ":")).replace("</", "<\\/")
+    stored = json.dumps({"runs": runs, "template": template}, separators=(",", ":"), allow_nan=False).replace(
+        "</", "<\\/"
+    )
     height_px = runs[0]["figure"]["layout"]["height"]
     options = "".join(f'<option value="{at}">{escape(run["named"])}</option>' for at, run in enumerate(runs))
     return HTML(
@@ -91,7 +94,8 @@ def _of_run(tables: Tables) -> dict:
     seconds = tail.logged_seconds(tables).sort_values("second")
     answers = tables.slowest.nlargest(ANSWERS_MAX, "response_us").sort_values("due_s")
     events = tables.events.sort_values("start_s")
-    last_s = float(seconds["second"].max()) + 1 if len(seconds) else float("inf")
+    ends = seconds["second"] + 1 if len(seconds) else events["start_s"] + events["duration_ms"] / 1e3
+    last_s = float(ends.max()) if len(ends) else 1.0
     events = events[(events["start_s"] + events["duration_ms"] / 1e3 >= 0) & (events["start_s"] <= last_s)]
     samples, why = _samples(tables, run.run_id)
     offset_s = 0.0 if samples is None else samples.start_epoch_s - epoch_s(run.start_utc)
@@ -103,7 +107,7 @@ def _of_run(tables: Tables) -> dict:
         "end_s": last_s,
         "figure": json.loads(figure.to_json()) | {"config": _CONFIG},
         "seconds": [
-            [int(row.second), int(row.count), round(row.p99_us), round(row.max_us)]
+            [int(row.second), int(row.count), _whole(row.p99_us), _whole(row.max_us)]
             for row in seconds[["second", "count", "p99_us", "max_us"]].itertuples(index=False)
         ],
         "answers": answers[["due_s", "response_us", "service_us", "connection"]].values.tolist(),
@@ -115,6 +119,11 @@ def _of_run(tables: Tables) -> dict:
     if samples is None:
         return told
     return told | {"template": _template(tables), "profile": _profile(samples, offset_s)}
+
+
+def _whole(value: float) -> int | None:
+    """None for a percentile that too few answers have."""
+    return None if math.isnan(value) else round(value)
 
 
 def _samples(tables: Tables, run_id: str) -> tuple[heatmap.TimedSamples | None, str]:

@@ -66,19 +66,24 @@ def interrupt(_hosts, measuring) -> None:
     measuring.send_signal(signal.SIGINT)
 
 
+def alone(*scenario):
+    """Half a minute each: `make test-hosts` has them all, `make test` those that others do not contain."""
+    return pytest.param(*scenario, marks=pytest.mark.long)
+
+
 # What happens, in which phase, the reason that the run is sealed with, and whether the next run can be
 # measured.
 SCENARIOS = [
-    (kill("b", "dask_host"), "warm_up", r"host b is lost: .*worker is gone", True),
+    alone(kill("b", "dask_host"), "warm_up", r"host b is lost: .*worker is gone", True),
     (kill("a", "dask_host"), "measure", r"host a is lost: .*worker is gone", True),
-    (kill("c", "hosts.agent"), "measure", r"host c is lost: agent has ended: it was killed", True),
+    alone(kill("c", "hosts.agent"), "measure", r"host c is lost: agent has ended: it was killed", True),
     (kill("a", "kv-service.jar"), "measure", r"service died during measure: signal 9", True),
-    (stop("b", "hosts.agent"), "measure", r"host b is lost: ", True),
+    alone(stop("b", "hosts.agent"), "measure", r"host b is lost: ", True),
     (kill_scheduler, "measure", r"host . is lost: the cluster's scheduler is gone", True),
-    (interrupt, "measure", r"interrupted during measure", False),
+    alone(interrupt, "measure", r"interrupted during measure", False),
     (cut_b, "measure", r"host b is lost: ", False),
-    (end_c, "measure", r"host c is lost: ", False),
-    (kill("a", "dask_host"), "seal", None, True),
+    alone(end_c, "measure", r"host c is lost: ", False),
+    alone(kill("a", "dask_host"), "seal", None, True),
 ]
 
 

@@ -47,6 +47,15 @@ def test_events_of_the_measured_window_are_on_its_clock(runs):
     assert any(run["events"] for run in runs)
 
 
+def test_a_second_of_too_few_answers_for_a_percentile_has_none(tables):
+    worst = tables.runs.loc[~tables.runs["profiled"], "run_id"].iloc[-1]
+    run = tables.only([worst])
+    run.intervals.loc[run.intervals["second"] == run.intervals["second"].min(), "p99_us"] = np.nan
+    (shown,) = [one for one in stored(moment.shown(run, worst).data)["runs"] if one["id"] == worst]
+    assert shown["seconds"][0][2] is None and shown["seconds"][0][3] > 0
+    assert all(second[2] > 0 for second in shown["seconds"][1:])
+
+
 def test_stacks_become_one_tree():
     samples = TimedSamples(0.0, np.array([0, 0, 3]), np.array([0, 1, 0]), ["a_[j];b", "a_[0];c::d"])
     profile = moment._profile(samples, 0.5)

@@ -13,6 +13,7 @@
   const escaped = (text) => String(text).replace(/[&<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`);
   const digits = (value) => (value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2));
   function latency(us) {
+    if (us === null) { return '–'; }
     if (us >= 999500) return `${digits(us / 1e6)} s`;
     return us >= 999.5 ? `${digits(us / 1e3)} ms` : `${digits(us)} µs`;
   }
