@@ -143,8 +143,15 @@ class RemoteHost:
             self._lose(_in_words(error))
             raise HostLost(f"host {self.name} is lost: {_in_words(error)}") from error
         if not is_well:
-            raise value
+            raise self.named(value)
         return value
+
+    def named(self, error: KvstudyError) -> KvstudyError:
+        """With the name of this host."""
+        if not error.message.startswith(f"host {self.name}"):
+            error.message = f"host {self.name}: {error.message}"
+            error.args = (error.message,)
+        return error
 
     def _answer(self, asked: Future) -> bytes:
         """Waits as long as the host is there."""

@@ -105,7 +105,7 @@ class Needs:
         except HostLost:
             raise
         except KvstudyError as error:
-            raise type(error)(f"host {host.name}: {error.message}", error.hint) from error
+            raise host.named(error) from None
 
     def _files(self, is_service: bool) -> list[Path]:
         files = [path for path in sorted((self._root / "experiments").rglob("*")) if path.is_file()]

@@ -74,6 +74,15 @@ def test_an_object_lives_on_the_host_and_answers_as_if_it_were_here(host):
     with pytest.raises(RunFailed, match="service died") as failed:
         keeper.fail()
     assert failed.value.hint == "look at its log"
+    assert failed.value.message.startswith("host a: ")
+
+
+def test_a_disk_that_is_full_is_said_with_the_name_of_its_host(host, tmp_path):
+    there = tmp_path / "there" / "full"
+    there.symlink_to("/dev/full")
+    (tmp_path / "file").write_text("text")
+    with pytest.raises(KvstudyError, match="^host a: no space left on device"):
+        host.send(tmp_path / "file", there)
 
 
 def test_a_word_arrives_while_a_method_runs(host):
