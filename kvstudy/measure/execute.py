@@ -221,8 +221,19 @@ def clear_up(session: Session, root: Path, experiment: str) -> None:
 def _run_all(runs: list[PlannedRun], bench: Bench, result: Result, crews: list[Crew]) -> None:
     """One after the other; on several crews block by block, side by side."""
     if len(crews) > 1:
+        before = {id(run) for run in (*result.sealed, *result.failed)}  # a run may be measured once more
+
+        def unmeasured(block: list[PlannedRun]) -> list[PlannedRun]:
+            sealed = {
+                run.facts["identity"] for run in (*result.sealed, *result.failed) if id(run) not in before
+            }
+            return [run for run in block if run.identity() not in sealed]
+
         side_by_side(
-            blocks(runs), crews, lambda block, crew: _run_each(block, replace(bench, crew=crew), result)
+            blocks(runs),
+            crews,
+            lambda block, crew: _run_each(block, replace(bench, crew=crew), result),
+            unmeasured,
         )
     else:
         _run_each(runs, bench, result)
