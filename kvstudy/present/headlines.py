@@ -34,6 +34,8 @@ _BETTER = ("faster", "cheaper", "better")
 _DIGITS = 2
 _PREFERRED = ("p50", CPU, "p99")  # of the measures of a change: which one its card tells
 _AT = {"p50": " at the median", CPU: " in CPU per request"}
+_SHORT = {CPU: "CPU"}
+_CHANGES_MAX = 4  # bars: the sentence above them is long
 _SENTENCES = {"wal=always": "Syncing the log before every answer (wal=always)"}
 _WORKLOADS = {"mixed": "half reads, half writes"}
 _STORE = ("store", "flush", "compaction", "WAL")
@@ -127,7 +129,7 @@ def _findable(found: list[Claim]) -> list[str]:
     middle = limits[len(limits) // 2]
     if math.isinf(middle):
         return ["undecided: any difference may be missed"]
-    return [f"undecided: differences under {words.share(middle / 100, _DIGITS)} may be missed"]
+    return [f"undecided: under {words.share(middle / 100, _DIGITS)} may be missed"]
 
 
 def _name(workload: str) -> str:
@@ -176,8 +178,9 @@ def _ruler(tables: Tables):
 
 
 def _agreed(found: tuple[Claim, ...]) -> str:
-    """Within how many percent the medians of one thing with itself lie."""
-    apart = [_away(claim.estimate) - 1 for claim in found if claim.measure == "p50"]
+    """Within how many percent the medians of one thing with itself lie, their intervals with them."""
+    medians = [claim.interval or (claim.estimate,) for claim in found if claim.measure == "p50"]
+    apart = [abs(end - 1) for ends in medians for end in ends]
     return f"; p50 agreed within {max(1, math.ceil(100 * max(apart)))} %" if apart else ""
 
 
@@ -332,7 +335,7 @@ def _change(tables: Tables):
     differing = [claim for claim in decided if claim.differs and claim.measure != INVALID]
     asked = tables.select(experiment=sorted({claim.subject.experiment for claim in every}), profiled=False)
     doubts = [
-        f"{len(decided)} of {words.counted(len(every), 'comparison')} decided",
+        f"{len(decided)} of {len(every)} decided",
         *_findable([claim for claim in every if claim.word == CANNOT_TELL]),
     ]
     if not differing:
@@ -345,7 +348,7 @@ def _change(tables: Tables):
     first, *_ = ordered = sorted(named.values(), key=_telling)
     answer = f"{_SENTENCES.get(first.variant, first.variant)} makes {_name(first.subject.workload)} "
     answer += f"{_how(first)}{_AT.get(first.measure, f' at {first.measure}')}."
-    labels = [f"{claim.variant}: {claim.measure}" for claim in ordered]
+    labels = [f"{claim.variant}: {_SHORT.get(claim.measure, claim.measure)}" for claim in ordered]
     bars = [
         Bar(
             label if labels.count(label) == 1 else f"{label}, {_name(claim.subject.workload)}",
@@ -357,7 +360,9 @@ def _change(tables: Tables):
         )
         for claim, label in zip(ordered, labels, strict=True)
     ]
-    return _Told(answer, "largest differences from the default", bars, doubts, asked)
+    shown = bars[:_CHANGES_MAX]
+    of = f"largest differences ({len(shown)} of {len(bars)} shown)"
+    return _Told(answer, of, shown, doubts, asked)
 
 
 def _telling(claim: Claim) -> tuple[int, float]:

@@ -115,6 +115,7 @@ def test_a_change_is_told_by_its_median_before_its_tail_and_named_whole():
     )
     assert card.answer.endswith("slower at the median.") and "unique PUT" in card.answer
     assert card.answer.startswith("Syncing the log before every answer (wal=always)")
+    assert "of 1 shown" in card.of
     (bar,) = card.bars
     assert bar.label == "wal=always: p50" and "4 connections" in bar.hover
 
