@@ -1,5 +1,5 @@
-"""A host of ``--hosts`` is measured by one at a time, whoever it is: the lease is a name that only one process
-of a machine can hold, and that ends with it. Who measures on his own machine takes none: there
+"""A host of ``--hosts`` is measured by one at a time, whoever it is: the lease is a name that only one
+process of a machine can hold, and that ends with it. Who measures on his own machine takes none: there
 session.py keeps to one at a time in each checkout.
 
     with Lease("perf@laptop"):            LeaseTaken says who has it
