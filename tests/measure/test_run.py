@@ -359,3 +359,18 @@ def test_every_thread_of_service_and_generator_runs_on_the_cores_that_it_was_giv
     assert run.text("generator.cmd").splitlines()[
         run.text("generator.cmd").splitlines().index("--pin") + 1
     ] == str(cores[-1])
+
+
+def test_a_disk_that_is_full_before_the_load_is_the_reason_of_a_failed_run_in_one_line(project):
+    full = """
+import errno, os
+from kvstudy.measure.station import Station
+def commands(*_arguments):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "generator.cmd")
+Station.commands = commands
+"""
+    code, _, err = project.finished(project.kvstudy("run", project.experiment(), code=full), 60)
+    assert code == 1 and "Traceback" not in err, err
+    (run,) = sealed_runs(project.raw)
+    assert run.facts["outcome"] == "failed: no space left on device: generator.cmd"
+    assert project.processes() == []
