@@ -153,7 +153,7 @@ test-python: build
 # Only root may make network namespaces; for others `make test` leaves those tests out, and says so.
 NETNS = $(if $(filter 0,$(shell id -u)),,KVSTUDY_NO_NETNS=1)
 
-test-hosts: build ## the service on one host, generators on others, and what may happen to them: four network namespaces with sshd (root, under 3 min)
+test-hosts: build ## the service on one host, generators on others, and what may happen to them: four network namespaces with sshd (root, about 8 min)
 	$(BIN)/python -m pytest -m machine tests/hosts
 
 # ---- benchmarks and longer tests, none of them needed by the study ------------------------------------------------
