@@ -133,9 +133,10 @@ class EveryOpeningTest {
 
         private void openWriteAndClose(Allocator allocator) {
             LsmStore store = LsmStore.open(options, disk, allocator);
+            boolean known = false;
             try {
                 // what is written after an unknown number of earlier writes could not be told from them
-                boolean known = check(store) || check(store);
+                known = check(store) || check(store);
                 for (int i = 0; known && i < WRITES; i++) {
                     int number = history.size();
                     history.add(StoreState.key(number), StoreState.valueOrNull(number));
@@ -151,7 +152,7 @@ class EveryOpeningTest {
                     disk.setFaults((count, what) -> false);
                     disk.addCalls(calls);
                 }
-                boolean intact = !failed;
+                boolean intact = known && !failed;
                 store.close();
                 if (intact) {
                     history.promiseAll();
