@@ -37,12 +37,14 @@ window.kvstudyPanels = (() => {
     const [xaxis, yaxis] = panels[index];
     const here = (trace) => axisOf(trace, 'x') === xaxis && axisOf(trace, 'y') === yaxis;
     const group = (trace) => trace.legendgroup || trace.name;
+    // Numbers that plotly packed are no array, and not empty.
+    const isEmpty = ({ x }) => !x || (Array.isArray(x) && x.every((one) => one === null));
     const kept = figure.data.filter(here);
     const named = new Set(kept.filter((trace) => trace.showlegend !== false).map(group));
     const drawn = new Set(kept.map(group));
     // The legend is the first panel's; of what this panel draws it keeps the entries.
     const entries = figure.data.filter((trace) => trace.showlegend !== false && trace.name && !here(trace) && !named.has(group(trace))
-      && (drawn.has(group(trace)) || (trace.x || []).every((x) => x === null)));
+      && (drawn.has(group(trace)) || isEmpty(trace)));
     entries.forEach((trace) => kept.push({ ...trace, x: [null], y: [null], error_x: undefined, error_y: undefined }));
     figure.data = kept.map((trace) => ({ ...trace, xaxis: 'x', yaxis: 'y' }));
     const title = (letter) => panels.map(([x, y]) => layout[letter === 'x' ? x : y].title).find((one) => one && one.text);
