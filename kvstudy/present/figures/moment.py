@@ -7,12 +7,11 @@ import plotly.graph_objects as go
 
 from kvstudy.present import theme, words
 from kvstudy.present.figures.panels import latency_axis, nothing, titled
-from kvstudy.present.figures.seconds import described, heat, told_event
+from kvstudy.present.figures.seconds import described, event_bars, heat
 from kvstudy.record.heatmap import BLOCK_S, TimedSamples
 
 HEIGHT_PX = 470
 _LATENCY, _EVENTS, _SAMPLES = (0.5, 1.0), (0.17, 0.44), (0.0, 0.11)
-_SHORTEST_S = 0.004  # an event is drawn at least as long, to be seen
 
 
 def clock(
@@ -37,7 +36,8 @@ def clock(
         figure.add_trace(trace)
         latency_axis(figure, pd.Series(edges_us), "response time")
     _answers(figure, answers)
-    _events(figure, events)
+    for bars in event_bars(events):
+        figure.add_trace(bars.update(yaxis="y2"))
     if samples is not None:
         _density(figure, samples, offset_s)
     figure.update_layout(
@@ -96,26 +96,6 @@ def _answers(figure: go.Figure, answers: pd.DataFrame) -> None:
             hovertemplate="%{text}<extra></extra>",
         )
     )
-
-
-def _events(figure: go.Figure, events: pd.DataFrame) -> None:
-    palette = theme.colours("kind", events["kind"]) if len(events) else {}
-    for kind, hue in palette.items():
-        mine = events[events["kind"] == kind]
-        figure.add_trace(
-            go.Bar(
-                base=mine["start_s"],
-                x=np.maximum(mine["duration_ms"] / 1000, _SHORTEST_S),
-                y=[words.factor(kind)] * len(mine),
-                orientation="h",
-                name=words.factor(kind),
-                yaxis="y2",
-                marker={"color": hue, "line": {"width": 0}},
-                text=[told_event(event) for event in mine.itertuples()],
-                textposition="none",
-                hovertemplate="%{text}<extra></extra>",
-            )
-        )
 
 
 def _density(figure: go.Figure, samples: TimedSamples, offset_s: float) -> None:

@@ -59,14 +59,7 @@ def ratios(compared: pd.DataFrame, before: str, after: str, doubts: str = "") ->
                 y=[name for name, chosen in zip(names, mine, strict=True) if chosen],
                 mode="markers",
                 name=word,
-                error_x={
-                    "type": "data",
-                    "symmetric": False,
-                    "array": rows["high"] - rows["ratio"],
-                    "arrayminus": rows["ratio"] - rows["low"],
-                    "thickness": 1.6,
-                    "width": 4,
-                },
+                error_x=_interval(rows),
                 marker={
                     "color": theme.NAMED[word],
                     "size": 10,
@@ -165,14 +158,7 @@ def options(compared: pd.DataFrame) -> go.Figure:
                 name=measure,
                 orientation="h",
                 offsetgroup=measure,
-                error_x={
-                    "type": "data",
-                    "symmetric": False,
-                    "array": rows["high"] - rows["ratio"],
-                    "arrayminus": rows["ratio"] - rows["low"],
-                    "thickness": 1.6,
-                    "width": 4,
-                },
+                error_x=_interval(rows),
                 marker={"color": hue, "size": 9, "symbol": [_decided(row) for row in rows.itertuples()]},
                 text=[
                     (f"{measure} {_told(row, row.before_name, row.after_name)}<br>{row.experiment}, " f"{_name(row, ['workload', 'connections'])}")
@@ -244,3 +230,15 @@ def _extreme(compared: pd.DataFrame) -> str:
         return ""
     row = certain.loc[np.log(certain["ratio"].clip(lower=1e-9)).abs().idxmax()]
     return f"; the largest decided: {row['workload']} {row['measure']} {words.times(row['ratio'])} " f"[{words.times(row['low'])}, {words.times(row['high'])}]"
+
+
+def _interval(rows: pd.DataFrame) -> dict:
+    """The bars of each ratio's interval."""
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": rows["high"] - rows["ratio"],
+        "arrayminus": rows["ratio"] - rows["low"],
+        "thickness": 1.6,
+        "width": 4,
+    }

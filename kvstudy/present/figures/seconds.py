@@ -1,6 +1,7 @@
 """One run second by second: where its latency lies, and what the store and the JVM did at that moment."""
 
 import json
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from kvstudy.present.figures.panels import latency_axis, nothing, panel_grid, ti
 from kvstudy.record import hdr
 
 BUCKETS_PER_DECADE = 12
+_SHORTEST_S = 0.004  # an event is drawn at least as long, to be seen
 
 
 def latency_heat_map(tables, run_id: str | None = None, latency_kind: str = "response") -> go.Figure:
@@ -114,25 +116,8 @@ def time_line(tables, run_id: str | None = None, latency_kind: str = "response")
             row=1,
             col=1,
         )
-    palette = theme.colours("kind", events["kind"]) if len(events) else {}
-    for kind, hue in palette.items():
-        mine = events[events["kind"] == kind]
-        figure.add_trace(
-            go.Bar(
-                base=mine["start_s"],
-                x=np.maximum(mine["duration_ms"] / 1000, 0.004),
-                y=[words.factor(kind)] * len(mine),
-                orientation="h",
-                name=words.factor(kind),
-                marker={"color": hue, "line": {"width": 0}},
-                showlegend=False,
-                text=[told_event(event) for event in mine.itertuples()],
-                textposition="none",
-                hovertemplate="%{text}<extra></extra>",
-            ),
-            row=2,
-            col=1,
-        )
+    for bars in event_bars(events):
+        figure.add_trace(bars.update(showlegend=False), row=2, col=1)
     figure.update_layout(barmode="overlay", bargap=0.35, meta=None, hovermode="closest")
     latency_axis(
         figure,
@@ -187,7 +172,25 @@ def described(run) -> str:
     )
 
 
-def told_event(event) -> str:
+def event_bars(events: pd.DataFrame) -> Iterator[go.Bar]:
+    """A row of bars for each kind of event, from its start on; the shortest are drawn wide enough to be seen."""
+    palette = theme.colours("kind", events["kind"]) if len(events) else {}
+    for kind, hue in palette.items():
+        mine = events[events["kind"] == kind]
+        yield go.Bar(
+            base=mine["start_s"],
+            x=np.maximum(mine["duration_ms"] / 1000, _SHORTEST_S),
+            y=[words.factor(kind)] * len(mine),
+            orientation="h",
+            name=words.factor(kind),
+            marker={"color": hue, "line": {"width": 0}},
+            text=[_told_event(event) for event in mine.itertuples()],
+            textposition="none",
+            hovertemplate="%{text}<extra></extra>",
+        )
+
+
+def _told_event(event) -> str:
     more = "".join(f"<br>{key}: {value}" for key, value in json.loads(event.attributes or "{}").items())
     return f"<b>{words.factor(event.kind)}</b> at {event.start_s:.2f} s, {event.duration_ms:.2f} ms{more}"
 
