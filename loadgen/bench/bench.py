@@ -1,7 +1,7 @@
 """Measures loadgen against its goals, beside wrk and a bare waiting loop, on this machine; prints one table
 in Markdown.
 
-    make bench-loadgen                  # builds first
+    make bench-loadgen                  # builds first; ONLY=slack ROUNDS=5
     python3 loadgen/bench/bench.py [--rounds 5] [--seconds 3] [--results FILE] [--only WORD]
     WRK2=/path/to/wrk python3 …         # a real wrk2 beside it
 

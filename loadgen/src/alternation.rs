@@ -192,9 +192,16 @@ impl Alternation {
         self.starts_ns.get(2 * pairs).copied()
     }
 
-    /// Time in slices between a slice's start and the end.
-    pub fn sending_ns(&self, from_ns: u64) -> u64 {
-        (self.slices() - self.slice_at(from_ns)) as u64 * self.slicing.slice_ns
+    /// Time in all slices.
+    pub fn sending_ns(&self) -> u64 {
+        self.slices() as u64 * self.slicing.slice_ns
+    }
+
+    /// Time in slices between these two.
+    pub fn sending_between_ns(&self, from_ns: u64, until_ns: u64) -> u64 {
+        let within =
+            |slice| self.end_ns(slice).min(until_ns).saturating_sub(self.start_ns(slice).max(from_ns));
+        (0..self.slices()).map(within).sum()
     }
 }
 
@@ -263,7 +270,17 @@ pub(crate) mod tests {
         assert_eq!(alternation.measured_from_ns(1), Some(1040 * MS));
         assert_eq!(alternation.measured_from_ns(1040 * MS), Some(1040 * MS));
         assert_eq!(alternation.measured_from_ns(3 * 1040 * MS + 1), None);
-        assert_eq!(alternation.sending_ns(1040 * MS), 6 * 500 * MS);
+        assert_eq!(alternation.sending_ns(), 8 * 500 * MS);
+    }
+
+    #[test]
+    fn time_in_slices_ends_where_a_run_is_called_off() {
+        let alternation = Alternation::new(slicing(500, 20), 1, 5000 * MS).unwrap();
+        let sending =
+            |from_ms: u64, until_ms: u64| alternation.sending_between_ns(from_ms * MS, until_ms * MS) / MS;
+        assert_eq!(sending(1040, 4160), 6 * 500);
+        assert_eq!(sending(1040, 1340), 300);
+        assert_eq!([sending(1040, 1550), sending(1040, 1570), sending(510, 520)], [500, 510, 0]);
     }
 
     #[test]

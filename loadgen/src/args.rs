@@ -61,6 +61,9 @@ pub enum Spin {
     For(Duration),
 }
 
+/// A hundred days, up to which due times are exact.
+const STEPS_LAST_MAX: Duration = Duration::from_secs(100 * 86400);
+
 /// The last of more random due times takes too long to find.
 const POISSON_REQUESTS_MAX: u64 = 10_000_000;
 
@@ -116,6 +119,8 @@ pub struct Args {
     pub start_at: Option<jiff::Timestamp>,
     /// Of a load that several generators make together.
     pub part: Part,
+    /// Or else it is the whole.
+    pub part_typed: bool,
     /// The second of two servers in turn.
     pub alternate: Option<String>,
     pub slice: Duration,
@@ -192,6 +197,7 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
         script_args: Vec::new(),
         start_at: None,
         part: Part::WHOLE,
+        part_typed: false,
         alternate: None,
         slice: Duration::from_millis(500),
         settle: Duration::ZERO,
@@ -237,10 +243,15 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
             Long("closed") => args.closed = true,
             Long("seed") => args.seed = seed(&text(&mut parser)?)?,
             Long("start-at") => args.start_at = Some(start_at(&text(&mut parser)?)?),
-            Long("part") => args.part = Part::parse(&text(&mut parser)?)?,
+            Long("part") => {
+                (args.part, args.part_typed) = (Part::parse(&text(&mut parser)?)?, true);
+            }
             Long("alternate") => {
-                url = Some(text(&mut parser)?);
-                args.alternate = Some(text(&mut parser)?);
+                let both = (text(&mut parser)?, text(&mut parser)?);
+                if let Some(other) = url.replace(both.0) {
+                    return Err(one_url(&other));
+                }
+                args.alternate = Some(both.1);
             }
             Long("slice") => args.slice = duration(&mut parser, "--slice")?,
             Long("settle") => args.settle = duration(&mut parser, "--settle")?,
@@ -259,12 +270,7 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
             Long("completions") => return Ok(Parsed::Completions(text(&mut parser)?)),
             Long("man") => return Ok(Parsed::ManPage),
             Value(value) if url.is_none() => url = Some(value.string().map_err(usage)?),
-            Value(extra) => {
-                let extra = extra.to_string_lossy().into_owned();
-                return Err(Error::Failed(format!(
-                    "one URL only: unexpected argument {extra:?}; script arguments follow --"
-                )));
-            }
+            Value(extra) => return Err(one_url(&extra.to_string_lossy())),
             other => return Err(usage(other.unexpected())),
         }
     }
@@ -275,10 +281,17 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
                 "steps say how long the run lasts: they exclude --duration".to_owned(),
             ));
         }
-        args.duration = args.steps.iter().map(|step| step.length).sum();
+        let all = args.steps.iter().try_fold(Duration::ZERO, |all, step| all.checked_add(step.length));
+        args.duration = all.filter(|all| *all <= STEPS_LAST_MAX).ok_or_else(|| {
+            Error::Failed(format!("steps last {} days at most in all", STEPS_LAST_MAX.as_secs() / 86400))
+        })?;
     }
     check(&args)?;
     Ok(Parsed::Run(Box::new(args)))
+}
+
+fn one_url(extra: &str) -> Error {
+    Error::Failed(format!("one URL only: unexpected argument {extra:?}; script arguments follow --"))
 }
 
 /// Where an option without its value has taken the URL for it, that is told.
@@ -534,9 +547,6 @@ fn start_at(text: &str) -> Result<jiff::Timestamp, Error> {
             "not a time in UTC: --start-at {text:?}; example: 2026-11-20T19:30:00.000000000Z"
         ))
     })?;
-    if utc <= jiff::Timestamp::now() {
-        return Err(Error::Failed(format!("the time is past: --start-at {text}")));
-    }
     Ok(utc)
 }
 
@@ -675,8 +685,8 @@ mod tests {
             (&["-R1", "--alternate", "http://h/"], "--alternate"),
             (&["-R1", "--slice", "0s", "--alternate", "http://h/", "http://i/"], "--slice 0ns"),
             (&["-R1", "--alternate", "http://h/", "http://i/", "http://j/"], "one URL only"),
+            (&["-R1", "http://j/", "--alternate", "http://h/", "http://i/"], "argument \"http://j/\""),
             (&["-R1", "--start-at", "noon", "http://h/"], "--start-at \"noon\""),
-            (&["-R1", "--start-at", "2026-11-20T19:30:00Z", "http://h/"], "the time is past"),
             (&["-R1", "--part", "3/2", "http://h/"], "--part \"3/2\""),
             (
                 &["-R1", "-c4", "-t2", "--part", "3/3", "http://h/"],
@@ -695,6 +705,8 @@ mod tests {
             (&["-R", "1k:5s,0:5s", "http://h/"], "rate must be over 0"),
             (&["-R", "1k:5s,2k", "http://h/"], "--rate \"1k:5s,2k\""),
             (&["-R", "1k:5s,2k:0s", "http://h/"], "each of a length over 0"),
+            (&["-R", "1:50h,1:5000000000000000h,1:5000000000000000h", "http://h/"], "100 days at most"),
+            (&["-R", "1:1h,1:2400h", "http://h/"], "100 days at most"),
             (&["-R", "1k:5s", "-d5s", "http://h/"], "they exclude --duration"),
             (&["-R", "1k:5s", "--closed", "http://h/"], "--closed"),
             (&["-R", "1k:5s", "--alternate", "http://h/", "http://i/"], "a rate in steps"),

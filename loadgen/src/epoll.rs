@@ -81,10 +81,18 @@ impl Epoll {
     }
 
     /// Waits for events, at the latest until a time between two: until the one that is already set if it lies
-    /// there, since setting one costs as much as some wakes, and else until `wanted_ns`.
-    pub fn wait_within(&mut self, earliest_ns: u64, wanted_ns: u64, latest_ns: u64) -> io::Result<usize> {
+    /// there, since setting one costs as much as some wakes, and else until `wanted_ns`. Returns too for what
+    /// time the timer was set if it has gone off.
+    pub fn wait_within(
+        &mut self,
+        earliest_ns: u64,
+        wanted_ns: u64,
+        latest_ns: u64,
+    ) -> io::Result<(usize, Option<u64>)> {
         let set = (earliest_ns..=latest_ns).contains(&self.set_to_ns);
-        self.wait_until(if set { self.set_to_ns } else { wanted_ns })
+        let until_ns = if set { self.set_to_ns } else { wanted_ns };
+        let count = self.wait_until(until_ns)?;
+        Ok((count, (self.set_to_ns == 0).then_some(until_ns)))
     }
 
     fn set_timer(&mut self, to_ns: u64) -> io::Result<()> {
@@ -156,11 +164,11 @@ mod tests {
         assert_eq!(epoll.wait_until(soon_ns).unwrap(), 1, "an event ends it before its time");
         assert_eq!(
             epoll.wait_within(from_ns, from_ns + 60 * second_ns, from_ns + 90 * second_ns).unwrap(),
-            0
+            (0, Some(soon_ns))
         );
         assert!((soon_ns..from_ns + 60 * second_ns).contains(&now_ns()));
         let later_ns = now_ns() + second_ns / 50;
-        assert_eq!(epoll.wait_within(later_ns, later_ns, later_ns).unwrap(), 0);
+        assert_eq!(epoll.wait_within(later_ns, later_ns, later_ns).unwrap(), (0, Some(later_ns)));
         assert!(now_ns() >= later_ns, "one that is over, or too early, is");
     }
 }

@@ -4,19 +4,29 @@
 //! behind it leave late too, though the service was quick. Had the generator been in time, the connection
 //! would have been free earlier by as much as it is behind. So its own lateness is carried along a connection
 //! until that has caught up; only what remains of the wait is the service's.
+//!
+//! Between an answer and the next request any client reads, thinks and writes. That belongs to a serial
+//! connection, and is nobody's fault: hundreds of requests that queued up behind a pause of the service would
+//! add it up to milliseconds. Only a turn that takes longer is late.
+
+/// What a turn, from an answer that came to the next request, may take without being late: read, script and
+/// write, and a few connections that have theirs before.
+pub const ORDINARY_TURN_NS: u64 = 50_000;
 
 /// `free_ns`: when the connection became free, if that was behind the due time; none if it was free before.
 /// `carried_ns`: the generator's own part in how late its last request left.
 #[inline]
 pub fn own_late_ns(due_ns: u64, sent_ns: u64, free_ns: Option<u64>, carried_ns: u64) -> u64 {
-    let kept_by_the_service =
-        free_ns.map_or(0, |free| free.saturating_sub(due_ns).saturating_sub(carried_ns));
-    sent_ns.saturating_sub(due_ns).saturating_sub(kept_by_the_service)
+    let Some(free_ns) = free_ns.filter(|&free| free > due_ns) else {
+        return sent_ns.saturating_sub(due_ns);
+    };
+    let turn_ns = sent_ns.saturating_sub(free_ns);
+    carried_ns.min(free_ns - due_ns) + turn_ns.saturating_sub(ORDINARY_TURN_NS)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::own_late_ns;
+    use super::{ORDINARY_TURN_NS, own_late_ns};
 
     /// Requests due every `period`, each answered after `service`; the generator is away until `back` and
     /// sends then. Returns (how late, how much of it its own) for each.
@@ -51,7 +61,20 @@ mod tests {
 
     #[test]
     fn time_lost_between_an_answer_and_the_next_send_is_the_generators() {
-        assert_eq!(own_late_ns(10, 30, Some(25), 0), 5);
+        assert_eq!(own_late_ns(10, 25 + ORDINARY_TURN_NS + 5, Some(25), 0), 5);
         assert_eq!(own_late_ns(10, 30, None, 0), 20);
+        assert_eq!(own_late_ns(10, 30, Some(5), 0), 20);
+    }
+
+    #[test]
+    fn what_any_client_needs_from_an_answer_to_the_next_request_does_not_add_up_behind_a_pause() {
+        let (period, service, turn, pause) = (200_000, 50_000, 30_000, 50_000_000);
+        let (mut free, mut carried, mut late) = (pause, 0, 0);
+        for due in (0..400).map(|request| request * period) {
+            let sent = due.max(free + turn);
+            carried = own_late_ns(due, sent, (free > due).then_some(free), carried);
+            (free, late) = (sent + service, late.max(carried));
+        }
+        assert_eq!(late, 0);
     }
 }

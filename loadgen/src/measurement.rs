@@ -251,6 +251,9 @@ impl Measurement {
     /// Sending ended then: at its time, or earlier if the run was called off.
     pub fn sending_ended(&mut self, at_ns: u64) {
         self.window.duration_ns = at_ns.saturating_sub(self.window.start_ns);
+        if let Some(steps) = &mut self.steps {
+            steps.sending_ended(at_ns);
+        }
     }
 
     /// Ends intervals and the warm-up when their time has come, and samples the rate. `ending`: nothing more

@@ -11,7 +11,7 @@ mod parts;
 mod total;
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lexopt::prelude::*;
 
@@ -43,20 +43,44 @@ struct Wanted {
     uncorrected: bool,
 }
 
+/// A file to be merged.
+struct Given {
+    path: PathBuf,
+    bytes: Vec<u8>,
+}
+
+impl Given {
+    fn read(path: &Path) -> Result<Self, Error> {
+        let bytes =
+            std::fs::read(path).map_err(|problem| Error::file(path, format!("cannot read: {problem}")))?;
+        Ok(Self { path: path.to_owned(), bytes })
+    }
+
+    /// By how it begins; no JSON does.
+    fn is_log(&self) -> bool {
+        self.bytes.first() == Some(&b'#')
+    }
+}
+
 /// `typed`: everything behind the word `merge`.
 pub fn run(typed: &[String]) -> Result<(), Error> {
     let Some(wanted) = wanted(typed)? else {
         print(USAGE);
         return Ok(());
     };
-    let (logs, results): (Vec<_>, Vec<_>) = wanted.files.iter().cloned().partition(|file| logs::is_log(file));
+    // Each is read once: it may be a pipe.
+    let files = wanted.files.iter().map(|path| Given::read(path)).collect::<Result<Vec<_>, _>>()?;
+    let (logs, results): (Vec<_>, Vec<_>) = files.into_iter().partition(Given::is_log);
     if wanted.hlog.is_none() && !logs.is_empty() {
-        return Err(Error::file(&logs[0], "interval logs are merged into a file: --hlog FILE"));
+        return Err(Error::file(&logs[0].path, "interval logs are merged into a file: --hlog FILE"));
     }
     if results.is_empty() {
-        return Err(Error::file(&logs[0], "an interval log alone: the results of the parts are missing"));
+        return Err(Error::file(
+            &logs[0].path,
+            "an interval log alone: the results of the parts are missing",
+        ));
     }
-    let parts = parts::read(&results)?;
+    let parts = parts::together(&results)?;
     if let Some(note) = parts::start_note(&parts) {
         eprintln!("note: {note}");
     }
@@ -109,7 +133,11 @@ fn wanted(typed: &[String]) -> Result<Option<Wanted>, Error> {
 /// wrk2's text of the whole load. Lines of the calibration are those of single threads, and are left out.
 fn printed(wanted: &Wanted, parts: &[Part], total: &Total) -> Result<String, Error> {
     let threads: usize = parts.iter().map(Part::threads).sum();
-    let mut out = text::banner(total.duration_s, parts[0].url(), threads, parts[0].whole_connections);
+    let (url, connections) = (parts[0].url(), parts[0].whole_connections);
+    let mut out = match parts[0].length_in_requests() {
+        Some(requests) => text::banner_of_requests(requests, url, threads, connections),
+        None => text::banner(total.duration_s, url, threads, connections),
+    };
     out += &text::table(&TableLine::of(&total.response), &TableLine::of(total.rates()?));
     if wanted.latency {
         out += &text::recorded(&total.response);

@@ -3,14 +3,18 @@
 //!
 //! Nothing after this module looks at the command line again.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{self, PathBuf};
 use std::time::Duration;
+
+use jiff::Timestamp;
 
 use crate::alternation::{Alternation, Gaps, Server, Slicing};
 use crate::args::{Addresses, Args, Arrivals, Dispatch, Spin};
 use crate::endpoint::{Endpoint, Endpoints};
 use crate::error::Error;
 use crate::part::Part;
+use crate::report::whole_file;
 use crate::requests::{self, List, Request};
 use crate::schedule::{self, Uniform};
 use crate::steps::Steps;
@@ -63,6 +67,8 @@ pub struct Plan {
     pub unix_socket: Option<PathBuf>,
     /// What this generator is of a load that several make; the whole of it unless said otherwise.
     pub part: Part,
+    /// Its result is to be merged with those of others, of which there may be none.
+    pub is_part: bool,
     /// To each server, of this part.
     pub connections: usize,
     /// To each server, of all parts.
@@ -82,7 +88,7 @@ pub struct Plan {
     /// No line on a terminal while it runs.
     pub quiet: bool,
     /// None: as soon as all connections are open.
-    pub start_at: Option<jiff::Timestamp>,
+    pub start_at: Option<Timestamp>,
     pub headers: Vec<(String, String)>,
     pub script: Option<PathBuf>,
     pub method: String,
@@ -114,6 +120,10 @@ pub struct Plan {
 
 impl Plan {
     pub fn new(args: Args) -> Result<Self, Error> {
+        if let Some(utc) = args.start_at.filter(|utc| *utc <= Timestamp::now()) {
+            return Err(Error::Failed(format!("the time is past: --start-at {utc}")));
+        }
+        check_files_differ(&args)?;
         let target = Target::parse(&args.url)?;
         let pacing = match args.mean_rate_rps() {
             Some(rate_rps) => Pacing::ConstantThroughput { rate_rps, arrivals: args.arrivals },
@@ -167,6 +177,7 @@ impl Plan {
             body,
             requests,
             part: args.part,
+            is_part: args.part_typed,
             connections: args.part.share(args.connections as usize),
             whole_connections: args.connections as usize,
             threads: args.threads as usize,
@@ -285,12 +296,12 @@ impl Plan {
         }
     }
 
-    /// The share of a time from a pair's start to the end of the run in which requests are due.
-    pub fn sending_share(&self, from_ns: u64, duration_ns: u64) -> f64 {
-        self.alternate.as_ref().map_or(1.0, |alternate| {
-            alternate.alternation.sending_ns(from_ns) as f64
-                / duration_ns.saturating_sub(from_ns).max(1) as f64
-        })
+    /// The share of the time between these two in which requests are due; of no time that of the whole run.
+    pub fn sending_share(&self, from_ns: u64, until_ns: u64) -> f64 {
+        let Some(Alternate { alternation, .. }) = &self.alternate else { return 1.0 };
+        let (from_ns, until_ns) =
+            if from_ns < until_ns { (from_ns, until_ns) } else { (0, alternation.duration_ns()) };
+        alternation.sending_between_ns(from_ns, until_ns) as f64 / (until_ns - from_ns) as f64
     }
 
     /// Connections of one thread, as numbers k of all connections: k goes to thread k modulo threads, so that
@@ -335,6 +346,20 @@ fn tls(args: &Args, targets: [&Target; 2]) -> Result<[Option<TlsClient>; 2], Err
     let first = client(targets[0])?;
     let second = if args.alternate.is_some() { client(targets[1])? } else { first.clone() };
     Ok([first, second])
+}
+
+/// One file cannot hold two results.
+fn check_files_differ(args: &Args) -> Result<(), Error> {
+    let named = [("--json", &args.json), ("--hlog", &args.hlog), ("--slowest", &args.slowest)];
+    let mut seen = BTreeMap::new();
+    for (option, path) in named {
+        let Some(path) = path.as_deref().filter(|path| !whole_file::is_device(path)) else { continue };
+        let whole = path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        if let Some(other) = seen.insert(whole, option) {
+            return Err(Error::file(path, format!("a file holds one result: {other} and {option} name it")));
+        }
+    }
+    Ok(())
 }
 
 /// When so many requests have been due; in a closed loop nobody knows.
@@ -392,6 +417,21 @@ pub(crate) mod tests {
             (closed.duration(), [0, 1, 2].map(|thread| closed.requests_of(thread))),
             (None, [Some(9), Some(8), Some(8)])
         );
+    }
+
+    #[test]
+    fn of_two_servers_in_turn_as_much_is_offered_as_was_due_until_the_run_was_called_off() {
+        let plan =
+            plan("-R100 -d4s --slice 300ms --gap 100ms --warmup 800ms --alternate http://a/ http://b/");
+        assert_eq!((plan.duration_ns, plan.warm_up_ns), (4_000_000_000, 800_000_000));
+        let share =
+            |from_ms: u64, until_ms: u64| plan.sending_share(from_ms * 1_000_000, until_ms * 1_000_000);
+        for (from_ms, until_ms, expected) in
+            [(800, 4000, 0.75), (800, 2400, 0.75), (800, 1000, 1.0), (800, 1200, 0.75), (500, 500, 0.75)]
+        {
+            let found = share(from_ms, until_ms);
+            assert!((found - expected).abs() < 1e-9, "{from_ms} to {until_ms} ms: {found}");
+        }
     }
 
     #[test]

@@ -150,8 +150,12 @@ fn merge(
     let offered_rate_rps =
         plan.own_rate_rps(warm_up_ns, duration_ns).map(|rate_rps| rate_rps * sending_share);
     let steps = step_results::merged(plan, &threads.iter().zip(of_threads).collect::<Vec<_>>(), duration_ns);
+    // Asleep while no slice lasts is no time to spare.
+    let sending_ns = |wall_ns: u64| (wall_ns as f64 * plan.sending_share(0, duration_ns)) as u64;
+    let used_sending: Vec<ThreadUse> =
+        threads.iter().map(|all| ThreadUse { wall_ns: sending_ns(all.wall_ns), ..all.clone() }).collect();
     let verdict = judge(&Facts {
-        threads: &threads,
+        threads: &used_sending,
         offered_rate_rps,
         achieved_rate_rps: achieved_rate_rps(&tally, measured_ns),
         slack_us: plan.slack_ns / 1000,

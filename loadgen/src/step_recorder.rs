@@ -62,6 +62,8 @@ impl Recording {
 pub struct StepRecorder {
     steps: Steps,
     start_ns: u64,
+    /// When the run was called off, after its start; [`u64::MAX`] before that.
+    called_off_ns: u64,
     recordings: Vec<Recording>,
 }
 
@@ -69,11 +71,20 @@ impl StepRecorder {
     /// Made before the run: there may be many histograms, and the start is near once its time is known.
     pub fn new(steps: Steps) -> Self {
         let recordings = (0..steps.count()).map(|_| Recording::new()).collect();
-        Self { steps, start_ns: 0, recordings }
+        Self { steps, start_ns: 0, called_off_ns: u64::MAX, recordings }
     }
 
     pub fn start(&mut self, start_ns: u64) {
         self.start_ns = start_ns;
+    }
+
+    /// Sending has ended then, perhaps in the middle of a step.
+    pub fn sending_ended(&mut self, at_ns: u64) {
+        self.called_off_ns = at_ns.saturating_sub(self.start_ns);
+    }
+
+    fn end_ns(&self, step: usize) -> u64 {
+        self.steps.end_ns(step).min(self.called_off_ns)
     }
 
     #[inline]
@@ -97,7 +108,7 @@ impl StepRecorder {
     pub fn answered(&mut self, answer: &Answered) {
         let Answered { due_ns, sent_ns, now_ns, recorded, .. } = *answer;
         let came_ns = now_ns - self.start_ns;
-        if let Some(step) = self.steps.step_at(came_ns).filter(|&step| came_ns < self.steps.end_ns(step)) {
+        if let Some(step) = self.steps.step_at(came_ns).filter(|&step| came_ns < self.end_ns(step)) {
             self.recordings[step].answered_within += 1;
         }
         let Some(step) = self.steps.step_at(due_ns - self.start_ns) else { return };
@@ -127,7 +138,7 @@ impl StepRecorder {
         };
         for step in first..=last {
             let (from_ns, until_ns) =
-                (from_ns.max(self.steps.start_ns(step)), until_ns.min(self.steps.end_ns(step)));
+                (from_ns.max(self.steps.start_ns(step)), until_ns.min(self.end_ns(step)));
             self.recordings[step].busy_ns += until_ns.saturating_sub(from_ns);
         }
     }
@@ -203,5 +214,16 @@ mod tests {
         steps.connection_was_busy(1140 * MS, 1400 * MS);
         let busy: Vec<u64> = steps.finish(0).iter().map(|step| step.busy_ns / MS).collect();
         assert_eq!(busy, [20, 100]);
+    }
+
+    #[test]
+    fn what_comes_behind_the_end_of_a_run_that_was_called_off_is_in_no_steps_rate() {
+        let mut steps = recorder();
+        steps.answered(&answer(1060, 1070));
+        steps.sending_ended(1100 * MS);
+        steps.answered(&answer(1090, 1110));
+        steps.connection_was_busy(1090 * MS, 1110 * MS);
+        let found = steps.finish(1110 * MS);
+        assert_eq!((found[0].completed, found[0].answered_within, found[0].busy_ns / MS), (2, 1, 10));
     }
 }

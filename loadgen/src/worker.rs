@@ -47,7 +47,7 @@ use crate::schedule::{Poisson, Uniform, mix};
 use crate::script::WorkerState;
 use crate::thread_use::UsedBy;
 use crate::tls::{CIPHER_BYTES, Tls};
-use crate::waiting::{Crowding, Habits};
+use crate::waiting::{Crowding, Habits, Soon};
 use reached::Reached;
 
 /// Sends in a row before answers get their turn.
@@ -67,6 +67,7 @@ pub struct Worker<'a> {
     /// Where the line on a terminal is made from; none without one.
     board: Option<&'a Board>,
     habits: Habits,
+    soon: Soon,
     /// How the thread meant to wait when the run began.
     spin_at_first_ns: u64,
     crowding: Crowding,
@@ -155,6 +156,7 @@ impl<'a> Worker<'a> {
             stop: links.stop,
             board: links.board,
             habits,
+            soon: Soon::default(),
             spin_at_first_ns: habits.spin_ns,
             crowding: Crowding::default(),
             epoll,

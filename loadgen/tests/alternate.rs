@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use common::{Act, NullServer, OK, Run, Server, assert_follows_schema, counts_of, loadgen};
 use jiff::{SignedDuration, Timestamp};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 fn answer() -> Act {
@@ -390,6 +391,42 @@ fn errors_and_statuses_are_told_by_server_and_by_slice() {
         }
         assert_eq!(run.count("unexpected"), number(&b["unexpected"]));
     }
+}
+
+#[test]
+fn a_run_that_is_called_off_has_offered_what_was_due_until_then() {
+    let server = Server::start(|_, _| answer());
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("r.json");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+        .args(["-R100", "-c4", "-t1", "-d60s", "--warmup", "0s", "--slice", "300ms", "--gap", "300ms"])
+        .args(["--json", json.to_str().unwrap(), "--alternate", &server.url(), &server.url()])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    while server.requests() < 70 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    let result: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    // In the third slice of 300 ms in 600: 100/s where one lasts, and half of it in the mean.
+    let offered = result["offered_rate_rps"].as_f64().unwrap();
+    assert!((40.0..=75.0).contains(&offered), "{offered}");
+}
+
+#[test]
+fn a_generator_without_time_to_spare_in_slices_is_the_limit_however_long_the_gaps() {
+    let server = NullServer::start();
+    let (_folder, path) = common::script(
+        "function request() local x = 0; for i = 1, 200000 do x = x + math.sin(i) end; return \
+            wrk.format(nil, '/' .. x) end",
+    );
+    let options = ["--closed", "-c4", "-t1", "-d3s", "--slice", "500ms", "--gap", "500ms", "-s", &path];
+    let run = alternate(&options, &server.url, &server.url);
+    let verdict = &run.json["verdict"];
+    assert_eq!(verdict["generator_saturated"], true, "{verdict} {}", run.json["threads"]);
 }
 
 #[test]

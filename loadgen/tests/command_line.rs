@@ -94,6 +94,23 @@ fn files_that_cannot_be_written_and_cpus_that_are_not_there_are_told_before_the_
 }
 
 #[test]
+fn a_start_that_is_past_is_one_line() {
+    let output = loadgen(&["-R1", "--start-at", "2026-11-20T19:30:00Z", "http://h/"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(error(&output), "the time is past: --start-at 2026-11-20T19:30:00Z\n");
+}
+
+#[test]
+fn one_file_for_two_results_is_refused_however_it_is_spelled() {
+    let output = loadgen(&["-R10", "--json", "/tmp/loadgen.r", "--hlog", "/tmp/./loadgen.r", "http://h/"]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = "/tmp/./loadgen.r: a file holds one result: --json and --hlog name it\n";
+    assert_eq!(error(&output), told);
+    let output = loadgen(&["-R10", "--json", "/dev/null", "--hlog", "/dev/null", "http://127.0.0.1:1/"]);
+    assert!(error(&output).starts_with("unable to connect"), "{}", error(&output));
+}
+
+#[test]
 fn a_result_may_go_to_a_device_which_stays_one() {
     let server = NullServer::start();
     let output = loadgen(&[

@@ -310,8 +310,54 @@ fn parts_of_a_closed_loop_that_so_many_requests_end_may_last_for_different_times
     assert!(quick["duration_s"].as_f64() < slow["duration_s"].as_f64());
     let all = merged(&[quick.clone(), slow.clone()]);
     assert_eq!((&all["counts"]["completed"], &all["duration_s"]), (&json!(20), &slow["duration_s"]));
-    let line = error(&[quick, part(2, 1, "30")]);
+    let line = error(&[quick.clone(), part(2, 1, "30")]);
     assert!(line.contains("another --requests: 20 in "), "{line}");
+    let text = String::from_utf8(merge(&[quick, slow], &["--text"]).stdout).unwrap();
+    assert!(
+        text.starts_with("Running 20-request test @ http://h/\n  2 threads and 2 connections\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn parts_that_were_told_when_to_start_are_merged_when_that_time_is_past() {
+    let server = Server::start(|number, _| Act::After(Duration::from_millis(number % 7), OK.to_owned()));
+    let start = format!("{:.9}", jiff::Timestamp::now() + jiff::SignedDuration::from_secs(2));
+    let part = |number: &str| {
+        let options = ["--closed", "--requests", "40", "-c2", "-t1", "--part", number, "--start-at", &start];
+        common::loadgen(&[&options[..], &[&server.url()]].concat()).json
+    };
+    let parts = std::thread::scope(|scope| {
+        let other = scope.spawn(|| part("2/2"));
+        [part("1/2"), other.join().unwrap()]
+    });
+    assert_ne!(parts[0]["duration_s"], parts[1]["duration_s"]);
+    assert_eq!(merged(&parts)["counts"]["completed"], 40);
+}
+
+#[test]
+fn one_part_of_one_is_a_load_too() {
+    let server = Server::start(|_, _| Act::Answer(OK.to_owned()));
+    let run = common::loadgen(&["-R50", "-c2", "-t1", "-d200ms", "--part", "1/1", &server.url()]);
+    assert_follows_schema(&run);
+    let all = merged(&[run.json]);
+    assert_eq!(all["counts"]["sent"].as_u64().unwrap() + all["counts"]["unsent"].as_u64().unwrap(), 10);
+}
+
+#[test]
+fn results_and_logs_may_come_through_pipes() {
+    let [jsons, logs] = ["json", "hlog"].map(|kind| {
+        (1..=PARTS)
+            .map(|number| format!("<(cat {})", file(measured(), number, kind).display()))
+            .collect::<Vec<_>>()
+    });
+    let line = format!("\"$0\" merge --hlog /dev/null {} {}", jsons.join(" "), logs.join(" "));
+    let output = Command::new("bash").args(["-c", &line, env!("CARGO_BIN_EXE_loadgen")]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut through: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut from_files = merged(&parts());
+    (through["arguments"], from_files["arguments"]) = (Value::Null, Value::Null);
+    assert_eq!(through, from_files);
 }
 
 /// Merges the results of all parts and these logs; what it printed, and the merged log if there is one.

@@ -44,7 +44,7 @@ pub struct AlternatingDue<'a> {
 impl<'a> AlternatingDue<'a> {
     /// `connections`: to this server.
     pub fn new(alternation: &'a Alternation, server: Server, rate_rps: f64, connections: usize) -> Self {
-        let sending_ns = alternation.sending_ns(0);
+        let sending_ns = alternation.sending_ns();
         Self { alternation, server, uniform: Uniform::new(rate_rps, connections, sending_ns) }
     }
 
@@ -139,7 +139,7 @@ mod tests {
                     prop_assert!(due_ns < alternation.end_ns(slice));
                 }
             }
-            let whole = Uniform::new(rate_rps, connections, alternation.sending_ns(0));
+            let whole = Uniform::new(rate_rps, connections, alternation.sending_ns());
             let all: u64 = (0..connections).map(|connection| whole.due_before(connection, NEVER)).sum();
             prop_assert_eq!((both[0].len() + both[1].len()) as u64, all);
         }

@@ -5,9 +5,7 @@
 //! start.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use base64::Engine;
@@ -17,20 +15,15 @@ use hdrhistogram::serialization::interval_log::{
     IntervalLogHistogram, IntervalLogIterator, LogEntry, LogIteratorError,
 };
 
+use super::Given;
 use super::total::Total;
 use crate::error::Error;
 use crate::recorder::{Latencies, Phase, histogram};
 use crate::report::hlog::{MEASURED_TAGS, WARM_UP_TAG};
 use crate::result::Second;
 
-/// By how it begins; no JSON does.
-pub fn is_log(file: &Path) -> bool {
-    let mut first = [0];
-    File::open(file).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == *b"#"
-}
-
 /// The seconds of all parts, in order. They must be those of what the parts found in all.
-pub fn merged(logs: &[PathBuf], parts: usize, total: &Total) -> Result<Vec<Second>, Error> {
+pub fn merged(logs: &[Given], parts: usize, total: &Total) -> Result<Vec<Second>, Error> {
     if logs.len() != parts {
         return Err(Error::Failed(format!(
             "--hlog asks for the interval log of each part beside its result: parts={parts}, logs={}",
@@ -38,8 +31,8 @@ pub fn merged(logs: &[PathBuf], parts: usize, total: &Total) -> Result<Vec<Secon
         )));
     }
     let mut seconds = BTreeMap::<(Phase, u64), Second>::new();
-    for file in logs {
-        add(file, &mut seconds)?;
+    for Given { path, bytes } in logs {
+        add(path, bytes, &mut seconds)?;
     }
     let seconds: Vec<Second> = seconds.into_values().collect();
     belong_to(&seconds, total)?;
@@ -55,11 +48,9 @@ struct Line<'a> {
 }
 
 /// Adds the log of one part to the sums of the others.
-fn add(file: &Path, seconds: &mut BTreeMap<(Phase, u64), Second>) -> Result<(), Error> {
-    let bytes =
-        std::fs::read(file).map_err(|problem| Error::file(file, format!("cannot read: {problem}")))?;
+fn add(file: &Path, bytes: &[u8], seconds: &mut BTreeMap<(Phase, u64), Second>) -> Result<(), Error> {
     let mut numbers = [0, 0];
-    for lines in seconds_of(file, &bytes)? {
+    for lines in seconds_of(file, bytes)? {
         // A second of the warm-up has a line of its own kind alone.
         let phase = if lines.iter().all(|line| line.rank == 0) { Phase::WarmUp } else { Phase::Measured };
         let number = &mut numbers[usize::from(phase == Phase::Measured)];

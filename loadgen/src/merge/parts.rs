@@ -1,12 +1,13 @@
 //! The files of a merge, and whether they are all the parts of one load.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::args;
+use super::Given;
+use crate::args::{self, Args, Parsed};
 use crate::error::Error;
 use crate::report::json::SCHEMA_VERSION;
 
@@ -24,14 +25,14 @@ pub struct Part {
     /// How many requests end it, where nobody knows when: it lasts until the last answer, in each part for
     /// its own time.
     ends_after: Option<u64>,
+    /// No time was typed that ends it too.
+    ends_by_requests_alone: bool,
 }
 
 impl Part {
-    pub fn read(file: &Path) -> Result<Self, Error> {
+    fn of(Given { path: file, bytes }: &Given) -> Result<Self, Error> {
         let wrong = |what: &str| Error::file(file, what);
-        let bytes =
-            std::fs::read(file).map_err(|problem| Error::file(file, format!("cannot read: {problem}")))?;
-        let result: Value = serde_json::from_slice(&bytes)
+        let result: Value = serde_json::from_slice(bytes)
             .map_err(|problem| Error::file(file, format!("no JSON: {problem}")))?;
         if result["tool"] != "loadgen" || result["schema_version"] != SCHEMA_VERSION {
             return Err(wrong(&format!("no result of loadgen by schema {SCHEMA_VERSION}")));
@@ -48,12 +49,14 @@ impl Part {
         let number =
             |name: &str| part[name].as_u64().ok_or_else(|| wrong(&format!("no number: part.{name}")));
         let start = result["start_utc"].as_str().and_then(|utc| utc.parse().ok());
+        let typed = typed(&result).filter(|args| args.closed);
         Ok(Self {
             number: number("number")?,
             of: number("of")?,
             whole_connections: number("whole_connections")? as usize,
             start: start.ok_or_else(|| wrong("no time: start_utc"))?,
-            ends_after: ends_after(&result),
+            ends_after: typed.as_ref().and_then(|args| args.requests),
+            ends_by_requests_alone: typed.is_some_and(|args| !args.duration_typed),
             file: file.to_owned(),
             result,
         })
@@ -66,6 +69,11 @@ impl Part {
 
     pub fn url(&self) -> &str {
         self.result["url"].as_str().unwrap_or_default()
+    }
+
+    /// Of a load that only a number of requests ends.
+    pub fn length_in_requests(&self) -> Option<u64> {
+        self.ends_after.filter(|_| self.ends_by_requests_alone)
     }
 
     pub fn threads(&self) -> usize {
@@ -82,22 +90,22 @@ impl Part {
     }
 }
 
-/// By what was typed.
-fn ends_after(result: &Value) -> Option<u64> {
+/// None of another version's that this one does not understand.
+fn typed(result: &Value) -> Option<Box<Args>> {
     let typed = result["arguments"]
         .as_array()?
         .iter()
         .map(|word| word.as_str().map(str::to_owned))
         .collect::<Option<_>>()?;
     match args::parse(typed) {
-        Ok(args::Parsed::Run(args)) if args.closed => args.requests,
+        Ok(Parsed::Run(args)) => Some(args),
         _ => None,
     }
 }
 
 /// All parts of one load, in order.
-pub fn read(files: &[PathBuf]) -> Result<Vec<Part>, Error> {
-    let mut parts = files.iter().map(|file| Part::read(file)).collect::<Result<Vec<_>, _>>()?;
+pub fn together(files: &[Given]) -> Result<Vec<Part>, Error> {
+    let mut parts = files.iter().map(Part::of).collect::<Result<Vec<_>, _>>()?;
     parts.iter().try_for_each(|part| belongs(&parts[0], part))?;
     let mut by_number = BTreeMap::<u64, &Part>::new();
     for part in &parts {

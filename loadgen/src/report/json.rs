@@ -14,7 +14,6 @@ use super::json_steps::{OfStep, steps};
 use super::whole_file;
 use crate::error::Error;
 use crate::opening_times::Handshakes;
-use crate::part::Part;
 use crate::plan::Plan;
 use crate::result::RunResult;
 use crate::sample::SampledRequest;
@@ -268,7 +267,7 @@ fn document<'a>(plan: &'a Plan, result: &'a RunResult) -> Result<Document<'a>, E
             })
             .collect(),
         verdict: verdict(&result.verdict),
-        part: (plan.part != Part::WHOLE).then(|| PartOfWhole {
+        part: plan.is_part.then(|| PartOfWhole {
             number: plan.part.number,
             of: plan.part.of,
             whole_rate_rps: plan.pacing.offered_rate_rps(),

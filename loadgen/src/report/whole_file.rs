@@ -22,7 +22,7 @@ pub fn check(path: &Path) -> Result<(), Error> {
 }
 
 /// /dev/stdout, /dev/null, a pipe: nothing that another file may take the place of.
-fn is_device(path: &Path) -> bool {
+pub fn is_device(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| !found.is_file())
 }
 

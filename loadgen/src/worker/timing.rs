@@ -42,8 +42,8 @@ impl Worker<'_> {
         let until_ns = match wait {
             Wait::NotAtAll => return self.epoll.look(),
             Wait::Asleep(until_ns) => return self.epoll.wait_until(until_ns),
-            Wait::Within { earliest_ns, wanted_ns, latest_ns } => {
-                return self.epoll.wait_within(earliest_ns, wanted_ns, latest_ns);
+            Wait::Within { answer_by_ns, earliest_ns, wanted_ns, latest_ns } => {
+                return self.wait_within(now, answer_by_ns, (earliest_ns, wanted_ns, latest_ns));
             }
             Wait::Busily(until_ns) => until_ns,
         };
@@ -51,6 +51,33 @@ impl Worker<'_> {
         let (count, spare_ns) =
             busily(until_ns, now_ns, || if answers_may_come { epoll.look() } else { Ok(0) })?;
         self.spun_ns += spare_ns;
+        Ok(count)
+    }
+
+    /// See [`Wait::Within`].
+    fn wait_within(
+        &mut self,
+        now: u64,
+        answer_by_ns: u64,
+        (earliest_ns, wanted_ns, latest_ns): (u64, u64, u64),
+    ) -> std::io::Result<usize> {
+        if self.busy > 0 && answer_by_ns > now && self.soon.may_be_tried() {
+            let epoll = &mut self.epoll;
+            let (count, spare_ns) = busily(answer_by_ns, now_ns, || epoll.look())?;
+            self.spun_ns += spare_ns;
+            // One that a due request ends early says nothing.
+            let cut_short = count == 0 && answer_by_ns >= earliest_ns;
+            if !cut_short {
+                self.soon.tried(count > 0);
+            }
+            if count > 0 || cut_short {
+                return Ok(count);
+            }
+        }
+        let (count, set_to_ns) = self.epoll.wait_within(earliest_ns, wanted_ns, latest_ns)?;
+        if let Some(set_to_ns) = set_to_ns {
+            self.habits.woke_late(now_ns().saturating_sub(set_to_ns));
+        }
         Ok(count)
     }
 
