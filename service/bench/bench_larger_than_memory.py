@@ -35,8 +35,9 @@ from bench_service import (
     rate_summary,
     start,
 )
-from memory_group import MemoryGroup, NoMemoryGroup, forget_pages
 from paired import ratio_of_rounds
+
+from kvstudy.hosts.memory_group import MemoryGroup, NoMemoryGroup, forget_pages
 
 DEFAULT = "default"
 ALWAYS_FITS = "--table-memory 1024g"

@@ -3,6 +3,7 @@ package kv.cache;
 import com.github.benmanes.caffeine.cache.Cache;
 import com.github.benmanes.caffeine.cache.Caffeine;
 import com.github.benmanes.caffeine.cache.stats.CacheStats;
+import com.github.benmanes.caffeine.cache.stats.ConcurrentStatsCounter;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.Supplier;
@@ -32,6 +33,7 @@ public final class CachedStore implements Store {
     private static final int HEAP_PARTS = 4;
 
     private final Store store;
+    private final ConcurrentStatsCounter stats = new ConcurrentStatsCounter();
     private final Cache<Key, byte[]> cache;
     private final WritesUnderWay writes = new WritesUnderWay();
 
@@ -70,7 +72,7 @@ public final class CachedStore implements Store {
                 .maximumWeight(bytesMax)
                 .weigher((Key key, byte[] value) -> Math.max(share, key.bytes.length + value.length + ENTRY_BYTES))
                 .executor(Runnable::run)
-                .recordStats()
+                .recordStats(() -> stats)
                 .build();
     }
 
@@ -96,16 +98,18 @@ public final class CachedStore implements Store {
 
     private byte[] get(byte[] key, boolean mayWait) {
         Key k = new Key(key);
-        byte[] value = cache.getIfPresent(k);
+        byte[] value = cache.asMap().get(k); // which counts nothing: who gets WOULD_WAIT asks again
         if (value != null) {
+            stats.recordHits(1);
             return value;
         }
         long ticket = writes.before(k.hash);
         byte[] found = mayWait ? store.get(key) : store.tryGet(key);
-        if (found != null
-                && found != WOULD_WAIT
-                && found.length <= VALUE_BYTES_MAX
-                && writes.isUnchanged(k.hash, ticket)) {
+        if (found == WOULD_WAIT) {
+            return found;
+        }
+        stats.recordMisses(1);
+        if (found != null && found.length <= VALUE_BYTES_MAX && writes.isUnchanged(k.hash, ticket)) {
             cache.asMap()
                     .compute(
                             k.copy(),

@@ -57,7 +57,9 @@ enum Answer {
     WRITES_REFUSED(500, "Internal Server Error", "the store takes no more writes after an I/O error"),
     ENCODING_UNKNOWN(501, "Not Implemented", "expected Transfer-Encoding: chunked"),
     NOT_IDLE(503, "Service Unavailable", "flush or compaction is still at work", "Retry-After: 1"),
-    NOT_WRITABLE(503, "Service Unavailable", "the store takes no more writes after an I/O error"),
+    ATTEMPT_FAILED(
+            503, "Service Unavailable", "it failed and is tried again; the service's log says why", "Retry-After: 1"),
+    NOT_WRITABLE(503, "Service Unavailable", "the store takes no writes after an I/O error; its log says which"),
     STARTING(503, "Service Unavailable", "starting", "Retry-After: 1"),
     STOPPING(503, "Service Unavailable", "stopping", "Retry-After: 1"),
     QUEUE_FULL(503, "Service Unavailable", "too many requests wait for a worker", "Retry-After: 1"),

@@ -1,5 +1,7 @@
 package kv.http;
 
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -9,6 +11,7 @@ import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.BooleanSupplier;
 
 /// Which thread runs a request.
 ///
@@ -31,6 +34,13 @@ sealed interface Handler extends AutoCloseable {
 
     /// Runs `task` on another thread, or returns false when as many wait as may.
     boolean tryRun(Runnable task);
+
+    /// As the other, of a task that others may overtake.
+    ///
+    /// @param isInDoubt asked when the task's turn comes: true when it is likely that nobody needs it
+    default boolean tryRun(Runnable task, BooleanSupplier isInDoubt) {
+        return tryRun(task);
+    }
 
     /// Tasks that were accepted and have not begun.
     int waiting();
@@ -72,7 +82,7 @@ sealed interface Handler extends AutoCloseable {
     /// For GETs that wait for the disk, where the store is larger than memory: as many as make a disk busy. No
     /// thread exists before the first of them, and none long after the last. All connections may wait.
     static Handler ofColdReads(int connectionsMax) {
-        return new Workers("read-", COLD_READS_AT_ONCE, connectionsMax, IDLE_SECONDS);
+        return new Readers(new Workers("read-", COLD_READS_AT_ONCE, connectionsMax, IDLE_SECONDS));
     }
 
     /// No thread of its own: the shortest way, and the best one while the store answers from memory.
@@ -133,6 +143,49 @@ sealed interface Handler extends AutoCloseable {
         @Override
         public void close() {
             closeAndWait(pool);
+        }
+    }
+
+    /// Workers who put off what is in doubt until nothing else waits: where clients give up and ask again, what
+    /// they gave up would else be read first, and the others wait for that.
+    final class Readers implements Handler {
+        private final Workers workers;
+        private final Queue<Runnable> putOff = new ConcurrentLinkedQueue<>();
+
+        Readers(Workers workers) {
+            this.workers = workers;
+        }
+
+        @Override
+        public boolean tryRun(Runnable task) {
+            return tryRun(task, () -> false);
+        }
+
+        @Override
+        public boolean tryRun(Runnable task, BooleanSupplier isInDoubt) {
+            return workers.tryRun(() -> runOrPutOff(task, isInDoubt));
+        }
+
+        private void runOrPutOff(Runnable task, BooleanSupplier isInDoubt) {
+            if (workers.waiting() > 0 && isInDoubt.getAsBoolean()) {
+                putOff.add(task);
+            } else {
+                task.run();
+            }
+            // whoever finds the queue empty, so that nothing is left behind
+            for (Runnable next; workers.waiting() == 0 && (next = putOff.poll()) != null; ) {
+                next.run();
+            }
+        }
+
+        @Override
+        public int waiting() {
+            return workers.waiting() + putOff.size();
+        }
+
+        @Override
+        public void close() {
+            workers.close();
         }
     }
 

@@ -13,7 +13,8 @@ import java.util.function.Consumer;
 /// @param valueBytesMax larger values are answered 413
 /// @param connectionsMax further connections are closed at once
 /// @param idleTimeoutMillis a connection that says nothing, or takes nothing of its answer, for so long is
-/// closed @param requestTimeoutMillis time from the first to the last byte of a request
+/// closed
+/// @param requestTimeoutMillis time from the first to the last byte of a request
 /// @param answerTimeoutMillis time in which a client takes the whole of an answer, of a range too
 /// @param operations what those who run the service ask of it
 public record HttpOptions(

@@ -48,6 +48,9 @@ final class RangeStream extends Session.QueueItem {
     private int valueAt = -1;
     private int valueLength;
     private boolean cursorEnded;
+    private boolean readElsewhere;
+    /// True while [#readAhead] is at work. Guarded by this object's lock, as the next is.
+    private boolean reading;
     private boolean released;
     private IntConsumer whenSent = bytes -> {};
 
@@ -70,6 +73,43 @@ final class RangeStream extends Session.QueueItem {
     /// True when the next [#write] may read from the store: it fills what it could send.
     boolean needsStore() {
         return !cursorEnded;
+    }
+
+    /// Tells whether somebody else calls [#readAhead] between two calls of [#write], which then reads nothing.
+    void isReadElsewhere(boolean elsewhere) {
+        readElsewhere = elsewhere;
+    }
+
+    /// Fills the buffer if all of it was sent. Not while [#write] runs, and without the lock of the session: when
+    /// that is closed meanwhile, the cursor is closed at the end of this.
+    void readAhead() {
+        synchronized (this) {
+            if (released) {
+                return;
+            }
+            reading = true;
+        }
+        try {
+            if (start == end) {
+                start = 0;
+                end = 0;
+                recordsLeft = RECORDS_PER_TURN;
+                fill();
+            }
+        } finally {
+            endReading();
+        }
+    }
+
+    private void endReading() {
+        boolean wasReleased;
+        synchronized (this) {
+            reading = false;
+            wasReleased = released;
+        }
+        if (wasReleased) {
+            giveBack();
+        }
     }
 
     /// Puts into the buffer what it has room for, or what this turn's records give.
@@ -159,6 +199,9 @@ final class RangeStream extends Session.QueueItem {
         int sent = 0;
         while (sent < SLICE_BYTES) {
             if (start == end) {
+                if (readElsewhere) {
+                    break;
+                }
                 start = 0;
                 end = 0;
                 fill();
@@ -183,11 +226,21 @@ final class RangeStream extends Session.QueueItem {
 
     @Override
     public void release() {
-        if (!released) {
+        synchronized (this) {
+            if (released) {
+                return;
+            }
             released = true;
-            cursor.close();
-            memory.giveBack();
+            if (reading) {
+                return; // who reads gives it back
+            }
         }
+        giveBack();
+    }
+
+    private void giveBack() {
+        cursor.close();
+        memory.giveBack();
     }
 
     private static byte[] ascii(String text) {

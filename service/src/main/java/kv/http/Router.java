@@ -1,5 +1,6 @@
 package kv.http;
 
+import kv.lsm.AttemptFailedException;
 import kv.lsm.PendingWrite;
 import kv.lsm.RangeCursor;
 import kv.lsm.Store;
@@ -86,6 +87,8 @@ final class Router {
             }
         } catch (WriteStalledException e) {
             replace(out, mark, Answer.STALLED, request);
+        } catch (AttemptFailedException e) {
+            replace(out, mark, Answer.ATTEMPT_FAILED, request);
         } catch (StoreClosedException e) {
             replace(out, mark, Answer.STOPPING, request);
         } catch (StoreFailedException e) {

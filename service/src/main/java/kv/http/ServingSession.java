@@ -23,9 +23,11 @@ import one.nio.net.Socket;
 /// 2. A value that waits for another thread is paid for from the memory budget; a request that finds no memory,
 ///    or no room in a queue, is refused at once.
 /// 3. The slices of a range that come from the store are read by another thread, too, where that may wait for
-///    the disk.
+///    the disk, and without the lock: who ends connections need not wait for it.
 /// 4. All fields are guarded by the session's lock, except where a comment says otherwise.
 abstract class ServingSession extends LingeringSession {
+    private static final long GONE_AFTER_NANOS = 10_000_000_000L;
+
     final KvServer server;
     final RequestReader reader;
     /// of the value that waits for a worker
@@ -92,7 +94,7 @@ abstract class ServingSession extends LingeringSession {
         } else {
             busy = true;
             server.router().handsOver(request);
-            if (!handler.tryRun(service)) {
+            if (!handler.tryRun(service, this::hasInputEnded)) {
                 busy = false;
                 refusal = Answer.QUEUE_FULL;
             }
@@ -106,6 +108,9 @@ abstract class ServingSession extends LingeringSession {
 
     /// Runs on a worker, without the lock until the answer is there.
     private void serveElsewhere() {
+        if (isReadForNobody()) {
+            return;
+        }
         Output out = new Output(512);
         if (server.router().tryAnswer(reader.request(), out, Patience.DISK)) {
             giveAnswerFromElsewhere(out);
@@ -115,6 +120,26 @@ abstract class ServingSession extends LingeringSession {
         if (!server.stalledWrites().tryRun(this::serveStalled)) {
             serveStalled();
         }
+    }
+
+    /// True, and the request has ended, when its client went away while it waited: it shall cost no read.
+    ///
+    /// A client that only closed its own end may wait for the answer still. Nearly all of them are gone, and an
+    /// answer would tell; so one is taken for gone when it has waited for longer than clients do.
+    private synchronized boolean isReadForNobody() {
+        Request request = reader.request();
+        if (request.method != Request.Method.GET) {
+            return false;
+        }
+        if (hasInputEnded() && System.nanoTime() - request.startNanos > GONE_AFTER_NANOS) {
+            close();
+        }
+        if (!isClosed()) {
+            return false;
+        }
+        busy = false;
+        endOfService();
+        return true;
     }
 
     /// As [#serveElsewhere], on a thread that may wait for flush or compaction: it serves no other connection.
@@ -171,24 +196,46 @@ abstract class ServingSession extends LingeringSession {
 
     @Override
     protected final void processWrite() throws Exception {
-        if (writesFromStore() && server.handlerOfRanges().tryRun(this::writeElsewhere)) {
-            writingElsewhere = true;
-            listen(0);
-            return;
+        RangeStream streamOrNull = streamFromStoreOrNull();
+        if (streamOrNull != null) {
+            boolean elsewhere =
+                    server.handlerOfRanges().tryRun(() -> writeElsewhere(streamOrNull), this::hasInputEnded);
+            streamOrNull.isReadElsewhere(elsewhere);
+            if (elsewhere) {
+                writingElsewhere = true;
+                listen(0);
+                return;
+            }
         }
         writeMore();
     }
 
-    private synchronized void writeElsewhere() {
-        writingElsewhere = false;
-        if (isClosed()) {
-            return;
-        }
+    @Override
+    final boolean readsRangesElsewhere() {
+        return !server.handlerOfRanges().isInline();
+    }
+
+    private void writeElsewhere(RangeStream stream) {
+        Throwable failure = null;
         try {
-            writeMore();
-            timeouts.moved();
+            stream.readAhead();
         } catch (Throwable e) {
-            handleException(e);
+            failure = e;
+        }
+        synchronized (this) {
+            writingElsewhere = false;
+            if (isClosed()) {
+                return;
+            }
+            try {
+                if (failure != null) {
+                    throw failure;
+                }
+                writeMore();
+                timeouts.moved();
+            } catch (Throwable e) {
+                handleException(e);
+            }
         }
     }
 

@@ -29,6 +29,7 @@ final class StoreSnapshots {
         counter(to, "kv_store_bloom_negatives", "Bloom filters that ruled a table out.", m.bloomNegatives());
         counter(to, "kv_store_block_reads", "Data blocks that gets looked into.", m.blockReads());
         counter(to, "kv_store_cold_gets", "Gets that left their selector to wait for the disk.", m.coldGets());
+        counter(to, "kv_store_disk_reads", "Reads that gets waited for, of pages not in memory.", m.diskReads());
         counter(to, "kv_store_flushes", "Memtables flushed to tables.", m.flushes());
         counter(to, "kv_store_flush_bytes", "Bytes of tables written by flushes.", m.flushBytes());
         counter(to, "kv_store_flush_seconds", "Time spent flushing.", seconds(m.flushNanos()));

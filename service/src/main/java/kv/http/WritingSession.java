@@ -86,10 +86,13 @@ abstract class WritingSession extends Session {
         return bytesGiven;
     }
 
-    /// True when what is written next may have to be read from the store.
-    final boolean writesFromStore() {
-        return queueHead instanceof RangeStream stream && stream.needsStore();
+    /// What is written next, if it may have to be read from the store.
+    final RangeStream streamFromStoreOrNull() {
+        return queueHead instanceof RangeStream stream && stream.needsStore() ? stream : null;
     }
+
+    /// True when ranges are read by other threads than write them.
+    abstract boolean readsRangesElsewhere();
 
     /// Hands what `out` holds to the socket, in order behind what waits already, and empties `out`. May close
     /// the session: when the client leaves too much unread.
@@ -111,6 +114,7 @@ abstract class WritingSession extends Session {
         }
         if (out.stream() != null) {
             out.stream().whenSent(timeouts::clientMoved);
+            out.stream().isReadElsewhere(readsRangesElsewhere());
             write(out.stream());
         }
         out.clear();

@@ -8,7 +8,8 @@ import java.util.function.BooleanSupplier;
 ///
 /// Calls wait for the store's own threads, so they belong on a thread that may wait. Each is given a question,
 /// `giveUp`, that it asks again and again; once the answer is true it ends with [StoreClosedException]. All
-/// throw [StoreFailedException] when the store has failed.
+/// throw [StoreFailedException] when the store has failed, and [AttemptFailedException] when what they wait for
+/// has failed and is tried again, as on a full disk.
 public interface Administration {
 
     /// Brings every write that was acknowledged before the call into tables.

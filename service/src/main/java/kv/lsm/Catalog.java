@@ -1,15 +1,19 @@
 package kv.lsm;
 
 import java.io.IOException;
+import java.util.ArrayList;
 import java.util.List;
 
 /// The one place where the set of tables changes: first in the manifest, then for readers, then old files are
 /// deleted.
 ///
-/// Thread-safe; changes are made one after the other, each from the version that the one before left. Once the
-/// store has failed there are no more: a failed disk is left as it is, and nothing may be deleted that an older
-/// manifest names.
+/// 1. Thread-safe; changes are made one after the other, each from the version that the one before left.
+/// 2. An edit that could not be written, for want of room, may or may not be found on opening, until a later
+///    change has put another manifest in place. So the tables that it names stay, whoever tries again has to
+///    bring the same ones, and nothing is deleted that an older manifest names.
+/// 3. Once the store has failed there are no more changes: a failed disk is left as it is.
 final class Catalog {
+    private static final System.Logger LOGGER = System.getLogger(Catalog.class.getName());
     /// From this size on the manifest is replaced by one with a single edit.
     private static final long MANIFEST_BYTES_MAX = 4 << 20;
 
@@ -18,6 +22,8 @@ final class Catalog {
     private final Failure failure;
     private Manifest manifest;
     private Version version;
+    /// Files that no manifest names any more and that could not be deleted yet.
+    private final List<String> undeleted = new ArrayList<>();
 
     Catalog(StoreFiles files, Views views, Failure failure, Manifest manifest, Version version) {
         this.files = files;
@@ -38,25 +44,25 @@ final class Catalog {
     }
 
     /// Publishes the tables of the oldest frozen memtable and deletes its log.
+    ///
+    /// @throws IOException when nothing was published; it may be tried again unless the store has failed
     synchronized void flushed(Memtable memtable, List<NewTable> tables) throws IOException {
         Memtable next = views.current().memtablesOldestFirst().get(1);
         append(List.of(), metadata(tables), next);
         views.flushed(memtable, version, tables);
         if (isLogged(memtable)) {
-            files.delete(FileNames.log(memtable.logNumber()));
+            delete(List.of(FileNames.log(memtable.logNumber())));
         }
     }
 
-    /// Publishes the result of a compaction and deletes the tables that it replaced.
+    /// Publishes the result of a compaction and deletes the tables that it replaced. Throws what [#flushed] does.
     synchronized void compacted(List<TableMetadata> inputs, List<NewTable> outputs) throws IOException {
         append(inputs.stream().map(TableMetadata::number).toList(), metadata(outputs), oldestMemtable());
         views.compacted(version, outputs);
-        for (TableMetadata input : inputs) {
-            files.delete(FileNames.table(input.number()));
-        }
+        delete(inputs.stream().map(input -> FileNames.table(input.number())).toList());
     }
 
-    /// Publishes that a table belongs to another level now.
+    /// Publishes that a table belongs to another level now. Throws what [#flushed] does.
     synchronized void moved(TableMetadata table, int level) throws IOException {
         append(List.of(table.number()), List.of(table.movedTo(level, 0)), oldestMemtable());
         views.compacted(version, List.of());
@@ -81,21 +87,45 @@ final class Catalog {
         VersionEdit edit = new VersionEdit(firstLog, logged, files.nextNumber(), removed, added);
         Version next = version.apply(edit);
         try {
-            manifest.append(edit);
-            version = next;
-            if (manifest.bytes() > MANIFEST_BYTES_MAX) {
-                replace(new VersionEdit(firstLog, logged, files.nextNumber(), List.of(), version.tables()));
+            if (manifest.isBroken() || manifest.bytes() > MANIFEST_BYTES_MAX) {
+                replace(new VersionEdit(firstLog, logged, files.nextNumber(), List.of(), next.tables()));
+            } else {
+                manifest.append(edit);
             }
-        } catch (IOException | RuntimeException | Error e) {
+        } catch (LostSyncException | RuntimeException | Error e) {
             failure.set("the manifest could not be written", e); // before this object's lock lets the next change in
             throw e;
         }
+        version = next;
     }
 
     private void replace(VersionEdit edit) throws IOException {
         Manifest old = manifest;
-        manifest = Manifest.replace(files.disk(), files.directory(), edit);
-        old.close();
+        old.giveUp(); // also if this fails: the other one may have its name by then
+        manifest = Manifest.replace(files.disk(), files.directory(), edit, files::syncDirectory);
+        try {
+            old.close();
+        } catch (IOException e) { // of a file that has no name any more
+            LOGGER.log(System.Logger.Level.DEBUG, "an old manifest could not be closed", e);
+        }
+    }
+
+    private void delete(List<String> names) {
+        undeleted.addAll(names);
+        undeleted.removeIf(this::isDeleted);
+    }
+
+    private boolean isDeleted(String name) {
+        try {
+            files.delete(name);
+            return true;
+        } catch (IOException e) {
+            LOGGER.log(
+                    System.Logger.Level.DEBUG,
+                    "a file that is not needed any more could not be deleted and is tried again: file=" + name,
+                    e);
+            return false;
+        }
     }
 
     synchronized void close() throws IOException {

@@ -4,7 +4,8 @@ import java.io.IOException;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
 
-/// The thread that keeps the version as the [CompactionPolicy] wants it.
+/// The thread that keeps the version as the [CompactionPolicy] wants it. A compaction that fails for a reason
+/// that may pass gives its room back and is tried again ([Retry]).
 final class Compactor {
     private final StoreFiles files;
     private final CompactionPolicy policy;
@@ -17,6 +18,9 @@ final class Compactor {
     private final CompactionRate rate;
     private final Thread thread;
     private final WorkSignal work = new WorkSignal(true);
+    private final Retry retry;
+    /// Of the tables that are being merged.
+    private long inputBytes;
     /// Requests to merge everything, counted; and which of them is done.
     private final AtomicLong fullRequested = new AtomicLong();
     private volatile long fullDone;
@@ -36,6 +40,7 @@ final class Compactor {
         this.counters = counters;
         this.versionChanged = versionChanged;
         policy = CompactionPolicy.of(files.options());
+        retry = new Retry("a compaction", files);
         rate = new CompactionRate(files.options().compactionBytesPerSecond(), this::isBehind);
         thread = Threads.start("kv-compact", this::run);
     }
@@ -43,14 +48,41 @@ final class Compactor {
     private void run() {
         while (work.await() && !work.isEnding()) {
             try {
-                while (!isGivingUp() && compactOnce()) {
-                    versionChanged.run();
+                boolean isDone = false;
+                while (!isDone && !isGivingUp()) {
+                    isDone = step();
                 }
             } catch (IOException | RuntimeException | Error e) { // writers would wait for ever
                 failure.set("a compaction failed", e);
                 versionChanged.run();
             }
         }
+    }
+
+    /// True when nothing is left to do.
+    ///
+    /// @throws IOException when there is no use in trying again
+    private boolean step() throws IOException {
+        try {
+            boolean hasCompacted = compactOnce();
+            if (hasCompacted) {
+                versionChanged.run();
+            }
+            retry.succeeded();
+            return !hasCompacted;
+        } catch (IOException | StoreException e) {
+            if (!Retry.mayPass(e)) {
+                throw e;
+            }
+            retry.failed(e, inputBytes);
+            retry.await(work);
+            return false;
+        }
+    }
+
+    /// Why the last attempt failed, if there was no better one since; else null.
+    String failureOrNull() {
+        return retry.failureOrNull();
     }
 
     /// True when level 0 is half way from where it is compacted to where it slows writers down.
@@ -118,9 +150,10 @@ final class Compactor {
         boolean dropsTombstones = choice.cause().equals(FullCompaction.CAUSE)
                 && choice.tables().stream().anyMatch(table -> table.tombstones() > 0);
         if (choice.isMove() && !dropsTombstones) {
-            catalog.moved(choice.tables().getFirst(), choice.outputLevel());
+            retry.untilDone(work, () -> catalog.moved(choice.tables().getFirst(), choice.outputLevel()));
             return true;
         }
+        inputBytes = choice.tables().stream().mapToLong(TableMetadata::bytes).sum();
         StoreEvents.Compaction event = new StoreEvents.Compaction();
         event.begin();
         long start = System.nanoTime();
@@ -129,22 +162,20 @@ final class Compactor {
             return false;
         }
         try {
-            catalog.compacted(choice.tables(), outputs);
+            retry.untilDone(work, () -> catalog.compacted(choice.tables(), outputs));
         } finally {
             outputs.forEach(output -> output.table().release());
         }
-        long bytesRead =
-                choice.tables().stream().mapToLong(TableMetadata::bytes).sum();
         long bytesWritten =
                 outputs.stream().mapToLong(output -> output.metadata().bytes()).sum();
         counters.compactions.increment();
-        counters.compactionBytesRead.add(bytesRead);
+        counters.compactionBytesRead.add(inputBytes);
         counters.compactionBytesWritten.add(bytesWritten);
         counters.compactionNanos.add(System.nanoTime() - start);
         event.fromLevel = choice.inputs().getFirst().level();
         event.toLevel = choice.outputLevel();
         event.inputTables = choice.tables().size();
-        event.bytesRead = bytesRead;
+        event.bytesRead = inputBytes;
         event.bytesWritten = bytesWritten;
         event.cause = choice.cause();
         event.commit();

@@ -14,6 +14,8 @@ final class Counters {
     final LongAdder gets = new LongAdder();
     /// Gets that were begun again on a thread that may wait for the disk.
     final LongAdder coldGets = new LongAdder();
+    /// Reads that gets waited for because a page was not in memory, on whatever thread.
+    final LongAdder diskReads = new LongAdder();
     final LongAdder puts = new LongAdder();
     final LongAdder deletes = new LongAdder();
     final LongAdder ranges = new LongAdder();
@@ -80,6 +82,7 @@ final class Counters {
                 bloomNegatives.sum(),
                 blockReads.sum(),
                 coldGets.sum(),
+                diskReads.sum(),
                 flushes.sum(),
                 flushBytes.sum(),
                 flushNanos.sum(),

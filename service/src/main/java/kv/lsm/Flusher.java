@@ -5,7 +5,7 @@ import java.util.List;
 import kv.lsm.memory.EntryIterator;
 
 /// The thread that writes frozen memtables to tables of level 0, the oldest first, and gets the next log ready
-/// before.
+/// before. What fails for a reason that may pass is tried again ([Retry]): the memtable and its log stay.
 final class Flusher {
     private final StoreFiles files;
     private final LogSupply logs;
@@ -17,6 +17,7 @@ final class Flusher {
     private final TimeSlices slices = new TimeSlices(this::isBehind);
     private final Thread thread;
     private final WorkSignal work = new WorkSignal(false);
+    private final Retry retry;
     private volatile boolean drain;
 
     /// @param flushed called after each flush and when writing has failed
@@ -35,23 +36,70 @@ final class Flusher {
         this.failure = failure;
         this.counters = counters;
         this.flushed = flushed;
+        retry = new Retry("a flush", files);
         thread = Threads.start("kv-flush", this::run);
     }
 
     private void run() {
         while (work.await() && !isGivingUp()) {
             try {
-                while (!isGivingUp() && !failure.isSet()) {
-                    logs.prepare(slices); // first, or writers would wait for it
-                    if (!flushOldest()) {
-                        break;
-                    }
+                boolean isDone = false;
+                while (!isDone && !isGivingUp() && !failure.isSet()) {
+                    isDone = step();
                 }
             } catch (IOException | RuntimeException | Error e) { // writers would wait for ever
                 failure.set("a flush failed", e);
                 flushed.run();
             }
         }
+    }
+
+    /// Gets a log ready and flushes a memtable; true when nothing is left to do.
+    ///
+    /// @throws IOException when there is no use in trying again
+    private boolean step() throws IOException {
+        try {
+            boolean hasFlushed = prepareLog();
+            hasFlushed |= flushOldest();
+            retry.succeeded();
+            return !hasFlushed;
+        } catch (IOException | StoreException e) {
+            if (!Retry.mayPass(e) || drain) { // a memtable without a log: its writes would be gone
+                throw e;
+            }
+            retry.failed(e, bytesNeeded());
+            retry.await(work);
+            return false;
+        }
+    }
+
+    /// Before a flush, or writers would wait for it. Where the disk is full the flush may make the room: true
+    /// when it was carried out for that.
+    private boolean prepareLog() throws IOException {
+        boolean writersWait = logs.failedOrNull() != null;
+        boolean hasFlushed = false;
+        try {
+            logs.prepare(slices);
+        } catch (IOException e) {
+            if (!Retry.mayPass(e) || !flushOldest()) {
+                throw e;
+            }
+            hasFlushed = true;
+        }
+        if (writersWait && logs.failedOrNull() == null) {
+            flushed.run();
+        }
+        return hasFlushed;
+    }
+
+    private long bytesNeeded() {
+        LogSupply.Failed log = logs.failedOrNull();
+        return log != null ? log.bytes() : files.options().memtableBytes();
+    }
+
+    /// Why the last attempt failed, if there was no better one since; else null.
+    String failureOrNull() {
+        return retry.failureOrNull();
     }
 
     private boolean isGivingUp() {
@@ -111,7 +159,7 @@ final class Flusher {
         long start = System.nanoTime();
         List<NewTable> tables = write(memtable);
         try {
-            catalog.flushed(memtable, tables);
+            retry.untilDone(work, () -> catalog.flushed(memtable, tables));
         } finally {
             tables.forEach(table -> table.table().release());
         }

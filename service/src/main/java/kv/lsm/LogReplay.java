@@ -44,7 +44,8 @@ final class LogReplay {
     ///
     /// @param memtables oldest first, the last one not empty; the caller releases them
     /// @param worthless numbers of logs without a usable record, to be deleted before a record is written to a
-    /// new log @param withRecords numbers of logs that hold a record, usable or not
+    /// new log
+    /// @param withRecords numbers of logs that hold a record, usable or not
     /// @param closedInOrder true when the last log says that all of them were made durable
     record Result(
             List<Memtable> memtables,

@@ -18,6 +18,10 @@ final class LogSupply {
     private final long standardBytes;
     private volatile Prepared prepared;
     private volatile boolean wanted;
+    private volatile Failed failed;
+
+    /// @param bytes of the file that could not be made
+    record Failed(IOException reason, long bytes) {}
 
     LogSupply(StoreFiles files) {
         this.files = files;
@@ -30,13 +34,20 @@ final class LogSupply {
         return (bytes + Allocator.PAGE_BYTES - 1) & -Allocator.PAGE_BYTES;
     }
 
-    /// Gets the next standard log ready; called by a thread that may take its time.
+    /// Gets the next standard log ready; called by a thread that may take its time, after an error too.
     ///
     /// @param slices of that thread
     synchronized void prepare(TimeSlices slices) throws IOException {
         if (prepared == null && mode != WalMode.NONE) {
             prepared = create(standardBytes, slices);
         }
+        failed = null;
+    }
+
+    /// Why the last log could not be made, or null: there is no use in asking for another before [#prepare] has
+    /// made one.
+    Failed failedOrNull() {
+        return failed;
     }
 
     /// An empty memtable with room for a record of `recordBytes` at least.
@@ -46,6 +57,11 @@ final class LogSupply {
         wanted = true;
         try {
             return nextMemtable(recordBytes, header);
+        } catch (IOException e) {
+            if (failed == null) {
+                failed = new Failed(e, 0);
+            }
+            throw e;
         } finally {
             wanted = false;
         }
@@ -72,6 +88,7 @@ final class LogSupply {
         } else {
             log = prepared != null ? prepared : create(standardBytes, TimeSlices.endless());
             prepared = null;
+            failed = null;
         }
         WriteAheadLogWriter writer = new WriteAheadLogWriter(log.file, header.apply(log.number), mode != WalMode.NONE);
         return Memtable.active(writer, files.allocator(), files.options().memtableBytes());
@@ -82,10 +99,17 @@ final class LogSupply {
         if (mode == WalMode.NONE) {
             return new Prepared(number, new UnloggedFile(files.allocator(), bytes));
         }
-        LogFile file = files.disk().createLog(files.path(FileNames.log(number)), bytes, mode == WalMode.ALWAYS, slices);
+        LogFile file;
+        try {
+            file = files.disk().createLog(files.path(FileNames.log(number)), bytes, mode == WalMode.ALWAYS, slices);
+        } catch (IOException e) {
+            files.deleteIfPossible(FileNames.log(number)); // what there is of it takes the room of the next
+            failed = new Failed(e, bytes);
+            throw e;
+        }
         try {
             // the manifest will name it, whatever is promised of its content
-            files.disk().syncDirectory(files.directory());
+            files.syncDirectory();
         } catch (IOException e) {
             file.close();
             throw e;
@@ -99,7 +123,7 @@ final class LogSupply {
             Prepared unused = prepared;
             prepared = null;
             unused.file.close();
-            files.delete(FileNames.log(unused.number));
+            files.deleteIfPossible(FileNames.log(unused.number));
         }
     }
 }

@@ -348,7 +348,7 @@ public final class LsmStore implements Store {
 
     @Override
     public boolean isWritable() {
-        return !failure.isSet() && views.current() != null;
+        return !failure.isSet() && logs.failedOrNull() == null && views.current() != null;
     }
 
     @Override

@@ -83,24 +83,38 @@ final class Manifest implements AutoCloseable {
 
     /// Atomically replaces the manifest by one that holds `edit`.
     static Manifest replace(Disk disk, Path directory, VersionEdit edit) throws IOException {
+        return replace(disk, directory, edit, () -> disk.syncDirectory(directory));
+    }
+
+    /// As the other, which leaves it open on an error whether the old or the new one is found on opening.
+    ///
+    /// @param syncDirectory makes the new name durable
+    static Manifest replace(Disk disk, Path directory, VersionEdit edit, Retry.Attempt syncDirectory)
+            throws IOException {
         Path path = directory.resolve(FileNames.MANIFEST);
         Path temporary = directory.resolve(FileNames.MANIFEST + FileNames.TEMPORARY);
         WriteFile file = disk.create(temporary);
         try {
             Manifest manifest = new Manifest(file);
             manifest.write(ManifestFormat.header());
-            manifest.append(edit);
+            manifest.write(ManifestFormat.record(edit));
+            file.sync();
             disk.rename(temporary, path);
-            disk.syncDirectory(directory);
+            syncDirectory.run();
             return manifest;
         } catch (IOException | RuntimeException e) {
-            file.close();
+            try (file) { // a later one is another file: what a sync of this one has lost stays lost
+                disk.delete(temporary);
+            } catch (IOException second) {
+                e.addSuppressed(second);
+            }
             throw e;
         }
     }
 
     /// Makes `edit` durable.
     ///
+    /// @throws LostSyncException when it was written and could not be synced
     /// @throws IOException when it could not, or an earlier append could not: then the edit may or may not be
     /// found on opening
     void append(VersionEdit edit) throws IOException {
@@ -109,8 +123,22 @@ final class Manifest implements AutoCloseable {
         }
         broken = true;
         write(ManifestFormat.record(edit));
-        file.sync();
+        try {
+            file.sync();
+        } catch (IOException e) {
+            throw new LostSyncException("the manifest", e);
+        }
         broken = false;
+    }
+
+    /// True when nothing can be appended: another file has to take this one's place.
+    boolean isBroken() {
+        return broken;
+    }
+
+    /// From now on nothing is appended: another file is about to take this one's place.
+    void giveUp() {
+        broken = true;
     }
 
     private void write(ByteBuffer buffer) throws IOException {

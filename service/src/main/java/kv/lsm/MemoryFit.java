@@ -57,11 +57,11 @@ final class MemoryFit {
     ///
     /// @param tableBytes of all tables
     /// @param logBytes of the mapped logs, which take part of the memory for files
-    /// @param coldGets gets so far that found a page missing before they met it
-    synchronized void look(long tableBytes, long logBytes, long coldGets) {
+    /// @param missed how often gets so far found a page missing before they met it
+    synchronized void look(long tableBytes, long logBytes, long missed) {
         if (fixedBytes == 0) {
             availableBytes = Math.max(0, memory.availableBytes() - logBytes);
-            long missesNow = memory.majorFaults() + coldGets;
+            long missesNow = memory.majorFaults() + missed;
             missedLately = misses >= 0 && missesNow - misses >= MISSES_MIN;
             boolean foundTables = misses < 0 && tableBytes > 0;
             coldLooks = missedLately || foundTables ? COLD_LOOKS : Math.max(0, coldLooks - 1);

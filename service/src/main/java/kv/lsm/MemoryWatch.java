@@ -1,11 +1,11 @@
 package kv.lsm;
 
-import java.util.Map;
-import java.util.TreeMap;
+import java.util.OptionalLong;
 import kv.lsm.table.SSTable;
 
 /// The thread that looks once a second whether the tables fit into memory, and tells them. While they would fit
-/// and reads miss some of their pages, as after a start, it brings them in, each table once.
+/// and reads miss some of their pages, as after a start, it brings them in, each table once; and once more when
+/// they have been cold again.
 final class MemoryWatch {
     private static final long LOOK_MILLIS = 1_000;
     private static final long LOOK_NANOS = LOOK_MILLIS * 1_000_000;
@@ -14,8 +14,8 @@ final class MemoryWatch {
     private final Views views;
     private final Counters counters;
     private final Thread thread;
-    /// The highest number of the tables that were brought in. Only for the thread.
-    private long warmed;
+    /// Only for the thread.
+    private final WarmedTables warmed = new WarmedTables();
     private volatile boolean stopping;
 
     MemoryWatch(MemoryFit fit, Views views, Counters counters) {
@@ -34,6 +34,7 @@ final class MemoryWatch {
             if (!stopping) {
                 look(true);
             }
+            warmed.foundIn(fit.state());
         }
     }
 
@@ -56,17 +57,14 @@ final class MemoryWatch {
             return false;
         }
         try {
-            boolean any = false;
-            for (Map.Entry<Long, SSTable> table :
-                    new TreeMap<>(view.openTables()).tailMap(warmed, false).entrySet()) {
-                if (stopping || System.nanoTime() - end > 0) {
-                    return true;
+            while (!stopping && System.nanoTime() - end < 0) {
+                OptionalLong next = warmed.next(view.openTables().keySet());
+                if (next.isEmpty()) {
+                    return false;
                 }
-                table.getValue().warm(() -> stopping);
-                warmed = table.getKey();
-                any = true;
+                view.table(next.getAsLong()).warm(() -> stopping);
             }
-            return any && System.nanoTime() - end > 0;
+            return true;
         } finally {
             view.release();
         }
@@ -84,7 +82,7 @@ final class MemoryWatch {
         }
         try {
             if (atMemory) {
-                fit.look(view.tableBytes(), view.logBytes(), counters.coldGets.sum());
+                fit.look(view.tableBytes(), view.logBytes(), counters.coldGets.sum() + counters.diskReads.sum());
             } else {
                 fit.tablesChanged(view.tableBytes());
             }

@@ -139,7 +139,8 @@ final class ReadView extends RefCounted {
             }
             long tableHash = table.hashOf(key, hash);
             if (table.shouldAskFilter()) {
-                if (reading == Reading.WITHOUT_WAITING && !table.isFilterCached(tableHash)) {
+                if (reading != Reading.AT_ONCE
+                        && !table.isFilterThere(tableHash, buffers, reading == Reading.PATIENTLY, counters.diskReads)) {
                     return SSTable.NOT_CACHED;
                 }
                 checks++;
@@ -151,7 +152,7 @@ final class ReadView extends RefCounted {
             }
             value = reading == Reading.AT_ONCE
                     ? table.get(key, tableHash, roomOrNull, buffers)
-                    : table.getCold(key, tableHash, buffers, reading == Reading.PATIENTLY);
+                    : table.getCold(key, tableHash, buffers, reading == Reading.PATIENTLY, counters.diskReads);
             if (value == SSTable.NOT_CACHED) {
                 return value; // who waits counts
             }

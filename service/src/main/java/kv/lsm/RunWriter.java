@@ -26,6 +26,7 @@ final class RunWriter implements AutoCloseable {
     private final List<TableMetadata> written = new ArrayList<>();
     private final List<NewTable> opened = new ArrayList<>();
     private SSTableWriter writer;
+    /// Of the table that is being written, or 0.
     private long number;
     private boolean finished;
 
@@ -79,8 +80,10 @@ final class RunWriter implements AutoCloseable {
             files.disk().dropCached(files.path(temporaryName()));
         }
         files.disk().rename(files.path(temporaryName()), files.path(FileNames.table(number)));
+        long named = number;
+        number = 0;
         written.add(new TableMetadata(
-                number,
+                named,
                 level,
                 run,
                 summary.bytes(),
@@ -96,7 +99,7 @@ final class RunWriter implements AutoCloseable {
             finishTable();
         }
         if (!written.isEmpty()) {
-            files.disk().syncDirectory(files.directory());
+            files.syncDirectory();
         }
         for (TableMetadata metadata : written) {
             opened.add(new NewTable(metadata, files.openTable(metadata.number())));
@@ -105,20 +108,23 @@ final class RunWriter implements AutoCloseable {
         return List.copyOf(opened);
     }
 
-    /// Gives up what was not finished; the files are removed when the store is opened the next time, if not
-    /// here.
+    /// Gives up what was not finished, and the room that it takes.
     @Override
     public void close() throws IOException {
         if (finished) {
             return;
         }
         opened.stream().map(NewTable::table).forEach(SSTable::release);
-        if (writer != null) {
-            writer.close();
-            files.delete(temporaryName());
-        }
-        for (TableMetadata metadata : written) {
-            files.delete(FileNames.table(metadata.number()));
+        try {
+            if (writer != null) {
+                writer.close();
+            }
+        } finally {
+            if (number != 0) { // an error does not tell which of its names it has
+                files.deleteIfPossible(temporaryName());
+                files.deleteIfPossible(FileNames.table(number));
+            }
+            written.forEach(metadata -> files.deleteIfPossible(FileNames.table(metadata.number())));
         }
     }
 }

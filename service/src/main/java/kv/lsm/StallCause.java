@@ -7,7 +7,9 @@ public enum StallCause {
     /// Level 0 has so many sorted runs that writers are slowed down.
     LEVEL0_SLOWDOWN("level0_slowdown"),
     /// Level 0 has so many sorted runs that writers are stopped.
-    LEVEL0_STOP("level0_stop");
+    LEVEL0_STOP("level0_stop"),
+    /// The active memtable is full and no log could be made for the next, as on a full disk.
+    NO_LOG("no_log");
 
     private final String label;
 

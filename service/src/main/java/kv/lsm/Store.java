@@ -113,7 +113,8 @@ public interface Store extends AutoCloseable {
     /// A snapshot of the counters.
     StoreMetrics metrics();
 
-    /// False after an I/O error made the store refuse writes, and after [#close].
+    /// False after an I/O error made the store refuse writes, while the disk has no room for the next log, and
+    /// after [#close].
     boolean isWritable();
 
     /// Makes all acknowledged writes durable and releases the directory. Calls under way end first; open

@@ -5,6 +5,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
+import java.util.function.Supplier;
 
 /// Carries out what an operator asks, with the store's own threads. Waits by looking again: that is rare, and a
 /// store's threads have nothing more to tell for it.
@@ -39,14 +40,18 @@ final class StoreAdministration implements Administration {
     @Override
     public void flush(BooleanSupplier giveUp) {
         long firstUnflushed = writePath.freeze();
-        await(() -> view().memtablesOldestFirst().getFirst().logNumber() >= firstUnflushed, Long.MAX_VALUE, giveUp);
+        await(
+                () -> view().memtablesOldestFirst().getFirst().logNumber() >= firstUnflushed,
+                flusher::failureOrNull,
+                Long.MAX_VALUE,
+                giveUp);
     }
 
     @Override
     public void compact(BooleanSupplier giveUp) {
         flush(giveUp);
         long request = compactor.requestFull();
-        await(() -> compactor.hasDoneFull(request), Long.MAX_VALUE, giveUp);
+        await(() -> compactor.hasDoneFull(request), compactor::failureOrNull, Long.MAX_VALUE, giveUp);
     }
 
     @Override
@@ -68,7 +73,7 @@ final class StoreAdministration implements Administration {
 
     @Override
     public boolean awaitIdle(Duration limit, BooleanSupplier giveUp) {
-        boolean idle = await(this::isIdle, limit.toNanos(), giveUp);
+        boolean idle = await(this::isIdle, this::failureOrNull, limit.toNanos(), giveUp);
         failure.check(); // a store that failed where nothing was frozen has nothing left to do either
         return idle;
     }
@@ -79,10 +84,21 @@ final class StoreAdministration implements Administration {
         return flusher.isResting() && view().frozenCount() == 0 && compactor.isResting();
     }
 
-    private boolean await(BooleanSupplier condition, long limitNanos, BooleanSupplier giveUp) {
+    private String failureOrNull() {
+        String failedFlush = flusher.failureOrNull();
+        return failedFlush != null ? failedFlush : compactor.failureOrNull();
+    }
+
+    /// @param failedAttempt why the work that is waited for has failed and will be tried again, or null
+    private boolean await(
+            BooleanSupplier condition, Supplier<String> failedAttempt, long limitNanos, BooleanSupplier giveUp) {
         long start = System.nanoTime();
         while (!condition.getAsBoolean()) {
             failure.check();
+            String reason = failedAttempt.get();
+            if (reason != null) {
+                throw new AttemptFailedException(reason);
+            }
             if (giveUp.getAsBoolean() || Thread.currentThread().isInterrupted()) {
                 throw new StoreClosedException();
             }

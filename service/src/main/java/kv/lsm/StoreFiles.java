@@ -11,12 +11,16 @@ import kv.lsm.table.TableOptions;
 
 /// Where the store's files are and how they are named and opened. Thread-safe.
 final class StoreFiles {
+    private static final System.Logger LOGGER = System.getLogger(StoreFiles.class.getName());
+
     private final Disk disk;
     private final Allocator allocator;
     private final StoreOptions options;
     private final TableOptions tableOptions;
     private final MemoryFit fit;
     private final AtomicLong nextNumber = new AtomicLong(1);
+    /// Why the directory is not synced any more, or null.
+    private IOException lostSync;
 
     StoreFiles(Disk disk, Allocator allocator, StoreOptions options) {
         this.disk = disk;
@@ -76,5 +80,38 @@ final class StoreFiles {
 
     void delete(String name) throws IOException {
         disk.delete(path(name));
+    }
+
+    /// For what belongs to nothing and takes room; an opening finds it if it cannot be deleted here.
+    void deleteIfPossible(String name) {
+        try {
+            delete(name);
+        } catch (IOException e) {
+            LOGGER.log(
+                    System.Logger.Level.WARNING,
+                    "a file that is not needed could not be deleted, the next start will do it: file=" + path(name)
+                            + ", reason=" + e.getMessage());
+        }
+    }
+
+    /// Makes all names given and taken so far durable. After one failure there is no other: it may have lost
+    /// names that another thread waits for, and a second sync would say that all is well.
+    ///
+    /// @throws LostSyncException when it could not
+    synchronized void syncDirectory() throws LostSyncException {
+        if (lostSync == null) {
+            try {
+                disk.syncDirectory(directory());
+                return;
+            } catch (IOException e) {
+                lostSync = e;
+            }
+        }
+        throw new LostSyncException("the directory", lostSync);
+    }
+
+    /// What the disk has room for, as far as it tells.
+    long usableBytes() {
+        return disk.usableBytes(directory());
     }
 }

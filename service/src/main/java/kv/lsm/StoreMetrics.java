@@ -12,6 +12,7 @@ import java.util.Map;
 /// @param bloomNegatives of those, how often the answer was "not here"
 /// @param blockReads data blocks that gets looked into; of tables with a hash index those that held the key
 /// @param coldGets gets that had to wait for the disk and went on where that holds up nobody else
+/// @param diskReads reads that gets waited for because a page of a table was not in memory
 /// @param flushNanos time spent flushing, summed over flushes
 /// @param compactionBytesRead sizes of the tables that compactions merged
 /// @param compactionBytesWritten sizes of the tables that compactions made
@@ -25,7 +26,8 @@ import java.util.Map;
 ///     filters); without mapped files
 /// @param mappedBytes gauge: bytes of files mapped into memory (tables and write-ahead logs)
 /// @param pinnedBytes gauge: bytes of native memory and mapped files that are replaced, and kept because
-/// cursors still use them @param openCursors gauge: range cursors not yet closed
+/// cursors still use them
+/// @param openCursors gauge: range cursors not yet closed
 /// @param recovery what opening the store found in the write-ahead logs
 public record StoreMetrics(
         long gets,
@@ -37,6 +39,7 @@ public record StoreMetrics(
         long bloomNegatives,
         long blockReads,
         long coldGets,
+        long diskReads,
         long flushes,
         long flushBytes,
         long flushNanos,

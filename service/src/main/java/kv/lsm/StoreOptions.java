@@ -23,16 +23,19 @@ import java.util.Objects;
 /// longer
 ///     recovery. Write-ahead log and memtable share their bytes, so the log of a memtable is no larger
 /// @param frozenMemtablesMax full memtables that may wait for their flush; more takes longer bursts and more
-/// memory @param tableBytes target size of a table; larger means fewer files and longer single compactions
+/// memory
+/// @param tableBytes target size of a table; larger means fewer files and longer single compactions
 /// @param blockBytes target size of a data block; larger means a smaller index, slower point reads, better
-/// compression @param bloomBitsPerKey 0 for no filter; 10 answers about 1 % of absent keys wrongly with
+/// compression
+/// @param bloomBitsPerKey 0 for no filter; 10 answers about 1 % of absent keys wrongly with
 /// "maybe"; each further bit
 ///     costs one bit of memory per key
 /// @param compaction which tables are merged
 /// @param read how tables are read
 /// @param compression how data blocks are stored
 /// @param level0Compaction sorted runs in level 0 that start a compaction; more means less rewriting, slower
-/// reads @param level0Slowdown sorted runs in level 0 that slow writers down
+/// reads
+/// @param level0Slowdown sorted runs in level 0 that slow writers down
 /// @param level0Stop sorted runs in level 0 that stop writers
 /// @param slowdownBytesPerSecond the rate writers are slowed down to
 /// @param level1Bytes target size of level 1; each further level is `levelMultiplier` times as large

@@ -10,7 +10,8 @@ import java.util.Optional;
 ///
 /// @param runsMin fewest runs merged at once
 /// @param runsMax from this many runs on the newest are merged though their sizes differ, or reads would slow
-/// down @param level0Urgent from this many runs in level 0 on the newest go before older ones of like size,
+/// down
+/// @param level0Urgent from this many runs in level 0 on the newest go before older ones of like size,
 /// which take longer to merge: writers
 ///     would be stopped soon
 record TieredPolicy(int runsMin, int runsMax, int level0Urgent) implements CompactionPolicy {

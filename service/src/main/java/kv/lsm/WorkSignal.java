@@ -35,6 +35,18 @@ final class WorkSignal {
         return came;
     }
 
+    /// Waits so long, or until the thread is to end; what comes up meanwhile is handed out later.
+    synchronized void pause(long millis) {
+        if (ending) {
+            return;
+        }
+        try {
+            wait(millis);
+        } catch (InterruptedException e) {
+            throw new AssertionError("nobody interrupts the store's threads", e);
+        }
+    }
+
     /// Something came up.
     synchronized void wake() {
         pending = true;

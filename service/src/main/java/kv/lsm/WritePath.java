@@ -3,6 +3,7 @@ package kv.lsm;
 import java.io.IOException;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.BooleanSupplier;
 import kv.lsm.log.WriteAheadLogFormat;
 
 /// Puts and deletes: into the log, then into the memtable, one writer at a time; replaces a full memtable by a
@@ -149,21 +150,31 @@ final class WritePath {
             }
             return active;
         }
-        if (!mayWait && (stall.stopCause(views.current()) != null || !logs.isReady(recordBytes))) {
+        if (!mayWait && (stopCause() != null || !logs.isReady(recordBytes))) {
             return null;
         }
-        if (mayWait) {
-            stall.await(
-                    () -> {
-                        requireOpen();
-                        return hasRoom(views.current().active(), recordBytes) ? null : stall.stopCause(views.current());
-                    },
-                    changed);
-        }
-        if (!hasRoom(views.current().active(), recordBytes)) { // or another writer was woken first
-            rotate(recordBytes);
-        }
+        rotateWhenPossible(() -> hasRoom(views.current().active(), recordBytes), recordBytes);
         return views.current().active();
+    }
+
+    /// @param isDone true when nothing is to be done any more: another writer was woken first
+    private void rotateWhenPossible(BooleanSupplier isDone, long recordBytes) {
+        boolean[] rotated = {false};
+        stall.await(
+                () -> {
+                    requireOpen();
+                    if (rotated[0] || isDone.getAsBoolean()) {
+                        return null;
+                    }
+                    StallCause cause = stopCause();
+                    rotated[0] = cause == null && rotate(recordBytes);
+                    return rotated[0] || cause != null ? cause : StallCause.NO_LOG;
+                },
+                changed);
+    }
+
+    private StallCause stopCause() {
+        return logs.failedOrNull() != null ? StallCause.NO_LOG : stall.stopCause(views.current());
     }
 
     private void requireOpen() {
@@ -179,16 +190,17 @@ final class WritePath {
         return withinBudget && memtable.writer().hasRoom(recordBytes);
     }
 
-    private void rotate(long recordBytes) {
+    /// False when no log could be made; the flusher tries again, and wakes writers then.
+    private boolean rotate(long recordBytes) {
         rotating = true;
         try {
-            rotateSlowly(recordBytes);
+            return rotateSlowly(recordBytes);
         } finally {
             rotating = false;
         }
     }
 
-    private void rotateSlowly(long recordBytes) {
+    private boolean rotateSlowly(long recordBytes) {
         Memtable full = views.current().active();
         if (groupCommitOrNull != null) {
             groupCommitOrNull.await(full, full.writer().end());
@@ -196,11 +208,16 @@ final class WritePath {
         try {
             views.rotate(logs.memtable(recordBytes, full.writer()::next));
         } catch (IOException e) {
-            failure.set("a write-ahead log could not be made", e);
-            failure.check();
+            if (!Retry.mayPass(e) || closed) {
+                failure.set("a write-ahead log could not be made", e);
+                failure.check();
+            }
+            wakeFlusher.run();
+            return false;
         }
         rotationAnnounced = false;
         wakeFlusher.run();
+        return true;
     }
 
     /// Freezes the active memtable if it holds anything; the number of the log that is then the active one's:
@@ -211,17 +228,7 @@ final class WritePath {
         lock.lock();
         try {
             requireOpen();
-            if (holdsRecords(views.current().active())) {
-                stall.await(
-                        () -> {
-                            requireOpen();
-                            return stall.stopCause(views.current());
-                        },
-                        changed);
-                if (holdsRecords(views.current().active())) { // or another writer was woken first
-                    rotate(0);
-                }
-            }
+            rotateWhenPossible(() -> !holdsRecords(views.current().active()), 0);
             return views.current().active().logNumber();
         } finally {
             lock.unlock();

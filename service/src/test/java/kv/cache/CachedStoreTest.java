@@ -67,6 +67,28 @@ class CachedStoreTest {
         assertThat(cache.cacheStats().hitCount()).isEqualTo(4);
     }
 
+    /// The thread that must not wait asks first, and the thread that may asks again.
+    @Test
+    void aReadThatWaitsForTheDiskIsOneMiss() {
+        MemoryStore store = new MemoryStore() {
+            @Override
+            public byte[] tryGet(byte[] key, byte[] roomOrNull) {
+                return WOULD_WAIT;
+            }
+        };
+        store.put(key(1), value(1));
+        try (CachedStore cache = new CachedStore(store, 10)) {
+            assertThat(cache.tryGet(key(1))).isSameAs(Store.WOULD_WAIT);
+            assertThat(cache.get(key(1))).isEqualTo(value(1));
+            assertThat(cache.cacheStats().missCount()).isEqualTo(1);
+            assertThat(cache.tryGet(key(1))).isEqualTo(value(1));
+            assertThat(cache.cacheStats().hitCount()).isEqualTo(1);
+            assertThat(cache.tryGet(key(2))).isSameAs(Store.WOULD_WAIT);
+            assertThat(cache.get(key(2))).isNull();
+            assertThat(cache.cacheStats().missCount()).isEqualTo(2);
+        }
+    }
+
     @Test
     void aPutChangesAndADeleteRemovesTheEntry() {
         CachedStore cache = new CachedStore(new MemoryStore(), 10);

@@ -64,11 +64,17 @@ class AdminTest {
                     assertThat(flushed.status()).isEqualTo(200);
                     assertThat(flushed.text()).matches("done: request=flush, seconds=\\d+\\.\\d{3}\n");
                 }
+                if (i == 0) {
+                    assertThat(client.ask(get("/metrics?prefix=kv_store_level")).text())
+                            .as("behind the first flush")
+                            .contains("kv_store_level_tables{level=\"0\"} 1.0");
+                }
             }
             assertThat(client.ask(post("/v0/admin/compact")).status()).isEqualTo(200);
             assertThat(client.ask(post("/v0/admin/idle")).status()).isEqualTo(200);
             assertThat(client.ask(get("/metrics?prefix=kv_store_level")).text())
-                    .contains("kv_store_level_tables{level=\"1\"} 1.0");
+                    .contains("kv_store_level_tables{level=\"1\"} 1.0")
+                    .doesNotContain("{level=\"0\"}");
             for (int i = 0; i < 50; i++) {
                 assertThat(client.ask(get("/v0/entity?id=" + i)).text()).isEqualTo("value" + i);
             }

@@ -91,6 +91,16 @@ class BatchTest {
                 .isEqualTo(413);
         assertThat(post("batch", "x".repeat(4_001)).text()).contains("--max-batch-bytes");
         assertThat(post("get", "1025\n" + "k".repeat(1_025) + "\n").status()).isEqualTo(414);
+        assertThat(client.ask(get("/v0/entity?id=a")).status())
+                .as("nothing was written")
+                .isEqualTo(404);
+        // as much as is allowed
+        assertThat(post("batch", "put 1 1000\na" + "v".repeat(1_000) + "\n").text())
+                .isEqualTo("1\n");
+        assertThat(post("batch", "x".repeat(4_000)).status())
+                .as("malformed, and not too large")
+                .isEqualTo(400);
+        assertThat(post("get", "1024\n" + "k".repeat(1_024) + "\n").text()).isEqualTo("-1\n");
         for (int i = 0; i < 5; i++) {
             client.ask(RawClient.put("/v0/entity?id=" + i, "v".repeat(1_000)));
         }

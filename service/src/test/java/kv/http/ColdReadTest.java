@@ -5,9 +5,15 @@ import static kv.http.RawClient.put;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import kv.Eventually;
 import kv.lsm.RangeCursor;
@@ -156,5 +162,165 @@ class ColdReadTest {
             Eventually.holds(() -> server.server.connections().size() == 0);
             Eventually.holds(() -> server.server.budget().bytesTaken() == 0);
         }
+    }
+
+    /// Lets reads from the disk end one by one.
+    private static final class OneByOne extends MemoryStore {
+        final Semaphore gate = new Semaphore(0);
+        final List<String> begun = new CopyOnWriteArrayList<>();
+
+        @Override
+        public byte[] tryGet(byte[] key, byte[] roomOrNull) {
+            return new String(key).startsWith("cold") ? WOULD_WAIT : super.get(key);
+        }
+
+        @Override
+        public byte[] get(byte[] key) {
+            if (new String(key).startsWith("cold")) {
+                begun.add(new String(key));
+                gate.acquireUninterruptibly();
+            }
+            return super.get(key);
+        }
+
+        @Override
+        public boolean readsWaitForDisk() {
+            return true;
+        }
+    }
+
+    @Test
+    void readsOfClientsThatHaveGoneComeLastOrNotAtAll() throws Exception {
+        OneByOne slow = new OneByOne();
+        List<RawClient> clients = new ArrayList<>();
+        try (TestServer server = new TestServer(slow, HttpOptions.onFreePort().withSelectors(1));
+                RawClient other = server.connect();
+                Gate gate = () -> slow.gate.release(1_000)) {
+            for (int i = 0; i < Handler.COLD_READS_AT_ONCE; i++) {
+                clients.add(server.connect());
+                clients.getLast().send(get("/v0/entity?id=cold" + i));
+            }
+            Eventually.holds(() -> slow.begun.size() == Handler.COLD_READS_AT_ONCE);
+            for (int i = 0; i < 5; i++) {
+                RawClient reset = server.connect();
+                reset.send(get("/v0/entity?id=cold-reset" + i));
+                RawClient closed = server.connect();
+                closed.send(get("/v0/entity?id=cold-closed" + i));
+                int waiting = 2 * i + 2;
+                Eventually.holds(() -> server.server.coldReads().waiting() == waiting);
+                reset.reset();
+                closed.close();
+            }
+            RawClient halfClosed = server.connect();
+            clients.add(halfClosed);
+            halfClosed.send(get("/v0/entity?id=cold-half-closed"));
+            halfClosed.endOfInput();
+            RawClient alive = server.connect();
+            clients.add(alive);
+            alive.send(get("/v0/entity?id=cold-alive"));
+            Eventually.holds(() -> server.server.coldReads().waiting() == 12);
+            for (int i = 0; i < 3; i++) { // the only selector has seen who has gone
+                other.ask(get("/v0/entity?id=warm"));
+            }
+            slow.gate.release();
+            Eventually.holds(() -> slow.begun.size() > Handler.COLD_READS_AT_ONCE);
+            assertThat(slow.begun.getLast()).isEqualTo("cold-alive");
+            slow.gate.release(1_000);
+            assertThat(alive.read().status()).isEqualTo(404);
+            assertThat(halfClosed.read().status()).isEqualTo(404);
+            Eventually.holds(() -> server.server.coldReads().waiting() == 0);
+            assertThat(slow.begun).noneMatch(key -> key.startsWith("cold-reset"));
+        } finally {
+            for (RawClient client : clients) {
+                client.close();
+            }
+        }
+    }
+
+    /// Who ends connections looks at all of them, one after the other.
+    @Test
+    void aSliceOfARangeThatWaitsForTheDiskIsReadWithoutItsConnectionsLock() throws Exception {
+        CountDownLatch disk = new CountDownLatch(1);
+        AtomicInteger stepsAtTheDisk = new AtomicInteger();
+        MemoryStore records = new MemoryStore() {
+            @Override
+            public boolean readsWaitForDisk() {
+                return true;
+            }
+
+            @Override
+            public RangeCursor range(byte[] start, byte[] endOrNull) {
+                RangeCursor cursor = super.range(start, endOrNull);
+                return waitingAfter(20, cursor, disk, stepsAtTheDisk);
+            }
+        };
+        for (int i = 0; i < 100; i++) {
+            records.put("key%03d".formatted(i).getBytes(), new byte[10_000]);
+        }
+        try (TestServer server =
+                        new TestServer(records, HttpOptions.onFreePort().withSelectors(1));
+                RawClient reader = server.connect();
+                Gate gate = disk::countDown) {
+            reader.send(get("/v0/entities?start=key"));
+            CompletableFuture<RawClient.Reply> taken = CompletableFuture.supplyAsync(() -> {
+                try {
+                    return reader.read();
+                } catch (IOException e) {
+                    throw new UncheckedIOException(e);
+                }
+            });
+            Eventually.holds(() -> stepsAtTheDisk.get() > 0);
+            Thread looker =
+                    Thread.startVirtualThread(() -> server.server.connections().closeQuiet(0));
+            assertThat(looker.join(Duration.ofSeconds(5)))
+                    .as("looked at all connections")
+                    .isTrue();
+            disk.countDown();
+            assertThat(taken.get(1, TimeUnit.MINUTES).body()).hasSizeGreaterThan(1_000_000);
+            Eventually.holds(() -> records.metrics().openCursors() == 0);
+        }
+    }
+
+    private static RangeCursor waitingAfter(int steps, RangeCursor cursor, CountDownLatch disk, AtomicInteger waits) {
+        int[] left = {steps};
+        return new RangeCursor() {
+            @Override
+            public Step step(int recordsMax) {
+                if (left[0]-- == 0) {
+                    waits.incrementAndGet();
+                    try {
+                        disk.await();
+                    } catch (InterruptedException e) {
+                        throw new AssertionError(e);
+                    }
+                }
+                return cursor.step(recordsMax);
+            }
+
+            @Override
+            public long tombstonesPassed() {
+                return cursor.tombstonesPassed();
+            }
+
+            @Override
+            public int valueLength() {
+                return cursor.valueLength();
+            }
+
+            @Override
+            public void copyValue(int from, byte[] to, int at, int count) {
+                cursor.copyValue(from, to, at, count);
+            }
+
+            @Override
+            public byte[] key() {
+                return cursor.key();
+            }
+
+            @Override
+            public void close() {
+                cursor.close();
+            }
+        };
     }
 }

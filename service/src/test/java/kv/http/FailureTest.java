@@ -1,5 +1,6 @@
 package kv.http;
 
+import static kv.http.RawClient.delete;
 import static kv.http.RawClient.get;
 import static kv.http.RawClient.put;
 import static org.assertj.core.api.Assertions.assertThat;
@@ -33,6 +34,14 @@ class FailureTest {
                 Arguments.of(new WriteStalledException(StallCause.LEVEL0_STOP, Duration.ofSeconds(1)), 503));
     }
 
+    /// Of every kind: each takes a way of its own to the store.
+    private static final List<String> REQUESTS = List.of(
+            put("/v0/entity?id=a", "one"),
+            get("/v0/entity?id=a"),
+            delete("/v0/entity?id=a"),
+            get("/v0/entities?start=a"),
+            "POST /v0/entities/get HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n1\na\n");
+
     @ParameterizedTest
     @MethodSource("failures")
     void anErrorOfTheStoreIsAnAnswerAndTheConnectionGoesOn(Throwable error, int status) throws IOException {
@@ -41,14 +50,20 @@ class FailureTest {
             try (TestServer server =
                             new TestServer(store, HttpOptions.onFreePort().withHandler(kind, 2, 16));
                     RawClient client = server.connect()) {
-                store.beforeEach = () -> sneak(error);
-                RawClient.Reply reply = client.ask(put("/v0/entity?id=a", "one"));
-                assertThat(reply.status()).as(kind.name()).isEqualTo(status);
-                assertThat(reply.closes()).isFalse();
-                if (status == 503) {
-                    assertThat(reply.headers()).containsKey("retry-after");
+                for (String request : REQUESTS) {
+                    String what = kind + ": " + request.lines().findFirst().orElseThrow();
+                    store.beforeEach = () -> sneak(error);
+                    RawClient.Reply reply = client.ask(request);
+                    assertThat(reply.status()).as(what).isEqualTo(status);
+                    assertThat(reply.closes()).as(what).isFalse();
+                    if (status == 503) {
+                        assertThat(reply.headers()).as(what).containsKey("retry-after");
+                    }
+                    store.beforeEach = () -> {};
+                    assertThat(client.ask(get("/v0/entity?id=a")).status())
+                            .as("what %s has done", what)
+                            .isEqualTo(404);
                 }
-                store.beforeEach = () -> {};
                 assertThat(client.ask(put("/v0/entity?id=a", "two")).status()).isEqualTo(201);
                 assertThat(client.ask(get("/v0/entity?id=a")).text()).isEqualTo("two");
             }

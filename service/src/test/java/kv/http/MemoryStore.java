@@ -109,6 +109,7 @@ public class MemoryStore implements Store {
                 0,
                 0,
                 0,
+                0,
                 stalls,
                 List.of(),
                 0,

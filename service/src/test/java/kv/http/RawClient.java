@@ -5,11 +5,13 @@ import static java.nio.charset.StandardCharsets.ISO_8859_1;
 import java.io.BufferedInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.EOFException;
+import java.io.FilterInputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.Socket;
+import java.net.SocketTimeoutException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -19,6 +21,23 @@ import java.util.TreeMap;
 /// ISO-8859-1 bytes.
 final class RawClient implements AutoCloseable {
     private static final int TIMEOUT_MILLIS = 20_000;
+
+    /// An answer that does not come fails the test, also where the end of the connection is expected: an
+    /// [IOException] would pass for it.
+    private static final class Punctual extends FilterInputStream {
+        Punctual(InputStream in) {
+            super(in);
+        }
+
+        @Override
+        public int read(byte[] bytes, int from, int count) throws IOException {
+            try {
+                return super.read(bytes, from, count);
+            } catch (SocketTimeoutException e) {
+                throw new AssertionError("neither an answer nor the end came in " + TIMEOUT_MILLIS + " ms", e);
+            }
+        }
+    }
 
     private final Socket socket = new Socket();
     private final InputStream in;
@@ -46,7 +65,7 @@ final class RawClient implements AutoCloseable {
         socket.connect(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), TIMEOUT_MILLIS);
         socket.setTcpNoDelay(true);
         socket.setSoTimeout(TIMEOUT_MILLIS);
-        in = new BufferedInputStream(socket.getInputStream());
+        in = new BufferedInputStream(new Punctual(socket.getInputStream()));
     }
 
     RawClient send(String bytes) throws IOException {
@@ -180,6 +199,12 @@ final class RawClient implements AutoCloseable {
 
     void endOfInput() throws IOException {
         socket.shutdownOutput();
+    }
+
+    /// Ends the connection so that the server is told at once.
+    void reset() throws IOException {
+        socket.setSoLinger(true, 0);
+        socket.close();
     }
 
     @Override

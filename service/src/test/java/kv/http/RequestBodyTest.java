@@ -123,6 +123,9 @@ class RequestBodyTest {
         client.send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + body);
         assertThat(client.read().status()).isEqualTo(400);
         assertThat(client.isClosedByServer()).isTrue();
+        assertThat(server.ask(get("/v0/entity?id=a")).status())
+                .as("nothing was stored")
+                .isEqualTo(404);
     }
 
     @Test

@@ -162,10 +162,11 @@ class SlowClientTest {
                     // refused and closed: that is what the budget is for
                 }
                 sent += part.length;
+                assertThat(server.server.budget().bytesTaken())
+                        .as("after %d bytes", sent)
+                        .isLessThanOrEqualTo(server.server.budget().bytesMax());
             }
         }
-        assertThat(server.server.budget().bytesTaken())
-                .isLessThanOrEqualTo(server.server.budget().bytesMax());
         assertThat(server.ask(get("/v0/status")).status()).isEqualTo(200);
         for (RawClient client : clients) {
             client.close();

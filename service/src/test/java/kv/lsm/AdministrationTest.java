@@ -11,6 +11,7 @@ import java.util.SplittableRandom;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BooleanSupplier;
+import kv.Eventually;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -237,7 +238,7 @@ class AdministrationTest {
     }
 
     @Test
-    void aStoreThatHasFailedSaysSoInsteadOfLettingWait() {
+    void aFlushThatIsTriedAgainSaysSoInsteadOfLettingWait() throws Exception {
         kv.lsm.disk.FaultyDisk disk = new kv.lsm.disk.FaultyDisk();
         Store store = LsmStore.open(
                 StoreOptions.at(Path.of("/faulty")).toBuilder()
@@ -246,12 +247,18 @@ class AdministrationTest {
                         .build(),
                 disk,
                 new kv.lsm.memory.Allocator());
+        assertThat(store.administration().awaitIdle(LONG, PATIENT)).isTrue(); // the next log is there
         store.put(key(1), key(1));
         disk.setFaults((count, what) -> true);
-        assertThatThrownBy(() -> store.administration().flush(PATIENT)).isInstanceOf(StoreFailedException.class);
+        assertThatThrownBy(() -> store.administration().flush(PATIENT))
+                .isInstanceOf(AttemptFailedException.class)
+                .hasMessageContaining("a flush failed and is tried again");
         assertThatThrownBy(() -> store.administration().awaitIdle(LONG, PATIENT))
-                .isInstanceOf(StoreFailedException.class);
-        closeFailed(store);
+                .isInstanceOf(AttemptFailedException.class);
+        disk.setFaults(kv.lsm.disk.FaultyDisk.NONE);
+        Eventually.holds(() -> store.metrics().flushes() > 0);
+        assertThat(store.administration().awaitIdle(LONG, PATIENT)).isTrue();
+        store.close();
     }
 
     @Test
@@ -265,13 +272,14 @@ class AdministrationTest {
                 disk,
                 new kv.lsm.memory.Allocator());
         assertThat(store.administration().awaitIdle(LONG, PATIENT)).isTrue();
-        disk.setFaults((count, what) -> what.startsWith("create") && what.contains(".log"));
+        disk.setFaults((count, what) -> what.equals("sync directory"));
         assertThatThrownBy(() -> {
                     for (int i = 0; ; i++) {
                         store.put(key(i), new byte[500]);
                     }
                 })
                 .isInstanceOf(StoreFailedException.class);
+        assertThatThrownBy(() -> store.administration().flush(PATIENT)).isInstanceOf(StoreFailedException.class);
         assertThatThrownBy(() -> store.administration().awaitIdle(LONG, PATIENT))
                 .isInstanceOf(StoreFailedException.class);
         closeFailed(store);

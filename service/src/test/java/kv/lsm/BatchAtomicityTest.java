@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
@@ -109,7 +110,10 @@ class BatchAtomicityTest {
         int acknowledged = 0;
         LsmStore store = null;
         try {
-            store = LsmStore.open(options(wal), disk, new Allocator());
+            StoreOptions hasty = options(wal).toBuilder()
+                    .stallLimit(Duration.ofMillis(30)) // the disk fails for ever, and lets writers wait
+                    .build();
+            store = LsmStore.open(hasty, disk, new Allocator());
             for (int number = 1; number <= BATCHES; number++) {
                 store.begin(batch(number)).await();
                 acknowledged = number;

@@ -48,7 +48,12 @@ class ClosingTest {
                 .frozenMemtablesMax(10)
                 .build();
         LsmStore store = LsmStore.open(options, disk, allocator);
-        real.setFaults((count, what) -> what.startsWith("create ") && what.endsWith(FileNames.TEMPORARY));
+        boolean[] flushing = {false};
+        real.setFaults((count, what) -> {
+            boolean isFlush = Thread.currentThread().getName().equals("kv-flush");
+            flushing[0] |= isFlush && what.startsWith("create ") && what.endsWith(FileNames.TEMPORARY);
+            return isFlush && flushing[0] && what.equals("sync directory");
+        });
         disk.hold("kv-flush");
         for (int i = 0; i < 12; i++) { // more than a memtable
             store.put(StoreState.key(i), new byte[1_000]);

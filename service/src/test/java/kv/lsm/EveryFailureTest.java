@@ -26,6 +26,10 @@ class EveryFailureTest {
     /// so many writes are begun before the first of them is awaited, and as many before them are not
     private static final int TOGETHER = 4;
 
+    /// which fails when the disk is full, and says so
+    private static final int CALLS_OF_AN_OPENING = 20;
+    private static final int CALLS_OF_A_FULL_DISK = 5;
+
     private static final long ENOUGH = 0;
     private static final long NEXT_TO_NOTHING = 1;
 
@@ -62,6 +66,37 @@ class EveryFailureTest {
                     }
                     assertThat(failing).as("calls that could fail").isGreaterThan(100);
                 }));
+    }
+
+    @TestFactory
+    Stream<DynamicTest> fromWhicheverCallOnTheDiskIsFullForAWhileTheStoreGoesOnAfterwards() {
+        return Stream.of(
+                        new Modes(WalMode.ALWAYS, ReadMode.MMAP, ENOUGH),
+                        new Modes(WalMode.OS, ReadMode.MMAP, NEXT_TO_NOTHING))
+                .map(modes -> DynamicTest.dynamicTest(modes.toString(), () -> {
+                    int failing = CALLS_OF_AN_OPENING;
+                    while (fullForAWhile(failing, modes)) {
+                        failing += 1 + failing % 3;
+                    }
+                    assertThat(failing).as("calls that could fail").isGreaterThan(100);
+                }));
+    }
+
+    /// False when the scenario ended before its call number `failing`.
+    private static boolean fullForAWhile(int failing, Modes modes) {
+        FaultyDisk disk = new FaultyDisk();
+        Scenario scenario = new Scenario(modes.options());
+        int[] left = {CALLS_OF_A_FULL_DISK};
+        disk.setFaults((count, what) -> count >= failing && needsRoom(what) && left[0]-- > 0);
+        String when = "full from call " + failing + " on";
+        assertThat(scenario.play(disk)).as("writes that failed, " + when).isFalse();
+        boolean reached = disk.calls() >= failing;
+        scenario.check(disk.losePower(new SplittableRandom(failing)), when); // it was closed in order
+        return reached;
+    }
+
+    private static boolean needsRoom(String what) {
+        return what.startsWith("create ") || what.startsWith("write ");
     }
 
     /// False when the scenario ended before its call number `failing`.

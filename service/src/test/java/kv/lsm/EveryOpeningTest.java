@@ -2,6 +2,7 @@ package kv.lsm;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.time.Duration;
 import java.util.SplittableRandom;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Stream;
@@ -83,7 +84,9 @@ class EveryOpeningTest {
         Case(StoreState.Made made, WalMode wal, Trouble trouble, int call, long seed) {
             this.trouble = trouble;
             this.call = call;
-            options = StoreState.options(wal);
+            options = StoreState.options(wal).toBuilder()
+                    .stallLimit(Duration.ofMillis(20)) // a disk that has failed or is full lets writers wait
+                    .build();
             where = "wal=" + wal + ", " + trouble + ", call=" + call + ", seed=" + seed;
             random = new SplittableRandom(seed + call);
             disk = made.disk().copy();

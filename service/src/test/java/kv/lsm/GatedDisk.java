@@ -192,6 +192,11 @@ final class GatedDisk implements Disk {
     }
 
     @Override
+    public long usableBytes(Path directory) {
+        return disk.usableBytes(directory);
+    }
+
+    @Override
     public void syncDirectory(Path directory) throws IOException {
         disk.syncDirectory(directory);
     }

@@ -2,8 +2,13 @@ package kv.lsm;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import kv.lsm.disk.ForgetfulFiles;
+import kv.lsm.disk.LinuxFileMemory;
+import kv.lsm.disk.RealDisk;
+import kv.lsm.memory.Allocator;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -62,6 +67,42 @@ class LargerThanMemoryTest {
                 assertThat(store.tryGet(key(i))).isEqualTo(value(i));
             }
         }
+    }
+
+    /// Of whatever thread: what a worker missed tells that the tables are cold, too.
+    @Test
+    void readsOfThreadsThatMayWaitAreCounted() throws Exception {
+        ForgetfulFiles.assumeIn(directory);
+        try (Store store = opened(1)) {
+            fill(store);
+            for (int i = 0; i < RECORDS; i++) {
+                assertThat(store.get(key(i))).isEqualTo(value(i));
+            }
+            assertThat(store.metrics().coldGets()).isZero();
+            assertThat(store.metrics().diskReads()).isPositive();
+        }
+    }
+
+    /// A thread of Java that waits in a fault holds up the collector.
+    @Test
+    void tablesAreOpenedAndReadWithoutFaultsThatWaitForTheDisk() throws Exception {
+        ForgetfulFiles.assumeIn(directory);
+        try (Store store = opened(1)) {
+            fill(store);
+        }
+        RealDisk disk = new RealDisk(new Allocator());
+        try (DirectoryStream<Path> tables = Files.newDirectoryStream(directory, "*.table")) {
+            tables.forEach(disk::dropCached);
+        }
+        long before = new LinuxFileMemory().majorFaults();
+        try (Store store = opened(1)) {
+            for (int i = 0; i < RECORDS; i++) {
+                assertThat(store.get(key(i))).isEqualTo(value(i));
+            }
+        }
+        assertThat(new LinuxFileMemory().majorFaults() - before)
+                .as("major faults, those of the JVM's own pages included")
+                .isLessThan(20);
     }
 
     @Test

@@ -96,9 +96,24 @@ class MetamorphicTest {
         @Override
         public void planFault(SplittableRandom random) {
             int call = random.nextInt(1, 40);
-            boolean lasts = random.nextBoolean();
+            int[] left = {6};
             planned = true;
-            disk.setFaults((count, what) -> (lasts ? count >= call : count == call) && !isRead(what));
+            disk.setFaults(
+                    switch (random.nextInt(3)) {
+                        case 0 -> (count, what) -> count == call && !isRead(what);
+                        case 1 -> (count, what) -> count >= call && needsRoom(what) && left[0]-- > 0;
+                        default -> (count, what) -> count >= call && isSyncOfWhatIsInUse(what);
+                    });
+        }
+
+        /// Fails on a full disk, and the store goes on when there is room again.
+        private static boolean needsRoom(String what) {
+            return what.startsWith("create ") || what.startsWith("write ");
+        }
+
+        /// Ends writing. A table is written anew.
+        private static boolean isSyncOfWhatIsInUse(String what) {
+            return what.startsWith("sync") && !what.contains(".table");
         }
 
         private static boolean isRead(String what) {

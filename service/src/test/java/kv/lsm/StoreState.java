@@ -68,7 +68,7 @@ enum StoreState {
     }),
     /// a first opening that died
     FIRST_OPENING_INTERRUPTED(state -> state.interruptedOpening("rename MANIFEST")),
-    /// the disk was full, the store refused writes and was closed
+    /// the disk was full, the store took no more writes and was closed
     DISK_WAS_FULL(state -> state.fullDisk().session(60).end());
 
     static final Path DIRECTORY = Path.of("/faulty");
@@ -185,6 +185,7 @@ enum StoreState {
 
         Maker fullDisk() {
             disk.setFaults((count, what) -> count > 20 && (what.startsWith("create") || what.startsWith("write")));
+            options = options.toBuilder().stallLimit(Duration.ofMillis(100)).build();
             return this;
         }
 
@@ -212,7 +213,7 @@ enum StoreState {
             try {
                 store.begin(key, valueOrNull).await();
                 acknowledged(history, options.wal(), disk);
-            } catch (StoreFailedException e) {
+            } catch (StoreFailedException | WriteStalledException e) {
                 failed = true;
             }
         }

@@ -7,6 +7,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import kv.lsm.memory.Allocator;
 import kv.lsm.memory.Memory;
 
 final class ChannelReadFile implements ReadFile {
@@ -45,15 +46,11 @@ final class ChannelReadFile implements ReadFile {
     }
 
     @Override
-    public void expectRandomReads(boolean random) {
-        if (address != 0) {
-            PageCache.expectRandomReads(address, bytes, random);
+    public void expectRandomReads(long count, boolean random) {
+        long wholePages = count & -Allocator.PAGE_BYTES;
+        if (address != 0 && wholePages > 0) {
+            PageCache.expectRandomReads(address, wholePages, random);
         }
-    }
-
-    @Override
-    public void fetch(long position, long count) {
-        PageCache.fetch(address + position, count);
     }
 
     @Override

@@ -54,6 +54,12 @@ public interface Disk {
     /// by itself.
     void rewrite(Path file, long bytes) throws IOException;
 
+    /// How many bytes new files can take, as far as the disk of `directory` tells; [Long#MAX_VALUE] where it does
+    /// not.
+    default long usableBytes(Path directory) {
+        return Long.MAX_VALUE;
+    }
+
     /// Makes creations, renames and deletions in `directory` durable.
     void syncDirectory(Path directory) throws IOException;
 

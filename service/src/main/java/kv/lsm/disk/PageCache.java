@@ -20,15 +20,12 @@ import kv.lsm.memory.Allocator;
 final class PageCache {
     private static final int MADV_NORMAL = 0;
     private static final int MADV_RANDOM = 1;
-    private static final int MADV_WILLNEED = 3;
     private static final int POSIX_FADV_DONTNEED = 4;
     private static final int O_RDONLY_CLOEXEC = 0x8_0000;
     /// Of a longer range the first pages tell.
-    private static final int PAGES_MAX = 64;
+    static final int PAGES_MAX = 64;
 
     private static final Calls CALLS_OR_NULL = linked();
-    private static final ThreadLocal<MemorySegment> RESIDENCIES =
-            ThreadLocal.withInitial(() -> Arena.ofAuto().allocate(PAGES_MAX));
 
     /// A record, because the compiler takes its fields for constants.
     private record Calls(
@@ -48,7 +45,7 @@ final class PageCache {
                     call(
                             "mincore",
                             FunctionDescriptor.of(number, size, size, ValueLayout.ADDRESS),
-                            Linker.Option.critical(false)), // under a microsecond: the thread need not leave Java
+                            Linker.Option.critical(true)), // under a microsecond: the thread need not leave Java
                     call("madvise", FunctionDescriptor.of(number, size, size, number)),
                     call("open", FunctionDescriptor.of(number, ValueLayout.ADDRESS, number)),
                     call("posix_fadvise", FunctionDescriptor.of(number, number, size, size, number)),
@@ -70,16 +67,17 @@ final class PageCache {
         }
         long first = address & -Allocator.PAGE_BYTES;
         long length = Math.min(address + bytes - first, (long) PAGES_MAX * Allocator.PAGE_BYTES);
-        MemorySegment residency = RESIDENCIES.get();
+        // of the heap: what belonged to a thread would be made anew for each request where each has its thread
+        byte[] residency = new byte[(int) ((length + Allocator.PAGE_BYTES - 1) / Allocator.PAGE_BYTES)];
         try {
-            if ((int) CALLS_OR_NULL.mincore().invokeExact(first, length, residency) != 0) {
+            if ((int) CALLS_OR_NULL.mincore().invokeExact(first, length, MemorySegment.ofArray(residency)) != 0) {
                 return true;
             }
         } catch (Throwable e) {
             throw new AssertionError("mincore threw", e);
         }
-        for (long page = 0; page * Allocator.PAGE_BYTES < length; page++) {
-            if ((residency.get(ValueLayout.JAVA_BYTE, page) & 1) == 0) {
+        for (byte page : residency) {
+            if ((page & 1) == 0) {
                 return false;
             }
         }
@@ -90,12 +88,6 @@ final class PageCache {
     /// order, so that it is to bring what lies around, too.
     static void expectRandomReads(long address, long bytes, boolean random) {
         advise(address, bytes, random ? MADV_RANDOM : MADV_NORMAL);
-    }
-
-    /// Begins to bring mapped memory in, just this, whatever reads are expected.
-    static void fetch(long address, long bytes) {
-        long first = address & -Allocator.PAGE_BYTES;
-        advise(first, address + bytes - first, MADV_WILLNEED);
     }
 
     private static void advise(long address, long bytes, int advice) {

@@ -22,12 +22,12 @@ public interface ReadFile extends AutoCloseable {
         return true;
     }
 
-    /// Tells how the mapped file will be read from now on. Random: a page that is not in memory is to come
-    /// alone; otherwise what lies around it comes too, up to some MB. A hint.
-    default void expectRandomReads(boolean random) {}
-
-    /// Begins to bring `[position, position + bytes)` of the mapped file into memory, all at once. A hint.
-    default void fetch(long position, long bytes) {}
+    /// Tells how the whole pages of the first `bytes` of the mapped file will be read from now on. Random: a page
+    /// that is not in memory is to come alone; otherwise what lies around it comes too, up to some MB. A hint.
+    ///
+    /// Since Linux 6.3 a page that is only read through a mapping with random reads counts as not used, and goes
+    /// first when memory is short: so not for what is needed again and again.
+    default void expectRandomReads(long bytes, boolean random) {}
 
     @Override
     void close() throws IOException;

@@ -140,6 +140,15 @@ public final class RealDisk implements Disk {
     }
 
     @Override
+    public long usableBytes(Path directory) {
+        try {
+            return Files.getFileStore(directory).getUsableSpace();
+        } catch (IOException e) {
+            return Long.MAX_VALUE; // whoever needs the room will see
+        }
+    }
+
+    @Override
     public void syncDirectory(Path directory) throws IOException {
         try (UninterruptedChannel channel = new UninterruptedChannel(directory, StandardOpenOption.READ)) {
             force(channel);

@@ -19,7 +19,8 @@ final class BlockIndexBuilder implements AutoCloseable {
     }
 
     /// @param separator its first `separatorLength` bytes are at most the block's first key and more than all
-    /// keys before it @param start of the block in the file, a multiple of [SSTableFormat#ALIGNMENT_BYTES]
+    /// keys before it
+    /// @param start of the block in the file, a multiple of [SSTableFormat#ALIGNMENT_BYTES]
     void add(long separator, int separatorLength, long start, int bytes, boolean compressed) {
         places.appendInt((int) (start / SSTableFormat.ALIGNMENT_BYTES));
         places.appendInt(compressed ? bytes | BlockIndex.COMPRESSED_BIT : bytes);

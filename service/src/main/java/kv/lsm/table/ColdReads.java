@@ -1,5 +1,6 @@
 package kv.lsm.table;
 
+import java.util.concurrent.atomic.LongAdder;
 import kv.lsm.disk.ReadFile;
 import kv.lsm.memory.EntryIterator;
 
@@ -9,13 +10,13 @@ import kv.lsm.memory.EntryIterator;
 /// hash index line ── in memory? ──► entry, or its block when nobody has checked that ── in memory? ──► read in place
 ///                       │ no                                                            │ no
 ///                       └──────────────────────┬────────────────────────────────────────┘
-///                          may not wait: NOT_CACHED      may wait: a positional read into a buffer
+///                          may not wait: NOT_CACHED      may wait: a positional read
 /// ```
 ///
-/// Not by a fault in the mapping, where waiting is allowed: a page that comes by a positional read is not
-/// mapped, so that the system can drop it again without telling every processor. Nearly all pages that are read
-/// for one GET are dropped before the next. What leads to them, filter and index, is needed again soon, and
-/// comes by faults.
+/// Never by a fault in the mapping ([MissingPages] says why). The page of an entry stays unmapped: nearly all
+/// that are read for one GET are dropped before the next, and the system drops a page that is not mapped without
+/// telling every processor. What leads to them, lines of filter and hash index, is read in place once it is in
+/// memory: that it was used keeps it there. The block index is always in memory.
 final class ColdReads {
     /// What is read of an entry at first; of a longer one the rest follows.
     private static final int ENTRY_BYTES = 192;
@@ -43,12 +44,12 @@ final class ColdReads {
     }
 
     /// As [SSTable#getCold].
-    byte[] get(byte[] key, long hash, BlockBuffers buffers, boolean mayWait) {
+    byte[] get(byte[] key, long hash, BlockBuffers buffers, boolean mayWait, LongAdder missed) {
         if (hashIndexOrNull == null) {
             int block = index.find(key);
-            return block < 0 ? null : getFromBlock(block, key, hash, buffers, mayWait);
+            return block < 0 ? null : getFromBlock(block, key, hash, buffers, mayWait, missed);
         }
-        if (!mayWait && !isCached(hashIndexOrNull.lineAddress(hash) - mapped, HashIndex.LINE_BYTES)) {
+        if (!isThere(hashIndexOrNull.lineAddress(hash) - mapped, HashIndex.LINE_BYTES, buffers, mayWait, missed)) {
             return SSTable.NOT_CACHED;
         }
         long position = hashIndexOrNull.find(key, hash, ANY);
@@ -59,22 +60,44 @@ final class ColdReads {
             return mayWait ? getOfOtherCandidate(key, hash, buffers) : SSTable.NOT_CACHED;
         }
         if (!checkedOrNull.contains(position)) {
-            return getFromBlock(index.blockAt(position), key, hash, buffers, mayWait);
+            return getFromBlock(index.blockAt(position), key, hash, buffers, mayWait, missed);
         }
-        return getEntry(position, key, hash, buffers, mayWait);
+        return getEntry(position, key, hash, buffers, mayWait, missed);
+    }
+
+    /// True when these bytes of a mapped table can be read in place without waiting for the disk; a thread that
+    /// may wait does so here.
+    boolean isThere(long position, int bytes, BlockBuffers buffers, boolean mayWait, LongAdder missed) {
+        if (file.isCached(position, bytes)) {
+            return true;
+        }
+        if (!mayWait) {
+            return false;
+        }
+        BlockBuffer buffer = buffers.take();
+        try {
+            if (table.bringIn(position, bytes, buffer)) {
+                missed.increment();
+            }
+            return true;
+        } finally {
+            buffers.giveBack(buffer);
+        }
     }
 
     private boolean isCached(long position, long bytes) {
         return mapped != 0 && file.isCached(position, bytes);
     }
 
-    private byte[] getFromBlock(int block, byte[] key, long hash, BlockBuffers buffers, boolean mayWait) {
+    private byte[] getFromBlock(
+            int block, byte[] key, long hash, BlockBuffers buffers, boolean mayWait, LongAdder missed) {
         if (isCached(index.start(block), index.bytes(block))) {
             return table.get(key, hash, buffers);
         }
         if (!mayWait) {
             return SSTable.NOT_CACHED;
         }
+        missed.increment();
         BlockBuffer buffer = buffers.take();
         byte[] value;
         try {
@@ -89,7 +112,8 @@ final class ColdReads {
     }
 
     /// @param position of an entry that lies in a block that was checked
-    private byte[] getEntry(long position, byte[] key, long hash, BlockBuffers buffers, boolean mayWait) {
+    private byte[] getEntry(
+            long position, byte[] key, long hash, BlockBuffers buffers, boolean mayWait, LongAdder missed) {
         int first = (int) Math.min(ENTRY_BYTES, dataBytes - position);
         if (isCached(position, first)) {
             int bytes = entryBytes(mapped + position, position);
@@ -100,6 +124,7 @@ final class ColdReads {
         if (!mayWait) {
             return SSTable.NOT_CACHED;
         }
+        missed.increment();
         BlockBuffer buffer = buffers.take();
         try {
             long entry = table.read(position, first, buffer);

@@ -2,6 +2,7 @@ package kv.lsm.table;
 
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.concurrent.atomic.LongAdder;
 import java.util.function.BooleanSupplier;
 import kv.lsm.CorruptionException;
 import kv.lsm.ReadMode;
@@ -68,9 +69,7 @@ public final class SSTable extends RefCounted {
         fileBytes = file.bytes();
         // an empty file cannot be mapped
         mapped = mode == ReadMode.MMAP && fileBytes >= SSTableFormat.FOOTER_BYTES ? file.map() : 0;
-        file.expectRandomReads(true); // what is needed now is fetched, and is seldom followed by what lies around it
         meta = new SSTableMeta(path, file, mapped, allocator);
-        file.expectRandomReads(false);
         index = meta.index();
         dataBytes = meta.dataBytes();
         filterOrNull = meta.filterOrNull();
@@ -120,7 +119,7 @@ public final class SSTable extends RefCounted {
         mergesPastPageCache = largerThanMemory;
         if (misses != missesExpected) {
             missesExpected = misses;
-            file.expectRandomReads(misses);
+            file.expectRandomReads(dataBytes, misses); // and not of filter and hash index, which stay in use
         }
     }
 
@@ -209,13 +208,19 @@ public final class SSTable extends RefCounted {
 
     /// As [#get] of a table whose pages may not be in memory: on a thread that may not wait for the disk
     /// [#NOT_CACHED] where that is needed, on another with as few pages read as can be.
-    public byte[] getCold(byte[] key, long hash, BlockBuffers buffers, boolean mayWait) {
-        return coldReads.get(key, hash, buffers, mayWait);
+    ///
+    /// @param missed counts the reads that waited for the disk
+    public byte[] getCold(byte[] key, long hash, BlockBuffers buffers, boolean mayWait, LongAdder missed) {
+        return coldReads.get(key, hash, buffers, mayWait, missed);
     }
 
-    /// False when [#mayContain] would have to wait for the disk.
-    public boolean isFilterCached(long hash) {
-        return mapped == 0 || file.isCached(filterOrNull.lineAddress(hash) - mapped, BloomFilter.LINE_BYTES);
+    /// False when [#mayContain] would have to wait for the disk. A thread that may wait does so here instead.
+    ///
+    /// @param missed counts the reads that waited for the disk
+    public boolean isFilterThere(long hash, BlockBuffers buffers, boolean mayWait, LongAdder missed) {
+        return mapped == 0
+                || coldReads.isThere(
+                        filterOrNull.lineAddress(hash) - mapped, BloomFilter.LINE_BYTES, buffers, mayWait, missed);
     }
 
     /// Loads what [#get] of a key with this hash looks at first, filter or hash index; nothing without a hash
@@ -338,6 +343,15 @@ public final class SSTable extends RefCounted {
             return plain(block, stored, buffer);
         } catch (IOException e) {
             throw cannotRead(start, e);
+        }
+    }
+
+    /// As [MissingPages#bringIn].
+    boolean bringIn(long position, long bytes, BlockBuffer buffer) {
+        try {
+            return MissingPages.bringIn(file, position, bytes, buffer);
+        } catch (IOException e) {
+            throw cannotRead(position, e);
         }
     }
 

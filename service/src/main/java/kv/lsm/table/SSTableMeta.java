@@ -8,11 +8,12 @@ import kv.lsm.memory.Allocator;
 import kv.lsm.memory.Checksum;
 
 /// What of a table is read and checked once, when it is opened: footer, index, filter and, of a mapped table,
-/// hash index. In place in a mapped table, otherwise copied to native memory. Immutable.
+/// hash index. The index is copied to native memory, some 36 bytes a block; the others are read in place in a
+/// mapped table, and the filter is copied, too, of another. Immutable.
 final class SSTableMeta {
     private final Path path;
     private final Allocator allocator;
-    /// The native copy of index and filter, or 0.
+    /// The native copy of the index, and of the filter where the file is not mapped.
     private final long copy;
     private final long copyBytes;
     private final SSTableFormat.Footer footer;
@@ -28,18 +29,18 @@ final class SSTableMeta {
         if (file.bytes() < SSTableFormat.FOOTER_BYTES) {
             throw new CorruptionException(path, 0, "the table is shorter than its footer: bytes=" + file.bytes());
         }
-        footer = readFooter(file, mapped);
-        copyBytes = mapped != 0 ? 0 : footer.hashIndexOffset() - footer.indexOffset();
-        copy = mapped != 0 ? 0 : allocator.allocate(copyBytes);
-        try {
-            if (copy != 0) {
-                file.read(footer.indexOffset(), copy, Math.toIntExact(copyBytes));
-            } else {
-                file.fetch(footer.indexOffset(), file.bytes() - footer.indexOffset());
+        footer = readFooter(file);
+        long copyEnd = mapped != 0 ? footer.filterOffset() : footer.hashIndexOffset();
+        copyBytes = copyEnd - footer.indexOffset();
+        copy = allocator.allocate(copyBytes);
+        try (BlockBuffer buffer = new BlockBuffer(allocator)) {
+            file.read(footer.indexOffset(), copy, Math.toIntExact(copyBytes));
+            if (mapped != 0) {
+                MissingPages.bringIn(file, footer.filterOffset(), file.bytes() - footer.filterOffset(), buffer);
             }
-            long start = copy != 0 ? copy : mapped + footer.indexOffset();
-            index = readIndex(start);
-            filterOrNull = readFilter(start + footer.filterOffset() - footer.indexOffset());
+            index = readIndex(copy);
+            filterOrNull = readFilter(
+                    mapped != 0 ? mapped + footer.filterOffset() : copy + footer.filterOffset() - footer.indexOffset());
             hashIndexOrNull = mapped == 0 ? null : readHashIndex(mapped + footer.hashIndexOffset());
         } catch (IOException | RuntimeException e) {
             free();
@@ -47,22 +48,17 @@ final class SSTableMeta {
         }
     }
 
-    private SSTableFormat.Footer readFooter(ReadFile file, long mapped) throws IOException {
+    private SSTableFormat.Footer readFooter(ReadFile file) throws IOException {
         long offset = file.bytes() - SSTableFormat.FOOTER_BYTES;
-        long footerCopy = mapped == 0 ? allocator.allocate(SSTableFormat.FOOTER_BYTES) : 0;
+        long address = allocator.allocate(SSTableFormat.FOOTER_BYTES);
         try {
-            if (footerCopy != 0) {
-                file.read(offset, footerCopy, SSTableFormat.FOOTER_BYTES);
-            }
-            long address = footerCopy != 0 ? footerCopy : mapped + offset;
+            file.read(offset, address, SSTableFormat.FOOTER_BYTES);
             require(offset, SSTableFormat.footerProblem(address));
             SSTableFormat.Footer read = SSTableFormat.readFooter(address);
             require(offset, fits(read, offset) ? null : "the footer does not fit the file: " + read);
             return read;
         } finally {
-            if (footerCopy != 0) {
-                allocator.free(footerCopy, SSTableFormat.FOOTER_BYTES);
-            }
+            allocator.free(address, SSTableFormat.FOOTER_BYTES);
         }
     }
 

@@ -65,6 +65,7 @@ public final class FaultyDisk implements Disk {
     private boolean dead;
     private boolean locked;
     private int calls;
+    private long capacity = Long.MAX_VALUE;
 
     public synchronized void setFaults(Faults newFaults) {
         faults = newFaults;
@@ -96,6 +97,33 @@ public final class FaultyDisk implements Disk {
     /// find.
     public synchronized void setSyncLies() {
         syncLies = true;
+    }
+
+    /// All files together can have so many bytes more than they have now.
+    public synchronized void setRoom(long bytes) {
+        capacity = usedBytes() + bytes;
+    }
+
+    private long usedBytes() {
+        return names.values().stream().mapToLong(FaultyFile::bytes).sum();
+    }
+
+    /// How many of `bytes` there is room for; who gets fewer ends the call with [#endFull].
+    int room(int bytes) {
+        return (int) Math.clamp(capacity - usedBytes(), 0, bytes);
+    }
+
+    void endFull(String what) throws IOException {
+        throw new IOException("No space left on device: call=" + calls + ", " + what);
+    }
+
+    @Override
+    public synchronized long usableBytes(Path directory) {
+        return capacity - usedBytes();
+    }
+
+    public synchronized List<String> list() {
+        return names.keySet().stream().sorted().toList();
     }
 
     /// Calls since the faults were set.
@@ -249,6 +277,11 @@ public final class FaultyDisk implements Disk {
     public synchronized LogFile createLog(Path file, long bytes, boolean direct, TimeSlices slices) throws IOException {
         String what = "create " + name(file);
         boolean fails = begin(what);
+        int room = room((int) bytes);
+        if (!fails && room < bytes) {
+            change(new Naming(name(file), FaultyFile.unfinishedLog(room)));
+            endFull(what);
+        }
         if (!fails) {
             FaultyFile log = new FaultyFile(new byte[0]);
             change(new Naming(name(file), log));

@@ -37,6 +37,10 @@ final class FaultyFile {
         return mappedLog == null ? written : Memory.copyOf(mappedLog.address, mappedLog.bytes);
     }
 
+    int bytes() {
+        return mappedLog == null ? written.length : mappedLog.bytes;
+    }
+
     void flipBits(int offset, int bits) {
         written[offset] ^= (byte) bits;
     }
@@ -132,12 +136,17 @@ final class FaultyFile {
             public void write(ByteBuffer buffer) throws IOException {
                 synchronized (disk) {
                     boolean fails = disk.begin("write " + name);
-                    int bytes = fails ? disk.random().nextInt(buffer.remaining() + 1) : buffer.remaining();
+                    int room = disk.room(buffer.remaining());
+                    boolean full = room < buffer.remaining();
+                    int bytes = fails && room > 0 ? disk.random().nextInt(room + 1) : room;
                     int at = written.length;
                     written = Arrays.copyOf(written, at + bytes);
                     buffer.get(written, at, bytes);
                     lost.keySet().removeIf(sector -> sector >= at / SECTOR_BYTES);
                     disk.end(fails, "write " + name);
+                    if (full) {
+                        disk.endFull("write " + name);
+                    }
                 }
             }
 

@@ -8,9 +8,11 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.NavigableMap;
 import java.util.TreeMap;
+import java.util.concurrent.atomic.LongAdder;
 import kv.lsm.Compression;
 import kv.lsm.ReadMode;
 import kv.lsm.Records;
+import kv.lsm.StoreException;
 import kv.lsm.TimeSlices;
 import kv.lsm.disk.FaultyDisk;
 import kv.lsm.memory.Allocator;
@@ -51,6 +53,8 @@ class ColdReadsTest {
         return entries;
     }
 
+    private final LongAdder missed = new LongAdder();
+
     private SSTable table(ReadMode read, Compression compression) throws IOException {
         TableOptions options = new TableOptions(1024, 10, compression, read);
         try (SSTableWriter writer = new SSTableWriter(disk, FILE, options, allocator, TimeSlices.endless());
@@ -64,7 +68,7 @@ class ColdReadsTest {
     }
 
     private byte[] get(SSTable table, byte[] key, boolean mayWait) {
-        return table.getCold(key, Keys.hash(key), buffers, mayWait);
+        return table.getCold(key, Keys.hash(key), buffers, mayWait, missed);
     }
 
     @Test
@@ -103,11 +107,38 @@ class ColdReadsTest {
                 if (found != SSTable.NOT_CACHED) {
                     assertThat(found).isEqualTo(value(i));
                 }
-                table.isFilterCached(Keys.hash(key(i)));
+                table.isFilterThere(Keys.hash(key(i)), buffers, false, missed);
             }
             disk.setFaults(FaultyDisk.NONE);
             table.release();
         }
+    }
+
+    /// What is not in memory comes by reads, which can fail, and each counts.
+    @Test
+    void aThreadThatMayWaitFaultsNoPageInOfFilterAndHashIndex() throws Exception {
+        SSTable table = table(ReadMode.MMAP, Compression.NONE);
+        table.expectMisses(true, true);
+        disk.setFaults((count, what) -> what.equals("read"));
+        int failed = 0;
+        for (int i = 0; i < KEYS; i++) {
+            long hash = Keys.hash(key(KEYS + i)); // absent: no entry is read
+            try {
+                assertThat(table.isFilterThere(hash, buffers, true, missed)).isTrue();
+                table.getCold(key(KEYS + i), hash, buffers, true, missed);
+            } catch (StoreException e) {
+                assertThat(e).hasMessageContaining("cannot read a table");
+                failed++;
+            }
+        }
+        assertThat(failed).isGreaterThan(KEYS / 8);
+        assertThat(missed.sum()).as("reads that were done").isZero();
+        disk.setFaults(FaultyDisk.NONE);
+        for (int i = 0; i < KEYS; i++) {
+            table.isFilterThere(Keys.hash(key(i)), buffers, true, missed);
+        }
+        assertThat(missed.sum()).isEqualTo(disk.calls()).isPositive();
+        table.release();
     }
 
     @Test

@@ -1,0 +1,57 @@
+package kv;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Command lines that are refused before anything is opened, without a process for each.
+class MainTest {
+    @TempDir
+    private Path directory;
+
+    /// One that is not refused would run until a signal comes.
+    @Timeout(60)
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "--nonsense",
+                "--port=x",
+                "--port=70000",
+                "--wal=sometimes",
+                "--handler=none",
+                "--memtable-bytes=12q",
+                "--memtable-bytes=1",
+                "--selectors=0",
+                "--queue=0",
+                "--bloom-bits=99",
+                "--cache-entries=-1",
+                "--table-bytes=1",
+                "--frozen-memtables=0",
+                "--level0-compaction=1",
+                "--level0-compaction=17",
+                "--level0-stop=15",
+                "--level-multiplier=1",
+                "--compaction-bytes-per-second=-1",
+                "stray"
+            })
+    void aBadArgumentIsOneLineThatNamesItAndNothingIsOpened(String argument) {
+        ByteArrayOutputStream out = new ByteArrayOutputStream();
+        ByteArrayOutputStream err = new ByteArrayOutputStream();
+        Path store = directory.resolve("store");
+        // an option that is given twice would be refused for that alone
+        String port = argument.startsWith("--port") ? "--host=127.0.0.1" : "--port=0";
+        String[] arguments = {"--dir", store.toString(), port, argument};
+        assertThat(Main.run(arguments, new PrintStream(out, true), new PrintStream(err, true)))
+                .isEqualTo(2);
+        assertThat(out.toString()).isEmpty();
+        assertThat(err.toString().lines()).hasSize(1);
+        assertThat(err.toString()).startsWith("kv-service: ").contains(argument.replaceAll("=.*", ""));
+        assertThat(store).doesNotExist();
+    }
+}

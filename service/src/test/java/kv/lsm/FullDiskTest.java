@@ -1,0 +1,251 @@
+package kv.lsm;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.SplittableRandom;
+import java.util.concurrent.CopyOnWriteArrayList;
+import kv.Eventually;
+import kv.lsm.disk.FaultyDisk;
+import kv.lsm.memory.Allocator;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// A disk without room: nothing is lost, and the store goes on by itself when there is room again.
+class FullDiskTest {
+    private static final long PLENTY = 1 << 30;
+
+    private final FaultyDisk disk = new FaultyDisk();
+    private final Allocator allocator = new Allocator();
+    private final List<byte[]> values = new ArrayList<>();
+
+    private LsmStore open(StoreOptions options) {
+        return LsmStore.open(options, disk, allocator);
+    }
+
+    private static StoreOptions options(WalMode wal) {
+        return StoreState.options(wal).toBuilder()
+                .stallLimit(Duration.ofMillis(300))
+                .build();
+    }
+
+    private void put(Store store) {
+        byte[] value = new byte[1_000];
+        new SplittableRandom(values.size()).nextBytes(value);
+        store.put(key(values.size()), value);
+        values.add(value);
+    }
+
+    private static byte[] key(int i) {
+        return Records.bytes("key %06d".formatted(i));
+    }
+
+    private void checkAll(Store store) {
+        for (int i = 0; i < values.size(); i++) {
+            assertThat(store.get(key(i))).as("key %d", i).isEqualTo(values.get(i));
+        }
+    }
+
+    private void checkAfterPowerLoss(StoreOptions options) {
+        try (Store store = LsmStore.open(options, disk.losePower(new SplittableRandom(1)), new Allocator())) {
+            checkAll(store);
+        }
+    }
+
+    /// Why the store tries something again, or null.
+    private static String failedAttempt(Store store) {
+        try {
+            store.administration().awaitIdle(Duration.ZERO, () -> false);
+            return null;
+        } catch (AttemptFailedException e) {
+            return e.getMessage();
+        }
+    }
+
+    private static long tablesOf(Store store) {
+        return store.metrics().levels().stream()
+                .mapToLong(StoreMetrics.Level::tables)
+                .sum();
+    }
+
+    private long filesLike(String suffix) {
+        return disk.list().stream().filter(name -> name.endsWith(suffix)).count();
+    }
+
+    @Test
+    void aCompactionThatFindsNoRoomGivesBackWhatItTookAndIsDoneWhenThereIsRoom() {
+        StoreOptions options = options(WalMode.ALWAYS);
+        try (LsmStore store =
+                open(options.toBuilder().compaction(CompactionPolicyKind.NONE).build())) {
+            for (int i = 0; i < 60; i++) {
+                put(store);
+            }
+        }
+        disk.setRoom(40 << 10); // for logs, and not for a copy of all
+        LsmStore store = open(options);
+        try {
+            Eventually.holds(() -> failedAttempt(store) != null);
+            assertThat(failedAttempt(store))
+                    .contains("failed and is tried again")
+                    .contains("No space left on device");
+            Eventually.holds(store::isWritable);
+            put(store);
+            checkAll(store);
+            assertThatThrownBy(() -> store.administration().awaitIdle(Duration.ofMinutes(1), () -> false))
+                    .isInstanceOf(AttemptFailedException.class)
+                    .hasMessageContaining("No space left");
+            Eventually.holds(() -> filesLike(".table") == tablesOf(store));
+            disk.setRoom(PLENTY);
+            Eventually.holds(() -> failedAttempt(store) == null);
+            assertThat(store.administration().awaitIdle(Duration.ofMinutes(1), () -> false))
+                    .isTrue();
+            assertThat(store.metrics().compactions()).isPositive();
+            assertThat(filesLike(FileNames.TEMPORARY)).isZero();
+            checkAll(store);
+            checkAfterPowerLoss(options);
+        } finally {
+            closeDead(store);
+        }
+        assertThat(allocator.allocatedBytes()).isZero();
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void writersWaitForRoomAreToldAndGoOnAfterwards(WalMode wal) {
+        StoreOptions options = options(wal);
+        LsmStore store = open(options);
+        try {
+            put(store);
+            disk.setRoom(20 << 10);
+            assertThatThrownBy(() -> {
+                        while (true) {
+                            put(store);
+                        }
+                    })
+                    .isInstanceOf(WriteStalledException.class);
+            checkAll(store);
+            assertThat(store.isWritable())
+                    .as("takes writes")
+                    .isEqualTo(wal == WalMode.NONE); // whose memtables need no room yet
+            disk.setRoom(PLENTY);
+            Eventually.holds(store::isWritable);
+            for (int i = 0; i < 50; i++) {
+                put(store);
+            }
+            assertThat(store.administration().awaitIdle(Duration.ofMinutes(1), () -> false))
+                    .isTrue();
+            checkAll(store);
+            if (wal == WalMode.ALWAYS) {
+                checkAfterPowerLoss(options);
+            }
+        } finally {
+            closeDead(store);
+        }
+        assertThat(allocator.allocatedBytes()).isZero();
+    }
+
+    @Test
+    void aFlushThatFailsKeepsItsMemtableAndIsTriedAgain() {
+        LsmStore store = open(options(WalMode.ALWAYS));
+        int[] failures = {0};
+        disk.setFaults((count, what) -> what.startsWith("write") && what.contains(".table") && ++failures[0] <= 3);
+        try {
+            for (int i = 0; i < 60; i++) {
+                put(store);
+            }
+            Eventually.holds(() -> store.metrics().flushes() > 0);
+            assertThat(failures[0]).isGreaterThan(3);
+            checkAll(store);
+            assertThat(store.metrics().frozenMemtables()).isLessThanOrEqualTo(2);
+            checkAfterPowerLoss(options(WalMode.ALWAYS));
+        } finally {
+            closeDead(store);
+        }
+    }
+
+    /// The system may have dropped what a failed sync did not bring to the disk: a table is written anew.
+    @Test
+    void aTableWhoseSyncFailedIsWrittenToAnotherFile() {
+        LsmStore store = open(options(WalMode.ALWAYS));
+        List<String> synced = new CopyOnWriteArrayList<>();
+        disk.setFaults((count, what) -> {
+            if (what.startsWith("sync ") && what.contains(".table")) {
+                synced.add(what);
+                return synced.size() <= 2;
+            }
+            return false;
+        });
+        try {
+            for (int i = 0; i < 60; i++) {
+                put(store);
+            }
+            Eventually.holds(() -> store.metrics().flushes() > 1);
+            assertThat(synced).doesNotHaveDuplicates().hasSizeGreaterThan(2);
+            checkAll(store);
+            checkAfterPowerLoss(options(WalMode.ALWAYS));
+        } finally {
+            closeDead(store);
+        }
+    }
+
+    /// What follows a torn edit would not be found.
+    @Test
+    void aManifestThatCouldNotBeWrittenIsReplacedByAnother() {
+        LsmStore store = open(options(WalMode.ALWAYS));
+        int[] failures = {0};
+        disk.setFaults((count, what) -> what.startsWith("write MANIFEST") && ++failures[0] <= 4);
+        try {
+            for (int i = 0; i < 100; i++) {
+                put(store);
+            }
+            Eventually.holds(() -> store.metrics().flushes() > 1);
+            assertThat(failures[0]).isGreaterThan(4);
+            checkAll(store);
+            checkAfterPowerLoss(options(WalMode.ALWAYS));
+        } finally {
+            closeDead(store);
+        }
+    }
+
+    @Test
+    void aManifestWhoseSyncFailedEndsWriting() {
+        endsWritingWhenItFails("sync MANIFEST.tmp");
+    }
+
+    /// It may have lost the name of a log that is in use.
+    @Test
+    void aDirectoryWhoseSyncFailedEndsWriting() {
+        endsWritingWhenItFails("sync directory");
+    }
+
+    private void endsWritingWhenItFails(String call) {
+        LsmStore store = open(options(WalMode.ALWAYS));
+        int[] calls = {0};
+        disk.setFaults((count, what) -> what.equals(call) && ++calls[0] == 1);
+        try {
+            assertThatThrownBy(() -> {
+                        while (true) {
+                            put(store);
+                        }
+                    })
+                    .isInstanceOf(StoreFailedException.class);
+            assertThat(calls[0]).as(call).isEqualTo(1);
+            checkAll(store);
+            checkAfterPowerLoss(options(WalMode.ALWAYS));
+        } finally {
+            closeDead(store);
+        }
+    }
+
+    private static void closeDead(Store store) {
+        try {
+            store.close();
+        } catch (StoreException e) { // says that the disk is gone
+            assertThat(e).isNotInstanceOf(CorruptionException.class);
+        }
+    }
+}
