@@ -12,7 +12,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 # The benchmarks and the longer tests stand at the end.
-.PHONY: help setup build test test-python test-rust test-java test-hosts smoke reproduce reference peers compare lab html figure verify clean lock doctor \
+.PHONY: help setup build test test-python test-rust test-java test-hosts smoke reproduce reference peers compare lab html picture verify clean lock doctor \
         bench-engine engine-costs soundness tail-causes duet-power violations bench-analysis bench-scaling bench-service bench-socket-calls bench-stalled bench-awake bench-loadgen bench-redis bench-tail bench-value-size fuzz-service hostile-service kill-service failures metamorphic soak-service soak-engine
 
 help: ## this list
@@ -78,7 +78,7 @@ REFERENCE := $(patsubst %,experiments/%.yaml,instrument stall noise generators p
   grid workloads tail-intervention)
 RUN_REFERENCE := $(KVSTUDY) run --profile reference --resume --retries 2 --patience 30m
 
-reference: build ## measure every experiment as data/reference was (over an hour, more on a disturbed machine), into data/raw; kvstudy publish copies it
+reference: build ## measure every experiment as data/reference was (over two hours, more on a disturbed machine), into data/raw; kvstudy publish copies it
 	$(RUN_REFERENCE) $(filter-out experiments/report-5.yaml,$(REPORTS))
 	$(RUN_REFERENCE) experiments/report-5.yaml --only connections=1
 	$(RUN_REFERENCE) experiments/report-5.yaml --only connections=2 --only connections=4 --only workload=repeated_get
@@ -99,12 +99,13 @@ html: setup ## write figures/study/index.html from the sealed runs that are ther
 
 CHROMIUM ?= chromium
 
-figure: setup ## the README's picture, from data/reference (needs chromium)
+picture: html ## the README's picture: the index of the study, into docs/study.png (needs chromium, and a checkout without runs of its own)
 	@command -v $(CHROMIUM) >/dev/null || { echo 'no browser for the picture: CHROMIUM=$(CHROMIUM); apt-get install chromium, or set CHROMIUM to yours' >&2; exit 1; }
-	@mkdir -p figures
-	$(BIN)/python -m kvstudy.present.picture build/figure.html
-	$(CHROMIUM) --headless --no-sandbox --disable-gpu --hide-scrollbars --force-device-scale-factor=1 --virtual-time-budget=10000 \
-	  --user-data-dir=build/chromium --window-size=1200,560 --screenshot=figures/response-against-service.png build/figure.html \
+	@if [ -n "$$(ls -A data/raw 2>/dev/null)" ]; then echo 'the picture is of data/reference alone: move data/raw away first' >&2; exit 1; fi
+	@mkdir -p build
+	$(CHROMIUM) --headless --no-sandbox --disable-gpu --hide-scrollbars --force-device-scale-factor=1 --virtual-time-budget=6000 \
+	  --no-first-run --disable-background-networking --disable-component-update --disable-sync \
+	  --user-data-dir=build/chromium --window-size=1340,800 --screenshot=docs/study.png file://$(CURDIR)/figures/study/index.html \
 	  2>build/chromium.log || { tail -n 3 build/chromium.log >&2; exit 1; }
 	@rm -rf build/chromium
 
@@ -195,8 +196,8 @@ bench-scaling: build ## a plan of 10 000 runs, a scheduler with 100 idle workers
 bench-awake: build ## what sleeping processors cost: response times of a null server, and what the machine's host takes (about 1.5 min)
 	$(BIN)/python tests/bench/awake.py
 
-bench-loadgen: build ## the load generator: accuracy, speed and cost beside a bare waiting loop and wrk
-	$(AWAKE) $(BIN)/python loadgen/bench/bench.py
+bench-loadgen: build ## the load generator: accuracy, speed and cost beside a bare waiting loop and wrk (2 min a round, ROUNDS=5); ONLY=slack: the cases whose names hold that
+	$(AWAKE) $(BIN)/python loadgen/bench/bench.py --rounds $(if $(filter command line,$(origin ROUNDS)),$(ROUNDS),5) $(if $(ONLY),--only "$(ONLY)")
 
 bench-service: build ## PUT and GET beside one-nio with an empty handler, closed loop, alternating rounds (about 5 min); BESIDE=JAR: another build takes turns too
 	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_service.py $(if $(BESIDE),--beside $(BESIDE))

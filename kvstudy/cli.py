@@ -14,17 +14,17 @@ from pathlib import Path
 import click
 
 from kvstudy import __version__
-from kvstudy.errors import KvstudyError
+from kvstudy.errors import ExperimentError, KvstudyError
 from kvstudy.project import project_root, raw_root, reference_root, tidy_root
 from kvstudy.units import format_duration, parse_duration_s
 
-PROFILE_HELP = (
+PRESET_HELP = (
     "Which profile of the files: quick, full, smoke or reference (default: quick where a file has it)."
 )
 EXPERIMENT_FILES = click.argument(
     "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path)
 )
-PROFILE = click.option("--profile", "profile_name", metavar="NAME", help=PROFILE_HELP)
+PRESET = click.option("--profile", "preset", metavar="NAME", help=PRESET_HELP)
 ONLY = click.option(
     "--only",
     multiple=True,
@@ -58,7 +58,7 @@ def commands(context: click.Context, debug: bool) -> None:
 
 @commands.command()
 @EXPERIMENT_FILES
-@PROFILE
+@PRESET
 @ONLY
 @click.option("--total", is_flag=True, help="Only what all of them take together.")
 @click.option(
@@ -75,7 +75,7 @@ def commands(context: click.Context, debug: bool) -> None:
 )
 def plan(
     files: tuple[Path, ...],
-    profile_name: str | None,
+    preset: str | None,
     only: tuple[str, ...],
     total: bool,
     duets: tuple[Path, ...],
@@ -87,11 +87,11 @@ def plan(
     from kvstudy.plan.show import command_lines, duet_lines, plan_lines, total_line
 
     if commands:
-        for line in command_lines(commands_of(files, profile_name)):
+        for line in command_lines(commands_of(files, preset)):
             click.echo(line)
         return
-    plans = _plans(files, profile_name, only)
-    to_compare = [one for file in duets for one in comparisons(_to_compare(file, profile_name))]
+    plans = _plans(files, preset, only)
+    to_compare = [one for file in duets for one in comparisons(_to_compare(file, preset))]
     if total or len(plans) + len(to_compare) > 1:
         click.echo(total_line(plans, to_compare))
     for line in [] if total else [line for one in plans for line in plan_lines(one)] + duet_lines(to_compare):
@@ -109,7 +109,7 @@ HOSTS = click.option(
 
 @commands.command()
 @EXPERIMENT_FILES
-@PROFILE
+@PRESET
 @ONLY
 @HOSTS
 @click.option(
@@ -146,7 +146,7 @@ HOSTS = click.option(
 )
 def run(
     files: tuple[Path, ...],
-    profile_name: str | None,
+    preset: str | None,
     only: tuple[str, ...],
     hosts_file: Path | None,
     generators: int,
@@ -163,10 +163,10 @@ def run(
     hosts = _hosts(hosts_file)
     if generators > 1 and hosts is None:
         raise click.UsageError("--generators needs --hosts")
-    plans = _plans(files, profile_name, only)
+    plans = _plans(files, preset, only)
     click.echo(total_line(plans), err=True)
-    for told in filter(None, (_measured_apart(one.experiment.name, label) for one in plans)):
-        click.echo(told, err=True)
+    for warning in filter(None, (_measured_apart(one.experiment.name, label) for one in plans)):
+        click.echo(warning, err=True)
     stopped: list[str] = []
     waiting = Patience(patience)
     for one in plans:
@@ -261,7 +261,15 @@ class Percent(click.ParamType):
     help="Only this workload of the file; may be given several times.",
 )
 @ONLY
-@PROFILE
+@PRESET
+@HOSTS
+@click.option(
+    "--generators",
+    type=int,
+    default=1,
+    metavar="N",
+    help="1, also with --hosts: slices of several cannot be merged.",
+)
 @click.option("--label", default="", help="A name for this duet.")
 @click.option("--resume", is_flag=True, help="Go on with the newest duet of the same sides and builds.")
 @click.option(
@@ -277,7 +285,9 @@ def compare(
     primary: str | None,
     workloads: tuple[str, ...],
     only: tuple[str, ...],
-    profile_name: str | None,
+    preset: str | None,
+    hosts_file: Path | None,
+    generators: int,
     label: str,
     resume: bool,
     patience: float,
@@ -288,18 +298,22 @@ def compare(
     The sides are two builds, or the two values of a factor of each FILE (its key `compare` may choose them).
     Each launch is sealed under data/raw; Ctrl-C keeps what is sealed."""
     from kvstudy.measure.compare import compare as measured
+    from kvstudy.measure.duet_table import table_lines
     from kvstudy.measure.quiet import Patience
-    from kvstudy.measure.standing import table_lines
     from kvstudy.plan.comparison import changed, comparisons
     from kvstudy.plan.show import total_line
 
+    if generators != 1:
+        raise ExperimentError(
+            f"slices of several generators cannot be merged: generators={generators}",
+            "a duet has one; several load a run: kvstudy run --hosts FILE --generators N",
+        )
+    hosts = _hosts(hosts_file)
     all_of_it = [
         one
         for file in files
         for one in comparisons(
-            changed(
-                _to_compare(file, profile_name), baseline=baseline, within=within, same=same, primary=primary
-            ),
+            changed(_to_compare(file, preset), baseline=baseline, within=within, same=same, primary=primary),
             builds=builds,
             only=(*only, *(f"workload={name}" for name in workloads)),
         )
@@ -315,7 +329,7 @@ def compare(
             err=True,
         )
         try:
-            duet = measured(one, project_root(), label=label, resume=resume, patience=waiting)
+            duet = measured(one, project_root(), label=label, resume=resume, patience=waiting, hosts=hosts)
             for line in table_lines(duet.found, duet.over, markdown):
                 click.echo(line)
             if duet.launches and all(run.facts["outcome"] != "completed" for run in duet.launches):
@@ -335,11 +349,11 @@ def compare(
         )
 
 
-def _to_compare(file: Path, profile_name: str | None):
+def _to_compare(file: Path, preset: str | None):
     """The experiment of a file with the keys of its ``compare``."""
     from kvstudy.plan.experiment import Experiment
 
-    return Experiment.load(file, profile_name, compared=True)
+    return Experiment.load(file, preset, compared=True)
 
 
 def _measured_apart(experiment: str, label: str) -> str | None:
@@ -361,13 +375,13 @@ def _measured_apart(experiment: str, label: str) -> str | None:
     )
 
 
-def _plans(files: tuple[Path, ...], profile_name: str | None, only: tuple[str, ...]) -> list:
+def _plans(files: tuple[Path, ...], preset: str | None, only: tuple[str, ...]) -> list:
     """All plans before anything is started, so that a mistake in the last file is found first."""
     from kvstudy.plan.experiment import Experiment
     from kvstudy.plan.run_plan import plan as plan_of
     from kvstudy.plan.selection import selected
 
-    return [selected(plan_of(Experiment.load(file, profile_name)), only) for file in files]
+    return [selected(plan_of(Experiment.load(file, preset)), only) for file in files]
 
 
 def _hosts(file: Path | None):
@@ -470,18 +484,38 @@ def verify(paths: tuple[Path, ...]) -> None:
 
 
 @commands.command()
-def tables() -> None:
+@click.option(
+    "--cluster",
+    "hosts_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Let the machines of this file (docs/hosts.md) read the runs: the same tables, sooner.",
+)
+def tables(hosts_file: Path | None) -> None:
     """Bring the parquet tables under data/tidy up to date with the sealed runs; only new and changed runs are
     read, by all processors."""
+    from contextlib import ExitStack
+
     from kvstudy.analyse.tables import rebuild
     from kvstudy.workers import processes
 
-    root = project_root()
-    rebuild(
-        [path for path in (raw_root(root), reference_root(root)) if path.is_dir()],
-        tidy_root(root),
-        spread=processes,
-    )
+    root, hosts = project_root(), _hosts(hosts_file)
+    with ExitStack() as until_end:
+        spread = processes
+        if hosts:
+            from kvstudy.hosts.interrupt import interruptible
+            from kvstudy.hosts.session import Session
+            from kvstudy.project import work_root
+            from kvstudy.tables_on_hosts import spread_over
+
+            until_end.enter_context(interruptible())
+            session = until_end.enter_context(Session(work_root(root)))
+            spread = until_end.enter_context(spread_over(hosts, root, session.registered))
+        rebuild(
+            [path for path in (raw_root(root), reference_root(root)) if path.is_dir()],
+            tidy_root(root),
+            spread=spread,
+        )
     click.echo(f"tables: {tidy_root(root)}")
 
 
@@ -489,13 +523,13 @@ def tables() -> None:
 @click.argument("experiments", metavar="[EXPERIMENT]...", nargs=-1)
 @click.option(
     "--profile",
-    "profile_name",
+    "preset",
     default="reference",
     show_default=True,
     metavar="NAME",
     help="Only runs that this profile of their files asks for.",
 )
-def publish(experiments: tuple[str, ...], profile_name: str) -> None:
+def publish(experiments: tuple[str, ...], preset: str) -> None:
     """Copy the runs of data/raw that nothing disturbed to data/reference, for committing; there they replace
     those of the same experiment."""
     from kvstudy.measure.search_runs import asked_for_by
@@ -507,14 +541,14 @@ def publish(experiments: tuple[str, ...], profile_name: str) -> None:
     names = experiments or measured_experiments(raw_root(root))
     asked = {
         one.experiment.name: asked_for_by(one)
-        for one in _plans(tuple(root / "experiments" / f"{name}.yaml" for name in names), profile_name, ())
+        for one in _plans(tuple(root / "experiments" / f"{name}.yaml" for name in names), preset, ())
     }
     for one in publish_runs(
         raw_root(root),
         reference_root(root),
         names,
         lambda run: asked[run.path.parent.name](run),
-        f"its profile {profile_name}",
+        f"its profile {preset}",
     ):
         click.echo(
             f"{one.experiment}: {one.copied} runs, {format_bytes(one.size_bytes)}"
@@ -530,13 +564,18 @@ def publish(experiments: tuple[str, ...], profile_name: str) -> None:
     help="Pages that need no network: there are no others, so this changes nothing.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Where to (default: figures/study).")
-def report(out: Path | None) -> None:
+@click.option(
+    "--experiment",
+    metavar="NAME",
+    help="Only the pages of this experiment's latency, in seconds (default: to figures/NAME).",
+)
+def report(out: Path | None, experiment: str | None) -> None:
     """Execute the notebooks on the runs that are there and write the HTML study."""
     from kvstudy.present.report import export
 
     root = project_root()
-    out = out or root / "figures" / "study"
-    export(root, out)
+    out = out or root / "figures" / (experiment or "study")
+    export(root, out, experiment=experiment)
     click.echo(f"study: {(out / 'index.html').resolve().as_uri()}")
 
 
@@ -547,10 +586,11 @@ def findings() -> None:
     from kvstudy.present import findings as found
 
     tables = notebook.all_tables()
+    reference = notebook.beside(tables)
     for text in (
-        found.told(tables, answers.SERVICE),
-        answers.options_told(tables),
-        found.told(tables, answers.RULER),
+        found.render(tables, answers.SERVICE, reference),
+        answers.summarize_options(tables, reference),
+        found.render(tables, answers.RULER, reference),
     ):
         click.echo(text.data)
 
@@ -572,20 +612,26 @@ def findings() -> None:
     help="When it is ready: tcp, a /path that answers, or a text of a line that it writes.",
 )
 @click.option("--path", default="/{key}", show_default=True, metavar="PATH", help="Where a key stands.")
-def new(name: str, words: str | None, url: str | None, ready: str, path: str) -> None:
+@click.option(
+    "--get",
+    metavar="PATH",
+    help="Only GET this path, by a script that you can change: experiments/NAME.lua.",
+)
+def new(name: str, words: str | None, url: str | None, ready: str, path: str, get: str | None) -> None:
     """Write an experiment for a service of your own, experiments/NAME.yaml, and try it once."""
-    from kvstudy.measure.new import tried, write
+    from kvstudy.measure.new import try_service, write
 
-    file = write(name, project_root(), words, url, ready, path)
+    file = write(name, project_root(), words, url, ready, path, get)
     click.echo(f"written: {file}")
     try:
-        for told in tried(file, project_root()):
-            click.echo(told)
+        for line in try_service(file, project_root(), get):
+            click.echo(line)
     except KvstudyError as error:
         raise type(error)(
             f"{error.message}: in the trial of {file.name}", error.hint or "the file stays: mend it there"
         ) from error
     click.echo(f"measure it: kvstudy run {file.relative_to(project_root())}")
+    click.echo(f"see it: kvstudy report --experiment {name}")
 
 
 @commands.command()

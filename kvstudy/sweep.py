@@ -1,6 +1,6 @@
 """What 02-sweep calls: its parameters, the plan as a table, and the measurement with somebody watching.
 
-    asked = sweep.asked()                     the notebook's parameters, or else the main experiment
+    asked = sweep.read_parameters()           the notebook's parameters, or else the main experiment
     experiment = sweep.experiment(asked)      refuses what it does not know, before anything is started
     sweep.plan_table(experiment)              one row per run
     await sweep.measure(experiment, asked)    progress, rate and p99 of the run under way, a stop button
@@ -18,6 +18,7 @@ import pandas as pd
 from IPython.display import Markdown
 
 from kvstudy.errors import ExperimentError
+from kvstudy.hosts.hosts_file import HostsFile
 from kvstudy.measure.execute import execute
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.run_plan import PlannedRun, plan
@@ -33,42 +34,62 @@ LOOKS_UP_S = 0.5
 
 
 @dataclass(frozen=True)
-class Asked:
+class SweepParameters:
     """``experiment`` for ``Experiment.from_parameters``; the rest for the measurement."""
 
     root: Path
     experiment: dict
-    profile_name: str | None
+    preset: str | None
     label: str
     resume: bool
+    hosts: HostsFile | None = None
+    generators: int = 1
 
 
-def asked(executed: list[str] | None = None) -> Asked:
+def read_parameters(executed: list[str] | None = None) -> SweepParameters:
     """What this notebook was asked for; ``executed``: IPython's ``In``, None for this kernel's."""
     root = project_root()
     given = {name: value for name, value in extension.parameters(executed).items() if value is not None}
-    profile_name, label, resume = (
+    preset, label, resume, hosts_file, generators = (
         given.pop(name, default)
-        for name, default in (("profile_name", None), ("label", ""), ("resume", True))
+        for name, default in (
+            ("profile_name", None),
+            ("label", ""),
+            ("resume", True),
+            ("hosts_file", None),
+            ("generators", 1),
+        )
     )
     if not isinstance(label, str) or not isinstance(resume, bool):
         raise ExperimentError(
             f"wrong parameter: label={label!r} resume={resume!r}", "label is a text, resume True or False"
         )
+    if not isinstance(generators, int) or generators < 1 or (generators > 1 and hosts_file is None):
+        raise ExperimentError(
+            f"wrong parameter: generators={generators!r} hosts_file={hosts_file!r}",
+            "generators is a number of hosts; more than one need a hosts_file",
+        )
+    hosts = HostsFile.load(_found(root, str(hosts_file))) if hosts_file is not None else None
     file = given.get("experiment_file")
     if not given:
         given["experiment_file"] = str(root / "experiments" / f"{MAIN}.yaml")
-    elif file is not None and not Path(file).is_file() and (root / file).is_file():
-        given["experiment_file"] = str(root / file)
-    return Asked(root, given, profile_name, label, resume)
+    elif file is not None:
+        given["experiment_file"] = str(_found(root, file))
+    return SweepParameters(root, given, preset, label, resume, hosts, generators)
 
 
-def experiment(asked: Asked) -> Experiment:
+def _found(root: Path, file: str) -> Path:
+    """From where it was typed, or from the project."""
+    there = root / file
+    return there if not Path(file).is_file() and there.is_file() else Path(file)
+
+
+def experiment(asked: SweepParameters) -> Experiment:
     """ExperimentError with the key and the nearest known one where something is wrong."""
-    return Experiment.from_parameters(asked.experiment, asked.profile_name)
+    return Experiment.from_parameters(asked.experiment, asked.preset)
 
 
-def described(experiment: Experiment) -> Markdown:
+def describe(experiment: Experiment) -> Markdown:
     """Its question, what is expected, how long it takes and how much disk it needs."""
     return Markdown("\n\n".join(line.strip() for line in plan_head(plan(experiment))))
 
@@ -78,7 +99,7 @@ def plan_table(experiment: Experiment) -> pd.DataFrame:
     return pd.DataFrame([_row(run) for run in plan(experiment).runs])
 
 
-async def measure(experiment: Experiment, asked: Asked, watched: bool | None = None) -> Markdown:
+async def measure(experiment: Experiment, asked: SweepParameters, watched: bool | None = None) -> Markdown:
     """Measures what is missing, and says what there is. Stopped, by the button or the kernel's interrupt, it
     seals the run under way as failed and keeps those before it.
 
@@ -86,7 +107,12 @@ async def measure(experiment: Experiment, asked: Asked, watched: bool | None = N
     generator tells of every second.
     """
     watched = WATCHED in os.environ if watched is None else watched
-    wanted = {"label": asked.label, "resume": asked.resume}
+    wanted = {
+        "label": asked.label,
+        "resume": asked.resume,
+        "hosts": asked.hosts,
+        "generators": asked.generators,
+    }
     if not watched:
         return _done(execute(experiment, asked.root, **wanted).summary())
     with SweepView() as view:

@@ -51,8 +51,8 @@ class WatchedProgress(Progress):
         if time.monotonic() - self._drawn >= DRAWN_EVERY_S:
             self._draw()
 
-    def second(self, told: Second) -> None:
-        self._second = told  # drawn by the thread that measures, when it looks up next
+    def second(self, second: Second) -> None:
+        self._second = second  # drawn by the thread that measures, when it looks up next
 
     def end(self, run: PlannedRun, outcome: str) -> None:
         self._done += 1
@@ -81,7 +81,7 @@ class WatchedProgress(Progress):
                     f"{run.configuration.summary()}, repeat {run.repeat}: {self._phase}",
                 )
             )
-            rows.append(("this second", _told(self._second)))
+            rows.append(("this second", _describe_second(self._second)))
         rows += self._ended[-SHOWN_DONE:][::-1]
         return (
             "<table>"
@@ -141,5 +141,5 @@ class SweepView:
             self._place.update(HTML(""))  # a saved notebook keeps no button that nobody hears
 
 
-def _told(second: Second | None) -> str:
+def _describe_second(second: Second | None) -> str:
     return "" if second is None else f"{second.rate_rps} answers/s, p50 {second.p50}, p99 {second.p99}"

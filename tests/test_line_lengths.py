@@ -1,6 +1,5 @@
 """No line is too long to read beside another file. Layout is the formatters' (`make format`), which leave
-long texts and comments as they are. Python and Markdown have linters of their own (`make lint`); style sheets
-and scripts of the pages are not checked yet."""
+long texts and comments as they are. Python and Markdown have linters of their own (`make lint`)."""
 
 import subprocess
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 COLUMNS = 110
 COLUMNS_OF = {".java": 120}  # palantir-java-format's own
-SUFFIXES = (".rs", ".java", ".lua", ".sh", ".yaml", ".yml", ".html")
+SUFFIXES = (".rs", ".java", ".lua", ".sh", ".yaml", ".yml", ".html", ".css", ".js", ".j2")
 NOT_OURS = ("data/", "tests/analyse/profiles/", "loadgen/tests/golden/")  # made or borrowed, not written
 
 

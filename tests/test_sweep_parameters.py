@@ -5,27 +5,43 @@ import pytest
 from kvstudy import sweep
 from kvstudy.errors import ExperimentError
 
-SWEEP = "# Defaults\nlabel = ''\nresume = True\nprofile_name = None\nrate = None"
+SWEEP = (
+    "# Defaults\nlabel = ''\nresume = True\nprofile_name = None\nrate = None\n"
+    "hosts_file = None\ngenerators = 1"
+)
 
 
 def test_a_sweep_without_parameters_takes_the_main_experiment():
-    asked = sweep.asked(["", SWEEP])
+    asked = sweep.read_parameters(["", SWEEP])
     assert asked.experiment == {"experiment_file": str(asked.root / "experiments" / "reproduce.yaml")}
-    assert (asked.label, asked.resume, asked.profile_name) == ("", True, None)
+    assert (asked.label, asked.resume, asked.preset) == ("", True, None)
 
 
 def test_a_sweep_hands_the_keys_to_the_experiment():
-    asked = sweep.asked(["", SWEEP, "# Parameters\nrate = 5\nprofile_name = 'smoke'"])
-    assert asked.experiment == {"rate": 5} and asked.profile_name == "smoke"
+    asked = sweep.read_parameters(["", SWEEP, "# Parameters\nrate = 5\nprofile_name = 'smoke'"])
+    assert asked.experiment == {"rate": 5} and asked.preset == "smoke"
 
 
 def test_a_wrong_label_is_an_error():
     with pytest.raises(ExperimentError, match="label=7"):
-        sweep.asked(["", SWEEP, "# Parameters\nlabel = 7"])
+        sweep.read_parameters(["", SWEEP, "# Parameters\nlabel = 7"])
+
+
+def test_a_sweep_takes_hosts_and_several_of_them_as_generators(tmp_path):
+    file = tmp_path / "hosts.yaml"
+    file.write_text(
+        "ssh: {user: perf}\nhosts:\n  a: {address: 10.0.0.1, roles: [service]}\n"
+        "  b: {address: 10.0.0.2, roles: [generator]}\n"
+    )
+    asked = sweep.read_parameters(["", SWEEP, f"# Parameters\nhosts_file = {str(file)!r}\ngenerators = 2"])
+    assert asked.hosts.of("service") == ["a"] and asked.generators == 2
+    assert "hosts_file" not in asked.experiment and "generators" not in asked.experiment
+    with pytest.raises(ExperimentError, match="generators=2 hosts_file=None"):
+        sweep.read_parameters(["", SWEEP, "# Parameters\ngenerators = 2"])
 
 
 def test_the_plan_is_a_table_with_a_row_for_every_run_in_their_order():
-    experiment = sweep.experiment(sweep.asked(["", SWEEP]))
+    experiment = sweep.experiment(sweep.read_parameters(["", SWEEP]))
     table = sweep.plan_table(experiment)
     assert list(table["run"]) == list(range(1, len(table) + 1)) and set(table["workload"]) > {"unique_put"}
-    assert "expected:" in sweep.described(experiment).data
+    assert "expected:" in sweep.describe(experiment).data

@@ -7,8 +7,8 @@ latency gave a warning.
     warnings_of_rates(tables, 99.0)       of each combination: did latency bend before its rate was lost?
     expectation(warnings)                 what all warnings together say
 
-A combination is of workload, connections and options: ``configuration.combinations``. Which runs speak about
-a rate says ``rates``.
+A combination is of workload, connections and options: ``configuration.combinations``. Which runs are
+informative about a rate: ``rates``.
 """
 
 import json
@@ -72,14 +72,14 @@ class Search:
 @dataclass(frozen=True)
 class RatesChosen:
     """Of the rates that were chosen beforehand. ``runs``: those at a rate, with their COMBINATION;
-    ``points``: ``rates.saturation_of`` of each combination, empty where no run speaks about its rate, and
-    ``failed`` then has the checks that failed most often; ``silent`` of ``tried`` rates have no run that
-    speaks about them."""
+    ``points``: ``rates.saturation_of`` of each combination, empty where no run is informative, and
+    ``failed`` then has the checks that failed most often; ``uninformative`` of ``tried`` rates have no run
+    that says whether they were held."""
 
     runs: pd.DataFrame
     points: pd.DataFrame
     failed: tuple[tuple[str, int], ...]
-    silent: int
+    uninformative: int
     tried: int
 
     @property
@@ -118,13 +118,13 @@ def rates_chosen(tables: Tables) -> RatesChosen | None:
     failed = tables.validity[
         (tables.validity["verdict"] == FAIL) & tables.validity["run_id"].isin(runs["run_id"])
     ]["check"].value_counts()
-    speaks = runs.groupby([COMBINATION, "offered_rate_rps"])["speaks"].any()
+    informative = runs.groupby([COMBINATION, "offered_rate_rps"])["is_informative"].any()
     return RatesChosen(
         runs,
         saturation_of(runs, [COMBINATION]),
         tuple((str(check), int(count)) for check, count in failed.head(3).items()),
-        int((~speaks).sum()),
-        len(speaks),
+        int((~informative).sum()),
+        len(informative),
     )
 
 
@@ -168,12 +168,12 @@ def warning(runs: pd.DataFrame) -> str:
         for rate, ratio in ratios.items()
     ):
         return WARNED
-    told = [
+    bent_rates = [
         rate
         for rate, ratio in ratios.items()
         if ratio.high < BEND and allowed(SAME, *lost[lowest], *lost[rate]) == SAME
     ]
-    if not told or len(told) < below["offered_rate_rps"].nunique() - 1:
+    if not bent_rates or len(bent_rates) < below["offered_rate_rps"].nunique() - 1:
         return UNSURE
     return NEITHER if math.isnan(saturation) else LATE
 
@@ -189,6 +189,6 @@ def expectation(warnings: Counter) -> str:
 
 
 def _at_rates(tables: Tables) -> pd.DataFrame:
-    """Latency runs at rates chosen beforehand, with their COMBINATION and ``speaks`` (about its rate)."""
+    """Latency runs at rates chosen beforehand, with COMBINATION and ``is_informative``."""
     runs = tables.runs[~tables.runs["profiled"] & ~tables.runs["closed_loop"] & (tables.runs["search"] == "")]
-    return rates.testified(tables, runs)
+    return rates.with_rate_outcome(tables, runs)

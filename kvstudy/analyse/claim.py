@@ -3,8 +3,8 @@
 
     Claim(Place("get", 4, 20_000.0), "p50", "ratio", 1.51, (1.45, 1.54), "slower", 12, "comparison",
           baseline="handler=selector", variant="handler=workers")
-    of_comparison(row, "handler=selector", "handler=workers")     of a row of ``configuration.comparisons``
-    of_runs(values_us, Place("get"), "p99", "us")                 a median over runs with its interval
+    comparison_claim(row, "handler=selector", "handler=workers")  of a row of ``configuration.comparisons``
+    median_claim(values_us, Place("get"), "p99", "us")            a median over runs with its interval
 
 A ratio is always variant / baseline. RULES says what each rule is and where it stands.
 """
@@ -103,7 +103,7 @@ class Claim:
         return self.word in DIFFERENT
 
 
-def of_comparison(row, baseline: str, variant: str, experiment: str = "") -> Claim:
+def comparison_claim(row, baseline: str, variant: str, experiment: str = "") -> Claim:
     """``row``: one of ``configuration.comparisons``, as ``itertuples`` gives it."""
     found = row.found - 1 if math.isfinite(row.found) else None
     return Claim(
@@ -125,7 +125,7 @@ def of_comparison(row, baseline: str, variant: str, experiment: str = "") -> Cla
     )
 
 
-def of_runs(
+def median_claim(
     values: Iterable[float], subject: Place, measure: str, unit: str, variant: str = ""
 ) -> Claim | None:
     """The median of one finite number per run; None without runs. With fewer than MIN_RUNS an extent instead

@@ -1,7 +1,7 @@
 """Under which conditions a run was made: what was asked for, with which programs, on which machine, as
 columns of ``runs``.
 
-    of_run(sealed)      {"arrivals": "uniform", "jvm": '["-Xmx128m"]', …, "machine": '{"cores": 2, …}'}
+    conditions_of_run(sealed)  {"jvm": '["-Xmx128m"]', …, "machine": '{"cores": 2, …}'}
 
 Two runs are repeats only when all of these are equal (configuration.py). Everything is read from run.json and
 machine.json, so runs of before these columns existed have them too. A fact that a run did not note is
@@ -46,7 +46,7 @@ ONE_MACHINE = "one machine"  # service and generator side by side
 COLUMNS = (*_ASKED, "pinning", "service_program", "generator_program", "machine", "hosts")
 
 
-def of_run(run: SealedRun) -> dict[str, str]:
+def conditions_of_run(run: SealedRun) -> dict[str, str]:
     """COLUMNS → text; what is not a text already is JSON."""
     facts, machine = run.facts, run.machine
     return {
@@ -105,9 +105,9 @@ def hosts_in_words(hosts: str) -> str:
     """``a, loaded by b and c``, of the column; runs of before there were hosts are of one machine."""
     if hosts in (ONE_MACHINE, NOT_RECORDED):
         return ONE_MACHINE
-    told = json.loads(hosts)
-    where = f"on {told['service']}" if told["service"] else "at its address"
-    return f"service {where}, loaded by {' and '.join(told['generators'])}"
+    names = json.loads(hosts)
+    where = f"on {names['service']}" if names["service"] else "at its address"
+    return f"service {where}, loaded by {' and '.join(names['generators'])}"
 
 
 def in_whole_gib(machine: dict) -> dict:

@@ -5,8 +5,8 @@ the same. Only repeats share a median.
                                                        and ``combination``
     comparisons(tables, "label", "before", "after")    ratio of medians for every pair of configurations that
                                                        differ in the label alone
-    each_configuration(runs)                           parts of runs that share a median; not_repeats(runs):
-                                                       why they do not
+    each_configuration(runs)                           parts of runs that share a median
+    why_not_repeats(runs)                              why runs share none
     differing(runs, ["workload"])                      what tells configurations apart that the columns named
                                                        do not
 """
@@ -115,7 +115,7 @@ def configured(runs: pd.DataFrame) -> pd.DataFrame:
     runs = runs.copy()
     runs["data"] = [_data(run) for run in runs.itertuples()]
     runs["configuration"] = _digests(runs, CONFIGURATION)
-    runs[COMBINATION] = alike(runs, "offered_rate_rps")
+    runs[COMBINATION] = comparison_key(runs, "offered_rate_rps")
     return runs
 
 
@@ -130,25 +130,22 @@ def each_configuration(runs: pd.DataFrame, along: Sequence[str] = ()) -> list[tu
     parts = [part for _, part in runs.groupby(_digests(runs, columns), sort=True)]
     first = pd.DataFrame([part.iloc[0] for part in parts])
     names = [name for name in columns if len({str(value) for value in first[name]}) > 1]
-    told = (
+    differences = (
         zip(*([f"{name} {text}" for text in _different_parts(first[name])] for name in names), strict=True)
         if names
         else [()]
     )
-    return [(", ".join(texts), part) for texts, part in zip(told, parts, strict=True)]
+    return [(", ".join(texts), part) for texts, part in zip(differences, parts, strict=True)]
 
 
-def not_repeats(runs: pd.DataFrame, along: Sequence[str] = ()) -> str:
+def why_not_repeats(runs: pd.DataFrame, along: Sequence[str] = ()) -> str:
     """Why ``runs`` share no median; "" where they are repeats of one another."""
     parts = each_configuration(runs, along)
-    return (
-        f"runs of {len(parts)} configurations share no median ({'; '.join(told for told, _ in parts)})"
-        if len(parts) > 1
-        else ""
-    )
+    differences = "; ".join(difference for difference, _ in parts)
+    return f"runs of {len(parts)} configurations share no median ({differences})" if len(parts) > 1 else ""
 
 
-def alike(runs: pd.DataFrame, factor: str) -> pd.Series:
+def comparison_key(runs: pd.DataFrame, factor: str) -> pd.Series:
     """For configured runs: equal where they differ in nothing but ``factor`` and what changes together with
     it."""
     return _digests(
@@ -179,7 +176,7 @@ def differing(runs: pd.DataFrame, said: Sequence[str]) -> list[str]:
     return [column for column, count in counts.items() if count > 1]
 
 
-def not_alike(tables: Tables, factor: str, before, after) -> list[str]:
+def why_not_comparable(tables: Tables, factor: str, before, after) -> list[str]:
     """Why the two sides share no configuration: the columns in which their closest configurations differ,
     apart from ``factor`` and what follows it.
 
@@ -216,15 +213,15 @@ def comparisons(
     of its runs on each side.
 
     Columns COMPARISON_COLUMNS: medians before and after, their ratio after / before with its interval; the
-    word, corrected for all rows at ``share`` of a page's error (``worded``; None: no word yet, for rows that
-    join a larger family). ``differs``: what tells rows of one place apart, such as two builds under one
+    word, corrected for all rows at ``share`` of a page's error (``with_words``; None: no word yet, for rows
+    that join a larger family). ``differs``: what tells rows of one place apart, such as two builds under one
     label. ``apart``: all runs of one side were made before all of the other. ``invalid_before`` of
     ``of_before`` runs were made invalid by the service, those left out for reasons from outside not counted;
     ``found``: the ratio that these runs could have found; ``confidence``: of every interval.
     """
     runs = configured(tables.runs[~tables.runs["profiled"] & (tables.runs["excluded"] != validity.OUTSIDE)])
     runs = runs[runs[factor].isin([before, after])]
-    told, keys = _told_apart(runs, factor), alike(runs, factor)
+    distinguishing, keys = _distinguishing_values(runs, factor), comparison_key(runs, factor)
     measured = _measures(tables, runs[runs["verdict"] != validity.FAIL], percentiles, cpu)
     values = {
         key: group.set_index("run_id")["value"]
@@ -239,7 +236,7 @@ def comparisons(
         ]
         for first, second in product(*sides):
             ends = first["configuration"].iloc[0], second["configuration"].iloc[0]
-            differs = " against ".join(dict.fromkeys(filter(None, (told[end] for end in ends))))
+            differs = " against ".join(dict.fromkeys(filter(None, (distinguishing[end] for end in ends))))
             outcome = _outcome(first, second)
             common = {
                 **{name: first[name].iloc[0] for name in _PLACE},
@@ -253,7 +250,7 @@ def comparisons(
                     rows.append(
                         {
                             **common,
-                            **compared(
+                            **compare_values(
                                 *(values[end, measure] for end in ends),
                                 common["same_within"],
                                 resolution,
@@ -276,10 +273,10 @@ def comparisons(
     # that it is joined to.
     frame = pd.DataFrame(rows, columns=COMPARISON_COLUMNS).astype(dict.fromkeys(_NUMBERS, "float64"))
     frame = frame.sort_values(_PLACE, kind="stable", ignore_index=True)
-    return worded(frame, share) if share is not None else frame
+    return with_words(frame, share) if share is not None else frame
 
 
-def worded(rows: pd.DataFrame, share: float = families.WHOLE) -> pd.DataFrame:
+def with_words(rows: pd.DataFrame, share: float = families.WHOLE) -> pd.DataFrame:
     """``rows`` of one or several ``comparisons`` as one family: ``word``, ``why``, ``found`` and ``family``
     anew."""
     outcomes_of = [
@@ -311,7 +308,7 @@ def worded(rows: pd.DataFrame, share: float = families.WHOLE) -> pd.DataFrame:
     )
 
 
-def compared(
+def compare_values(
     before: pd.Series,
     after: pd.Series,
     same_within: float,
@@ -374,16 +371,18 @@ def _apart(first: pd.DataFrame, second: pd.DataFrame) -> bool:
     return bool(one.max() < other.min() or other.max() < one.min())
 
 
-def _told_apart(runs: pd.DataFrame, factor: str) -> dict[str, str]:
+def _distinguishing_values(runs: pd.DataFrame, factor: str) -> dict[str, str]:
     """Configuration → what tells it from others of the same side and place."""
-    place, told = [factor, *(name for name in _PLACE if name != factor)], {}
+    place, texts_of = [factor, *(name for name in _PLACE if name != factor)], {}
     for _, one in runs.drop_duplicates("configuration").groupby(place, dropna=False):
         if len(one) == 1:
-            told[one["configuration"].iloc[0]] = ""
+            texts_of[one["configuration"].iloc[0]] = ""
             continue
         parts = [[f"{name} {text}" for text in _different_parts(one[name])] for name in differing(one, place)]
-        told |= {name: ", ".join(texts) for name, *texts in zip(one["configuration"], *parts, strict=True)}
-    return told
+        texts_of |= {
+            name: ", ".join(texts) for name, *texts in zip(one["configuration"], *parts, strict=True)
+        }
+    return texts_of
 
 
 def _different_parts(values: pd.Series) -> list[str]:

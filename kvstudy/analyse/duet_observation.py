@@ -43,9 +43,11 @@ def observe_duet(run: SealedRun) -> dict[str, list[dict]]:
     }
     generators = {name: one for name, one in generators.items() if one is not None}
     ratios = launches.launch_values(counted, histograms, launches.sent_per_counted(facts["parts"]))
-    # Where the generator was the limit it was so for both sides: they would look the same.
-    limited = [name for name, one in generators.items() if one.saturated]
-    ratios = ratios[~(ratios["workload"] + " " + ratios["loop"]).isin(limited)]
+    # What the generator spoiled it spoiled for both sides: they would look the same.
+    spoiled = {name: duet_validity.without_meaning(one) for name, one in generators.items()}
+    ratios = ratios[
+        [row.measure not in spoiled.get(f"{row.workload} {row.loop}", ()) for row in ratios.itertuples()]
+    ]
     rows = {
         "slices": _rows(run, counted),
         "ratios": _rows(run, ratios),

@@ -13,9 +13,9 @@ import math
 
 import pandas as pd
 
-from kvstudy.analyse.comparison.launches import FIRST, PART
+from kvstudy.analyse.comparison.launches import FIRST, MEAN, MEASURES, P50, P90, P99, PART
 from kvstudy.analyse.schema import VERDICTS
-from kvstudy.analyse.validity import OUTSIDE, Check
+from kvstudy.analyse.validity import LATENESS_SHARE_PASS, LATENESS_TIMER_US, OUTSIDE, Check
 from kvstudy.disturbance import disturbance
 from kvstudy.record.duet import SIDES
 from kvstudy.record.generator_result import GeneratorResult
@@ -34,6 +34,8 @@ ALIVE, ORDERLY, LOG, DATA, ANSWERS, RATE = (
     "answers_expected",
     "rate_held",
 )
+_EVERY_MEASURE = tuple(dict.fromkeys(measure for of_loop in MEASURES.values() for measure in of_loop))
+_PERCENTILE_OF = {P50: 50.0, P90: 90.0, P99: 99.0}
 _OF_A_SIDE = (ALIVE, ORDERLY, LOG, DATA, ANSWERS)
 
 
@@ -202,16 +204,49 @@ def _grown_apart(counted: pd.DataFrame) -> list[Check]:
     ]
 
 
+def without_meaning(result: GeneratorResult) -> frozenset[str]:
+    """Measures of a part that its generator spoiled, for both sides alike.
+
+    A generator without time to spare spoils all of them. One that was now and then late by itself spoils
+    those of which its lateness is too large a part, by the limits of ``validity.send_lateness``: often the
+    p99 and the mean, seldom the p50. What a request costs is not read off its latency."""
+    if not result.saturated:
+        return frozenset()
+    response, own = result.latencies.get("response"), result.own_lateness
+    if not result.late_by_itself or response is None or own is None:
+        return frozenset(_EVERY_MEASURE)
+    if response.histogram is None or own.histogram is None:
+        return frozenset(_EVERY_MEASURE)
+    late_us = {name: own.histogram.percentile_us(at) for name, at in _PERCENTILE_OF.items()}
+    response_us = {name: response.histogram.percentile_us(at) for name, at in _PERCENTILE_OF.items()}
+    late_us[MEAN], response_us[MEAN] = own.mean_us, response.mean_us
+    return frozenset(
+        name
+        for name, late in late_us.items()
+        if late > max(LATENESS_TIMER_US, LATENESS_SHARE_PASS * response_us[name])
+    )
+
+
 def _generator(generators: dict[str, GeneratorResult]) -> Check:
-    """Marks at most: only the parts in which it was the limit give no value (duet_observation.py)."""
-    required = "the generator was not the limit; a part in which it was gives no value"
+    """Marks at most: only the measures that it spoiled have no value (duet_observation.py)."""
+    required = "the generator was not the limit; what it was a large part of has no value"
     known = {name: one for name, one in generators.items() if one.saturated is not None}
-    bad = [f"{name}: {one.saturated_reason or 'saturated'}" for name, one in known.items() if one.saturated]
+    bad = [
+        f"{name}: {_spoiled(without_meaning(one))} without value, {one.saturated_reason or 'saturated'}"
+        for name, one in known.items()
+        if one.saturated
+    ]
     if not known:
         return Check("generator_not_saturated", WARN, "not recorded", required)
     return Check(
         "generator_not_saturated", WARN if bad else PASS, "; ".join(bad) or "not saturated", required
     )
+
+
+def _spoiled(measures: frozenset[str]) -> str:
+    if measures == frozenset(_EVERY_MEASURE):
+        return "everything"
+    return ", ".join(measure for measure in _EVERY_MEASURE if measure in measures) or "nothing"
 
 
 def _undisturbed(run: SealedRun) -> Check:
@@ -229,11 +264,11 @@ def _clock(run: SealedRun) -> Check | None:
     steps = run.facts.get("clock_steps_ms")
     if steps is None:
         return None
-    told = ", ".join(f"{part}: {step_ms:g} ms" for part, step_ms in steps.items())
+    text = ", ".join(f"{part}: {step_ms:g} ms" for part, step_ms in steps.items())
     return Check(
         "clock_steady",
         WARN if steps else PASS,
-        told or "not set",
+        text or "not set",
         "the wall clock was not set by more than 1 ms while a part went on",
     )
 

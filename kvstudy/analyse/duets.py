@@ -1,7 +1,7 @@
 """What the launches of a duet say until now, from its tables or from the sealed folders themselves.
 
 for found in duets(study_duets()):        one Duet per comparison, one's own and the last measured first
-    found.standings                       comparison.stopping.Standing of each measure, the primary first
+    found.results                         comparison.stopping.MeasureResult of each measure, the primary first
 
 duet_of(sealed_runs(folder), digest)      the same while it is measured, after each launch
 """
@@ -18,7 +18,7 @@ import pandas as pd
 from kvstudy.analyse import schema
 from kvstudy.analyse.claim import CLOSED_LOOP, DUET, Claim, Place
 from kvstudy.analyse.comparison import launches, stopping
-from kvstudy.analyse.comparison.stopping import Lost, Standing
+from kvstudy.analyse.comparison.stopping import Lost, MeasureResult
 from kvstudy.analyse.duet_observation import observe_duet
 from kvstudy.analyse.tables import Duets
 from kvstudy.record.duet import SIDES, is_duet
@@ -38,12 +38,12 @@ class Duet:
     counted: int
     outside: int
     lost: Lost
-    standings: list[Standing]
+    results: list[MeasureResult]
     tables: Duets = field(repr=False, compare=False)
 
     @property
-    def primary(self) -> Standing | None:
-        return next((one for one in self.standings if one.primary), None)
+    def primary(self) -> MeasureResult | None:
+        return next((one for one in self.results if one.primary), None)
 
     @property
     def is_own(self) -> bool:
@@ -56,8 +56,8 @@ class Duet:
         return self.experiment, self.a, self.b
 
     @property
-    def undecided(self) -> list[Standing]:
-        return stopping.undecided(self.standings)
+    def undecided(self) -> list[MeasureResult]:
+        return stopping.undecided(self.results)
 
 
 def duets(tables: Duets) -> list[Duet]:
@@ -90,7 +90,7 @@ def claims(duet: Duet) -> tuple[Claim, ...]:
         (part["workload"], part["loop"]): part for part in json.loads(duet.tables.duets["parts"].iloc[0])
     }
     found = []
-    for one in duet.standings:
+    for one in duet.results:
         part = parts.get((one.workload, one.loop), {})
         rate = CLOSED_LOOP if one.loop == "closed" else part.get("offered_rate_rps")
         found.append(
@@ -135,7 +135,7 @@ def _duet(tables: Duets) -> Duet:
         *(int(asked["excluded"].str.fullmatch(f"{side}|ab").sum()) for side in SIDES),
         of=int((asked["excluded"] != "outside").sum()),
     )
-    standings = stopping.stand(
+    results = stopping.measure_results(
         values, json.loads(first["primary"]), float(first["same_within"]), _lost_rounds(tables, order), lost
     )
     return Duet(
@@ -146,7 +146,7 @@ def _duet(tables: Duets) -> Duet:
         len(counted),
         int((asked["excluded"] == "outside").sum()),
         lost,
-        standings,
+        results,
         tables,
     )
 

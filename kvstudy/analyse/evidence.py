@@ -18,7 +18,7 @@ _LOG_ERROR = re.compile(
 )
 
 
-def of_generator(
+def generator_evidence(
     result: GeneratorResult,
     *,
     generator: str,
@@ -52,9 +52,9 @@ def of_generator(
     }
 
 
-def of_text(result: GeneratorResult, **facts) -> Evidence:
-    """Evidence of a text of which nothing else is known; ``facts`` as for ``of_generator``."""
-    return Evidence(**of_generator(result, **facts))
+def text_evidence(result: GeneratorResult, **facts) -> Evidence:
+    """Evidence of a text of which nothing else is known; ``facts`` as for ``generator_evidence``."""
+    return Evidence(**generator_evidence(result, **facts))
 
 
 def main_latency(result: GeneratorResult) -> Latency | None:
@@ -96,7 +96,7 @@ def _cpu_us(process: dict[str, np.ndarray], span: range, answers: int) -> float:
         float(
             (process["service_cpu_s"][rows].sum() - process["service_jit_cpu_s"][rows].sum()) / answers * 1e6
         )
-        if rows.sum() == len(span)
+        if rows.sum() == len(span) and answers
         else math.nan
     )
 

@@ -23,7 +23,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from kvstudy.analyse import validity
-from kvstudy.analyse.configuration import alike, configured
+from kvstudy.analyse.configuration import comparison_key, configured
 from kvstudy.analyse.linked import CANNOT_TELL, SIGNIFICANCE
 from kvstudy.analyse.tables import Tables
 
@@ -73,7 +73,7 @@ def interventions(tables: Tables, percentile: float = 99.0) -> pd.DataFrame:
     )
     failed = (
         (counted["excluded"] == validity.SERVICE)
-        .groupby([alike(counted, "variant"), counted["variant"]])
+        .groupby([comparison_key(counted, "variant"), counted["variant"]])
         .agg(["sum", "size"])
     )
     points = believed.percentiles
@@ -84,7 +84,7 @@ def interventions(tables: Tables, percentile: float = 99.0) -> pd.DataFrame:
     ]
     runs = configured(believed.runs)
     runs = runs.assign(
-        key=alike(runs, "variant"),
+        key=comparison_key(runs, "variant"),
         sweep=runs["run_id"].map(_sweeps(counted)),
         latency_us=runs["run_id"].map(points.set_index("run_id")["latency_us"]),
         options=[json.loads(options or "{}") for options in runs["service_options"]],
@@ -220,7 +220,7 @@ def _sweeps(counted: pd.DataFrame) -> pd.Series:
     again, and are not among these."""
     ordered = counted.sort_values(["start_utc", "run_id"], kind="stable")
     return (
-        ordered.groupby([alike(ordered, "variant"), ordered["variant"], ordered["repeat"]])
+        ordered.groupby([comparison_key(ordered, "variant"), ordered["variant"], ordered["repeat"]])
         .cumcount()
         .set_axis(ordered["run_id"])
     )

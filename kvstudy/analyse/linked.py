@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from statsmodels.stats.multitest import multipletests
 
-from kvstudy.analyse import exchange
-from kvstudy.analyse.exchange import Repeats
+from kvstudy.analyse import permutation
+from kvstudy.analyse.permutation import Repeats
 
 LINKED, CANNOT_TELL = "linked", "cannot tell"
 # Two families of words stand on a page, this one and that of intervention.py: each has half of the 5 % at
@@ -38,7 +38,7 @@ class Question:
 
     @property
     def runs(self) -> int:
-        return sum(len(group.slow) for group in self.groups if group.tells)
+        return sum(len(group.slow) for group in self.groups if group.is_informative)
 
     @property
     def events_a_window(self) -> float:
@@ -49,9 +49,9 @@ class Question:
         if not self.runs:
             return "no repeats to exchange events between"
         if self.events_a_window < EVENTS_MIN:
-            also = f"; {_IN_STEP}" if exchange.in_step(list(self.groups)) > IN_STEP else ""
+            also = f"; {_IN_STEP}" if permutation.in_step(list(self.groups)) > IN_STEP else ""
             return f"{self.events_a_window:.1f} events a window, {EVENTS_MIN} are needed{also}"
-        smallest = exchange.smallest_p(list(self.groups))
+        smallest = permutation.smallest_p(list(self.groups))
         return f"too few repeats: p cannot fall below {smallest:.2g}" if smallest > SIGNIFICANCE else ""
 
 
@@ -64,14 +64,14 @@ class Judgement:
     why: str
 
 
-def judged(
+def judge(
     questions: dict[Hashable, Question], draws: int = DRAWS, seed: int = 1
 ) -> dict[Hashable, Judgement]:
     """The same questions and seed give the same judgements."""
     generator = np.random.default_rng(seed)
     why = {key: question.unanswerable() for key, question in questions.items()}
     tested = [key for key in questions if not why[key]]
-    p_values = [exchange.p_value(list(questions[key].groups), draws, generator) for key in tested]
+    p_values = [permutation.p_value(list(questions[key].groups), draws, generator) for key in tested]
     corrected = dict(zip(tested, multipletests(p_values, method="holm")[1], strict=True)) if tested else {}
     return {
         key: Judgement(CANNOT_TELL, float("nan"), why[key])
@@ -84,14 +84,14 @@ def judged(
 def _word(question: Question, p_value: float, tests: int) -> Judgement:
     if p_value <= SIGNIFICANCE:
         return Judgement(LINKED, p_value, "")
-    smallest = exchange.smallest_p(list(question.groups)) * tests
+    smallest = permutation.smallest_p(list(question.groups)) * tests
     if smallest > SIGNIFICANCE:
         return Judgement(
             CANNOT_TELL,
             p_value,
             f"too few repeats for {tests} questions: p cannot be told to be below {smallest:.2g}",
         )
-    if exchange.in_step(list(question.groups)) > IN_STEP:
+    if permutation.in_step(list(question.groups)) > IN_STEP:
         return Judgement(CANNOT_TELL, p_value, f"{_IN_STEP}: it comes at the same moment in all of them")
     return Judgement(
         CANNOT_TELL, p_value, "no closer to the slow answers than in other repeats or at other times"

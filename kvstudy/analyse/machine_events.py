@@ -28,7 +28,7 @@ _CONNECTIONS_MIN = 4
 _PAUSES = ("gc_pause", "safepoint", "write_stall", "wal_sync")
 
 
-def of_process(process: dict[str, np.ndarray], start_epoch_s: float) -> list[Event]:
+def process_events(process: dict[str, np.ndarray], start_epoch_s: float) -> list[Event]:
     """Events of the measured seconds, by time. ``process``: kvstudy.record.process_series; ``start_epoch_s``:
     of the measured window."""
     measured = process["second"] >= 0

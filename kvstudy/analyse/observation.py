@@ -71,7 +71,7 @@ def observe(run: SealedRun) -> dict[str, list[dict] | dict]:
         for event in read.attempt("events.json", jfr.read, [])
         if shortest_ms == 0 or event.duration_ms > shortest_ms
     ]
-    events += [] if process is None else machine_events.of_process(process, start_epoch_s)
+    events += [] if process is None else machine_events.process_events(process, start_epoch_s)
     served = [(second.second, second.histogram) for second in seconds if second.kind == "service"]
     slow = read.attempt("slowest.csv", slowest.read, _NO_ANSWERS)
     events += machine_events.stops(served, facts["connections"], events, start_epoch_s, slow)
@@ -194,7 +194,7 @@ def _evidence(
         name: facts[name]
         for name in ("generator", "closed_loop", "connections", "threads", "offered_rate_rps", "method")
     }
-    known = evidence.of_generator(result, **common) if result is not None else common
+    known = evidence.generator_evidence(result, **common) if result is not None else common
     known |= {
         name: shares[name] for name in ("steal_share", "throttled_share", "foreign_share") if name in shares
     }
@@ -266,7 +266,7 @@ def _run_row(
         },
         "service_options": json.dumps(facts["service"], sort_keys=True),
         "workload_args": json.dumps(facts["workload_args"], sort_keys=True),
-        **conditions.of_run(run),
+        **conditions.conditions_of_run(run),
         **_trial(run),
     }
 

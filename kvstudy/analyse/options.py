@@ -2,9 +2,9 @@
 default.
 
     options = compared_options(tables)      one row per experiment, other value, configuration and measure
-    at_the_highest(options)                 of them those at the highest rate and most connections
-    runs_behind(tables, options)            how many runs they rest on
-    sides_in(tables_of_one_experiment)      what is compared there: the factor, the default's runs, the others
+    at_highest_rate(options)                of them those at the highest rate and most connections
+    count_runs(tables, options)             how many runs they rest on
+    varied_factor(tables_of_one_experiment) what is compared there: the factor, the default's runs, the others
 
 A factor is a service or JVM option (``variant``), or a size of the workload (``data``) where no option is
 varied.
@@ -16,7 +16,13 @@ from dataclasses import dataclass
 import pandas as pd
 
 from kvstudy.analyse.comparison import families
-from kvstudy.analyse.configuration import COMPARISON_COLUMNS, alike, comparisons, configured, worded
+from kvstudy.analyse.configuration import (
+    COMPARISON_COLUMNS,
+    comparison_key,
+    comparisons,
+    configured,
+    with_words,
+)
 from kvstudy.analyse.tables import Tables
 
 # What the service and the JVM do when they are not told otherwise; of a cache: that there is none.
@@ -37,7 +43,7 @@ _PLACE = ["workload", "connections", "threads", "offered_rate_rps"]
 
 
 @dataclass(frozen=True)
-class Sides:
+class VariedFactor:
     """``factor``: a column of configured runs; ``before``: its default value; ``others``: the rest, in
     order."""
 
@@ -46,7 +52,7 @@ class Sides:
     others: tuple[str, ...]
 
 
-def sides_in(tables: Tables) -> Sides | None:
+def varied_factor(tables: Tables) -> VariedFactor | None:
     """What the runs of one experiment compare; None when they vary neither an option nor the workload's
     sizes."""
     runs = configured(tables.runs[~tables.runs["profiled"]])
@@ -55,7 +61,7 @@ def sides_in(tables: Tables) -> Sides | None:
             runs = runs[runs.groupby("workload")["data"].transform("nunique") > 1]
         values = sorted(set(runs[factor]), key=order)
         if len(values) > 1:
-            return Sides(factor, values[0], tuple(values[1:]))
+            return VariedFactor(factor, values[0], tuple(values[1:]))
     return None
 
 
@@ -65,20 +71,20 @@ def compared_options(tables: Tables, percentiles: tuple[float, ...] = (50.0, 99.
     parts = []
     for experiment in sorted(set(tables.runs["experiment"]) - {SAME_THING}):
         mine = tables.select(experiment=experiment)
-        sides = sides_in(mine)
-        for other in sides.others if sides else ():
-            rows = comparisons(mine, sides.factor, sides.before, other, percentiles, cpu=True, share=None)
-            before, after = told_apart(sides.before, other)
+        varied = varied_factor(mine)
+        for other in varied.others if varied else ():
+            rows = comparisons(mine, varied.factor, varied.before, other, percentiles, cpu=True, share=None)
+            before, after = differing_parts(varied.before, other)
             parts.append(rows.assign(experiment=experiment, before_name=before, after_name=after))
     parts = [part for part in parts if len(part)]
     return (
-        worded(pd.concat(parts, ignore_index=True), families.OPTIONS)[COLUMNS]
+        with_words(pd.concat(parts, ignore_index=True), families.OPTIONS)[COLUMNS]
         if parts
         else pd.DataFrame(columns=COLUMNS)
     )
 
 
-def at_the_highest(compared: pd.DataFrame) -> pd.DataFrame:
+def at_highest_rate(compared: pd.DataFrame) -> pd.DataFrame:
     """Of ``compared_options`` one row per experiment, value, workload and measure: that of the highest rate,
     and there of the most connections."""
     rows = compared.assign(rate=compared["offered_rate_rps"].fillna(-1)).sort_values(["rate", "connections"])
@@ -86,26 +92,26 @@ def at_the_highest(compared: pd.DataFrame) -> pd.DataFrame:
     return top.drop(columns="rate").sort_values(["experiment", "workload", "after_name"])
 
 
-def runs_behind(tables: Tables, rows: pd.DataFrame) -> int:
+def count_runs(tables: Tables, rows: pd.DataFrame) -> int:
     """How many runs ``rows`` of ``compared_options`` rest on. Those of the default count once, however many
     values stand against them."""
     behind = set()
-    for experiment, told in rows.groupby("experiment"):
+    for experiment, rows_there in rows.groupby("experiment"):
         mine = tables.select(experiment=experiment)
-        sides = sides_in(mine)
+        varied = varied_factor(mine)
         runs = configured(mine.believed().runs)
-        runs["key"] = alike(runs, sides.factor)
-        for other in sides.others:
-            before, after = told_apart(sides.before, other)
-            places = told.loc[
-                (told["before_name"] == before) & (told["after_name"] == after), _PLACE
+        runs["key"] = comparison_key(runs, varied.factor)
+        for other in varied.others:
+            before, after = differing_parts(varied.before, other)
+            places = rows_there.loc[
+                (rows_there["before_name"] == before) & (rows_there["after_name"] == after), _PLACE
             ].drop_duplicates()
-            pair = runs[runs[sides.factor].isin([sides.before, other])].merge(places, on=_PLACE)
-            behind |= set(pair.loc[pair.groupby("key")[sides.factor].transform("nunique") == 2, "run_id"])
+            pair = runs[runs[varied.factor].isin([varied.before, other])].merge(places, on=_PLACE)
+            behind |= set(pair.loc[pair.groupby("key")[varied.factor].transform("nunique") == 2, "run_id"])
     return len(behind)
 
 
-def told_apart(before: str, after: str) -> tuple[str, str]:
+def differing_parts(before: str, after: str) -> tuple[str, str]:
     """Only what differs: ``("gc=G1 heap=128m", "gc=Z heap=128m")`` → ("gc=G1", "gc=Z")."""
     first, second = parts_of(before), parts_of(after)
     names = [name for name in {**first, **second} if first.get(name) != second.get(name)]

@@ -13,7 +13,7 @@ import pandas as pd
 
 from kvstudy.analyse import rates
 from kvstudy.analyse.comparison import families
-from kvstudy.analyse.configuration import COMPARISON_COLUMNS, comparisons, configured, worded
+from kvstudy.analyse.configuration import COMPARISON_COLUMNS, comparisons, configured, with_words
 from kvstudy.analyse.tables import Tables
 from kvstudy.plan.subject import EMPTY, KV_SERVICE
 
@@ -59,12 +59,12 @@ def compared(tables: Tables, percentiles: tuple[float, ...] = (50.0, 99.0)) -> p
     parts = [part for part in parts if len(part)]
     if not parts:
         return pd.DataFrame(columns=COLUMNS)
-    return worded(pd.concat(parts, ignore_index=True), families.WHOLE)[COLUMNS]
+    return with_words(pd.concat(parts, ignore_index=True), families.WHOLE)[COLUMNS]
 
 
 def held(tables: Tables) -> pd.DataFrame:
-    """HELD_COLUMNS, of the runs that speak about their rate."""
-    found = rates.witnesses(tables)
+    """HELD_COLUMNS, of the runs that say whether their rate was held."""
+    found = rates.runs_with_rate_outcome(tables)
     if found.empty:
         return pd.DataFrame(columns=HELD_COLUMNS)
     found = found.assign(value_bytes=value_bytes(found))

@@ -15,9 +15,9 @@ from kvstudy.analyse.configuration import (
     CONFIGURATION,
     CPU,
     RATE,
-    compared,
+    compare_values,
     configured,
-    worded,
+    with_words,
 )
 from kvstudy.analyse.tables import Tables
 
@@ -51,7 +51,7 @@ def cost(tables: Tables) -> pd.DataFrame:
                     "of_before": len(plain),
                     "invalid_after": 0,
                     "of_after": len(profiled),
-                    **compared(before, after, SAME_WITHIN),
+                    **compare_values(before, after, SAME_WITHIN),
                 }
             )
-    return worded(pd.DataFrame(rows, columns=COMPARISON_COLUMNS), families.SMALL)
+    return with_words(pd.DataFrame(rows, columns=COMPARISON_COLUMNS), families.SMALL)

@@ -114,7 +114,7 @@ def checks(result: pd.Series, folder: Path) -> list[validity.Check]:
     }
     rate = None if pd.isna(result["offered_rate_rps"]) else float(result["offered_rate_rps"])
     return validity.check(
-        evidence.of_text(
+        evidence.text_evidence(
             counted_there,
             generator=result["generator"],
             closed_loop=bool(result["closed_loop"]),

@@ -1,14 +1,14 @@
 """Which runs may say whether a rate was held.
 
-A run that did not keep up is invalid for latencies, by its own checks, and yet it is the only witness of a
+A run that did not keep up is invalid for latencies, by its own checks, and yet it alone shows a
 saturation point. A run that another program disturbed, or whose generator was the limit, says nothing about
 the service at all. So:
 
-    speaks = about_rate(tables)        the runs that failed nothing, or did not hold their rate and failed
+    informative_runs(tables)           the runs that failed nothing, or did not hold their rate and failed
                                        only what follows from that
-    witnesses(tables)                  these, and the runs that the service itself lost, which did not hold
+    runs_with_rate_outcome(tables)     these, and the runs that the service itself lost, which did not hold
                                        theirs
-    testified(tables, runs)            any runs, with what each says of its rate; saturation_of(runs, by) of
+    with_rate_outcome(tables, runs)    any runs, with what each says of its rate; saturation_of(runs, by) of
                                        these
     held_rates(tables)                 of each combination the highest rate held and the lowest not held
     found = knee_of(trials)            what the trials of a search say about the knee, by the search's own
@@ -40,16 +40,16 @@ FOLLOWS_FROM_OVERLOAD = frozenset(
 )
 
 
-def about_rate(tables: Tables) -> Tables:
+def informative_runs(tables: Tables) -> Tables:
     """The completed latency runs, at a rate, whose achieved rate is the service's own."""
     runs = tables.runs[
         ~tables.runs["profiled"] & ~tables.runs["closed_loop"] & (tables.runs["outcome"] == "completed")
     ]
-    return tables.only(set(runs["run_id"]) & speaking(tables))
+    return tables.only(set(runs["run_id"]) & informative_run_ids(tables))
 
 
-def speaking(tables: Tables) -> set[str]:
-    """Ids of the runs of ``tables`` that speak about their rate."""
+def informative_run_ids(tables: Tables) -> set[str]:
+    """Ids of the runs of ``tables`` that say whether their rate was held."""
     failed = tables.validity[tables.validity["verdict"] == "FAIL"].groupby("run_id")["check"].agg(set)
     verdicts = tables.runs.set_index("run_id")["verdict"]
     return {
@@ -60,14 +60,16 @@ def speaking(tables: Tables) -> set[str]:
     }
 
 
-def witnesses(tables: Tables) -> pd.DataFrame:
-    """The configured latency runs, at a rate, that say whether it was held: those that speak about it, and
+def runs_with_rate_outcome(tables: Tables) -> pd.DataFrame:
+    """The configured latency runs, at a rate, that say whether it was held: the informative ones, and
     those that the service itself made invalid, by errors, wrong answers or its own death, which achieved
     nothing. Without these a rate would be held by those who survived it."""
     runs = tables.runs[~tables.runs["profiled"] & ~tables.runs["closed_loop"]]
-    speaks = runs["run_id"].isin(speaking(tables)) & (runs["outcome"] == "completed")
-    lost = ~speaks & (runs["excluded"] == SERVICE)
-    return configured(runs.assign(achieved_rate_rps=runs["achieved_rate_rps"].mask(lost, 0.0))[speaks | lost])
+    informative = runs["run_id"].isin(informative_run_ids(tables)) & (runs["outcome"] == "completed")
+    lost = ~informative & (runs["excluded"] == SERVICE)
+    return configured(
+        runs.assign(achieved_rate_rps=runs["achieved_rate_rps"].mask(lost, 0.0))[informative | lost]
+    )
 
 
 def saturation_points(runs: pd.DataFrame, group_by: list[str]) -> pd.DataFrame:
@@ -93,26 +95,28 @@ def saturation_points(runs: pd.DataFrame, group_by: list[str]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*group_by, *_POINT])
 
 
-def testified(tables: Tables, runs: pd.DataFrame) -> pd.DataFrame:
-    """``runs``, rows of ``tables.runs``, configured; ``speaks``: whether the run says if its rate was held
-    (``witnesses``); ``counted_rate_rps``: the rate that counts for that, NaN of those that do not."""
-    known = witnesses(tables).set_index("run_id")["achieved_rate_rps"]
+def with_rate_outcome(tables: Tables, runs: pd.DataFrame) -> pd.DataFrame:
+    """``runs``, rows of ``tables.runs``, configured; ``is_informative``: whether the run says if its rate
+    was held (``runs_with_rate_outcome``); ``counted_rate_rps``: the rate that counts for that, else NaN."""
+    known = runs_with_rate_outcome(tables).set_index("run_id")["achieved_rate_rps"]
     runs = configured(runs)
     return runs.assign(
-        speaks=runs["run_id"].isin(known.index), counted_rate_rps=runs["run_id"].map(known).astype(float)
+        is_informative=runs["run_id"].isin(known.index),
+        counted_rate_rps=runs["run_id"].map(known).astype(float),
     )
 
 
 def saturation_of(runs: pd.DataFrame, group_by: list[str]) -> pd.DataFrame:
-    """``saturation_points`` of ``testified`` runs."""
-    heard = runs[runs["speaks"]]
-    return saturation_points(heard.assign(achieved_rate_rps=heard["counted_rate_rps"]), group_by)
+    """``saturation_points`` of runs ``with_rate_outcome``."""
+    informative = runs[runs["is_informative"]]
+    return saturation_points(informative.assign(achieved_rate_rps=informative["counted_rate_rps"]), group_by)
 
 
 def held_rates(tables: Tables) -> pd.DataFrame:
-    """``saturation_points`` of each combination, of ``witnesses``, beside what its runs have in common:
-    experiment, workload, connections and all other columns of a configuration but the offered rate."""
-    runs = witnesses(tables)
+    """``saturation_points`` of each combination, of ``runs_with_rate_outcome``, beside what its runs have
+    in common: experiment, workload, connections and every other column of a configuration but the offered
+    rate."""
+    runs = runs_with_rate_outcome(tables)
     columns = [name for name in (COMBINATION, *CONFIGURATION) if name != "offered_rate_rps"]
     if runs.empty:
         return pd.DataFrame(columns=[*columns, *_POINT])

@@ -96,7 +96,7 @@ class SlowAnswers:
         return expected
 
 
-def of_run(
+def slow_answers_of_run(
     run_id: str, seconds: pd.DataFrame, answers: pd.DataFrame, events: pd.DataFrame, threshold_us: float
 ) -> SlowAnswers:
     """``seconds``: its rows of tail.slow_seconds; ``answers``, ``events``: its rows of those tables."""

@@ -88,7 +88,7 @@ class _Held:
 class Tables(_Held):
     """The tables as kvstudy.analyse.schema has them. ``source``: what they are from, for people; ``folders``:
     run id → run folder; ``smoke_shown``, ``smoke_hidden``: experiments whose only runs are of the profile
-    smoke, and those whose smoke runs gave way to others.
+    smoke, and those whose smoke runs gave way to others; ``own``: runs that the reader has measured.
 
     Select first, look then: every table but ``runs`` is read when it is first looked at. Nobody changes a
     table once it is in here.
@@ -105,11 +105,12 @@ class Tables(_Held):
     folders: dict[str, Path] = field(default_factory=dict)
     smoke_shown: tuple[str, ...] = ()
     smoke_hidden: tuple[str, ...] = ()
+    own: frozenset[str] = frozenset()
     _found: dict = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def once(self, work: Callable[..., _Found], *arguments: object) -> _Found:
+    def cached(self, work: Callable[..., _Found], *arguments: object) -> _Found:
         """``work(self, *arguments)``, done once for these tables: the charts of a page ask for the same again
-        and again. Whoever gets it leaves it as it is."""
+        and again. The result is shared: do not change it."""
         key = (work, *arguments)
         if key not in self._found:
             self._found[key] = work(self, *arguments)
@@ -127,6 +128,20 @@ class Tables(_Held):
     def only(self, run_ids: pd.Series | list[str]) -> "Tables":
         """These runs and their rows in every table."""
         return self._of(run_ids, schema.TABLES)
+
+    def joined(self, other: Self) -> Self:
+        """These runs and those of ``other``, each once."""
+        more = other.only(set(other.runs["run_id"]) - set(self.runs["run_id"]))
+        return self.but(
+            **{name: _both(vars(self)[name], vars(more)[name]) for name in schema.TABLES},
+            folders=self.folders | more.folders,
+            own=self.own | more.own,
+        )
+
+    @property
+    def own_runs(self) -> int:
+        """How many of these runs the reader has measured."""
+        return int(self.runs["run_id"].isin(self.own).sum())
 
     def believed(self) -> "Tables":
         """Without the runs that FAILed a check or were profiled: what a claim about latency may rest on."""
@@ -219,8 +234,12 @@ def study_tables(
     if chosen:
         smoke = {name for _, name, at in stands if SMOKE in at and name in taken}
         shown = {name for name in smoke if SMOKE in taken[name]}
+        own = {run_id for run_id, name, _ in stands if name in taken and REFERENCE not in taken[name]}
         return tables.only(chosen).but(
-            source=_source(taken), smoke_shown=tuple(sorted(shown)), smoke_hidden=tuple(sorted(smoke - shown))
+            source=_source(taken),
+            smoke_shown=tuple(sorted(shown)),
+            smoke_hidden=tuple(sorted(smoke - shown)),
+            own=frozenset(own & set(chosen)),
         )
     if experiment is None and len(stored.frame("duets")):
         return tables.only([]).but(source=f"data/{RAW}")
@@ -283,3 +302,11 @@ def _only(held: pd.DataFrame | StoredRows, wanted: frozenset[str]) -> pd.DataFra
     if isinstance(held, StoredRows):
         return StoredRows(held.stored, held.table, wanted if held.run_ids is None else wanted & held.run_ids)
     return held[held["run_id"].isin(wanted)].reset_index(drop=True)
+
+
+def _both(one: pd.DataFrame | StoredRows, other: pd.DataFrame | StoredRows) -> pd.DataFrame | StoredRows:
+    if isinstance(one, StoredRows) and isinstance(other, StoredRows) and one.stored is other.stored:
+        both = None if None in (one.run_ids, other.run_ids) else one.run_ids | other.run_ids
+        return StoredRows(one.stored, one.table, both)
+    frames = [held.frame() if isinstance(held, StoredRows) else held for held in (one, other)]
+    return pd.concat(frames, ignore_index=True)

@@ -7,14 +7,14 @@ chance.
     causes(tables, limit_us)                       per kind of event: share of the slow answers it overlaps,
                                                    chance, word, why
     alignment(tables, limit_us)                    every slow second with the events in it
-    of_page(tables, 99)                            causes of all runs and of each workload, judged together
+    page_causes(tables, 99)                        causes of all runs and of each workload, judged together
 
 An event is felt from its start until as long again after its end, while what had queued up is worked off.
 Time is cut into bins of 10 ms (of a second where no single answers are known: slow_answers). *By chance* is
 what the events of the other repeats of the same configuration would touch, at the same moment of their runs.
-The word is by permutation (linked, exchange). A link is not a cause: kinds that come together (a compaction
-after a flush) are linked together, and ``share_alone`` says how much is left where no other linked kind is
-near. What causes the tail is said by an experiment that holds it off: intervention.
+The word is by permutation (linked, permutation). A link is not a cause: kinds that come together (a
+compaction after a flush) are linked together, and ``share_alone`` says how much is left where no other linked
+kind is near. What causes the tail is said by an experiment that holds it off: intervention.
 """
 
 import math
@@ -26,9 +26,9 @@ import pandas as pd
 
 from kvstudy.analyse import slow_answers
 from kvstudy.analyse.configuration import configured
-from kvstudy.analyse.exchange import Repeats
 from kvstudy.analyse.linked import CANNOT_TELL as CANNOT_TELL  # a word of this module's frames
-from kvstudy.analyse.linked import DRAWS, LINKED, Judgement, Question, judged
+from kvstudy.analyse.linked import DRAWS, LINKED, Judgement, Question, judge
+from kvstudy.analyse.permutation import Repeats
 from kvstudy.analyse.slow_answers import SlowAnswers
 from kvstudy.analyse.tables import Tables
 from kvstudy.record import hdr
@@ -56,7 +56,7 @@ CAUSE_COLUMNS = [
 
 
 @dataclass(frozen=True)
-class OfWorkload:
+class WorkloadCauses:
     """The slow answers of one workload in its ``runs`` runs at ``offered_rate_rps``: those over ``limit_us``;
     ``found``: their ``causes``."""
 
@@ -69,13 +69,13 @@ class OfWorkload:
 
 
 @dataclass(frozen=True)
-class OfPage:
+class PageCauses:
     """``found``: the causes of all runs together, of answers over ``limit_us``; ``groups``: workload by
     workload. The words of both hold together."""
 
     limit_us: float
     found: pd.DataFrame
-    groups: list[OfWorkload]
+    groups: list[WorkloadCauses]
 
 
 def threshold_us(tables: Tables, percentile: float = 99.0, latency_kind: str = "response") -> float:
@@ -91,7 +91,7 @@ def threshold_us(tables: Tables, percentile: float = 99.0, latency_kind: str = "
 def slow_seconds(tables: Tables, threshold_us: float, latency_kind: str = "response") -> pd.DataFrame:
     """One row per run and second: ``run_id, second, count, slow`` (answers, and those slower than the
     threshold)."""
-    return tables.once(_slow_seconds, threshold_us, latency_kind)
+    return tables.cached(_slow_seconds, threshold_us, latency_kind)
 
 
 def logged_seconds(tables: Tables, latency_kind: str = "response") -> pd.DataFrame:
@@ -128,7 +128,7 @@ def alignment(tables: Tables, threshold_us: float) -> pd.DataFrame:
     attributes``; a slow second without an event has one row of kind NO_EVENT."""
     slow = slow_seconds(tables, threshold_us)
     slow = slow[slow["slow"] > 0]
-    pairs = slow.merge(tables.once(_considered, threshold_us), on="run_id", how="left")
+    pairs = slow.merge(tables.cached(_considered, threshold_us), on="run_id", how="left")
     begin, end = slow_answers.felt_s(pairs)
     touching = pairs[(begin < pairs["second"] + 1) & (end > pairs["second"])]
     bare = slow.merge(
@@ -145,7 +145,7 @@ def alignment(tables: Tables, threshold_us: float) -> pd.DataFrame:
 
 def slow_by_run(tables: Tables, threshold_us: float) -> list[SlowAnswers]:
     """Of every run when its slow answers waited and when events were felt."""
-    return tables.once(_by_run, threshold_us)
+    return tables.cached(_by_run, threshold_us)
 
 
 def causes(tables: Tables, threshold_us: float, draws: int = DRAWS, seed: int = 1) -> pd.DataFrame:
@@ -157,12 +157,12 @@ def causes(tables: Tables, threshold_us: float, draws: int = DRAWS, seed: int = 
     the slow answers that it touches and no other linked kind does; ``word``: LINKED, or CANNOT_TELL for the
     reason in ``why``.
     """
-    return _rows(tables, threshold_us, judged(_questions(tables, threshold_us), draws, seed))
+    return _rows(tables, threshold_us, judge(_questions(tables, threshold_us), draws, seed))
 
 
-def of_page(
+def page_causes(
     tables: Tables, percentile: float = 99.0, most: int = 6, draws: int = DRAWS, seed: int = 1
-) -> OfPage:
+) -> PageCauses:
     """The causes of all runs together, and of each workload's own slow answers at the highest rate of its
     runs; pooled, the slowest workload alone would set what is slow. Without answers the limit is infinite.
     First the workload with most answers over the common threshold; ``most``: so many workloads."""
@@ -176,13 +176,13 @@ def of_page(
         for place, part in enumerate(parts)
         for kind, question in _questions(*part).items()
     }
-    words = judged(questions, draws, seed)
+    words = judge(questions, draws, seed)
     found = [
         _rows(*part, {kind: word for (at, kind), word in words.items() if at == place})
         for place, part in enumerate(parts)
     ]
     groups = [
-        OfWorkload(
+        WorkloadCauses(
             own.runs["workload"].iloc[0],
             own.runs["method"].iloc[0],
             float(own.runs["offered_rate_rps"].iloc[0]),
@@ -192,7 +192,7 @@ def of_page(
         )
         for (own, limit), rows in zip(parts[1:], found[1:], strict=True)
     ]
-    return OfPage(limit_us, found[0], groups)
+    return PageCauses(limit_us, found[0], groups)
 
 
 def _workloads(tables: Tables, limit_us: float) -> list[Tables]:
@@ -214,21 +214,27 @@ def _workloads(tables: Tables, limit_us: float) -> list[Tables]:
 
 def _questions(tables: Tables, threshold_us: float) -> dict[str, Question]:
     """For each kind of event that could have made an answer slow: is it linked?"""
-    repeats = tables.once(_repeats, threshold_us)
-    events = tables.once(_considered, threshold_us)
+    repeats = tables.cached(_repeats, threshold_us)
+    events = tables.cached(_considered, threshold_us)
     found = {}
     for kind in sorted({kind for group in repeats for run in group for kind in run.felt_ms}):
         groups = tuple(
             Repeats(
                 tuple(run.waiting for run in group),
                 tuple(run.felt_ms.get(kind, np.zeros(run.bins)) for run in group),
+                group[0].step_s,
             )
             for group in repeats
         )
-        telling = {
-            run.run_id for group, own in zip(repeats, groups, strict=True) if own.tells for run in group
+        informative = {
+            run.run_id
+            for group, own in zip(repeats, groups, strict=True)
+            if own.is_informative
+            for run in group
         }
-        found[kind] = Question(groups, int(((events["kind"] == kind) & events["run_id"].isin(telling)).sum()))
+        found[kind] = Question(
+            groups, int(((events["kind"] == kind) & events["run_id"].isin(informative)).sum())
+        )
     return found
 
 
@@ -246,14 +252,14 @@ def _repeats(tables: Tables, threshold_us: float) -> list[list[SlowAnswers]]:
 
 
 def _rows(tables: Tables, threshold_us: float, words: dict[str, Judgement]) -> pd.DataFrame:
-    events = tables.once(_considered, threshold_us)
+    events = tables.cached(_considered, threshold_us)
     runs = slow_by_run(tables, threshold_us)
     slow_total = sum(run.total for run in runs)
     linked = {kind for kind, judgement in words.items() if judgement.word == LINKED}
     rows = []
     for kind, judgement in words.items():
         of_kind = events[events["kind"] == kind]
-        share, chance = _share(runs, {kind}), _chance(tables.once(_repeats, threshold_us), kind)
+        share, chance = _share(runs, {kind}), _chance(tables.cached(_repeats, threshold_us), kind)
         rows.append(
             {
                 "cause": kind,
@@ -278,14 +284,14 @@ def _rows(tables: Tables, threshold_us: float, words: dict[str, Judgement]) -> p
             row["cause"],
         )
     )
-    telling = {kind for kind in words if kind in linked or _time_share(runs, {kind}) < _ALWAYS_SHARE}
-    untouched = 1.0 - _share(runs, telling) if slow_total else 0.0
+    informative = {kind for kind in words if kind in linked or _time_share(runs, {kind}) < _ALWAYS_SHARE}
+    untouched = 1.0 - _share(runs, informative) if slow_total else 0.0
     rows.append(
         {
             "cause": NO_EVENT,
             "events": 0,
             "longest_ms": np.nan,
-            "time_share": 1 - _time_share(runs, telling),
+            "time_share": 1 - _time_share(runs, informative),
             "slow_requests": round(untouched * slow_total),
             "share": untouched,
             "chance": np.nan,
@@ -317,7 +323,7 @@ def _chance(repeats: list[list[SlowAnswers]], kind: str) -> float:
 
 
 def _by_run(tables: Tables, threshold_us: float) -> list[SlowAnswers]:
-    events = tables.once(_considered, threshold_us)
+    events = tables.cached(_considered, threshold_us)
     # Numbers alone where there are many rows: taking their run's name along costs more than all that is
     # worked out of them.
     answered = tables.slowest[["due_s", "response_us"]]
@@ -326,7 +332,7 @@ def _by_run(tables: Tables, threshold_us: float) -> list[SlowAnswers]:
         dict(iter(events.groupby("run_id"))),
     )
     return [
-        slow_answers.of_run(
+        slow_answers.slow_answers_of_run(
             run_id,
             seconds,
             answers.get(run_id, answered.head(0)),

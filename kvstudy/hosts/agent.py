@@ -39,7 +39,7 @@ class Agent:
     def __init__(self, here: Here, folder: Path, session: Session):
         self._here, self._folder, self._session = here, folder, session
         self._objects: dict[int, object] = {}
-        self._todo: queue.SimpleQueue[tuple[int, str, tuple]] = queue.SimpleQueue()
+        self._todo: queue.SimpleQueue[tuple[int, str, bytes]] = queue.SimpleQueue()
         self._answers = os.fdopen(os.dup(1), "wb")
         self._answering = threading.Lock()
         self._last_frame = time.monotonic()
@@ -53,7 +53,7 @@ class Agent:
         while True:
             number, kind, payload = self._todo.get()
             try:
-                answer = True, getattr(self, f"_on_{kind}")(*payload)
+                answer = True, getattr(self, f"_on_{kind}")(*wire.unpack(payload))
             except Exception as error:  # whatever it is, who asked has to know
                 answer = False, _sendable(error)
             self._answer(number, *answer)
@@ -64,7 +64,7 @@ class Agent:
                 number, (kind, payload) = wire.unpack(wire.read_frame(sys.stdin.buffer))
                 self._last_frame = time.monotonic()
                 if kind == "tell":
-                    self._here.told.add(*payload)
+                    self._here.messages.add(*wire.unpack(payload))
                     self._answer(number, True, None)
                 elif kind == "beat":
                     self._answer(number, True, time.time_ns())
@@ -88,9 +88,10 @@ class Agent:
 
     def _answer(self, number: int, is_well: bool, value: object) -> None:
         try:
-            frame = wire.pack((number, is_well, value))
+            frame = wire.pack((number, is_well, wire.pack(value)))
         except Exception as error:
-            frame = wire.pack((number, False, KvstudyError(f"answer cannot be sent: {error!r}")))
+            said = KvstudyError(f"answer cannot be sent: {error!r}")
+            frame = wire.pack((number, False, wire.pack(said)))
         with self._answering, suppress(BrokenPipeError):
             wire.write_frame(self._answers, frame)
 
@@ -161,7 +162,7 @@ def main(asked: dict) -> None:
         Lease(asked["who"]).__enter__()  # both end with this process
         session = Session(folder / "work").__enter__()
     except (KvstudyError, OSError) as error:
-        wire.write_frame(sys.stdout.buffer, wire.pack((0, False, _sendable(error))))
+        wire.write_frame(sys.stdout.buffer, wire.pack((0, False, wire.pack(_sendable(error)))))
         return
     drop_scratch(folder)
     here = Here(

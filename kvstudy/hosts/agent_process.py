@@ -40,7 +40,8 @@ class AgentProcess:
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
             )
         try:
-            _, is_well, said = wire.unpack(wire.read_frame(self._process.stdout))
+            _, is_well, packed = wire.unpack(wire.read_frame(self._process.stdout))
+            said = wire.unpack(packed)
         except EOFError:
             self._process.wait()
             raise HostLost(f"agent did not start: {self._last_words()}") from None

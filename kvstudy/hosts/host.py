@@ -25,7 +25,7 @@ class Here:
     """What lives on a host knows this of it. ``root``: the programs and workloads, laid out as in the
     project; ``work``: scratch for stores, fills and files of a run; ``address``: under which other hosts
     reach what serves here; ``registered``: told of each process at its start and its end, so that none
-    outlives its run; ``told``: words from who measures that arrive while a method runs (``Host.tell``)."""
+    outlives its run; ``messages``: what the measuring side sent while a method runs (``Host.tell``)."""
 
     root: Path
     work: Path
@@ -33,7 +33,7 @@ class Here:
     name: str = ""
     address: str = "127.0.0.1"
     cores: tuple[int, ...] | None = None
-    told: set[str] = field(default_factory=set)
+    messages: set[str] = field(default_factory=set)
 
     @property
     def stores(self) -> Path:
@@ -52,7 +52,7 @@ class Host(Protocol):
         """``make(here, *arguments)`` on the host, once; what is given back is called here and works there."""
 
     def tell(self, word: str) -> None:
-        """Adds to ``Here.told``, also while a method runs there. Never fails: who is gone needs no words."""
+        """Adds to ``Here.messages``, also while a method runs there. Never fails; a lost host is skipped."""
 
     def run_folder(self, here: Path) -> Path:
         """Where the files of a run are written there, whose folder is ``here`` on this machine."""

@@ -21,7 +21,7 @@ class LocalHost:
         return make(self._here, *arguments)
 
     def tell(self, word: str) -> None:
-        self._here.told.add(word)
+        self._here.messages.add(word)
 
     def run_folder(self, here: Path) -> Path:
         return here

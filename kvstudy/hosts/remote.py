@@ -95,7 +95,7 @@ class RemoteHost:
             return
         link = self._link
         try:
-            self._soon(lambda: link.exchange(wire.pack(("rest", ()))), SETTLE_TIMEOUT_S)
+            self._soon(lambda: link.exchange(asked("rest")), SETTLE_TIMEOUT_S)
         except Exception as error:
             self.abandon(_in_words(error))
 
@@ -133,9 +133,10 @@ class RemoteHost:
     def _ask(self, kind: str, *payload: object) -> object:
         if self._lost:
             raise HostLost(f"host {self.name} is lost: {self._lost}")
-        frame, link = wire.pack((kind, payload)), self._link
+        frame, link = asked(kind, *payload), self._link
         try:
-            is_well, value = wire.unpack(self._answer(self._threads.submit(link.exchange, frame)))
+            is_well, packed = wire.unpack(self._answer(self._threads.submit(link.exchange, frame)))
+            value = wire.unpack(packed)
         except KvstudyError as error:
             self._lose(error.message)
             raise HostLost(f"host {self.name} is lost: {error.message}") from error
@@ -173,7 +174,7 @@ class RemoteHost:
 
     def _beat(self, number: int) -> None:
         """Until the host is lost, or has another agent."""
-        frame, link = wire.pack(("beat", ())), self._link
+        frame, link = asked("beat"), self._link
         while not self._lost and number == self._beats:
             try:
                 self._threads.submit(link.exchange, frame).result(BEAT_TIMEOUT_S)
@@ -196,6 +197,11 @@ class _Away:
         if method.startswith("_"):
             raise AttributeError(method)
         return lambda *arguments, **named: self._host.call(self._number, method, arguments, named)
+
+
+def asked(kind: str, *payload: object) -> bytes:
+    """A frame for an agent."""
+    return wire.pack((kind, wire.pack(payload)))
 
 
 def _pieces(path: Path) -> list[bytes]:

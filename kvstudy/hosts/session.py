@@ -19,6 +19,7 @@ from pathlib import Path
 import psutil
 
 from kvstudy.errors import KvstudyError
+from kvstudy.hosts import memory_group
 from kvstudy.hosts.process import session_of, wait_until
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -52,6 +53,7 @@ class Session:
                 for child in before["children"]
                 if _end(child["pid"], child["started"], same_boot)
             ]
+        memory_group.drop_left_behind()
         self._write()
         return self
 

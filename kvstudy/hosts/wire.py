@@ -1,5 +1,10 @@
 """Frames between who measures and the agent of a host: eight bytes of length, then a pickle.
 
+    asked      (number, (kind, packed payload))        answered      (number, is it well, packed value)
+
+Payloads and values are packed by themselves: who hands frames on, or answers beats between them, must not
+import what they are made of, which may take seconds.
+
 Both ends are the same version of kvstudy and of one user: whoever may send a frame may start any process
 there anyway. Where frames cross a network they do so inside Dask's own connections (TLS: cluster.py).
 """

@@ -57,8 +57,8 @@ def kept_awake(wanted: Wanted, device: Path = DEVICE) -> Iterator[dict]:
 def main(command: list[str]) -> None:
     """``python -m kvstudy.measure.awake COMMAND…``: COMMAND in this process's place, processors awake until
     it ends; where that is not allowed it says so and runs it all the same."""
-    if told := note("auto"):
-        print(told, file=sys.stderr)
+    if warning := note("auto"):
+        print(warning, file=sys.stderr)
     else:
         descriptor = os.open(DEVICE, os.O_WRONLY)
         os.write(descriptor, struct.pack("=i", 0))

@@ -8,11 +8,12 @@ that is begun again until its answer pleases would be none."""
 import hashlib
 import json
 import math
-import shutil
 import statistics
 import time
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from kvstudy.analyse.comparison.launches import MEASURES, ROUNDS_MIN
@@ -22,33 +23,40 @@ from kvstudy.analyse.duets import Duet as FoundDuet
 from kvstudy.analyse.duets import duet_of
 from kvstudy.analyse.validity import OUTSIDE
 from kvstudy.errors import ExperimentError, KvstudyError
+from kvstudy.hosts.hosts_file import HostsFile
 from kvstudy.hosts.interrupt import interruptible
+from kvstudy.hosts.local import LocalHost
 from kvstudy.hosts.session import Session
-from kvstudy.measure import awake, machine
+from kvstudy.measure import awake, limits
 from kvstudy.measure.artifacts import Artifacts
+from kvstudy.measure.crew import Crew, Member
 from kvstudy.measure.duet import DuetBench, DuetLaunch
 from kvstudy.measure.duet_progress import DuetProgress
-from kvstudy.measure.duet_sides import check_memory, chosen_ports, side_facts, store_of
+from kvstudy.measure.duet_sides import check_memory, chosen_ports, side_facts
+from kvstudy.measure.duet_station import DuetStation
+from kvstudy.measure.duet_table import MEASURE_NAMES, nothing_to_come, outcome_of, progress_lines, undecided
 from kvstudy.measure.execute import clear_up
 from kvstudy.measure.fill import Fills
 from kvstudy.measure.generator import script_path
+from kvstudy.measure.on_hosts import crews_on, duet_station_there
+from kvstudy.measure.preconditions import check_disk
 from kvstudy.measure.quiet import Patience
-from kvstudy.measure.standing import MEASURE_NAMES, nothing_to_come, outcome_of, progress_lines, undecided
 from kvstudy.plan.comparison import SIDES, Comparison
 from kvstudy.plan.run_plan import Plan as RunPlan
 from kvstudy.plan.run_plan import PlannedRun
 from kvstudy.project import raw_root, work_root, workloads_root
 from kvstudy.record.duet import is_duet
 from kvstudy.record.run_folder import DUET, SCHEMA_VERSION, SealedRun, sealed_runs
-from kvstudy.subject.jdk import find_jdk
-from kvstudy.units import format_bytes, format_duration
+from kvstudy.units import format_duration
 
 # When so many launches fail one after the other, the next ones will too.
 FAILURES_IN_A_ROW_MAX = 3
+FOR_BOTH = " for both sides"
+LESS_DISK = "free some space, or choose fewer records, a lower rate or fewer slices"
 
 
 @dataclass
-class Duet:
+class DuetInProgress:
     """What is sealed of one comparison. ``over``: why no further launch was begun."""
 
     comparison: Comparison
@@ -76,46 +84,57 @@ def compare(
     label: str = "",
     resume: bool = False,
     patience: Patience | None = None,
-) -> Duet:
+    hosts: HostsFile | None = None,
+) -> DuetInProgress:
     """Measures; KvstudyError before anything is started when something is missing. Ctrl-C seals the launch
-    that goes on as failed."""
+    that goes on as failed. With ``hosts`` both sides are on one of them, and the generator on another: on the
+    same two in all launches."""
     within_s = comparison.comparing.within
     check_time(comparison, within_s)
     primary_of(comparison)
-    chosen_ports(comparison.experiment.port)
-    check_memory(comparison)
-    check_disk(comparison, root)
     progress = DuetProgress(within_s)
-    for told in (awake.note(comparison.experiment.awake), *without_value(comparison)):
-        if told:
-            progress.say(told)
+    for warning in (*([] if hosts else check_here(comparison, root)), *without_value(comparison)):
+        progress.say(warning)
     # A build would be in the way of another measurement, so the session comes first.
-    with interruptible(), Session(work_root(root)) as session:
-        artifacts = artifacts_of(comparison, root)
+    with interruptible(), Session(work_root(root)) as session, ExitStack() as until_end:
+        runs = runs_of(comparison)
+        artifacts = Artifacts.needed_by(runs, root)
         clear_up(session, root, comparison.experiment.name)
-        digests = digests_of(comparison, artifacts)
+        fills = Fills(work_root(root), workloads_root(root), artifacts, session.registered, progress.doing)
+        local = LocalHost(root, work_root(root), session.registered)
+        here = Member(local, local.stationed(DuetStation, artifacts, fills, comparison))
+        crew = Crew(here, (here,))
+        if hosts:
+            make = partial(duet_station_there, comparison)
+            (crew,) = until_end.enter_context(
+                crews_on(
+                    *(hosts, work_root(root), session.registered, runs, artifacts, root, 1, here),
+                    make=make,
+                    at_most=1,
+                )
+            )
+            for told in check_there(comparison, crew):
+                progress.say(told)
+        digests = digests_of(crew)
         check_difference(comparison, digests)
-        asked = comparison.asked(digests | conditions_of(comparison, root))
+        asked = comparison.asked(digests | conditions_of(comparison, root, crew))
         if resume:
             check_digests(comparison, digests)
         duet = _resumed(comparison, asked, root, label) if resume else None
         if duet:
             progress.say(f"{len(duet.launches)} launches are sealed already and kept")
-        duet = duet or Duet(comparison, _new_identity(asked))
-        fills = Fills(work_root(root), workloads_root(root), artifacts, session.registered, progress.doing)
+        duet = duet or DuetInProgress(comparison, _new_identity(asked))
         bench = DuetBench(
             root,
             comparison,
-            artifacts,
-            fills,
+            crew,
             session,
             patience or Patience(0),
-            duet_facts(duet, artifacts, asked, label),
+            duet_facts(duet, artifacts, crew, asked, label),
             progress.doing,
             progress.tick,
         )
-        for side in SIDES:
-            fills.make(store_of(comparison, side))
+        crew.service.station.make_fills()
         try:
             _launches(duet, bench, within_s, progress)
         except KeyboardInterrupt:
@@ -127,8 +146,8 @@ def compare(
     return duet
 
 
-def _launches(duet: Duet, bench: DuetBench, within_s: float, progress: DuetProgress) -> None:
-    kept_s = [lasted_s(run) for run in duet.launches]
+def _launches(duet: DuetInProgress, bench: DuetBench, within_s: float, progress: DuetProgress) -> None:
+    kept_s = [launch_duration_s(run) for run in duet.launches]
     begun, failures_in_a_row = time.monotonic() - sum(kept_s), 0
     took_s, unprofiled_s = duet.comparison.launch_s, []
     most = duet.comparison.comparing.launches
@@ -174,7 +193,7 @@ def _launches(duet: Duet, bench: DuetBench, within_s: float, progress: DuetProgr
     duet.over = over
 
 
-def lasted_s(run: SealedRun) -> float:
+def launch_duration_s(run: SealedRun) -> float:
     """A sealed launch, from its first phase to its last; without waiting for a quiet machine."""
     times = [datetime.fromisoformat(at) for phase in run.facts["phases"].values() for at in phase.values()]
     return (max(times) - min(times)).total_seconds() if times else 0.0
@@ -227,37 +246,42 @@ def check_difference(comparison: Comparison, digests: dict[str, str | None]) -> 
         )
 
 
-def check_disk(comparison: Comparison, root: Path) -> None:
-    free = shutil.disk_usage(root).free
-    if free < comparison.disk_bytes:
-        raise KvstudyError(
-            f"not enough disk for both sides: needed={format_bytes(comparison.disk_bytes)} "
-            f"free={format_bytes(free)} at {root}",
-            "free some space, or choose fewer records, a lower rate or fewer slices",
-        )
+def check_here(comparison: Comparison, root: Path) -> list[str]:
+    """Notes. KvstudyError when both sides cannot be on this machine."""
+    chosen_ports(comparison.experiment.port)
+    check_memory(comparison)
+    check_disk(root, comparison.disk_bytes, LESS_DISK, FOR_BOTH)
+    note = awake.note(comparison.experiment.awake)
+    sides = [load.of(side) for load in comparison.loads for side in SIDES]
+    return [*([note] if note else []), *limits.notes(sides, root)]
 
 
-def artifacts_of(comparison: Comparison, root: Path) -> Artifacts:
-    """Both sides' programs, built where that was not done yet; KvstudyError names what is not there."""
+def check_there(comparison: Comparison, crew: Crew) -> list[str]:
+    """The same of hosts."""
+    crew.service.station.check_room()
+    one = comparison.experiment
+    return crew.check(0, one.awake, comparison.disk_bytes, LESS_DISK, FOR_BOTH)
+
+
+def runs_of(comparison: Comparison) -> RunPlan:
+    """Of both sides' programs, as if each were measured alone."""
     profile = tuple(comparison.comparing.profile) or None
     runs = [
         PlannedRun(load.of(side), 1, 1, comparison.experiment.seed, profile)
         for load in comparison.loads
         for side in SIDES
     ]
-    return Artifacts.needed_by(RunPlan(comparison.experiment, runs), root)
+    return RunPlan(comparison.experiment, runs)
 
 
-def digests_of(comparison: Comparison, artifacts: Artifacts) -> dict[str, str | None]:
-    return {
-        **{side: artifacts.subject_digest(comparison.loads[0].of(side)) for side in SIDES},
-        **artifacts.generator_digests,
-    }
+def digests_of(crew: Crew) -> dict[str, str | None]:
+    """Of both sides' programs and of the generator, each where it is."""
+    return crew.service.station.digests() | crew.generators[0].station.generator_digests()
 
 
-def conditions_of(comparison: Comparison, root: Path) -> dict[str, str]:
+def conditions_of(comparison: Comparison, root: Path, crew: Crew) -> dict[str, str]:
     """What launches have in common beside programs and options: the scripts as they are written, the JDK, the
-    machine."""
+    machine; on several hosts which these are."""
     workloads = workloads_root(root)
     scripts = {
         path
@@ -267,19 +291,24 @@ def conditions_of(comparison: Comparison, root: Path) -> dict[str, str]:
     text = hashlib.sha256()
     for path in sorted(scripts):
         text.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    facts = in_whole_gib(machine.fixed_facts())
-    needs_jdk = any(
-        load.of(side).spec.has_our_jvm or load.of(side).spec.jvm
-        for load in comparison.loads
-        for side in SIDES
-    )
-    return {
+    service = crew.service.station
+    conditions = {
         "scripts": text.hexdigest()[:16],
-        "jdk": find_jdk().version if needs_jdk else "",
-        "machine": json.dumps(
-            {name: facts[name] for name in ("cpu_model", "cores", "cores_usable", "memory_bytes", "kernel")}
-        ),
+        "jdk": service.jdk(),
+        "machine": _machine(service.machine_facts()),
     }
+    if not crew.is_one_host:
+        (generator,) = crew.generators
+        loaded_by = generator.host.name, _machine(generator.station.machine_facts())
+        conditions["hosts"] = json.dumps([crew.service.host.name, *loaded_by])
+    return conditions
+
+
+def _machine(facts: dict) -> str:
+    whole = in_whole_gib(facts)
+    return json.dumps(
+        {name: whole[name] for name in ("cpu_model", "cores", "cores_usable", "memory_bytes", "kernel")}
+    )
 
 
 def check_digests(comparison: Comparison, digests: dict[str, str | None]) -> None:
@@ -292,12 +321,12 @@ def check_digests(comparison: Comparison, digests: dict[str, str | None]) -> Non
             )
 
 
-def duet_facts(duet: Duet, artifacts: Artifacts, asked: str, label: str) -> dict:
+def duet_facts(duet: DuetInProgress, artifacts: Artifacts, crew: Crew, asked: str, label: str) -> dict:
     """Of run.json, what is the same in all launches."""
     comparison = duet.comparison
     experiment, comparing = comparison.experiment, comparison.comparing
     revision, dirty = artifacts.revision
-    digests = digests_of(comparison, artifacts)
+    digests = digests_of(crew)
     sides = {}
     for side, name in zip(SIDES, comparison.names, strict=True):
         one = comparison.loads[0].of(side)
@@ -325,7 +354,7 @@ def duet_facts(duet: Duet, artifacts: Artifacts, asked: str, label: str) -> dict
         "experiment": experiment.name,
         "label": label,
         "question": experiment.question,
-        "profile_name": experiment.profile_name,
+        "profile_name": experiment.preset,
         "comparison": duet.identity,
         "asked": asked,
         "launch": None,
@@ -337,7 +366,7 @@ def duet_facts(duet: Duet, artifacts: Artifacts, asked: str, label: str) -> dict
         "awake": experiment.awake,
         "revision": revision,
         "dirty": dirty,
-        "tool_versions": artifacts.versions,
+        "tool_versions": artifacts.versions | crew.service.station.versions(),
         "tool_digests": digests,
     }
 
@@ -356,7 +385,7 @@ def primary_of(comparison: Comparison) -> dict[str, str]:
     return {"workload": first.workload, "loop": measured_in[0], "measure": measure}
 
 
-def _resumed(comparison: Comparison, asked: str, root: Path, label: str) -> Duet | None:
+def _resumed(comparison: Comparison, asked: str, root: Path, label: str) -> DuetInProgress | None:
     """The newest duet that asked for the same with the same programs, under the same label."""
     before = [
         run
@@ -366,7 +395,9 @@ def _resumed(comparison: Comparison, asked: str, root: Path, label: str) -> Duet
     if not before:
         return None
     identity = before[-1].facts["comparison"]
-    return Duet(comparison, identity, [run for run in before if run.facts["comparison"] == identity])
+    return DuetInProgress(
+        comparison, identity, [run for run in before if run.facts["comparison"] == identity]
+    )
 
 
 def _new_identity(asked: str) -> str:

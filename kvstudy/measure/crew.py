@@ -2,15 +2,17 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from kvstudy.errors import KvstudyError
+from kvstudy.errors import HostLost, KvstudyError
 from kvstudy.hosts.host import Host
 from kvstudy.hosts.local import LocalHost
 from kvstudy.measure.artifacts import Artifacts
+from kvstudy.measure.awake import Wanted
 from kvstudy.measure.fill import Fills
 from kvstudy.measure.station import Station
 from kvstudy.plan.run_plan import PlannedRun
@@ -71,7 +73,7 @@ class Crew:
 
     @property
     def is_one_host(self) -> bool:
-        """Then the load and the service are attended together."""
+        """Then the load and the service are watched together."""
         return self.generators == (self.service,)
 
     @property
@@ -82,6 +84,27 @@ class Crew:
         """Before each run. KvstudyError when a host that was lost is not there again."""
         for member in self.members:
             member.ready()
+
+    def disturbed_now(self) -> str | None:
+        """What takes the CPU of a host of the run now, as its name and the reason; None when all are quiet.
+        Of a host that is lost, or has nothing of the study on it, nothing is asked."""
+        for one in self.members:
+            if one.host.is_remote or self.is_one_host:
+                with suppress(HostLost):
+                    if found := one.station.disturbed_now():
+                        return f"host {one.host.name}: {found}" if one.host.name else found
+        return None
+
+    def check(self, port: int, keep_awake: Wanted, disk_bytes: int, *told: str) -> list[str]:
+        """Of hosts, before anything is started there: KvstudyError with a host's name for stores without
+        space, a port that is taken, or processors that must not sleep and do; notes of those that may.
+        ``told``: of the disk, what to do and what it is needed for."""
+        if self.service.host.is_remote:
+            self.service.station.check_disk(disk_bytes, *told)
+            self.service.station.check_port(port)
+        away = [one for one in self.members if one.host.is_remote]
+        notes = [(one.host.name, one.station.awake_note(keep_awake)) for one in away]
+        return [f"host {name}: {note}" for name, note in notes if note]
 
     def end(self, here: Path) -> str | None:
         """Of the run, on all hosts; why not all of its files are here."""
@@ -95,17 +118,22 @@ class Crew:
             return file
         if len(self.generators) == 1 and file != "process.csv":
             return file
-        return of_part(file, 1 + self.generators.index(member))
+        return part_file_name(file, 1 + self.generators.index(member))
 
     @property
     def names(self) -> str:
         """For people: ``a ← b c``; empty for this machine alone."""
         if self.is_one_host:
             return self.service.host.name
-        return f"{self.service.host.name} ← {' '.join(one.host.name for one in self.generators)}"
+        return crew_name(self.service.host.name, [one.host.name for one in self.generators])
 
 
-def of_part(name: str, number: int) -> str:
+def crew_name(service: str | None, generators: Iterable[str]) -> str:
+    """``service``: none where it runs at an address."""
+    return f"{service or ''} ← {' '.join(generators)}"
+
+
+def part_file_name(name: str, number: int) -> str:
     stem, dot, suffix = name.partition(".")
     return f"{stem}-{number}{dot}{suffix}"
 

@@ -50,7 +50,7 @@ class DataCheck:
         return DataCheck(self.sampled + other.sampled, self.missing + other.missing, self.wrong + other.wrong)
 
 
-class Answering(Protocol):
+class ReadableSubject(Protocol):
     """A live subject, as far as this asks it."""
 
     url: str
@@ -69,7 +69,7 @@ class Expected:
 
 
 def check_data(
-    subject: Answering, configuration: Configuration, answers: Answers, seed: int
+    subject: ReadableSubject, configuration: Configuration, answers: Answers, seed: int
 ) -> DataCheck | None:
     """None where nothing can be asked for. ``seed``: of the run, from which the sample of its fill is
     drawn."""
@@ -176,7 +176,7 @@ def _target_of_get(spec: SubjectSpec, target: str) -> str:
     return spec.path_of("GET").replace("{key}", target[len(written_at) : len(target) - len(behind)])
 
 
-def _counted(subject: Answering, configuration: Configuration, answers: Answers) -> DataCheck | None:
+def _counted(subject: ReadableSubject, configuration: Configuration, answers: Answers) -> DataCheck | None:
     """Of what nothing can be concluded is not counted."""
     if configuration.method == "DELETE" and configuration.fill:
         least = configuration.fill["records"] - _perhaps_done(configuration, answers)

@@ -14,7 +14,8 @@ from pathlib import Path
 import psutil
 
 from kvstudy.errors import ToolMissing
-from kvstudy.measure import awake
+from kvstudy.hosts import memory_group
+from kvstudy.measure import awake, limits
 from kvstudy.measure.build import CARGO_HINT, MAVEN_HINT
 from kvstudy.project import (
     empty_server_jar,
@@ -31,7 +32,7 @@ OK, WARN, MISSING = "ok", "warn", "missing"
 PEERS = ("nginx", "webdis", "redis-server")  # of experiments/peers.yaml
 FREE_DISK_MIN_BYTES = 5 << 30
 FREE_MEMORY_MIN_BYTES = 2 << 30
-OPEN_FILES_MIN = 4096
+CONNECTIONS_MAX = 10_000  # of experiments/connections.yaml
 FOREIGN_CPU_MAX_SHARE = 0.10
 
 
@@ -70,7 +71,9 @@ def examine(root: Path) -> list[Check]:
         _governor(),
         _idle_states(),
         _memory(),
+        _memory_groups(),
         _disk(root),
+        *_reading(root),
         _open_files(),
         _port(),
         _load(),
@@ -300,17 +303,47 @@ def _disk(root: Path) -> Check:
     )
 
 
-def _open_files() -> Check:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return (
-        Check("open files", OK, str(soft))
-        if soft >= OPEN_FILES_MIN
-        else Check(
-            "open files",
+def _memory_groups() -> Check:
+    try:
+        memory_group.try_out()
+    except memory_group.NoMemoryGroup as missing:
+        return Check(
+            "memory groups",
             WARN,
-            f"limit {soft}",
-            f"ulimit -n {OPEN_FILES_MIN if hard == -1 else min(hard, OPEN_FILES_MIN)}",
+            f"{missing.message}: nothing can be measured with service: {{memory: …}}",
+            missing.hint,
         )
+    return Check("memory groups", OK, f"cgroup version {memory_group.controller().version}")
+
+
+def _reading(root: Path) -> list[Check]:
+    """How a store that is larger than memory can be read on the disk that stores lie on."""
+    checks = []
+    for name, why, consequence in (
+        ("direct I/O", limits.direct_io_problem(work_root(root)), limits.READ_PAST_CACHE),
+        ("mincore", limits.mincore_problem(work_root(root)), limits.FAULTS_STOP),
+    ):
+        checks.append(
+            Check(name, OK, "where stores are written")
+            if why is None
+            else Check(
+                name, WARN, f"{why}: {consequence}", "put data/work on another file system, as ext4 or XFS"
+            )
+        )
+    return checks
+
+
+def _open_files() -> Check:
+    """The soft limit is raised as far as needed by who measures."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = CONNECTIONS_MAX + limits.FILES_BESIDE_CONNECTIONS
+    if hard == resource.RLIM_INFINITY or hard >= needed:
+        return Check("open files", OK, "no limit" if hard == resource.RLIM_INFINITY else f"up to {hard}")
+    return Check(
+        "open files",
+        WARN,
+        f"at most {hard}: 10 000 connections need {needed}",
+        f"as root: prlimit --pid $$ --nofile={needed}; for good: /etc/security/limits.conf",
     )
 
 

@@ -5,13 +5,14 @@ them in turn.
     the rate, slices in a closed loop
     → profiles of both in slices of their own → read back from both → stop both → seal
 
+Both sides are on one host; the generator is there too, or on another one.
+
 Whatever happens (a side that dies, a generator that fails, Ctrl-C in any phase), all processes are ended
 first, then the folder is sealed with the outcome ``failed: why``; the slices that were measured until then
 stay in it."""
 
-import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -19,36 +20,33 @@ from pathlib import Path
 
 import pandas as pd
 
-from kvstudy.errors import KvstudyError, RunFailed, in_words
+from kvstudy.errors import HostLost, KvstudyError, RunFailed, in_words
 from kvstudy.hosts.interrupt import shielded
 from kvstudy.hosts.session import Session
 from kvstudy.measure import machine
-from kvstudy.measure.artifacts import Artifacts
-from kvstudy.measure.awake import kept_awake
-from kvstudy.measure.data_check import check_sample
-from kvstudy.measure.duet_part import Part, Turn, run_part
-from kvstudy.measure.duet_sides import End, LiveSide, launch_sides
-from kvstudy.measure.fill import Fills
-from kvstudy.measure.pinning import pinning
+from kvstudy.measure.crew import Crew
+from kvstudy.measure.duet_part import Part, Turn
+from kvstudy.measure.duet_sides import End
+from kvstudy.measure.pinning import Pinning, pinning
 from kvstudy.measure.quiet import Patience
+from kvstudy.measure.several_hosts import moved
+from kvstudy.measure.several_hosts_duet import SeveralHostsDuet
 from kvstudy.plan.comparison import SIDES, Comparison, Launch, Load, Slices, profile_loop
-from kvstudy.project import raw_root, work_root, workloads_root
-from kvstudy.record.duet import SLICES_FILE, generator_file, side_file, write_slices
+from kvstudy.project import raw_root
+from kvstudy.record.duet import SLICES_FILE, side_file, write_slices
 from kvstudy.record.run_folder import RunWriter, SealedRun
-from kvstudy.subject.evidence.profiler import AttachedProfiler, cpu_engine
 
 CLOCK_STEP_MAX_NS = 1_000_000
 
 
 @dataclass(frozen=True)
 class DuetBench:
-    """What all launches of a duet share. ``facts``: of run.json, what is the same in all launches.
-    ``doing`` is told what goes on, ``tick`` that time goes by."""
+    """What all launches of a duet share. ``crew``: with stations of duets; ``facts``: of run.json, what is
+    the same in all launches. ``doing`` is told what goes on, ``tick`` that time goes by."""
 
     root: Path
     comparison: Comparison
-    artifacts: Artifacts
-    fills: Fills
+    crew: Crew
     session: Session
     patience: Patience
     facts: dict
@@ -58,33 +56,38 @@ class DuetBench:
 
 class DuetLaunch:
     """``DuetLaunch(number, bench).sealed()`` measures and seals; raises KeyboardInterrupt after sealing when
-    interrupted."""
+    interrupted. KvstudyError when a host that was lost is not there again."""
 
     def __init__(self, launch: Launch, bench: DuetBench, profile: tuple[str, ...] = ()):
+        bench.crew.ready()
         self._launch, self._bench, self._profile = launch, bench, profile
         self._phases: dict[str, dict[str, str]] = {}
         self._phase = "launch"
-        self._machine = dict(machine.fixed_facts())
-        self._live: dict[str, LiveSide] = {}
+        self._machine: dict = {}
+        self._crew, self._service = bench.crew, bench.crew.service.station
+        self._several: SeveralHostsDuet | None = None
+        self._urls: dict[str, str] = {}
         self._ends: dict[str, End] = {}
         self._rows: list[dict] = []
         self._firsts: dict[str, str] = {}  # whose slice is the first, by part
         self._clock_steps_ms: dict[str, float] = {}  # parts in which the wall clock was set
-        self._attached: dict[str, AttachedProfiler] = {}
+        self._is_profiled, self._cpu_engine = False, ""
         self._profile_note: str | None = None  # why there is no profile, or not all of it
         self.waited_s = 0.0  # for a quiet machine, before it began
-        self._pinning = pinning(max(load.a.threads for load in bench.comparison.loads))
+        self._pinning: Pinning = (
+            pinning(max(load.a.threads for load in bench.comparison.loads))
+            if self._crew.is_one_host
+            else Pinning(None, None, "services and generator on hosts of their own")
+        )
 
     def sealed(self) -> SealedRun:
         bench = self._bench
-        self.waited_s = bench.patience.wait(bench.doing)
+        self.waited_s = bench.patience.wait(bench.doing, self._crew.disturbed_now)
         folder = self._new_folder()
-        stores = work_root(bench.root) / "stores" / folder.run_id
         outcome, interrupted, bug = "completed", False, None
         try:
-            with kept_awake(bench.comparison.experiment.awake) as facts:
-                self._machine |= facts
-                self._measured(folder, stores)
+            self._begin(folder)
+            self._measured(folder)
         except KeyboardInterrupt:
             outcome, interrupted = f"failed: interrupted during {self._phase}", True
         except KvstudyError as error:
@@ -94,15 +97,16 @@ class DuetLaunch:
         except Exception as error:
             outcome, bug = f"failed: {type(error).__name__}: {error}", error
         with shielded():
-            self._stop()  # what an interrupt kept from it
-            bench.session.end_children()
-            shutil.rmtree(
-                stores, ignore_errors=True
-            )  # first: sealing needs space, and may fail for want of it
+            self._stopped()  # what an interrupt kept from it
+            if self._crew.is_one_host:
+                bench.session.end_children()
+            lost = self._crew.end(folder.path("x").parent)
+            if lost and outcome == "completed":
+                outcome = f"failed: {lost}"  # evidence may be missing
             bench.doing("seal")
-            self._drop_what_is_not_kept(folder)
+            self._drop_empty_logs(folder)
             self._machine["load_during"] = load_during(
-                [row for row in self._rows if row["loop"] != "profile"]
+                [row for row in self._rows if row["loop"] != "profile"], self._machine.get("cores")
             )
             folder.write_json("machine.json", self._machine)
             folder.write_text(SLICES_FILE, write_slices(pd.DataFrame(self._rows)))
@@ -114,6 +118,17 @@ class DuetLaunch:
             raise bug
         return run
 
+    def _begin(self, folder: RunWriter) -> None:
+        """On all hosts of the launch; machine.json is of the services', and holds the others'."""
+        facts, wanted = {}, self._bench.comparison.experiment.awake
+        for member in self._crew.members:
+            one = member.begin(self._launch, folder.path("x").parent, folder.run_id)
+            facts[member.host.name] = one | member.station.keep_awake(wanted)
+        self._machine = dict(facts[self._crew.service.host.name])
+        if not self._crew.is_one_host:
+            self._machine["hosts"] = facts
+            self._several = SeveralHostsDuet(self._crew, folder.run_id, self._bench.tick)
+
     def _new_folder(self) -> RunWriter:
         """Run ids count seconds; a launch that failed within one leaves its second to it."""
         root, experiment = raw_root(self._bench.root), self._bench.comparison.experiment.name
@@ -123,78 +138,48 @@ class DuetLaunch:
                 return RunWriter.create(root, experiment, run_id)
             time.sleep(0.1)
 
-    def _measured(self, folder: RunWriter, stores: Path) -> None:
-        bench = self._bench
-        stores.mkdir(parents=True)
-        self._machine |= machine.disk_facts(stores) | {
-            "load_before": machine.load_now(),
-            "pinning": self._pinning.reason,
-        }
+    def _measured(self, folder: RunWriter) -> None:
+        bench, service = self._bench, self._service
+        self._machine |= service.facts_before() | {"pinning": self._pinning.reason}
         try:
             with self._in_phase("launch"):
-                launch_sides(
-                    bench.comparison,
-                    self._launch,
-                    bench.artifacts,
-                    bench.fills,
-                    stores,
-                    folder.path("x").parent,
-                    self._pinning.service,
-                    bench.session.registered,
-                    self._live,
-                    self._ends,
-                )
+                self._urls = service.launch(self._pinning.service)
             samples: dict[str, list[dict]] = {side: [] for side in SIDES}
             for load in bench.comparison.loads:
                 for slices in load.loops:
-                    part = self._part(folder, load, slices)
+                    part = self._part(load, slices)
                     for side in SIDES:
                         samples[side] += part.samples[side]
             if self._profile:
-                self._profile_both(folder)
+                self._profile_both()
             with self._in_phase("check"):
-                self._check(samples)
+                service.check(samples)
         finally:
+            if self._several:
+                self._machine["clocks"] = self._several.clocks.facts()
             with shielded(), self._in_phase("stop", changes_outcome=False):
-                faults = self._stop()
+                faults = self._stopped()
         if faults:
             raise RunFailed(faults[0])
         with self._in_phase("convert"):
             self._write_evidence(folder)
 
-    def _part(self, folder: RunWriter, load: Load, slices: Slices) -> Part:
+    def _part(self, load: Load, slices: Slices) -> Part:
         """Its slices count when all of it was measured, and every answer had a status that was expected."""
         bench = self._bench
-        stem = Path(generator_file(load.workload, slices.loop)).stem
-
-        def file(suffix: str) -> Path:
-            return folder.path(f"{stem}.{suffix}")
-
         what = (
             f"{load.workload} "
             f"{ {'profile': 'profile', 'closed': 'closed loop'}.get(slices.loop, 'at the rate') }"
         )
-        with self._in_phase(f"{load.workload}_{slices.loop}", told=what):
+        with self._in_phase(f"{load.workload}_{slices.loop}", label=what):
             first = self._firsts[f"{load.workload} {slices.loop}"] = bench.comparison.first(
                 self._launch.number, load.workload, slices.loop
             )
-            turn = Turn(
-                {side: one.live.url for side, one in self._live.items()},
-                {side: one.live.pids for side, one in self._live.items()},
-                first,
-                self._launch.seed,
-                self._pinning.generator,
-            )
-            part = run_part(
-                bench.artifacts.generators["loadgen"],
-                workloads_root(bench.root),
-                load,
-                slices,
-                turn,
-                file,
-                bench.session.registered,
-                self._check_alive,
-                bench.tick,
+            turn = Turn(self._urls, first, self._launch.seed, self._pinning.generator)
+            part = (
+                self._several.run_part(what, load, slices, turn)
+                if self._several
+                else self._service.run_part(what, load, slices, turn, bench.tick)
             )
         if abs(part.clock_step_ns) > CLOCK_STEP_MAX_NS:
             self._clock_steps_ms[f"{load.workload} {slices.loop}"] = round(part.clock_step_ns / 1e6, 3)
@@ -204,75 +189,42 @@ class DuetLaunch:
         self._rows += part.rows
         return part
 
-    def _check_alive(self) -> None:
-        for one in self._live.values():
-            one.check_alive(self._phase)
-
-    def _profile_both(self, folder: RunWriter) -> None:
+    def _profile_both(self) -> None:
         """Both are sampled all the time; while it is not its turn a side does next to nothing. What was
         measured before counts whether a profiler works or not: its failure is a note."""
         bench, load = self._bench, self._bench.comparison.loads[0]
-        attached: dict[str, AttachedProfiler] = {}
+        some, self._profile_note = self._service.start_profilers(self._profile)
+        if some and not self._profile_note:
+            self._part(load, profile_loop(bench.comparison.comparing))
+        stopped = self._service.stop_profilers()
+        self._profile_note = self._profile_note or stopped
+        if not some and not self._profile_note:
+            self._profile_note = "neither side has a JVM that a profiler could be attached to"
+        self._is_profiled, self._cpu_engine = not self._profile_note, self._service.cpu_engine()
+
+    def _stopped(self) -> list[str]:
+        """Ends both; of those that did not end in order, why. Of a host that is lost nobody knows; what runs
+        there ends by itself."""
+        self._crew.service.host.settle()
         try:
-            for side, one in self._live.items():
-                if profiler := one.live.profiler:
-                    profiler.start(self._profile, one.file("profile.jfr").resolve())
-                    attached[side] = profiler
-        except RunFailed as error:
-            self._profile_note = error.message
-        if attached and not self._profile_note:
-            self._part(folder, load, profile_loop(bench.comparison.comparing))
-        for side, profiler in list(attached.items()):
-            try:
-                profiler.stop(self._live[side].file("profile.jfr").resolve())
-            except RunFailed as error:
-                self._profile_note = self._profile_note or error.message
-                del attached[side]
-        if not attached:
-            self._profile_note = (
-                self._profile_note or "neither side has a JVM that a profiler could be attached to"
-            )
-        self._attached = {} if self._profile_note else attached
-
-    def _check(self, samples: Mapping[str, list[dict]]) -> None:
-        for side, one in self._live.items():
-            if not one.configuration.spec.keeps_data:
-                continue
-            loads = [load.of(side) for load in self._bench.comparison.loads]
-            one.check_alive("check")
-            found = check_sample(one.live.url, loads, samples[side], self._launch.seed)
-            one.end.data_check = asdict(found) if found else None
-            if found and found.missing + found.wrong:
-                raise RunFailed(
-                    f"side {one.name} lost data: sampled={found.sampled} missing={found.missing} "
-                    f"wrong={found.wrong}"
-                )
-
-    def _stop(self) -> list[str]:
-        """Ends both; of those that did not end in order, why."""
-        return [fault for one in list(self._live.values()) if (fault := one.stop())]
+            faults = self._service.stop()
+            self._ends = self._service.ends()
+            return faults
+        except HostLost as lost:
+            return [lost.message]
 
     def _write_evidence(self, folder: RunWriter) -> None:
         """Of the profiles as of a profiled run, but for what needs a log of its seconds."""
-        for side, one in self._live.items():
-            if (events := one.live.evidence().events) is not None:
-                folder.write_json(side_file("events.json", side), events)
-        for side, profiler in self._attached.items():
-            for event in self._profile:
-                try:
-                    profiler.convert_event(self._live[side].file("profile.jfr"), event, self._live[side].file)
-                except RunFailed as error:
-                    self._profile_note = self._profile_note or error.message
+        for side, evidence in self._service.evidence().items():
+            if self._several:
+                evidence = moved(evidence, self._several.clock_of_service)
+            if evidence.events is not None:
+                folder.write_json(side_file("events.json", side), evidence.events)
+        if self._is_profiled:
+            self._profile_note = self._service.convert(self._profile)
 
-    def _drop_what_is_not_kept(self, folder: RunWriter) -> None:
-        """The recordings have become events; a generator's log that says nothing says nothing."""
-        for side in SIDES:
-            for name in {
-                name
-                for load in self._bench.comparison.loads
-                for name in self._bench.artifacts.subject(load.of(side)).scratch
-            }:
-                folder.remove(side_file(name, side))
+    def _drop_empty_logs(self, folder: RunWriter) -> None:
+        """A generator's log that says nothing says nothing."""
         for log in folder.path("x").parent.glob("*.log"):
             if log.name.startswith(("generator-", "fill-")) and log.stat().st_size == 0:
                 folder.remove(log.name)
@@ -289,21 +241,24 @@ class DuetLaunch:
             "first_slices": self._firsts,
             "ends": {side: asdict(self._ends[side]) if side in self._ends else None for side in SIDES},
             "profile": None,
-            "sampled_after": list(self._profile) if self._attached else None,
+            "sampled_after": list(self._profile) if self._is_profiled else None,
             "profile_note": self._profile_note,
             "clock_steps_ms": self._clock_steps_ms,
             "phases": self._phases,
             "outcome": outcome,
         }
-        return facts | ({"profiler": {"cpu_engine": cpu_engine()}} if self._attached else {})
+        if not self._crew.is_one_host:
+            generators = [one.host.name for one in self._crew.generators]
+            facts["hosts"] = {"service": self._crew.service.host.name, "generators": generators}
+        return facts | ({"profiler": {"cpu_engine": self._cpu_engine}} if self._is_profiled else {})
 
     @contextmanager
-    def _in_phase(self, name: str, changes_outcome: bool = True, told: str | None = None):
+    def _in_phase(self, name: str, changes_outcome: bool = True, label: str | None = None):
         """Notes start and stop; ``changes_outcome``: a failure from here on is reported as one of this
         phase."""
         if changes_outcome:
-            self._phase = told or name
-        self._bench.doing(told or name)
+            self._phase = label or name
+        self._bench.doing(label or name)
         start = datetime.now(UTC)
         try:
             yield
@@ -311,10 +266,10 @@ class DuetLaunch:
             self._phases[name] = {"start_utc": _utc(start), "stop_utc": _utc(datetime.now(UTC))}
 
 
-def load_during(rows: list[dict]) -> dict | None:
+def load_during(rows: list[dict], cores: int | None = None) -> dict | None:
     """As machine.json has it of a run: what the host and other programs took of all cores, in the counted
-    parts of the slices together."""
-    cores = machine.fixed_facts()["cores"] or 1
+    parts of the slices together. ``cores``: of the host of both sides."""
+    cores = cores or machine.fixed_facts()["cores"] or 1
     found = {}
     for name, kept in (("steal_ns", "steal_share"), ("foreign_ns", "foreign_cpu_share")):
         shares = [

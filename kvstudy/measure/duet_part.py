@@ -3,7 +3,10 @@ slice found and cost.
 
 loadgen starts at a given time, and says before how it has drawn the gaps between slices, so all borders are
 known (slice_times.py); the sides' counters are read at each (border_counters.py). Which side is its ``A`` is
-drawn for each launch, and whose slice is the first of a pair by loadgen, for each pair."""
+drawn for each launch, and whose slice is the first of a pair by loadgen, for each pair.
+
+    run_part                        services and generator on one machine
+    generate_part, attend_part      each on its host: several_hosts_duet.py"""
 
 import json
 import os
@@ -15,7 +18,7 @@ from pathlib import Path
 
 from kvstudy.errors import RunFailed
 from kvstudy.hosts.interrupt import shielded
-from kvstudy.hosts.process import OwnedProcess, command_text
+from kvstudy.hosts.process import OwnedProcess, command_text, wait_until
 from kvstudy.measure.border_counters import Border, BorderReader, foreign_ns
 from kvstudy.measure.generator import expected_statuses, sample_size, script_arguments, script_path
 from kvstudy.measure.slice_times import SliceTimes, planned_times
@@ -27,6 +30,7 @@ POLL_S = 0.02
 # second or third.
 LEADS_S = (1.0, 3.0, 8.0)
 GRACE_S = 10.0  # how long after its planned end it may wait for answers, beside its timeout
+LAST_BORDER_S = 0.2
 # With gaps that are drawn, too, slices are in step with nothing that comes back in time.
 SLICE_ORDER = "random"
 MISSED_START = ("the time is past", "too late to start")  # as loadgen says it
@@ -43,24 +47,21 @@ _MEASURED_EXITS = (
 @dataclass(frozen=True)
 class Part:
     """What one loadgen found. ``clock_step_ns``: by how much the wall clock was set meanwhile. ``rows``: one
-    per slice, by the columns of slices.csv. ``borders``: what was read at each. ``samples``: some of the
-    answered requests of each side. ``unexpected``: answers of another status, by status."""
+    per slice, by the columns of slices.csv. ``samples``: some of the answered requests of each side.
+    ``unexpected``: answers of another status, by status."""
 
     rows: list[dict]
-    borders: dict[int, Border]
     samples: dict[str, tuple[dict, ...]]
     unexpected: dict[str, int]
-    start_ns: int
     clock_step_ns: int = 0
 
 
 @dataclass(frozen=True)
 class Turn:
-    """Whom a part is sent to. ``urls`` and ``pids``: by side; ``first``: whose slice is the first; ``cores``:
-    the generator's."""
+    """Whom a part is sent to. ``urls``: by side; ``first``: whose slice is the first; ``cores``: the
+    generator's."""
 
     urls: Mapping[str, str]
-    pids: Mapping[str, tuple[int, ...]]
     first: str
     seed: int
     cores: list[int] | None = None
@@ -68,6 +69,40 @@ class Turn:
     @property
     def order(self) -> tuple[str, str]:
         return SIDES if self.first == "a" else (SIDES[1], SIDES[0])
+
+
+@dataclass(frozen=True)
+class PlannedPart:
+    """On the generator's host. ``times``: of one that starts at 0; ``folder`` and ``stem``: of its files."""
+
+    program: str
+    workloads: Path
+    load: Load
+    slices: Slices
+    turn: Turn
+    folder: Path
+    stem: str
+    times: SliceTimes
+
+    def file(self, suffix: str) -> Path:
+        """``json``: loadgen's result; also ``txt``, ``cmd`` and ``log``."""
+        return self.folder / f"{self.stem}.{suffix}"
+
+    def command(self, start_ns: int) -> list[str]:
+        one = self.program, self.workloads, self.load, self.slices, self.turn, start_ns
+        return part_command(*one, self.file("json"))
+
+
+@dataclass(frozen=True)
+class Attended:
+    """What was read at the borders; ``clock_step_ns``: by how much the wall clock was set meanwhile."""
+
+    borders: Mapping[int, Border]
+    clock_step_ns: int
+
+
+class MissedStart(RunFailed):
+    """loadgen had not opened its connections when it should have begun."""
 
 
 def part_command(
@@ -122,111 +157,127 @@ def part_command(
     ]
 
 
+def planned_part(
+    program: str, workloads: Path, load: Load, slices: Slices, turn: Turn, folder: Path, stem: str
+) -> PlannedPart:
+    """Asks loadgen when its slices will be."""
+    asked = part_command(program, workloads, load, slices, turn, None, folder / f"{stem}.json")
+    times = planned_times(asked, _environment(load, workloads), 2 * slices.pairs)
+    return PlannedPart(program, workloads, load, slices, turn, folder, stem, times)
+
+
 def run_part(
-    program: str,
-    workloads: Path,
-    load: Load,
-    slices: Slices,
-    turn: Turn,
-    name: Callable[[str], Path],
+    planned: PlannedPart,
+    pids: Mapping[str, tuple[int, ...]],
     registered: Callable[[int, bool], None],
     check_alive: Callable[[], None],
     tick: Callable[[], None],
-    started: Callable[[int], None] = lambda _start_ns: None,
 ) -> Part:
-    """Runs it to its end. ``name``: ``json`` → where loadgen's result goes, also ``txt``, ``cmd`` and
-    ``log``. ``check_alive`` raises when a side has died; ``started`` is told the time of the first slice.
-    RunFailed in one line."""
-    environment = (
-        {"LUA_PATH": f"{script_path(load.a, workloads).parent}/?.lua;{workloads}/?.lua;;"}
-        if load.a.script
-        else {}
-    )
-    asked = part_command(program, workloads, load, slices, turn, None, name("json"))
-    planned = planned_times(asked, environment, 2 * slices.pairs)
+    """Runs it to its end. ``pids``: of the sides; ``check_alive`` raises when one has died. RunFailed in one
+    line."""
+
+    def step() -> None:
+        check_alive()
+        tick()
+
     for lead_s in LEADS_S:
         start_ns = time.time_ns() + round(lead_s * 1e9)
-        command = part_command(program, workloads, load, slices, turn, start_ns, name("json"))
-        name("cmd").write_text(command_text(command, environment), encoding="utf-8")
-        times = planned.after(start_ns)
-        reader = BorderReader(turn.pids, times.borders, {os.getpid()})
-        with reader:
-            code = _generated(
-                command,
-                environment,
-                name,
-                slices,
-                load,
-                start_ns,
-                reader,
-                registered,
-                check_alive,
-                tick,
-                started,
-            )
-        said = _last_line(name("log"))
-        if code != 1 or not any(words in said for words in MISSED_START):
-            break
-    if code not in _MEASURED_EXITS:
-        raise RunFailed(
-            f"generator failed: {f'signal {-code}' if code < 0 else f'exit {code}'}: "
-            f"{said or 'it said nothing'}"
-        )
-    result = _result(name("json"))
+        reader = BorderReader(pids, planned.times.after(start_ns).borders, {os.getpid()})
+        try:
+            with reader:
+                result = generate_part(planned, start_ns, registered, step, reader.ours.add)
+        except MissedStart:
+            if lead_s == LEADS_S[-1]:
+                raise
+            continue
+        return part_of(planned, result, start_ns, Attended(reader.at, reader.clock_step_ns))
+
+
+def part_of(planned: PlannedPart, result: dict, start_ns: int, attended: Attended, bound_ns: int = 0) -> Part:
+    """``bound_ns``: how far the times of the borders may be off those of the slices."""
+    load, slices, turn = planned.load, planned.slices, planned.turn
+    times = planned.times.after(start_ns)
     return Part(
-        slice_rows(result, load, slices, turn, times, reader.at),
-        reader.at,
+        slice_rows(result, load, slices, turn, times, attended.borders, bound_ns),
         _samples(result, load, turn),
         _unexpected(result, load),
-        start_ns,
-        reader.clock_step_ns,
+        attended.clock_step_ns,
     )
 
 
-def _generated(
-    command: list[str],
-    environment: dict[str, str],
-    name: Callable[[str], Path],
-    slices: Slices,
-    load: Load,
-    start_ns: int,
-    reader: BorderReader,
-    registered: Callable[[int, bool], None],
+def attend_part(
+    pids: Mapping[str, tuple[int, ...]],
+    borders_ns: list[int],
+    is_over: Callable[[], bool],
     check_alive: Callable[[], None],
-    tick: Callable[[], None],
-    started: Callable[[int], None],
-) -> int:
-    name("log").write_bytes(b"")
-    end_s = start_ns / 1e9 + slices.duration_s + load.a.timeout_s + GRACE_S
-    with name("txt").open("wb") as text:
+    at_most_s: float,
+) -> Attended:
+    """Reads both sides at each border until the load is over. RunFailed when one dies."""
+    end = time.monotonic() + at_most_s
+    with BorderReader(pids, borders_ns, {os.getpid()}) as reader:
+        while not is_over() and time.monotonic() < end:
+            time.sleep(POLL_S)
+            check_alive()
+        # The generator's host may have been told of its end before the last border has been read here.
+        wait_until(lambda: max(borders_ns) in reader.at, LAST_BORDER_S)
+    return Attended(reader.at, reader.clock_step_ns)
+
+
+def generate_part(
+    planned: PlannedPart,
+    start_ns: int,
+    registered: Callable[[int, bool], None],
+    step: Callable[[], None],
+    started: Callable[[int], None] = lambda _pid: None,
+) -> dict:
+    """Runs loadgen to its end; what it found. ``step`` is called all the time, and may raise; ``started`` is
+    told its number."""
+    environment, command = _environment(planned.load, planned.workloads), planned.command(start_ns)
+    log = planned.file("log")
+    planned.file("cmd").write_text(command_text(command, environment), encoding="utf-8")
+    log.write_bytes(b"")
+    end_s = start_ns / 1e9 + planned.slices.duration_s + planned.load.a.timeout_s + GRACE_S
+    with planned.file("txt").open("wb") as text:
         generator = OwnedProcess(
             command,
             stdout=text.fileno(),
-            stderr_path=name("log"),
+            stderr_path=log,
             environment=os.environ | environment,
             registered=registered,
         )
-    reader.ours.add(generator.pid)
+    started(generator.pid)
     try:
-        told = False
         while generator.exit_code is None:
             time.sleep(POLL_S)
-            if not told and time.time_ns() >= start_ns:
-                told = True
-                started(start_ns)
-            check_alive()
+            step()
             if time.time() > end_s:
-                raise RunFailed(f"generator did not end: planned={slices.duration_s:g}s")
-            tick()
+                raise RunFailed(f"generator did not end: planned={planned.slices.duration_s:g}s")
     finally:
         with shielded():
             code = generator.stop(timeout_s=1.0)
-    check_alive()
-    return code
+    step()
+    said = _last_line(log)
+    if code not in _MEASURED_EXITS:
+        how = f"signal {-code}" if code < 0 else f"exit {code}"
+        missed = code == 1 and any(words in said for words in MISSED_START)
+        raise (MissedStart if missed else RunFailed)(f"generator failed: {how}: {said or 'it said nothing'}")
+    return _result(planned.file("json"))
+
+
+def _environment(load: Load, workloads: Path) -> dict[str, str]:
+    if not load.a.script:
+        return {}
+    return {"LUA_PATH": f"{script_path(load.a, workloads).parent}/?.lua;{workloads}/?.lua;;"}
 
 
 def slice_rows(
-    result: dict, load: Load, slices: Slices, turn: Turn, times: SliceTimes, borders: Mapping[int, Border]
+    result: dict,
+    load: Load,
+    slices: Slices,
+    turn: Turn,
+    times: SliceTimes,
+    borders: Mapping[int, Border],
+    bound_ns: int = 0,
 ) -> list[dict]:
     """One row per measured slice. RunFailed when loadgen's slices are not where they were expected."""
     found = result["alternate"]["slices"]
@@ -264,7 +315,7 @@ def slice_rows(
                 **{f"p{percent}_ns": percentiles.get(str(percent)) for percent in (50, 90, 99)},
                 **(
                     _used_in(begin, end, side)
-                    if _in_time(begin, begin_ns, slices) and _in_time(end, end_ns, slices)
+                    if _in_time(begin, begin_ns, slices, bound_ns) and _in_time(end, end_ns, slices, bound_ns)
                     else {}
                 ),
                 **(_used_since(before, end) if before and end else {}),
@@ -274,10 +325,13 @@ def slice_rows(
     return rows
 
 
-def _in_time(border: Border | None, planned_ns: int, slices: Slices) -> bool:
-    """Begun and done: a reader that is kept from going on between the two has counted what came after."""
-    late_ns = READ_LATE_MAX * slices.counted_s * 1e9
-    return border is not None and max(border.read_at_ns, border.done_at_ns) - planned_ns <= late_ns
+def _in_time(border: Border | None, planned_ns: int, slices: Slices, bound_ns: int) -> bool:
+    """Begun and done: a reader that is kept from going on between the two has counted what came after. One
+    that goes by the clock of another host may also be early."""
+    allowed_ns = READ_LATE_MAX * slices.counted_s * 1e9 - bound_ns
+    return border is not None and all(
+        abs(at_ns - planned_ns) <= allowed_ns for at_ns in (border.read_at_ns, border.done_at_ns)
+    )
 
 
 def _used_in(begin: Border, end: Border, side: str) -> dict:

@@ -18,7 +18,7 @@ from kvstudy.plan.comparison import SIDES, Comparison, Launch
 from kvstudy.plan.run_plan import Configuration, fill_identity
 from kvstudy.record.duet import side_file
 from kvstudy.subject.evidence.jvm import memory_needed_bytes
-from kvstudy.subject.protocol import LiveSubject, Place
+from kvstudy.subject.protocol import LOOPBACK, LiveSubject, Place
 from kvstudy.units import format_bytes
 
 LOG_ERRORS_KEPT = 20
@@ -87,6 +87,7 @@ def launch_sides(
     registered: Callable[[int, bool], None],
     live: dict[str, LiveSide],
     ends: dict[str, End],
+    address: str = LOOPBACK,
 ) -> None:
     """Puts both into ``live``, each as soon as it is ready, so that who called can stop what runs whatever
     happens then; and into ``ends`` how each ended, of one that did not become ready why.
@@ -97,7 +98,7 @@ def launch_sides(
     store = {side: stores / f"{place}" for place, side in enumerate(launch.places, 1)}
     for side in launch.places:
         fills.restore(store_of(comparison, side), store[side])
-    ports = dict(zip(launch.ports, chosen_ports(comparison.experiment.port), strict=True))
+    ports = dict(zip(launch.ports, chosen_ports(comparison.experiment.port, address), strict=True))
     for side in launch.starts:
         name, one = comparison.names[SIDES.index(side)], filled(comparison, side)
         place = Place(
@@ -108,24 +109,25 @@ def launch_sides(
             registered,
             bool(comparison.comparing.profile),
             named=lambda file, side=side: side_file(file, side),
+            address=address,
         )
         end = ends[side] = End(store_bytes_before=size_of(store[side]))
-        with told_of(name):
-            with blamed_on(end):
+        with name_side(name):
+            with record_fault(end):
                 subject = artifacts.subject(one).launch(place)
             live[side] = LiveSide(name, one, subject, store[side], place.file, end)
     for side in launch.places:
         one = live[side]
-        with told_of(one.name):
+        with name_side(one.name):
             if one.configuration.fill and not one.configuration.spec.is_restored:
                 fills.write(one.configuration, one.live, one.file("fill.log"))
-            with blamed_on(one.end):
+            with record_fault(one.end):
                 if one.configuration.fill and not one.live.come_to_rest():
                     raise RunFailed("store did not come to rest: flush or compaction still runs after 60 s")
 
 
 @contextmanager
-def blamed_on(end: End) -> Iterator[None]:
+def record_fault(end: End) -> Iterator[None]:
     """What fails within is that side's doing: launches that only the slow one of two survives would flatter
     it."""
     try:
@@ -136,7 +138,7 @@ def blamed_on(end: End) -> Iterator[None]:
 
 
 @contextmanager
-def told_of(name: str) -> Iterator[None]:
+def name_side(name: str) -> Iterator[None]:
     """Puts the side's name before what failed."""
     try:
         yield
@@ -165,13 +167,13 @@ def store_of(comparison: Comparison, side: str) -> Configuration:
     )
 
 
-def chosen_ports(asked: int) -> tuple[int, int]:
+def chosen_ports(asked: int, address: str = LOOPBACK) -> tuple[int, int]:
     """Two free ones; of a port that the experiment names, that one and the next. KvstudyError when one is
     taken."""
     if asked:
         for port in (asked, asked + 1):
             try:
-                socket.create_server(("127.0.0.1", port)).close()
+                socket.create_server((address, port)).close()
             except OSError as error:
                 raise KvstudyError(
                     f"port {port} cannot be used: {os.strerror(error.errno or 0).lower()}: two sides "
@@ -179,7 +181,7 @@ def chosen_ports(asked: int) -> tuple[int, int]:
                     "choose another one, or port: 0, which takes free ones",
                 ) from error
         return asked, asked + 1
-    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+    with socket.create_server((address, 0)) as one, socket.create_server((address, 0)) as other:
         return one.getsockname()[1], other.getsockname()[1]
 
 

@@ -5,9 +5,7 @@ was asked for is the same (its identity), under the same label, with the same pr
 was completed. A search runs its trials through the same door: see search_runs.py.
 """
 
-import errno
 import shutil
-import socket
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -20,23 +18,23 @@ from kvstudy.hosts.hosts_file import HostsFile
 from kvstudy.hosts.interrupt import interruptible
 from kvstudy.hosts.local import LocalHost
 from kvstudy.hosts.session import Session
-from kvstudy.measure import awake, judged
+from kvstudy.measure import awake, limits, verdict_line
 from kvstudy.measure.artifacts import Artifacts
-from kvstudy.measure.crew import Crew, local_crew, local_member
+from kvstudy.measure.crew import Crew, crew_name, local_crew, local_member
 from kvstudy.measure.fill import Fills
-from kvstudy.measure.on_hosts import crews_on, over_a_network
+from kvstudy.measure.on_hosts import crews_on, over_a_network, wanted_crews
+from kvstudy.measure.preconditions import check_disk, check_port
 from kvstudy.measure.progress import Progress
 from kvstudy.measure.quiet import Patience
 from kvstudy.measure.run import Bench, Run
 from kvstudy.measure.search_runs import expected_runs, search_all, search_facts
-from kvstudy.measure.side_by_side import blocks, side_by_side
+from kvstudy.measure.side_by_side import measured_by, of_these_crews, side_by_side
 from kvstudy.plan.experiment import Experiment, workload_scripts
 from kvstudy.plan.run_plan import FILL_OVERHEAD_S, FILL_RATE_RPS, Plan, PlannedRun, plan
 from kvstudy.plan.selection import selected
 from kvstudy.project import raw_root, work_root, workloads_root
 from kvstudy.record.duet import is_duet
 from kvstudy.record.run_folder import SealedRun, partial_runs, sealed_runs
-from kvstudy.units import format_bytes
 
 # When so many runs fail one after the other, the next ones will too.
 FAILURES_IN_A_ROW_MAX = 3
@@ -61,15 +59,15 @@ class Result:
     def judge(self, run: SealedRun) -> str:
         """How a completed run is told of, ``completed`` or also why it is invalid; an invalid one is
         noted."""
-        failed = judged.failed_checks(run)
+        failed = verdict_line.failed_checks(run)
         if failed:
             self.invalid[run.run_id] = failed
-        return judged.told(failed)
+        return verdict_line.format_verdict(failed)
 
     def summary(self) -> str:
         words = [f"{len(self.sealed)} sealed"] + ([f"{len(self.kept)} kept"] if self.kept else [])
         words += (
-            [f"{len(self.invalid)} invalid ({judged.commonest(self.invalid.values())})"]
+            [f"{len(self.invalid)} invalid ({verdict_line.count_failures(self.invalid.values())})"]
             if self.invalid
             else []
         )
@@ -109,16 +107,19 @@ def execute(
     ``progress_of``: who shows how far it is, made of the runs to come and the seconds that filling takes.
 
     With ``hosts`` runs take place there, each with so many ``generators``; as many at once as there are hosts
-    for. A repeat, that is every configuration once, stays on the same hosts, so that none is measured on one
-    host and what it is compared with on another.
+    for. What is compared with one another stays on the same hosts (plan/shares.py), also when a measurement
+    is resumed.
     """
     whole = selected(plan(experiment), only)
     if hosts:
         whole = over_a_network(whole, generators)
     _check_workloads(whole, root)
-    _check_disk(whole, root)
-    if told := awake.note(experiment.awake):
-        print(told, file=sys.stderr)
+    if not hosts:
+        check_disk(root, whole.disk_bytes)
+        for warning in limits.notes([run.configuration for run in whole.runs], root):
+            print(warning, file=sys.stderr)
+        if warning := awake.note(experiment.awake):
+            print(warning, file=sys.stderr)
     # A build would be in the way of another measurement, so the session comes first.
     with interruptible(), Session(work_root(root)) as session, ExitStack() as until_end:
         artifacts = Artifacts.needed_by(whole, root)
@@ -127,8 +128,13 @@ def execute(
             return Fills(work_root(root), workloads_root(root), artifacts, session.registered, doing)
 
         clear_up(session, root, experiment.name)
-        _check_port(experiment.port)
+        if not hosts:
+            check_port(experiment.port)
         kept = _sealed_before(whole, artifacts, root, label) if resume else {}
+        if hosts:
+            names = [crew_name(*one) for one in wanted_crews(hosts, whole, generators)]
+            _, of_these = of_these_crews(whole.runs, kept.values(), names)
+            kept = {run.facts["identity"]: run for run in of_these}
         result = Result(experiment.name, len(whole.runs), kept=list(kept.values()))
         missing = [run for run in whole.runs if run.identity() not in kept]
         if kept:
@@ -144,6 +150,9 @@ def execute(
                     hosts, work_root(root), session.registered, whole, artifacts, root, generators, nobody
                 )
             )
+            asked = experiment.port, experiment.awake, whole.disk_bytes
+            for told in dict.fromkeys(told for crew in crews for told in crew.check(*asked)):
+                print(told, file=sys.stderr)
 
         def bench_of(runs: list[PlannedRun]) -> Bench:
             fill_s = sum(
@@ -160,24 +169,21 @@ def execute(
                 patience or Patience(0),
                 experiment.port,
                 search_facts(experiment),
-                experiment.profile_name,
+                experiment.preset,
                 experiment.same,
             )
 
         try:
             with (bench := bench_of(missing)).progress:
                 if experiment.search:
-                    search_all(
-                        whole,
-                        bench,
-                        result,
-                        _sealed_with_these_programs(artifacts, root, experiment.name, label)
-                        if resume
-                        else {},
-                        retries,
+                    before = (
+                        _sealed_with_these_programs(artifacts, root, experiment.name, label) if resume else {}
                     )
+                    here = None if bench.crew.is_one_host else bench.crew.names
+                    before = {name: run for name, run in before.items() if measured_by(run) == here}
+                    search_all(whole, bench, result, before, retries)
                 else:
-                    _run_all(missing, bench, result, crews)
+                    _run_all(whole, missing, bench, result, crews)
             for attempt in range(1, 1 + (0 if experiment.search else retries)):
                 if not (disturbed := _disturbed(whole, result)):
                     break
@@ -190,7 +196,7 @@ def execute(
                 )
                 runs = [run for run in whole.runs if run.identity() in disturbed]
                 with (bench := bench_of(runs)).progress:
-                    _run_all(runs, bench, result, crews)
+                    _run_all(whole, runs, bench, result, crews)
         except KeyboardInterrupt:
             print(f"{result.summary()}; the same command with --resume goes on from here", file=sys.stderr)
             raise
@@ -202,9 +208,9 @@ def _disturbed(whole: Plan, result: Result) -> dict[str, str]:
     newest = {run.facts["identity"]: run for run in [*result.kept, *result.sealed]}
     asked = {run.identity() for run in whole.runs}
     return {
-        identity: told
+        identity: reason
         for identity, run in newest.items()
-        if identity in asked and (told := disturbance(run.machine.get("load_during")))
+        if identity in asked and (reason := disturbance(run.machine.get("load_during")))
     }
 
 
@@ -218,25 +224,26 @@ def clear_up(session: Session, root: Path, experiment: str) -> None:
         print(f"never sealed, so not data; delete it when it tells you nothing: {partial}", file=sys.stderr)
 
 
-def _run_all(runs: list[PlannedRun], bench: Bench, result: Result, crews: list[Crew]) -> None:
-    """One after the other; on several crews block by block, side by side."""
-    if len(crews) > 1:
-        before = {id(run) for run in (*result.sealed, *result.failed)}  # a run may be measured once more
-
-        def unmeasured(block: list[PlannedRun]) -> list[PlannedRun]:
-            sealed = {
-                run.facts["identity"] for run in (*result.sealed, *result.failed) if id(run) not in before
-            }
-            return [run for run in block if run.identity() not in sealed]
-
-        side_by_side(
-            blocks(runs),
-            crews,
-            lambda block, crew: _run_each(block, replace(bench, crew=crew), result),
-            unmeasured,
-        )
-    else:
+def _run_all(whole: Plan, runs: list[PlannedRun], bench: Bench, result: Result, crews: list[Crew]) -> None:
+    """One after the other; on several crews share by share, side by side."""
+    if len(crews) <= 1:
         _run_each(runs, bench, result)
+        return
+    before = {id(run) for run in (*result.sealed, *result.failed)}  # a run may be measured once more
+    wanted = {run.identity() for run in runs}
+
+    def unmeasured(share: list[PlannedRun]) -> list[PlannedRun]:
+        sealed = {run.facts["identity"] for run in (*result.sealed, *result.failed) if id(run) not in before}
+        return [run for run in share if run.identity() not in sealed]
+
+    counted = [one for one in (*result.kept, *result.sealed) if one.facts["identity"] not in wanted]
+    todo, _ = of_these_crews(whole.runs, counted, [crew.names for crew in crews])
+    todo = [
+        replace(share, missing=[run for run in share.missing if run.identity() in wanted]) for share in todo
+    ]
+    side_by_side(
+        todo, crews, lambda share, crew: _run_each(share, replace(bench, crew=crew), result), unmeasured
+    )
 
 
 def _run_each(runs: list[PlannedRun], bench: Bench, result: Result) -> None:
@@ -290,30 +297,3 @@ def _check_workloads(whole: Plan, root: Path) -> None:
             raise KvstudyError(
                 f"no such workload: {name}: {script}", f"workloads: {', '.join(workload_scripts())}"
             )
-
-
-def _check_port(port: int) -> None:
-    """Once, before the first run, for all of them would fail; what a killed measurement left on it has been
-    ended by then."""
-    if port == 0:
-        return
-    try:
-        socket.create_server(("127.0.0.1", port)).close()
-    except OSError as error:
-        why = (
-            "is in use"
-            if error.errno == errno.EADDRINUSE
-            else f"cannot be used: {(error.strerror or str(error)).lower()}"
-        )
-        raise KvstudyError(
-            f"port {port} {why}", "choose another one, or port: 0, which takes a free one"
-        ) from error
-
-
-def _check_disk(whole: Plan, root: Path) -> None:
-    free = shutil.disk_usage(root).free
-    if free < whole.disk_bytes:
-        raise KvstudyError(
-            f"not enough disk: needed={format_bytes(whole.disk_bytes)} free={format_bytes(free)} at {root}",
-            "free some space, or choose fewer records, a lower rate or a shorter duration",
-        )

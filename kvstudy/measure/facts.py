@@ -15,11 +15,11 @@ def run_facts(
     phases: dict[str, dict[str, str]],
     data_check: dict | None,
     search: dict,
-    profile_name: str | None,
+    preset: str | None,
     same_percent: float,
 ) -> dict:
     """``phases``: start and stop of each in UTC; ``data_check``: counts, or None where nothing was read back;
-    ``search``: what a trial of a search says about it; ``profile_name``: of the experiment file's profiles
+    ``search``: what a trial of a search says about it; ``preset``: of the experiment file's profiles
     the one that was asked for; ``same_percent``: below which the experiment takes two sides for the same."""
     configuration = planned.configuration
     revision, dirty = artifacts.revision
@@ -29,7 +29,7 @@ def run_facts(
         "experiment": configuration.experiment,
         "label": label,
         "question": configuration.question,
-        "profile_name": profile_name,
+        "profile_name": preset,
         "same_within_percent": same_percent,
         "outcome": outcome,
         "workload": configuration.workload,

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kvstudy.errors import RunFailed
+from kvstudy.hosts.memory_group import forget_pages
 from kvstudy.hosts.process import OwnedProcess
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.generator import check_exit, path_arguments
@@ -25,6 +26,7 @@ from kvstudy.subject.protocol import LiveSubject, Place
 FILL_CONNECTIONS = 16
 FILL_THREADS = 2
 RECORDS_PER_S_MIN = 2000
+RECORDS_AT_REST_PER_S = 100_000  # that compaction merges at least, once nothing is written any more
 FILLED = "filled.json"
 PIECE_BYTES = 128 << 10  # of a table's data, as SSTableWriter writes it
 
@@ -70,6 +72,8 @@ class Fills:
         store.parent.mkdir(parents=True, exist_ok=True)
         try:
             _copy(folder / "store", store)
+            if configuration.memory_bytes is not None:
+                forget_pages(store)  # else they would be in memory that its group does not pay for
         except OSError as error:
             raise RunFailed(f"filled store could not be restored: {str(error)[:300]}") from error
 
@@ -101,9 +105,9 @@ class Fills:
         )
         try:
             self.write(configuration, subject, folder / "generator.log")
-            if not subject.come_to_rest():
+            if not subject.come_to_rest(rest_s := 60 + records / RECORDS_AT_REST_PER_S):
                 raise RunFailed(
-                    "filled store did not come to rest: flush or compaction still runs after 60 s"
+                    f"filled store did not come to rest: flush or compaction still runs after {rest_s:.0f} s"
                 )
             found = subject.count_records()
         finally:

@@ -16,9 +16,9 @@ COMPILERS = (
     b"C1 CompilerThre",
     b"C2 CompilerThre",
 )  # the JVM's compiler threads, as the kernel cuts their names
-BREATH_S = 0.001
+PACE_S = 0.001
 READING_MAX_S = 0.3
-PROCESSES_PER_BREATH = 2
+PROCESSES_PER_PAUSE = 2
 FILE_MAX_BYTES = 8 << 10
 STATUS_TAIL_BYTES = 120  # the switches stand at the end
 _SWITCHES = tuple(
@@ -31,7 +31,7 @@ _OWN, _OF_CHILDREN, _PARENT, _STARTED = (11, 12), (13, 14), 1, 19
 _KERNELS_FIRST_THREAD = (2, b"(kthreadd)")
 
 
-class Breath:
+class Pacer:
     """Called between two readings it sleeps; no longer when READING_MAX_S have gone by since it was made. On
     a machine without time to spare every sleep is a long one, and what is read of a second must not take
     longer than it."""
@@ -41,7 +41,7 @@ class Breath:
 
     def __call__(self) -> None:
         if time.monotonic() < self._until:
-            time.sleep(BREATH_S)
+            time.sleep(PACE_S)
 
 
 @dataclass(frozen=True)
@@ -75,12 +75,12 @@ class Threads:
         self._files: dict[str, int] = {}
         self._jit_cpu: dict[str, bytes] = {}
 
-    def read(self, breathe: Breath) -> ThreadTexts:
+    def read(self, pause: Pacer) -> ThreadTexts:
         """Of the threads that live now; a compiler that has ended keeps what it had used when it was last
         seen."""
         statuses = {}
         for number in _names_in(self._folder):
-            breathe()
+            pause()
             status = self._text(f"{number}/status")
             if status:
                 statuses[number] = status[-STATUS_TAIL_BYTES:]
@@ -176,7 +176,7 @@ class Others:
         number, name = _KERNELS_FIRST_THREAD
         self._all_are_seen = name in _read_file(f"/proc/{number}/stat")
 
-    def read(self, breathe: Breath) -> CpuTexts | None:
+    def read(self, pause: Pacer) -> CpuTexts | None:
         """None where not all processes of the machine can be seen: in a container, or with a /proc that hides
         them."""
         if not self._all_are_seen:
@@ -186,8 +186,8 @@ class Others:
         for place, name in enumerate(sorted(names, key=lambda name: self._started.get(name, sys.maxsize))):
             if text := _read_file(f"/proc/{name}/stat"):
                 stats[name] = text
-            if place % PROCESSES_PER_BREATH == 0:
-                breathe()
+            if place % PROCESSES_PER_PAUSE == 0:
+                pause()
         self._started = {name: int(_fields(text)[_STARTED]) for name, text in stats.items()}
         return CpuTexts(list(stats.values()), self._ours)
 

@@ -3,6 +3,7 @@ answers? does it stop?"""
 
 import http.client
 import json
+import re
 import shlex
 import shutil
 from collections.abc import Iterator
@@ -20,23 +21,20 @@ from kvstudy.subject.catalogue import subject_of
 from kvstudy.subject.protocol import LiveSubject, Place
 
 KEY, VALUE_BYTES, TIMEOUT_S = key_of(1, 16), 100, 10
+NO_PUT = (405, 501)  # what says that it takes no PUT
 
 TEMPLATE = """\
 # What is measured, by `kvstudy run experiments/{name}.yaml`; all keys: experiments/README.md.
-question: How fast does {name} answer PUT and GET?
-expectation: At 1 000/s the p99 of both is under 10 ms.  # a number, written before the run
+question: How fast does {name} answer {methods}?
+expectation: At 1 000/s the p99 is under 10 ms.  # a number, written before the run
 
 subject:
   name: {name}
-{kind}  # Where a key stands. Without paths: /v0/entity?id={{key}}
-  paths: {{PUT: "{path}", GET: "{path}", DELETE: "{path}"}}
-  # What it answers when it has done it: PUT 200, 201 or 204, GET 200, if nothing else is said.
+{kind}{paths}  # What it answers when it has done it: PUT 200, 201 or 204, GET 200, if nothing else is said.
   # statuses: {{PUT: 201, GET: 200}}
   # jvm: true          # a HotSpot JVM: flame graphs (profile: cpu), GC and safepoints
 
-# Or a Lua script of your own: {{script: my/own.lua}}
-workload: [{{script: put, key_count: 10000}}, {{script: get, key_count: 10000}}]
-{fill}connections: 16
+{workload}connections: 16
 threads: 1
 rate: [1000, 4000]     # per second; or closed: each connection sends as soon as it was answered
 duration: 20s          # the whole run, of which
@@ -53,17 +51,51 @@ COMMAND = """\
   ready: {ready}           # or {{line: TEXT}} of its output, or {{http: /path}}
   stop: TERM           # or {{signal: INT, time: 20s, exit: 0}}
 """
-ADDRESS = (
-    "  url: {url}  # runs already: it is neither started nor stopped\n"
-    "  fill: http           # but written to before runs that read\n"
-)
+ADDRESS = "  url: {url}  # runs already: it is neither started nor stopped\n"
+KEYS = """\
+  # Where a key stands. Without paths: /v0/entity?id={{key}}
+  paths: {{PUT: "{path}", GET: "{path}", DELETE: "{path}"}}
+"""
+FILLED = "  fill: http           # but written to before runs that read\n"
+PUT_AND_GET = """\
+# Or a Lua script of your own: {script: my/own.lua}
+workload: [{script: put, key_count: 10000}, {script: get, key_count: 10000}]
+fill: 10000            # records written before a run that reads
+"""
+OWN_SCRIPT = """\
+# What is sent stands in that script: change it to what your service is asked.
+workload: experiments/{name}.lua
+method: GET
+"""
+SCRIPT = """\
+-- Sends GET {get}. request() gives the next request; wrk.format(method, path, headers, body) writes one.
+function request()
+  return wrk.format("GET", "{get}")
+end
+"""
+PATH = re.compile(r"/[!#-\[\]-~]*")  # what stands in a Lua string as it is
 
 
-def write(name: str, root: Path, command: str | None, url: str | None, ready: str, path: str) -> Path:
-    """KvstudyError when the file is there already, or what was given is no subject."""
+def write(
+    name: str,
+    root: Path,
+    command: str | None,
+    url: str | None,
+    ready: str,
+    path: str,
+    get: str | None = None,
+) -> Path:
+    """KvstudyError when the file is there already, or what was given is no subject. ``get``: a path that is
+    all that is asked for, by a script beside the experiment; else keys are written and read at ``path``."""
     file = root / "experiments" / f"{name}.yaml"
-    if file.exists():
-        raise KvstudyError(f"there is such an experiment already: {file}", "choose another name, or edit it")
+    script = file.with_suffix(".lua")
+    for there in (file, *([script] if get else [])):
+        if there.exists():
+            raise KvstudyError(
+                f"there is such an experiment already: {there}", "choose another name, or edit it"
+            )
+    if get is not None and not PATH.fullmatch(get):
+        raise KvstudyError(f"not a path: {get!r}", "it begins with /, as --get '/search?q=x'")
     if (command is None) == (url is None):
         raise KvstudyError(
             "give either --command or --url", "as --command 'java -jar my.jar --port {port} --data {dir}'"
@@ -73,24 +105,30 @@ def write(name: str, root: Path, command: str | None, url: str | None, ready: st
         if command
         else ADDRESS.format(url=url)
     )
+    keys = ("" if command else FILLED) + KEYS.format(path=path)
     file.write_text(
         TEMPLATE.format(
             name=name,
             kind=kind,
-            path=path,
-            fill="fill: 10000            # records written before a run that reads\n",
+            methods="PUT and GET" if get is None else f"GET {get}",
+            paths=keys if get is None else "",
+            workload=PUT_AND_GET if get is None else OWN_SCRIPT.format(name=name),
         ),
         encoding="utf-8",
     )
     try:
+        if get is not None:
+            script.write_text(SCRIPT.format(get=get), encoding="utf-8")
         Experiment.load(file)
     except KvstudyError:
         file.unlink()
+        if get is not None:
+            script.unlink()
         raise
     return file
 
 
-def tried(file: Path, root: Path) -> Iterator[str]:
+def try_service(file: Path, root: Path, get: str | None = None) -> Iterator[str]:
     """Says what it does, line by line. KvstudyError with the first thing that is not as it should be; nothing
     is left running."""
     configuration = configurations_of(Experiment.load(file))[0]
@@ -102,7 +140,7 @@ def tried(file: Path, root: Path) -> Iterator[str]:
         live = subject.launch(Place(folder / "store", folder, registered=session.registered))
         try:
             yield f"ready: {live.url}"
-            yield from _answers(live, configuration.spec)
+            yield from _answers(live, configuration.spec, get)
         finally:
             fault = live.stop()
         if fault:
@@ -111,10 +149,13 @@ def tried(file: Path, root: Path) -> Iterator[str]:
         yield "stopped in order"
 
 
-def _answers(live: LiveSubject, spec: SubjectSpec) -> Iterator[str]:
+def _answers(live: LiveSubject, spec: SubjectSpec, get: str | None) -> Iterator[str]:
     value = value_of(KEY, VALUE_BYTES)
-    for method, body in (("PUT", value), ("GET", None)):
-        target = spec.path_of(method).replace("{key}", KEY)
+    asked = [
+        (method, spec.path_of(method).replace("{key}", KEY), body)
+        for method, body in (("PUT", value), ("GET", None))
+    ]
+    for method, target, body in asked if get is None else [("GET", get, None)]:
         connection = http.client.HTTPConnection(live.url.removeprefix("http://"), timeout=TIMEOUT_S)
         try:
             connection.request(method, target, body)
@@ -127,12 +168,14 @@ def _answers(live: LiveSubject, spec: SubjectSpec) -> Iterator[str]:
         if status not in spec.statuses_of(method):
             raise KvstudyError(
                 f"{method} {target} answered {status}: {content[:100].decode(errors='replace')!r}",
-                "look into its log"
+                "one that only reads is tried with --get /path"
+                if method == "PUT" and status in NO_PUT
+                else "look into its log"
                 if status >= 500
                 else f"write its path in paths, or what it answers in statuses: {{{method}: {status}}}",
             )
         yield f"{method} {target}: {status}"
-    if content != value:
+    if get is None and content != value:
         yield "GET gives back something else than PUT wrote: write verify: false, if that is as it should be"
 
 

@@ -20,8 +20,10 @@ from kvstudy.hosts.remote import RemoteHost
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.builds import Build
 from kvstudy.measure.crew import Crew, Member
+from kvstudy.measure.duet_station import DuetStation
 from kvstudy.measure.fill import Fills
 from kvstudy.measure.station import Station
+from kvstudy.plan.comparison import Comparison
 from kvstudy.plan.run_plan import Plan, PlannedRun
 from kvstudy.project import jfr_converter_jar, loadgen_binary, profiler_library, workloads_root
 
@@ -53,6 +55,43 @@ def _of_generators(run: PlannedRun, count: int) -> PlannedRun:
     return replace(run, configuration=replace(one, generators=count, threads=threads))
 
 
+def wanted_crews(file: HostsFile, plan: Plan, generators: int) -> list[tuple[str | None, tuple[str, ...]]]:
+    """Names of the service's host, none where all subjects are addresses, and of the generators'."""
+    if all(run.configuration.spec.url for run in plan.runs):
+        return [(None, tuple(file.of("generator")[:generators]))]
+    return file.crews(generators)
+
+
+Builds = dict[str, tuple[Build, str]]
+
+
+def station_there(here: Here, plan: Plan, builds: Builds, is_service: bool) -> Station:
+    """On the host. ToolMissing says what it lacks."""
+    return Station(here, *_programs(here, plan, builds, is_service))
+
+
+def duet_station_there(
+    comparison: Comparison, here: Here, plan: Plan, builds: Builds, is_service: bool
+) -> DuetStation:
+    return DuetStation(here, *_programs(here, plan, builds, is_service), comparison)
+
+
+def _programs(here: Here, plan: Plan, builds: Builds, is_service: bool) -> tuple[Artifacts, Fills]:
+    loadgen = loadgen_binary(here.root)
+
+    def built(revision: str, root: Path) -> Build:
+        one, path = builds[revision]
+        return replace(one, jar=root / path)
+
+    artifacts = (
+        Artifacts.needed_by(plan, here.root, built)
+        if is_service
+        else Artifacts(here.root, loadgen, {LOADGEN: str(loadgen)}, {}, {})
+    )
+    fills = Fills(here.work, workloads_root(here.root), artifacts, here.registered, lambda _doing: None)
+    return artifacts, fills
+
+
 @contextmanager
 def crews_on(
     file: HostsFile,
@@ -63,13 +102,14 @@ def crews_on(
     root: Path,
     generators: int,
     local: Member,
+    make: Callable = station_there,
+    at_most: int | None = None,
 ) -> Iterator[list[Crew]]:
     """``local``: takes the service's place where all subjects are addresses: nothing of the study runs on
-    their hosts."""
-    addresses = all(run.configuration.spec.url for run in plan.runs)
-    wanted = [(None, tuple(file.of("generator")[:generators]))] if addresses else file.crews(generators)
+    their hosts. ``make``: the stations; ``at_most``: so many crews."""
+    wanted = wanted_crews(file, plan, generators)[:at_most]
     with Hosts(file, work, registered) as hosts:
-        needs = Needs(plan, artifacts, root)
+        needs = Needs(plan, artifacts, root, make)
         names = {name for service, others in wanted for name in (service, *others) if name}
         services = {service for service, _ in wanted}
         with ThreadPoolExecutor(16) as threads:
@@ -87,8 +127,8 @@ def crews_on(
 class Needs:
     """What hosts have to be given."""
 
-    def __init__(self, plan: Plan, artifacts: Artifacts, root: Path):
-        self._plan, self._artifacts, self._root = plan, artifacts, root
+    def __init__(self, plan: Plan, artifacts: Artifacts, root: Path, make: Callable):
+        self._plan, self._artifacts, self._root, self._make = plan, artifacts, root, make
 
     def member(self, host: RemoteHost, is_service: bool) -> Member:
         return _RemoteMember(host, lambda: self._station(host, is_service))
@@ -101,7 +141,7 @@ class Needs:
                 name: (one, str(one.jar.relative_to(self._root)))
                 for name, one in self._artifacts.builds.items()
             }
-            return host.stationed(station_there, self._plan, builds, is_service)
+            return host.stationed(self._make, self._plan, builds, is_service)
         except HostLost:
             raise
         except KvstudyError as error:
@@ -129,20 +169,3 @@ class _RemoteMember(Member):
             self.host.now_ns()
             return
         self.station = self._made()
-
-
-def station_there(here: Here, plan: Plan, builds: dict[str, tuple[Build, str]], is_service: bool) -> Station:
-    """On the host. ToolMissing says what it lacks."""
-    loadgen = loadgen_binary(here.root)
-
-    def built(revision: str, root: Path) -> Build:
-        one, path = builds[revision]
-        return replace(one, jar=root / path)
-
-    artifacts = (
-        Artifacts.needed_by(plan, here.root, built)
-        if is_service
-        else Artifacts(here.root, loadgen, {LOADGEN: str(loadgen)}, {}, {})
-    )
-    fills = Fills(here.work, workloads_root(here.root), artifacts, here.registered, lambda _doing: None)
-    return Station(here, artifacts, fills)

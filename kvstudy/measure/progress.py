@@ -63,7 +63,7 @@ class Progress:
         if self._bar is not None and self._run is not None:
             self._to(self._done_s + min(time.monotonic() - self._run_start, self._run.estimated_s))
 
-    def second(self, told: Second) -> None:
+    def second(self, second: Second) -> None:
         """Called by another thread than the measuring one."""
 
     def end(self, run: PlannedRun, outcome: str) -> None:

@@ -22,7 +22,8 @@ PAUSE_S = 5.0
 
 class Patience:
     """``wait`` returns when the machine is quiet, or when ``budget_s`` is spent; all calls together wait that
-    long at most, and without a budget nothing is looked at. Not thread-safe."""
+    long at most, and without a budget nothing is looked at. Crews that wait side by side spend it together:
+    each what it waits."""
 
     def __init__(
         self,
@@ -32,23 +33,27 @@ class Patience:
         clock: Callable[[], float] = time.monotonic,
     ):
         self._left_s = budget_s
-        self._probe, self._sleep, self._clock = probe or disturbed_now, sleep, clock
+        self._probe, self._sleep, self._clock = probe, sleep, clock
+        self._spending = threading.Lock()
 
-    def wait(self, doing: Callable[[str], None]) -> float:
-        """Seconds waited; ``doing`` is told once what is waited for."""
+    def wait(self, doing: Callable[[str], None], disturbed: Callable[[], str | None] | None = None) -> float:
+        """Seconds waited; ``doing`` is told once what is waited for. ``disturbed``: says what disturbs the
+        machines that are measured; None: this one is asked."""
         if self._left_s <= 0:
             return 0.0
         began = self._clock()
-        told = False
-        while (reason := self._probe()) and (left_s := self._left_s - (self._clock() - began)) > 0:
-            if not told:
+        announced = False
+        probe = self._probe or disturbed or disturbed_now
+        while (reason := probe()) and (left_s := self._left_s - (self._clock() - began)) > 0:
+            if not announced:
                 doing(f"wait for a quiet machine: {reason}")
-                told = True
+                announced = True
             self._sleep(min(PAUSE_S, left_s))
         waited_s = (
-            self._clock() - began if told else 0.0
+            self._clock() - began if announced else 0.0
         )  # a probe that found it quiet costs nobody's patience
-        self._left_s -= waited_s
+        with self._spending:
+            self._left_s -= waited_s
         return waited_s
 
 

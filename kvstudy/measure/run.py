@@ -24,7 +24,7 @@ from kvstudy.measure.pinning import Pinning, pinning
 from kvstudy.measure.progress import Progress
 from kvstudy.measure.quiet import Patience
 from kvstudy.measure.sampler import write_series
-from kvstudy.measure.together import Together, moved
+from kvstudy.measure.several_hosts import SeveralHostsLoad, moved
 from kvstudy.plan.run_plan import PlannedRun
 from kvstudy.project import raw_root
 from kvstudy.record.run_folder import RunWriter, SealedRun
@@ -45,7 +45,7 @@ class Bench:
     patience: Patience
     port: int = 0
     search_facts: dict = field(default_factory=dict)
-    profile_name: str | None = None
+    preset: str | None = None
     same_percent: float = 5.0
 
 
@@ -59,7 +59,7 @@ class Run:
         self._bench = bench
         self._crew = bench.crew
         self._service = bench.crew.service.station
-        self._together: Together | None = None
+        self._several_hosts: SeveralHostsLoad | None = None
         self._tools: dict | None = None  # of the service's host, where that is another one
         self._phases: dict[str, dict[str, str]] = {}
         self._phase = "launch"
@@ -72,7 +72,7 @@ class Run:
         )
 
     def sealed(self) -> SealedRun:
-        self._bench.patience.wait(self._bench.progress.doing)
+        self._bench.patience.wait(self._bench.progress.doing, self._crew.disturbed_now)
         folder = self._new_folder()
         outcome, interrupted, bug = "completed", False, None
         try:
@@ -105,7 +105,7 @@ class Run:
                 self._phases,
                 self._data_check,
                 bench.search_facts,
-                bench.profile_name,
+                bench.preset,
                 bench.same_percent,
             )
             folder.write_json("run.json", facts | self._where())
@@ -121,7 +121,7 @@ class Run:
         facts = {}
         for member in self._crew.members:
             one = member.begin(self._planned, folder.path("x").parent, folder.run_id)
-            facts[member.host.name] = one | member.station.keep_awake()
+            facts[member.host.name] = one | member.station.keep_awake(self._configuration.awake)
         self._machine = dict(facts[self._crew.service.host.name])
         if not self._crew.is_one_host:
             self._machine["hosts"] = facts
@@ -166,7 +166,7 @@ class Run:
         if fault:
             raise RunFailed(fault)
         self._write_evidence(folder, service.evidence())
-        if self._together and self._planned.profile:
+        if self._several_hosts and self._planned.profile:
             self._crew.service.send(folder.path("latency.hlog"))  # by it the slow seconds are known
         service.convert()
 
@@ -180,8 +180,10 @@ class Run:
 
     def _write_evidence(self, folder: RunWriter, evidence: Evidence) -> None:
         configuration = self._configuration
-        if self._together:
-            evidence = moved(evidence, self._together.clock_of_service)
+        if self._several_hosts:
+            evidence = moved(evidence, self._several_hosts.clock_of_service)
+        if evidence.memory_group:
+            self._machine["memory_group"] = evidence.memory_group
         if evidence.events is not None:
             folder.write_json("events.json", evidence.events)
         window = datetime.fromisoformat(self._phases["measure"]["start_utc"])
@@ -211,7 +213,7 @@ class Run:
         """``before``: records that were written ahead of it."""
         configuration, station = self._configuration, self._service
         if not self._crew.is_one_host:
-            return self._load_together(folder, url, before)
+            return self._load_on_several_hosts(folder, url, before)
         commands = station.commands(url, self._pinning.generator)
         results = (folder.path("generator.json"), folder.path("generator.txt"))
         for command in commands[:-1]:
@@ -226,9 +228,9 @@ class Run:
             self._phases["measure"] = _phase(begin, begin + timedelta(seconds=configuration.measured_s))
         return answers
 
-    def _load_together(self, folder: RunWriter, url: str, before: int) -> Answers:
+    def _load_on_several_hosts(self, folder: RunWriter, url: str, before: int) -> Answers:
         configuration = self._configuration
-        self._together = together = Together(
+        self._several_hosts = together = SeveralHostsLoad(
             self._crew,
             configuration,
             folder.path("x").parent,
@@ -248,7 +250,7 @@ class Run:
         return replace(answers_of(configuration, *results), before=before)
 
     def _generate(self, command: GeneratorCommand, measured: bool) -> None:
-        """Runs a generator to its end, attended together with the service."""
+        """Runs a generator to its end, watched together with the service."""
         station, progress = self._service, self._bench.progress
         try:
             start_utc = station.generate(

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import psutil
 
-from kvstudy.measure.kernel_counts import Breath, CpuTexts, Others, Threads, ThreadTexts, cpu_between
+from kvstudy.measure.kernel_counts import CpuTexts, Others, Pacer, Threads, ThreadTexts, cpu_between
 
 PROCESS_COLUMNS = (
     "second",
@@ -211,22 +211,22 @@ class Sampler:
 
     def _read(self) -> _Reading | None:
         """None once the service has ended. A generator that has ended keeps what it used."""
-        at, breathe = time.monotonic(), Breath()
+        at, pause = time.monotonic(), Pacer()
         try:
             service_cpu_s = self._service.cpu_s()
-            breathe()
+            pause()
             read_bytes, written_bytes = self._service.io_bytes()
         except psutil.Error:
             return None
-        breathe()
+        pause()
         generator_cpu_s = self._generator_cpu_s()
-        breathe()
+        pause()
         busy_s, steal_s = machine_times()
-        breathe()
+        pause()
         harness = self._harness.cpu_times()
-        breathe()
+        pause()
         memory = self._service.rss_bytes(), _rss_bytes(self._generator) if self._generator else 0
-        breathe()
+        pause()
         throttled = throttled_s()
         return _Reading(
             at,
@@ -239,8 +239,8 @@ class Sampler:
             busy_s,
             steal_s,
             throttled,
-            threads=tuple(threads.read(breathe) for threads in self._threads),
-            others=self._others.read(breathe),
+            threads=tuple(threads.read(pause) for threads in self._threads),
+            others=self._others.read(pause),
         )
 
     def _generator_cpu_s(self) -> float:

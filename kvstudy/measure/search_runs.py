@@ -15,7 +15,7 @@ from kvstudy.disturbance import disturbance
 from kvstudy.measure.run import Bench, Run
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.objective import Answer, Search
-from kvstudy.plan.run_plan import Configuration, Plan, PlannedRun, lines_of
+from kvstudy.plan.run_plan import Configuration, Plan, PlannedRun, one_run_per_configuration
 from kvstudy.plan.search import expected_trials, search_stable_rate
 from kvstudy.record.run_folder import SealedRun
 
@@ -51,7 +51,9 @@ def asked_for_by(plan: Plan) -> Callable[[SealedRun], bool]:
 
 def expected_runs(plan: Plan) -> list[PlannedRun]:
     """About the trials that the searches will take, for the progress bar."""
-    return [run for run in lines_of(plan) for _ in range(expected_trials(plan.experiment.search))]
+    return [
+        run for run in one_run_per_configuration(plan) for _ in range(expected_trials(plan.experiment.search))
+    ]
 
 
 def search_all(
@@ -59,7 +61,7 @@ def search_all(
 ) -> None:
     """One search per configuration; what each found goes to ``result.found``. A trial that was disturbed from
     outside is made again at once, up to ``retries`` times, before the search hears of it."""
-    for run in lines_of(plan):
+    for run in one_run_per_configuration(plan):
         found = search_stable_rate(
             plan.experiment.search,
             _Trials(run, plan.experiment.search, bench, result, sealed_before, retries).measure,

@@ -1,72 +1,120 @@
 """Runs side by side on crews that share no host.
 
-What is handed out is a block: a repeat of every configuration, on one crew, so that the hosts of a crew meet
-all that is compared with each other alike. A crew that cannot go on leaves its blocks to the others, and of
-its last one what it has not measured.
+What is handed out is a share (plan/shares.py): all runs that are compared with one another. One of which runs
+are sealed already stays on the hosts that measured them. A crew that cannot go on leaves its shares to the
+others, which measure them from the beginning: a part on each would be enough for no word.
 """
 
 import sys
 import threading
-from collections import deque
-from collections.abc import Callable
-from itertools import groupby
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from kvstudy.errors import KvstudyError
 from kvstudy.hosts.process import wait_until
-from kvstudy.measure.crew import Crew
+from kvstudy.measure.crew import Crew, crew_name
 from kvstudy.plan.run_plan import PlannedRun
+from kvstudy.plan.shares import shares
+from kvstudy.record.run_folder import SealedRun
 
-Block = list[PlannedRun]
+
+@dataclass(frozen=True)
+class Share:
+    """``missing``: what of ``whole`` is to be measured; ``home``: the crew that has measured the rest, None
+    where nothing is sealed."""
+
+    whole: list[PlannedRun]
+    missing: list[PlannedRun]
+    home: str | None = None
+
+    def anew(self) -> "Share":
+        return Share(self.whole, self.whole)
 
 
-def blocks(runs: list[PlannedRun]) -> list[Block]:
-    """In their order: runs of one repeat that follow one another."""
-    return [list(block) for _, block in groupby(runs, key=lambda run: run.repeat)]
+def measured_by(run: SealedRun) -> str | None:
+    """The name of the crew; None: one machine."""
+    hosts = run.facts.get("hosts")
+    return crew_name(hosts["service"], hosts["generators"]) if hosts else None
+
+
+def of_these_crews(
+    whole: list[PlannedRun], sealed: Iterable[SealedRun], crews: list[str]
+) -> tuple[list[Share], list[SealedRun]]:
+    """What is left to be measured, and the sealed runs that count: of each share those of one crew that is
+    there."""
+    by_identity = {run.facts["identity"]: run for run in sealed}
+    found, kept = [], []
+    for share in shares(whole, len(crews)):
+        there = {
+            run.identity(): one
+            for run in share
+            if (one := by_identity.get(run.identity())) and measured_by(one) in crews
+        }
+        homes = [measured_by(one) for one in there.values()]
+        home = max(dict.fromkeys(homes), key=homes.count, default=None)
+        mine = {identity: one for identity, one in there.items() if measured_by(one) == home}
+        kept += mine.values()
+        missing = [run for run in share if run.identity() not in mine]
+        found.append(Share(share, missing, home))
+    return found, kept
 
 
 def side_by_side(
-    todo: list[Block],
+    todo: list[Share],
     crews: list[Crew],
-    measure: Callable[[Block, Crew], None],
-    unmeasured: Callable[[Block], Block],
+    measure: Callable[[list[PlannedRun], Crew], None],
+    unmeasured: Callable[[list[PlannedRun]], list[PlannedRun]],
 ) -> None:
-    """``measure(block, crew)`` of every block; ``unmeasured``: what of one is left when that failed. The
+    """``measure(runs, crew)`` of every share; ``unmeasured``: what of its runs is left when that failed. The
     first error of a crew when all is over; KeyboardInterrupt after all runs have been sealed."""
-    left, errors, changed = deque(todo), [], threading.Condition()
+    left, errors, changed = [share for share in todo if share.missing], [], threading.Condition()
     busy: set[str] = set()
+    there = {crew.names for crew in crews}
     is_over = threading.Event()
 
-    def next_block(crew: Crew) -> Block | None:
+    def chosen(crew: Crew) -> Share | None:
+        """One that it has begun, else one that nobody has."""
+        for homes in ({crew.names}, {None}):
+            for share in left:
+                if share.home in homes:
+                    return share
+        return next((share for share in left if share.home not in there), None)
+
+    def next_share(crew: Crew) -> Share | None:
         """Waits while another crew may still leave something."""
         with changed:
-            while not left and busy and not is_over.is_set():
+            while not (found := chosen(crew)) and (busy or left) and not is_over.is_set():
                 changed.wait(1.0)
-            if not left or is_over.is_set():
+            if found is None or is_over.is_set():
                 return None
+            left.remove(found)
             busy.add(crew.names)
-            return left.popleft()
+            return found if found.home in (None, crew.names) else found.anew()
 
-    def done(crew: Crew, rest: Block) -> None:
+    def done(crew: Crew, rest: Share | None, goes_on: bool) -> None:
         with changed:
             busy.discard(crew.names)
+            if not goes_on:
+                there.discard(crew.names)
             if rest:
-                left.appendleft(rest)
+                left.insert(0, rest)
             changed.notify_all()
 
     def work(crew: Crew) -> None:
-        while (block := next_block(crew)) is not None:
-            rest: Block = []
+        while (share := next_share(crew)) is not None:
+            rest, goes_on = None, False
             try:
-                measure(block, crew)
+                measure(share.missing, crew)
+                goes_on = True
             except Exception as error:
                 errors.append(error)
                 if isinstance(error, KvstudyError):
-                    rest = unmeasured(block)
+                    rest = share.anew() if unmeasured(share.missing) else None
                     if not is_over.is_set():
                         print(f"hosts {crew.names} measure no more: {error.message}", file=sys.stderr)
                 return
             finally:
-                done(crew, rest)
+                done(crew, rest, goes_on)
 
     threads = [threading.Thread(target=work, args=(crew,), name=crew.names) for crew in crews]
     for thread in threads:

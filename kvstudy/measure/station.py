@@ -4,28 +4,24 @@ A run (run.py) says what is to be done; a station does it where it stands, in a 
 host. One run at a time. RunFailed says in one line what went wrong.
 """
 
-import shutil
-import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGCONT, SIGSTOP
 
 from kvstudy.errors import RunFailed
-from kvstudy.hosts.clock import Clock, Offset, offset_to
 from kvstudy.hosts.host import Here
 from kvstudy.hosts.process import command_text
 from kvstudy.measure import machine
 from kvstudy.measure.artifacts import Artifacts
-from kvstudy.measure.attendance import Attendance, Attended, Timing
-from kvstudy.measure.awake import kept_awake
+from kvstudy.measure.base_station import BaseStation
 from kvstudy.measure.data_check import DataCheck, check_data
 from kvstudy.measure.fill import Fills
 from kvstudy.measure.generator import GeneratorCommand, generator_commands
 from kvstudy.measure.head_start import head_start
 from kvstudy.measure.outcome import Answers
 from kvstudy.measure.progress import Second
+from kvstudy.measure.supervision import SupervisedLoad, Supervision, Timing
 from kvstudy.plan.run_plan import PlannedRun
 from kvstudy.project import workloads_root
 from kvstudy.subject.evidence.profiler import AttachedProfiler
@@ -44,28 +40,18 @@ class Parts:
     start_at: str | None = None
 
 
-class Station:
-    """``artifacts`` and ``fills``: of this host."""
-
+class Station(BaseStation):
     def __init__(self, here: Here, artifacts: Artifacts, fills: Fills):
-        self._here, self._artifacts, self._fills = here, artifacts, fills
+        super().__init__(here, artifacts, fills)
         self._subject: LiveSubject | None = None
         self._profiler: AttachedProfiler | None = None
-        self._attendance: Attendance | None = None
-        self._until_end = ExitStack()
-        self._clock: Clock | None = None
-        self._store: Path | None = None
+        self._supervision: Supervision | None = None
 
     def begin(self, planned: PlannedRun, folder: Path, run_id: str) -> dict:
         """Facts of the machine."""
-        self._planned, self._configuration, self._folder = planned, planned.configuration, folder
-        self._store = self._here.stores / run_id
-        self._subject = self._profiler = self._attendance = None
-        return dict(machine.fixed_facts())
-
-    def keep_awake(self) -> dict:
-        """Until ``end``. Facts for machine.json."""
-        return dict(self._until_end.enter_context(kept_awake(self._configuration.awake)))
+        self._planned, self._configuration = planned, planned.configuration
+        self._subject = self._profiler = self._supervision = None
+        return self.enter(folder, run_id)
 
     # ---- the service's ---------------------------------------------------------------------------------
 
@@ -107,10 +93,10 @@ class Station:
             self._here.registered,
         )
 
-    def attend(self, timing: Timing) -> Attended:
+    def attend(self, timing: Timing) -> SupervisedLoad:
         """The service, while generators on other hosts load it, until ``timing.is_over`` is told."""
-        self._attendance = Attendance(timing, self._subject, self._here.told, _ignored, _ignored)
-        return self._attendance.of_service(self._agenda, self._folder / "process.csv")
+        self._supervision = Supervision(timing, self._subject, self._here.messages, _ignored, _ignored)
+        return self._supervision.watch_service(self._agenda, self._folder / "process.csv")
 
     def check_alive(self, doing: str) -> None:
         self._subject.check_alive(doing)
@@ -165,16 +151,16 @@ class Station:
         entered: Callable[[str], None] | None = None,
         tick: Callable[[], None] | None = None,
         second: Callable[[Second], None] | None = None,
-    ) -> Attended:
+    ) -> SupervisedLoad:
         """Runs a generator to its end, with the sampler when it is the measured one, and with the service
         where that is here too. ``second``: who is told of every second of it."""
         timing = Timing(
             command.measures_from_s, command.length_s, self._configuration.timeout_s, starts_at_s, is_over
         )
-        self._attendance = Attendance(
-            timing, self._subject, self._here.told, entered or _ignored, tick or _ignored
+        self._supervision = Supervision(
+            timing, self._subject, self._here.messages, entered or _ignored, tick or _ignored
         )
-        return self._attendance.of_generator(
+        return self._supervision.run_generator(
             self._configuration.generator,
             command,
             cores,
@@ -187,33 +173,10 @@ class Station:
         )
 
     def sampled(self) -> list[dict]:
-        """Rows of the last attendance, also when it failed."""
-        return self._attendance.attended.rows if self._attendance else []
+        """Rows of the last load, also when it failed."""
+        return self._supervision.load.rows if self._supervision else []
 
-    # ---- clocks ----------------------------------------------------------------------------------------
-
-    def open_clock(self) -> int:
-        """Its port; other hosts compare theirs with it."""
-        self.close_clock()
-        self._clock = Clock(self._here.address)
-        return self._clock.port
-
-    def close_clock(self) -> None:
-        if self._clock:
-            self._clock.close()
-        self._clock = None
-
-    def clock_offset(self, address: str, port: int) -> Offset:
-        try:
-            return offset_to(address, port)
-        except OSError as error:
-            raise RunFailed(
-                f"hosts cannot compare their clocks: {self._here.name} does not reach {address}:{port}: "
-                f"{(error.strerror or str(error)).lower()}"
-            ) from error
-
-    def now_s(self) -> float:
-        return time.time()
+    # ---- both ------------------------------------------------------------------------------------------
 
     def tools(self) -> dict:
         """What run.json says of the programs here."""
@@ -222,13 +185,8 @@ class Station:
             "tool_digests": self._artifacts.digests_of(self._configuration),
         }
 
-    # ---- both ------------------------------------------------------------------------------------------
-
     def end(self) -> None:
-        """Drops what is not evidence. First the store: sealing needs space, and may fail for want of it."""
-        self._until_end.close()
-        self.close_clock()
-        shutil.rmtree(self._store, ignore_errors=True)
+        super().end()
         for name in self._artifacts.subject(self._configuration).scratch if self._artifacts.subjects else ():
             (self._folder / name).unlink(missing_ok=True)
 

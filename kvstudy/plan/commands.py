@@ -28,18 +28,18 @@ class Command:
     duets: int = 0
 
 
-def commands_of(files: Iterable[Path], profile_name: str | None) -> list[Command]:
+def commands_of(files: Iterable[Path], preset: str | None) -> list[Command]:
     """Of files that have no such profile: none."""
     found = []
     for file in files:
         try:
-            experiment = Experiment.load(file, profile_name)
-            compared = Experiment.load(file, profile_name, compared=True)
+            experiment = Experiment.load(file, preset)
+            compared = Experiment.load(file, preset, compared=True)
         except ExperimentError as error:
             if "no such profile" in error.message:
                 continue
             raise
-        name, words = experiment.name, f"{file} --profile {experiment.profile_name}"
+        name, words = experiment.name, f"{file} --profile {experiment.preset}"
         question = " ".join(experiment.question.split())
         found.append(Command(name, question, f"kvstudy run {words}", plan(experiment).estimated_s))
         if duets := _duets(compared):

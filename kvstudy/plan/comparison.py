@@ -385,10 +385,12 @@ def _check_contracts(a: Configuration, b: Configuration) -> None:
         for method in methods:
             of_a, of_b = (getattr(one.spec, f"{what}_of")(method) for one in (a, b))
             if of_a != of_b and not (what == "statuses" and a.statuses):
-                told = [", ".join(map(str, found)) if what == "statuses" else found for found in (of_a, of_b)]
+                texts = [
+                    ", ".join(map(str, found)) if what == "statuses" else found for found in (of_a, of_b)
+                ]
                 raise ExperimentError(
                     f"both sides of a duet get the same requests, and theirs differ: {method} {what}: "
-                    f"{told[0]}; {told[1]}",
+                    f"{texts[0]}; {texts[1]}",
                     "write the same paths and statuses for both, or measure independent runs: kvstudy run",
                 )
 

@@ -1,7 +1,7 @@
 """An experiment: one question as data. A YAML file that papermill takes with ``-f`` and kvstudy reads as it
 is.
 
-``Experiment.load(path, profile_name)`` and ``Experiment.from_parameters(values, profile_name)`` either give a
+``Experiment.load(path, preset)`` and ``Experiment.from_parameters(values, preset)`` either give a
 whole, possible experiment or raise ExperimentError with file, line, key and the nearest valid name. Every
 profile of a file is checked, not only the one asked for.
 """
@@ -37,8 +37,8 @@ from kvstudy.project import project_root, workloads_root
 from kvstudy.units import parse_duration_s
 
 # Profiles that every experiment here has; a file may have more, of any name that is not nearly one of these.
-PROFILE_NAMES = ("quick", "full", "smoke", "reference")
-_PROFILE_NAME = re.compile(r"[a-z][a-z0-9-]*")
+PRESETS = ("quick", "full", "smoke", "reference")
+_PRESET_NAME = re.compile(r"[a-z][a-z0-9-]*")
 HELPER_SCRIPTS = ("fill", "keyspace")  # beside the workloads, and none
 NOT_OVERRIDABLE = frozenset({"name", "question", "expectation", "profiles"})
 Method = Literal["PUT", "GET", "MIXED", "DELETE"]
@@ -47,9 +47,9 @@ ProfilerEvent = Literal["cpu", "alloc", "lock", "wall"]
 
 class Fill(Part):
     """Keys 0 … records-1 are written before a run whose method is in ``methods``; their sizes are the
-    workload's."""
+    workload's. Several numbers of records make a factor."""
 
-    records: Positive
+    records: Annotated[list[Positive], OneOrMore]
     methods: Annotated[list[Method], OneOrMore] = ["GET", "MIXED", "DELETE"]
 
 
@@ -86,12 +86,12 @@ class Pause(Part):
     length: DurationS
 
 
-def _check_profile_name(name: Any, source: Source) -> None:
+def _check_preset_name(name: Any, source: Source) -> None:
     """Any name will do, but for what is a usual name mistyped: nobody would ever ask for it."""
-    if not isinstance(name, str) or not _PROFILE_NAME.fullmatch(name):
+    if not isinstance(name, str) or not _PRESET_NAME.fullmatch(name):
         raise refuse(("profiles", name), f"a profile's name is a word in lower case: {name!r}", source)
-    if name not in PROFILE_NAMES and difflib.get_close_matches(name, PROFILE_NAMES, n=1, cutoff=0.75):
-        raise unknown_key(("profiles", name), PROFILE_NAMES, source)
+    if name not in PRESETS and difflib.get_close_matches(name, PRESETS, n=1, cutoff=0.75):
+        raise unknown_key(("profiles", name), PRESETS, source)
 
 
 def workload_scripts() -> list[str]:
@@ -115,7 +115,8 @@ def _parts(value: Any) -> Any:
 
 
 def _fill(value: Any) -> Any:
-    return {"records": value} if isinstance(value, int) and not isinstance(value, bool) else value
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return {"records": value} if is_number or isinstance(value, list) else value
 
 
 def _from_project(script: str) -> Path:
@@ -184,9 +185,9 @@ class Experiment(Part):
     port: Annotated[int, Field(ge=0, le=65535)] = 0  # 0: a free one
     seed: int = 1
     comparing: Comparing = Comparing()  # of the key `compare`, see for_comparison
-    profile_name: str | None = None
+    preset: str | None = None
 
-    def of_profiled_runs(self) -> "Experiment":
+    def for_profiled_runs(self) -> "Experiment":
         """The same with the duration and warm-up of the profiled runs."""
         own = {
             key: value
@@ -196,7 +197,7 @@ class Experiment(Part):
         return self.model_copy(update=own)
 
     @classmethod
-    def load(cls, path: Path, profile_name: str | None = None, compared: bool = False) -> "Experiment":
+    def load(cls, path: Path, preset: str | None = None, compared: bool = False) -> "Experiment":
         """The experiment of a file. Without a profile name: ``quick`` where the file has it, else the file as
         it stands. ``compared``: with the keys of ``compare`` in the place of its own, for a duet."""
         path = Path(path)
@@ -208,11 +209,11 @@ class Experiment(Part):
                 source,
                 f"leave name out, or write name: {path.stem}",
             )
-        return cls._checked(values, profile_name, source, compared)
+        return cls._checked(values, preset, source, compared)
 
     @classmethod
     def from_parameters(
-        cls, parameters: dict[str, Any], profile_name: str | None = None, compared: bool = False
+        cls, parameters: dict[str, Any], preset: str | None = None, compared: bool = False
     ) -> "Experiment":
         """The experiment of a notebook's parameters: the same keys as a file's, None where a parameter was
         left alone.
@@ -227,63 +228,63 @@ class Experiment(Part):
             values, source = read_yaml(Path(file))
             values = _renamed(values, (), source)
             values.setdefault("name", Path(file).stem)
-            profiles = values.get("profiles") or {}
-            chosen = profile_name or ("quick" if "quick" in profiles else None)
-            if chosen in profiles:
+            presets = values.get("profiles") or {}
+            chosen = preset or ("quick" if "quick" in presets else None)
+            if chosen in presets:
                 for key in given:
-                    profiles[chosen].pop(key, None)
-        return cls._checked(values | given, profile_name, source, compared)
+                    presets[chosen].pop(key, None)
+        return cls._checked(values | given, preset, source, compared)
 
     @classmethod
     def _checked(
-        cls, values: dict[str, Any], profile_name: str | None, source: Source, compared: bool = False
+        cls, values: dict[str, Any], preset: str | None, source: Source, compared: bool = False
     ) -> "Experiment":
         values = dict(values)
-        profiles = values.pop("profiles", None) or {}
-        for ours in ("profile_name", "comparing"):
+        presets = values.pop("profiles", None) or {}
+        for ours in ("preset", "comparing"):
             if ours in values:
                 raise unknown_key((ours,), cls.keys(), source)
         _renamed(values, (), source)
-        for name, overrides in profiles.items() if isinstance(profiles, dict) else ():
+        for name, overrides in presets.items() if isinstance(presets, dict) else ():
             if isinstance(overrides, dict):
-                profiles = profiles | {name: _renamed(dict(overrides), ("profiles", name), source)}
-        if not isinstance(profiles, dict):
+                presets = presets | {name: _renamed(dict(overrides), ("profiles", name), source)}
+        if not isinstance(presets, dict):
             raise refuse(
                 ("profiles",),
                 "must map names, as quick, full and smoke, to the keys that they override",
                 source,
             )
-        for name, overrides in profiles.items():
-            _check_profile_name(name, source)
+        for name, overrides in presets.items():
+            _check_preset_name(name, source)
             if not isinstance(overrides, dict):
                 raise refuse(("profiles", name), "must be a mapping of keys to values", source)
             for key in overrides:
                 if key not in cls.keys() - NOT_OVERRIDABLE:
                     raise unknown_key(("profiles", name, key), cls.keys() - NOT_OVERRIDABLE, source)
-        if profile_name is None and "quick" in profiles:
-            profile_name = "quick"
-        if profile_name is not None and profile_name not in profiles:
-            near = difflib.get_close_matches(profile_name, list(profiles), n=1)
+        if preset is None and "quick" in presets:
+            preset = "quick"
+        if preset is not None and preset not in presets:
+            near = difflib.get_close_matches(preset, list(presets), n=1)
             hint = (
                 f"did you mean {near[0]}?"
                 if near
-                else f"profiles of this file: {', '.join(profiles) or 'none'}"
+                else f"profiles of this file: {', '.join(presets) or 'none'}"
             )
-            raise ExperimentError(f"{source.name}: no such profile: {profile_name}", hint)
+            raise ExperimentError(f"{source.name}: no such profile: {preset}", hint)
         whole = None
-        for name in [*profiles] + ([None] if profile_name is None else []):
-            overrides = profiles.get(name, {})
+        for name in [*presets] + ([None] if preset is None else []):
+            overrides = presets.get(name, {})
             source.restored()
             for key in overrides:
                 source.moved(key, ("profiles", name, key))
-            asked = {**values, **overrides, "profile_name": name}
+            asked = {**values, **overrides, "preset": name}
             compare, at = (
                 asked.pop("compare", None),
                 ("profiles", name, "compare") if "compare" in overrides else ("compare",),
             )
             experiment = cls._validated(asked, source)
             in_a_duet = cls._validated(cls._in_a_duet(asked, compare or {}, at, source), source)
-            if name == profile_name:
+            if name == preset:
                 whole = in_a_duet if compared else experiment
         assert whole is not None
         return whole
@@ -323,7 +324,7 @@ class Experiment(Part):
     @classmethod
     def keys(cls) -> frozenset[str]:
         """The keys that a file may have."""
-        return frozenset(cls.model_fields) - {"profile_name", "comparing"} | {"compare", "profiles"}
+        return frozenset(cls.model_fields) - {"preset", "comparing"} | {"compare", "profiles"}
 
     @field_validator("expectation")
     @classmethod
@@ -373,7 +374,7 @@ class Experiment(Part):
                 f"threads={max(self.threads)}"
                 "\nwrite threads: connections to have as many threads as connections",
             )
-        profiled = self.of_profiled_runs()
+        profiled = self.for_profiled_runs()
         if profiled.warm_up >= profiled.duration:
             raise Impossible(
                 "profile",
@@ -458,7 +459,7 @@ class Experiment(Part):
             and not is_path(script)
             and any(one.can_be_filled for one in self.subject)
         )
-        filled = self.fill.records if self.fill and method in self.fill.methods else 0
+        filled = min(self.fill.records) if self.fill and method in self.fill.methods else 0
         if reads_filled_keys and filled == 0:
             raise Impossible(
                 "workload",
@@ -473,7 +474,7 @@ class Experiment(Part):
             )
         rates, longest = (
             [rate for rate in self.rate or [] if rate != "closed"],
-            max(self.duration, self.of_profiled_runs().duration),
+            max(self.duration, self.for_profiled_runs().duration),
         )
         if (
             script == "unique_put"

@@ -45,7 +45,9 @@ def _size_as_written(value: Any) -> str:
     return str(value)
 
 
-Heap = Annotated[str, PlainValidator(_size_as_written)]
+SizeAsWritten = Annotated[str, PlainValidator(_size_as_written)]
+# Of ServiceOptions the one that the service is not told: it is started in a memory group of that size.
+MEMORY = "memory"
 
 
 def _rate(value: Any) -> float | str:
@@ -78,7 +80,7 @@ def varied_in(combinations: list[dict]) -> list[str]:
 
 class ServiceOptions(FactorPart):
     """Options of the service, as its --help lists them; ``cache_entries`` is passed as
-    ``--cache-entries``."""
+    ``--cache-entries``. ``memory`` is passed to nobody: it is the size of its memory group."""
 
     handler: Annotated[list[Literal["selector", "workers", "virtual"]], OneOrMore] | None = None
     selectors: Annotated[list[Positive], OneOrMore] | None = None
@@ -94,13 +96,14 @@ class ServiceOptions(FactorPart):
     compression: Annotated[list[Literal["none", "lz4"]], OneOrMore] | None = None
     cache_entries: Annotated[list[Natural], OneOrMore] | None = None
     max_value_bytes: Annotated[list[SizeBytes], OneOrMore] | None = None
+    memory: Annotated[list[SizeAsWritten], OneOrMore] | None = None
 
 
 class JvmOptions(FactorPart):
     """``heap`` → -Xmx, ``gc`` → -XX:+Use…GC, ``options``: further flags as they are (a list of flags, not a
     factor)."""
 
-    heap: Annotated[list[Heap], OneOrMore] | None = None
+    heap: Annotated[list[SizeAsWritten], OneOrMore] | None = None
     gc: Annotated[list[Literal["Serial", "Parallel", "G1", "Z", "Shenandoah"]], OneOrMore] | None = None
     options: list[Annotated[str, Field(pattern=r"^-\S+$")]] | None = None
 

@@ -15,9 +15,10 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 
 from kvstudy.plan.experiment import Experiment
-from kvstudy.plan.factors import METHOD_OF_WORKLOAD, crossed, is_path, varied_in, workload_name
+from kvstudy.plan.factors import MEMORY, METHOD_OF_WORKLOAD, crossed, is_path, varied_in, workload_name
 from kvstudy.plan.search import expected_trials
 from kvstudy.plan.subject import SubjectSpec, spec_of
+from kvstudy.units import parse_size_bytes
 
 # What a run costs beyond its duration (launch, restore, check, conversions, seal) and how fast a store is
 # filled. Measured on 2 cores of an AMD EPYC guest: 1.6 s a run, 5 s a profiled one, 250 000 records filled in
@@ -34,6 +35,7 @@ MEMTABLE_ENTRY_BYTES = 32
 # manifest.
 DISK_SPACE_FACTOR = 3
 DEFAULT_KEY_COUNT = 100_000
+LARGE = 1_000_000  # records that a plan names of each run
 _LATER = ("head_start_bytes", "subject", "script", "statuses", "read_back", "generators")
 
 
@@ -89,6 +91,12 @@ class Configuration:
         return self.duration_s - self.warm_up_s
 
     @property
+    def memory_bytes(self) -> int | None:
+        """Of the memory group that the subject runs in; None: it has none."""
+        asked = self.service.get(MEMORY)
+        return self.spec.memory_bytes if asked is None else parse_size_bytes(asked)
+
+    @property
     def disk_bytes(self) -> int:
         """What the run's data directory may need: its fill, and what the run itself can write."""
         record = self.workload_args["key_bytes"] + self.workload_args["value_bytes"]
@@ -105,7 +113,7 @@ class Configuration:
 
     def summary(self) -> str:
         """``unique_put c=4 t=4 8000/s handler=workers``; the generator too where it is another one than
-        loadgen."""
+        loadgen, and the records of a large store."""
         rate = "closed" if self.closed_loop else f"{self.offered_rate_rps:g}/s"
         words = [
             self.workload,
@@ -113,6 +121,7 @@ class Configuration:
             f"t={self.threads}",
             rate,
             *([] if self.generator == "loadgen" else [self.generator]),
+            *([f"records={self.fill['records']}"] if self.fill and self.fill["records"] >= LARGE else []),
         ]
         return " ".join(words + [f"{name}={value}" for name, value in self.variant.items()])
 
@@ -219,7 +228,9 @@ class Plan:
         filling = sum(fill["records"] / FILL_RATE_RPS + FILL_OVERHEAD_S for fill in self.fills)
         search = self.experiment.search
         if search is not None:
-            return filling + expected_trials(search) * sum(run.estimated_s for run in lines_of(self))
+            return filling + expected_trials(search) * sum(
+                run.estimated_s for run in one_run_per_configuration(self)
+            )
         return filling + sum(run.estimated_s for run in self.runs)
 
     @property
@@ -240,7 +251,7 @@ def fill_identity(configuration: Configuration) -> dict:
     return configuration.fill | {name: configuration.service.get(name) for name in ON_DISK_OPTIONS} | other
 
 
-def lines_of(plan: Plan) -> list[PlannedRun]:
+def one_run_per_configuration(plan: Plan) -> list[PlannedRun]:
     """Each configuration once, for a search, to which repeats are its own business."""
     return [run for run in plan.runs if run.repeat == 1 and run.profile is None]
 
@@ -250,7 +261,7 @@ def plan(experiment: Experiment) -> Plan:
     plan/search.py."""
     configurations, profile = configurations_of(experiment), experiment.profile
     to_profile = (
-        [one for one in configurations_of(experiment.of_profiled_runs()) if _is_profiled(one, experiment)]
+        [one for one in configurations_of(experiment.for_profiled_runs()) if _is_profiled(one, experiment)]
         if profile
         else []
     )
@@ -307,6 +318,7 @@ def configurations_of(experiment: Experiment) -> list[Configuration]:
                         "connections": experiment.connections,
                         "threads": threads,
                         "rate": rates,
+                        "records": experiment.fill.records if experiment.fill else [None],
                     }
                 ):
                     spec = choice["subject"]
@@ -323,7 +335,9 @@ def configurations_of(experiment: Experiment) -> list[Configuration]:
                         choice,
                         {name: value for name, value in named.items() if name in varied},
                     )
-                    if one not in found:  # options of the service and of its JVM do not vary another subject
+                    # Options of the service and its JVM do not vary another subject, records no run that
+                    # writes.
+                    if one not in found:
                         found.append(one)
     return found
 
@@ -338,11 +352,11 @@ def _configuration(
     filled = experiment.fill is not None and method in experiment.fill.methods and spec.can_be_filled
     if "key_count" not in arguments:
         arguments["key_count"] = _key_count(
-            script, offered_rate_rps, experiment.duration, experiment.fill.records if filled else None
+            script, offered_rate_rps, experiment.duration, choice["records"] if filled else None
         )
     fill = (
         {
-            "records": experiment.fill.records,
+            "records": choice["records"],
             "key_bytes": arguments["key_bytes"],
             "value_bytes": arguments["value_bytes"],
         }

@@ -48,6 +48,7 @@ def facts_of(run: PlannedRun) -> dict[str, str]:
     facts["subject"] = configuration.spec.label
     rate = "closed" if configuration.closed_loop else f"{configuration.offered_rate_rps:g}"
     facts |= {"rate": rate, "repeat": run.repeat, "profiled": "yes" if run.profile else "no"}
+    facts |= {"records": configuration.fill["records"]} if configuration.fill else {}
     for not_asked in (
         "experiment",
         "question",

@@ -44,11 +44,11 @@ def command_lines(commands: Sequence[Command]) -> list[str]:
 def plan_head(plan: Plan) -> list[str]:
     """Question, expectation and summary, and one line per fill."""
     experiment = plan.experiment
-    profile = f" ({experiment.profile_name})" if experiment.profile_name else ""
+    preset = f" ({experiment.preset})" if experiment.preset else ""
     latency_runs = sum(run.profile is None for run in plan.runs)
     what = "lines of a search" if experiment.search else "runs"
     lines = [
-        f"{experiment.name}{profile}: {experiment.question}",
+        f"{experiment.name}{preset}: {experiment.question}",
         f"expected: {' '.join(experiment.expectation.split())}",
         f"{len(plan.runs)} {what} ({latency_runs} for latency, {len(plan.runs) - latency_runs} "
         "profiled), about "

@@ -20,8 +20,9 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from kvstudy.plan.factors import DurationS, Part, listed
+from kvstudy.plan.factors import DurationS, Part, SizeAsWritten, listed
 from kvstudy.plan.refusal import Impossible
+from kvstudy.units import parse_size_bytes
 
 KV_SERVICE, EMPTY = "kv-service", "empty"
 KINDS = ("program", "build", "command", "url")  # exactly one of them is given
@@ -82,7 +83,8 @@ def _named(value: Any) -> Any:
 class SubjectSpec(Part):
     """One subject. ``command`` and ``files`` may hold ``{port}``, ``{dir}`` (its data directory), ``{root}``
     (the project's folder) and ``{java}`` (of the JDK that our own service runs on). ``metrics``: where it
-    tells its counters, in Prometheus' format."""
+    tells its counters, in Prometheus' format. ``memory``: of a memory group that it and all that it starts
+    get."""
 
     program: Literal["kv-service", "empty"] | None = None
     build: Annotated[str, Field(pattern=r"^[^-\s]\S*$")] | None = None
@@ -99,6 +101,7 @@ class SubjectSpec(Part):
     files: dict[str, str] | None = None
     environment: dict[str, str] | None = None
     needs: Annotated[list[str], BeforeValidator(listed)] | None = None
+    memory: SizeAsWritten | None = None
 
     @model_validator(mode="after")
     def _is_possible(self) -> "SubjectSpec":
@@ -133,7 +136,15 @@ class SubjectSpec(Part):
                 if kind in ("program", "build")
                 else "an address, where something runs already,"
             )
-            raise Impossible(key, f"{what} has no {key}\nit is of a command")
+            raise Impossible(
+                key,
+                f"{what} has no {key}\n"
+                + (
+                    "write service: {memory: …}"
+                    if key == "memory" and kind != "url"
+                    else "it is of a command"
+                ),
+            )
         if kind == "url" and self.fill == "directory":
             raise Impossible("fill", "an address has no directory that could be restored\nwrite fill: http")
 
@@ -205,6 +216,11 @@ class SubjectSpec(Part):
     def has_our_jvm(self) -> bool:
         """Its JVM is started with the experiment's ``jvm``."""
         return self.is_ours or self.program is not None
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """Of a command's memory group."""
+        return None if self.memory is None else parse_size_bytes(self.memory)
 
     @property
     def can_be_profiled(self) -> bool:

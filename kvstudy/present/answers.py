@@ -1,8 +1,8 @@
 """The answer to each experiment's question as a finding: the ruler, the searches, the options, the tail, the
 published reports.
 
-    findings.told(tables, answers.RULER)       can the ruler be trusted?
-    findings.told(tables, answers.SERVICE)     what does each option do, what rate is held, why is the tail
+    findings.render(tables, answers.RULER)       can the ruler be trusted?
+    findings.render(tables, answers.SERVICE)     what does each option do, what rate is held, why is the tail
                                                slow, do the reports hold?
 
 The claims are made in ``analyse.answers``; here they are told.
@@ -11,9 +11,9 @@ The claims are made in ``analyse.answers``; here they are told.
 import math
 from itertools import groupby
 
+import pandas as pd
 from IPython.display import Markdown
 
-from kvstudy.analyse import rates
 from kvstudy.analyse.answers import Answer, options, ruler, service, tail
 from kvstudy.analyse.claim import CLOSED_LOOP, Claim
 from kvstudy.analyse.comparison.words import CANNOT_TELL, TOO_FEW
@@ -23,9 +23,9 @@ from kvstudy.analyse.linked import LINKED
 from kvstudy.analyse.replication import verdicts
 from kvstudy.analyse.tables import Tables
 from kvstudy.analyse.tail import NO_EVENT
-from kvstudy.present import claims, findings, telling, words
+from kvstudy.present import claim_text, claims, findings, words
 from kvstudy.present.figures.tail_intervention import held_off
-from kvstudy.present.findings import Finding, Rule, silence
+from kvstudy.present.findings import Finding, Rule, describe_unanswered
 from kvstudy.present.notebook import published_reports
 from kvstudy.present.options import instead
 
@@ -35,7 +35,7 @@ _INSTRUMENT, _CAPACITY, _BEFORE_AFTER, _TAIL = "01-instrument", "04-capacity", "
 def _empty_server(answer: Answer) -> str:
     parts = [
         (
-            f"{telling.estimate(claim)} at "
+            f"{claim_text.estimate(claim)} at "
             f"{words.rate(claim.subject.offered_rate_rps)}{f' ({claim.variant})' if claim.variant else ''}"
         )
         for claim in answer.claims
@@ -48,7 +48,7 @@ def _generators(answer: Answer) -> str:
     wrk, loadgen = claim.ends
     return (
         "**loadgen beside wrk, closed loop on an empty server:** loadgen sends "
-        f"{telling.estimate(claim)} the rate of wrk ({telling.word(claim)}). "
+        f"{claim_text.estimate(claim)} the rate of wrk ({claim_text.word(claim)}). "
         f"It sends about {words.about_rate(loadgen)}, wrk about {words.about_rate(wrk)}."
     )
 
@@ -58,9 +58,9 @@ def _stall(answer: Answer) -> str:
     return (
         "**Coordinated omission, shown:** a service stands still for one second. On a schedule of "
         f"{words.rate(of[ruler.RESPONSE].subject.offered_rate_rps)} p99 is "
-        f"{telling.estimate(of[ruler.RESPONSE])} from the due time. From the send it is "
-        f"{telling.estimate(of[ruler.SERVICE])} in the same runs. "
-        f"A closed loop reports {telling.estimate(of[ruler.CLOSED])}."
+        f"{claim_text.estimate(of[ruler.RESPONSE])} from the due time. From the send it is "
+        f"{claim_text.estimate(of[ruler.SERVICE])} in the same runs. "
+        f"A closed loop reports {claim_text.estimate(of[ruler.CLOSED])}."
     )
 
 
@@ -72,17 +72,17 @@ def _noise(answer: Answer) -> str:
     ]
     wrong = sum(claim.differs for claim in answer.claims)
     alarms = "is a false alarm" if wrong == 1 else "are false alarms"
-    told = (
+    text = (
         "No word says that they differ, as it should be"
         if wrong == 0
         else f"{wrong} of {words.counted(len(answer.claims), 'word')} {alarms}"
     )
-    return f"**The noise floor:** the same thing measured twice differs: {'; '.join(parts)}. {told}."
+    return f"**The noise floor:** the same thing measured twice differs: {'; '.join(parts)}. {text}."
 
 
 def _profiling(answer: Answer) -> str:
     parts = [
-        f"{claim.subject.workload} {claim.measure} {telling.estimate(claim)} ({telling.word(claim)})"
+        f"{claim.subject.workload} {claim.measure} {claim_text.estimate(claim)} ({claim_text.word(claim)})"
         for claim in answer.claims
     ]
     return (
@@ -97,31 +97,52 @@ def _searches(answer: Answer) -> str:
 
 
 def _stable_rate(claim: Claim) -> str:
-    told = f"{claim.subject.workload} {telling.estimate(claim)}" + (
+    text = f"{claim.subject.workload} {claim_text.estimate(claim)}" + (
         f" ({claim.variant})" if claim.variant else ""
     )
-    return f"{told}, no higher rate missed" if math.isinf(claim.interval[1]) else told
+    return f"{text}, no higher rate missed" if math.isinf(claim.interval[1]) else text
 
 
-def _options(tables: Tables) -> list[Finding]:
+def _options(tables: Tables, reference: Tables | None = None) -> list[Finding]:
     """What is decided, one per experiment; what nobody could compare; and all that is undecided in one."""
+    own = set(tables.runs.loc[tables.runs["run_id"].isin(tables.own), "experiment"])
+    tables, less = options.standing(tables, reference)
     found = options.decided(tables)
-    told = [
-        Finding(f"**{name}:** {'; '.join(_decided(answer.claims))}.", _BEFORE_AFTER, answer.runs)
+
+    def finding(name: str, answer: Answer, sentence: str) -> Finding:
+        if reference is None:
+            return Finding(sentence, _BEFORE_AFTER, answer.runs)
+        whose = claim_text.YOURS if name in own - set(less) else claim_text.REFERENCE
+        mine = _less(less[name], answer) if name in less else ""
+        return Finding(sentence, _BEFORE_AFTER, answer.runs, whose, mine)
+
+    found_lines = [
+        finding(name, answer, f"**{name}:** {'; '.join(_decided(answer.claims))}.")
         for name, answer in found.items()
         if answer.claims
     ]
     silent = [
-        Finding(silence(name, answer), _BEFORE_AFTER, answer.runs)
+        finding(name, answer, describe_unanswered(name, answer))
         for name, answer in found.items()
         if not answer.claims
     ]
     answer, of = options.undecided(tables)
     return [
-        *told,
+        *found_lines,
         *silent,
         *([Finding(_undecided(answer.claims, of), _BEFORE_AFTER, answer.runs)] if answer.claims else []),
     ]
+
+
+def _less(own: Answer, theirs: Answer) -> str:
+    """What the reader's own runs say of an experiment of which the reference decides more."""
+    parts = [
+        f"{claim_text.place(claim)}: {instead(claim.baseline, claim.variant)}, {_measure(claim)} "
+        f"({claim_text.certainty(claim)})"
+        for claim in own.claims
+    ]
+    begun = claim_text.less(own.runs, own.decides, theirs.decides)
+    return f"{begun}{': ' if parts else ''}{'; '.join(parts)}."
 
 
 def _decided(claims_made: tuple[Claim, ...]) -> list[str]:
@@ -139,7 +160,7 @@ def _decided(claims_made: tuple[Claim, ...]) -> list[str]:
         ).items():
             found = [
                 f"{word} ({', '.join(map(_measure, same))})"
-                for word, same in _grouped(of_value, telling.word).items()
+                for word, same in _grouped(of_value, claim_text.word).items()
             ]
             sides.append(f"{instead(before, after)} is {words.several(found)}")
         parts.append(
@@ -165,8 +186,8 @@ def _measure(claim: Claim, decided: bool = False) -> str:
             f"{INVALID} {round(after * of_after)} of {of_after} instead of {round(before * of_before)} of "
             f"{of_before}"
         )
-    return f"{claim.measure} {telling.estimate(claim)}" + (
-        f" ({telling.word(claim)})" if decided and claim.decided else ""
+    return f"{claim.measure} {claim_text.estimate(claim)}" + (
+        f" ({claim_text.word(claim)})" if decided and claim.decided else ""
     )
 
 
@@ -203,25 +224,24 @@ def _undecided(claims_made: tuple[Claim, ...], of: dict[str, int]) -> str:
 
 def _caused(answer: Answer) -> str:
     causes = [claim for claim in answer.claims if claim.word == CAUSED]
-    told = [
+    texts = [
         f"{held_off(claim.variant, claim.also)} (p99 is {words.times(claim.estimate)} without it)"
         for claim in causes
     ]
     first = (
-        f"the slow tail is caused by {words.several(told)}"
+        f"the slow tail is caused by {words.several(texts)}"
         if causes
         else "none of what was held off can be called a cause"
     )
     parts = [
         (
-            f"p99 is {telling.estimate(claim)} without {held_off(claim.variant, claim.also)} "
+            f"p99 is {claim_text.estimate(claim)} without {held_off(claim.variant, claim.also)} "
             f"({claim.word}{': ' + claim.why if claim.why else ''})"
         )
         for claim in answer.claims
     ]
-    return (
-        f"**What makes slow PUTs slow:** {first}. For {telling.place(answer.claims[0])} {'; '.join(parts)}."
-    )
+    place = claim_text.place(answer.claims[0])
+    return f"**What makes slow PUTs slow:** {first}. For {place} {'; '.join(parts)}."
 
 
 def _tail(answer: Answer) -> str:
@@ -230,16 +250,16 @@ def _tail(answer: Answer) -> str:
     events = [claim for claim in kinds if claim.variant != NO_EVENT]
     linked = [claim for claim in events if claim.word == LINKED]
     if linked:
-        told = f"is linked to {words.several([_overlap(claim) for claim in linked])}"
+        text = f"is linked to {words.several([_overlap(claim) for claim in linked])}"
     else:
-        told = "cannot be explained from these runs" + (
+        text = "cannot be explained from these runs" + (
             f" ({_overlap(events[0], ' overlaps')}: {events[0].why})" if events else ""
         )
     return (
         f"**The slowest percent** of {words.factor(limit.subject.workload).replace('put', 'PUT')} at "
         f"{words.rate(limit.subject.offered_rate_rps)} "
-        f"(over {words.latency(limit.estimate)}) {told}. {words.share(kinds[-1].estimate)} waited "
-        "while no telling event was felt."
+        f"(over {words.latency(limit.estimate)}) {text}. {words.share(kinds[-1].estimate)} waited "
+        "while no claim_text event was felt."
     )
 
 
@@ -251,21 +271,24 @@ def _overlap(claim: Claim, verb: str = "") -> str:
     )
 
 
-def _published(tables: Tables) -> Finding | None:
-    judged = claims.judge(published_reports(), tables)
+def _published(tables: Tables, reference: Tables | None = None) -> Finding | None:
+    judged = claims.judge(published_reports(), tables, reference)
     counts = judged["verdict"].value_counts()
     measured = judged[judged["runs"] > 0]
     if measured.empty:
         return None
     parts = [f"{counts[verdict]} {verdict}" for verdict in verdicts.VERDICTS if verdict in counts]
-    ours = tables.only(tables.runs.loc[tables.runs["experiment"].str.startswith("report-"), "run_id"])
-    # A trial answers its search, whatever its checks say of its latencies.
-    count = rates.speaking(ours) | set(ours.runs.loc[ours.runs["answer"].isin(["held", "missed"]), "run_id"])
     return Finding(
         f"**Five published reports:** of {len(judged)} claims {words.several(parts)}.",
         "08-published-reports",
-        len(count),
+        len(claims.counting(tables)),
+        _whose_claims(judged) if reference is not None else "",
     )
+
+
+def _whose_claims(judged: pd.DataFrame) -> str:
+    whose = set(judged.loc[judged["runs"] > 0, "whose"])
+    return next(iter(whose)) if len(whose) == 1 else claim_text.BOTH
 
 
 RULER: tuple[Rule, ...] = (
@@ -284,9 +307,10 @@ SERVICE = (
 )
 
 
-def options_told(tables: Tables) -> Markdown:
+def summarize_options(tables: Tables, reference: Tables | None = None) -> Markdown:
     """One finding for each experiment in which a value of an option is decided, and one for all that is
-    undecided."""
-    return findings.listed(
-        _options(tables), "No option was varied yet. Measure one: `kvstudy run experiments/handler.yaml`."
+    undecided. ``reference``: ``notebook.beside(tables)``."""
+    return findings.render_list(
+        _options(tables, reference),
+        "No option was varied yet. Measure one: `kvstudy run experiments/handler.yaml`.",
     )

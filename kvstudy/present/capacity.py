@@ -1,7 +1,7 @@
 """How much load is too much, in sentences: where searches found the knee, which rates chosen beforehand were
 held, and whether latency gave a warning (``analyse.capacity``).
 
-    capacity.found(tables, trials)                       the answer, and a line for each search
+    capacity.answer(tables, trials)                      the answer, and a line for each search
     capacity.expectation(tables, trials, percentile)     does latency bend before the achieved rate does?
 
 ``tables``: runs of any experiment; ``trials``: those of searches for a stable rate.
@@ -45,7 +45,7 @@ _VERDICTS = {
 
 
 @dataclass(frozen=True)
-class Searched:
+class NamedSearch:
     """A search with its ``name``: what tells it from the others; ``objective``: in words."""
 
     name: str
@@ -60,7 +60,7 @@ class Searched:
     def knee(self) -> Found:
         return self.search.knee
 
-    def told(self) -> str:
+    def sentence(self) -> str:
         held, missed = self.knee.held_rps, self.knee.missed_rps
         basis = f"{self.objective}; {words.counted(self.search.decided_trials, 'run')}"
         if held is not None and missed is not None:
@@ -84,20 +84,22 @@ class Searched:
         )
 
 
-def searches(trials: Tables) -> list[Searched]:
+def searches(trials: Tables) -> list[NamedSearch]:
     """What ``trials`` are of: a search for each line of runs and each objective, by name."""
     found = capacity.searches(trials)
     if not found:
         return []
-    told = series.names(pd.concat([one.trials for one in found]), said=("experiment", "workload"))
+    names = series.names(pd.concat([one.trials for one in found]), said=("experiment", "workload"))
     named = [
-        Searched(f"{one.experiment}, {one.workload}, {told[one.trials.index[0]]}", _objective(one.goal), one)
+        NamedSearch(
+            f"{one.experiment}, {one.workload}, {names[one.trials.index[0]]}", _objective(one.goal), one
+        )
         for one in found
     ]
     return sorted(named, key=lambda one: (one.name, json.dumps(one.search.goal, sort_keys=True)))
 
 
-def found(tables: Tables, trials: Tables) -> Markdown:
+def answer(tables: Tables, trials: Tables) -> Markdown:
     """The answer: what the searches and the rates chosen beforehand say, then a line for each search."""
     searched = searches(trials)
     parts = [part for part in (_of_searches(searched), _of_rates(tables)) if part]
@@ -105,7 +107,7 @@ def found(tables: Tables, trials: Tables) -> Markdown:
         return Markdown(
             "**Found:** cannot tell: there is no search for a stable rate and no run at an offered rate."
         )
-    lines = [f"- {one.name}: {one.told()}." for one in searched]
+    lines = [f"- {one.name}: {one.sentence()}." for one in searched]
     return Markdown("\n".join([f"**Found:** {'; '.join(parts)}.", *([""] if lines else []), *lines]))
 
 
@@ -115,29 +117,29 @@ def expectation(tables: Tables, trials: Tables, percentile: float = 99.0) -> Mar
     of_searches = Counter(search.warning for search in capacity.searches(trials))
     of_rates = Counter(capacity.warnings_of_rates(tables, percentile))
     verdict = _VERDICTS[capacity.expectation(of_searches + of_rates)]
-    told = {
+    texts = {
         WARNED: "missed a rate that was achieved: latency broke the objective first",
         LATE: "missed a rate that was not achieved either",
         NEITHER: "met no rate that was too much",
         UNSURE: "decided nothing",
     }
-    sentences = [_counts(of_searches, told, "search", "searches")]
+    sentences = [_counts(of_searches, texts, "search", "searches")]
     over = f"over {BEND:g} times that at the lowest rate"
-    told = {
+    texts = {
         WARNED: f"had {words.percentile(percentile)} {over} at a rate that was held",
         LATE: f"met a rate that was not held, with no {words.percentile(percentile)} {over} before it",
         NEITHER: f"held every rate, with no {words.percentile(percentile)} {over}",
         ALONE: "met one rate only",
         UNSURE: "had too few valid runs, or runs that differed too much, to tell",
     }
-    sentences.append(_counts(of_rates, told, "combination", "combinations", f" {_COMBINATIONS}"))
+    sentences.append(_counts(of_rates, texts, "combination", "combinations", f" {_COMBINATIONS}"))
     return Markdown(" ".join([f"**Against the Expectation:** {verdict}.", *filter(None, sentences)]))
 
 
-def _counts(counted: Counter, told: dict[str, str], one: str, several: str, of_what: str = "") -> str:
+def _counts(counted: Counter, texts: dict[str, str], one: str, several: str, of_what: str = "") -> str:
     if counted.total() == 1:
-        return f"The only {one}{of_what} {told[next(iter(counted))]}."
-    parts = [f"{counted[kind]} {text}" for kind, text in told.items() if counted[kind]]
+        return f"The only {one}{of_what} {texts[next(iter(counted))]}."
+    parts = [f"{counted[kind]} {text}" for kind, text in texts.items() if counted[kind]]
     if len(parts) == 1:
         return f"All {parts[0].replace(' ', f' {several}{of_what} ', 1)}."
     return f"Of {counted.total()} {several}{of_what} {'; '.join(parts)}." if parts else ""
@@ -153,19 +155,19 @@ def _objective(goal: dict) -> str:
     return words.several(limits) if limits else "its objective"
 
 
-def _of_searches(searched: list[Searched]) -> str:
+def _of_searches(searched: list[NamedSearch]) -> str:
     if not searched:
         return ""
     if len(searched) == 1:
         return "one search for the highest rate that keeps an objective answers below"
     ends = Counter((one.knee.held_rps is not None, one.knee.missed_rps is not None) for one in searched)
-    told = {
+    texts = {
         (True, True): "found the knee between two rates",
         (True, False): "met no rate that is surely too much",
         (False, True): "found every rate too much",
         (False, False): "decided nothing",
     }
-    parts = [f"{ends[kind]} {text}" for kind, text in told.items() if ends[kind]]
+    parts = [f"{ends[kind]} {text}" for kind, text in texts.items() if ends[kind]]
     return f"of {len(searched)} searches for the highest rate that keeps an objective {', '.join(parts)}"
 
 
@@ -189,8 +191,8 @@ def _of_rates(tables: Tables) -> str:
         else ""
     )
     unjudged = (
-        f" ({chosen.silent} of {chosen.tried} cannot be judged: no run of them speaks about its rate)"
-        if chosen.silent
+        f" ({chosen.uninformative} of {chosen.tried} cannot be judged: no run of them speaks about its rate)"
+        if chosen.uninformative
         else ""
     )
     if chosen.lost.empty:

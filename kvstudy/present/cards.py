@@ -34,7 +34,8 @@ class Bar:
 
 @dataclass(frozen=True)
 class Card:
-    """``page``: the notebook it leads to; ``of``: what the bars show; ``sure``: badges, the doubts first."""
+    """``page``: the notebook it leads to; ``of``: what the bars show; ``sure``: badges, the doubts first;
+    ``own``: what the reader's own runs say where the answer is the reference's, which decides more."""
 
     page: str
     question: str
@@ -42,15 +43,19 @@ class Card:
     of: str = ""
     bars: tuple[Bar, ...] = ()
     sure: tuple[str, ...] = ()
+    own: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "answer", _BEFORE_UNIT.sub("\u00a0", self.answer))
 
     def html(self) -> str:
         badges = "".join(f'<span class="badge">{escape(text)}</span>' for text in self.sure)
+        begun = self.own.partition(":")[0]
+        own = f'<p class="own" title="{escape(self.own)}">{escape(begun)}.</p>' if self.own else ""
         return (
             f'<a class="card" href="{self.page}.ipynb"><h2>{escape(self.question)}</h2>'
-            f'<p class="answer">{escape(self.answer)}</p>{self.chart()}<p class="badges">{badges}</p></a>'
+            f'<p class="answer">{escape(self.answer)}</p>{own}{self.chart()}'
+            f'<p class="badges">{badges}</p></a>'
         )
 
     def chart(self) -> str:

@@ -4,21 +4,58 @@ import math
 
 import pandas as pd
 
-from kvstudy.analyse.comparison.words import MIN_RUNS
+from kvstudy.analyse import rates
+from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS
 from kvstudy.analyse.published import Published
 from kvstudy.analyse.replication import verdicts
 from kvstudy.analyse.replication.measured import Measured
 from kvstudy.analyse.replication.verdicts import MISTAKEN, UNPROVEN
 from kvstudy.analyse.tables import Tables
-from kvstudy.present import telling, words
+from kvstudy.present import claim_text, words
 
 
-def judge(published: Published, tables: Tables) -> pd.DataFrame:
-    """The rows of ``analyse.replication.verdicts.judge``; beside each a ``note`` why, and ``told``: our
-    number in words where the claim's unit does not say it, else ""."""
-    judged = verdicts.judge(published, tables)
+def judge(published: Published, tables: Tables, reference: Tables | None = None) -> pd.DataFrame:
+    """The rows of ``analyse.replication.verdicts.judge``; beside each a ``note`` why, and ``in_words``: our
+    number in words where the claim's unit does not say it, else "".
+
+    ``reference`` (``notebook.beside(tables)``): decides a claim that the reader's own runs leave open; the
+    note then has what these measured. ``whose`` the runs of each row are."""
+    judged = _noted(verdicts.judge(published, tables))
+    if reference is None:
+        return judged.assign(whose="")
+    theirs = _noted(verdicts.judge(published, reference))
+    mine = set(tables.runs.loc[tables.runs["run_id"].isin(tables.own), "experiment"])
+    rows = []
+    for (_, own), (_, one) in zip(judged.iterrows(), theirs.iterrows(), strict=True):
+        if own["verdict"] in _OPEN and one["verdict"] in _DECIDED:
+            rows.append(_with_own(one, own))
+            continue
+        whose = claim_text.YOURS if f"report-{own['report']}" in mine else claim_text.REFERENCE
+        rows.append(own.to_dict() | {"whose": whose if own["runs"] else ""})
+    return pd.DataFrame(rows)
+
+
+def _noted(judged: pd.DataFrame) -> pd.DataFrame:
     return judged.assign(
-        note=[_note(row) for row in judged.itertuples()], told=[_measured(ours) for ours in judged["ours"]]
+        note=[_note(row) for row in judged.itertuples()],
+        in_words=[_measured(ours) for ours in judged["ours"]],
+    )
+
+
+def _with_own(theirs: pd.Series, own: pd.Series) -> dict:
+    """The reference's row; its note ends with the reader's own number."""
+    runs = words.counted(own["runs"], "run")
+    yours = f"your own {runs} cannot tell yet: {_interval(own)}" if own["runs"] else ""
+    note = "; ".join(part for part in (theirs["note"], yours) if part)
+    return theirs.to_dict() | {"note": note, "whose": claim_text.REFERENCE}
+
+
+def counting(tables: Tables) -> set[str]:
+    """The runs that the verdicts may rest on: those of the reports' experiments that speak of rates or
+    latencies. A trial answers its search, whatever its checks say of its latencies."""
+    ours = tables.only(tables.runs.loc[tables.runs["experiment"].str.startswith("report-"), "run_id"])
+    return rates.informative_run_ids(ours) | set(
+        ours.runs.loc[ours.runs["answer"].isin(["held", "missed"]), "run_id"]
     )
 
 
@@ -49,7 +86,7 @@ def unsure(ours: Measured) -> str:
     return f"{words.counted(runs, 'run')}{side}: not enough to be sure, {MIN_RUNS} are needed"
 
 
-def told(judged: pd.DataFrame) -> pd.DataFrame:
+def table(judged: pd.DataFrame) -> pd.DataFrame:
     """``judge``'s rows as text for people."""
     return pd.DataFrame(
         [
@@ -61,6 +98,7 @@ def told(judged: pd.DataFrame) -> pd.DataFrame:
                 "published": number(row.quantity, row.published),
                 "measured": _interval(row),
                 "runs": row.runs,
+                **({"whose": row.whose} if judged["whose"].any() else {}),
                 "why": row.note,
             }
             for row in judged.itertuples()
@@ -84,8 +122,8 @@ def number(quantity, value: float) -> str:
 
 
 def _interval(row) -> str:
-    if row.told:
-        return row.told
+    if row.in_words:
+        return row.in_words
     if math.isnan(row.measured):
         return words.MISSING
     return number(row.quantity, row.measured) + words.interval(
@@ -105,7 +143,7 @@ def _measured(ours: Measured | None) -> str:
     if ours is None:
         return ""
     if ours.knee is not None:
-        return telling.estimate(ours.knee)
+        return claim_text.estimate(ours.knee)
     share = words.share(ours.value / 100)
     if ours.at_rates_rps:
         between = words.interval(ours.low, ours.high, lambda percent: words.share(percent / 100))
@@ -113,4 +151,6 @@ def _measured(ours: Measured | None) -> str:
     return f"{share} of the time waited for locks" if ours.of_time else ""
 
 
+_OPEN = (CANNOT_TELL, verdicts.NOT_MEASURED)
+_DECIDED = (verdicts.REPRODUCED, verdicts.NOT_REPRODUCED)
 _YES_NO = {True: "yes", False: "no", None: words.MISSING}

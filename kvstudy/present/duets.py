@@ -19,12 +19,12 @@ from kvstudy import workers
 from kvstudy.analyse import duets as analysed
 from kvstudy.analyse.comparison.launches import RATE, WRITTEN
 from kvstudy.analyse.comparison.looks import FIRST_LOOK
-from kvstudy.analyse.comparison.stopping import Standing
+from kvstudy.analyse.comparison.stopping import MeasureResult
 from kvstudy.analyse.comparison.words import CANNOT_TELL, SAME
 from kvstudy.analyse.duets import Duet
 from kvstudy.analyse.tables import study_duets
 from kvstudy.errors import ExperimentError
-from kvstudy.present import flame_difference, telling, words
+from kvstudy.present import claim_text, flame_difference, words
 from kvstudy.record.duet import side_file
 from kvstudy.record.run_folder import open_run
 
@@ -79,7 +79,7 @@ def answer(shown: Shown | None) -> Markdown:
     duet, primary = shown.duet, shown.duet.primary
     if primary is None:
         return Markdown(f"### {sentence(duet)}\n\n{basis(shown)}")
-    rest = [one for one in duet.standings if not one.primary and one.decided]
+    rest = [one for one in duet.results if not one.primary and one.decided]
     elsewhere = shown.decided_elsewhere
     reference = f"{from_reference(elsewhere)}\n\n" if elsewhere else ""
     also = (
@@ -109,7 +109,7 @@ def sentence(duet: Duet) -> str:
     return f"Cannot tell whether {duet.b} differs from {duet.a}: {what}; {why}"
 
 
-def told() -> Markdown | None:
+def summarize() -> Markdown | None:
     """Of the index: a line per question that duets were measured of, the reader's own first; None where there
     is none."""
     asked: dict[tuple, list[Duet]] = {}
@@ -119,7 +119,8 @@ def told() -> Markdown | None:
     for duet, *others in asked.values():
         claims = analysed.claims(duet)
         decided = [
-            f"{claim.measure} of {telling.place(claim)} {telling.estimate(claim)} ({telling.word(claim)})"
+            f"{claim.measure} of {claim_text.place(claim)} "
+            f"{claim_text.estimate(claim)} ({claim_text.word(claim)})"
             for claim in claims
             if claim.decided
         ]
@@ -164,8 +165,8 @@ def basis(shown: Shown) -> str:
     duet = shown.duet
     launches = f"{words.counted(duet.counted, 'launch')} of `{duet.experiment}`"
     folder = f"data/{'raw' if duet.is_own else 'reference'}"
-    told = [f"{launches} count{'s' * (duet.counted == 1)} (`{folder}`, duet `{duet.comparison[:12]}`)"]
-    told += [
+    parts = [f"{launches} count{'s' * (duet.counted == 1)} (`{folder}`, duet `{duet.comparison[:12]}`)"]
+    parts += [
         f"{count} {what}"
         for count, what in (
             (duet.outside, "left out for what came from outside"),
@@ -189,7 +190,7 @@ def basis(shown: Shown) -> str:
         if duet.counted < FIRST_LOOK
         else ""
     )
-    return f"{'; '.join(told)}.{few}{asked}"
+    return f"{'; '.join(parts)}.{few}{asked}"
 
 
 def measures(shown: Shown | None) -> pd.DataFrame:
@@ -213,7 +214,7 @@ def measures(shown: Shown | None) -> pd.DataFrame:
             if one.to_come is None
             else f"about {one.to_come}",
         }
-        for one in duet.standings
+        for one in duet.results
     ]
     return pd.DataFrame(rows or None, columns=["word", "measure", "ratio", duet.a, duet.b, *columns[3:]])
 
@@ -307,18 +308,18 @@ def _template(duet: Duet, event: str) -> str | None:
     return None
 
 
-def place(one: Standing) -> str:
+def place(one: MeasureResult) -> str:
     """ "p50 of put at a rate"; CPU and rates are in both loops, or in one alone."""
     return f"{one.measure} of {one.workload}, {LOOPS[one.loop]}"
 
 
-def word(one: Standing) -> str:
+def word(one: MeasureResult) -> str:
     if one.held_back:
         return f"{CANNOT_TELL}: held back"
     return words.word(one)
 
 
-def ratio(one: Standing) -> str:
+def ratio(one: MeasureResult) -> str:
     return words.times(one.ratio) + words.interval(one.low, one.high, words.times)
 
 

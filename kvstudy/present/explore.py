@@ -143,11 +143,11 @@ class Choice:
 
     @property
     def _of_variant(self) -> pd.DataFrame:
-        runs = _for_latency(self.tables.runs)
+        runs = _latency_runs(self.tables.runs)
         return runs[variants(runs) == self.variant]
 
 
-def _for_latency(runs: pd.DataFrame) -> pd.DataFrame:
+def _latency_runs(runs: pd.DataFrame) -> pd.DataFrame:
     """Those that latency may be read off; where there are only profiled ones, these."""
     return runs if runs["profiled"].all() else runs[~runs["profiled"]]
 
@@ -174,32 +174,32 @@ class Choices:
     """What can be chosen, and what follows from it: each choice sets those below it to their first."""
 
     def __init__(self, tables: Tables):
-        latency = _for_latency(tables.runs)
+        latency = _latency_runs(tables.runs)
         self._tables = tables
         self.experiments = sorted(
             latency["experiment"].unique(), key=lambda name: (name != notebook.MAIN, name)
         )
 
-    def of_experiment(self, name: str) -> Tables:
+    def experiment_tables(self, name: str) -> Tables:
         if name not in self.experiments:
             raise KvstudyError(f"no such experiment: {name}", f"known: {', '.join(self.experiments)}")
         return self._tables.select(experiment=name)
 
     def variants(self, experiment: str) -> list[str]:
-        runs = _for_latency(self.of_experiment(experiment).runs).sort_values(
+        runs = _latency_runs(self.experiment_tables(experiment).runs).sort_values(
             ["workload", "connections", "offered_rate_rps", "variant", "label"]
         )
         return list(dict.fromkeys(variants(runs)))
 
     def runs(self, experiment: str, variant: str) -> list[str]:
         """Valid ones first, each in the order of the repeats."""
-        runs = _for_latency(self.of_experiment(experiment).runs)
+        runs = _latency_runs(self.experiment_tables(experiment).runs)
         runs = runs[variants(runs) == variant]
         return list(runs.assign(bad=runs["verdict"] == "FAIL").sort_values(["bad", "repeat"])["run_id"])
 
     def seconds(self, experiment: str, run_id: str) -> tuple[int, int]:
         """From 0 to the end of the last second."""
-        found = self.of_experiment(experiment).only([run_id])
+        found = self.experiment_tables(experiment).only([run_id])
         seconds = found.columns("intervals", "second")["second"]
         return 0, 1 if seconds.empty else int(seconds.max()) + 1
 
@@ -222,7 +222,7 @@ class Choices:
         variant = variant or known[-1]
         run_id = run_id or self.runs(experiment, variant)[0]
         start_s, stop_s = self.seconds(experiment, run_id)
-        return Choice(self.of_experiment(experiment), variant, run_id, percentile, start_s, stop_s)
+        return Choice(self.experiment_tables(experiment), variant, run_id, percentile, start_s, stop_s)
 
 
 class Explorer:

@@ -80,12 +80,12 @@ def _errors_in_one_line() -> None:
     if shell is None:
         return
 
-    def told(self, _kind, error, _trace, tb_offset=None):
+    def show_error(self, _kind, error, _trace, tb_offset=None):
         lines = [f"{type(error).__name__}: {error}"]
         self._showtraceback(type(error), error, lines)
         return lines
 
-    shell.set_custom_exc((KvstudyError,), told)
+    shell.set_custom_exc((KvstudyError,), show_error)
 
 
 def _parameter_cells(executed: list[str]) -> tuple[dict, dict]:

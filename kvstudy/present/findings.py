@@ -1,6 +1,6 @@
 """What was found, as sentences: the claims of ``analyse.answers`` in words, each with the page that shows it.
 
-``told(tables)`` writes them all. No number is worked out here: a Rule asks for an answer and tells its
+``render(tables)`` writes them all. No number is worked out here: a Rule asks for an answer and tells its
 claims. A study of other runs says other things in the same words. Where a question was measured and every run
 of it is invalid, the answer is *cannot tell*, with the checks that failed. A question that was not measured
 has no line.
@@ -12,25 +12,32 @@ from dataclasses import dataclass
 
 from IPython.display import Markdown
 
-from kvstudy.analyse.answers import RULER, Answer, of_the_service, service
+from kvstudy.analyse.answers import RULER, Answer, service, service_tables
 from kvstudy.analyse.claim import Claim
 from kvstudy.analyse.comparison.words import CANNOT_TELL, FASTER, SAME, SLOWER, TOO_FEW
 from kvstudy.analyse.tables import Tables
-from kvstudy.present import telling, words
+from kvstudy.present import claim_text, words
+from kvstudy.present.claim_text import BOTH, REFERENCE, YOURS
 
-__all__ = ["RULER", "RULES", "Finding", "Rule", "listed", "of_the_service", "told"]
+__all__ = ["RULER", "RULES", "Finding", "Rule", "render", "service_tables"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """``sentence`` in Markdown; ``page``: the notebook that shows it; ``runs``: how many it rests on."""
+    """``sentence`` in Markdown; ``page``: the notebook that shows it; ``runs``: how many it rests on;
+    ``whose`` (YOURS, REFERENCE or both): where the reader has measured; ``own``: what his own runs say where
+    they decide less than the reference's, of which ``sentence`` is then."""
 
     sentence: str
     page: str
     runs: int
+    whose: str = ""
+    own: str = ""
 
     def line(self) -> str:
-        return f"- {self.sentence} *({words.counted(self.runs, 'run')}; [{self.page}]({self.page}.ipynb))*"
+        runs = words.counted(self.runs, "run") + (f", {self.whose}" if self.whose else "")
+        own = f"\n  - {self.own}" if self.own else ""
+        return f"- {self.sentence} *({runs}; [{self.page}]({self.page}.ipynb))*{own}"
 
 
 @dataclass(frozen=True)
@@ -43,27 +50,46 @@ class Rule:
     ask: Callable[[Tables], Answer | None]
     tell: Callable[[Answer], str]
 
-    def __call__(self, tables: Tables) -> Finding | None:
+    def __call__(self, tables: Tables, reference: Tables | None = None) -> Finding | None:
+        """``reference``: the committed runs, where ``tables`` has the reader's own in the place of some."""
         answer = self.ask(tables)
-        if answer is None:
-            return None
-        return Finding(
-            self.tell(answer) if answer.claims else silence(self.title, answer), self.page, answer.runs
-        )
+        if reference is None:
+            return None if answer is None else self._finding(answer)
+        theirs = self.ask(reference)
+        if answer is None or theirs is None:
+            found = answer or theirs
+            return None if found is None else self._finding(found, YOURS if answer else REFERENCE)
+        if repr(answer.claims) == repr(theirs.claims):  # NaN is no other than NaN
+            return self._finding(theirs, REFERENCE)
+        if theirs.decides > answer.decides:
+            less = claim_text.less(answer.runs, answer.decides, theirs.decides)
+            own = f"{less}: {self._finding(answer).sentence}"
+            return self._finding(theirs, REFERENCE, own)
+        alone = self.ask(tables.only(tables.own))
+        is_own = alone is not None and repr(alone.claims) == repr(answer.claims)
+        return self._finding(answer, YOURS if is_own else BOTH)
+
+    def _finding(self, answer: Answer, whose: str = "", own: str = "") -> Finding:
+        sentence = self.tell(answer) if answer.claims else describe_unanswered(self.title, answer)
+        return Finding(sentence, self.page, answer.runs, whose, own)
 
 
-def told(tables: Tables, rules: tuple[Rule, ...] | None = None) -> Markdown:
-    """Every finding that the runs support, as a list; a sentence when there is none."""
-    found = [finding for rule in (RULES if rules is None else rules) if (finding := rule(tables)) is not None]
-    return listed(found, "No valid run supports a finding yet. Measure with `make reproduce`.")
+def render(
+    tables: Tables, rules: tuple[Rule, ...] | None = None, reference: Tables | None = None
+) -> Markdown:
+    """Every finding that the runs support, as a list; a sentence when there is none. ``reference``:
+    ``notebook.beside(tables)``."""
+    rules = RULES if rules is None else rules
+    found = [finding for rule in rules if (finding := rule(tables, reference)) is not None]
+    return render_list(found, "No valid run supports a finding yet. Measure with `make reproduce`.")
 
 
-def listed(found: list[Finding], otherwise: str) -> Markdown:
+def render_list(found: list[Finding], otherwise: str) -> Markdown:
     """``found`` as a list, or the sentence ``otherwise``."""
     return Markdown("\n".join(finding.line() for finding in found) or otherwise)
 
 
-def silence(title: str, answer: Answer) -> str:
+def describe_unanswered(title: str, answer: Answer) -> str:
     """Of an answer without claims."""
     if answer.why:
         return f"**{title}:** {CANNOT_TELL}: {answer.why}."
@@ -84,9 +110,8 @@ def _p99_of_workloads(answer: Answer) -> str:
 def _of_workload(claim: Claim) -> str:
     """With what tells its runs from others of the same workload and place, which share no median with
     them."""
-    return (
-        f"{claim.subject.workload}{f' ({claim.variant})' if claim.variant else ''} {telling.estimate(claim)}"
-    )
+    variant = f" ({claim.variant})" if claim.variant else ""
+    return f"{claim.subject.workload}{variant} {claim_text.estimate(claim)}"
 
 
 def _rates_held(answer: Answer) -> str:
@@ -119,8 +144,8 @@ def _rates_held(answer: Answer) -> str:
 def _repeated_against_unique(answer: Answer) -> str:
     parts = [
         (
-            f"{claim.variant} has {telling.estimate(claim)} the p99 of {telling.place(claim)} "
-            f"({telling.certainty(claim)})"
+            f"{claim.variant} has {claim_text.estimate(claim)} the p99 of {claim_text.place(claim)} "
+            f"({claim_text.certainty(claim)})"
         )
         for claim in answer.claims
     ]
@@ -146,7 +171,7 @@ def _waiting(answer: Answer) -> str:
     (claim,) = answer.claims
     service_us, response_us = claim.ends
     return (
-        f"**Waiting that service time hides:** {telling.place(claim)} has a p99 "
+        f"**Waiting that service time hides:** {claim_text.place(claim)} has a p99 "
         f"{words.times(claim.estimate)} as long from the due time as from the send, "
         f"at a rate that was held. It is {words.latency(response_us)} from the due time and "
         f"{words.latency(service_us)} from the send."
@@ -154,7 +179,7 @@ def _waiting(answer: Answer) -> str:
 
 
 def _ratio_and_word(claim: Claim) -> str:
-    return f"{telling.estimate(claim)} ({telling.certainty(claim)})"
+    return f"{claim_text.estimate(claim)} ({claim_text.certainty(claim)})"
 
 
 _PERCENTILES, _CAPACITY = "03-percentiles", "04-capacity"

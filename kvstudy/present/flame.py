@@ -123,12 +123,12 @@ def network_and_store(shares: pd.DataFrame) -> Markdown:
     cpu = shares[shares["event"] == "cpu"] if len(shares) else shares
     if cpu.empty:
         return Markdown("**Against the Expectation:** no CPU profile was made, so nothing can be told.")
-    known, told = profiled_runs.typical(cpu, "workload"), []
+    known, parts = profiled_runs.typical(cpu, "workload"), []
     for workload, mine in known.groupby("workload"):
         of = mine.set_index("subsystem")["share"]
         network, store = of.reindex(NETWORK, fill_value=0.0).sum(), of.get("store", 0.0)
         expected = "as expected" if network > NETWORK_MIN and store <= STORE_MAX else "not as expected"
-        told.append(
+        parts.append(
             f"{workload} {words.share(network)} and {words.share(store)}, {expected}"
             if mine["valid"].all()
             else f"{workload} cannot tell ({profiled_runs.INVALID}: {mine['why'].iloc[0]})"
@@ -136,5 +136,5 @@ def network_and_store(shares: pd.DataFrame) -> Markdown:
     return Markdown(
         "**Against the Expectation:** shares of the CPU that go to the network (reading, answering, "
         "waiting for events) and to the store itself, without its log, "
-        f"flushes and compactions: {'; '.join(told)}."
+        f"flushes and compactions: {'; '.join(parts)}."
     )

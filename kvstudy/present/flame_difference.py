@@ -14,7 +14,7 @@ from html import escape
 import pandas as pd
 from IPython.display import HTML
 
-from kvstudy.analyse.configuration import alike, configured
+from kvstudy.analyse.configuration import comparison_key, configured
 from kvstudy.analyse.tables import Tables
 from kvstudy.errors import KvstudyError
 from kvstudy.present import flame, profiled_runs, words
@@ -31,7 +31,7 @@ def comparable(tables: Tables, factor: str, before, after) -> Tables:
     last of each value, as many of one as of the other; valid ones where any configuration has them of both
     values, else INVALID ones too; none where nothing is alike."""
     runs = configured(tables.runs)
-    runs["key"] = alike(runs, factor)
+    runs["key"] = comparison_key(runs, factor)
     for pool in (runs[runs["verdict"] != "FAIL"], runs):
         chosen = []
         for _, group in pool.groupby("key"):
@@ -104,21 +104,23 @@ def drawn(
     they are; ``reasons``: why a side is invalid."""
     before, after = _tree(stacks[0], 0.0, None), _tree(stacks[1], SHARE_MIN, FRAMES_MAX)
     title = f"{event}: {names[1]} against {names[0]}"
-    told, invalid = _told(reasons, names, f"self share of {event}: {_largest(before, after)}")
+    subtitle, invalid = _subtitle(reasons, names, f"self share of {event}: {_largest(before, after)}")
     page = difference_page(template, before, after, f"{profiled_runs.INVALID}: {title}" if invalid else title)
     return HTML(
-        f"<p><strong>{escape(told)}.</strong><br>Of {escape(runs)}.\n"
+        f"<p><strong>{escape(subtitle)}.</strong><br>Of {escape(runs)}.\n"
         f"Width: share in {escape(names[1])}. Red: a larger share than in {escape(names[0])}; blue: a "
         "smaller one; yellow: only here; grey: within"
         f" {100 * GAIN_MIN:g} % of all. Shares, not seconds. Frames under {100 * after.share_min:.2g} "
-        f"% are left out.{f' {SWITCHING_TOLD}' if SWITCHING in told else ''}</p>"
+        f"% are left out.{f' {SWITCHING_TOLD}' if SWITCHING in subtitle else ''}</p>"
         + flame.embedded(
-            page, f"{told}, {runs}" if invalid else f"{title}, {runs}", style=flame.MARKED if invalid else ""
+            page,
+            f"{subtitle}, {runs}" if invalid else f"{title}, {runs}",
+            style=flame.MARKED if invalid else "",
         ).data
     )
 
 
-def _told(reasons: Sequence[str], names: Sequence[str], ranking: str) -> tuple[str, bool]:
+def _subtitle(reasons: Sequence[str], names: Sequence[str], ranking: str) -> tuple[str, bool]:
     """What stands above the graph, and whether a run of a side is invalid: then no ranking."""
     against = f"{names[1]} against {names[0]}"
     if not any(reasons):

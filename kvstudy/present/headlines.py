@@ -1,5 +1,10 @@
 """What each page's card says: ``index(tables)`` has one per question of the study, in the order of the pages.
 
+    headlines.index(tables, notebook.beside(tables))
+
+Of what the reader's own runs decide less than the reference's, a card says the reference's answer and, beside
+it, what his own runs say.
+
 A card is a sentence of at most 20 words with the one number that matters, to two digits; the interval is on
 the page. Where nothing was measured, or nothing is decided, the card says that.
 """
@@ -7,15 +12,16 @@ the page. Where nothing was measured, or nothing is decided, the card says that.
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import nbformat
 
+from kvstudy.analyse import growth as analysed_growth
 from kvstudy.analyse import peers as analysed_peers
 from kvstudy.analyse.answers import RULER, Answer, options, ruler, service, tail
 from kvstudy.analyse.claim import Claim
-from kvstudy.analyse.comparison.words import CANNOT_TELL
+from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS
 from kvstudy.analyse.configuration import CPU, INVALID
 from kvstudy.analyse.intervention import CAUSED
 from kvstudy.analyse.linked import LINKED
@@ -23,7 +29,7 @@ from kvstudy.analyse.options import OF_WORKLOAD
 from kvstudy.analyse.replication import verdicts
 from kvstudy.analyse.tables import Tables
 from kvstudy.analyse.tail import NO_EVENT
-from kvstudy.present import claims, flame, peers, profiled_runs, words
+from kvstudy.present import claim_text, claims, flame, growth, peers, profiled_runs, words
 from kvstudy.present.cards import BAD, BARS_MAX, GOOD, NOT_MEASURED, PLAIN, Bar, Card, Shown, valid
 from kvstudy.present.flame import NETWORK, NETWORK_MIN
 from kvstudy.present.notebook import published_reports
@@ -42,21 +48,26 @@ _STORE = ("store", "flush", "compaction", "WAL")
 
 
 @dataclass(frozen=True)
-class _Told:
-    """``of``: what the bars show; ``runs``: those that the answer rests on, None for all of the rule."""
+class _CardContent:
+    """``of``: what the bars show; ``runs``: those that the answer rests on, None for all of the rule;
+    ``decides``: how much, to be held against the same of other runs; ``valid``: the first badge, None for
+    how many of the runs are valid, "" for none."""
 
     answer: str
     of: str = ""
     bars: tuple[Bar, ...] | list[Bar] = ()
     doubts: tuple[str, ...] | list[str] = ()
     runs: Tables | None = None
+    decides: int = 0
+    valid: str | None = None
 
 
-def index(tables: Tables) -> Shown:
-    """A card for every notebook but the first; one without a rule here says what its notebook begins with."""
-    told = {card.page: card for card in (rule(tables) for rule in CARDS)}
+def index(tables: Tables, reference: Tables | None = None) -> Shown:
+    """A card for every notebook but the first; one without a rule here says what its notebook begins with.
+    ``reference``: the committed runs, where ``tables`` has the reader's own in the place of some."""
+    cards = {card.page: card for card in (rule(tables, reference) for rule in CARDS)}
     pages = sorted((project_root() / "notebooks").glob("[0-9][0-9]-*.ipynb"))[1:]
-    return Shown([told.get(page.stem) or _beginning(page) for page in pages])
+    return Shown([cards.get(page.stem) or _beginning(page) for page in pages])
 
 
 def _beginning(page: Path) -> Card:
@@ -79,24 +90,53 @@ def _card(
     question: str,
     experiments: Callable[[Tables], Tables] | None = None,
     unmeasured: str = NOT_MEASURED,
+    beside: bool = False,
 ):
-    """A rule for one page: the function returns what is told, or None where nothing was measured."""
+    """A rule for one page: the function returns what is told, or None where nothing was measured. ``beside``:
+    it takes the reference itself, and chooses by parts."""
 
     def rule(tell):
-        def card(tables: Tables) -> Card:
+        def said(tables: Tables, reference: Tables | None) -> _CardContent | None:
             mine = experiments(tables) if experiments else tables
-            if mine.runs.empty or (told := tell(mine)) is None:
+            if mine.runs.empty:
+                return None
+            theirs = experiments(reference) if experiments and reference is not None else reference
+            told = tell(mine, theirs) if beside else tell(mine)
+            return told and replace(told, runs=told.runs or mine)
+
+        def card(tables: Tables, reference: Tables | None = None) -> Card:
+            told, own = said(tables, reference), ""
+            if reference is not None and not beside and (told is None or told.runs.own_runs):
+                theirs = said(reference, None)
+                if theirs and theirs.decides > (told.decides if told else 0):
+                    told, own = theirs, _own(told, theirs) if told else ""
+            if told is None:
                 return Card(page, question, unmeasured)
             left = len(told.bars) > BARS_MAX
             of = f"{told.of} ({BARS_MAX} of {len(told.bars)} shown)" if left else told.of
-            runs = (told.runs or mine).runs
+            counted = valid(told.runs.runs) if told.valid is None else told.valid
+            whose = f"{_whose(told.runs)}: " if reference is not None else ""
+            badges = (f"{whose}{counted}",) if counted else ()
             return Card(
-                page, question, told.answer, of, tuple(told.bars)[:BARS_MAX], (valid(runs), *told.doubts)
+                page, question, told.answer, of, tuple(told.bars)[:BARS_MAX], (*badges, *told.doubts), own
             )
 
         return card
 
     return rule
+
+
+def _own(told: _CardContent, theirs: _CardContent) -> str:
+    """What the reader's own runs say beside the reference's answer, which decides more."""
+    begun = claim_text.less(told.runs.own_runs, told.decides, theirs.decides)
+    return f"{begun}: {told.answer.removeprefix(f'{CANNOT_TELL.capitalize()}: ')}"
+
+
+def _whose(tables: Tables) -> str:
+    own = tables.own_runs
+    return (
+        claim_text.BOTH if 0 < own < len(tables.runs) else claim_text.YOURS if own else claim_text.REFERENCE
+    )
 
 
 def _of(*names: str, profiled: bool | None = None) -> Callable[[Tables], Tables]:
@@ -118,7 +158,7 @@ def _of_service(tables: Tables) -> Tables:
 
 
 def _findable(found: list[Claim]) -> list[str]:
-    """Which difference the undecided comparisons could have missed, in the middle."""
+    """Which difference the undecided comparisons could have found, in the middle."""
     limits = sorted(
         math.inf if claim.findable_percent is None else claim.findable_percent
         for claim in found
@@ -128,8 +168,8 @@ def _findable(found: list[Claim]) -> list[str]:
         return []
     middle = limits[len(limits) // 2]
     if math.isinf(middle):
-        return ["undecided: any difference may be missed"]
-    return [f"undecided: under {words.share(middle / 100, _DIGITS)} may be missed"]
+        return ["too few runs to find any difference"]
+    return [f"finds only differences over {words.share(middle / 100, _DIGITS)}"]
 
 
 def _name(workload: str) -> str:
@@ -168,12 +208,13 @@ def _ruler(tables: Tables):
         )
         for claim in (stall.claims if stall else ())
     ]
-    return _Told(
+    return _CardContent(
         answer,
         "p99 seen of a service that stands still for 1 s",
         bars,
         _findable(list(noise.claims if noise else ())),
         tables.select(experiment=["noise", "stall"], profiled=False),
+        sum(min(claim.sides or (0,)) >= MIN_RUNS for claim in (noise.claims if noise else ())) + len(bars),
     )
 
 
@@ -195,11 +236,12 @@ def _sweep(tables: Tables):
             ("FAIL", "left out", BAD),
         )
     ]
-    return _Told(
+    return _CardContent(
         "A fresh service each time: launched, filled, warmed up, measured, checked and sealed.",
-        "what its checks said of each run",
+        f"what the checks said of {words.counted(len(tables.runs), 'run')} of "
+        f"{words.counted(tables.runs['experiment'].nunique(), 'experiment')}",
         bars,
-        (f"{words.counted(tables.runs['experiment'].nunique(), 'experiment')}",),
+        valid="",  # the page shows none of them
     )
 
 
@@ -213,19 +255,20 @@ def _percentiles(tables: Tables):
     where = f"{words.rate(place.offered_rate_rps)} on {words.value('connections', place.connections)}"
     like_us = slow.estimate if slow.estimate < 100 * fast.estimate else None  # no line of zeros
 
-    def told(claim: Claim) -> str:
+    def text(claim: Claim) -> str:
         return words.latency(claim.estimate, _DIGITS, like_us)
 
-    answer = f"p99 at {where}: {told(fast)} ({_name(fast.subject.workload)})"
-    answer += f" to {told(slow)} ({_name(slow.subject.workload)})." if slow is not fast else "."
-    bars = [Bar(_name(claim.subject.workload), claim.estimate, told(claim)) for claim in found.claims]
+    answer = f"p99 at {where}: {text(fast)} ({_name(fast.subject.workload)})"
+    answer += f" to {text(slow)} ({_name(slow.subject.workload)})." if slow is not fast else "."
+    bars = [Bar(_name(claim.subject.workload), claim.estimate, text(claim)) for claim in found.claims]
     asked = tables.select(
         experiment=place.experiment,
         connections=place.connections,
         offered_rate_rps=place.offered_rate_rps,
         profiled=False,
     )
-    return _Told(answer, f"p99 at {where}", bars, (), asked)
+    decides = sum(claim.interval is not None for claim in {fast, slow})
+    return _CardContent(answer, f"p99 at {where}", bars, (), asked, decides)
 
 
 def place_of_percentiles(tables: Tables) -> tuple[str, ...]:
@@ -265,12 +308,13 @@ def _capacity(tables: Tables):
     else:
         answer = "Cannot tell: too few runs at each rate."
     unsure = sum(not claim.decided for claim in combinations)
-    return _Told(
+    return _CardContent(
         answer,
         "highest rate held (≥: no higher one was offered)",
         _rates(combinations),
         [f"{unsure} of {words.counted(len(combinations), 'combination')} undecided"] if unsure else [],
         tables.select(search="", closed_loop=False, profiled=False),
+        2 if lost else 1 if held else 0,
     )
 
 
@@ -282,15 +326,15 @@ def _rates(combinations: tuple[Claim, ...]) -> list[Bar]:
         if not math.isnan(claim.estimate):
             mine = (claim.estimate, math.isinf(claim.ends[1]))
             best[claim.subject.workload] = max(mine, best.get(claim.subject.workload, (0.0, False)))
-    alike: dict[tuple[float, bool], list[str]] = {}
+    by_rate: dict[tuple[float, bool], list[str]] = {}
     for workload, rate in best.items():
-        alike.setdefault(rate, []).append(_name(workload))
-    most = max(alike.values(), key=len, default=[])
+        by_rate.setdefault(rate, []).append(_name(workload))
+    most = max(by_rate.values(), key=len, default=[])
     together = len(best) > BARS_MAX and len(most) > 1
-    others = "others" if len(alike) > 1 else "workloads"
+    others = "others" if len(by_rate) > 1 else "workloads"
     return [
         Bar(label, rate, f"{'≥ ' if no_higher else ''}{words.rate(rate)}", hover=", ".join(names))
-        for (rate, no_higher), names in sorted(alike.items(), reverse=True)
+        for (rate, no_higher), names in sorted(by_rate.items(), reverse=True)
         for label in ([f"each of {len(names)} {others}"] if together and names is most else names)
     ]
 
@@ -304,11 +348,11 @@ def _time(tables: Tables):
     known = profiled_runs.typical(cpu, "workload")
     known = known[known["valid"]]
     if known.empty:
-        return _Told(f"{CANNOT_TELL.capitalize()}: no profiled run passed its checks.")
+        return _CardContent(f"{CANNOT_TELL.capitalize()}: no profiled run passed its checks.")
     of = known.pivot_table(index="workload", columns="subsystem", values="share", fill_value=0.0)
     network = of.reindex(columns=NETWORK, fill_value=0.0).sum(axis=1).sort_values(ascending=False)
-    told = [f"{_name(name)} {words.share(share, _DIGITS)}" for name, share in network.items()]
-    told = told if len(told) <= 2 else [told[0], told[-1]]
+    texts = [f"{_name(name)} {words.share(share, _DIGITS)}" for name, share in network.items()]
+    texts = texts if len(texts) <= 2 else [texts[0], texts[-1]]
     whole = "Most CPU goes" if network.min() > NETWORK_MIN else "CPU that goes"
     shown = network.index[-1]  # where most goes elsewhere
     one = of.loc[shown]
@@ -319,12 +363,13 @@ def _time(tables: Tables):
         for name, share in sorted(parts.items(), key=lambda part: -part[1])
         if share > 0
     ]
-    answer = f"{whole} to the network and waiting for it: {', '.join(told)}."
-    return _Told(answer, f"share of CPU samples, {_name(shown)}", bars)
+    answer = f"{whole} to the network and waiting for it: {', '.join(texts)}."
+    return _CardContent(answer, f"share of CPU samples, {_name(shown)}", bars, decides=1)
 
 
-@_card("06-before-after", "Did a change help?", _of_service)
-def _change(tables: Tables):
+@_card("06-before-after", "Did a change help?", _of_service, beside=True)
+def _change(tables: Tables, reference: Tables | None):
+    tables, less = options.standing(tables, reference)
     found = options.decided(tables)
     undecided, _ = options.undecided(tables)
     every = [claim for answer in (*found.values(), undecided) for claim in answer.claims]
@@ -337,15 +382,16 @@ def _change(tables: Tables):
     doubts = [
         f"{len(decided)} of {len(every)} decided",
         *_findable([claim for claim in every if claim.word == CANNOT_TELL]),
+        *([f"your own cannot tell yet of {words.several(sorted(less))}"] if less else []),
     ]
     if not differing:
         answer = f"Of {len(every)} comparisons of an option with its default none shows a difference."
-        return _Told(answer, doubts=doubts[1:], runs=asked)
+        return _CardContent(answer, doubts=doubts[1:], runs=asked)
     named: dict[tuple, Claim] = {}
-    for claim in sorted(differing, key=_telling):  # of each option at its place one measure
+    for claim in sorted(differing, key=_by_measure_and_size):  # of each option at its place one measure
         place = claim.subject
         named.setdefault((place.experiment, claim.variant, place.workload, place.connections), claim)
-    first, *_ = ordered = sorted(named.values(), key=_telling)
+    first, *_ = ordered = sorted(named.values(), key=_by_measure_and_size)
     answer = f"{_SENTENCES.get(first.variant, first.variant)} makes {_name(first.subject.workload)} "
     answer += f"{_how(first)}{_AT.get(first.measure, f' at {first.measure}')}."
     labels = [f"{claim.variant}: {_SHORT.get(claim.measure, claim.measure)}" for claim in ordered]
@@ -362,10 +408,10 @@ def _change(tables: Tables):
     ]
     shown = bars[:_CHANGES_MAX]
     of = f"largest differences ({len(shown)} of {len(bars)} shown)"
-    return _Told(answer, of, shown, doubts, asked)
+    return _CardContent(answer, of, shown, doubts, asked)
 
 
-def _telling(claim: Claim) -> tuple[int, float]:
+def _by_measure_and_size(claim: Claim) -> tuple[int, float]:
     """Sorts the preferred measure first, and of one measure the largest difference."""
     measure = _PREFERRED.index(claim.measure) if claim.measure in _PREFERRED else len(_PREFERRED)
     return measure, -abs(math.log(claim.estimate))
@@ -413,28 +459,33 @@ def _tail(tables: Tables):
     )
     if causes:
         asked = tables.select(experiment=causes[0].subject.experiment)
-    return _Told(answer, f"share of slow {who} answers during which it was felt", bars, doubts, asked)
+    of = f"share of slow {who} answers during which it was felt"
+    return _CardContent(answer, of, bars, doubts, asked, 2 if causes else 1 if ties else 0)
 
 
-@_card("08-published-reports", "Do five published reports hold?", _of_reports)
-def _published(tables: Tables):
-    judged = claims.judge(published_reports(), tables)
+@_card("08-published-reports", "Do five published reports hold?", _of_reports, beside=True)
+def _published(tables: Tables, reference: Tables | None):
+    judged = claims.judge(published_reports(), tables, reference)
     if judged.empty or not (judged["runs"] > 0).any():
         return None
     counts = judged["verdict"].value_counts()
-    told = {verdict: int(counts.get(verdict, 0)) for verdict in verdicts.VERDICTS}
-    answer = f"Of {len(judged)} claims {told[verdicts.REPRODUCED]} reproduce; "
-    answer += f"{told[verdicts.NOT_REPRODUCED]} do not"
+    numbers = {verdict: int(counts.get(verdict, 0)) for verdict in verdicts.VERDICTS}
+    answer = f"Of {len(judged)} claims {numbers[verdicts.REPRODUCED]} reproduce; "
+    answer += f"{numbers[verdicts.NOT_REPRODUCED]} do not"
     answer += (
-        f", and {told[verdicts.MISTAKEN]} contradict their own data." if told[verdicts.MISTAKEN] else "."
+        f", and {numbers[verdicts.MISTAKEN]} contradict their own data."
+        if numbers[verdicts.MISTAKEN]
+        else "."
     )
     tones = {verdicts.REPRODUCED: GOOD, verdicts.NOT_REPRODUCED: BAD, verdicts.MISTAKEN: BAD}
     bars = [
         Bar(verdict, float(number), words.counted(number, "claim"), tones.get(verdict, PLAIN))
-        for verdict, number in told.items()
+        for verdict, number in numbers.items()
         if number
     ]
-    return _Told(answer, "what our runs say of each claim", bars)
+    count = len(claims.counting(tables))
+    counting = f"{count} of {words.counted(len(tables.runs), 'run')} count"
+    return _CardContent(answer, "what our runs say of each claim", bars, valid=counting)
 
 
 @_card(
@@ -445,7 +496,21 @@ def _published(tables: Tables):
 )
 def _peers(tables: Tables):
     names = analysed_peers.peers(tables)
-    return _Told(f"{peers.headline(tables)}.") if len(names) > 1 else None
+    return _CardContent(f"{peers.headline(tables)}.", decides=1) if len(names) > 1 else None
+
+
+@_card(
+    "11-growth",
+    "How does the cost grow with the work?",
+    _of(*(one.experiment for one in analysed_growth.growths()), profiled=False),
+    "Not measured yet: kvstudy run experiments/connections.yaml, about 3 minutes.",
+)
+def _growth(tables: Tables):
+    answer = growth.headline(tables)
+    if answer is None:
+        return _CardContent(f"{CANNOT_TELL.capitalize()}: no two amounts of work have valid runs.")
+    bars = [Bar(label, factor, words.times(factor, _DIGITS)) for label, factor in growth.factors(tables)]
+    return _CardContent(f"{answer}.", "p99 at the most work, to that at the least", bars, decides=1)
 
 
 def _has_claims(answer: Answer | None) -> bool:
@@ -457,7 +522,7 @@ def _silent(answer: Answer | None):
     if answer is None:
         return None
     failed = words.several([f"{check} ({count})" for check, count in answer.failed])
-    return _Told(f"{CANNOT_TELL.capitalize()}: {answer.why or failed or 'too few runs count'}.")
+    return _CardContent(f"{CANNOT_TELL.capitalize()}: {answer.why or failed or 'too few runs count'}.")
 
 
-CARDS = (_ruler, _sweep, _percentiles, _capacity, _time, _change, _tail, _published, _peers)
+CARDS = (_ruler, _sweep, _percentiles, _capacity, _time, _change, _tail, _published, _peers, _growth)

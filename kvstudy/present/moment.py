@@ -100,7 +100,7 @@ def _of_run(tables: Tables) -> dict:
     samples, why = _samples(tables, run.run_id)
     offset_s = 0.0 if samples is None else samples.start_epoch_s - epoch_s(run.start_utc)
     figure = clock(run, seconds, answers, events, samples, offset_s)
-    told = {
+    data = {
         "id": run.run_id,
         "named": f"{profiled_runs.named(tables)}, repeat {run.repeat}{', profiled' if run.profiled else ''}",
         "why": why,
@@ -117,8 +117,8 @@ def _of_run(tables: Tables) -> dict:
         ],
     }
     if samples is None:
-        return told
-    return told | {"template": _template(tables), "profile": _profile(samples, offset_s)}
+        return data
+    return data | {"template": _template(tables), "profile": _profile(samples, offset_s)}
 
 
 def _whole(value: float) -> int | None:

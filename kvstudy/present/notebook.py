@@ -80,6 +80,17 @@ def reference_tables() -> Tables:
     return _study(places=REFERENCE_ALONE)
 
 
+def beside(found: Tables) -> Tables | None:
+    """The reference, where runs of the reader's own stand in the place of some of it and may decide less;
+    None where none do, or nothing is committed."""
+    if not found.own_runs:
+        return None
+    try:
+        return reference_tables()
+    except KvstudyError:
+        return None
+
+
 def _study(**asked: object) -> Tables:
     found = study_tables(spread=workers.processes, progress=False, **asked)
     folder = tidy_root(project_root())
@@ -90,7 +101,7 @@ def _study(**asked: object) -> Tables:
     return found
 
 
-def closed_loops() -> Tables:
+def closed_loop_runs() -> Tables:
     """Closed-loop latency runs of every experiment that drives the store with loadgen: what scalability is
     read off."""
     return all_tables().select(closed_loop=True, profiled=False, generator="loadgen", server="kv-service")
@@ -98,20 +109,20 @@ def closed_loops() -> Tables:
 
 def trials() -> Tables:
     """Every trial of every search for a stable rate."""
-    found = for_latency(all_tables())
+    found = latency_runs(all_tables())
     return found.only(found.runs.loc[found.runs["search"] != "", "run_id"])
 
 
-def towards_saturation() -> Tables:
+def runs_up_to_saturation() -> Tables:
     """The latency runs that go up to rates which cannot be held; where there are none every trial of every
     search for a stable rate; else the latency runs of the main experiment, or of the one measured last."""
-    for found in (for_latency(of_experiment(SATURATION, all_tables())), trials()):
+    for found in (latency_runs(experiment_tables(SATURATION, all_tables())), trials()):
         if not found.runs.empty:
             return found
-    return for_latency(tables())
+    return latency_runs(tables())
 
 
-def together(*parts: Tables) -> Tables:
+def merge(*parts: Tables) -> Tables:
     """The runs of all ``parts``, each once; ``source`` says which of their experiments are the reader's own,
     and of no other experiment."""
     found = all_tables()
@@ -127,22 +138,22 @@ def together(*parts: Tables) -> Tables:
     return found.but(source="data/raw" if own else "data/reference")
 
 
-def of_reports() -> Tables:
+def report_tables() -> Tables:
     """The experiments that ask what the published reports asked."""
     found = all_tables()
     return found.only(found.runs.loc[found.runs["experiment"].str.startswith("report-"), "run_id"])
 
 
-def of_experiment(name: str, found: Tables) -> Tables:
+def experiment_tables(name: str, found: Tables) -> Tables:
     """The runs of one experiment, of none when it was not measured: its charts then say so."""
     return found.select(experiment=name)
 
 
-def of_experiments(names: list[str], found: Tables) -> Tables:
+def experiments_tables(names: list[str], found: Tables) -> Tables:
     return found.select(experiment=names)
 
 
-def where(found: Tables, **wanted) -> Tables:
+def filter_runs(found: Tables, **wanted) -> Tables:
     """Runs whose columns are as ``wanted``; a None leaves its column free."""
     return found.select(**{name: value for name, value in wanted.items() if value is not None})
 
@@ -152,12 +163,12 @@ def published_reports() -> Published:
     return published.load(project_root() / "data" / "published")
 
 
-def for_latency(found: Tables) -> Tables:
+def latency_runs(found: Tables) -> Tables:
     """The runs that latency may be read off: not profiled. Invalid ones stay, to be drawn grey."""
     return found.select(profiled=False)
 
 
-def profiled(found: Tables) -> Tables:
+def profiled_runs(found: Tables) -> Tables:
     return found.select(profiled=True)
 
 
@@ -177,6 +188,8 @@ def source(found: Tables) -> Markdown:
     )
     named = words.several([f"`{name}`" for name in sorted(runs["experiment"].unique())])
     sentence = f"**{words.counted(len(runs), 'run')}** of {named} from `{found.source}`; {validity}."
+    if found.own_runs and found.own_runs < len(runs):
+        sentence += f" {words.count(found.own_runs)} of them are yours."
     if found.source.endswith("reference"):
         which = "These" if found.source == "data/reference" else "Those of `data/reference`"
         sentence += (
@@ -193,12 +206,12 @@ def _of_smoke(found: Tables) -> str:
         [f"`{name}`" for name in names if name in set(found.runs["experiment"])]
         for names in (found.smoke_shown, found.smoke_hidden)
     )
-    told = (
+    text = (
         f" **Smoke runs:** those of {words.several(shown)} prove that everything works, not how fast it is."
         if shown
         else ""
     )
-    return told + (
+    return text + (
         (
             f" Your runs of {words.several(hidden)} with the profile `smoke` are left out: they prove that "
             "everything works, not how fast it is."

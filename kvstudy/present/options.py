@@ -3,9 +3,16 @@
 instead("handler=selector", "handler=workers")      "handler=workers instead of selector"
 """
 
+from kvstudy.analyse.answers import options
 from kvstudy.analyse.options import compared_options, parts_of
+from kvstudy.analyse.tables import Tables
 
-__all__ = ["compared_options", "instead"]
+__all__ = ["compared_options", "instead", "standing"]
+
+
+def standing(tables: Tables, reference: Tables | None) -> Tables:
+    """``tables``, with the reference's runs of every experiment of which the reader's own decide less."""
+    return options.standing(tables, reference)[0]
 
 
 def instead(before: str, after: str) -> str:

@@ -85,13 +85,13 @@ def chart(data: dict) -> Markup:
     title, finding, drawn = meta.get("title", ""), meta.get("finding", ""), meta.get("drawn", "")
     finding = "" if finding in ("", title) else f"{finding.rstrip('.')}."
     caption = f'<figcaption><span class="title">{escape(title)}</span></figcaption>'
-    told = (
+    below = (
         f'<p class="under"><span class="finding">{escape(finding)}</span> '
         f'<span class="drawn">{escape(drawn)}</span></p>'
     )
     if not figure["data"]:
         # Nothing was measured: the sentence says so, and an empty frame would only push the rest away.
-        return Markup(f'<figure class="chart">{caption}{told}</figure>')
+        return Markup(f'<figure class="chart">{caption}{below}</figure>')
     stored = {"data": figure["data"], "layout": layout, "config": theme.CONFIG}
     text = json.dumps(stored, separators=(",", ":")).replace("</", "<\\/")
     label = escape(f"Chart. {title or finding}. {drawn}", quote=True)
@@ -99,7 +99,7 @@ def chart(data: dict) -> Markup:
         f'<figure class="chart">{caption}'
         f'<div class="plot" role="group" aria-label="{label}" '
         f'style="height:{layout.get("height", 460)}px"></div>'
-        f'<script type="application/json">{text}</script>{told}</figure>'
+        f'<script type="application/json">{text}</script>{below}</figure>'
     )
 
 

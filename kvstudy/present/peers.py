@@ -28,7 +28,7 @@ P50 = "p50"
 
 def measured(experiment: str = analysed.EXPERIMENT) -> Tables:
     """Its valid and invalid latency runs; none of them where it was not measured."""
-    return notebook.for_latency(notebook.of_experiment(experiment, notebook.all_tables()))
+    return notebook.latency_runs(notebook.experiment_tables(experiment, notebook.all_tables()))
 
 
 def answer(found: Tables) -> Markdown:
@@ -36,22 +36,22 @@ def answer(found: Tables) -> Markdown:
     names = analysed.peers(found)
     if len(names) < 2:
         return Markdown(HOW if not names else f"{HOW} Measured until now: {names[0]} alone.")
-    rows = found.once(analysed.compared)
+    rows = found.cached(analysed.compared)
     rows = rows[rows["measure"] == P50]
-    told = [f"**{name}** {_of_peer(rows[rows['server'] == name])}" for name in names[1:] if name != EMPTY]
-    told += [
+    parts = [f"**{name}** {_of_peer(rows[rows['server'] == name])}" for name in names[1:] if name != EMPTY]
+    parts += [
         f"the empty server, which keeps nothing, {_of_peer(rows[rows['server'] == EMPTY])}"
         for _ in range(EMPTY in names)
     ]
     return Markdown(
         f"### {_headline(rows, names)}\n\nMedian response time, each against {names[0]} at the same rate and "
-        f"size: {'; '.join(told)}."
+        f"size: {'; '.join(parts)}."
     )
 
 
 def headline(found: Tables) -> str:
     """A sentence without its full stop: how often a peer is slower at the median."""
-    rows = found.once(analysed.compared)
+    rows = found.cached(analysed.compared)
     return _headline(rows[rows["measure"] == P50], analysed.peers(found))
 
 
@@ -76,7 +76,7 @@ def _of_peer(rows: pd.DataFrame) -> str:
 
 def compared(found: Tables) -> pd.DataFrame:
     """Ratios of a peer to ours; under MIN_RUNS runs a side the word is always *cannot tell*."""
-    rows = found.once(analysed.compared)
+    rows = found.cached(analysed.compared)
     ours = next(iter(analysed.peers(found)), "ours")
     table = pd.DataFrame(
         [

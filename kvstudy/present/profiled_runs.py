@@ -101,9 +101,9 @@ def invalid(tables: Tables) -> str:
 def failures(tables: Tables) -> dict[str, str]:
     """Of every run that FAILed its checks what they saw: "rate_held: 71 %"."""
     failed = tables.validity[tables.validity["verdict"] == "FAIL"]
-    told = (failed["check"] + ": " + failed["observed"]).groupby(failed["run_id"]).agg("; ".join)
+    reasons = (failed["check"] + ": " + failed["observed"]).groupby(failed["run_id"]).agg("; ".join)
     return {
-        run_id: told.get(run_id, "its checks failed")
+        run_id: reasons.get(run_id, "its checks failed")
         for run_id in tables.runs.loc[tables.runs["verdict"] == "FAIL", "run_id"]
     }
 

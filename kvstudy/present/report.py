@@ -16,6 +16,7 @@ import os
 import re
 import shutil
 import time
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import chdir, suppress
 from pathlib import Path
@@ -38,22 +39,30 @@ from kvstudy.project import EXPORT_VARIABLE, ROOT_VARIABLE
 
 MEASURING = "02-sweep"
 FIRST = "00-study"
+OF_ONE = (
+    "03-percentiles",
+    "09-explore",
+)  # the pages of one experiment alone, the first of which is its index
 DOCUMENTS = ("METHODOLOGY.md", "LIMITS.md")
 KERNELS = 2
 PAGE_BYTES_MAX = 8_000_000
 STUDY_BYTES_MAX = 40_000_000
 _ASSETS = Path(__file__).parent / "assets"
+_LINK = re.compile(r'href="([0-9]{2}-[a-z-]+)\.html')
 _RUN_ID = re.compile(r"\d{8}T\d{6}Z-[A-Za-z0-9._-]+")
 
 
-def export(project_root: Path, out_dir: Path, progress: bool = True) -> Path:
-    """Writes the study of ``project_root`` to ``out_dir`` and returns its index.html.
+def export(project_root: Path, out_dir: Path, progress: bool = True, experiment: str | None = None) -> Path:
+    """Writes the study of ``project_root`` to ``out_dir`` and returns its index.html. ``experiment``: only
+    OF_ONE, of that experiment.
 
     KvstudyError when there is no run to show, every notebook fails, or a page outgrows its limit; ``out_dir``
     is then as before. And when some notebook fails: then the study is written, and the page of that notebook
     says what went wrong.
     """
     sources = sorted((project_root / "notebooks").glob("[0-9][0-9]-*.ipynb"))
+    if experiment is not None:
+        sources = [source for source in sources if source.stem in OF_ONE]
     if not sources:
         raise KvstudyError(f"no notebook to export: folder={project_root / 'notebooks'}")
     out_dir = out_dir.resolve()
@@ -64,10 +73,10 @@ def export(project_root: Path, out_dir: Path, progress: bool = True) -> Path:
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
     try:
-        executed, failed = _all_executed(sources, project_root, progress)
+        executed, failed = _all_executed(sources, project_root, progress, experiment)
         if len(failed) == sum(source.stem != MEASURING for source in sources):
             raise next(iter(failed.values()))
-        _write_pages(partial, executed, project_root, out_dir)
+        _write_pages(partial, executed, project_root, out_dir, FIRST if experiment is None else OF_ONE[0])
         _write_assets(partial / "assets")
         _check_sizes(partial)
         _swap(partial, out_dir)
@@ -83,12 +92,12 @@ def export(project_root: Path, out_dir: Path, progress: bool = True) -> Path:
 
 
 def _all_executed(
-    sources: list[Path], root: Path, progress: bool
+    sources: list[Path], root: Path, progress: bool, experiment: str | None
 ) -> tuple[dict[str, nbformat.NotebookNode], dict[str, KvstudyError]]:
     """Notebook by name, in order, and why those that failed did. Two kernels at a time: most of a short
     notebook is its kernel's start."""
     study_tables(
-        root / "data", progress=progress, spread=workers.processes
+        root / "data", experiment=experiment, progress=progress, spread=workers.processes
     )  # once, before kernels would each build them
     # The kernel gets this environment; it has to find the same package as the exporter, wherever that was
     # started.
@@ -106,7 +115,7 @@ def _all_executed(
             ThreadPoolExecutor(KERNELS) as pool,
             tqdm(total=len(sources), desc="executing notebooks", disable=not progress, leave=False) as bar,
         ):
-            running = {source.stem: pool.submit(_executed, source, root) for source in sources}
+            running = {source.stem: pool.submit(_executed, source, root, experiment) for source in sources}
             try:
                 for future in as_completed(running.values()):
                     if future.exception() and not isinstance(future.exception(), KvstudyError):
@@ -139,7 +148,7 @@ def _end_kernels(running: list[Future]) -> None:
         time.sleep(0.1)
 
 
-def _executed(source: Path, root: Path) -> nbformat.NotebookNode:
+def _executed(source: Path, root: Path, experiment: str | None) -> nbformat.NotebookNode:
     notebook = nbformat.read(source, as_version=4)
     if source.stem == MEASURING:
         return notebook
@@ -147,6 +156,7 @@ def _executed(source: Path, root: Path) -> nbformat.NotebookNode:
         return papermill.execute_notebook(
             str(source),
             None,
+            parameters={} if experiment is None else {"experiment": experiment},
             cwd=str(root),
             progress_bar=False,
             log_output=False,
@@ -173,7 +183,9 @@ def _page_of_failure(source: Path, error: KvstudyError) -> nbformat.NotebookNode
     )
 
 
-def _write_pages(folder: Path, executed: dict[str, nbformat.NotebookNode], root: Path, out_dir: Path) -> None:
+def _write_pages(
+    folder: Path, executed: dict[str, nbformat.NotebookNode], root: Path, out_dir: Path, first: str
+) -> None:
     for text in DOCUMENTS:
         if (root / text).is_file():
             stem = text.removesuffix(".md").lower()
@@ -183,7 +195,7 @@ def _write_pages(folder: Path, executed: dict[str, nbformat.NotebookNode], root:
     answers = _cards(executed)
     titles = {stem: _menu_title(stem, notebook) for stem, notebook in executed.items()}
     for stem, notebook in executed.items():
-        pages = [Entry(_href(other), title, here=other == stem) for other, title in titles.items()]
+        pages = [Entry(_href(other, first), title, here=other == stem) for other, title in titles.items()]
         if stem == MEASURING:
             notebook.cells.insert(
                 2, new_markdown_cell("*This notebook measures. The study shows it and does not execute it.*")
@@ -195,7 +207,9 @@ def _write_pages(folder: Path, executed: dict[str, nbformat.NotebookNode], root:
             card=answers.get(stem),
             folders=_folders(notebook, root, out_dir),
         )
-        (folder / _href(stem)).write_text(text, encoding="utf-8")
+        (folder / _href(stem, first)).write_text(
+            text if first == FIRST else _linked_to_study(text, executed, first), encoding="utf-8"
+        )
 
 
 def _cards(executed: dict[str, nbformat.NotebookNode]) -> dict[str, cards.Card]:
@@ -228,8 +242,15 @@ def _menu_title(stem: str, notebook: nbformat.NotebookNode) -> str:
     return f"{int(number)} · {title}" if number.isdigit() else title
 
 
-def _href(stem: str) -> str:
-    return "index.html" if stem == FIRST else f"{stem}.html"
+def _href(stem: str, first: str) -> str:
+    return "index.html" if stem == first else f"{stem}.html"
+
+
+def _linked_to_study(text: str, here: Iterable[str], first: str) -> str:
+    """Links to pages that are not here lead to the whole study beside it."""
+    return _LINK.sub(
+        lambda link: f'href="{"" if link[1] in here else "../study/"}{_href(link[1], first)}', text
+    )
 
 
 def _write_assets(folder: Path) -> None:

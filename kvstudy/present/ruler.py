@@ -51,7 +51,7 @@ def script_limit(scripts: Tables, every: Tables) -> Markdown:
     found = analyse_limit.script_limit(scripts, every)
     if found.sent_rps.empty:
         return Markdown("**Found:** nothing: no valid run says what a script can send.")
-    told = [
+    parts = [
         _asked(
             found.at_rates,
             "At constant rates a thread is asked for at most",
@@ -65,7 +65,7 @@ def script_limit(scripts: Tables, every: Tables) -> Markdown:
         ),
     ]
     verdict = f"{words.several(found.near)} may be" if found.near else "none is"
-    asked = " ".join(filter(None, told)) or "No run against the store has one of these scripts."
+    asked = " ".join(filter(None, parts)) or "No run against the store has one of these scripts."
     rest = f" Without a valid run here: {words.several(list(found.without))}." if found.without else ""
     alone = words.several(
         [f"{words.rate(rate)} with {workload}" for workload, rate in found.sent_rps.items()]

@@ -53,9 +53,9 @@ def names(runs: pd.DataFrame, along: str = "offered_rate_rps", said: tuple[str, 
             else ["name", *said]
         )
         if column not in said:
-            told = differing(found, column, within)
+            texts = differing(found, column, within)
             found["name"] = [
-                ", ".join(filter(None, parts)) for parts in zip(found["name"], told, strict=True)
+                ", ".join(filter(None, parts)) for parts in zip(found["name"], texts, strict=True)
             ]
     alone = (
         found["experiment"]
@@ -84,11 +84,11 @@ def colours(runs: pd.DataFrame) -> dict[str, str]:
 def differing(runs: pd.DataFrame, column: str, within: list[str]) -> pd.Series:
     """What ``column`` says of each run; "" where it says the same of all runs that are equal in
     ``within``."""
-    told = pd.Series("", index=runs.index, dtype=object)
-    for _, alike in runs.groupby(within, sort=False):
-        if alike[column].nunique(dropna=False) > 1:
-            told[alike.index] = _told(column, alike[column].tolist())
-    return told
+    texts = pd.Series("", index=runs.index, dtype=object)
+    for _, group in runs.groupby(within, sort=False):
+        if group[column].nunique(dropna=False) > 1:
+            texts[group.index] = _describe_values(column, group[column].tolist())
+    return texts
 
 
 def _threads(runs: pd.DataFrame) -> pd.Series:
@@ -101,7 +101,7 @@ def _threads(runs: pd.DataFrame) -> pd.Series:
     return runs["threads"].mask(each, _A_THREAD_EACH)
 
 
-def _told(column: str, values: list) -> list[str]:
+def _describe_values(column: str, values: list) -> list[str]:
     if column in _MANY_IN_ONE:
         parts = [_parts(value) for value in values]
         differing = [
@@ -109,8 +109,8 @@ def _told(column: str, values: list) -> list[str]:
             for name in dict.fromkeys(name for part in parts for name in part)
             if len({str(part.get(name)) for part in parts}) > 1
         ]
-        told = [[_part(column, name, part[name]) for name in differing if name in part] for part in parts]
-        return [", ".join(part) or "default" for part in told]
+        texts = [[_part(column, name, part[name]) for name in differing if name in part] for part in parts]
+        return [", ".join(part) or "default" for part in texts]
     if column == "threads":
         return [
             "a thread each" if value == _A_THREAD_EACH else words.value(column, value) for value in values

@@ -1,6 +1,6 @@
 """What is compared with what: two values of one factor, given, or found among the runs.
 
-    sides = sides_of(experiment=None, factor=None, before=None, after=None)
+    sides = choose_sides(experiment=None, factor=None, before=None, after=None)
     sides.tables, sides.factor, sides.before, sides.after
 
 Without a factor the first of these that the runs vary: label (your change), variant (service options),
@@ -14,7 +14,7 @@ import pandas as pd
 from IPython.display import Markdown
 
 from kvstudy.analyse.answers.factors import compared_sides
-from kvstudy.analyse.configuration import not_alike
+from kvstudy.analyse.configuration import why_not_comparable
 from kvstudy.analyse.options import SAME_THING, usual_sides
 from kvstudy.analyse.tables import Tables
 from kvstudy.errors import ExperimentError
@@ -29,7 +29,7 @@ APART = (
 
 
 @dataclass(frozen=True)
-class Sides:
+class ComparedRuns:
     """``tables`` hold the runs of both sides; ``before`` and ``after`` are values of the column ``factor`` of
     runs, ``left_out`` the others that were measured."""
 
@@ -78,10 +78,10 @@ class Sides:
         """In what the sides differ besides, where that leaves nothing to compare; and of the sides half of
         whose latency runs are invalid: how many, and the check that they failed most often. Empty where there
         is no doubt."""
-        runs = notebook.for_latency(self.tables).runs
+        runs = notebook.latency_runs(self.tables).runs
         failed = self.tables.validity[self.tables.validity["verdict"] == "FAIL"]
-        unlike = not_alike(self.tables, self.factor, self.before, self.after)
-        told = (
+        unlike = why_not_comparable(self.tables, self.factor, self.before, self.after)
+        parts = (
             [
                 (
                     f"no two configurations differ in the {words.factor(self.factor)} alone, but also in "
@@ -96,13 +96,13 @@ class Sides:
             invalid = mine.loc[mine["verdict"] == "FAIL", "run_id"]
             checks = failed.loc[failed["run_id"].isin(invalid), "check"].value_counts()
             often = "" if checks.empty else f", most often by {checks.index[0]} ({checks.iloc[0]})"
-            told += (
+            parts += (
                 [f"{len(invalid)} of {words.count(len(mine))} runs of {name} are invalid{often}"]
                 if len(invalid) and 2 * len(invalid) >= len(mine)
                 else []
             )
-        text = "; ".join(told)
-        return f"{text[0].upper()}{text[1:]}. What each check saw stands under Doubts." if told else ""
+        text = "; ".join(parts)
+        return f"{text[0].upper()}{text[1:]}. What each check saw stands under Doubts." if parts else ""
 
     def compared(self, percentiles: tuple[float, ...] = (50.0, 99.0, 99.9)) -> pd.DataFrame:
         """One row per measure and configuration that both sides have:
@@ -110,7 +110,9 @@ class Sides:
         return compared_sides(self.tables, self.factor, self.before, self.after, percentiles)
 
 
-def sides_of(experiment: str | None = None, factor: str | None = None, before=None, after=None) -> Sides:
+def choose_sides(
+    experiment: str | None = None, factor: str | None = None, before=None, after=None
+) -> ComparedRuns:
     """The two sides; ExperimentError when the runs do not have them."""
     tables = notebook.tables(_varied_experiment() if experiment is None and factor is None else experiment)
     latency = tables.runs[~tables.runs["profiled"]]
@@ -132,7 +134,7 @@ def sides_of(experiment: str | None = None, factor: str | None = None, before=No
                 f"no run with this {factor}: {name}={value!r}", f"measured: {', '.join(map(repr, values))}"
             )
     left_out = tuple(value for value in values if value not in (before, after))
-    return Sides(tables.select(**{factor: [before, after]}), factor, before, after, left_out)
+    return ComparedRuns(tables.select(**{factor: [before, after]}), factor, before, after, left_out)
 
 
 def _varied_experiment() -> str | None:

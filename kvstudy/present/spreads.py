@@ -2,16 +2,16 @@
 
 import pandas as pd
 
-from kvstudy.analyse.claim import Place, of_runs
+from kvstudy.analyse.claim import Place, median_claim
 from kvstudy.present import words
 
 
-def spread(values: pd.Series, told) -> str:
+def spread(values: pd.Series, formatter) -> str:
     """``median [low, high]`` over runs with the 95 % bootstrap interval; under MIN_RUNS ``median (least …
     most)``; one run: its value."""
-    claim = of_runs(values.dropna(), Place(), "", "count")
+    claim = median_claim(values.dropna(), Place(), "", "count")
     if claim is None:
         return words.MISSING
     if claim.extent is not None:
-        return told(claim.estimate) + words.extent(*claim.extent, told)
-    return told(claim.estimate) + (words.interval(*claim.interval, told) if claim.interval else "")
+        return formatter(claim.estimate) + words.extent(*claim.extent, formatter)
+    return formatter(claim.estimate) + (words.interval(*claim.interval, formatter) if claim.interval else "")

@@ -19,7 +19,7 @@ from kvstudy.analyse.configuration import INVALID, RATE, configured, differing
 from kvstudy.analyse.published import Published
 from kvstudy.analyse.replication import profile_shares as replication_shares
 from kvstudy.analyse.tables import Tables
-from kvstudy.present import capacity, series, telling, words
+from kvstudy.present import capacity, claim_text, series, words
 from kvstudy.present.spreads import spread
 from kvstudy.record.run_folder import open_run
 
@@ -38,9 +38,9 @@ def by_configuration(
     who += [
         name for name in differing(runs, ["experiment", *who]) if name not in ("service_options", "method")
     ]
-    points, speaking = (
+    points, informative = (
         tables.percentiles[tables.percentiles["latency_kind"] == latency_kind],
-        rates.speaking(tables),
+        rates.informative_run_ids(tables),
     )
     rows = []
     for _, group in runs.sort_values([*WHO, "start_utc", "repeat"]).groupby("configuration", sort=False):
@@ -53,7 +53,7 @@ def by_configuration(
         }
         row["valid runs"] = f"{len(valid)} of {len(group)}"
         row["achieved rate"] = spread(
-            group.loc[group["run_id"].isin(speaking), "achieved_rate_rps"], words.rate
+            group.loc[group["run_id"].isin(informative), "achieved_rate_rps"], words.rate
         )
         for percentile in percentiles:
             mine = points[
@@ -150,13 +150,13 @@ def said_once(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     if len(frame) < 2:
         return frame
     same = [name for name in names if frame[name].nunique() == 1]
-    told = [f"{name} {frame[name].iloc[0]}" for name in same]
+    parts = [f"{name} {frame[name].iloc[0]}" for name in same]
     if "threads" in names and "threads" not in same and (frame["threads"] == frame["connections"]).all():
         same.append("threads")
-        told.append("as many threads as connections")
+        parts.append("as many threads as connections")
     shorter = frame.drop(columns=same)
-    if told:
-        shorter.attrs["caption"] = f"In every row: {words.several(told)}."
+    if parts:
+        shorter.attrs["caption"] = f"In every row: {words.several(parts)}."
     return shorter
 
 
@@ -214,17 +214,17 @@ def steepest(tables: Tables, factor: str, percentile: float = 99.0) -> Markdown:
             "alike, so nothing is compared."
         )
     first, counts = answer.claims[0], Counter(claim.word for claim in answer.claims)
-    told = words.several([f"{counts[word]} {word}" for word in WORDS if counts[word]])
+    text = words.several([f"{counts[word]} {word}" for word in WORDS if counts[word]])
     where = "" if factor == "workload" else f"{first.subject.workload}, "
     (before, after), sides = first.ends, first.sides
     return Markdown(
         f"**Found:** of {words.counted(len(answer.claims), 'comparison')} over {words.factor(factor)}, "
-        f"all else equal: {told}. "
+        f"all else equal: {text}. "
         f"The largest{' decided' if first.differs else ''}: {where}{first.measure} "
-        f"{words.latency(before)} at {telling.side(factor, first.baseline)} and {words.latency(after)} "
+        f"{words.latency(before)} at {claim_text.side(factor, first.baseline)} and {words.latency(after)} "
         "at "
-        f"{telling.side(factor, first.variant)}, ratio {telling.estimate(first)} "
-        f"({telling.certainty(first)}; {sides[0]} and {sides[1]} runs)."
+        f"{claim_text.side(factor, first.variant)}, ratio {claim_text.estimate(first)} "
+        f"({claim_text.certainty(first)}; {sides[0]} and {sides[1]} runs)."
     )
 
 
@@ -498,12 +498,12 @@ def slowest_seconds(tables: Tables, limit_us: float, rows: int = 20) -> pd.DataF
         for row in aligned.itertuples()
     ]
     seconds = (
-        aligned.assign(told=named)
-        .groupby(["run_id", "second", "slow"], as_index=False)["told"]
-        .agg(lambda told: "; ".join(sorted(set(told))[:6]))
+        aligned.assign(ran=named)
+        .groupby(["run_id", "second", "slow"], as_index=False)["ran"]
+        .agg(lambda ran: "; ".join(sorted(set(ran))[:6]))
     )
     seconds = seconds.sort_values("slow", ascending=False).head(rows)
     seconds["slow"] = seconds["slow"].map(words.count)
     return seconds.reset_index(drop=True).rename(
-        columns={"slow": "slow answers", "told": "in that second", "run_id": "run"}
+        columns={"slow": "slow answers", "ran": "in that second", "run_id": "run"}
     )[["slow answers", "second", "in that second", "run"]]

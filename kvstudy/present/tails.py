@@ -4,7 +4,7 @@
 import pandas as pd
 from IPython.display import Markdown
 
-from kvstudy.analyse.tail import LINKED, NO_EVENT, OfWorkload
+from kvstudy.analyse.tail import LINKED, NO_EVENT, WorkloadCauses
 from kvstudy.present import summary, words
 from kvstudy.present.figures.tail import NOTHING_LINKED, linked_to, untouched
 
@@ -12,9 +12,9 @@ from kvstudy.present.figures.tail import NOTHING_LINKED, linked_to, untouched
 EXPECTED = {"PUT": ("flush", "wal_sync"), "GET": ("cpu_foreign", "cpu_steal")}
 
 
-def told(groups: list[OfWorkload]) -> Markdown:
-    """A line for each workload of ``analyse.tail.of_page``: what its slow answers are linked to, or why that
-    cannot be told, and whether it was expected."""
+def summarize(groups: list[WorkloadCauses]) -> Markdown:
+    """A line for each workload of ``analyse.tail.page_causes``: what its slow answers are linked to, or
+    why that cannot be told, and whether it was expected."""
     lines = []
     for group in groups:
         link = (
@@ -46,7 +46,7 @@ def nearest(found: pd.DataFrame) -> str:
     )
 
 
-def table(groups: list[OfWorkload]) -> pd.DataFrame:
+def table(groups: list[WorkloadCauses]) -> pd.DataFrame:
     """``summary.causes`` of all groups, one below the other."""
     parts = []
     for group in groups:
@@ -61,12 +61,12 @@ def table(groups: list[OfWorkload]) -> pd.DataFrame:
     )
 
 
-def slowest_first(groups: list[OfWorkload]) -> list[str]:
+def slowest_first(groups: list[WorkloadCauses]) -> list[str]:
     """The names of the workloads."""
     return [group.workload for group in groups]
 
 
-def _expected(group: OfWorkload) -> str:
+def _expected(group: WorkloadCauses) -> str:
     kinds = EXPECTED.get(group.method)
     if kinds is None:
         return ""

@@ -40,22 +40,22 @@ def count(number: float | None) -> str:
 
 def counted(number: float, thing: str) -> str:
     """``(1, "run")`` → "1 run"; ``(3, "run")`` → "3 runs"; ``(2, "launch")`` → "2 launches"."""
-    return f"{count(number)} {thing}{'' if number == 1 else 'es' if thing.endswith('ch') else 's'}"
+    return f"{count(number)} {thing}{'' if number == 1 else 'es' if thing.endswith(('ch', 'sh')) else 's'}"
 
 
-def interval(low: float, high: float, told) -> str:
-    """``[low, high]`` in the words of ``told``, a unit that both have said once; nothing where there is none:
+def interval(low: float, high: float, formatter) -> str:
+    """``[low, high]`` as ``formatter`` writes them, a unit of both only once; nothing where there is none:
     one run has no spread."""
     return (
         ""
-        if _missing(low) or math.isclose(low, high) or told(low) == told(high)
-        else f" [{_both(low, ', ', high, told)}]"
+        if _missing(low) or math.isclose(low, high) or formatter(low) == formatter(high)
+        else f" [{_both(low, ', ', high, formatter)}]"
     )
 
 
-def extent(least: float, most: float, told) -> str:
+def extent(least: float, most: float, formatter) -> str:
     """``(least … most)``, likewise: what few runs spread over."""
-    return "" if _missing(least) or least == most else f" ({_both(least, ' … ', most, told)})"
+    return "" if _missing(least) or least == most else f" ({_both(least, ' … ', most, formatter)})"
 
 
 def kind(latency_kind: str) -> str:
@@ -155,8 +155,8 @@ def several(things: list[str]) -> str:
     )
 
 
-def _both(low: float, between: str, high: float, told) -> str:
-    first, last = told(low), told(high)
+def _both(low: float, between: str, high: float, formatter) -> str:
+    first, last = formatter(low), formatter(high)
     unit = f" {last.rpartition(' ')[2]}"
     return f"{first.removesuffix(unit)}{between}{last}"
 

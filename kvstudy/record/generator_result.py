@@ -18,6 +18,8 @@ ERROR_KINDS = ("connect", "read", "write", "timeout")
 _KIND = {wrk2_text.CORRECTED: "response", wrk2_text.UNCORRECTED: "service", wrk2_text.CLOSED_LOOP: "service"}
 _JSON_KEYS = {"response": "response_time", "service": "service_time", "lateness": "send_lateness"}
 _OWN_LATENESS = "own_lateness"
+# The beginning of loadgen's verdict on a generator that had time to spare and yet sent late.
+_LATE_BY_ITSELF = "starved: requests left late by the generator's own fault"
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,11 @@ class GeneratorResult:
     saturated_reason: str = ""
     distorted_percentiles: tuple[str, ...] = ()
     unanswered: int | None = None
+
+    @property
+    def late_by_itself(self) -> bool:
+        """It had time to spare, and was late now and then all the same: it waited for a CPU."""
+        return bool(self.saturated) and self.saturated_reason.startswith(_LATE_BY_ITSELF)
 
     @property
     def errors_total(self) -> int:

@@ -65,7 +65,7 @@ def publish(
     if not names:
         raise RunFolderError(f"no sealed run here: {raw_root}", "measure first: make reference")
     kept: dict[str, list[SealedRun]] = {}
-    told = []
+    published = []
     for name in names:
         sealed = sealed_runs(raw_root / name)
         runs = [run for run in sealed if (not run.is_smoke if _is_duet(run) else asked_for(run))]
@@ -85,17 +85,19 @@ def publish(
             raise RunFolderError(
                 f"no undisturbed run to publish: experiment={name} runs={len(runs)}", measure
             )
-        told.append(
+        published.append(
             Published(name, len(kept[name]), len(runs) - len(quiet), sum(map(_copied_bytes, kept[name])))
         )
     stay = {name: _of_another_kind(reference_root / name, runs) for name, runs in kept.items()}
-    _check_size(told, reference_root, sum(_size_bytes(run.path) for runs in stay.values() for run in runs))
+    _check_size(
+        published, reference_root, sum(_size_bytes(run.path) for runs in stay.values() for run in runs)
+    )
     for run in [run for runs in kept.values() for run in runs]:
         if problems := verify(run.path):
             raise SealBroken(str(problems[0]), "it is not data any more: delete the run and measure it again")
     for name, runs in kept.items():
         _replace(reference_root / name, runs, stay[name])
-    return told
+    return published
 
 
 def _is_duet(run: SealedRun) -> bool:
@@ -108,8 +110,8 @@ def _of_another_kind(folder: Path, runs: list[SealedRun]) -> list[SealedRun]:
     return [run for run in sealed_runs(folder) if _is_duet(run) not in kinds]
 
 
-def _check_size(told: list[Published], reference_root: Path, stay_bytes: int) -> None:
-    new = {one.experiment: one.size_bytes for one in told}
+def _check_size(published: list[Published], reference_root: Path, stay_bytes: int) -> None:
+    new = {one.experiment: one.size_bytes for one in published}
     stay = (
         [path for path in reference_root.iterdir() if path.is_dir() and path.name not in new]
         if reference_root.is_dir()

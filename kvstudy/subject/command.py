@@ -109,6 +109,7 @@ class Command:
                 environment=os.environ | environment,
                 folder=self.root,
                 ready_timeout_s=ready.timeout,
+                memory_bytes=None if place.filling else self.spec.memory_bytes,
             )
         except BaseException as error:
             gone = adoption.end_escaped()
@@ -262,14 +263,18 @@ class LiveCommand:
                     f": its process {self._launched.outlived_by[0]} outlived the one that was started"
                 )
         elif code not in expected:
-            self._fault = f"service did not stop in order: {how_it_ended(code)}: {self.last_words()}"
+            self._fault = (
+                self._launched.want_of_memory("before it had stopped")
+                or f"service did not stop in order: {how_it_ended(code)}: {self.last_words()}"
+            )
         return self._fault
 
     def evidence(self) -> Evidence:
-        told = (
+        found = (
             jvm.evidence(self._place.file(jvm.RECORDING), self._command.jdk) if self._recorded else Evidence()
         )
-        return replace(told, counters=self._scraper.counters) if self._scraper else told
+        found = replace(found, memory_group=self._launched.memory_group)
+        return replace(found, counters=self._scraper.counters) if self._scraper else found
 
     def _jvm_pid(self) -> int:
         for pid in self._members:

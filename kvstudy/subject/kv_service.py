@@ -11,11 +11,13 @@ import re
 import subprocess
 import zipfile
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 from kvstudy.errors import RunFailed, ToolMissing
 from kvstudy.hosts.process import command_text
+from kvstudy.plan.factors import MEMORY
 from kvstudy.plan.subject import EMPTY, KV_SERVICE, SERVER_PROGRAMS
 from kvstudy.project import jfr_converter_jar, profiler_library
 from kvstudy.subject.evidence import jvm
@@ -24,6 +26,7 @@ from kvstudy.subject.evidence.profiler import AttachedProfiler
 from kvstudy.subject.jdk import Jdk
 from kvstudy.subject.launched import Launched, how_it_ended
 from kvstudy.subject.protocol import LOOPBACK, Evidence, Place
+from kvstudy.units import parse_size_bytes
 
 READY_LINE = re.compile(rb"ready: (http://\S+?)/?\s*$")
 BASE_FLAGS = [
@@ -44,6 +47,7 @@ class OurProgram:
     keeps_data = False
     scratch = (jvm.RECORDING,)
     orderly_exits = (0,)
+    memory_bytes: int | None = None  # of its memory group, where it gets one
 
     def __init__(self, name: str, jdk: Jdk, jar: Path, jvm_flags: list[str], root: Path):
         self.name, self.digest_name, self.jdk, self.jar, self.root = (
@@ -95,6 +99,7 @@ class OurProgram:
             ready_line=READY_LINE,
             cores=place.cores,
             registered=place.registered,
+            memory_bytes=None if place.filling else self.memory_bytes,
         )
         return self._live(launched, place)
 
@@ -133,14 +138,16 @@ class LiveProgram:
 
     def stop(self, timeout_s: float | None = None) -> str | None:
         code = self._launched.stop(STOP_TIMEOUT_S if timeout_s is None else timeout_s)
+        if code in self._program.orderly_exits:
+            return None
         return (
-            None
-            if code in self._program.orderly_exits
-            else f"service did not stop in order: {how_it_ended(code)}: {self.last_words()}"
+            self._launched.want_of_memory("before it had stopped")
+            or f"service did not stop in order: {how_it_ended(code)}: {self.last_words()}"
         )
 
     def evidence(self) -> Evidence:
-        return jvm.evidence(self._place.file(jvm.RECORDING), self._program.jdk)
+        told = jvm.evidence(self._place.file(jvm.RECORDING), self._program.jdk)
+        return replace(told, memory_group=self._launched.memory_group)
 
 
 class EmptyServer(OurProgram):
@@ -158,7 +165,8 @@ class EmptyServer(OurProgram):
 
 
 class KvService(OurProgram):
-    """``options``: of the service, as an experiment names them. ``has_admin``: it answers ``POST
+    """``options``: of the service, as an experiment names them, MEMORY among them, which is no option of its
+    command line. ``has_admin``: it answers ``POST
     /v0/admin/…``; None: its help is asked, which costs the start of a JVM."""
 
     keeps_data = True
@@ -173,7 +181,8 @@ class KvService(OurProgram):
         has_admin: bool | None = True,
     ):
         super().__init__(KV_SERVICE, jdk, jar, jvm_flags, root)
-        self._service_options = options
+        self._service_options = {name: value for name, value in options.items() if name != MEMORY}
+        self.memory_bytes = parse_size_bytes(options[MEMORY]) if MEMORY in options else None
         if has_admin is None:  # built apart, from sources that are not this tree's
             self.products = ()
         self._has_admin = has_admin

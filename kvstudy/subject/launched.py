@@ -14,7 +14,9 @@ from pathlib import Path
 from signal import SIGTERM, Signals
 
 from kvstudy.errors import RunFailed
+from kvstudy.hosts.memory_group import MemoryGroup, NoMemoryGroup
 from kvstudy.hosts.process import OwnedProcess, wait_until
+from kvstudy.units import format_bytes
 
 READY_TIMEOUT_S = 60.0
 READY_STEP_S = 0.01
@@ -27,7 +29,8 @@ class Launched:
     """``url`` has no trailing slash. RunFailed when it does not become ready.
 
     stderr goes to ``log``. With ``ready_line`` stdout is read line by line, and ``announced`` is the first
-    group of the first line that matches; without it stdout goes to the log too.
+    group of the first line that matches; without it stdout goes to the log too. ``memory_bytes``: it gets a
+    memory group of so much, which goes when it ends.
     """
 
     def __init__(
@@ -42,18 +45,23 @@ class Launched:
         environment: dict[str, str] | None = None,
         folder: Path | None = None,
         ready_timeout_s: float = READY_TIMEOUT_S,
+        memory_bytes: int | None = None,
     ):
         self.command = command
         self.announced: str | None = None
         self._said: deque[str] = deque(maxlen=STDOUT_LINES_KEPT)
         self._log = log
         self._ready_line = ready_line
+        self._group = _group_of(memory_bytes)
         try:
             self._process = self._started(cores, registered, environment, folder)
-        except OSError as error:
-            raise RunFailed(
-                f"service cannot be started: {command[0]}: {(error.strerror or str(error)).lower()}"
-            ) from error
+        except BaseException as error:
+            self._leave_group()
+            if isinstance(error, OSError):
+                raise RunFailed(
+                    f"service cannot be started: {command[0]}: {(error.strerror or str(error)).lower()}"
+                ) from error
+            raise
         if ready_line:
             self._reader = threading.Thread(target=self._read_stdout, daemon=True)
             self._reader.start()
@@ -73,7 +81,8 @@ class Launched:
                 self._keep_what_it_said()
                 if in_time:
                     raise RunFailed(
-                        f"service ended before it was ready: {how_it_ended(self._process.exit_code)}: "
+                        self.want_of_memory("before it was ready")
+                        or f"service ended before it was ready: {how_it_ended(self._process.exit_code)}: "
                         f"{self.last_words()}"
                     )
                 raise RunFailed(
@@ -81,13 +90,15 @@ class Launched:
                 )
         except BaseException:
             self._process.stop(timeout_s=2)
+            self._leave_group()
             raise
         self.url: str = url
 
     def _started(self, cores, registered, environment, folder) -> OwnedProcess:
+        command = [*(self._group.prefix if self._group else []), *self.command]
         if self._ready_line:
             return OwnedProcess(
-                self.command,
+                command,
                 stdout=subprocess.PIPE,
                 stderr_path=self._log,
                 cores=cores,
@@ -97,7 +108,7 @@ class Launched:
             )
         with self._log.open("ab") as stdout:
             return OwnedProcess(
-                self.command,
+                command,
                 stdout=stdout.fileno(),
                 stderr_path=self._log,
                 cores=cores,
@@ -124,15 +135,38 @@ class Launched:
         code = self._process.exit_code
         if code is not None:
             raise RunFailed(
-                f"service died during {doing}: {how_it_ended(code).replace('=', ' ')}: {self.last_words()}"
+                self.want_of_memory(f"during {doing}")
+                or f"service died during {doing}: {how_it_ended(code).replace('=', ' ')}: {self.last_words()}"
             )
+
+    def want_of_memory(self, when: str) -> str | None:
+        """What to say of one that ended because its memory group was full; None where it was not so."""
+        if self._group is None or not self._group.killed:
+            return None
+        return (
+            f"service was killed {when}: its memory group is too small: "
+            f"memory={format_bytes(self._group.limit_bytes)}: "
+            "give it more memory, or a smaller heap"
+        )
+
+    @property
+    def memory_group(self) -> dict | None:
+        """Facts of its memory group, also after its end; None where it has none."""
+        return self._group.facts if self._group else None
 
     def send(self, number: Signals) -> None:
         self._process.send(number)
 
     def stop(self, timeout_s: float = 20.0, by: Signals = SIGTERM) -> int:
         """Orderly; the exit code."""
-        return self._process.stop(timeout_s, by)
+        try:
+            return self._process.stop(timeout_s, by)
+        finally:
+            self._leave_group()
+
+    def _leave_group(self) -> None:
+        if self._group:
+            self._group.end()
 
     def log_lines(self) -> list[str]:
         """Those that say something: frames of a stack trace do not."""
@@ -172,3 +206,14 @@ class Launched:
 def how_it_ended(code: int | None) -> str:
     """``exit=1``, or ``signal=9``."""
     return f"signal={-code}" if code is not None and code < 0 else f"exit={code}"
+
+
+def _group_of(memory_bytes: int | None) -> MemoryGroup | None:
+    if memory_bytes is None:
+        return None
+    try:
+        return MemoryGroup(memory_bytes).__enter__()
+    except NoMemoryGroup as missing:
+        raise RunFailed(
+            f"service cannot be limited to its memory: {missing.message}", missing.hint
+        ) from missing

@@ -60,10 +60,11 @@ class Place:
 class Evidence:
     """What a subject told of itself while it lived. ``events``: ``{"gc": […], "safepoints": […], "store":
     […]}`` for events.json, None: not recorded. ``counters``: UTC → its counters by name, for store.csv;
-    empty: not recorded."""
+    empty: not recorded. ``memory_group``: facts of the one that it had (hosts/memory_group.py)."""
 
     events: dict[str, list[dict]] | None = None
     counters: Mapping[str, Mapping[str, float]] | None = None
+    memory_group: dict | None = None
 
 
 class LiveSubject(Protocol):

@@ -13,6 +13,11 @@ from kvstudy.record.run_folder import SCHEMA_VERSION, RunWriter, SealedRun
 
 SLICE_NS = 500_000_000
 PERIOD_NS = 650_000_000
+# What loadgen says of itself when it had time to spare and was late all the same.
+LATE = (
+    "starved: requests left late by the generator's own fault: own lateness p99 = 3000 us; a thread waited "
+    "9.3 % of the time for a CPU"
+)
 
 
 def slices(
@@ -90,6 +95,7 @@ class DuetMaker:
         stacks=None,
         unexpected=None,
         saturated=(),
+        late=None,
         without=(),
         **changes,
     ) -> SealedRun:
@@ -160,7 +166,7 @@ class DuetMaker:
             for (workload, loop), part in parts.items():
                 folder.write_text(
                     duet.generator_file(workload, loop),
-                    json.dumps(self._generator(loop, part, unexpected or {}, loop in saturated)),
+                    json.dumps(self._generator(loop, part, unexpected or {}, loop in saturated, late)),
                 )
             for side, text in (stacks or {}).items():
                 folder.write_text(duet.side_file("cpu.collapsed", side), text)
@@ -177,10 +183,21 @@ class DuetMaker:
         }
 
     @staticmethod
-    def _generator(loop: str, part: pd.DataFrame, unexpected: dict, saturated: bool) -> dict:
+    def _generator(
+        loop: str, part: pd.DataFrame, unexpected: dict, saturated: bool, late: dict | None
+    ) -> dict:
+        """``late``: response times and own lateness, microseconds, of a generator late by itself."""
         usual = RunMaker.generator_json(
             {"offered_rate_rps": 2000.0 if loop == "rate" else None}, [np.full(100, 20)]
         )
+        for name, values in (late or {}).items():
+            usual[name] = {
+                "count": len(values),
+                "mean_us": float(np.mean(values)),
+                "histogram_v2_base64": RunMaker.generator_json({"offered_rate_rps": None}, [values])[
+                    "response_time"
+                ]["histogram_v2_base64"],
+            }
         of_slices = [
             {
                 "slice": int(row.slice),
@@ -196,5 +213,8 @@ class DuetMaker:
         ]
         return usual | {
             "alternate": {"slices": of_slices},
-            "verdict": {"generator_saturated": saturated, "reason": "starved" if saturated else None},
+            "verdict": {
+                "generator_saturated": saturated or bool(late),
+                "reason": LATE if late else "starved" if saturated else None,
+            },
         }

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from kvstudy.analyse import claim
-from kvstudy.analyse.claim import CLOSED_LOOP, Claim, Place, of_comparison, of_runs
+from kvstudy.analyse.claim import CLOSED_LOOP, Claim, Place, comparison_claim, median_claim
 
 ROW = SimpleNamespace(
     workload="get",
@@ -30,7 +30,7 @@ ROW = SimpleNamespace(
 
 
 def test_a_comparison_keeps_every_number_of_its_row():
-    found = of_comparison(ROW, "handler=selector", "handler=workers", "handler")
+    found = comparison_claim(ROW, "handler=selector", "handler=workers", "handler")
     assert found == Claim(
         Place("get", 4, 2000.0, "handler"),
         "p50",
@@ -53,13 +53,13 @@ def test_runs_too_few_for_any_word_could_have_found_nothing():
     few = SimpleNamespace(
         **{**vars(ROW), "found": math.inf, "low": math.nan, "high": math.nan, "word": "cannot tell"}
     )
-    found = of_comparison(few, "a", "b")
+    found = comparison_claim(few, "a", "b")
     assert found.findable_percent is None and found.interval is None and not found.decided
 
 
 def test_a_comparison_in_a_closed_loop_is_of_no_rate():
     assert (
-        of_comparison(
+        comparison_claim(
             SimpleNamespace(**{**vars(ROW), "offered_rate_rps": math.nan}), "a", "b"
         ).subject.offered_rate_rps
         == CLOSED_LOOP
@@ -67,19 +67,19 @@ def test_a_comparison_in_a_closed_loop_is_of_no_rate():
 
 
 def test_only_a_word_that_says_so_makes_two_sides_differ():
-    found = of_comparison(ROW, "a", "b")
+    found = comparison_claim(ROW, "a", "b")
     assert found.differs and found.decided
     assert not replace(found, word="the same").differs and replace(found, word="the same").decided
 
 
 def test_few_runs_have_an_extent_and_enough_of_them_an_interval():
     few, enough = (
-        of_runs([3.0, 1.0, 2.0], Place("get"), "p99", "us"),
-        of_runs([1.0, 2.0, 3.0, 4.0, 5.0], Place("get"), "p99", "us"),
+        median_claim([3.0, 1.0, 2.0], Place("get"), "p99", "us"),
+        median_claim([1.0, 2.0, 3.0, 4.0, 5.0], Place("get"), "p99", "us"),
     )
     assert (few.estimate, few.interval, few.extent, few.runs) == (2.0, None, (1.0, 3.0), 3)
     assert enough.extent is None and enough.interval[0] < 3.0 < enough.interval[1]
-    assert of_runs([math.nan], Place(), "p99", "us") is None
+    assert median_claim([math.nan], Place(), "p99", "us") is None
 
 
 def test_a_unit_that_nobody_knows_is_refused():

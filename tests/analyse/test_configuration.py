@@ -6,7 +6,7 @@ import json
 import pytest
 from planted_facts import ASKED, MACHINE, PLANTED
 
-from kvstudy.analyse.configuration import INVALID, comparisons, configured, differing, not_alike
+from kvstudy.analyse.configuration import INVALID, comparisons, configured, differing, why_not_comparable
 from kvstudy.analyse.tables import load, rebuild
 
 SECONDS = [range(100, 2100)] * 3
@@ -88,7 +88,7 @@ def test_the_empty_server_of_before_it_had_a_program_of_its_own_is_told_by_the_s
 def test_labels_that_differ_in_more_than_the_service_are_not_compared_and_it_is_said_in_what(made, planted):
     tables = made({"label": "before"}, {"label": "after", **planted})
     assert comparisons(tables, "label", "before", "after").empty
-    assert not_alike(tables, "label", "before", "after")
+    assert why_not_comparable(tables, "label", "before", "after")
 
 
 def test_the_service_may_differ_between_two_labels(made):

@@ -1,12 +1,15 @@
-"""Sealed launches of duets → tables → standings; which launches count, and what the rest forbid."""
+"""Sealed launches of duets → tables → results; which launches count, and what the rest forbid."""
+
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from duet_maker import DuetMaker, slices
+from duet_maker import LATE, DuetMaker, slices
 from run_maker import RunMaker
 
 from kvstudy.analyse import schema, tables
+from kvstudy.analyse.comparison.launches import CPU, P50, P90, P99, WRITTEN
 from kvstudy.analyse.comparison.words import CANNOT_TELL, SLOWER
 from kvstudy.analyse.duet_observation import observe_duet
 from kvstudy.analyse.duets import duet_of, duets
@@ -111,7 +114,7 @@ def test_launches_count_in_the_order_of_time_whatever_their_folders_are_called(t
         make(launch, ratio=1.0 + 0.02 * launch)
     before = duet_of(sealed_runs(tmp_path), "c0ffee")
     runs = sealed_runs(tmp_path)
-    assert duet_of(runs[::-1], "c0ffee").standings == before.standings
+    assert duet_of(runs[::-1], "c0ffee").results == before.results
 
 
 def test_a_side_that_dies_is_an_outcome_and_takes_the_good_words_from_it(tmp_path, make):
@@ -227,6 +230,33 @@ def test_a_part_in_which_the_generator_was_the_limit_gives_no_value_and_the_othe
     assert checks(run)["generator_not_saturated"] == "WARN" and excluded(run) == ""
 
 
+def late(p50_us: int, p99_us: int) -> np.ndarray:
+    return np.repeat([p50_us, p99_us], [9700, 300])
+
+
+def test_a_generator_that_was_late_now_and_then_spoils_the_p99_and_the_mean_and_nothing_else(make):
+    run = make(1, late={"response_time": late(70, 9000), "own_lateness": late(23, 3000)})
+    measures = {row["measure"] for row in observe_duet(run)["ratios"] if row["loop"] == "rate"}
+    assert measures == {P50, P90, CPU, WRITTEN}
+    observed = {row["check"]: row["observed"] for row in observe_duet(run)["duet_validity"]}
+    assert observed["generator_not_saturated"].startswith("put rate: p99, mean without value, starved: ")
+
+
+def test_a_generator_that_was_late_at_the_median_spoils_the_median_too(make):
+    run = make(1, late={"response_time": late(400, 9000), "own_lateness": late(150, 100)})
+    assert {row["measure"] for row in observe_duet(run)["ratios"] if row["loop"] == "rate"} == {
+        P99,
+        CPU,
+        WRITTEN,
+    }
+
+
+def test_loadgen_still_says_of_itself_what_tells_late_from_out_of_time():
+    """``GeneratorResult.late_by_itself`` reads the reason's beginning."""
+    source = (Path(__file__).parents[2] / "loadgen/src/verdict.rs").read_text()
+    assert LATE.split(": own")[0] in source
+
+
 def test_what_was_not_recorded_is_marked(make):
     run = make(1, ends={}, machine={"load_during": None})
     marked = [name for name, verdict in checks(run).items() if verdict == "WARN"]
@@ -255,5 +285,5 @@ def test_side_b_busy_in_the_turns_of_a_forbids_what_is_good_of_it(tmp_path, make
         make(launch, parts={("put", "rate"): part})
     found = duet_of(sealed_runs(tmp_path), "c0ffee")
     assert found.primary.word == CANNOT_TELL and found.primary.held_back == "faster"
-    told = pd.Series({one.measure: one.word for one in found.standings})
+    told = pd.Series({one.measure: one.word for one in found.results})
     assert told["CPU per request"] != "cheaper"

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from run_maker import encoded
 
-from kvstudy.analyse.machine_events import of_process, stops
+from kvstudy.analyse.machine_events import process_events, stops
 from kvstudy.analyse.observation import observe
 from kvstudy.record import hdr, slowest
 from kvstudy.record.jfr import Event
@@ -22,7 +22,7 @@ def process(**columns):
 
 
 def test_a_quiet_machine_has_no_events():
-    assert of_process(process(), 1000.0) == []
+    assert process_events(process(), 1000.0) == []
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_a_quiet_machine_has_no_events():
     ],
 )
 def test_what_disturbed_a_measured_second_is_an_event_in_it(column, values, kind, duration_ms):
-    (event,) = of_process(process(**{column: values}), 1000.0)
+    (event,) = process_events(process(**{column: values}), 1000.0)
     assert (event.kind, event.start_epoch_s, event.duration_ms) == (kind, 1003.0, duration_ms)
 
 
@@ -81,7 +81,7 @@ def test_a_short_pause_does_not_explain_a_long_stop():
 
 
 def test_a_column_that_was_not_recorded_or_is_empty_gives_no_event():
-    assert of_process({"second": np.arange(3.0), "steal_share": np.array([np.nan, 0, 0])}, 1000.0) == []
+    assert process_events({"second": np.arange(3.0), "steal_share": np.array([np.nan, 0, 0])}, 1000.0) == []
 
 
 def test_disturbances_stand_among_the_events_of_a_run(make_run):

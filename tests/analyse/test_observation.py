@@ -318,3 +318,16 @@ def test_attributes_are_json(make_run):
         "bytes": 7,
         "level": 0,
     }
+
+
+def test_a_third_of_the_window_without_an_answer_has_no_cpu_per_answer():
+    nothing, usual = (hdr.decode(encoded(values)) for values in ([], [300] * 500))
+    process = {
+        "second": np.arange(6.0),
+        "service_cpu_s": np.full(6, 0.5),
+        "service_jit_cpu_s": np.zeros(6),
+    }
+    seconds = [(second, nothing if second < 2 else usual) for second in range(6)]
+    with np.errstate(all="raise"):
+        first, last = evidence.thirds(seconds, process, 6.0)["third_cpus_us"]
+    assert math.isnan(first) and last == 1000.0

@@ -17,7 +17,7 @@ def verdicts(tmp_path, make_run):
     return of
 
 
-def test_a_run_that_did_not_keep_up_speaks_and_a_disturbed_one_does_not(verdicts):
+def test_a_run_that_did_not_keep_up_is_informative_and_a_disturbed_one_is_not(verdicts):
     found = verdicts(
         kept={},
         overloaded={"offered_rate_rps": 9000},
@@ -28,17 +28,19 @@ def test_a_run_that_did_not_keep_up_speaks_and_a_disturbed_one_does_not(verdicts
             "counted": {"verdict": {"generator_saturated": True, "reason": "late"}},
         },
     )
-    assert rates.speaking(found) == {"kept", "overloaded"}
+    assert rates.informative_run_ids(found) == {"kept", "overloaded"}
 
 
-def test_a_run_that_held_its_rate_and_failed_otherwise_does_not_speak(verdicts):
-    assert rates.speaking(verdicts(broken={"log": "java.lang.IllegalStateException: no\n"})) == set()
+def test_a_run_that_held_its_rate_and_failed_otherwise_is_not_informative(verdicts):
+    assert (
+        rates.informative_run_ids(verdicts(broken={"log": "java.lang.IllegalStateException: no\n"})) == set()
+    )
 
 
-def test_a_run_that_drifts_is_marked_and_speaks(verdicts):
+def test_a_run_that_drifts_is_marked_and_informative(verdicts):
     drifting = [[100] * 2000] * 3 + [[900] * 2000] * 3
     found = verdicts(drifts={"seconds": drifting})
-    assert rates.speaking(found) == {"drifts"} and found.runs["verdict"].tolist() == ["WARN"]
+    assert rates.informative_run_ids(found) == {"drifts"} and found.runs["verdict"].tolist() == ["WARN"]
 
 
 def test_profiled_closed_and_failed_runs_are_not_about_a_rate(verdicts):
@@ -48,7 +50,7 @@ def test_profiled_closed_and_failed_runs_are_not_about_a_rate(verdicts):
         profiled={"profile": ["cpu"]},
         failed={"outcome": "failed: why"},
     )
-    assert rates.about_rate(found).runs["run_id"].tolist() == ["kept"]
+    assert rates.informative_runs(found).runs["run_id"].tolist() == ["kept"]
 
 
 def test_runs_that_the_service_lost_by_itself_did_not_hold_their_rate(verdicts):

@@ -102,6 +102,7 @@ def test_the_readers_own_runs_come_before_the_reference_runs(make_run, tmp_path)
     make_run("c", experiment="rates")
     own = tables.study_tables(data, "rates")
     assert (own.source, own.runs["run_id"].tolist()) == ("data/raw", ["c"])
+    assert (own.own, own.own_runs, tables.study_tables(data).own_runs) == (frozenset("c"), 1, 1)
     assert tables.study_tables(data, "tail").runs["run_id"].tolist() == ["b"]
     both = tables.study_tables(data)
     assert (both.source, both.runs["run_id"].tolist()) == ("data/raw (rates) and data/reference", ["b", "c"])
@@ -133,6 +134,18 @@ def test_the_reference_alone_can_be_asked_for_whatever_was_measured_since(make_r
     make_run("c", experiment="rates")
     alone = tables.study_tables(data, places=tables.REFERENCE_ALONE)
     assert (alone.source, alone.runs["run_id"].tolist()) == ("data/reference", ["a", "b"])
+    assert alone.own_runs == 0
+
+
+def test_tables_that_are_joined_have_the_runs_of_both_once(make_run, tmp_path):
+    make_run("a")
+    make_run("b", offered_rate_rps=4000)
+    found = build(make_run, tmp_path / "tidy")
+    one, other = found.only(["a"]), found.only(["b"])
+    both = one.joined(other).joined(one)
+    assert both.runs["run_id"].tolist() == ["a", "b"]
+    assert set(both.percentiles["run_id"]) == {"a", "b"} and set(one.percentiles["run_id"]) == {"a"}
+    assert len(one.joined(other).percentiles) == len(found.percentiles)  # of tables that were read before
 
 
 def test_without_a_run_it_is_said_how_to_get_one(tmp_path):

@@ -172,7 +172,7 @@ def test_fewer_than_five_events_in_a_window_decide_nothing_and_say_so():
 def test_the_words_of_a_page_hold_for_all_its_questions_together():
     study = planted("flush", decoys=())
     usual = of_workloads(*(("unique_put", 2000.0, 0) for _ in range(RUNS))).runs
-    page = tail.of_page(replace(study, runs=usual))
+    page = tail.page_causes(replace(study, runs=usual))
     alone = tail.causes(replace(study, runs=usual), page.limit_us).set_index("cause")["p_value"]["flush"]
     assert page.groups[0].found.set_index("cause")["p_value"]["flush"] >= 2 * alone * 0.5
     assert page.found.set_index("cause")["p_value"]["flush"] == pytest.approx(2 * alone, rel=0.5)
@@ -268,7 +268,7 @@ def of_workloads(*rows) -> Tables:
 
 
 def test_each_workload_has_a_threshold_of_its_own_at_its_highest_rate():
-    groups = tail.of_page(
+    groups = tail.page_causes(
         of_workloads(
             ("unique_get", 2000.0, 1),
             ("unique_put", 2000.0, 1),
@@ -286,8 +286,12 @@ def test_each_workload_has_a_threshold_of_its_own_at_its_highest_rate():
 
 def test_no_more_workloads_than_can_be_read_and_none_of_a_closed_loop():
     study = of_workloads(*((f"w{number}_get", 2000.0, number + 1) for number in range(9)))
-    assert [group.workload for group in tail.of_page(study, most=3).groups] == ["w8_get", "w7_get", "w6_get"]
-    assert tail.of_page(replace(study, runs=study.runs.assign(closed_loop=True))).groups == []
+    assert [group.workload for group in tail.page_causes(study, most=3).groups] == [
+        "w8_get",
+        "w7_get",
+        "w6_get",
+    ]
+    assert tail.page_causes(replace(study, runs=study.runs.assign(closed_loop=True))).groups == []
 
 
 def test_a_kind_that_is_there_all_the_time_does_not_count_as_an_explanation():

@@ -63,15 +63,17 @@ def main() -> None:
         server.wait()
     for place, (what, digits) in enumerate((("p50, us", 0), ("p99, us", 0), ("stolen, of one core", 3))):
         sleeping, awake = ([row[place] for row in found[kind]] for kind in (False, True))
-        print(f"{what:20} may sleep {told(sleeping, digits)}   kept awake {told(awake, digits)}")
+        print(
+            f"{what:20} may sleep {over_rounds(sleeping, digits)}   kept awake {over_rounds(awake, digits)}"
+        )
     print(
         "p99 kept awake, of that of the same round with sleep: "
-        f"{told([on[1] / off[1] for off, on in zip(found[False], found[True], strict=True)], 3)}; "
+        f"{over_rounds([on[1] / off[1] for off, on in zip(found[False], found[True], strict=True)], 3)}; "
         f"{ROUNDS} rounds"
     )
 
 
-def told(values: list[float], digits: int) -> str:
+def over_rounds(values: list[float], digits: int) -> str:
     return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f}–{max(values):.{digits}f})"
 
 

@@ -81,7 +81,7 @@ def test_a_panel_is_chosen_and_all_of_them_are_a_click_away(study, chromium):
     assert panels == 1
     row = chromium.find_element(By.CSS_SELECTOR, ".lead .choose")
     chooser = row.find_elements(By.TAG_NAME, "select")[-1]
-    caption = chromium.find_element(By.CSS_SELECTOR, ".lead .under .shown")
+    caption = chromium.find_element(By.CSS_SELECTOR, ".lead .under")
     chosen = Select(chooser).first_selected_option.text
     assert chosen in caption.text
     other = next(option.text for option in Select(chooser).options if option.text != chosen)

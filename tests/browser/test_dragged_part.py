@@ -26,12 +26,12 @@ def page(study, chromium):
     return chromium
 
 
-def told(driver) -> str:
+def part_text(driver) -> str:
     return driver.find_element(By.CSS_SELECTOR, ".moment .told").text
 
 
 def samples(driver) -> tuple[int, int]:
-    found = re.search(r"([\d\u202f]+) of ([\d\u202f]+) CPU samples", told(driver))
+    found = re.search(r"([\d\u202f]+) of ([\d\u202f]+) CPU samples", part_text(driver))
     return tuple(int(number.replace("\u202f", "")) for number in found.groups())
 
 
@@ -46,7 +46,7 @@ def drag(driver) -> None:
     area = driver.find_elements(By.CSS_SELECTOR, ".moment .nsewdrag")[0]
     mouse = ActionChains(driver).move_to_element_with_offset(area, -150, 0).click_and_hold()
     mouse.move_by_offset(60, 3).pause(0.1).move_by_offset(60, 3).pause(0.1).release().perform()
-    WebDriverWait(driver, 10).until(lambda _: not told(driver).startswith("The whole run"))
+    WebDriverWait(driver, 10).until(lambda _: not part_text(driver).startswith("The whole run"))
 
 
 def test_one_drag_leads_to_the_samples_of_just_that_part(page):
@@ -59,9 +59,9 @@ def test_one_drag_leads_to_the_samples_of_just_that_part(page):
 
 def test_the_difference_is_against_the_rest_of_the_run(page):
     page.find_element(By.CSS_SELECTOR, ".moment .against").click()
-    assert "no rest to differ from" in told(page)
+    assert "no rest to differ from" in part_text(page)
     drag(page)
-    assert "Self share against the rest" in told(page)
+    assert "Self share against the rest" in part_text(page)
     part, _ = samples(page)
     WebDriverWait(page, 10).until(lambda _: drawn(page) == part)
     colours = page.execute_script(
@@ -77,23 +77,23 @@ def test_a_part_can_be_typed_and_left_again(page):
         page.execute_script(
             "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('change'))", field, value
         )
-    assert told(page).startswith("1.00 – 5.00 s")
+    assert part_text(page).startswith("1.00 – 5.00 s")
     assert [head.text for head in page.find_elements(By.CSS_SELECTOR, ".moment .lists strong")] == [
         "Slow answers"
     ]
     cells = page.find_elements(By.CSS_SELECTOR, ".moment .lists td:first-child")
     assert cells and all(0.9 < float(cell.text.split()[0]) < 5 for cell in cells)
     page.find_element(By.CSS_SELECTOR, ".moment .whole").click()
-    assert told(page).startswith("The whole run")
+    assert part_text(page).startswith("The whole run")
 
 
 def test_a_run_without_samples_says_so_and_lists_its_slow_answers(page):
     run = Select(page.find_element(By.CSS_SELECTOR, ".moment .run"))
     run.select_by_index(len(run.options) - 1)
-    assert "no CPU samples with times" in told(page)
+    assert "no CPU samples with times" in part_text(page)
     assert not page.find_element(By.CSS_SELECTOR, ".moment iframe").is_displayed()
     drag(page)
-    assert "slow answer" in told(page)
+    assert "slow answer" in part_text(page)
     assert [entry for entry in page.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 

@@ -41,7 +41,7 @@ class Keeper:
         ).pid
 
     def wait_for(self, word: str) -> bool:
-        return wait_until(lambda: word in self._here.told, 20)
+        return wait_until(lambda: word in self._here.messages, 20)
 
     def address(self) -> str:
         return self._here.address

@@ -6,7 +6,7 @@ import pytest
 
 from kvstudy.errors import RunFailed
 from kvstudy.hosts.clock import Clock, Offset, moved_by, offset_to
-from kvstudy.measure.together import Clocks
+from kvstudy.measure.several_hosts import Clocks
 
 
 @pytest.mark.parametrize("planted_ns", [250_000_000, -250_000_000, 0])

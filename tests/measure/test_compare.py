@@ -18,9 +18,13 @@ import pytest
 from kvstudy.analyse.duets import duet_of
 from kvstudy.cli import exit_code_of
 from kvstudy.errors import ExperimentError
-from kvstudy.measure import compare
+from kvstudy.hosts.local import LocalHost
+from kvstudy.measure import compare, machine
+from kvstudy.measure.crew import Crew, Member
+from kvstudy.measure.duet_station import DuetStation
 from kvstudy.plan.comparison import SIDES, comparisons
 from kvstudy.plan.experiment import Experiment
+from kvstudy.project import work_root
 from kvstudy.record.duet import slice_histograms, slices_of
 from kvstudy.record.run_folder import sealed_runs
 from kvstudy.record.verification import verify
@@ -68,6 +72,13 @@ def of(project, builds=None, **change):
     return one
 
 
+def crew_of(project, one) -> Crew:
+    """This machine alone, without programs."""
+    host = LocalHost(project.root, work_root(project.root), lambda *_: None)
+    here = Member(host, host.stationed(DuetStation, None, None, one))
+    return Crew(here, (here,))
+
+
 def test_two_builds_that_are_one_program_are_refused_unless_the_same_name_was_asked_for(project):
     ours = {"workload": "put", "jvm": {"heap": "64m"}}
     alike = {"a": "0123", "b": "0123"}
@@ -89,11 +100,11 @@ def test_slices_too_few_for_a_value_are_told_before_they_are_measured(project):
 
 def test_a_changed_script_is_another_question_and_a_side_without_a_digest_is_not_resumed(project):
     one = of(project, **EMPTY_SIDES)
-    before = compare.conditions_of(one, project.root)
-    assert before == compare.conditions_of(one, project.root)
+    before = compare.conditions_of(one, project.root, crew_of(project, one))
+    assert before == compare.conditions_of(one, project.root, crew_of(project, one))
     script = project.root / "experiments" / "workloads" / "get.lua"
     script.write_text(script.read_text() + "-- other\n")
-    after = compare.conditions_of(one, project.root)
+    after = compare.conditions_of(one, project.root, crew_of(project, one))
     assert {name for name in before if before[name] != after[name]} == {"scripts"}
     with pytest.raises(ExperimentError, match="--resume cannot know whether side heap=64m"):
         compare.check_digests(one, {"a": "0123", "b": None})
@@ -120,9 +131,11 @@ def test_waiting_and_filling_are_no_part_of_the_time_for_launches(project, monke
             return SimpleNamespace(facts=self.facts, path=None)
 
     monkeypatch.setattr(compare, "DuetLaunch", Launch)
-    monkeypatch.setattr(compare.Duet, "found", None)
+    monkeypatch.setattr(compare.DuetInProgress, "found", None)
     monkeypatch.setattr(compare, "outcome_of", lambda *_: "")
-    duet = compare.Duet(of(project, **EMPTY_SIDES, compare={"profile": ["cpu"], "launches": None}), "x")
+    duet = compare.DuetInProgress(
+        of(project, **EMPTY_SIDES, compare={"profile": ["cpu"], "launches": None}), "x"
+    )
     compare._launches(duet, None, 3600.0 + 3 * 60.0, compare.DuetProgress(0))
     assert len(duet.launches) == 4 and duet.over.startswith("the time is over")
 
@@ -173,7 +186,7 @@ def test_launches_that_were_interrupted_or_disturbed_are_none_of_those_that_were
 ):
     one = of(project, **EMPTY_SIDES, compare={"launches": 2})
     before = [sealed(1), sealed(2, **INTERRUPTED), sealed(3, **DISTURBED)]
-    duet = compare.Duet(one, "c0ffee", before)
+    duet = compare.DuetInProgress(one, "c0ffee", before)
     compare._launches(duet, sealed, 3600.0, compare.DuetProgress(0))
     assert begun == [4] and duet.over.startswith("no more launches were asked for")
 
@@ -181,7 +194,7 @@ def test_launches_that_were_interrupted_or_disturbed_are_none_of_those_that_were
 def test_a_launch_that_a_side_ended_is_one_of_those_that_were_asked_for(project, sealed, begun):
     died = {"a": DuetMaker.end(), "b": DuetMaker.end(died=True)}
     one = of(project, **EMPTY_SIDES, compare={"launches": 2})
-    duet = compare.Duet(one, "c0ffee", [sealed(1), sealed(2, ends=died, outcome="failed: side b")])
+    duet = compare.DuetInProgress(one, "c0ffee", [sealed(1), sealed(2, ends=died, outcome="failed: side b")])
     compare._launches(duet, sealed, 3600.0, compare.DuetProgress(0))
     assert begun == []
 
@@ -198,7 +211,7 @@ def test_a_duet_goes_on_in_the_time_that_its_launches_left_and_not_beyond(
         clock[0] += 300.0
         return sealed(number)
 
-    duet = compare.Duet(
+    duet = compare.DuetInProgress(
         of(project, **EMPTY_SIDES, compare={"launches": None}), "c0ffee", [sealed(1), sealed(2)]
     )
     compare._launches(duet, launched, within_s, compare.DuetProgress(0))
@@ -206,13 +219,11 @@ def test_a_duet_goes_on_in_the_time_that_its_launches_left_and_not_beyond(
 
 
 def test_a_start_of_the_machine_with_a_little_less_memory_is_no_other_question(project, monkeypatch):
-    one, facts = of(project, **EMPTY_SIDES), compare.machine.fixed_facts()
+    one, facts = of(project, **EMPTY_SIDES), machine.fixed_facts()
     found = []
     for memory in (8 << 30, (8 << 30) - (5 << 20), 4 << 30):
-        monkeypatch.setattr(
-            compare.machine, "fixed_facts", lambda size=memory: facts | {"memory_bytes": size}
-        )
-        found.append(compare.conditions_of(one, project.root))
+        monkeypatch.setattr(machine, "fixed_facts", lambda size=memory: facts | {"memory_bytes": size})
+        found.append(compare.conditions_of(one, project.root, crew_of(project, one)))
     assert found[0] == found[1] != found[2]
 
 
@@ -321,14 +332,14 @@ DuetProgress.doing = interrupting
         first.facts["comparison"],
         "completed",
     )
-    only_told = """
+    without_measuring = """
 from kvstudy.errors import KvstudyError
 from kvstudy.measure import compare
-def told(duet, *_rest):
+def refuse(duet, *_rest):
     raise KvstudyError(f"duet {duet.identity} has {len(duet.launches)} launches")
-compare._launches = told
+compare._launches = refuse
 """
-    code, _, err = project.finished(project.kvstudy("compare", path, code=only_told), 60)
+    code, _, err = project.finished(project.kvstudy("compare", path, code=without_measuring), 60)
     assert code == 1 and " has 0 launches" in err and first.facts["comparison"] not in err, (
         "without --resume a new duet begins"
     )
@@ -456,6 +467,12 @@ fill.Fills.restore = emptied
         ({}, ["--builds", "main", "."], 1, "revision cannot be built: main: not a git repository: "),
         (EMPTY_SIDES, ["--within", "3s"], 2, "--within 3s is shorter than one launch of both sides, about "),
         (EMPTY_SIDES, ["--primary", "median"], 2, "no such measure: median\n  measures: p50, p90, "),
+        (
+            EMPTY_SIDES,
+            ["--generators", "2"],
+            2,
+            "slices of several generators cannot be merged: generators=2",
+        ),
         (EMPTY_SIDES, ["--same", "none"], 2, "not a percentage: 'none'; as 5%"),
         (EMPTY_SIDES, ["--workload", "put"], 2, "--only: no run has this value: workload=put"),
         (

@@ -79,3 +79,30 @@ def test_a_host_that_is_lost_at_the_end_is_said_and_the_others_are_heard(tmp_pat
     crew = Crew(member("a", ["service.log"], is_lost=True), (member("b", ["generator.json"]),))
     assert crew.end(tmp_path / "here") == "host a is lost: its worker ended"
     assert [path.name for path in (tmp_path / "here").iterdir()] == ["generator.json"]
+
+
+def test_the_hosts_of_a_run_have_to_be_quiet_and_not_the_machine_where_it_was_typed(member):
+    service, generator, lost = (member(name, []) for name in "abc")
+    service.station.disturbed_now = lambda: "foreign_cpu_share_mean 0.40 over 0.05"
+    generator.station.disturbed_now = lambda: None
+
+    def disturbed_now():
+        raise HostLost("host c is lost: its worker ended")
+
+    lost.station.disturbed_now = disturbed_now
+    here = Member(SimpleNamespace(name="", is_remote=False), None)
+    assert Crew(service, (generator,)).disturbed_now() == "host a: foreign_cpu_share_mean 0.40 over 0.05"
+    assert Crew(lost, (generator,)).disturbed_now() is None  # the run will say so
+    assert Crew(here, (generator,)).disturbed_now() is None
+
+
+def test_space_and_port_are_looked_at_where_the_service_will_be(member):
+    asked = []
+    service, generator = member("a", []), member("b", [])
+    service.station.check_disk = lambda *what: asked.append(what)
+    service.station.check_port = lambda port: asked.append(port)
+    service.station.awake_note = lambda _wanted: None
+    generator.station.awake_note = lambda wanted: f"note: processors sleep, and {wanted} was asked"
+    notes = Crew(service, (generator,)).check(8080, "auto", 1 << 30, "free some")
+    assert asked == [(1 << 30, "free some"), 8080]
+    assert notes == ["host b: note: processors sleep, and auto was asked"]

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from kvstudy.errors import ToolMissing
-from kvstudy.measure import doctor
+from kvstudy.hosts import memory_group
+from kvstudy.measure import doctor, limits
 from kvstudy.subject.jdk import Jdk
 
 
@@ -90,3 +91,31 @@ def test_no_program_on_path_is_missing(monkeypatch):
     assert doctor._program("maven", "mvn", "install it") == doctor.Check(
         "maven", doctor.MISSING, "not on PATH", "install it"
     )
+
+
+def test_memory_groups_are_told_with_their_version_or_with_what_is_missing(monkeypatch, tmp_path):
+    monkeypatch.setattr(memory_group, "try_out", lambda: None)
+    monkeypatch.setattr(memory_group, "controller", lambda: SimpleNamespace(version=2))
+    assert doctor._memory_groups() == doctor.Check("memory groups", doctor.OK, "cgroup version 2")
+    monkeypatch.undo()
+    monkeypatch.setattr(memory_group, "CGROUPS", tmp_path)
+    monkeypatch.setattr(memory_group, "MEMBERSHIP", tmp_path / "none")
+    check = doctor._memory_groups()
+    assert check.verdict == doctor.WARN and check.hint
+    assert check.observed.startswith("this system has no memory groups")
+
+
+def test_how_a_disk_is_read_is_told_with_what_it_means_for_a_store_larger_than_memory(monkeypatch, tmp_path):
+    monkeypatch.setattr(limits, "direct_io_problem", lambda _folder: "invalid argument")
+    monkeypatch.setattr(limits, "mincore_problem", lambda _folder: None)
+    direct, mincore = doctor._reading(tmp_path)
+    assert (direct.name, direct.verdict, mincore.verdict) == ("direct I/O", doctor.WARN, doctor.OK)
+    assert direct.observed == f"invalid argument: {limits.READ_PAST_CACHE}" and direct.hint
+
+
+def test_a_low_limit_of_open_files_is_told_with_what_cannot_be_measured(monkeypatch):
+    monkeypatch.setattr(doctor.resource, "getrlimit", lambda _which: (1024, 4096))
+    check = doctor._open_files()
+    assert (check.verdict, check.observed) == (doctor.WARN, "at most 4096: 10 000 connections need 10512")
+    monkeypatch.setattr(doctor.resource, "getrlimit", lambda _which: (1024, 20_000))
+    assert doctor._open_files() == doctor.Check("open files", doctor.OK, "up to 20000")

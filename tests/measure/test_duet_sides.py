@@ -79,7 +79,7 @@ def exchanged(letters: tuple[str, ...]) -> tuple[str, ...]:
 )
 def test_under_the_other_draw_the_same_is_done_to_the_other_side(tmp_path, monkeypatch, launch, sides):
     """Whatever a letter alone decides would be the same in all launches, and pass for a difference."""
-    monkeypatch.setattr(duet_sides, "chosen_ports", lambda _asked: (8080, 8081))
+    monkeypatch.setattr(duet_sides, "chosen_ports", lambda *_: (8080, 8081))
     path = tmp_path / "trial.yaml"
     values = {
         "question": "which?",

@@ -9,7 +9,8 @@ import pytest
 
 from kvstudy.errors import KvstudyError
 from kvstudy.measure.artifacts import Artifacts
-from kvstudy.measure.execute import _check_port, _sealed_with_these_programs
+from kvstudy.measure.execute import _sealed_with_these_programs
+from kvstudy.measure.preconditions import check_port
 from kvstudy.project import raw_root
 
 sys.path.append(str(Path(__file__).parents[1] / "analyse"))
@@ -21,13 +22,13 @@ def test_a_port_in_use_is_named_before_anything_starts():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(KvstudyError) as refused:
-            _check_port(port)
+            check_port(port)
     assert (
         str(refused.value)
         == f"port {port} is in use\n  choose another one, or port: 0, which takes a free one"
     )
-    _check_port(port)
-    _check_port(0)
+    check_port(port)
+    check_port(0)
 
 
 def test_launches_of_a_duet_are_not_taken_for_runs_when_a_measurement_is_resumed(tmp_path):

@@ -61,3 +61,11 @@ def test_other_programs_on_every_core_are_noticed():
             hog = hogs.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
             hogs.callback(hog.kill)
         assert disturbed_now(1.0)
+
+
+def test_who_measures_says_which_machine_has_to_be_quiet():
+    machine = Machine(quiet_at=0)
+    elsewhere = iter(["host a: steal_share_mean 0.30 over 0.05", None])
+    patience = Patience(60, None, machine.sleep, lambda: machine.now)
+    assert patience.wait(machine.told.append, lambda: next(elsewhere)) == 5
+    assert machine.told == ["wait for a quiet machine: host a: steal_share_mean 0.30 over 0.05"]

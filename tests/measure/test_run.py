@@ -212,7 +212,7 @@ def test_full_disk_under_the_store_is_a_run_that_says_so(project, memtable, size
             server="kv-service",
             workload={"script": "put", "value_bytes": 4096},
             rate=8000,
-            duration="4s",
+            duration="13s",  # the service refuses a write when it has waited for room for ten seconds
             connections=8,
             service={"memtable_bytes": memtable},
         )

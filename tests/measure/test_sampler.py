@@ -16,7 +16,7 @@ import pytest
 
 from kvstudy.measure import kernel_counts
 from kvstudy.measure import sampler as sampler_module
-from kvstudy.measure.kernel_counts import Breath, CpuTexts, Others, Threads, cpu_between
+from kvstudy.measure.kernel_counts import CpuTexts, Others, Pacer, Threads, cpu_between
 from kvstudy.measure.machine import load_during, load_now
 from kvstudy.measure.sampler import PROCESS_COLUMNS, Sampler, machine_times
 
@@ -122,10 +122,10 @@ def test_threads_that_have_ended_are_left_out_and_their_files_closed(children):
     )
     time.sleep(0.5)
     threads, files = Threads(process.pid), len(os.listdir("/proc/self/fd"))
-    assert len(threads.read(Breath()).statuses) == 2
+    assert len(threads.read(Pacer()).statuses) == 2
     assert len(os.listdir("/proc/self/fd")) == files + 2
     time.sleep(1)
-    assert len(threads.read(Breath()).statuses) == 1
+    assert len(threads.read(Pacer()).statuses) == 1
     assert len(os.listdir("/proc/self/fd")) == files + 1
     threads.close()
     assert len(os.listdir("/proc/self/fd")) == files
@@ -158,7 +158,7 @@ def test_reading_stops_to_breathe_where_every_breath_is_long(monkeypatch):
     breaths = []
     monkeypatch.setattr(kernel_counts.time, "sleep", breaths.append)
     monkeypatch.setattr(kernel_counts, "READING_MAX_S", 0.0)
-    others = Others(set()).read(Breath())
+    others = Others(set()).read(Pacer())
     assert len(others.stats) > 2 and breaths == []
 
 
@@ -200,11 +200,11 @@ def test_what_a_process_used_is_counted_once_also_when_it_has_ended(children):
         ]
     )
     others = Others(set())
-    readings = [others.read(Breath())]
+    readings = [others.read(Pacer())]
     time.sleep(0.7)
-    readings.append(others.read(Breath()))
+    readings.append(others.read(Pacer()))
     time.sleep(1.5)
-    readings.append(others.read(Breath()))
+    readings.append(others.read(Pacer()))
     while_it_ran_s, afterwards_s = cpu_between(of_family(readings, waiting))
     assert 0.05 < while_it_ran_s <= while_it_ran_s + afterwards_s < 1.3
 
@@ -229,12 +229,12 @@ def test_one_that_ends_and_that_nobody_waits_for_takes_nothing_away_from_what_th
     ending, hog = psutil.Process(int(parent.stdout.readline())), children(BUSY)
     used_more(ending, 1.0)
     others = Others(set())
-    before = others.read(Breath())
+    before = others.read(Pacer())
     ending.kill()
     while psutil.pid_exists(ending.pid):
         time.sleep(0.01)
     used_more(psutil.Process(hog.pid), 0.2)
-    assert cpu_between([before, others.read(Breath())])[0] > 0.19
+    assert cpu_between([before, others.read(Pacer())])[0] > 0.19
 
 
 def stat(pid: int, parent: int, own_s: float, of_children_s: float = 0.0) -> bytes:
@@ -296,9 +296,9 @@ def test_parent_is_read_before_its_child_also_when_numbers_have_begun_anew(monke
     )
     others = Others(set())
     monkeypatch.setattr(others, "_all_are_seen", True)
-    others.read(Breath())
+    others.read(Pacer())
     read.clear()
-    others.read(Breath())
+    others.read(Pacer())
     assert read == ["1", "9", "7"]
 
 

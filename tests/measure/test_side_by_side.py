@@ -1,44 +1,106 @@
 """Which crew measures what, and who takes over from one that cannot go on."""
 
+import json
 import threading
 from types import SimpleNamespace
 
 import pytest
 
 from kvstudy.errors import KvstudyError
-from kvstudy.measure.side_by_side import side_by_side
+from kvstudy.measure.side_by_side import Share, of_these_crews, side_by_side
+from kvstudy.plan.experiment import Experiment
+from kvstudy.plan.run_plan import plan
+
+
+@pytest.fixture
+def planned(tmp_path):
+    def runs(**change):
+        values = {
+            "question": "which?",
+            "expectation": "within 5 %",
+            "workload": "put",
+            "connections": 1,
+            "threads": 1,
+            "rate": 100,
+            "duration": "2s",
+            "warm_up": "1s",
+        }
+        path = tmp_path / "trial.yaml"
+        path.write_text(json.dumps(values | change))
+        return plan(Experiment.load(path)).runs
+
+    return runs
 
 
 def crew(name):
     return SimpleNamespace(names=name, members=())
 
 
-def test_what_a_crew_left_of_its_last_block_is_measured_by_another_that_had_nothing_more_to_do(capsys):
+def share(*runs, home=None, missing=None):
+    return Share(list(runs), list(runs) if missing is None else missing, home)
+
+
+def test_what_a_crew_left_of_its_last_share_is_measured_whole_by_another_that_had_nothing_more_to_do(capsys):
     measured, begun, other_is_done = [], threading.Event(), threading.Event()
 
-    def measure(block, by):
+    def measure(runs, by):
         if by.names == "a":
-            measured.append(("a", block[0]))
+            measured.append(("a", runs[0]))
             begun.set()
             other_is_done.wait(10)
             raise KvstudyError("host a is lost")
         begun.wait(10)
-        measured.extend(("b", run) for run in block)
+        measured.extend(("b", run) for run in runs)
         other_is_done.set()
 
-    def unmeasured(block):
-        return [run for run in block if run not in {run for _, run in measured}]
+    def unmeasured(runs):
+        return [run for run in runs if run not in {run for _, run in measured}]
 
     with pytest.raises(KvstudyError, match="host a is lost"):
-        side_by_side([[1, 2, 3], [4, 5]], [crew("a"), crew("b")], measure, unmeasured)
-    assert sorted(run for _, run in measured) == [1, 2, 3, 4, 5]
+        side_by_side([share(1, 2, 3), share(4, 5)], [crew("a"), crew("b")], measure, unmeasured)
+    assert sorted(run for by, run in measured if by == "b") == [1, 2, 3, 4, 5]
     assert len([by for by, _ in measured if by == "a"]) == 1
     assert "hosts a measure no more: host a is lost" in capsys.readouterr().err
 
 
+def test_a_share_that_is_resumed_stays_on_the_hosts_that_began_it():
+    measured = {}
+
+    def measure(runs, by):
+        measured.setdefault(by.names, []).extend(runs)
+
+    todo = [share(1, 2, missing=[2], home="b"), share(3, 4, missing=[4], home="b"), share(5)]
+    side_by_side(todo, [crew("a"), crew("b")], measure, lambda _runs: [])
+    assert set(measured["b"]) >= {2, 4} and {1, 3}.isdisjoint(measured["b"])
+    assert set(measured.get("a", [])) <= {5}
+
+
+def test_a_share_whose_hosts_are_not_there_any_more_is_measured_whole():
+    measured = []
+    side_by_side(
+        [share(1, 2, missing=[2], home="gone")],
+        [crew("a")],
+        lambda runs, _by: measured.extend(runs),
+        lambda _runs: [],
+    )
+    assert measured == [1, 2]
+
+
+def test_of_a_share_those_runs_count_that_one_crew_has_measured(planned):
+    runs = planned(repeats=5)
+
+    def sealed(run, service):
+        hosts = {"service": service, "generators": ["g"]}
+        return SimpleNamespace(facts={"identity": run.identity(), "hosts": hosts})
+
+    before = [sealed(runs[0], "a"), sealed(runs[1], "a"), sealed(runs[2], "b"), sealed(runs[3], "gone")]
+    (one,), kept = of_these_crews(runs, before, ["a ← g", "b ← g"])
+    assert one.home == "a ← g" and kept == before[:2] and one.missing == runs[2:]
+
+
 def test_when_no_crew_is_left_it_ends_with_what_happened_first():
-    def measure(block, by):
+    def measure(_runs, _by):
         raise KvstudyError("host is lost")
 
     with pytest.raises(KvstudyError, match="host is lost"):
-        side_by_side([[1], [2], [3]], [crew("a"), crew("b")], measure, lambda block: block)
+        side_by_side([share(1), share(2), share(3)], [crew("a"), crew("b")], measure, lambda runs: runs)

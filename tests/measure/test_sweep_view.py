@@ -14,7 +14,8 @@ pytestmark = pytest.mark.machine
 MEASURE = """
 %load_ext kvstudy
 from kvstudy import sweep
-asked = sweep.asked(["", "# Defaults\\nexperiment_file = None", "# Parameters\\nexperiment_file = {file!r}"])
+cells = ["", "# Defaults\\nexperiment_file = None", "# Parameters\\nexperiment_file = {file!r}"]
+asked = sweep.read_parameters(cells)
 await sweep.measure(sweep.experiment(asked), asked, watched=True)
 """
 

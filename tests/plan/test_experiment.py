@@ -25,10 +25,10 @@ WHOLE = {
 }
 
 
-def load(tmp_path, values=None, text=None, profile_name=None) -> Experiment:
+def load(tmp_path, values=None, text=None, preset=None) -> Experiment:
     path = tmp_path / "trial.yaml"
     path.write_text(text if text is not None else plain_yaml.safe_dump(values, sort_keys=False))
-    return Experiment.load(path, profile_name)
+    return Experiment.load(path, preset)
 
 
 def refused(tmp_path, change: dict, without: tuple = ()) -> ExperimentError:
@@ -228,16 +228,16 @@ def test_wrong_value_in_a_profile_is_named_with_the_line_of_the_profile(tmp_path
 def test_profile_overrides_and_quick_is_the_default(tmp_path):
     values = WHOLE | {"profiles": {"quick": {"repeats": 1}, "full": {"repeats": 9}}}
     assert load(tmp_path, values).repeats == 1
-    assert load(tmp_path, values, profile_name="full").repeats == 9
+    assert load(tmp_path, values, preset="full").repeats == 9
     with pytest.raises(ExperimentError, match="no such profile: ful") as caught:
-        load(tmp_path, values, profile_name="ful")
+        load(tmp_path, values, preset="ful")
     assert caught.value.hint == "did you mean full?"
 
 
 def test_a_profile_may_have_any_name_of_its_own(tmp_path):
     values = WHOLE | {"profiles": {"overnight": {"repeats": 40}, "reference": {"repeats": 9}}}
     assert load(tmp_path, values).repeats == 2, "without quick the file as it stands"
-    assert [load(tmp_path, values, profile_name=name).repeats for name in ("overnight", "reference")] == [
+    assert [load(tmp_path, values, preset=name).repeats for name in ("overnight", "reference")] == [
         40,
         9,
     ]
@@ -341,12 +341,10 @@ def test_unknown_parameter_of_a_notebook_is_refused():
     assert caught.value.hint == "did you mean duration?"
 
 
-@pytest.mark.parametrize("profile_name", ["quick", None], ids=["named", "by-default"])
-def test_parameters_take_the_place_of_keys_of_the_experiment_file_also_under_a_profile(
-    tmp_path, profile_name
-):
+@pytest.mark.parametrize("preset", ["quick", None], ids=["named", "by-default"])
+def test_parameters_take_the_place_of_keys_of_the_experiment_file_also_under_a_profile(tmp_path, preset):
     load(tmp_path, WHOLE | {"profiles": {"quick": {"repeats": 7, "duration": "4s"}}})
     experiment = Experiment.from_parameters(
-        {"experiment_file": str(tmp_path / "trial.yaml"), "repeats": 1}, profile_name
+        {"experiment_file": str(tmp_path / "trial.yaml"), "repeats": 1}, preset
     )
     assert (experiment.name, experiment.repeats, experiment.duration) == ("trial", 1, 4.0)

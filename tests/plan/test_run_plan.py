@@ -276,3 +276,40 @@ def test_without_a_head_start_a_run_has_the_identity_that_it_had_before_there_we
     for later in ("head_start_bytes", "subject", "script", "statuses", "read_back", "generators"):
         assert asked.pop(later) is None
     assert plain.identity() == hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def test_several_numbers_of_records_are_a_factor_of_the_runs_that_read():
+    whole = planned(fill=[1000, 3000], connections=1, rate=1000, repeats=1, workload=["put", "get"])
+    filled = [run.configuration.fill for run in whole.runs]
+    assert sorted(fill["records"] if fill else 0 for fill in filled) == [0, 1000, 3000]
+    keys = {run.configuration.workload_args["key_count"] for run in whole.runs if run.configuration.fill}
+    assert keys == {1000, 3000}, "each reads all the keys that it has"
+    assert sorted(fill["records"] for fill in whole.fills) == [1000, 3000]
+    assert len({run.identity() for run in whole.runs}) == 3
+    chosen = selected(whole, ["records=3000"]).runs
+    assert [run.configuration.fill["records"] for run in chosen] == [3000]
+
+
+def test_a_large_store_is_named_by_its_records():
+    whole = planned(fill=[1000, 2_000_000], connections=1, rate=1000, repeats=1, workload="get")
+    assert sorted(run.configuration.summary() for run in whole.runs) == [
+        "get c=1 t=1 1000/s",
+        "get c=1 t=1 1000/s records=2000000",
+    ]
+
+
+def test_memory_groups_of_several_sizes_are_variants_that_share_one_fill():
+    whole = planned(service={"memory": ["256m", "1g"]}, connections=1, rate=1000, repeats=1, workload="get")
+    assert len(whole.fills) == 1 and len({run.identity() for run in whole.runs}) == 2
+    assert {run.configuration.variant["memory"]: run.configuration.memory_bytes for run in whole.runs} == {
+        "256m": 256 << 20,
+        "1g": 1 << 30,
+    }
+    assert planned().runs[0].configuration.memory_bytes is None
+
+
+def test_a_command_has_a_memory_group_of_its_own():
+    command = {"command": ["serve", "{port}"], "memory": "192m"}
+    runs = planned(subject=["kv-service", command], fill=None, workload="put", service={"memory": "1g"}).runs
+    found = {run.configuration.spec.label: run.configuration.memory_bytes for run in runs}
+    assert found == {"kv-service": 1 << 30, "serve": 192 << 20}

@@ -47,6 +47,12 @@ def configurations(tmp_path, **change):
             "subject.fill: {dir} is missing",
             "write {dir}",
         ),
+        (
+            {"build": "main", "memory": "1g"},
+            "subject.memory: our own service has no memory",
+            "write service: {memory: …}",
+        ),
+        (COMMAND | {"memory": "much"}, "subject.memory: not a size: 'much'", None),
         (COMMAND | {"stop": "KILL"}, "subject.stop.signal: not one of TERM, INT, QUIT, HUP: 'KILL'", None),
         (
             COMMAND | {"ready": {"line": "x", "http": "/"}},
@@ -123,9 +129,7 @@ def test_server_is_the_older_name_of_subject_also_in_a_profile_and_is_refused_be
         == load(tmp_path, WHOLE | {"subject": "empty"}).subject
     )
     assert (
-        load(tmp_path, WHOLE | {"profiles": {"full": {"server": "empty"}}}, profile_name="full")
-        .subject[0]
-        .label
+        load(tmp_path, WHOLE | {"profiles": {"full": {"server": "empty"}}}, preset="full").subject[0].label
         == "empty"
     )
     assert (

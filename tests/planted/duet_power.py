@@ -32,13 +32,13 @@ from scipy import stats
 
 from kvstudy.analyse.comparison import launches
 from kvstudy.analyse.comparison.looks import FIRST_LOOK
-from kvstudy.analyse.comparison.stopping import Standing
+from kvstudy.analyse.comparison.stopping import MeasureResult
 from kvstudy.analyse.comparison.words import CANNOT_TELL
 from kvstudy.analyse.duets import Duet, duet_of
 from kvstudy.errors import KvstudyError
 from kvstudy.measure import machine
 from kvstudy.measure.compare import compare
-from kvstudy.measure.standing import MEASURE_NAMES
+from kvstudy.measure.duet_table import MEASURE_NAMES
 from kvstudy.plan.comparison import Comparison, comparisons
 from kvstudy.plan.experiment import Experiment
 from kvstudy.project import project_root, raw_root, work_root
@@ -277,8 +277,8 @@ def whole(duets: list[Duet], given: argparse.Namespace) -> list[Duet]:
     return [duet for duet in duets if duet.counted >= (1 if given.tiny else FIRST_LOOK)]
 
 
-def standing(duet: Duet, measure: str, loop: str = "rate") -> Standing | None:
-    return next((one for one in duet.standings if one.measure == measure and one.loop == loop), None)
+def standing(duet: Duet, measure: str, loop: str = "rate") -> MeasureResult | None:
+    return next((one for one in duet.results if one.measure == measure and one.loop == loop), None)
 
 
 def unchanged(nothing: list[Duet], measure: str) -> float | None:
@@ -323,8 +323,8 @@ def table(
     nothing = [duet for workload in workloads for duet in done[KINDS[0], workload]]
     for loop, measures in launches.MEASURES.items():
         for measure in measures:
-            standings = [one for duet in nothing if (one := standing(duet, measure, loop))]
-            words = [one.word for one in standings if given.tiny or one.launches >= FIRST_LOOK]
+            results = [one for duet in nothing if (one := standing(duet, measure, loop))]
+            words = [one.word for one in results if given.tiny or one.launches >= FIRST_LOOK]
             if words:
                 same = sum(word.startswith("the same") for word in words)
                 unknown = words.count(CANNOT_TELL)

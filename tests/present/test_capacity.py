@@ -80,8 +80,8 @@ REFUSED = searched(
 UNDECIDED = searched((1000, "search", "unknown", 1.0), (2000, "search", "unknown", 1.0), experiment="lost")
 
 
-def told(*arguments) -> str:
-    return capacity.found(*arguments).data.replace("\u202f", " ")
+def answer_text(*arguments) -> str:
+    return capacity.answer(*arguments).data.replace("\u202f", " ")
 
 
 def expected(*arguments) -> str:
@@ -117,21 +117,21 @@ def expected(*arguments) -> str:
     ids=["between", "to-the-top", "refused", "undecided"],
 )
 def test_a_search_says_between_which_rates_its_knee_lies(trials, sentence):
-    assert re.search(sentence, told(NOTHING, trials)), told(NOTHING, trials)
+    assert re.search(sentence, answer_text(NOTHING, trials)), answer_text(NOTHING, trials)
 
 
 def test_several_searches_are_counted_by_how_they_ended():
     trials = together(BETWEEN, TO_THE_TOP, REFUSED, UNDECIDED)
-    assert told(NOTHING, trials).startswith(
+    assert answer_text(NOTHING, trials).startswith(
         "**Found:** of 4 searches for the highest rate that keeps an objective 1 found the knee "
         "between two rates, "
         "1 met no rate that is surely too much, 1 found every rate too much, 1 decided nothing."
     )
-    assert told(NOTHING, trials).count("\n- ") == 4
+    assert answer_text(NOTHING, trials).count("\n- ") == 4
 
 
 def test_where_every_rate_was_held_none_is_called_too_much():
-    assert told(steady(), NOTHING) == (
+    assert answer_text(steady(), NOTHING) == (
         "**Found:** of the rates chosen beforehand in `sample`, at most 2 000 r/s, none was too much: "
         "the only combination of workload, connections and options "
         "held what it was offered, and what saturates it lies above."
@@ -139,7 +139,7 @@ def test_where_every_rate_was_held_none_is_called_too_much():
 
 
 def test_a_rate_that_was_not_held_is_too_much_and_the_highest_held_is_named():
-    sentence = told(sample_tables(profiled=False), NOTHING)
+    sentence = answer_text(sample_tables(profiled=False), NOTHING)
     assert (
         "the highest that was held is 4 000 r/s; 4 of 4 combinations" in sentence
         and "met one that is too much, the lowest 16 000 r/s by " in sentence
@@ -147,10 +147,10 @@ def test_a_rate_that_was_not_held_is_too_much_and_the_highest_held_is_named():
 
 
 def test_trials_of_a_search_are_no_rates_chosen_beforehand():
-    assert "chosen beforehand" not in told(BETWEEN, BETWEEN)
+    assert "chosen beforehand" not in answer_text(BETWEEN, BETWEEN)
 
 
-def test_without_a_run_that_speaks_nothing_is_told():
+def test_without_an_informative_run_nothing_can_be_told():
     found = steady()
     disturbed = pd.DataFrame(
         {
@@ -162,8 +162,9 @@ def test_without_a_run_that_speaks_nothing_is_told():
         }
     )
     silent = replace(found, validity=disturbed, runs=found.runs.assign(verdict="FAIL"))
-    assert "nothing can be told: no run speaks about its rate; checks failed: no_foreign_load (12)" in told(
-        silent, NOTHING
+    assert (
+        "nothing can be told: no run speaks about its rate; checks failed: no_foreign_load (12)"
+        in answer_text(silent, NOTHING)
     )
     one = silent.runs["offered_rate_rps"] == 2000
     partly = replace(
@@ -171,13 +172,13 @@ def test_without_a_run_that_speaks_nothing_is_told():
         validity=disturbed[one.to_numpy()],
         runs=silent.runs.assign(verdict=one.map({True: "FAIL", False: "PASS"})),
     )
-    assert "at most 1 000 r/s, none was too much (1 of 2 cannot be judged" in told(partly, NOTHING)
+    assert "at most 1 000 r/s, none was too much (1 of 2 cannot be judged" in answer_text(partly, NOTHING)
     assert "cannot tell" in expected(partly, NOTHING)
 
 
 def test_of_nothing_it_says_so():
     assert (
-        told(NOTHING, NOTHING)
+        answer_text(NOTHING, NOTHING)
         == "**Found:** cannot tell: there is no search for a stable rate and no run at an offered rate."
     )
     assert expected(NOTHING, NOTHING) == "**Against the Expectation:** cannot tell."

@@ -33,7 +33,7 @@ def test_an_answer_is_a_sentence_of_few_words_with_bars_that_have_numbers(shown)
 
 def test_beside_an_answer_stands_how_many_of_its_runs_are_valid(shown):
     for card in shown:
-        if card.bars:
+        if card.bars and card.page != "02-sweep":  # that page shows no run
             assert card.sure[0].endswith("valid"), card
 
 
@@ -41,7 +41,9 @@ def test_what_nobody_measured_says_so():
     found = headlines.index(empty_tables()).cards
     said = [card.answer for card in found if card.answer.startswith(cards.NOT_MEASURED.rstrip("."))]
     assert len(said) == len(headlines.CARDS)
-    assert "make peers" in found[-1].answer
+    answers = {card.page: card.answer for card in found}
+    assert "make peers" in answers["10-peers"]
+    assert "kvstudy run experiments/connections.yaml" in answers["11-growth"]
 
 
 def test_cards_are_read_back_as_they_were_shown():

@@ -79,7 +79,7 @@ def test_a_mistake_stays_a_mistake_whatever_we_measure(reports):
 
 def test_the_table_of_claims_shows_what_we_measured_and_a_dash_where_we_did_not(reports):
     judged = claims.judge(reports, runs_of("report-2", "put", 2000))
-    shown = claims.told(judged).set_index(judged["claim"])["measured"]
+    shown = claims.table(judged).set_index(judged["claim"])["measured"]
     assert shown["r2-put-2000-held"].startswith("2\u202f00")
     assert shown["r3-put-20000-held"] == words.MISSING
     assert shown.str.len().min() >= 1

@@ -61,7 +61,7 @@ def test_the_answer_is_one_sentence_with_the_primary_measure(slower):
 
 
 def test_the_index_has_a_line_for_every_duet(slower):
-    (line,) = duets.told().data.splitlines()
+    (line,) = duets.summarize().data.splitlines()
     assert line.startswith("- **change is slower than main") and "put at 2" in line and "(slower)" in line
 
 
@@ -144,7 +144,7 @@ def test_a_duet_of_ones_own_that_decides_nothing_takes_no_answer_away(make, root
         and "**The reference decides it:** change is slower than main" in text
     )
     assert "`data/raw`" in text and duets.every(shown)["measured"].tolist() == ["yours", "reference"]
-    (line,) = duets.told().data.splitlines()
+    (line,) = duets.summarize().data.splitlines()
     assert "The reference decides it:" in line and "2 launches, yours" in line
     for launch in range(13, 17):
         make(launch, comparison="own", ratio=1.1)

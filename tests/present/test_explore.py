@@ -52,7 +52,7 @@ def test_the_first_choice_is_a_latency_run_with_all_of_its_seconds(choices, at):
 
 
 def test_a_run_alone_says_its_experiment_and_variant(choices):
-    run = choices.of_experiment("sample").runs.iloc[0]
+    run = choices.experiment_tables("sample").runs.iloc[0]
     now = choices.first(None, None, run["run_id"], 50.0)
     assert now.run_id == run["run_id"] and now.variant == explore.variants(now.tables.runs).iloc[0]
 

@@ -1,10 +1,20 @@
-"""Writing the study ends at once when it is interrupted."""
+"""Writing the study ends at once when it is interrupted, and may be asked for one experiment alone."""
 
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from kvstudy.errors import KvstudyError
 from kvstudy.present import report
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "analyse"))
+
+from run_maker import RunMaker
 
 
 def test_kernels_of_notebooks_under_way_are_ended_and_nothing_else():
@@ -17,3 +27,27 @@ def test_kernels_of_notebooks_under_way_are_ended_and_nothing_else():
         report._end_kernels([pool.submit(kernel.wait)])
         assert kernel.poll() == -9 and other.poll() is None
         other.kill()
+
+
+def test_one_experiment_alone_has_its_own_pages_with_links_to_the_whole_study(tmp_path):
+    RunMaker(tmp_path / "data" / "raw")(experiment="shop")
+    (tmp_path / "notebooks").mkdir()
+    for name, text in (
+        ("00-study", "# What was found?"),
+        ("03-percentiles", "# How?\n\n[tail](07-tail.ipynb), [explore](09-explore.ipynb)"),
+        ("09-explore", "# What?\n\n[back](03-percentiles.ipynb)"),
+    ):
+        parameters = new_code_cell("experiment = None", metadata={"tags": ["parameters"]})
+        shown = new_code_cell("experiment")
+        python = {"language_info": {"name": "python"}}
+        notebook = new_notebook(cells=[parameters, new_markdown_cell(text), shown], metadata=python)
+        nbformat.write(notebook, tmp_path / "notebooks" / f"{name}.ipynb")
+    out = tmp_path / "figures" / "shop"
+    assert report.export(tmp_path, out, progress=False, experiment="shop") == out / "index.html"
+    index, explore = (out / "index.html").read_text(), (out / "09-explore.html").read_text()
+    assert sorted(path.name for path in out.glob("*.html")) == ["09-explore.html", "index.html"]
+    assert "How?" in index and "shop" in index
+    assert 'href="../study/07-tail.html' in index and 'href="09-explore.html' in index
+    assert 'href="index.html' in explore
+    with pytest.raises(KvstudyError, match="no sealed run of shopp"):
+        report.export(tmp_path, tmp_path / "figures" / "shopp", progress=False, experiment="shopp")

@@ -9,7 +9,7 @@ from kvstudy.present import answers, findings
 
 
 def lines(tables, rules=findings.RULES):
-    return findings.told(tables, rules).data
+    return findings.render(tables, rules).data
 
 
 def invalid(tables, check="no_foreign_load"):

@@ -21,7 +21,7 @@ def test_scalability_is_read_off_the_service_and_not_off_the_empty_server(monkey
         "all_tables",
         lambda: replace(found, runs=found.runs.assign(server=servers, closed_loop=True)),
     )
-    assert set(notebook.closed_loops().runs["server"]) == {"kv-service"}
+    assert set(notebook.closed_loop_runs().runs["server"]) == {"kv-service"}
 
 
 def test_runs_of_the_profile_smoke_are_named_shown_or_not():
@@ -46,11 +46,13 @@ def test_runs_up_to_saturation_are_its_experiments_else_trials_of_searches_else_
     monkeypatch.setattr(notebook, "all_tables", lambda: searched)
     expected = set(searched.runs.loc[trials & ~searched.runs["profiled"], "run_id"])
     assert (
-        set(notebook.towards_saturation().runs["run_id"]) == set(notebook.trials().runs["run_id"]) == expected
+        set(notebook.runs_up_to_saturation().runs["run_id"])
+        == set(notebook.trials().runs["run_id"])
+        == expected
     )
     monkeypatch.setattr(notebook, "all_tables", lambda: found)
     monkeypatch.setattr(notebook, "tables", lambda: found)
-    assert notebook.trials().runs.empty and set(notebook.towards_saturation().runs["run_id"]) == set(
+    assert notebook.trials().runs.empty and set(notebook.runs_up_to_saturation().runs["run_id"]) == set(
         found.runs.loc[~found.runs["profiled"], "run_id"]
     )
 
@@ -64,8 +66,8 @@ def test_runs_up_to_saturation_are_its_experiments_else_trials_of_searches_else_
     )
     monkeypatch.setattr(notebook, "all_tables", lambda: overloaded)
     assert (
-        set(notebook.towards_saturation().runs["offered_rate_rps"]) == {4000}
-        and not notebook.towards_saturation().runs["profiled"].any()
+        set(notebook.runs_up_to_saturation().runs["offered_rate_rps"]) == {4000}
+        and not notebook.runs_up_to_saturation().runs["profiled"].any()
     )
 
 
@@ -88,12 +90,12 @@ def test_what_a_page_draws_from_several_experiments_is_together_in_its_provenanc
     )
     monkeypatch.setattr(notebook, "project_root", lambda: tmp_path)
     own, theirs = found.select(experiment="own"), found.select(experiment="theirs")
-    both = notebook.together(own, theirs, own)
+    both = notebook.merge(own, theirs, own)
     assert (
         sorted(both.runs["run_id"]) == sorted(found.runs["run_id"])
         and both.source == "data/raw (own) and data/reference"
     )
-    assert (notebook.together(own).source, notebook.together(theirs).source) == ("data/raw", "data/reference")
+    assert (notebook.merge(own).source, notebook.merge(theirs).source) == ("data/raw", "data/reference")
 
 
 def test_in_the_pages_a_column_of_sentences_may_be_broken_into_lines_and_a_column_of_numbers_not(monkeypatch):

@@ -8,11 +8,11 @@ import pytest
 from sample import sample_tables
 
 from kvstudy.analyse.answers import ruler, service
-from kvstudy.analyse.configuration import each_configuration, not_repeats
+from kvstudy.analyse.configuration import each_configuration, why_not_repeats
 from kvstudy.analyse.replication.measured import Measured
 from kvstudy.analyse.replication.rules import RULES
 from kvstudy.present import findings, summary
-from kvstudy.present import ruler as ruler_told
+from kvstudy.present import ruler as ruler_page
 from kvstudy.present.answers import RULER
 from kvstudy.present.claims import unsure
 
@@ -43,7 +43,7 @@ def with_another(tables, **changes):
 
 
 def test_the_parts_that_share_a_median_are_told_apart_by_what_differs():
-    assert not_repeats(measured().runs) == "" and [
+    assert why_not_repeats(measured().runs) == "" and [
         told for told, _ in each_configuration(measured().runs)
     ] == [""]
     parts = each_configuration(with_another(measured()).runs)
@@ -51,7 +51,7 @@ def test_the_parts_that_share_a_median_are_told_apart_by_what_differs():
         len(part) for _, part in parts
     ] == [5, 5]
     assert (
-        "2 configurations share no median" in not_repeats(with_another(measured()).runs)
+        "2 configurations share no median" in why_not_repeats(with_another(measured()).runs)
         and each_configuration(measured().runs.head(0)) == []
     )
 
@@ -70,8 +70,8 @@ def test_each_configuration_has_a_claim_of_its_own(ask, experiment):
 
 
 def test_each_of_them_is_told_with_what_tells_it_apart():
-    assert "put (duration_s 5.0) " in findings.told(with_another(measured())).data
-    assert "(duration_s 5.0)" in findings.told(with_another(measured("instrument")), RULER).data
+    assert "put (duration_s 5.0) " in findings.render(with_another(measured())).data
+    assert "(duration_s 5.0)" in findings.render(with_another(measured("instrument")), RULER).data
 
 
 def test_of_a_stall_measured_in_two_windows_nothing_is_told():
@@ -92,7 +92,7 @@ def test_of_a_stall_measured_in_two_windows_nothing_is_told():
     assert (
         answer.claims == ()
         and "share no median" in answer.why
-        and "share no median" in findings.told(with_another(both), RULER).data
+        and "share no median" in findings.render(with_another(both), RULER).data
     )
     assert ruler.stall(measured("stall")).claims == (), (
         "a side that is missing is no question that nobody asked"
@@ -141,4 +141,4 @@ def test_the_rates_held_by_two_windows_are_two_rows():
 
 def test_a_script_sends_what_its_slowest_configuration_does():
     scripts = measured("workloads", closed_loop=True, server="empty", achieved_rate_rps=100_000.0)
-    assert "50\u202f000 r/s with put" in ruler_told.script_limit(with_another(scripts), scripts).data
+    assert "50\u202f000 r/s with put" in ruler_page.script_limit(with_another(scripts), scripts).data

@@ -8,9 +8,16 @@ import pandas as pd
 import pytest
 from sample import empty_tables, sample_tables
 
-from kvstudy.analyse.options import at_the_highest, compared_options, runs_behind, sides_in, told_apart
+from kvstudy.analyse.options import (
+    at_highest_rate,
+    compared_options,
+    count_runs,
+    differing_parts,
+    varied_factor,
+)
 from kvstudy.present import answers, theme
 from kvstudy.present.figures.ratios import MEASURE_COLOURS
+from kvstudy.present.figures.ratios import decided as decided_figure
 from kvstudy.present.figures.ratios import options as drawn
 from kvstudy.present.options import instead
 
@@ -54,17 +61,17 @@ def varied(experiment, variants, column="variant", repeats=5, slower=1.0, dearer
     ],
 )
 def test_the_first_side_is_what_the_service_does_untold(variants, default):
-    assert sides_in(varied("x", variants)).before == default
+    assert varied_factor(varied("x", variants)).before == default
 
 
 def test_sizes_of_the_workload_are_compared_with_the_smallest_where_no_option_varies():
     sizes = varied("value-size", ['{"value_bytes": 10000}', '{"value_bytes": 100}'], column="workload_args")
-    assert sides_in(sizes).before == '{"value_bytes": 100}'
+    assert varied_factor(sizes).before == '{"value_bytes": 100}'
     assert set(compared_options(sizes)["after_name"]) == {"value_bytes=10000"}
 
 
 def test_an_experiment_that_varies_nothing_has_no_sides():
-    assert sides_in(varied("reproduce", [""])) is None
+    assert varied_factor(varied("reproduce", [""])) is None
     assert compared_options(varied("reproduce", [""])).empty
 
 
@@ -85,8 +92,10 @@ def test_a_value_that_takes_more_cpu_is_dearer_even_where_no_latency_tells():
 
 
 def test_names_say_only_what_differs():
-    assert told_apart("gc=G1 heap=128m", "gc=Z heap=128m") == ("gc=G1", "gc=Z")
-    assert told_apart('{"key_bytes": 16, "value_bytes": 100}', '{"key_bytes": 16, "value_bytes": 9}') == (
+    assert differing_parts("gc=G1 heap=128m", "gc=Z heap=128m") == ("gc=G1", "gc=Z")
+    assert differing_parts(
+        '{"key_bytes": 16, "value_bytes": 100}', '{"key_bytes": 16, "value_bytes": 9}'
+    ) == (
         "value_bytes=100",
         "value_bytes=9",
     )
@@ -138,27 +147,29 @@ def test_the_measures_that_stand_in_one_row_are_told_apart_by_every_eye(of_page)
 
 
 def test_a_finding_says_when_only_the_number_of_runs_kept_it_from_deciding():
-    told = answers.options_told(varied("wal", ["wal=interval", "wal=always"], slower=3.0, repeats=2)).data
+    told = answers.summarize_options(
+        varied("wal", ["wal=interval", "wal=always"], slower=3.0, repeats=2)
+    ).data
     assert (
         "In 2 of them the interval leaves 1 out and fewer than 5 runs a side forbid a word: wal=always "
         "instead of interval with mixed (2 and 2 runs)."
     ) in told
     assert (
         "runs)"
-        not in answers.options_told(varied("wal", ["wal=interval", "wal=always"], slower=3.0)).data.split(
-            "*("
-        )[0]
+        not in answers.summarize_options(
+            varied("wal", ["wal=interval", "wal=always"], slower=3.0)
+        ).data.split("*(")[0]
     )
 
 
 def test_the_runs_of_the_default_count_once_however_many_values_stand_against_them():
     three = varied("handler", ["handler=selector", "handler=workers", "handler=virtual"], slower=3.0)
-    (decided,) = answers.options_told(three).data.splitlines()
+    (decided,) = answers.summarize_options(three).data.splitlines()
     assert "*(15 runs;" in decided and "the same within 5 % (CPU per request" in decided
     found = compared_options(three)
     assert (
-        runs_behind(three, found) == 15
-        and runs_behind(three, found[found["after_name"] == "handler=virtual"]) == 10
+        count_runs(three, found) == 15
+        and count_runs(three, found[found["after_name"] == "handler=virtual"]) == 10
     )
 
 
@@ -177,8 +188,8 @@ def test_runs_at_a_place_that_is_not_told_do_not_count():
         ),
     )
     found = compared_options(both)
-    assert set(found["connections"]) == {1, 4} and set(at_the_highest(found)["connections"]) == {4}
-    assert answers.options_told(both).data.count("*(10 runs;") == 1
+    assert set(found["connections"]) == {1, 4} and set(at_highest_rate(found)["connections"]) == {4}
+    assert answers.summarize_options(both).data.count("*(10 runs;") == 1
     assert (
         "3 comparisons at lower ones stand in the table of 06-before-after alone"
         in drawn(found).layout.meta["drawn"]
@@ -193,7 +204,7 @@ def test_what_is_decided_is_told_in_a_sentence_and_all_that_is_not_in_one():
         runs=pd.concat([found.runs, other.runs], ignore_index=True),
         percentiles=pd.concat([found.percentiles, other.percentiles], ignore_index=True),
     )
-    same, decided, undecided = answers.options_told(both).data.splitlines()
+    same, decided, undecided = answers.summarize_options(both).data.splitlines()
     assert same.startswith("- **gc:** ") and "the same within 5 % (CPU per request 1.00 ×)" in same
     assert decided.startswith(
         "- **handler:** mixed at 1\u202f000 r/s on 4 connections: handler=workers instead of selector "
@@ -211,3 +222,14 @@ def test_of_an_option_with_several_parts_the_default_is_named_whole():
         instead("key_bytes=8 value_bytes=12", "key_bytes=16 value_bytes=24")
         == "key_bytes=16 value_bytes=24 instead of key_bytes=8 value_bytes=12"
     )
+
+
+def test_what_is_decided_is_a_chart_of_its_own_with_the_largest_difference_on_top():
+    found = compared_options(varied("wal", ["wal=interval", "wal=always"], slower=3.0, dearer=1.5))
+    figure = decided_figure(found)
+    rows = [name for trace in figure.data for name in trace.y]
+    top = at_highest_rate(found)
+    assert len(rows) == len(set(rows)) == int((top["word"] != "cannot tell").sum()) > 1
+    assert "p" in figure.layout.yaxis.categoryarray[-1] and "CPU" in figure.layout.yaxis.categoryarray[0]
+    undecided = compared_options(varied("gc", ["gc=G1", "gc=Z"], repeats=2))
+    assert "Nothing to draw" in decided_figure(undecided).layout.title.text

@@ -93,7 +93,7 @@ def test_a_claim_beside_profiles_of_another_rate_decides_nothing(reports):
     assert (
         judged.loc["r1-put-network", "verdict"] == "cannot tell"
         and "at 2\u202f000 r/s"
-        in claims.told(judged)["measured"].to_list()[list(judged.index).index("r1-put-network")]
+        in claims.table(judged)["measured"].to_list()[list(judged.index).index("r1-put-network")]
     )
 
 

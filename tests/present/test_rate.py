@@ -81,7 +81,7 @@ def test_of_lines_that_all_held_their_rates_none_is_named_as_the_best(tables):
     )
 
 
-def test_where_no_run_speaks_about_its_rate_nothing_is_said_of_it(tables):
+def test_where_no_run_is_informative_nothing_is_said_of_the_rate(tables):
     disturbed = pd.DataFrame(
         {
             "run_id": tables.runs["run_id"],

@@ -35,14 +35,14 @@ def measured(monkeypatch, *labels: str):
 )
 def test_before_is_compared_with_after_whatever_else_was_measured_and_when(monkeypatch, labels):
     measured(monkeypatch, *labels)
-    both = sides.sides_of()
+    both = sides.choose_sides()
     assert (both.factor, both.before, both.after) == ("label", "before", "after")
     assert set(both.tables.runs["label"]) == {"before", "after"}
 
 
 def test_of_other_names_the_first_is_compared_with_the_last_and_the_rest_is_named(monkeypatch):
     measured(monkeypatch, "old", "", "middle", "new")
-    both = sides.sides_of()
+    both = sides.choose_sides()
     assert (both.before, both.after) == ("old", "new")
     told = both.source().data
     assert (
@@ -54,15 +54,15 @@ def test_of_other_names_the_first_is_compared_with_the_last_and_the_rest_is_name
 
 def test_runs_without_a_label_are_a_side_where_there_is_one_label(monkeypatch):
     measured(monkeypatch, "", "after")
-    both = sides.sides_of()
+    both = sides.choose_sides()
     assert (both.before, both.after) == ("", "after")
     assert "Compared by label: after against no label." in both.source().data
 
 
 def test_a_side_that_is_named_is_taken(monkeypatch):
     measured(monkeypatch, "", "before", "after")
-    assert (sides.sides_of(before="").before, sides.sides_of(before="").after) == ("", "after")
-    assert (sides.sides_of(after="before").before, sides.sides_of(after="before").after) == (
+    assert (sides.choose_sides(before="").before, sides.choose_sides(before="").after) == ("", "after")
+    assert (sides.choose_sides(after="before").before, sides.choose_sides(after="before").after) == (
         "after",
         "before",
     )
@@ -71,7 +71,7 @@ def test_a_side_that_is_named_is_taken(monkeypatch):
 def test_one_label_alone_is_said_to_have_nothing_beside_it(monkeypatch):
     measured(monkeypatch, "")
     assert (
-        sides.sides_of(factor="label")
+        sides.choose_sides(factor="label")
         .source()
         .data.endswith("They are all of one label, no label: there is nothing to compare them with.")
     )
@@ -89,7 +89,7 @@ def test_where_invalid_runs_leave_nothing_to_compare_the_chart_says_how_many_and
     )
     found = replace(found, runs=found.runs.assign(verdict=verdicts), validity=checks)
     monkeypatch.setattr(notebook, "tables", lambda _experiment: found)
-    both = sides.sides_of(experiment="sample")
+    both = sides.choose_sides(experiment="sample")
     assert both.doubts() == (
         "3 of 3 runs of after are invalid, most often by samples (3). What each check saw stands under "
         "Doubts."
@@ -99,4 +99,4 @@ def test_where_invalid_runs_leave_nothing_to_compare_the_chart_says_how_many_and
 
 def test_valid_runs_raise_no_doubts(monkeypatch):
     measured(monkeypatch, "before", "after")
-    assert sides.sides_of().doubts() == ""
+    assert sides.choose_sides().doubts() == ""

@@ -12,8 +12,8 @@ from kvstudy.analyse import intervention, schema, tail
 from kvstudy.present import answers, tails, theme, words
 from kvstudy.present.figures.tail import causes, causes_by_workload, slow_time_line
 from kvstudy.present.figures.tail_intervention import interventions
-from kvstudy.present.summary import causes as causes_told
-from kvstudy.present.summary import interventions as interventions_told
+from kvstudy.present.summary import causes as causes_as_text
+from kvstudy.present.summary import interventions as interventions_as_text
 from kvstudy.present.summary import slowest_seconds
 
 
@@ -106,14 +106,14 @@ def test_a_run_known_answer_by_answer_has_a_line_as_long_as_they_waited(planted)
 
 
 def test_each_workload_is_told_its_own_causes(planted):
-    groups = tail.of_page(planted).groups
+    groups = tail.page_causes(planted).groups
     assert {group.workload for group in groups} == {"unique_put", "repeated_get"} and groups[
         0
     ].limit_us != groups[1].limit_us
     figure = causes_by_workload(groups)
     assert len([trace for trace in figure.data if trace.name == "by chance"]) == 2
     assert (
-        figure.layout.meta["finding"].startswith("unique_put at 4\u202f000 r/s")
+        figure.layout.meta["finding"].startswith("unique_put, 4\u202f000 r/s")
         and "GC pause" in figure.layout.meta["finding"]
     )
     assert groups[figure.layout.meta["opens"]].workload == "unique_put"  # that the page's answer is about
@@ -122,7 +122,7 @@ def test_each_workload_is_told_its_own_causes(planted):
         for heading, group in zip(figure.layout.annotations, groups, strict=True)
     )
     assert len(tails.table(groups)) == sum(len(group.found) for group in groups)
-    assert "Expected: flush and WAL sync; neither can be called linked." in tails.told(groups).data
+    assert "Expected: flush and WAL sync; neither can be called linked." in tails.summarize(groups).data
 
 
 def test_the_number_in_the_index_stands_on_the_page_too(planted):
@@ -130,14 +130,16 @@ def test_the_number_in_the_index_stands_on_the_page_too(planted):
     sentence = next(rule for rule in answers.SERVICE if getattr(rule, "title", "") == "The slowest percent")(
         measured
     ).sentence
-    put = next(group for group in tail.of_page(measured.believed()).groups if group.workload == "unique_put")
+    put = next(
+        group for group in tail.page_causes(measured.believed()).groups if group.workload == "unique_put"
+    )
     shown = causes_by_workload([put]).layout.meta["finding"]
     assert words.latency(put.limit_us) in sentence and words.latency(put.limit_us) in shown
     share, chance = put.found[["share", "chance"]].iloc[0]
     assert f"({words.share(share)}, by chance {words.share(chance)})" in sentence
     assert (
         f"({words.share(share)}, by chance {words.share(chance)})" in shown
-        and words.share(share) in tails.told([put]).data
+        and words.share(share) in tails.summarize([put]).data
     )
 
 
@@ -157,15 +159,15 @@ def test_the_tables_name_what_ran_in_the_slowest_seconds(planted):
     limit_us = tail.threshold_us(planted, 99)
     first = slowest_seconds(planted, limit_us).iloc[0]
     assert first["second"] >= 3 and "GC pause 60.0 ms" in first["in that second"]
-    assert causes_told(tail.causes(planted, limit_us))["event"].iloc[-1] == tail.NO_EVENT
+    assert causes_as_text(tail.causes(planted, limit_us))["event"].iloc[-1] == tail.NO_EVENT
 
 
 def test_without_slow_answers_the_charts_say_so():
     empty = empty_tables()
     assert "Nothing to draw" in causes(tail.causes(empty, np.inf), np.inf).layout.title.text
     assert "Nothing to draw" in slow_time_line(empty, np.inf).layout.title.text
-    assert "Nothing to draw" in causes_by_workload(tail.of_page(empty).groups).layout.title.text
-    assert tails.table([]).empty and "No workload" in tails.told([]).data
+    assert "Nothing to draw" in causes_by_workload(tail.page_causes(empty).groups).layout.title.text
+    assert tails.table([]).empty and "No workload" in tails.summarize([]).data
     assert isinstance(slowest_seconds(empty, np.inf), pd.DataFrame)
 
 
@@ -207,8 +209,8 @@ def test_what_is_held_off_is_drawn_pair_by_pair_and_a_cause_is_named_in_the_titl
     )
     assert len(next(trace for trace in figure.data if trace.name == "a pair of runs").x) == 11
     assert "none can be called a cause" in interventions(found.iloc[1:]).layout.meta["finding"]
-    assert interventions_told(found)["why"].tolist() == ["", "6 pairs of valid runs, 7 are needed"]
+    assert interventions_as_text(found)["why"].tolist() == ["", "6 pairs of valid runs, 7 are needed"]
     assert (
         "Nothing to draw" in interventions(found.head(0)).layout.title.text
-        and interventions_told(found.head(0)).empty
+        and interventions_as_text(found.head(0)).empty
     )

@@ -139,6 +139,15 @@ def test_of_several_pairs_the_title_tells_the_largest_that_is_decided():
     ) and finding.endswith("the largest decided of 2 such pairs")
 
 
+def test_every_panel_has_a_finding_of_its_own_and_no_other_panels_place(tables):
+    for draw in (percentile_spectrum, response_against_service):
+        figure = draw(tables, colour_by="offered_rate_rps", panel_by=("workload", "connections"))
+        headings = [figure.layout.annotations[heading].text for *_, heading in figure.layout.meta["panels"]]
+        for heading, finding in zip(headings, figure.layout.meta["findings"], strict=True):
+            told = all(part in finding for part in heading.split(", "))
+            assert told or finding.startswith("Response and service time differ"), (heading, finding)
+
+
 def test_sides_without_an_order_neither_rise_nor_fall():
     both = sample_tables(
         labels=("before", "after"),

@@ -63,6 +63,14 @@ def test_options_are_passed_under_the_names_of_the_command_line():
     assert "-XX:+DebugNonSafepoints" not in command
 
 
+def test_the_size_of_its_memory_group_is_none_of_its_options():
+    limited = service(service={"memory": "256m", "wal": "os"})
+    command = limited.command(PLACE)
+    assert limited.memory_bytes == 256 << 20 and "--memory" not in command
+    assert command[command.index("--dir") + 2 : -1] == ["--wal", "os"]
+    assert service().memory_bytes is None
+
+
 def test_profiled_service_names_frames_between_safepoints():
     assert "-XX:+DebugNonSafepoints" in service().command(replace(PLACE, profiled=True))
 

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from kvstudy.errors import RunFailed
+from kvstudy.hosts import memory_group
+from kvstudy.hosts.memory_group import NoMemoryGroup, try_out
 from kvstudy.hosts.process import wait_until
 from kvstudy.subject.kv_service import READY_LINE
 from kvstudy.subject.launched import Launched
@@ -84,3 +86,47 @@ def test_death_is_noticed_with_its_signal_and_last_words(tmp_path):
     with pytest.raises(RunFailed, match="^service died during measure: signal 9: out of memory$"):
         service.check_alive("measure")
     service.stop()
+
+
+GROWS = "x = [bytearray(b'x') * (1 << 20) for _ in range(400)]"
+READY = "print('ready: http://127.0.0.1:1', flush=True)"
+
+
+def lacks() -> str | None:
+    try:
+        try_out()
+    except NoMemoryGroup as missing:
+        return missing.message
+    return None
+
+
+@pytest.mark.skipif(lacks() is not None, reason=f"{lacks()}")
+@pytest.mark.parametrize(
+    ("code", "when"),
+    [(f"{GROWS}; {READY}", "before it was ready"), (f"{READY}; {GROWS}", "during measure")],
+    ids=["too small to start in", "too small to serve in"],
+)
+def test_a_memory_group_that_is_too_small_is_told_with_its_size_and_removed(tmp_path, code, when):
+    with pytest.raises(RunFailed) as failed:
+        service = launched(code, tmp_path / "log", memory_bytes=48 << 20)
+        assert wait_until(lambda: service.exit_code is not None, 10)
+        try:
+            service.check_alive("measure")
+        finally:
+            service.stop()
+            assert service.memory_group["killed"]
+    assert failed.value.message == (
+        f"service was killed {when}: its memory group is too small: memory=48.0 MiB: "
+        "give it more memory, or a smaller heap"
+    )
+    assert not list(memory_group.controller().parent.glob("kvstudy-*"))
+
+
+def test_without_the_right_to_make_a_group_nothing_is_started(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory_group, "CGROUPS", tmp_path / "none")
+    monkeypatch.setattr(memory_group, "MEMBERSHIP", tmp_path / "none")
+    with pytest.raises(
+        RunFailed, match="^service cannot be limited to its memory: this system has no memory"
+    ):
+        launched("raise SystemExit", tmp_path / "log", memory_bytes=48 << 20)
+    assert not (tmp_path / "log").exists()

@@ -1,5 +1,6 @@
 """`kvstudy new`: an experiment for a service of one's own is written, tried once, and can be run."""
 
+import json
 import shlex
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 from project import project
 
 from kvstudy.plan.experiment import Experiment
+from kvstudy.record.run_folder import sealed_runs
 
 pytestmark = pytest.mark.machine
 FOREIGN = Path(__file__).with_name("foreign.py")
@@ -40,9 +42,33 @@ def test_an_experiment_is_written_and_tried_and_its_plan_is_whole(project):
     assert code == 1 and "there is such an experiment already: " in err
 
 
+def test_a_service_that_only_reads_is_measured_by_a_script_that_can_be_changed(project):
+    asked = ("--command", command(), "--ready", "/health", "--get", "/health")
+    code, out, err = project.finished(project.kvstudy("new", "reader", *asked))
+    assert code == 0, err
+    lines = out.splitlines()
+    assert lines[1].startswith("ready: ") and lines[2:4] == ["GET /health: 200", "stopped in order"]
+    assert lines[-2:] == [
+        "measure it: kvstudy run experiments/reader.yaml",
+        "see it: kvstudy report --experiment reader",
+    ]
+    file = project.root / "experiments" / "reader.yaml"
+    file.write_text(file.read_text().replace("{duration: 5s, warm_up: 2s,", "{duration: 2s, warm_up: 1s,"))
+    code, _, err = project.finished(
+        project.kvstudy("run", file, "--only", "rate=1000", "--only", "repeat=1"), timeout_s=120
+    )
+    assert code == 0, err
+    (run,) = sealed_runs(project.raw)
+    assert run.facts["workload"] == "reader" and run.facts["fill"] is None
+    assert json.loads(run.text("generator.json"))["counts"]["unexpected"] == 0
+    code, _, err = project.finished(project.kvstudy("new", "reader2", *asked[:-1], "/a'b\\"))
+    assert code == 1 and "not a path: " in err and not (project.root / "experiments" / "reader2.lua").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--command", "{python} -m http.server {{port}}"], "PUT /k000000000000001 answered 501: "),
         (
             ["--command", "{python} {foreign} {{port}} {{dir}} answers-500"],
             "PUT /k000000000000001 answered 500: ''",
@@ -53,7 +79,7 @@ def test_an_experiment_is_written_and_tried_and_its_plan_is_whole(project):
         (["--command", "serve 8080"], "{port} is missing: the command must be told the port to serve on"),
         ([], "give either --command or --url"),
     ],
-    ids=["answers-500", "daemonises", "no-program", "refuses", "no-port", "nothing-given"],
+    ids=["takes-no-put", "answers-500", "daemonises", "no-program", "refuses", "no-port", "nothing-given"],
 )
 def test_what_is_wrong_is_one_line_and_nothing_is_left_running(project, arguments, message):
     words = [

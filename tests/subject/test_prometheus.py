@@ -12,8 +12,8 @@ from kvstudy.subject.evidence import prometheus
 from kvstudy.subject.evidence.prometheus import Scraper, series
 
 
-class Told(ThreadingHTTPServer):
-    """``told.answers["/path"] = (status, body)``: what it answers."""
+class MetricsServer(ThreadingHTTPServer):
+    """``metrics_server.answers["/path"] = (status, body)``: what it answers."""
 
     def __init__(self):
         self.answers = answers = {}
@@ -36,8 +36,8 @@ class Told(ThreadingHTTPServer):
 
 
 @pytest.fixture
-def told():
-    with Told() as server:
+def metrics_server():
+    with MetricsServer() as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield server
@@ -54,17 +54,17 @@ def scraped(url: str) -> dict:
     return dict(scraper.counters)
 
 
-def test_it_is_read_at_the_start_and_at_the_end(told):
-    told.answers["/metrics"] = (200, b'up 1\nrequests_total{code="200"} 7\n')
-    found = scraped(f"{told.url}/metrics")
+def test_it_is_read_at_the_start_and_at_the_end(metrics_server):
+    metrics_server.answers["/metrics"] = (200, b'up 1\nrequests_total{code="200"} 7\n')
+    found = scraped(f"{metrics_server.url}/metrics")
     assert list(found.values()) == [{"up": 1.0, "requests_total{code=200}": 7.0}] * 2
     assert all(utc.endswith("Z") for utc in found)
 
 
 @pytest.mark.parametrize("answer", [(404, b"up 1\n"), (200, b"<html>no metrics</html>"), (200, b"")])
-def test_what_is_no_metrics_is_not_recorded(told, answer):
-    told.answers["/metrics"] = answer
-    assert scraped(f"{told.url}/metrics") == {}
+def test_what_is_no_metrics_is_not_recorded(metrics_server, answer):
+    metrics_server.answers["/metrics"] = answer
+    assert scraped(f"{metrics_server.url}/metrics") == {}
 
 
 def test_nobody_who_answers_is_not_recorded():

@@ -34,6 +34,11 @@ class Answer:
     failed: tuple[tuple[str, int], ...] = ()
     why: str = ""
 
+    @property
+    def decides(self) -> int:
+        """How many of its claims say something: a word, or of plain numbers one with an interval."""
+        return sum(claim.decided or (not claim.word and claim.interval is not None) for claim in self.claims)
+
 
 def unanswered(tables: Tables) -> Answer | None:
     """Of a question none of whose runs can answer; None when nothing was measured."""
@@ -53,7 +58,7 @@ def failed_checks(tables: Tables, runs: pd.DataFrame, most: int = 3) -> tuple[tu
     return tuple((str(check), int(count)) for check, count in failed.head(most).items())
 
 
-def of_the_service(tables: Tables) -> Tables:
+def service_tables(tables: Tables) -> Tables:
     """Without the experiments about the ruler."""
     return tables.only(tables.runs.loc[~tables.runs["experiment"].isin(RULER), "run_id"])
 

@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 
 from kvstudy.analyse.answers import Answer
-from kvstudy.analyse.claim import of_comparison
+from kvstudy.analyse.claim import comparison_claim
 from kvstudy.analyse.comparison import families
 from kvstudy.analyse.comparison.pairs import Pair, pair
 from kvstudy.analyse.comparison.words import DIFFERENT
-from kvstudy.analyse.configuration import RESOLUTION_US, comparisons, worded
+from kvstudy.analyse.configuration import RESOLUTION_US, comparisons, with_words
 from kvstudy.analyse.tables import Tables
 
 
@@ -42,10 +42,10 @@ def differences(tables: Tables, factor: str, percentile: float = 99.0) -> Answer
     rows = rows[rows["measure"] == f"p{percentile:g}"]
     if rows.empty:
         return Answer((), 0)
-    rows = worded(rows, families.CHART)
+    rows = with_words(rows, families.CHART)
     rows = rows.assign(decided=rows["word"].isin(DIFFERENT), distance=np.log(rows["ratio"]).abs())
     rows = rows.sort_values(["decided", "distance"], ascending=False, kind="stable")
-    claims = tuple(of_comparison(row, row.one, row.other) for row in rows.itertuples())
+    claims = tuple(comparison_claim(row, row.one, row.other) for row in rows.itertuples())
     return Answer(claims, sum(claim.runs for claim in claims))
 
 
@@ -64,7 +64,7 @@ class Ends:
 def between_ends(ends: Sequence[Ends]) -> list[tuple[Pair, str]]:
     """Of each its ratio and word; the words share a chart's part of the page's error."""
     found = [pair(one.before_us, one.after_us, resolution=RESOLUTION_US) for one in ends]
-    said = families.of_extremes(
+    said = families.words_of_extremes(
         found, [one.chosen_from for one in ends], [one.invalid for one in ends], families.CHART
     )
     return list(zip(found, said, strict=True))

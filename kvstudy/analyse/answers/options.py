@@ -4,10 +4,35 @@ were measured at."""
 import pandas as pd
 
 from kvstudy.analyse.answers import RULER, Answer, unanswered
-from kvstudy.analyse.claim import Claim, of_comparison
+from kvstudy.analyse.claim import Claim, comparison_claim
 from kvstudy.analyse.comparison.words import CANNOT_TELL, TOO_FEW
-from kvstudy.analyse.options import at_the_highest, compared_options, runs_behind, sides_in
+from kvstudy.analyse.options import at_highest_rate, compared_options, count_runs, varied_factor
 from kvstudy.analyse.tables import Tables
+
+
+def standing(tables: Tables, reference: Tables | None) -> tuple[Tables, dict[str, Answer]]:
+    """``tables``, with the runs of ``reference`` in the place of the reader's own wherever these decide
+    fewer comparisons of an experiment; and of each such experiment what his own runs say."""
+    if reference is None:
+        return tables, {}
+    own_runs = tables.runs.loc[tables.runs["run_id"].isin(tables.own), "experiment"]
+    own, theirs = _by_experiment(tables), _by_experiment(reference)
+    less = {
+        name: own.get(name, Answer((), 0))
+        for name in sorted(set(own_runs) & set(theirs))
+        if theirs[name].decides > own.get(name, Answer((), 0)).decides
+    }
+    kept = tables.only(tables.runs.loc[~tables.runs["experiment"].isin(less), "run_id"])
+    return kept.joined(reference.select(experiment=list(less))), less
+
+
+def _by_experiment(tables: Tables) -> dict[str, Answer]:
+    """Every comparison of each experiment, decided or not."""
+    rows = _compared(tables)
+    return {
+        str(name): Answer(_claims(mine), count_runs(tables, mine))
+        for name, mine in rows.groupby("experiment")
+    }
 
 
 def decided(tables: Tables) -> dict[str, Answer]:
@@ -18,8 +43,8 @@ def decided(tables: Tables) -> dict[str, Answer]:
         rows = compared[(compared["experiment"] == experiment)]
         mine = rows[rows["word"] != CANNOT_TELL]
         if len(mine):
-            found[experiment] = Answer(_claims(mine), runs_behind(tables, mine))
-        elif rows.empty and sides_in(tables.select(experiment=experiment)) is not None:
+            found[experiment] = Answer(_claims(mine), count_runs(tables, mine))
+        elif rows.empty and varied_factor(tables.select(experiment=experiment)) is not None:
             silent = unanswered(tables.select(experiment=experiment))
             found |= {experiment: silent} if silent is not None else {}
     return found
@@ -30,7 +55,7 @@ def undecided(tables: Tables) -> tuple[Answer, dict[str, int]]:
     compared = _compared(tables)
     rows = compared[compared["word"] == CANNOT_TELL]
     counts = {str(name): int(count) for name, count in compared["experiment"].value_counts().items()}
-    return Answer(_claims(rows), runs_behind(tables, rows) if len(rows) else 0), counts
+    return Answer(_claims(rows), count_runs(tables, rows) if len(rows) else 0), counts
 
 
 def too_few(claim: Claim) -> bool:
@@ -41,11 +66,11 @@ def too_few(claim: Claim) -> bool:
 
 
 def _compared(tables: Tables) -> pd.DataFrame:
-    compared = tables.once(compared_options)
-    return at_the_highest(compared[~compared["experiment"].isin(RULER)])
+    compared = tables.cached(compared_options)
+    return at_highest_rate(compared[~compared["experiment"].isin(RULER)])
 
 
 def _claims(rows: pd.DataFrame) -> tuple[Claim, ...]:
     return tuple(
-        of_comparison(row, row.before_name, row.after_name, row.experiment) for row in rows.itertuples()
+        comparison_claim(row, row.before_name, row.after_name, row.experiment) for row in rows.itertuples()
     )

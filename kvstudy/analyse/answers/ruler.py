@@ -5,9 +5,9 @@ import numpy as np
 import pandas as pd
 
 from kvstudy.analyse.answers import Answer, latency_at, unanswered
-from kvstudy.analyse.claim import CLOSED_LOOP, Place, of_comparison, of_runs
+from kvstudy.analyse.claim import CLOSED_LOOP, Place, comparison_claim, median_claim
 from kvstudy.analyse.comparison import families
-from kvstudy.analyse.configuration import RATE, comparisons, each_configuration, not_repeats
+from kvstudy.analyse.configuration import RATE, comparisons, each_configuration, why_not_repeats
 from kvstudy.analyse.options import SAME_THING, usual_sides
 from kvstudy.analyse.profiling_cost import cost
 from kvstudy.analyse.tables import Tables
@@ -22,15 +22,15 @@ def empty_server(tables: Tables) -> Answer | None:
     if points.empty:
         return unanswered(tables)
     claims = [
-        of_runs(
+        median_claim(
             mine["latency_us"],
             Place(offered_rate_rps=float(rate), experiment="instrument"),
             "p50",
             "us",
-            told,
+            difference,
         )
         for rate, group in points.groupby("offered_rate_rps")
-        for told, mine in each_configuration(group)
+        for difference, mine in each_configuration(group)
     ]
     return Answer(tuple(claims), len(points))
 
@@ -44,8 +44,8 @@ def generators(tables: Tables) -> Answer | None:
         return unanswered(tables)
     if len(rows) > 1:
         runs = tables.believed().runs
-        return Answer((), len(runs), why=not_repeats(runs, ["generator", "generator_program"]))
-    claim = of_comparison(next(rows.itertuples()), "wrk", "loadgen", "generators")
+        return Answer((), len(runs), why=why_not_repeats(runs, ["generator", "generator_program"]))
+    claim = comparison_claim(next(rows.itertuples()), "wrk", "loadgen", "generators")
     return Answer((claim,), claim.runs)
 
 
@@ -64,11 +64,11 @@ def stall(tables: Tables) -> Answer | None:
     }
     if any(part.empty for part in seen.values()):
         return unanswered(mine)
-    if mixed := next(filter(None, map(not_repeats, seen.values())), ""):
+    if mixed := next(filter(None, map(why_not_repeats, seen.values())), ""):
         return Answer((), len(tables.runs), why=mixed)
     rate = float(seen[RESPONSE]["offered_rate_rps"].iloc[0])
     claims = [
-        of_runs(
+        median_claim(
             part["latency_us"],
             Place(offered_rate_rps=CLOSED_LOOP if name == CLOSED else rate, experiment="stall"),
             "p99",
@@ -86,7 +86,7 @@ def noise(tables: Tables) -> Answer | None:
     if rows.empty:
         return unanswered(tables.select(experiment=SAME_THING))
     claims = [
-        of_comparison(row, "first", "second", SAME_THING)
+        comparison_claim(row, "first", "second", SAME_THING)
         for row in rows.sort_values("workload", kind="stable").itertuples()
     ]
     # The measures of one configuration are of the same runs.
@@ -106,7 +106,7 @@ def profiling(tables: Tables) -> Answer | None:
     rows = profiled_against_not(tables)
     if rows.empty:
         return unanswered(tables.select(experiment="profile-cost"))
-    claims = [of_comparison(row, "not profiled", "profiled", "profile-cost") for row in rows.itertuples()]
+    claims = [comparison_claim(row, "not profiled", "profiled", "profile-cost") for row in rows.itertuples()]
     first = rows[rows["measure"] == rows["measure"].iloc[0]]
     return Answer(tuple(claims), int(first[["runs_before", "runs_after"]].sum().sum()))
 

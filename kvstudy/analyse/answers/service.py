@@ -6,8 +6,8 @@ import math
 import numpy as np
 
 from kvstudy.analyse import rates
-from kvstudy.analyse.answers import Answer, latency_at, of_the_service, unanswered
-from kvstudy.analyse.claim import HELD, MEDIAN, SEARCH, Claim, Place, of_comparison, of_runs
+from kvstudy.analyse.answers import Answer, latency_at, service_tables, unanswered
+from kvstudy.analyse.claim import HELD, MEDIAN, SEARCH, Claim, Place, comparison_claim, median_claim
 from kvstudy.analyse.comparison import families
 from kvstudy.analyse.comparison.words import CANNOT_TELL, DIFFERENT, MIN_RUNS, TOO_FEW
 from kvstudy.analyse.configuration import comparisons, each_configuration
@@ -23,7 +23,7 @@ WAITS_MIN = 1.1  # of response over service time: less is no waiting to speak of
 
 def p99_of_workloads(tables: Tables) -> Answer | None:
     """p99 of each workload at the rate and connections that most workloads share, the fastest first."""
-    tables = of_the_service(tables)
+    tables = service_tables(tables)
     points = latency_at(tables, 99)
     if points.empty:
         return unanswered(tables.select(closed_loop=False))
@@ -32,9 +32,11 @@ def p99_of_workloads(tables: Tables) -> Answer | None:
     best = shared[shared == shared.max()].index[-1]
     here = points.set_index(place).sort_index().loc[[best]]
     claims = [
-        of_runs(mine["latency_us"], Place(workload, int(best[1]), float(best[3]), best[0]), P99, "us", told)
+        median_claim(
+            mine["latency_us"], Place(workload, int(best[1]), float(best[3]), best[0]), P99, "us", difference
+        )
         for workload, group in here.reset_index().groupby("workload")
-        for told, mine in each_configuration(group)
+        for difference, mine in each_configuration(group)
     ]
     return Answer(tuple(sorted(claims, key=lambda claim: claim.estimate)), len(here))
 
@@ -44,8 +46,8 @@ def rates_held(tables: Tables) -> Answer | None:
     highest rate it held, and in ``ends`` beside it the lowest it did not (infinite where it held all). A
     combination that held none has no estimate; one with fewer than MIN_RUNS runs at a rate decides
     nothing."""
-    tables = of_the_service(tables).select(search="")
-    held, runs = rates.held_rates(tables), rates.witnesses(tables)
+    tables = service_tables(tables).select(search="")
+    held, runs = rates.held_rates(tables), rates.runs_with_rate_outcome(tables)
     if held.empty:
         return unanswered(tables.select(closed_loop=False))
     claims = [
@@ -75,7 +77,7 @@ def rates_held(tables: Tables) -> Answer | None:
 def repeated_against_unique(tables: Tables) -> Answer | None:
     """p99 of repeated keys over that of unique ones, PUT and GET, where both were measured at their highest
     rate."""
-    chosen = of_the_service(tables)
+    chosen = service_tables(tables)
     measured = set(chosen.runs.loc[~chosen.runs["profiled"], "workload"])
     parts = [(f"unique_{method}", f"repeated_{method}") for method in ("put", "get")]
     claims = []
@@ -91,7 +93,7 @@ def repeated_against_unique(tables: Tables) -> Answer | None:
             if len(rows)
             else rows
         )
-        claims += [of_comparison(row, unique, repeated) for row in rows.itertuples()]
+        claims += [comparison_claim(row, unique, repeated) for row in rows.itertuples()]
     if claims:
         return Answer(tuple(claims), sum(claim.runs for claim in claims))
     asked = [names for names in parts if measured.issuperset(names)]
@@ -115,7 +117,7 @@ def more_connections(tables: Tables) -> Answer | None:
     )
     ordered = [first, *(index for index in rows.index if index != first)]
     claims = [
-        of_comparison(row, str(sizes[0]), str(sizes[-1]), "reproduce")
+        comparison_claim(row, str(sizes[0]), str(sizes[-1]), "reproduce")
         for row in rows.loc[ordered].itertuples()
     ]
     return Answer(tuple(claims), sum(claim.runs for claim in claims))
@@ -124,7 +126,7 @@ def more_connections(tables: Tables) -> Answer | None:
 def waiting(tables: Tables) -> Answer | None:
     """Where response time exceeds service time the most, of valid runs: that gap is what a closed loop would
     hide."""
-    tables = of_the_service(tables)
+    tables = service_tables(tables)
     response, service = latency_at(tables, 99), latency_at(tables, 99, "service")
     pairs = response.merge(service[["run_id", "latency_us"]], on="run_id", suffixes=("", "_service"))
     if pairs.empty:

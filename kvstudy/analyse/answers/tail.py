@@ -7,7 +7,7 @@ from kvstudy.analyse import intervention, tail
 from kvstudy.analyse.answers import Answer, unanswered
 from kvstudy.analyse.claim import INTERVENTION, LINK, Claim, Place
 from kvstudy.analyse.tables import Tables
-from kvstudy.analyse.tail import NO_EVENT, OfWorkload
+from kvstudy.analyse.tail import NO_EVENT, WorkloadCauses
 
 P99, SLOW_SHARE, SLOW_LIMIT = "p99", "slow answers that waited with it", "slow answers take over"
 EXPERIMENT, WORKLOAD = "reproduce", "unique_put"
@@ -49,11 +49,11 @@ def linked(tables: Tables) -> Answer | None:
     measured = tables.select(experiment=EXPERIMENT, profiled=False).believed()
     if not (measured.intervals["latency_kind"] == "response").any():
         return unanswered(mine)
-    group = next((group for group in tail.of_page(measured).groups if group.workload == WORKLOAD), None)
+    group = next((group for group in tail.page_causes(measured).groups if group.workload == WORKLOAD), None)
     return unanswered(mine) if group is None else Answer(claims_of(group), group.runs)
 
 
-def claims_of(group: OfWorkload) -> tuple[Claim, ...]:
+def claims_of(group: WorkloadCauses) -> tuple[Claim, ...]:
     """The claims about one workload's slow answers, in the order of ``analyse.tail.causes``."""
     place = Place(group.workload, offered_rate_rps=group.offered_rate_rps, experiment=EXPERIMENT)
     limit = Claim(place, SLOW_LIMIT, "us", group.limit_us, runs=group.runs, rule=LINK)

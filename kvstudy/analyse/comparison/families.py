@@ -2,7 +2,7 @@
 
     words(pairs, better, outcomes, share)         one word for each pair of a family
     with_reasons(pairs, better, outcomes, share)  the same, each with why it says no more
-    of_extremes(pairs, chosen_from, outcomes)     of pairs that were chosen because they differ most
+    words_of_extremes(pairs, chosen_from, outcomes)  of pairs that were chosen because they differ most
 
 Twenty-four comparisons of six runs a side, each with 5 % of false words of its own, say at least one in 40 %
 of pages where nothing differs. Holm's correction (statsmodels) keeps that at 5 % of pages. A page with
@@ -72,7 +72,7 @@ def with_reasons(
     return found
 
 
-def of_extremes(
+def words_of_extremes(
     pairs: Sequence[Pair],
     chosen_from: Sequence[int],
     outcomes: Sequence[tuple[int, int, int, int]],

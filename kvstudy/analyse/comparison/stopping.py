@@ -1,8 +1,9 @@
 """Where a duet stands after each launch: what is decided of each measure, and how many launches the rest will
 probably take.
 
-    standings = stand(values, primary, same_within, lost)      one Standing per workload, loop and measure
-    undecided(standings)                                       those that are worth another launch
+    results = measure_results(values, primary, same_within, lost)  a MeasureResult per workload, loop and
+                                                                   measure
+    undecided(results)                                             those that are worth another launch
 
 The unit is the launch: of each measure one log ratio per launch (``launches.py``), whose mean over launches
 has a t distribution. Slices taken for independent would say up to a tenth of false words: what a launch
@@ -58,7 +59,7 @@ class Lost:
 
 
 @dataclass(frozen=True)
-class Standing:
+class MeasureResult:
     """``ratio`` b / a with its interval over launches. ``p`` and ``p_same``: sequential, not corrected.
     ``noise``: standard deviation of a launch's log ratio. ``found``: the ratio that so many launches find in
     four of five duets. ``to_come``: launches until it is probably decided, 0 when it is, None when none of
@@ -92,13 +93,13 @@ class Standing:
         return BETTER[self.measure]
 
 
-def stand(
+def measure_results(
     values: pd.DataFrame,
     primary: Mapping[str, str],
     same_within: float,
     lost: Mapping[tuple[str, str, str], Lost] | None = None,
     launches_lost: Lost = Lost(),
-) -> list[Standing]:
+) -> list[MeasureResult]:
     """``values``: launches.COLUMNS of all launches that count, in the order in which they were begun, with
     ``launch`` to tell them apart. ``primary``: workload, loop and measure. ``lost``: by workload, loop and
     "latency", "cost" or "errors". ``launches_lost``: launches that failed by a side's doing."""
@@ -114,13 +115,13 @@ def stand(
             "a": float(group["a"].median()),
             "b": float(group["b"].median()),
         }
-        found.append(Standing(**common, **looked_at(logs, same_within)))
+        found.append(MeasureResult(**common, **looked_at(logs, same_within)))
     return _worded(sorted(found, key=_place), lost or {}, launches_lost)
 
 
-def undecided(standings: Sequence[Standing]) -> list[Standing]:
+def undecided(results: Sequence[MeasureResult]) -> list[MeasureResult]:
     """Of the measures that another launch may still decide; one whose word is held back is not."""
-    return [one for one in standings if not one.decided and not one.held_back]
+    return [one for one in results if not one.decided and not one.held_back]
 
 
 def looked_at(logs: Sequence[float], same_within: float) -> dict:
@@ -169,7 +170,7 @@ def sequential(logs: np.ndarray, same_within: float) -> tuple[np.ndarray, np.nda
     return looks.sequential_ps(counts, differs), looks.sequential_one_sided(counts, nearer)
 
 
-def launches_to_come(one: Standing, error: float = ALPHA) -> int | None:
+def launches_to_come(one: MeasureResult, error: float = ALPHA) -> int | None:
     """Until the first look that decides if the ratio and the noise stay as they are; None when LAST_LOOK does
     not."""
     if one.launches < 2 or math.isnan(one.noise):
@@ -194,27 +195,27 @@ def could_find(noise: float, launches: int, error: float = ALPHA) -> float:
 
 
 def _worded(
-    standings: list[Standing], lost: Mapping[tuple[str, str, str], Lost], launches_lost: Lost
-) -> list[Standing]:
+    results: list[MeasureResult], lost: Mapping[tuple[str, str, str], Lost], launches_lost: Lost
+) -> list[MeasureResult]:
     """The primary measure with an error of its own; the others share theirs."""
     words = {}
-    for family in ([one for one in standings if one.primary], [one for one in standings if not one.primary]):
+    for family in ([one for one in results if one.primary], [one for one in results if not one.primary]):
         differs, same = holm([one.p for one in family]), holm([one.p_same for one in family])
         for one, p, p_same in zip(family, differs, same, strict=True):
             words[id(one)] = (
                 word(one.low, one.high, p, p_same, one.better, one.launches),
                 ALPHA / max(1, len(family)),
             )
-    return [_spoken(one, *words[id(one)], lost, launches_lost) for one in standings]
+    return [_spoken(one, *words[id(one)], lost, launches_lost) for one in results]
 
 
 def _spoken(
-    one: Standing,
+    one: MeasureResult,
     found_word: str,
     error: float,
     lost: Mapping[tuple[str, str, str], Lost],
     launches_lost: Lost,
-) -> Standing:
+) -> MeasureResult:
     of_part = lost.get((one.workload, one.loop, "cost" if one.measure in COSTS else "latency"), Lost())
     said = launches_lost.forbids(of_part.forbids(found_word), 0.0)
     if (
@@ -238,5 +239,5 @@ def _by_look(logs: np.ndarray) -> tuple[list[int], list[float], list[float]]:
     return counts, [float(logs[:count].mean()) for count in counts], errors
 
 
-def _place(one: Standing) -> tuple:
+def _place(one: MeasureResult) -> tuple:
     return not one.primary, one.workload, one.loop, MEASURES[one.loop].index(one.measure)

@@ -1,6 +1,6 @@
 """How a claim is measured: each of these makes a function from our tables to our number.
 
-Latencies rest on believed runs, rates on those that speak about their rate, shares on profiled runs.
+Latencies rest on believed runs, rates on informative runs (``rates``), shares on profiled runs.
 """
 
 import json
@@ -16,7 +16,7 @@ from kvstudy.analyse.answers.service import stable_rate
 from kvstudy.analyse.comparison import families
 from kvstudy.analyse.comparison.intervals import median_interval
 from kvstudy.analyse.comparison.words import CANNOT_TELL
-from kvstudy.analyse.configuration import RATE, comparisons, not_repeats
+from kvstudy.analyse.configuration import RATE, comparisons, why_not_repeats
 from kvstudy.analyse.replication.measured import Measured
 from kvstudy.analyse.tables import Tables
 
@@ -38,7 +38,7 @@ def _of(values: pd.Series, runs: pd.DataFrame, along: tuple[str, ...] = ()) -> M
     """``_over`` values of ``runs``, which decide nothing where they are not repeats of one another, but for
     ``along``."""
     found = _over(values)
-    return replace(found, mixed=not_repeats(runs, along)) if found is not None else None
+    return replace(found, mixed=why_not_repeats(runs, along)) if found is not None else None
 
 
 def _compared(rows: pd.DataFrame, measure: str) -> Measured | None:
@@ -88,12 +88,12 @@ def percentile_of(percentile: float, *where, **equal) -> Callable[[Tables], Meas
 
 
 def column(name: str, *where, scale: float = 1.0, **equal) -> Callable[[Tables], Measured | None]:
-    """The rate over the runs that speak about it: what one that did not hold it achieved is still what it
+    """The rate over the informative runs: what one that did not hold it achieved is still what it
     achieved. All else over believed runs: the latency of an overload grows with the length of the run."""
 
     def measure(tables: Tables) -> Measured | None:
         chosen = _runs(tables, *where, **equal)
-        runs = (rates.about_rate(chosen) if name == "achieved_rate_rps" else chosen.believed()).runs
+        runs = (rates.informative_runs(chosen) if name == "achieved_rate_rps" else chosen.believed()).runs
         return _of(scale * runs[name], runs)
 
     return measure
@@ -140,15 +140,15 @@ def cache_ratio(workload: str, connections: int) -> Callable[[Tables], Measured 
 def _profiled(tables: Tables, *where, **equal) -> Tables:
     """Profiled runs that count: valid, or invalid only for not holding their rate."""
     chosen = _runs(tables, *where, profiled=True, **equal)
-    return chosen.only(rates.speaking(chosen))
+    return chosen.only(rates.informative_run_ids(chosen))
 
 
-def profiles(tables: Tables, report: int, method: str, stage: str, rate_rps: float) -> Tables:
+def comparable_profiled_runs(tables: Tables, report: int, method: str, stage: str, rate_rps: float) -> Tables:
     """Our profiled runs that count and ask what ``report`` asked of its ``stage`` at ``rate_rps``; of a
     report whose own experiment is not profiled (PROFILED_BY) those at the nearest rates below and above."""
     experiment = PROFILED_BY.get(report, f"report-{report}")
     ours = published.same_handler(tables.select(experiment=experiment, method=method, profiled=True), stage)
-    ours = ours.only(rates.speaking(ours))
+    ours = ours.only(rates.informative_run_ids(ours))
     return ours.select(offered_rate_rps=_around(ours, rate_rps) if report in PROFILED_BY else float(rate_rps))
 
 
@@ -187,7 +187,7 @@ def profile_share_around(
     it alone they decide nothing."""
 
     def measure(tables: Tables) -> Measured | None:
-        chosen = profiles(tables, report, method, "synchronous", rate_rps)
+        chosen = comparable_profiled_runs(tables, report, method, "synchronous", rate_rps)
         percents = _shares_percent(chosen, event, subsystems)
         found, at = (
             _of(percents, chosen.runs, ("offered_rate_rps",)),
@@ -255,7 +255,7 @@ def share_ratio(
             *ends,
             len(low) + len(high),
             fewest=min(len(low), len(high)),
-            mixed=next(filter(None, (not_repeats(side.runs) for side in sides)), ""),
+            mixed=next(filter(None, (why_not_repeats(side.runs) for side in sides)), ""),
         )
 
     return measure
@@ -279,7 +279,7 @@ def lock_waiting(*where, **equal) -> Callable[[Tables], Measured | None]:
 
 def flushed_bytes(*where, **equal) -> Callable[[Tables], Measured | None]:
     def measure(tables: Tables) -> Measured | None:
-        chosen = rates.about_rate(_runs(tables, *where, **equal))
+        chosen = rates.informative_runs(_runs(tables, *where, **equal))
         events = chosen.events
         sizes = [
             json.loads(text).get("bytes_written")
@@ -294,7 +294,7 @@ def flushed_bytes(*where, **equal) -> Callable[[Tables], Measured | None]:
                 float(known.quantile(0.05)),
                 float(known.quantile(0.95)),
                 len(chosen.runs),
-                mixed=not_repeats(chosen.runs),
+                mixed=why_not_repeats(chosen.runs),
             )
         )
 

@@ -7,7 +7,7 @@ import pandas as pd
 from kvstudy.analyse import frames
 from kvstudy.analyse.comparison.words import CANNOT_TELL
 from kvstudy.analyse.published import Published
-from kvstudy.analyse.replication.measures import profiles
+from kvstudy.analyse.replication.measures import comparable_profiled_runs
 from kvstudy.analyse.replication.verdicts import share_verdict
 from kvstudy.analyse.tables import Tables
 
@@ -42,7 +42,7 @@ def compare(published: Published, tables: Tables) -> list[ProfileShare]:
     found = []
     groups = published.profile_shares.groupby(_PROFILE, sort=False)
     for (report, method, rate, stage, event, subsystem), parts in groups:
-        profiled = profiles(tables, report, method, stage, rate)
+        profiled = comparable_profiled_runs(tables, report, method, stage, rate)
         ours = _of_each_run(profiled, event, subsystem)
         theirs = float(parts["share_percent"].sum())
         at = tuple(sorted(profiled.select(run_id=list(ours.index)).runs["offered_rate_rps"].unique()))

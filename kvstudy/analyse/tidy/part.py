@@ -84,6 +84,19 @@ def make(task: Task) -> Task:
     return task
 
 
+def adopt(new: Path, task: Task) -> None:
+    """Takes the part of ``task`` from ``new``, where it came from another machine. KvstudyError when it is
+    not what was written there."""
+    content = manifest(new)
+    for name, known in content["files"].items():
+        if _digest(new / f"{name}.parquet") != known["sha256"]:
+            raise KvstudyError(f"part of the tables came damaged: {task.batch.folder}: {name}", "try again")
+    (new / MANIFEST).write_text((new / MANIFEST).read_text(encoding="utf-8"), encoding="utf-8")  # the newest
+    folder = task.tidy_root / task.batch.part_name(task.version)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _name(new, folder)
+
+
 def manifest(folder: Path) -> dict:
     """The content of part.json; OSError or ValueError when there is none."""
     return json.loads((folder / MANIFEST).read_text(encoding="utf-8"))

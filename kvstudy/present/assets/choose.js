@@ -1,4 +1,5 @@
-// One panel of a chart at a time, chosen by what its heading says: workload, connections, rate. All of them are a click away.
+// One panel of a chart at a time, chosen by what its heading says: workload, connections, rate. All of them
+// are a click away.
 window.kvstudyPanels = (() => {
   'use strict';
   const PANELS_MIN = 3; // two are seen at a glance
@@ -13,20 +14,27 @@ window.kvstudyPanels = (() => {
     if (!panels || panels.length < PANELS_MIN) return null;
     const headings = panels.map(([, , index]) => plain(layout.annotations[index].text));
     const parts = headings.map((heading) => heading.split(', '));
-    return parts.every((part) => part.length === parts[0].length) ? parts : headings.map((heading) => [heading]);
+    const alike = parts.every((part) => part.length === parts[0].length);
+    return alike ? parts : headings.map((heading) => [heading]);
   }
 
   function factor(values, taken) {
-    const kinds = [['Connections', /connections?$/], ['Rate', /r\/s$|closed loop|schedule/], ['Threads', /threads?$/], ['Report', /^report/]];
+    const kinds = [
+      ['Connections', /connections?$/],
+      ['Rate', /r\/s$|closed loop|schedule/],
+      ['Threads', /threads?$/],
+      ['Report', /^report/],
+      ['Workload', /^(unique|repeated|random|missing)?_?(put|get)|^mixed|^delete/],
+    ];
     const found = kinds.find(([, pattern]) => values.every((value) => pattern.test(value)));
     if (found) return found[0];
-    if (values.every((value) => /^(unique|repeated|random|missing)?_?(put|get)|^mixed|^delete/.test(value))) return 'Workload';
     return taken.includes('Show') ? 'Side' : 'Show';
   }
 
   // The panel whose parts are as wanted in the place that was changed, and in most others.
   function nearest(parts, wanted, changed) {
-    const score = (part) => (part[changed] === wanted[changed] ? 100 : 0) + part.filter((value, place) => value === wanted[place]).length;
+    const agreeing = (part) => part.filter((value, place) => value === wanted[place]).length;
+    const score = (part) => (part[changed] === wanted[changed] ? 100 : 0) + agreeing(part);
     return parts.reduce((best, part, index) => (score(part) > score(parts[best]) ? index : best), 0);
   }
 
@@ -43,18 +51,34 @@ window.kvstudyPanels = (() => {
     const named = new Set(kept.filter((trace) => trace.showlegend !== false).map(group));
     const drawn = new Set(kept.map(group));
     // The legend is the first panel's; of what this panel draws it keeps the entries.
-    const entries = figure.data.filter((trace) => trace.showlegend !== false && trace.name && !here(trace) && !named.has(group(trace))
-      && (drawn.has(group(trace)) || isEmpty(trace)));
-    entries.forEach((trace) => kept.push({ ...trace, x: [null], y: [null], error_x: undefined, error_y: undefined }));
+    const entries = figure.data.filter((trace) => trace.showlegend !== false && trace.name && !here(trace)
+      && !named.has(group(trace)) && (drawn.has(group(trace)) || isEmpty(trace)));
+    const nowhere = { x: [null], y: [null], error_x: undefined, error_y: undefined };
+    entries.forEach((trace) => kept.push({ ...trace, ...nowhere }));
     figure.data = kept.map((trace) => ({ ...trace, xaxis: 'x', yaxis: 'y' }));
-    const title = (letter) => panels.map(([x, y]) => layout[letter === 'x' ? x : y].title).find((one) => one && one.text);
-    const axis = (name, letter) => ({ ...layout[name], domain: [0, 1], anchor: letter === 'x' ? 'y' : 'x', matches: undefined, showticklabels: true, title: title(letter) });
+    const title = (letter) => panels
+      .map(([x, y]) => layout[letter === 'x' ? x : y].title)
+      .find((one) => one && one.text);
+    const axis = (name, letter) => ({
+      ...layout[name],
+      domain: [0, 1],
+      anchor: letter === 'x' ? 'y' : 'x',
+      matches: undefined,
+      showticklabels: true,
+      title: title(letter),
+    });
     const axes = { xaxis: axis(xaxis, 'x'), yaxis: axis(yaxis, 'y') };
     const [xname, yname] = [xaxis.replace('axis', ''), yaxis.replace('axis', '')];
-    const mine = (thing) => [['xref', xname], ['yref', yname]].every(([ref, name]) => !/^[xy]/.test(thing[ref] || '') || thing[ref].split(' ')[0] === name);
-    const moved = (thing) => ({ ...thing, xref: (thing.xref || 'paper').replace(/^x\d*/, 'x'), yref: (thing.yref || 'paper').replace(/^y\d*/, 'y') });
+    const at = (ref, name) => !/^[xy]/.test(ref || '') || ref.split(' ')[0] === name;
+    const mine = (thing) => at(thing.xref, xname) && at(thing.yref, yname);
+    const moved = (thing) => ({
+      ...thing,
+      xref: (thing.xref || 'paper').replace(/^x\d*/, 'x'),
+      yref: (thing.yref || 'paper').replace(/^y\d*/, 'y'),
+    });
     const headings = new Set(panels.map(([, , place]) => place));
-    const notes = (layout.annotations || []).filter((note, place) => !headings.has(place) && mine(note)).map(moved);
+    const isOurs = (note, place) => !headings.has(place) && mine(note);
+    const notes = (layout.annotations || []).filter(isOurs).map(moved);
     const shapes = (layout.shapes || []).filter(mine).map(moved);
     Object.keys(layout).filter((name) => /^[xy]axis/.test(name)).forEach((name) => delete layout[name]);
     Object.assign(layout, axes, { annotations: notes.length ? notes : undefined, shapes, height: ONE_PX });
@@ -62,7 +86,8 @@ window.kvstudyPanels = (() => {
     layout.meta = { ...layout.meta, panels: undefined };
   }
 
-  // Choosers above a chart; ``draw`` draws it anew. The panel that ``opens`` stands there until another is chosen; what is shown stands before the caption.
+  // Choosers above a chart; ``draw`` draws it anew. The panel that ``opens`` stands there until another is
+  // chosen; what is shown stands before the caption, which tells what was found in that panel.
   function begin(plot, layout, draw) {
     const parts = choices(layout);
     if (!parts) return;
@@ -72,7 +97,16 @@ window.kvstudyPanels = (() => {
     shown.className = 'shown';
     const under = plot.parentElement.querySelector('.under');
     if (under) under.prepend(shown);
-    const say = (index) => { shown.textContent = index === null ? '' : `Shown: ${parts[index].join(', ')}. `; };
+    const finding = under && under.querySelector('.finding');
+    const whole = finding ? finding.textContent : '';
+    const { findings } = layout.meta;
+    const say = (index) => {
+      const here = findings && index !== null ? findings[index] : '';
+      const isNamed = index === null || (here && parts[index].every((part) => here.includes(part)));
+      shown.textContent = isNamed ? '' : `Shown: ${parts[index].join(', ')}. `;
+      if (!finding || !findings) return;
+      finding.textContent = index === null ? whole : here && `${here}.`;
+    };
     const row = document.createElement('div');
     row.className = 'choose';
     const selects = [];
@@ -111,7 +145,14 @@ window.kvstudyPanels = (() => {
     all.addEventListener('click', () => {
       const pressed = all.getAttribute('aria-pressed') !== 'true';
       all.setAttribute('aria-pressed', String(pressed));
-      if (pressed) { plot.dataset.last = plot.dataset.panel; delete plot.dataset.panel; say(null); draw(plot); } else show(+plot.dataset.last || 0);
+      if (!pressed) {
+        show(+plot.dataset.last || 0);
+        return;
+      }
+      plot.dataset.last = plot.dataset.panel;
+      delete plot.dataset.panel;
+      say(null);
+      draw(plot);
     });
     row.append(all);
     set(first);

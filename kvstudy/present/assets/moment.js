@@ -1,5 +1,6 @@
-// A part of a run, dragged over, and what ran then: its flame graph, or how that differs from the rest; its slow answers; its events.
-// Everything is in the page: no network, no kernel. In an exported page study.js draws the chart, elsewhere this does.
+// A part of a run, dragged over, and what ran then: its flame graph, or how that differs from the rest; its
+// slow answers; its events. Everything is in the page: no network, no kernel. In an exported page study.js
+// draws the chart, elsewhere this does.
 (() => {
   'use strict';
   const SHARE_MIN = 0.001;
@@ -11,7 +12,7 @@
   const count = (number) => String(Math.round(number)).replace(/\B(?=(\d{3})+(?!\d))/g, '\u202f');
   const counted = (number, thing) => `${count(number)} ${thing}${number === 1 ? '' : 's'}`;
   const escaped = (text) => String(text).replace(/[&<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`);
-  const digits = (value) => (value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2));
+  const digits = (value) => value.toFixed(value >= 100 ? 0 : value >= 10 ? 1 : 2);
   function latency(us) {
     if (us === null) { return '–'; }
     if (us >= 999500) return `${digits(us / 1e6)} s`;
@@ -21,7 +22,10 @@
   // Samples of every node, callees included, from those of the leaves.
   function summed(nodes, leaves) {
     const sums = Float64Array.from(leaves);
-    for (let at = nodes.length - 1; at >= 0; at -= 1) if (nodes[at][0] >= 0) sums[nodes[at][0]] += sums[at];
+    for (let at = nodes.length - 1; at >= 0; at -= 1) {
+      const [parent] = nodes[at];
+      if (parent >= 0) sums[parent] += sums[at];
+    }
     return sums;
   }
 
@@ -50,7 +54,8 @@
     return total;
   }
 
-  // The lines that async-profiler's page draws: f(8 · name + kind, level, step to the right, width), after d = gain where shares differ.
+  // The lines that async-profiler's page draws: f(8 · name + kind, level, step to the right, width), after
+  // d = gain where shares differ.
   function drawn(profile, part, against) {
     const sums = summed(profile.nodes, part.inside);
     const rest = summed(profile.nodes, part.outside);
@@ -63,9 +68,10 @@
     let depth = 1;
     let largest = 1;
     let last = 0;
+    const nameOf = (at) => profile.names[profile.nodes[at][1]];
     const visit = (parent, level, begin) => {
       let left = begin;
-      const own = (children.get(parent) || []).sort((one, other) => (profile.names[profile.nodes[one][1]] < profile.names[profile.nodes[other][1]] ? -1 : 1));
+      const own = (children.get(parent) || []).sort((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1));
       own.forEach((at) => {
         const [, name, kind] = profile.nodes[at];
         const gain = sums[at] / part.total - (part.rest ? rest[at] / part.rest : 0);
@@ -91,12 +97,25 @@
       if (gain) shares.set(short, (shares.get(short) || 0) + gain);
     });
     return [...shares].sort((one, other) => Math.abs(other[1]) - Math.abs(one[1])).slice(0, 3)
-      .map(([name, gain]) => `${name} ${gain > 0 ? '+' : '−'}${Math.abs(100 * gain).toFixed(1)} points`).join(', ');
+      .map(([name, gain]) => `${name} ${gain > 0 ? '+' : '−'}${Math.abs(100 * gain).toFixed(1)} points`)
+      .join(', ');
+  }
+
+  function differing(profile, part) {
+    if (!part.rest) return 'Drag over a part first: the whole run has no rest to differ from.';
+    const colours = 'Red: a larger share than in the rest; blue: a smaller one; yellow: only here.';
+    return `Self share against the rest: ${moved(profile, part)}. ${colours}`;
   }
 
   function filled(template, profile, graph, title) {
-    const frames = `const cpool = ${JSON.stringify(['all', ...profile.names]).replace(/<\//g, '<\\/')};\n${graph.lines.join('\n')}\n\nsearch();\n`;
-    const holes = { MAXDIFF: graph.largest, DEPTH: graph.depth, HEIGHT: FRAME_PX * graph.depth, TITLE: escaped(title), FRAMES: frames };
+    const names = JSON.stringify(['all', ...profile.names]).replace(/<\//g, '<\\/');
+    const holes = {
+      MAXDIFF: graph.largest,
+      DEPTH: graph.depth,
+      HEIGHT: FRAME_PX * graph.depth,
+      TITLE: escaped(title),
+      FRAMES: `const cpool = ${names};\n${graph.lines.join('\n')}\n\nsearch();\n`,
+    };
     return template.replace(/@(MAXDIFF|DEPTH|HEIGHT|TITLE|FRAMES)@/g, (hole, name) => holes[name]);
   }
 
@@ -104,7 +123,9 @@
     if (!rows.length) return '';
     const more = all > rows.length ? `<p class="hint">The first ${rows.length} of ${count(all)}.</p>` : '';
     const cells = (row, tag) => row.map((cell) => `<${tag}>${escaped(cell)}</${tag}>`).join('');
-    return `<div><strong>${title}</strong><table><thead><tr>${cells(heads, 'th')}</tr></thead><tbody>${rows.map((row) => `<tr>${cells(row, 'td')}</tr>`).join('')}</tbody></table>${more}</div>`;
+    const head = `<thead><tr>${cells(heads, 'th')}</tr></thead>`;
+    const body = `<tbody>${rows.map((row) => `<tr>${cells(row, 'td')}</tr>`).join('')}</tbody>`;
+    return `<div><strong>${title}</strong><table>${head}${body}</table>${more}</div>`;
   }
 
   function begin(root) {
@@ -130,25 +151,33 @@
         part = split(run.profile, whole ? -Infinity : from, whole ? Infinity : to);
         parts.unshift(`${count(part.total)} of ${counted(run.profile.leaf.length, 'CPU sample')}`);
         if (!part.total) note = 'No CPU sample was taken in this part.';
-        else if (against && !part.rest) note = 'Drag over a part first: the whole run has no rest to differ from.';
-        else if (against) note = `Self share against the rest: ${moved(run.profile, part)}. Red: a larger share than in the rest; blue: a smaller one; yellow: only here.`;
+        else if (against) note = differing(run.profile, part);
       }
       told.firstElementChild.textContent = `${place}: ${parts.join(', ')}.`;
       told.lastElementChild.textContent = note;
-      const graph = part && part.total && template && !(against && !part.rest) ? drawn(run.profile, part, against) : null;
+      const drawable = part && part.total && template && !(against && !part.rest);
+      const graph = drawable ? drawn(run.profile, part, against) : null;
       at('.flame').hidden = !graph;
       at('.views').hidden = !run.profile;
-      if (graph) frame.srcdoc = filled(template, run.profile, graph, against ? `${place}: difference against the rest` : place);
+      const title = against ? `${place}: difference against the rest` : place;
+      if (graph) frame.srcdoc = filled(template, run.profile, graph, title);
       const slowest = [...answers].sort((one, other) => other[1] - one[1]).slice(0, ROWS_MAX);
       const longest = [...events].sort((one, other) => other[2] - one[2]).slice(0, ROWS_MAX);
       lists.innerHTML = (run.answers.length
-        ? table('Slow answers', ['due at', 'response', 'service', 'connection'], slowest.map(([due, response, service, connection]) => [`${due.toFixed(3)} s`, latency(response), latency(service), connection]), answers.length)
-        : table('Seconds', ['second', 'answers', 'p99', 'maximum'], seconds.slice(0, ROWS_MAX).map(([second, number, p99, max]) => [second, count(number), latency(p99), latency(max)]), seconds.length))
-        + table('Events', ['event', 'began at', 'took'], longest.map(([kind, start, ms]) => [kind, `${start.toFixed(3)} s`, latency(ms * 1e3)]), events.length);
+        ? table('Slow answers', ['due at', 'response', 'service', 'connection'],
+          slowest.map(([due, response, service, connection]) => (
+            [`${due.toFixed(3)} s`, latency(response), latency(service), connection])), answers.length)
+        : table('Seconds', ['second', 'answers', 'p99', 'maximum'],
+          seconds.slice(0, ROWS_MAX).map(([second, number, p99, max]) => (
+            [second, count(number), latency(p99), latency(max)])), seconds.length))
+        + table('Events', ['event', 'began at', 'took'],
+          longest.map(([kind, start, ms]) => [kind, `${start.toFixed(3)} s`, latency(ms * 1e3)]),
+          events.length);
     }
 
     function choose(from, to) {
-      [state.from, state.to] = [Math.max(0, Math.min(from, to)), Math.min(state.run.end_s, Math.max(from, to))];
+      state.from = Math.max(0, Math.min(from, to));
+      state.to = Math.min(state.run.end_s, Math.max(from, to));
       [fromInput.value, toInput.value] = [state.from.toFixed(2), state.to.toFixed(2)];
       show();
     }
@@ -156,7 +185,9 @@
     function listen() {
       if (plot.dataset.listens) return;
       plot.dataset.listens = 'yes';
-      plot.on('plotly_selected', (chosen) => { if (chosen && chosen.range && chosen.range.x) choose(...chosen.range.x); });
+      plot.on('plotly_selected', (chosen) => {
+        if (chosen && chosen.range && chosen.range.x) choose(...chosen.range.x);
+      });
       plot.on('plotly_deselect', () => choose(0, state.run.end_s));
     }
 
@@ -167,13 +198,24 @@
       at('figcaption .drawn').textContent = `${meta.finding || ''} ${meta.drawn || ''}`.trim();
       plot.stored = JSON.stringify(figure);
       if (window.kvstudy) window.kvstudy.draw(plot);
-      else if (window.Plotly) Plotly.react(plot, figure.data, { ...figure.layout, title: undefined, margin: { ...figure.layout.margin, t: 24 } }, figure.config).then(listen);
+      else if (window.Plotly) {
+        const layout = { ...figure.layout, title: undefined, margin: { ...figure.layout.margin, t: 24 } };
+        Plotly.react(plot, figure.data, layout, figure.config).then(listen);
+      }
     }
 
     plot.addEventListener('kvstudy:drawn', listen);
-    at('.run').addEventListener('change', (event) => { state.run = runs[event.target.value]; draw(); choose(0, state.run.end_s); });
-    [fromInput, toInput].forEach((input) => input.addEventListener('change', () => choose(+fromInput.value, +toInput.value)));
-    at('.whole').addEventListener('click', () => { choose(0, state.run.end_s); if (plot.on) Plotly.relayout(plot, { selections: [] }); });
+    at('.run').addEventListener('change', (event) => {
+      state.run = runs[event.target.value];
+      draw();
+      choose(0, state.run.end_s);
+    });
+    const chooseTyped = () => choose(+fromInput.value, +toInput.value);
+    [fromInput, toInput].forEach((input) => input.addEventListener('change', chooseTyped));
+    at('.whole').addEventListener('click', () => {
+      choose(0, state.run.end_s);
+      if (plot.on) Plotly.relayout(plot, { selections: [] });
+    });
     const view = (against) => () => {
       state.against = against;
       at('.samples').setAttribute('aria-pressed', !against);
@@ -182,7 +224,11 @@
     };
     at('.samples').addEventListener('click', view(false));
     at('.against').addEventListener('click', view(true));
-    const find = () => { try { frame.contentWindow.search(search.value || false); } catch (unfinished) { /* half an expression, or half a page */ } };
+    const find = () => {
+      try {
+        frame.contentWindow.search(search.value || false);
+      } catch (unfinished) { /* half an expression, or half a page */ }
+    };
     search.addEventListener('input', find);
     frame.addEventListener('load', () => { if (search.value) find(); });
     draw();

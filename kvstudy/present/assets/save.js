@@ -1,11 +1,16 @@
-// Takes things out of a page: tables as CSV and Markdown, charts as SVG and PNG; and leads from a run's name to its folder.
+// Takes things out of a page: tables as CSV and Markdown, charts as SVG and PNG. Leads from a run's name to
+// its folder.
 (() => {
   'use strict';
   const RUN = /\d{8}T\d{6}Z-[A-Za-z0-9._-]+/;
   const WIDTH_PX = 1100;
   const folders = JSON.parse(document.getElementById('folders').textContent);
   const folderOf = (run) => (folders.of[run] ? `${folders.base}/${folders.of[run]}/` : null);
-  const text = (html) => { const holder = document.createElement('div'); holder.innerHTML = html; return holder.textContent.trim(); };
+  function text(html) {
+    const holder = document.createElement('div');
+    holder.innerHTML = html;
+    return holder.textContent.trim();
+  }
 
   function button(name, act) {
     const made = document.createElement('button');
@@ -31,19 +36,28 @@
     setTimeout(() => { made.textContent = before; }, 1200);
   }
 
-  const csv = (rows) => rows.map((row) => row.map((cell) => (/[",\n]/.test(cell) ? `"${cell.replace(/"/g, '""')}"` : cell)).join(',')).join('\n');
+  const quoted = (cell) => (/[",\n]/.test(cell) ? `"${cell.replace(/"/g, '""')}"` : cell);
+  const csv = (rows) => rows.map((row) => row.map(quoted).join(',')).join('\n');
   function markdown([head, ...rows]) {
-    const line = (cells) => `| ${cells.map((cell) => cell.replace(/\|/g, '\\|').replace(/\s+/g, ' ')).join(' | ')} |`;
+    const plain = (cell) => cell.replace(/\|/g, '\\|').replace(/\s+/g, ' ');
+    const line = (cells) => `| ${cells.map(plain).join(' | ')} |`;
     return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
   }
 
   // DataTables has rows that are on another page of the table; any other table is what is seen.
-  const library = Object.keys(window).filter((name) => name.startsWith('_itables_')).map((name) => window[name]).find((value) => value && value.then);
+  const library = Object.keys(window)
+    .filter((name) => name.startsWith('_itables_'))
+    .map((name) => window[name])
+    .find((value) => value && value.then);
   async function rowsOf(table) {
-    const head = [...table.querySelectorAll('thead tr:last-child th')].map((cell) => cell.textContent.trim());
+    const seen = (cell) => cell.textContent.trim();
+    const head = [...table.querySelectorAll('thead tr:last-child th')].map(seen);
     const api = await apiOf(table);
-    if (api) return [head, ...api.rows({ search: 'applied', order: 'applied' }).data().toArray().map((row) => Array.from(row, (cell) => text(String(cell ?? ''))))];
-    return [head, ...[...table.querySelectorAll('tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent.trim()))];
+    if (api) {
+      const rows = api.rows({ search: 'applied', order: 'applied' }).data().toArray();
+      return [head, ...rows.map((row) => Array.from(row, (cell) => text(String(cell ?? ''))))];
+    }
+    return [head, ...[...table.querySelectorAll('tbody tr')].map((row) => [...row.cells].map(seen))];
   }
   async function apiOf(table) {
     const DataTable = library && (await library).default;
@@ -60,7 +74,11 @@
   function link(node) {
     const walker = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);
     const found = [];
-    while (walker.nextNode()) if (RUN.test(walker.currentNode.data) && !walker.currentNode.parentElement.closest('a, script, select, svg, button')) found.push(walker.currentNode);
+    while (walker.nextNode()) {
+      const letters = walker.currentNode;
+      const taken = letters.parentElement.closest('a, script, select, svg, button');
+      if (RUN.test(letters.data) && !taken) found.push(letters);
+    }
     found.forEach((letters) => {
       const [run] = letters.data.match(RUN);
       if (!folderOf(run)) return;
@@ -73,8 +91,12 @@
   }
 
   document.querySelectorAll('details.table, .prose table').forEach((place) => {
-    const table = () => (place.matches('table') ? place : place.querySelector('table.dataTable') || place.querySelector('table'));
-    const row = tools('Copy', button('CSV', async (made) => copied(csv(await rowsOf(table())), made)), button('Markdown', async (made) => copied(markdown(await rowsOf(table())), made)));
+    const inside = () => place.querySelector('table.dataTable') || place.querySelector('table');
+    const table = () => (place.matches('table') ? place : inside());
+    const copy = (name, written) => button(name, async (made) => {
+      copied(written(await rowsOf(table())), made);
+    });
+    const row = tools('Copy', copy('CSV', csv), copy('Markdown', markdown));
     if (place.matches('table')) { place.after(row); return; }
     place.append(row);
     place.addEventListener('toggle', async () => {
@@ -112,9 +134,12 @@
 
   document.querySelectorAll('figure.chart .plot').forEach((plot) => {
     const name = (plot.closest('figure').querySelector('.title') || {}).textContent || 'chart';
-    const save = (format) => button(format.toUpperCase(), () => window.kvstudy.drawn(plot).then(() => Plotly.downloadImage(plot, {
-      format, width: WIDTH_PX, height: plot.clientHeight, scale: format === 'png' ? 2 : 1, filename: name.replace(/[^A-Za-z0-9]+/g, '-').toLowerCase(),
-    })));
+    const filename = name.replace(/[^A-Za-z0-9]+/g, '-').toLowerCase();
+    const save = (format) => button(format.toUpperCase(), async () => {
+      await window.kvstudy.drawn(plot);
+      const [height, scale] = [plot.clientHeight, format === 'png' ? 2 : 1];
+      await Plotly.downloadImage(plot, { format, width: WIDTH_PX, height, scale, filename });
+    });
     plot.closest('figure').append(tools('Save', save('svg'), save('png')));
     plot.addEventListener('kvstudy:drawn', () => {
       if (plot.dataset.opens) return;

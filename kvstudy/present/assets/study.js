@@ -1,4 +1,5 @@
-// Draws the charts of a page when they come near, in the reader's theme, stacked where the page is narrow; the first one whole on the screen. No network, no library but plotly.
+// Draws the charts of a page when they come near, in the reader's theme, stacked where the page is narrow.
+// The first one is whole on the screen. No network, no library but plotly.
 (() => {
   'use strict';
   const NARROW_PX = 700;
@@ -13,7 +14,10 @@
   const plots = [...document.querySelectorAll('figure.chart .plot')];
   let printing = false;
 
-  const isDark = () => !printing && (root.dataset.theme === 'dark' || (root.dataset.theme !== 'light' && darkSystem.matches));
+  function isDark() {
+    if (printing || root.dataset.theme === 'light') return false;
+    return root.dataset.theme === 'dark' || darkSystem.matches;
+  }
   const isNarrow = () => window.innerWidth < NARROW_PX;
 
   // Every colour of the theme has a dark twin; a figure is stored with the light ones.
@@ -36,7 +40,9 @@
     return figure;
   }
 
-  const storedOf = (plot) => plot.stored ?? plot.parentElement.querySelector('script[type="application/json"]').textContent;
+  function storedOf(plot) {
+    return plot.stored ?? plot.parentElement.querySelector('script[type="application/json"]').textContent;
+  }
 
   // The first chart of a page ends where the screen does; its legend keeps its distance.
   function whole(plot, layout) {
@@ -45,7 +51,8 @@
     layout.height = Math.min(wanted, Math.max(LEAD_MIN_PX, room));
     if (layout.height === wanted) return;
     const legend = layout.legend || {};
-    layout.legend = { ...legend, y: ((legend.y ?? -0.16) * (wanted - FRAME_PX)) / (layout.height - FRAME_PX) };
+    const y = ((legend.y ?? -0.16) * (wanted - FRAME_PX)) / (layout.height - FRAME_PX);
+    layout.legend = { ...legend, y };
   }
 
   // Names of rows take a telephone's whole width: broken into lines they leave room for what they name.
@@ -57,7 +64,8 @@
     const lines = [''];
     name.split(/(?<=[ _])/).forEach((word) => {
       const last = lines.length - 1;
-      if (lines[last] && (lines[last] + word).trimEnd().length > letters) lines.push(word); else lines[last] += word;
+      if (lines[last] && (lines[last] + word).trimEnd().length > letters) lines.push(word);
+      else lines[last] += word;
     });
     return lines.map((line) => line.trimEnd()).join('<br>');
   }
@@ -68,9 +76,11 @@
     let lines = 1;
     axes.forEach((name) => {
       const axis = layout[name];
-      const own = figure.data.filter((trace) => (trace.yaxis || 'y').replace('y', 'yaxis') === name && Array.isArray(trace.y));
+      const here = (trace) => (trace.yaxis || 'y').replace('y', 'yaxis') === name;
+      const own = figure.data.filter((trace) => here(trace) && Array.isArray(trace.y));
       const categories = own.some((trace) => trace.y.some((y) => typeof y === 'string'));
-      const ticks = Array.isArray(axis.ticktext) && axis.ticktext.some((text) => String(text).length > NAME_LETTERS);
+      const isLong = (text) => String(text).length > NAME_LETTERS;
+      const ticks = Array.isArray(axis.ticktext) && axis.ticktext.some(isLong);
       if (!categories && !ticks) return;
       const broken = (names) => names.map((text) => {
         if (text === null) return null; // there for the legend alone
@@ -88,7 +98,8 @@
 
   function narrowed(layout) {
     layout.dragmode = false; // a finger scrolls the page; the mode bar still zooms
-    layout.margin = { ...layout.margin, l: 56, r: 8, t: layout.annotations ? 64 : 36 }; // the mode bar takes a row of its own
+    // The mode bar takes a row of its own.
+    layout.margin = { ...layout.margin, l: 56, r: 8, t: layout.annotations ? 64 : 36 };
     const fewer = (layout.meta || {}).narrow_ticks;
     let more = 0;
     Object.keys(layout).filter((name) => name.startsWith('xaxis')).forEach((name) => {
@@ -102,7 +113,8 @@
     if (!panels) {
       // The legend stands below the title of the axis, however many lines that takes.
       const height = (layout.height || 460) - 150;
-      layout.legend = { ...layout.legend, y: ((layout.legend || {}).y ?? -0.16) - (more * TITLE_LINE_PX) / height };
+      const y = ((layout.legend || {}).y ?? -0.16) - (more * TITLE_LINE_PX) / height;
+      layout.legend = { ...layout.legend, y };
       return;
     }
     const count = panels.length;
@@ -149,7 +161,9 @@
   document.getElementById('theme').addEventListener('click', () => {
     const next = { auto: 'dark', dark: 'light', light: 'auto' };
     root.dataset.theme = next[root.dataset.theme] || 'auto';
-    try { localStorage.setItem('kvstudy-theme', root.dataset.theme); } catch (refused) { /* only this page then */ }
+    try {
+      localStorage.setItem('kvstudy-theme', root.dataset.theme);
+    } catch (refused) { /* only this page then */ }
     follow();
   });
   darkSystem.addEventListener('change', follow);
@@ -176,7 +190,9 @@
   follow();
 
   const near = new IntersectionObserver((entries) => {
-    entries.filter((entry) => entry.isIntersecting && !entry.target.dataset.drawn).forEach((entry) => draw(entry.target));
+    entries
+      .filter((entry) => entry.isIntersecting && !entry.target.dataset.drawn)
+      .forEach((entry) => draw(entry.target));
   }, { rootMargin: '600px' });
   plots.forEach((plot) => near.observe(plot));
 

@@ -27,14 +27,14 @@ _SHOWN_FROM, _SHOWN_TO = 0.5, 2.0  # of a round's ratio; what lies beyond stands
 def ratios(shown: Shown | None) -> go.Figure:
     """A row per measure, the primary on top; colour and shape say the word; pale: what this duet could not
     have found."""
-    if shown is None or not any(one.launches >= FIRST_LOOK for one in shown.duet.standings):
+    if shown is None or not any(one.launches >= FIRST_LOOK for one in shown.duet.results):
         return nothing(
             "no duet has launches enough",
             f"{FIRST_LOOK} launches are the fewest, of 20 to 40 seconds each: "
             f"kvstudy compare experiments/{shown.duet.experiment if shown else 'handler'}.yaml",
         )
     duet = shown.duet
-    rows = [one for one in duet.standings if one.launches >= FIRST_LOOK][::-1]
+    rows = [one for one in duet.results if one.launches >= FIRST_LOOK][::-1]
     names = [
         f"{'<b>' if one.primary else ''}{duets.place(one)}{'</b>' if one.primary else ''}" for one in rows
     ]
@@ -57,7 +57,8 @@ def ratios(shown: Shown | None) -> go.Figure:
                 },
                 marker={"color": theme.NAMED[said], "size": 11, "symbol": [_symbol(one) for one, _ in mine]},
                 text=[
-                    f"<b>{duets.word(one)}</b>: {duets.ratio(one)}<br>{duet.a} " f"{duets.value(one.a, one.measure)}, {duet.b} {duets.value(one.b, one.measure)}<br>"
+                    f"<b>{duets.word(one)}</b>: {duets.ratio(one)}<br>{duet.a} "
+                    f"{duets.value(one.a, one.measure)}, {duet.b} {duets.value(one.b, one.measure)}<br>"
                     f"{one.launches} launches{'' if one.decided else '; ' + words.findable(one.found)}"
                     for one, _ in mine
                 ],
@@ -75,8 +76,10 @@ def ratios(shown: Shown | None) -> go.Figure:
     figure.update_yaxes(categoryorder="array", categoryarray=names, title_text="")
     figure.update_layout(height=190 + ROW_PX * len(names), legend_y=-70 / (ROW_PX * len(names) + 40))
     drawn = (
-        f"Ratio over {max(one.launches for one in rows)} launches with an interval that allows for " f"looking after each (95 %). Grey band: within {100 * rows[0].same_within:g} %. "
-        "The primary measure, named beforehand, may be wrong in one duet of twenty, all others " "together in another (Holm)."
+        f"Ratio over {max(one.launches for one in rows)} launches with an interval that allows for "
+        f"looking after each (95 %). Grey band: within {100 * rows[0].same_within:g} %. "
+        "The primary measure, named beforehand, may be wrong in one duet of twenty, all others "
+        "together in another (Holm)."
     )
     return titled(figure, "Each measure: one side over the other", duets.sentence(duet), drawn)
 
@@ -85,7 +88,7 @@ def rounds(shown: Shown | None) -> go.Figure:
     """Every slice pair a point at its launch, a panel per measure; the launch's median a line, rounds that do
     not count grey crosses."""
     panels = (
-        [] if shown is None else [one for one in shown.duet.standings if one.measure in _COLUMNS][:PANELS_MAX]
+        [] if shown is None else [one for one in shown.duet.results if one.measure in _COLUMNS][:PANELS_MAX]
     )
     if not panels:
         return nothing("no duet has slice pairs to draw", "kvstudy compare experiments/handler.yaml")
@@ -112,9 +115,7 @@ def rounds(shown: Shown | None) -> go.Figure:
             counted = int(found["counts"].sum())
         place = cell(index, len(panels))
         ticks = _ticks(found["ratio"].clip(_SHOWN_FROM, _SHOWN_TO))
-        figure.update_yaxes(
-            type="log", tickvals=ticks, ticktext=[f"{tick:g}" for tick in ticks], **place
-        )
+        figure.update_yaxes(type="log", tickvals=ticks, ticktext=[f"{tick:g}" for tick in ticks], **place)
         figure.add_hline(y=1, line={"color": theme.AXIS, "width": 1, "dash": "dash"}, **place)
         for counts, name, colour in (
             (True, "slice pair", theme.BLUE),
@@ -144,7 +145,10 @@ def rounds(shown: Shown | None) -> go.Figure:
                         ),
                     },
                     text=[
-                        (f"launch {row.launch}, round {row.round}: " f"{words.times(row.ratio)}{'' if row.counts else ', ' + row.left_out}")
+                        (
+                            f"launch {row.launch}, round {row.round}: "
+                            f"{words.times(row.ratio)}{'' if row.counts else ', ' + row.left_out}"
+                        )
                         for row in mine.itertuples()
                     ],
                     hovertemplate="%{text}<extra></extra>",
@@ -161,7 +165,10 @@ def rounds(shown: Shown | None) -> go.Figure:
                 showlegend=index == 0,
                 marker={"color": theme.VERMILION, "size": 22, "symbol": "line-ew-open", "line": {"width": 3}},
                 text=[
-                    (f"launch {number[row.run_id]}: {words.times(float(np.exp(row.log_ratio)))} of " f"{row.rounds} rounds")
+                    (
+                        f"launch {number[row.run_id]}: {words.times(float(np.exp(row.log_ratio)))} of "
+                        f"{row.rounds} rounds"
+                    )
                     for row in medians.itertuples()
                 ],
                 hovertemplate="%{text}<extra></extra>",
@@ -176,8 +183,11 @@ def rounds(shown: Shown | None) -> go.Figure:
         else f"{words.counted(len(order), 'launch')}"
     )
     drawn = (
-        f"{words.counted(counted, 'slice pair')} that count of {words.counted(len(order), 'launch')} " "(first panel), each pair two slices side by side in time. The unit is the launch: its line " "is the median of its pairs. "
-        "Pairs beyond the axis stand at its edge as triangles. Grey: first rounds, and rounds in which " "a side was busy in the other's turn, or the machine was disturbed."
+        f"{words.counted(counted, 'slice pair')} that count of {words.counted(len(order), 'launch')} "
+        "(first panel), each pair two slices side by side in time. The unit is the launch: its line "
+        "is the median of its pairs. "
+        "Pairs beyond the axis stand at its edge as triangles. Grey: first rounds, and rounds in which "
+        "a side was busy in the other's turn, or the machine was disturbed."
     )
     return titled(figure, "Every pair of slices, launch by launch", finding, drawn)
 

@@ -11,7 +11,8 @@ from kvstudy.present.figures.panels import cell, nothing, panel_grid, titled
 
 BAND = "rgba(0, 114, 178, 0.18)"  # theme.BLUE, thin
 _DRAWN = (
-    "Line: median of the share of trials that a fresh service holds; band, or bar where one rate was " "tried: 95 % interval; dots: the trials. "
+    "Line: median of the share of trials that a fresh service holds; band, or bar where one rate was "
+    "tried: 95 % interval; dots: the trials. "
     "By the posterior that the search itself uses (kvstudy/plan/knee.py)."
 )
 
@@ -26,7 +27,7 @@ def held_by_rate(trials: Tables) -> go.Figure:
             "Measure one: kvstudy run experiments/report-1.yaml --profile reference",
         )
     figure = panel_grid([one.name for one, _ in searched], "offered rate", "share of trials that hold it")
-    for index, (one, shares) in enumerate(searched):
+    for index, (_, shares) in enumerate(searched):
         _draw(figure, shares, index == 0, cell(index, len(searched)))
     figure.update_yaxes(tickformat=".0%", range=[-0.03, 1.03])
     return titled(figure, "How often each rate is held", _finding(searched), _DRAWN)
@@ -49,8 +50,11 @@ def _draw(figure: go.Figure, shares, named: bool, place: dict) -> None:
         ),
         **place,
     )
-    told = [
-        (f"{words.rate(row.offered_rate_rps)}: held in " f"<b>{words.share(row.share)}</b>{words.interval(row.low, row.high, words.share)} of trials")
+    hover = [
+        (
+            f"{words.rate(row.offered_rate_rps)}: held in "
+            f"<b>{words.share(row.share)}</b>{words.interval(row.low, row.high, words.share)} of trials"
+        )
         for row in shares.itertuples()
     ]
     figure.add_trace(
@@ -59,7 +63,7 @@ def _draw(figure: go.Figure, shares, named: bool, place: dict) -> None:
             y=shares["share"],
             mode="lines",
             line={"color": theme.BLUE, "width": 2.4},
-            text=told,
+            text=hover,
             hovertemplate="%{text}<extra></extra>",
             name="held in so many trials",
             legendgroup="share",
@@ -80,7 +84,7 @@ def _draw(figure: go.Figure, shares, named: bool, place: dict) -> None:
         if len(shares) == 1
         else None
     )
-    told = [
+    hover = [
         f"{words.rate(row.offered_rate_rps)}: {row.held} of {words.counted(row.trials, 'trial')} held it"
         for row in tried.itertuples()
     ]
@@ -89,7 +93,7 @@ def _draw(figure: go.Figure, shares, named: bool, place: dict) -> None:
             x=tried["offered_rate_rps"],
             y=tried["held"] / tried["trials"],
             mode="markers",
-            text=told,
+            text=hover,
             hovertemplate="%{text}<extra></extra>",
             error_y=bar,
             marker={"color": theme.TEXT, "size": 5 + 3 * np.sqrt(tried["trials"].to_numpy()), "opacity": 0.7},
@@ -109,11 +113,12 @@ def _finding(searched: list) -> str:
         if one.knee.held_rps is not None and one.knee.missed_rps is not None
     ]
     if not known:
-        return f"{words.counted(len(searched), 'search')}: no knee lies between a rate surely held and one " "surely missed".replace(
-            "searchs", "searches"
+        return (
+            f"{words.counted(len(searched), 'search')}: no knee lies between a rate surely held and one "
+            "surely missed".replace("searchs", "searches")
         )
-    told = [
+    parts = [
         f"{one.name} holds {words.about_rate(knee.knee_rps)} in half of its trials" for one, knee in known[:3]
     ]
-    rest = len(searched) - len(told)
-    return f"{words.several(told)}{f'; {rest} more below' if rest else ''}"
+    rest = len(searched) - len(parts)
+    return f"{words.several(parts)}{f'; {rest} more below' if rest else ''}"

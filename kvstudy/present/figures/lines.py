@@ -50,16 +50,16 @@ def placed(
 
     panel     number of its panel, from 0; ``heading`` its text
     colour    value of ``colour_by``; "" where that is no column of runs
-    dash      number of its dash, from 0; ``dash_told`` what it stands for, "" where there is but one
-    told      what the line is of, apart from its colour: "unique_put, 4 connections, 2 000 r/s"
+    dash      number of its dash, from 0; ``dash_text`` what it stands for, "" where there is but one
+    hover_title  what the line is of, apart from its colour: "unique_put, 4 connections, 2 000 r/s"
     """
     known = runs.copy(deep=False)
     # A closed loop has no offered rate: it stands behind the highest one.
     for name in known.select_dtypes("float"):
         known[name] = known[name].fillna(np.inf)
-    known["colour"] = known[colour_by] if colour_by in known else ""
+    known["colour"] = known.get(colour_by, "")
     panels = [name for name in panel_by if name != colour_by]
-    rest = _telling(known, ["colour", *panels])
+    rest = _distinguishing_columns(known, ["colour", *panels])
     if not dashes or known[rest].drop_duplicates().shape[0] > len(DASHES):
         panels, rest = [*panels, *rest], []
     varied = [name for name in panels if known[name].nunique() > 1]
@@ -67,12 +67,12 @@ def placed(
     numbers = {name: _numbers(known, names) for name, names in (("panel", panels), ("dash", rest))}
     texts = {
         name: _texts(known, names)
-        for name, names in (("heading", varied), ("dash_told", rest), ("told", said))
+        for name, names in (("heading", varied), ("dash_text", rest), ("hover_title", said))
     }
     return runs.assign(colour=known["colour"], **numbers, **texts), _abreast(known, varied)
 
 
-def _telling(runs: pd.DataFrame, key: list[str]) -> list[str]:
+def _distinguishing_columns(runs: pd.DataFrame, key: list[str]) -> list[str]:
     """The columns that tell apart configurations that are equal in ``key``."""
     key, found = list(key), []
     for name in _TELLING:

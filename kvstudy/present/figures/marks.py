@@ -10,17 +10,17 @@ INVALID_NAME = "invalid run (point at it for the reason)"
 
 
 def marked_runs(tables) -> pd.DataFrame:
-    """``tables.runs`` configured (``configuration`` is equal for repeats), ``testified`` (analyse.rates:
-    ``speaks`` is whether the run says if its rate was held), and ``valid`` (bool: the verdict is not FAIL),
+    """``tables.runs`` configured (``configuration`` is equal for repeats), with ``is_informative``
+    (analyse.rates: whether the run says if its rate was held), ``valid`` (bool: the verdict is not FAIL),
     ``why`` (checks not passed, "" when none), ``what`` (a few words) and ``hover`` (HTML).
 
     The caller's own frame: columns may be added.
     """
-    return tables.once(_marked).copy(deep=False)
+    return tables.cached(_marked).copy(deep=False)
 
 
 def _marked(tables) -> pd.DataFrame:
-    runs = rates.testified(tables, tables.runs)
+    runs = rates.with_rate_outcome(tables, tables.runs)
     worse = tables.validity[tables.validity["verdict"] != "PASS"]
     reasons: dict[str, list[str]] = {}
     for row in worse.to_dict("records"):
@@ -39,7 +39,7 @@ def _marked(tables) -> pd.DataFrame:
 def _hover(run) -> str:
     offered = "closed loop" if run.closed_loop else f"offered {words.rate(run.offered_rate_rps)}"
     lines = [
-        f"<b>{run.workload}</b>{' · ' + run.variant if run.variant else ''}{' · ' + run.label if run.label else ''}",
+        " · ".join([f"<b>{run.workload}</b>", *filter(None, [run.variant, run.label])]),
         f"{words.value('connections', run.connections)}, {words.value('threads', run.threads)}, {offered}",
         f"achieved {words.rate(run.achieved_rate_rps)}, repeat {run.repeat}, verdict {run.verdict}",
     ]
@@ -66,7 +66,7 @@ def invalid_legend(figure: go.Figure, mode: str = "markers", **place) -> None:
 
 def run_points(figure: go.Figure, runs: pd.DataFrame, x: str, hue: str, name: str, **place) -> None:
     """A point per run at its columns ``x`` and ``y``: in ``hue`` for a valid one, a grey cross for an invalid
-    one; pointed at, ``told`` and ``hover``."""
+    one; pointed at, ``hover_title`` and ``hover``."""
     for part, marker, group in (
         (runs[runs["valid"]], {"color": hue, "size": 7, "opacity": 0.75}, name),
         (
@@ -85,7 +85,8 @@ def run_points(figure: go.Figure, runs: pd.DataFrame, x: str, hue: str, name: st
                     showlegend=False,
                     legendgroup=group,
                     text=[
-                        f"{told}<br>{hover}" for told, hover in zip(part["told"], part["hover"], strict=True)
+                        f"{text}<br>{hover}"
+                        for text, hover in zip(part["hover_title"], part["hover"], strict=True)
                     ],
                     hovertemplate="%{text}<extra></extra>",
                 ),

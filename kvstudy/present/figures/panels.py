@@ -14,6 +14,7 @@ anew.
 """
 
 import textwrap
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -204,9 +205,12 @@ def _tick(latency_us: float) -> str:
     return f"{latency_us / scale:g} {unit}"
 
 
-def titled(figure: go.Figure, title: str, finding: str, drawn: str = "") -> go.Figure:
+def titled(
+    figure: go.Figure, title: str, finding: str, drawn: str = "", of_panels: Sequence[str] = ()
+) -> go.Figure:
     """``figure`` with a title, and below it the finding and ``drawn``. The title has no numbers: they are on
-    the marks, in hover and in tables."""
+    the marks, in hover and in tables. ``of_panels``: what is found in each panel, for a page that shows one
+    of them."""
     _named_once(figure)
     lines = textwrap.wrap(title, 96)
     below = textwrap.wrap(finding if finding != title else "", 130) + textwrap.wrap(drawn, 130)
@@ -214,7 +218,10 @@ def titled(figure: go.Figure, title: str, finding: str, drawn: str = "") -> go.F
         title={"text": "<br>".join(lines), "subtitle": {"text": "<br>".join(below)}},
         margin_t=52 + 21 * len(lines) + 17 * len(below) + (16 if figure.layout.annotations else 0),
     )
-    figure.layout.meta = (figure.layout.meta or {}) | {"title": title, "finding": finding, "drawn": drawn}
+    told = {"title": title, "finding": finding, "drawn": drawn}
+    figure.layout.meta = (
+        (figure.layout.meta or {}) | told | ({"findings": list(of_panels)} if of_panels else {})
+    )
     return figure
 
 

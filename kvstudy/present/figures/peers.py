@@ -37,7 +37,10 @@ def by_size(found: Tables, percentile: float = 50.0, connections: int | None = N
     return titled(figure, finding, f"On {words.value('connections', chosen)}. {_DRAWN}")
 
 
-_DRAWN = "Every dot is a run, the line joins medians of valid ones; a cross is an invalid run, which is in no median."
+_DRAWN = (
+    "Every dot is a run, the line joins medians of valid ones. "
+    "A cross is an invalid run, which is in no median."
+)
 
 
 def _points(found: Tables, percentile: float) -> pd.DataFrame:
@@ -79,7 +82,8 @@ def _draw(figure: go.Figure, runs: pd.DataFrame, name: str, colour: str, named: 
             legendgroup=name,
             showlegend=False,
             text=[
-                f"<b>{name}</b>, {words.size(row.value_bytes)}: {words.latency(row.latency_us)}, repeat {row.repeat}"
+                f"<b>{name}</b>, {words.size(row.value_bytes)}: {words.latency(row.latency_us)}, "
+                f"repeat {row.repeat}"
                 f"{'' if row.verdict != 'FAIL' else ', INVALID'}"
                 for row in runs.itertuples()
             ],

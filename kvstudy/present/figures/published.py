@@ -68,8 +68,10 @@ def verdicts(judged: pd.DataFrame) -> go.Figure:
     figure.update_yaxes(autorange="reversed")
     figure.update_xaxes(title_text="claims")
     figure.update_layout(barmode="stack", bargap=0.3, legend_traceorder="normal", height=360, legend_y=-0.25)
-    told = judged["verdict"].value_counts()
-    finding = words.several([f"{told[verdict]} {verdict}" for verdict in judging.VERDICTS if verdict in told])
+    by_verdict = judged["verdict"].value_counts()
+    finding = words.several(
+        [f"{by_verdict[verdict]} {verdict}" for verdict in judging.VERDICTS if verdict in by_verdict]
+    )
     return titled(
         figure,
         "What our runs say of each published claim",
@@ -85,7 +87,8 @@ def claims_measured(judged: pd.DataFrame) -> go.Figure:
         ::-1
     ]
     counts = judged["verdict"].value_counts()
-    finding = f"{len(judged)} claims of five reports: {words.several([f'{counts[verdict]} {verdict}' for verdict in judging.VERDICTS if verdict in counts])}"
+    each = [f"{counts[verdict]} {verdict}" for verdict in judging.VERDICTS if verdict in counts]
+    finding = f"{len(judged)} claims of five reports: {words.several(each)}"
     if rows.empty:
         return titled(
             nothing("no claim has a number of ours", "Measure experiments/report-1.yaml … report-5.yaml."),
@@ -124,7 +127,8 @@ def claims_measured(judged: pd.DataFrame) -> go.Figure:
                     "width": 4,
                 },
                 text=[
-                    f"<b>{row.verdict}</b>: {row.says}<br>published " f"{claims.number(row.quantity, row.published)}, measured "
+                    f"<b>{row.verdict}</b>: {row.says}<br>published "
+                    f"{claims.number(row.quantity, row.published)}, measured "
                     f"{claims.number(row.quantity, row.measured)} ({row.runs} runs)<br>{row.note}"
                     for row in part.itertuples()
                 ],
@@ -146,7 +150,8 @@ def claims_measured(judged: pd.DataFrame) -> go.Figure:
         figure,
         "Published numbers and ours, claim by claim",
         finding,
-        "Shaded: within a factor of two. A mistaken claim is judged by its own report's output; the " "distance is shown all the same.",
+        "Shaded: within a factor of two. A mistaken claim is judged by its own report's output; the "
+        "distance is shown all the same.",
     )
 
 
@@ -202,7 +207,8 @@ def published_spectra(published, tables, report: int, percentile_max: float = 99
         figure,
         f"Latency as report {report} printed it, and as we measured",
         _medians(report, panels, others, drawn),
-        f"Published: one run each, as printed. Measured: {measured}. Dashed: a closed loop, whose " "times hide the waiting.",
+        f"Published: one run each, as printed. Measured: {measured}. Dashed: a closed loop, whose "
+        "times hide the waiting.",
     )
 
 
@@ -266,7 +272,8 @@ def _published_line(figure: go.Figure, line: pd.DataFrame, named: set[str], plac
                 "dash": "dash" if first["closed_loop"] else "solid",
             },
             text=[words.percentile(round(value, 4)) for value in line["percentile"]],
-            hovertemplate=f"<b>published</b> %{{text}}: %{{y:.3s}}s ({kind})<br>{first['text']}, offered " f"{offered}<extra></extra>",
+            hovertemplate=f"<b>published</b> %{{text}}: %{{y:.3s}}s ({kind})<br>{first['text']}, offered "
+            f"{offered}<extra></extra>",
         ),
         **place,
     )

@@ -41,10 +41,10 @@ def latency_against_rate(
             f"no run at an offered rate has {words.percentile(percentile)}",
             "It needs 10 samples beyond the percentile.",
         )
-    told = [
+    titles = [
         f"{words.percentile(percentile)} <b>{words.latency(latency)}</b>" for latency in rows["latency_us"]
     ]
-    rows = rows.assign(y=rows["latency_us"] / 1e6, told=told)
+    rows = rows.assign(y=rows["latency_us"] / 1e6, hover_title=titles)
     runs = runs[runs["line"].isin(rows["line"])]
     saturation = _saturation(runs)
     figure = _draw(rows, saturation, colour_by, panel_by)
@@ -75,7 +75,7 @@ def achieved_against_offered(
         return nothing("no run at an offered rate", "A closed loop has none.")
     rows = rows.assign(
         y=rows["achieved_rate_rps"],
-        told=[f"achieved <b>{words.rate(rate)}</b>" for rate in rows["achieved_rate_rps"]],
+        hover_title=[f"achieved <b>{words.rate(rate)}</b>" for rate in rows["achieved_rate_rps"]],
     )
     saturation = _saturation(rows)
     figure = _draw(rows, saturation, colour_by, panel_by)
@@ -97,7 +97,10 @@ def achieved_against_offered(
         )
     figure.update_yaxes(title_text="achieved rate, requests/s", rangemode="tozero")
     figure.update_xaxes(rangemode="tozero")
-    drawn = f"{_only_panel(rows, panel_by)}Points: runs; {_line(rows)}. A run below the diagonal did not keep " f"up.{excluded(rows)}"
+    drawn = (
+        f"{_only_panel(rows, panel_by)}Points: runs; {_line(rows)}. A run below the diagonal did not keep "
+        f"up.{excluded(rows)}"
+    )
     return titled(figure, "Achieved rate by offered rate", _held(rows, saturation), drawn)
 
 
@@ -211,14 +214,26 @@ def _held(
     )
     if lost.empty:
         pairs = runs[["line", "offered_rate_rps"]]
-        every = len(pairs.drop_duplicates()) == len(pairs[runs["speaks"]].drop_duplicates())
+        every = len(pairs.drop_duplicates()) == len(pairs[runs["is_informative"]].drop_duplicates())
         if runs["offered_rate_rps"].nunique() == 1:
-            return f"The only rate offered, {words.rate(best)}, was " f"achieved{'' if every else ' wherever a run speaks about it'}{latency}"
-        return f"Every offered rate{'' if every else ' that a run speaks about'} was achieved, up to " f"{words.rate(best)}{latency and f', there{latency}'}"
+            return (
+                f"The only rate offered, {words.rate(best)}, was "
+                f"achieved{'' if every else ' wherever a run speaks about it'}{latency}"
+            )
+        return (
+            f"Every offered rate{'' if every else ' that a run speaks about'} was achieved, up to "
+            f"{words.rate(best)}{latency and f', there{latency}'}"
+        )
     if len(saturation) == 1:
-        return f"{at_best['line'].iloc[0]} held {words.rate(best)}{latency}; {words.rate(lost.min())} " "saturates it"
+        return (
+            f"{at_best['line'].iloc[0]} held {words.rate(best)}{latency}; {words.rate(lost.min())} "
+            "saturates it"
+        )
     who = at_best["line"].iloc[0] if len(at_best) == 1 else f"{len(at_best)} of {len(saturation)} lines"
-    return f"{who} held {words.rate(best)}{latency}; {len(lost)} of {len(saturation)} met a rate that they " f"did not hold, the lowest {words.rate(lost.min())}"
+    return (
+        f"{who} held {words.rate(best)}{latency}; {len(lost)} of {len(saturation)} met a rate that they "
+        f"did not hold, the lowest {words.rate(lost.min())}"
+    )
 
 
 def _there(rows: pd.DataFrame, percentile: float) -> str:
@@ -227,4 +242,5 @@ def _there(rows: pd.DataFrame, percentile: float) -> str:
         return ""
     if len(found) == 1:
         return f" with {words.percentile(percentile)} {words.latency(found.iloc[0])}"
-    return f" with {words.percentile(percentile)} {words.latency(found.min())} to {words.latency(found.max())} (medians of {len(found)} lines)"
+    between = f"{words.latency(found.min())} to {words.latency(found.max())}"
+    return f" with {words.percentile(percentile)} {between} (medians of {len(found)} lines)"

@@ -13,12 +13,15 @@ from kvstudy.analyse.comparison.words import (
     expected_false,
 )
 from kvstudy.analyse.configuration import CPU, INVALID, RATE
-from kvstudy.analyse.options import OF_WORKLOAD, at_the_highest
+from kvstudy.analyse.options import OF_WORKLOAD, at_highest_rate
 from kvstudy.present import theme, words
 from kvstudy.present.figures.panels import nothing, ratio_axis, titled
 
 ROW_PX = 24
-APART = "All runs of one side were made before all of the other: a machine that drifts meanwhile looks like a " "change."
+APART = (
+    "All runs of one side were made before all of the other: a machine that drifts meanwhile looks like a "
+    "change."
+)
 NAME_LETTERS = 58
 MEASURE_COLOURS = {
     "p50": theme.BLUE,
@@ -36,7 +39,8 @@ def ratios(compared: pd.DataFrame, before: str, after: str, doubts: str = "") ->
         return nothing(
             f"no configuration has valid runs of both {before} and {after}",
             doubts
-            or "Measure both with the same experiment file; a run whose processors slept is not compared " "with one whose processors were kept awake.",
+            or "Measure both with the same experiment file; a run whose processors slept is not compared "
+            "with one whose processors were kept awake.",
         )
     outcomes, compared = (
         _outcomes(compared, before, after),
@@ -66,7 +70,7 @@ def ratios(compared: pd.DataFrame, before: str, after: str, doubts: str = "") ->
                     "symbol": [_decided(row).removesuffix("-open") for row in rows.itertuples()],
                 },
                 text=[
-                    f"{_told(row, before, after)}<br>{name}"
+                    f"{_describe(row, before, after)}<br>{name}"
                     for row, name in zip(
                         rows.itertuples(),
                         (name for name, chosen in zip(names, mine, strict=True) if chosen),
@@ -81,7 +85,7 @@ def ratios(compared: pd.DataFrame, before: str, after: str, doubts: str = "") ->
     figure.update_yaxes(categoryorder="array", categoryarray=names, title_text="")
     figure.update_layout(height=190 + ROW_PX * len(names), legend_y=-70 / (ROW_PX * len(names) + 40))
     counts = compared["word"].value_counts()
-    told = [f"{counts[word]} {word}" for word in WORDS if word in counts]
+    parts = [f"{counts[word]} {word}" for word in WORDS if word in counts]
     few = (
         ""
         if compared[["runs_before", "runs_after"]].min().min() >= MIN_RUNS
@@ -89,15 +93,23 @@ def ratios(compared: pd.DataFrame, before: str, after: str, doubts: str = "") ->
     )
     if len(compared) == 1:
         row = compared.iloc[0]
-        finding = f"{after} against {before}: {row['measure']} " f"{words.times(row['ratio'])}{words.interval(row['low'], row['high'], words.times)}, " f"{words.word(row)}"
+        finding = (
+            f"{after} against {before}: {row['measure']} "
+            f"{words.times(row['ratio'])}{words.interval(row['low'], row['high'], words.times)}, "
+            f"{words.word(row)}"
+        )
     else:
-        finding = f"{after} against {before}: {words.several(told)} of {len(compared)} " f"comparisons{_extreme(compared)}"
+        finding = (
+            f"{after} against {before}: {words.several(parts)} of {len(compared)} "
+            f"comparisons{_extreme(compared)}"
+        )
     apart = f" {APART}" if compared["apart"].any() else ""
     return titled(
         figure,
         f"{after} against {before}: ratio of each measure",
         finding,
-        "Ratio of medians over runs with its 95 % bootstrap interval; left of 1 is lower, green is " f"better.{few}{apart}{outcomes}{corrected(compared)}",
+        "Ratio of medians over runs with its 95 % bootstrap interval; left of 1 is lower, green is "
+        f"better.{few}{apart}{outcomes}{corrected(compared)}",
     )
 
 
@@ -107,22 +119,82 @@ def corrected(compared: pd.DataFrame) -> str:
     if size < 2:
         return ""
     return (
-        f" If nothing differed, about {expected_false(size):.2g} of {words.counted(size, 'word')} would be false. The words are corrected for their "
-        "number (Holm): at most one page in twenty says a false difference, and at most one in twenty a false “the same”."
+        f" If nothing differed, about {expected_false(size):.2g} of {words.counted(size, 'word')} would be "
+        "false. The words are corrected for their number (Holm): at most one page in twenty says a false "
+        "difference, and at most one in twenty a false “the same”."
     )
 
 
 def _outcomes(compared: pd.DataFrame, before: str, after: str) -> str:
     """A sentence on the runs that the service made invalid; "" where it made none."""
     rows = compared[compared["measure"] == INVALID]
-    told = [
-        (f"{_place(row, ['workload', 'connections'])}: {row.invalid_before} of {row.of_before} " f"({before}) and {row.invalid_after} of {row.of_after} ({after}), {row.word}")
+    parts = [
+        (
+            f"{_place(row, ['workload', 'connections'])}: {row.invalid_before} of {row.of_before} "
+            f"({before}) and {row.invalid_after} of {row.of_after} ({after}), {row.word}"
+        )
         for row in rows.itertuples()
     ]
     return (
-        (f" Runs that the service made invalid: {'; '.join(told)}. Of a side that lost more runs " "nothing favourable is said.")
-        if told
+        (
+            f" Runs that the service made invalid: {'; '.join(parts)}. Of a side that lost more runs "
+            "nothing favourable is said."
+        )
+        if parts
         else ""
+    )
+
+
+def decided(compared: pd.DataFrame) -> go.Figure:
+    """What ``analyse.options.compared_options`` decides: a row per value, workload and measure, the largest
+    difference on top; colour and shape say the word."""
+    top = at_highest_rate(compared)
+    top = top[top["measure"] != INVALID]
+    of = len(top)
+    top = top[top["word"] != CANNOT_TELL]
+    if top.empty:
+        return nothing("no option is decided yet", "More repeats may decide one: --profile full")
+    top = top.iloc[np.log(top["ratio"]).abs().argsort(kind="stable")]
+    names = [f"{row.after_name}, {row.workload}: {row.measure}" for row in top.itertuples()]
+    names = [
+        name if names.count(name) == 1 else f"{row.experiment}: {name}"
+        for name, row in zip(names, top.itertuples(), strict=True)
+    ]
+    figure = go.Figure()
+    for word in [word for word in WORDS if (top["word"] == word).any()]:
+        mine = (top["word"] == word).to_numpy()
+        rows = top[mine]
+        figure.add_trace(
+            go.Scatter(
+                x=rows["ratio"],
+                y=[name for name, chosen in zip(names, mine, strict=True) if chosen],
+                mode="markers",
+                name=word,
+                error_x=_interval(rows),
+                marker={
+                    "color": theme.NAMED[word],
+                    "size": 10,
+                    "symbol": [_decided(row) for row in rows.itertuples()],
+                },
+                text=[
+                    f"{row.measure} {_describe(row, row.before_name, row.after_name)}<br>{row.experiment}, "
+                    f"{_name(row, ['workload', 'connections'])}"
+                    for row in rows.itertuples()
+                ],
+                hovertemplate="%{text}<extra></extra>",
+            )
+        )
+    figure.add_vline(x=1, line={"color": theme.AXIS, "width": 1.2, "dash": "dash"})
+    ratio_axis(figure, top["low"].min(), top["high"].max(), "with the option / with its default (log)")
+    figure.update_yaxes(categoryorder="array", categoryarray=names, title_text="")
+    figure.update_layout(height=190 + ROW_PX * len(names), legend_y=-70 / (ROW_PX * len(names) + 40))
+    changes = top[~top["after_name"].str.startswith(OF_WORKLOAD)]
+    return titled(
+        figure,
+        "What options change, where the runs decide",
+        f"{len(top)} of {words.counted(of, 'comparison')} are decided{_extreme(changes)}",
+        "Ratio of medians over runs with its 95 % interval, at the highest rate of each experiment. Left of "
+        "1 is less.",
     )
 
 
@@ -131,7 +203,7 @@ def options(compared: pd.DataFrame) -> go.Figure:
     hollow where it decides nothing."""
     if compared.empty:
         return nothing("no experiment varied an option", "Measure one: kvstudy run experiments/handler.yaml")
-    top = at_the_highest(compared)
+    top = at_highest_rate(compared)
     outcomes, top = _outcomes(top, "default", "instead"), top[top["measure"] != INVALID].iloc[::-1]
     if top.empty:
         return nothing("no option has valid runs on both sides", outcomes.strip())
@@ -161,7 +233,10 @@ def options(compared: pd.DataFrame) -> go.Figure:
                 error_x=_interval(rows),
                 marker={"color": hue, "size": 9, "symbol": [_decided(row) for row in rows.itertuples()]},
                 text=[
-                    (f"{measure} {_told(row, row.before_name, row.after_name)}<br>{row.experiment}, " f"{_name(row, ['workload', 'connections'])}")
+                    (
+                        f"{measure} {_describe(row, row.before_name, row.after_name)}<br>{row.experiment}, "
+                        f"{_name(row, ['workload', 'connections'])}"
+                    )
                     for row in rows.itertuples()
                 ],
                 hovertemplate="%{text}<extra></extra>",
@@ -181,15 +256,26 @@ def options(compared: pd.DataFrame) -> go.Figure:
         legend_y=-70 / (row_px * len(order) + 40),
     )
     counts = top["word"].value_counts()
-    told = [f"{counts[word]} {word}" for word in WORDS if word in counts]
+    parts = [f"{counts[word]} {word}" for word in WORDS if word in counts]
     left = len(compared) - len(top)
     more = (
-        (f"; {words.counted(left, 'comparison')} at lower ones {'stands' if left == 1 else 'stand'} in " "the table of 06-before-after alone")
+        (
+            f"; {words.counted(left, 'comparison')} at lower ones {'stands' if left == 1 else 'stand'} in "
+            "the table of 06-before-after alone"
+        )
         if left
         else ""
     )
-    drawn = "Ratio of medians over runs with its 95 % bootstrap interval, at the highest rate and most " f"connections of each experiment{more}. Filled: decided, faster where a latency is lower or a rate " "higher, cheaper where the service uses less CPU; diamond: the same within the experiment's " f"limit; hollow: cannot tell.{corrected(top)}{outcomes}"
-    varied = f"{words.counted(top['experiment'].nunique(), 'experiment')} varied an option: of " f"{words.counted(len(top), 'comparison')} {words.several(told)}"
+    drawn = (
+        "Ratio of medians over runs with its 95 % bootstrap interval, at the highest rate and most "
+        f"connections of each experiment{more}. Filled: decided, faster where a latency is lower or a rate "
+        "higher, cheaper where the service uses less CPU; diamond: the same within the experiment's "
+        f"limit; hollow: cannot tell.{corrected(top)}{outcomes}"
+    )
+    varied = (
+        f"{words.counted(top['experiment'].nunique(), 'experiment')} varied an option: of "
+        f"{words.counted(len(top), 'comparison')} {words.several(parts)}"
+    )
     changes = top[~top["after_name"].str.startswith(OF_WORKLOAD)]
     return titled(figure, "Every option against its default", f"{varied}{_extreme(changes)}", drawn)
 
@@ -211,16 +297,18 @@ def _name(row, varied: list[str]) -> str:
 
 
 def _place(row, varied: list[str]) -> str:
-    told = [words.value(column, getattr(row, column)) for column in (*varied, "offered_rate_rps")]
-    return ", ".join([*told, *filter(None, [row.differs])])
+    parts = [words.value(column, getattr(row, column)) for column in (*varied, "offered_rate_rps")]
+    return ", ".join([*parts, *filter(None, [row.differs])])
 
 
-def _told(row, before: str, after: str) -> str:
+def _describe(row, before: str, after: str) -> str:
     value = words.rate if row.measure == RATE else words.latency
     could_find = f"; {words.findable(row.found)}" if row.word == CANNOT_TELL else ""
     return (
-        f"<b>{words.word(row)}</b>: " f"{words.times(row.ratio)}{words.interval(row.low, row.high, words.times)}{could_find}"
-        f"<br>{before} {value(row.before)} ({row.runs_before} runs), {after} {value(row.after)} " f"({row.runs_after} runs)"
+        f"<b>{words.word(row)}</b>: "
+        f"{words.times(row.ratio)}{words.interval(row.low, row.high, words.times)}{could_find}"
+        f"<br>{before} {value(row.before)} ({row.runs_before} runs), {after} {value(row.after)} "
+        f"({row.runs_after} runs)"
     )
 
 
@@ -229,7 +317,10 @@ def _extreme(compared: pd.DataFrame) -> str:
     if certain.empty:
         return ""
     row = certain.loc[np.log(certain["ratio"].clip(lower=1e-9)).abs().idxmax()]
-    return f"; the largest decided: {row['workload']} {row['measure']} {words.times(row['ratio'])} " f"[{words.times(row['low'])}, {words.times(row['high'])}]"
+    return (
+        f"; the largest decided: {row['workload']} {row['measure']} {words.times(row['ratio'])} "
+        f"[{words.times(row['low'])}, {words.times(row['high'])}]"
+    )
 
 
 def _interval(rows: pd.DataFrame) -> dict:

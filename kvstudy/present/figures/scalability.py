@@ -26,7 +26,7 @@ def scalability(tables) -> go.Figure:
         )
     runs = runs.assign(
         y=runs["achieved_rate_rps"],
-        told=[f"<b>{words.rate(rate)}</b>" for rate in runs["achieved_rate_rps"]],
+        hover_title=[f"<b>{words.rate(rate)}</b>" for rate in runs["achieved_rate_rps"]],
         line=series.names(runs, series.CONNECTIONS),
         colour=series.names(runs, series.CONNECTIONS, said=("workload",)),
     )
@@ -58,7 +58,10 @@ def scalability(tables) -> go.Figure:
 def _draw(figure: go.Figure, law: Usl, hue: str, name: str, place: dict) -> None:
     at = np.geomspace(law.smallest, law.largest, 40)
     fitted = [law.rate_rps(min(connections, law.largest)) for connections in at]
-    told = f"σ {law.sigma.estimate:.3f}, κ {law.kappa.estimate:.2g}; a median lies up to " f"{words.share(law.misfit)} off"
+    text = (
+        f"σ {law.sigma.estimate:.3f}, κ {law.kappa.estimate:.2g}; a median lies up to "
+        f"{words.share(law.misfit)} off"
+    )
     figure.add_trace(
         go.Scatter(
             x=at,
@@ -67,7 +70,7 @@ def _draw(figure: go.Figure, law: Usl, hue: str, name: str, place: dict) -> None
             line={"color": hue, "width": 2.4},
             legendgroup=name,
             showlegend=False,
-            hovertemplate=f"<b>{name}</b><br>{told}<extra></extra>",
+            hovertemplate=f"<b>{name}</b><br>{text}<extra></extra>",
         ),
         **place,
     )
@@ -99,14 +102,23 @@ def _finding(runs: pd.DataFrame, laws: dict[str, Usl]) -> str:
             if configurations == 1
             else f"none of {configurations} configurations has more than"
         )
-        return f"No law is fitted: it takes {LEVELS_MIN} numbers of connections with valid runs, and {whose} " f"{levels.max()}"
+        return (
+            f"No law is fitted: it takes {LEVELS_MIN} numbers of connections with valid runs, and {whose} "
+            f"{levels.max()}"
+        )
     if len(laws) <= _TOLD_MAX:
-        return "Contention by the Universal Scalability Law: " f"{'; '.join(_law_told(name, law) for name, law in laws.items())}"
+        return (
+            "Contention by the Universal Scalability Law: "
+            f"{'; '.join(_describe_law(name, law) for name, law in laws.items())}"
+        )
     least, most = (choose(laws, key=lambda name: laws[name].sigma.estimate) for choose in (min, max))
-    return f"Contention by the Universal Scalability Law, of {len(laws)} configurations: from " f"{_sigma(laws[least])} ({least}) to {_sigma(laws[most])} ({most})"
+    return (
+        f"Contention by the Universal Scalability Law, of {len(laws)} configurations: from "
+        f"{_sigma(laws[least])} ({least}) to {_sigma(laws[most])} ({most})"
+    )
 
 
-def _law_told(name: str, law: Usl) -> str:
+def _describe_law(name: str, law: Usl) -> str:
     extent = f"{law.smallest:g} to {law.largest:g} connections"
     peak = (
         f"no peak can be told within {extent}"
@@ -130,12 +142,16 @@ def _drawn(runs: pd.DataFrame, laws: dict[str, Usl]) -> str:
     parts = [f"Closed loop{only}. Points: runs"]
     if laws:
         parts[0] += (
-            ("; line: fitted law with its 95 % interval, from the smallest to the largest number of " "connections")
+            "; line: fitted law with its 95 % interval, from the smallest to the largest number of "
+            "connections"
         )
         few = runs["line"].nunique() - len(laws)
         parts += (
             [
-                (f"{words.counted(few, 'configuration')} without a line: valid runs at under " f"{LEVELS_MIN} numbers of connections")
+                (
+                    f"{words.counted(few, 'configuration')} without a line: valid runs at under "
+                    f"{LEVELS_MIN} numbers of connections"
+                )
             ]
             if few
             else []

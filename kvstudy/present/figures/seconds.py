@@ -32,8 +32,8 @@ def latency_heat_map(tables, run_id: str | None = None, latency_kind: str = "res
     latency_axis(figure, pd.Series(edges_us), f"{words.kind(latency_kind)} (log)")
     slow = seconds.loc[seconds["max_us"].idxmax()]
     finding = (
-        f"The slowest request took {words.latency(slow['max_us'])}, in second {slow['second']}; the median second has its maximum at "
-        f"{words.latency(median(seconds['max_us']))}"
+        f"The slowest request took {words.latency(slow['max_us'])}, in second {slow['second']}; the median "
+        f"second has its maximum at {words.latency(median(seconds['max_us']))}"
     )
     return titled(
         figure,
@@ -55,9 +55,13 @@ def heat(seconds: pd.DataFrame) -> tuple[go.Heatmap, np.ndarray]:
     bottom, top = max(0, used.min() - 1), min(len(edges) - 1, used.max() + 2)
     with np.errstate(divide="ignore"):
         depth = np.where(shares > 0, np.log10(shares), np.nan)[bottom:top]
-    told = [
+    hover = [
         [
-            (f"second {second}: {words.count(counts[b, s])} requests " f"({words.share(shares[b, s])})<br>{words.latency(edges[b])} – " f"{words.latency(edges[b + 1])}")
+            (
+                f"second {second}: {words.count(counts[b, s])} requests "
+                f"({words.share(shares[b, s])})<br>{words.latency(edges[b])} – "
+                f"{words.latency(edges[b + 1])}"
+            )
             for s, second in enumerate(seconds["second"])
         ]
         for b in range(bottom, top)
@@ -70,7 +74,7 @@ def heat(seconds: pd.DataFrame) -> tuple[go.Heatmap, np.ndarray]:
         colorscale=theme.heat_scale(),
         zmin=-4,
         zmax=0.25,  # above 100 %: its label would run into the title of the bar
-        text=told,
+        text=hover,
         hoverongaps=False,
         colorbar={
             "title": {"text": "share of the<br>second's requests", "font": {"size": 11}},
@@ -167,13 +171,12 @@ def _bucketed(encoded: str, edges: np.ndarray) -> np.ndarray:
 def described(run) -> str:
     offered = "closed loop" if run.closed_loop else f"{words.rate(run.offered_rate_rps)} offered"
     invalid = "" if run.valid else f" INVALID: {run.why}."
-    return f"{run.workload}, {words.value('connections', run.connections)}, {offered}, {run.run_id}.{invalid}".rstrip(
-        "."
-    )
+    place = f"{run.workload}, {words.value('connections', run.connections)}, {offered}, {run.run_id}"
+    return f"{place}.{invalid}".rstrip(".")
 
 
 def event_bars(events: pd.DataFrame) -> Iterator[go.Bar]:
-    """A row of bars for each kind of event, from its start on; the shortest are drawn wide enough to be seen."""
+    """A row of bars for each kind of event, from its start on; the shortest are wide enough to be seen."""
     palette = theme.colours("kind", events["kind"]) if len(events) else {}
     for kind, hue in palette.items():
         mine = events[events["kind"] == kind]
@@ -184,13 +187,13 @@ def event_bars(events: pd.DataFrame) -> Iterator[go.Bar]:
             orientation="h",
             name=words.factor(kind),
             marker={"color": hue, "line": {"width": 0}},
-            text=[_told_event(event) for event in mine.itertuples()],
+            text=[_describe_event(event) for event in mine.itertuples()],
             textposition="none",
             hovertemplate="%{text}<extra></extra>",
         )
 
 
-def _told_event(event) -> str:
+def _describe_event(event) -> str:
     more = "".join(f"<br>{key}: {value}" for key, value in json.loads(event.attributes or "{}").items())
     return f"<b>{words.factor(event.kind)}</b> at {event.start_s:.2f} s, {event.duration_ms:.2f} ms{more}"
 
@@ -205,5 +208,5 @@ def _coincidence(seconds: pd.DataFrame, events: pd.DataFrame) -> str:
     if within.empty:
         return f"{start}; no recorded event of store or JVM overlaps that second"
     totals = within.groupby("kind")["duration_ms"].sum().sort_values(ascending=False)
-    told = [f"{words.factor(kind)} ({words.latency(ms * 1000)})" for kind, ms in totals.head(3).items()]
-    return f"{start}; in it ran {words.several(told)}"
+    parts = [f"{words.factor(kind)} ({words.latency(ms * 1000)})" for kind, ms in totals.head(3).items()]
+    return f"{start}; in it ran {words.several(parts)}"

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from kvstudy.analyse.answers.factors import Ends, between_ends
 from kvstudy.analyse.comparison.words import DIFFERENT, MIN_RUNS
-from kvstudy.analyse.configuration import alike
+from kvstudy.analyse.configuration import comparison_key
 from kvstudy.analyse.validity import OUTSIDE, SAMPLES_BEYOND_PRINTED, SERVICE
 from kvstudy.present import theme, words
 from kvstudy.present.figures.lines import DASHES, factors, placed
@@ -36,13 +36,13 @@ _OF_RUN = [
     "valid",
     "hover",
     "configuration",
-    "alike",
+    "comparison_key",
     "panel",
     "heading",
     "colour",
     "dash",
-    "dash_told",
-    "told",
+    "dash_text",
+    "hover_title",
     "excluded",
 ]
 _KINDS = ("response", "service")
@@ -66,15 +66,12 @@ def percentile_spectrum(
     figure, medians = _draw(rows, colour_by, abreast)
     dashed = ", dashed as the legend says" if rows["dash"].nunique() > 1 else ""
     drawn = (
-        f"{words.kind(latency_kind).capitalize()} by percentile, coloured by " f"{words.factor(colour_by)}{dashed}. Thin: each run; strong: median of valid"
+        f"{words.kind(latency_kind).capitalize()} by percentile, coloured by "
+        f"{words.factor(colour_by)}{dashed}. Thin: each run; strong: median of valid"
         f" repeats; open circle: under {ENOUGH_SAMPLES} samples beyond.{excluded(_runs_of(rows))}{note}"
     )
-    return titled(
-        figure,
-        f"{words.kind(latency_kind).capitalize()} by percentile",
-        _rise(rows, medians, colour_by, latency_kind),
-        drawn,
-    )
+    whole, of_panels = _rises(rows, medians, colour_by, latency_kind)
+    return titled(figure, f"{words.kind(latency_kind).capitalize()} by percentile", whole, drawn, of_panels)
 
 
 def send_lateness(
@@ -90,11 +87,17 @@ def send_lateness(
         set(known.loc[known["latency_kind"] == kind, "run_id"]) for kind in ("own_lateness", "lateness")
     )
     if not own:
-        note = " These runs do not tell the generator's own part apart: the wait for a connection that the " "service kept busy is in it."
+        note = (
+            " These runs do not tell the generator's own part apart: the wait for a connection that the "
+            "service kept busy is in it."
+        )
         return percentile_spectrum(tables, colour_by, panel_by, "lateness", note)
     more = len(all_of_it - own)
     note = (
-        (f" {more} more {'runs do' if more > 1 else 'run does'} not tell it apart and " f"{'are' if more > 1 else 'is'} not drawn.")
+        (
+            f" {more} more {'runs do' if more > 1 else 'run does'} not tell it apart and "
+            f"{'are' if more > 1 else 'is'} not drawn."
+        )
         if more
         else ""
     )
@@ -113,23 +116,31 @@ def response_against_service(
         )
     figure, medians = _draw(rows, colour_by, abreast)
     drawn = (
-        "Solid: response time; dashed: service time. Strong: median of valid repeats; thin: each run. " "The gap is the wait before the send."
+        "Solid: response time; dashed: service time. Strong: median of valid repeats; thin: each run. "
+        "The gap is the wait before the send."
         f"{excluded(_runs_of(rows))}{_beyond(tables, rows)}"
     )
-    return titled(figure, "Response time and service time by percentile", _gap(medians, colour_by), drawn)
+    return titled(
+        figure,
+        "Response time and service time by percentile",
+        _gap(medians, colour_by),
+        drawn,
+        [_gap(medians[medians["panel"] == panel], colour_by) for panel in _panels(rows)],
+    )
 
 
 def _rows(
     tables, kinds: list[str], colour_by: str, panel_by: str | Sequence[str] | None
 ) -> tuple[pd.DataFrame, int]:
     """A row per run, kind and percentile, in that order, with _OF_RUN and x, and how many panels stand
-    abreast. ``alike``: equal for runs that differ in the colour alone."""
+    abreast. ``comparison_key``: equal for runs that differ in the colour alone."""
     points = tables.percentiles
     points = points[
         points["latency_kind"].isin(kinds) & (points["percentile"] < 100) & points["latency_us"].notna()
     ]
     runs = marked_runs(tables)
-    runs = runs[runs["run_id"].isin(points["run_id"])].assign(alike=lambda drawn: alike(drawn, colour_by))
+    runs = runs[runs["run_id"].isin(points["run_id"])]
+    runs = runs.assign(comparison_key=comparison_key(runs, colour_by))
     # Of several kinds each has a dash of its own.
     runs, abreast = placed(runs, colour_by, factors(panel_by), dashes=len(kinds) == 1)
     # Worked out once a run, and only what is drawn goes into the many rows; taking Arrow strings apart there
@@ -143,7 +154,7 @@ def _rows(
     )
     if len(kinds) > 1:
         rows["dash"] = [kinds.index(kind) for kind in rows["latency_kind"]]
-        rows["dash_told"] = [words.kind(kind) for kind in rows["latency_kind"]]
+        rows["dash_text"] = [words.kind(kind) for kind in rows["latency_kind"]]
     if colour_by == "latency_kind":
         rows["colour"] = rows["latency_kind"]
     return rows.assign(
@@ -170,11 +181,11 @@ def _draw(rows: pd.DataFrame, colour_by: str, abreast: int) -> tuple[go.Figure, 
             latency_us=("latency_us", "median"),
             x=("x", "first"),
             repeats=("run_id", "nunique"),
-            alike=("alike", "first"),
-            told=("told", "first"),
+            comparison_key=("comparison_key", "first"),
+            hover_title=("hover_title", "first"),
         )
     )
-    dashes = dict(sorted(set(zip(rows["dash"].tolist(), rows["dash_told"].tolist(), strict=True))))
+    dashes = dict(sorted(set(zip(rows["dash"].tolist(), rows["dash_text"].tolist(), strict=True))))
     of_colour = {colour: sorted(mine.unique().tolist()) for colour, mine in rows.groupby("colour")["dash"]}
     for index in range(len(headings)):
         place = cell(index, len(headings), abreast)
@@ -200,13 +211,13 @@ def _draw(rows: pd.DataFrame, colour_by: str, abreast: int) -> tuple[go.Figure, 
                 )
     first = cell(0, len(headings), abreast)
     if len(dashes) > 1 and colour_by != "latency_kind":
-        for dash, told in dashes.items():
+        for dash, text in dashes.items():
             figure.add_trace(
                 go.Scatter(
                     x=[None],
                     y=[None],
                     mode="lines",
-                    name=told,
+                    name=text,
                     legendgroup=f"dash {dash}",
                     line={"color": theme.TEXT, "width": 2, "dash": DASHES[dash]},
                 ),
@@ -236,7 +247,7 @@ def _median_line(
     points = zip(
         line["percentile"].tolist(),
         line["latency_us"].tolist(),
-        line["told"].tolist(),
+        line["hover_title"].tolist(),
         line["repeats"].tolist(),
         strict=True,
     )
@@ -250,8 +261,8 @@ def _median_line(
             showlegend=named,
             line={"color": colour, "width": 2.6, "dash": dash},
             text=[
-                f"{words.percentile(percentile)}: {words.latency(latency_us)}<br>{told}, median of {repeats}"
-                for percentile, latency_us, told, repeats in points
+                f"{words.percentile(percentile)}: {words.latency(latency_us)}<br>{text}, median of {repeats}"
+                for percentile, latency_us, text, repeats in points
             ],
             hovertemplate=f"<b>{name}</b> %{{text}}<extra></extra>",
         ),
@@ -286,7 +297,7 @@ def _repeats(
     ]
     x, y = shortened(rows["x"]), shortened(rows["latency_us"] / 1e6)
     sizes = np.where(rows["samples_beyond"] < ENOUGH_SAMPLES, 5, 0).astype(np.int8)
-    told = zip(
+    drawn_rows = zip(
         rows["percentile"].tolist(),
         kinds,
         rows["latency_us"].tolist(),
@@ -295,8 +306,11 @@ def _repeats(
     )
     texts = np.array(
         [
-            (f"{words.percentile(percentile)} {words.kind(kind)}: {words.latency(latency_us)}, " f"{words.count(beyond)} beyond")
-            for percentile, kind, latency_us, beyond in told
+            (
+                f"{words.percentile(percentile)} {words.kind(kind)}: {words.latency(latency_us)}, "
+                f"{words.count(beyond)} beyond"
+            )
+            for percentile, kind, latency_us, beyond in drawn_rows
         ],
         dtype=object,
     )
@@ -325,7 +339,11 @@ def _beyond(tables, rows: pd.DataFrame) -> str:
     drawn = (
         rows[rows["valid"] & (rows["latency_kind"] == "response")]
         .groupby("run_id")
-        .agg(highest_us=("latency_us", "max"), told=("told", "first"), heading=("heading", "first"))
+        .agg(
+            highest_us=("latency_us", "max"),
+            hover_title=("hover_title", "first"),
+            heading=("heading", "first"),
+        )
     )
     slowest = tables.percentiles[
         (tables.percentiles["latency_kind"] == "response") & (tables.percentiles["percentile"] == 100)
@@ -336,8 +354,9 @@ def _beyond(tables, rows: pd.DataFrame) -> str:
         return ""
     worst = found.loc[found["latency_us"].idxmax()]
     return (
-        f" Not drawn, since fewer than {SAMPLES_BEYOND_PRINTED} answers of a run lie beyond the last " "percentile of its line: slower ones, up to "
-        f"{words.latency(worst['latency_us'])} ({worst['heading'] or worst['told']})."
+        f" Not drawn, since fewer than {SAMPLES_BEYOND_PRINTED} answers of a run lie beyond the last "
+        "percentile of its line: slower ones, up to "
+        f"{words.latency(worst['latency_us'])} ({worst['heading'] or worst['hover_title']})."
     )
 
 
@@ -352,7 +371,7 @@ def _gap(medians: pd.DataFrame, colour_by: str) -> str:
     if pairs.empty:
         return "Too few samples for p99: response and service time cannot be compared there"
     pairs = pairs.join(
-        at.drop_duplicates("configuration").set_index("configuration")[["told", "colour", "repeats"]]
+        at.drop_duplicates("configuration").set_index("configuration")[["hover_title", "colour", "repeats"]]
     )
     pairs = pairs[
         2 * pairs["repeats"] >= pairs["repeats"].max()
@@ -360,36 +379,46 @@ def _gap(medians: pd.DataFrame, colour_by: str) -> str:
     widest = pairs.loc[(pairs["response"] / pairs["service"]).idxmax()]
     ratio = widest["response"] / widest["service"]
     if ratio < 1.1:
-        return f"Response and service time differ by at most {words.share(ratio - 1)} at p99: hardly a " "request waits to be sent"
+        return (
+            f"Response and service time differ by at most {words.share(ratio - 1)} at p99: hardly a "
+            "request waits to be sent"
+        )
     where = (
-        widest["told"]
+        widest["hover_title"]
         if colour_by == "latency_kind"
-        else f"{widest['told']}, {words.value(colour_by, widest['colour'])}"
+        else f"{widest['hover_title']}, {words.value(colour_by, widest['colour'])}"
     )
-    return f"Waiting hides in service time: p99 is {words.latency(widest['service'])} from the send but " f"{words.latency(widest['response'])} from the due time, {where}"
+    return (
+        f"Waiting hides in service time: p99 is {words.latency(widest['service'])} from the send but "
+        f"{words.latency(widest['response'])} from the due time, {where}"
+    )
 
 
-def _rise(rows: pd.DataFrame, medians: pd.DataFrame, colour_by: str, kind: str) -> str:
-    """The finding: how the highest percentile that every colour has moves from the first to the last value of
-    ``colour_by``, all else equal.
+def _panels(rows: pd.DataFrame) -> list[int]:
+    return sorted(rows["panel"].unique())
+
+
+def _rises(rows: pd.DataFrame, medians: pd.DataFrame, colour_by: str, kind: str) -> tuple[str, list[str]]:
+    """The finding, of the whole chart and of each of its panels: how the highest percentile that every colour
+    has moves from the first to the last value of ``colour_by``, all else equal.
 
     Of several such pairs the one that differs most among those that the runs decide; where they decide none,
     the one that differs most, as *cannot tell*.
     """
     if medians.empty:
-        return "No valid run: nothing can be claimed from these lines"
+        return "No valid run: nothing can be claimed from these lines", []
     shared = medians.groupby("percentile")["colour"].nunique()
     shared = shared[shared == medians["colour"].nunique()].index
     target = 99.0 if np.isclose(shared, 99).any() else float(max(shared, default=50))
     at = medians[np.isclose(medians["percentile"], target)].sort_values("colour")
     name = f"{words.percentile(target)} {words.kind(kind)}"
     if at.empty:
-        return f"No {name}: too few samples lie beyond it"
-    sets = [lines for _, lines in at.groupby(["panel", "dash", "alike"])]
+        return f"No {name}: too few samples lie beyond it", []
+    sets = [lines for _, lines in at.groupby(["panel", "dash", "comparison_key"])]
     most = max(map(len, sets))
     if most == 1:
-        top = at.loc[at["latency_us"].idxmax()]
-        return f"{top['told']}: {name} is {words.latency(top['latency_us'])} at " f"{words.value(colour_by, top['colour'])}{f', the highest of {len(at)} lines' if len(at) > 1 else ''}"
+        each = [_highest(at[at["panel"] == panel], name, colour_by) for panel in _panels(rows)]
+        return _highest(at, name, colour_by), each
     values = (
         rows[rows["valid"] & np.isclose(rows["percentile"], target)]
         .groupby("configuration")["latency_us"]
@@ -404,10 +433,30 @@ def _rise(rows: pd.DataFrame, medians: pd.DataFrame, colour_by: str, kind: str) 
             for ends in pairs
         ]
     )
-    chosen = next((place for place, (_, word) in enumerate(found) if word in DIFFERENT), 0)
-    result, word = found[chosen]
-    moves = _moves(name, pairs[chosen], result, word, colour_by)
-    return f"{pairs[chosen][0]['told']}: {moves}{_of_how_many(len(pairs), word)}"
+
+    def summarize(places: list[int]) -> str:
+        if not places:
+            return ""
+        chosen = next((place for place in places if found[place][1] in DIFFERENT), places[0])
+        result, word = found[chosen]
+        moves = _moves(name, pairs[chosen], result, word, colour_by)
+        return f"{pairs[chosen][0]['hover_title']}: {moves}{_of_how_many(len(places), word)}"
+
+    every = range(len(pairs))
+    each = [
+        summarize([place for place in every if pairs[place][0]["panel"] == panel]) for panel in _panels(rows)
+    ]
+    return summarize(list(every)), each
+
+
+def _highest(at: pd.DataFrame, name: str, colour_by: str) -> str:
+    """Of lines of which no two differ in the colour alone."""
+    if at.empty:
+        return ""
+    top = at.loc[at["latency_us"].idxmax()]
+    of = f", the highest of {len(at)} lines" if len(at) > 1 else ""
+    value = words.value(colour_by, top["colour"])
+    return f"{top['hover_title']}: {name} is {words.latency(top['latency_us'])} at {value}{of}"
 
 
 def _outcome(rows: pd.DataFrame, ends: tuple[pd.Series, pd.Series]) -> tuple[int, int, int, int]:

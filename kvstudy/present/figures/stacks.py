@@ -107,7 +107,8 @@ def icicle(tables, event: str = "cpu", share_min: float = 0.004) -> go.Figure:
         _drawn(tree, event, grey=bool(reason)),
         f"{_TITLES.get(event, event)} by caller and callee",
         f"{reason}. {named}, {event}" if reason else f"Hottest frames of {named} by self: {hottest}",
-        f"{words.count(tree.total)} {_UNITS.get(event, 'samples')}; frames under " f"{words.share(tree.share_min)} left out. {kinds} Click to zoom.{explained}",
+        f"{words.count(tree.total)} {_UNITS.get(event, 'samples')}; frames under "
+        f"{words.share(tree.share_min)} left out. {kinds} Click to zoom.{explained}",
     )
 
 
@@ -116,7 +117,10 @@ def _drawn(tree: StackTree, event: str, grey: bool) -> go.Figure:
     numbers = {path: str(number) for number, path in enumerate(tree.frames, start=1)}
     unit = _UNITS.get(event, "samples")
     texts = [
-        (f"<b>{path[-1]}</b><br>{words.count(tree.sums[path])} {unit}<br>total " f"{tree.sums[path] / tree.total:.1%}, self {tree.own.get(path, 0) / tree.total:.1%}")
+        (
+            f"<b>{path[-1]}</b><br>{words.count(tree.sums[path])} {unit}<br>total "
+            f"{tree.sums[path] / tree.total:.1%}, self {tree.own.get(path, 0) / tree.total:.1%}"
+        )
         for path in tree.frames
     ]
     figure = go.Figure(
@@ -192,12 +196,14 @@ def subsystem_shares(shares: pd.DataFrame, by: str = "label") -> go.Figure:
         legend_traceorder="normal",
     )
     figure.update_xaxes(tickformat=".0%", range=[0, 1], title_text="")
-    finding = _most(shares[shares["event"] == events[0]], events[0])
+    findings = [_most(shares[shares["event"] == event], event) for event in events]
     return titled(
         figure,
         f"Share of each subsystem by {words.factor(by)}",
-        finding,
-        "Each sample is counted once: in the first subsystem, in the order of kvstudy.analyse.frames, " "that knows one of its frames.",
+        findings[0],
+        "Each sample is counted once, in the first subsystem of kvstudy.analyse.frames that knows one of its "
+        "frames.",
+        findings,
     )
 
 
@@ -258,12 +264,12 @@ def _most(shares: pd.DataFrame, event: str) -> str:
 def _largest(shares: pd.DataFrame, event: str) -> str:
     by_name = medians(shares, "subsystem", "share").sort_values(ascending=False)
     apart = IDLE in by_name and event in TIMED
-    told = [
+    parts = [
         f"{name} {words.share(share)}"
         for name, share in (by_name.drop(IDLE) if apart else by_name).head(3).items()
     ]
     waiting = f", beside {words.share(by_name[IDLE])} around waiting for events (idle)" if apart else ""
-    return f"{words.several(told)}{waiting}"
+    return f"{words.several(parts)}{waiting}"
 
 
 def _kind_of(frame: str) -> str:

@@ -13,7 +13,10 @@ from kvstudy.present.figures.panels import nothing, opened, panel_grid, titled
 
 ROW_PX = 34
 ROWS_MAX, PANEL_PX = 4, 220  # kinds of event in a panel of one workload, and how high it is
-_JUDGED = "By chance: with the events of other repeats at the same moment. Linked: beyond that, and beyond other " "times of the run, with at most 5 % error over the whole page (Holm)."
+_JUDGED = (
+    "By chance: with the events of other repeats at the same moment. Linked: beyond that, and beyond other "
+    "times of the run, with at most 5 % error over the whole page (Holm)."
+)
 NOTHING_LINKED = "no kind of event can be called linked"
 _HUES = {tail.LINKED: theme.VERMILION, tail.CANNOT_TELL: theme.BLUE, "": theme.QUIET_TEXT}
 
@@ -35,10 +38,10 @@ def causes(found: pd.DataFrame, limit_us: float) -> go.Figure:
     figure.update_layout(
         height=210 + ROW_PX * len(rows), barmode="overlay", legend_y=-75 / (ROW_PX * len(rows) + 40)
     )
-    told = linked_to(found)
+    linked = linked_to(found)
     finding = (
-        f"Answers slower than {words.latency(limit_us)} are linked to {told}"
-        if told
+        f"Answers slower than {words.latency(limit_us)} are linked to {linked}"
+        if linked
         else f"Answers slower than {words.latency(limit_us)}: {NOTHING_LINKED}"
     )
     return titled(
@@ -49,9 +52,9 @@ def causes(found: pd.DataFrame, limit_us: float) -> go.Figure:
     )
 
 
-def causes_by_workload(groups: list[tail.OfWorkload]) -> go.Figure:
-    """A panel for each workload of ``analyse.tail.of_page``: bars as in ``causes``, of the linked kinds, or
-    where none is linked of those nearest to it."""
+def causes_by_workload(groups: list[tail.WorkloadCauses]) -> go.Figure:
+    """A panel for each workload of ``analyse.tail.page_causes``: bars as in ``causes``, of the linked kinds,
+    or where none is linked of those nearest to it."""
     groups = [group for group in groups if group.found["slow_requests"].sum()]
     if not groups:
         return nothing("no slow answer to explain", "Lower the percentile in the parameters.")
@@ -60,24 +63,30 @@ def causes_by_workload(groups: list[tail.OfWorkload]) -> go.Figure:
     ]  # short enough for a telephone
     figure = panel_grid(named, "share of the slow answers", "", columns=1, match_y=False, row_px=PANEL_PX)
     for row, group in enumerate(groups, start=1):
-        _bars(figure, _telling(group.found).iloc[::-1], row=row, col=1)
+        _bars(figure, _informative_causes(group.found).iloc[::-1], row=row, col=1)
     _bars_legend(figure, {"row": 1, "col": 1})
     figure.update_xaxes(tickformat=".0%", range=[0, 1.02])
     figure.update_layout(barmode="overlay", legend_y=-60 / (len(groups) * PANEL_PX))
     # The workload that the page's answer is about, where it was measured.
     first = next((group for group in groups if group.workload == WORKLOAD), groups[0])
     opened(figure, first.workload, words.rate(first.offered_rate_rps))
-    told = linked_to(first.found)
-    link = f"linked to {told}" if told else NOTHING_LINKED
-    finding = (
-        f"{first.workload} at {words.rate(first.offered_rate_rps)}: answers slower than "
-        f"{words.latency(first.limit_us)}: {link}; {words.share(untouched(first.found))} have no recorded event"
-    )
     return titled(
         figure,
         "What was going on while slow answers waited, workload by workload",
-        finding,
-        "Each workload at the highest rate of its runs, against a threshold of its own. At most " f"{ROWS_MAX} kinds of event each: the table has all. {_JUDGED}",
+        _finding(first),
+        "Each workload at the highest rate of its runs, against a threshold of its own. At most "
+        f"{ROWS_MAX} kinds of event each: the table has all. {_JUDGED}",
+        [_finding(group) for group in groups],
+    )
+
+
+def _finding(group: tail.WorkloadCauses) -> str:
+    linked = linked_to(group.found)
+    link = f"linked to {linked}" if linked else NOTHING_LINKED
+    return (
+        f"{group.workload}, {words.rate(group.offered_rate_rps)}: answers slower than "
+        f"{words.latency(group.limit_us)}: {link}; {words.share(untouched(group.found))} have no recorded "
+        "event"
     )
 
 
@@ -102,7 +111,7 @@ def untouched(found: pd.DataFrame) -> float:
     return float(found.loc[found["cause"] == tail.NO_EVENT, "share"].iloc[0])
 
 
-def _telling(found: pd.DataFrame) -> pd.DataFrame:
+def _informative_causes(found: pd.DataFrame) -> pd.DataFrame:
     events = found[found["cause"] != tail.NO_EVENT]
     linked = events[events["word"] == tail.LINKED]
     return pd.concat(
@@ -121,7 +130,7 @@ def _bars(figure: go.Figure, rows: pd.DataFrame, **place) -> None:
             marker={"color": [_HUES[word] for word in rows["word"]]},
             name="share of the slow answers",
             showlegend=False,
-            text=[_told(row) for row in rows.itertuples()],
+            text=[_describe(row) for row in rows.itertuples()],
             textposition="none",
             hovertemplate="%{text}<extra></extra>",
         ),
@@ -244,7 +253,10 @@ def slow_time_line(tables, limit_us: float, runs_max: int = 24) -> go.Figure:
     per_second = tail.slow_seconds(tables, limit_us)
     per_second = per_second.loc[per_second["count"] > 0, "slow"].sort_values(ascending=False)
     concentrated = per_second.cumsum().searchsorted(0.5 * per_second.sum()) + 1
-    finding = f"Half of the slow answers lie in {concentrated} of {len(per_second)} seconds with answers; the " f"worst second has {words.count(per_second.iloc[0])} of them"
+    finding = (
+        f"Half of the slow answers lie in {concentrated} of {len(per_second)} seconds with answers; the "
+        f"worst second has {words.count(per_second.iloc[0])} of them"
+    )
     exact = sum(run.one_by_one for run in shown)
     over = f"answers over {words.latency(limit_us)}"
     how = (
@@ -253,7 +265,10 @@ def slow_time_line(tables, limit_us: float, runs_max: int = 24) -> go.Figure:
         else f"Hollow dots: {over} of a second; when in it they waited was not kept"
     )
     how += (
-        (f"; hollow dots: those of a second, in the {len(shown) - exact} runs that did not keep them " "one by one")
+        (
+            f"; hollow dots: those of a second, in the {len(shown) - exact} runs that did not keep them "
+            "one by one"
+        )
         if 0 < exact < len(shown)
         else ""
     )
@@ -265,7 +280,7 @@ def slow_time_line(tables, limit_us: float, runs_max: int = 24) -> go.Figure:
     )
 
 
-def _dots(spells: list[tuple], name: str, symbol: str, told: str) -> go.Scatter:
+def _dots(spells: list[tuple], name: str, symbol: str, template: str) -> go.Scatter:
     """A mark in the middle of each of ``spells`` (height, hover text of the run, begin and end in seconds,
     answers); ``told``: its own text."""
     return go.Scatter(
@@ -279,14 +294,14 @@ def _dots(spells: list[tuple], name: str, symbol: str, told: str) -> go.Scatter:
             "symbol": symbol,
         },
         text=[
-            f"{told.format(number=words.count(number), begin=begin, end=end)}<br>{hover}"
+            f"{template.format(number=words.count(number), begin=begin, end=end)}<br>{hover}"
             for _, hover, begin, end, number in spells
         ],
         hovertemplate="%{text}<extra></extra>",
     )
 
 
-def _told(row) -> str:
+def _describe(row) -> str:
     lines = [
         f"<b>{words.factor(row.cause)}</b>{': ' + row.word if row.word else ''}",
         f"{words.count(row.slow_requests)} slow answers, {words.share(row.share)} of all",
@@ -295,7 +310,10 @@ def _told(row) -> str:
         lines += [
             f"by chance {words.share(row.chance)}, {words.times(row.lift)} as many"
             + (f"; {row.why}" if row.why else f"; p {row.p_value:.2g}"),
-            (f"{words.count(row.events)} events, the longest {words.latency(row.longest_ms * 1e3)}, " f"felt in {words.share(row.time_share)} of the time"),
+            (
+                f"{words.count(row.events)} events, the longest {words.latency(row.longest_ms * 1e3)}, "
+                f"felt in {words.share(row.time_share)} of the time"
+            ),
             f"without any other linked kind near: {words.share(row.share_alone)}",
         ]
     return "<br>".join(lines)

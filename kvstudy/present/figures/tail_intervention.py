@@ -70,7 +70,9 @@ def interventions(found: pd.DataFrame) -> go.Figure:
         figure,
         "p99 as usual, and with one thing held off",
         finding(found),
-        "Ticks: the two runs of a repeat. Dot: their median, with the interval of a sign test at 95 %. " "Words: permutation within pairs, Holm. Without flushes there is nothing to compact, so flush " "held off holds off compaction too.",
+        "Ticks: the two runs of a repeat. Dot: their median, with the interval of a sign test at 95 %. "
+        "Words: permutation within pairs, Holm. Without flushes there is nothing to compact, so flush "
+        "held off holds off compaction too.",
     )
 
 
@@ -78,8 +80,14 @@ def finding(found: pd.DataFrame) -> str:
     """The answer in a sentence: "The slowest percent is caused by flush (p99 without it 0.4×)"."""
     caused = [row for row in found.itertuples() if row.word == CAUSED]
     if caused:
-        return "The slow tail is caused by " f"{words.several([f'{held_off(row.cause, row.also)} (p99 without it {words.times(row.ratio)})' for row in caused])}"
-    return f"Held off in turn: {words.several([words.factor(cause) for cause in found['cause']])}; none can " "be called a cause"
+        told = [
+            f"{held_off(row.cause, row.also)} (p99 without it {words.times(row.ratio)})" for row in caused
+        ]
+        return f"The slow tail is caused by {words.several(told)}"
+    return (
+        f"Held off in turn: {words.several([words.factor(cause) for cause in found['cause']])}; none can "
+        "be called a cause"
+    )
 
 
 def held_off(cause: str, also: tuple[str, ...]) -> str:
@@ -99,6 +107,8 @@ def explained(row) -> str:
         f"<br>with it went {words.several([words.factor(kind) for kind in row.also])}" if row.also else ""
     ) + (f"<br>{row.why}" if row.why else "")
     return (
-        f"<b>{words.factor(row.cause)}</b>: {row.word}<br>p99 {words.latency(row.usual_us)} as usual, " f"{words.latency(row.without_us)} without it<br>"
-        f"{words.times(row.ratio)}{words.interval(row.low, row.high, words.times)}, " f"{words.counted(row.pairs, 'pair')}{why}"
+        f"<b>{words.factor(row.cause)}</b>: {row.word}<br>p99 {words.latency(row.usual_us)} as usual, "
+        f"{words.latency(row.without_us)} without it<br>"
+        f"{words.times(row.ratio)}{words.interval(row.low, row.high, words.times)}, "
+        f"{words.counted(row.pairs, 'pair')}{why}"
     )

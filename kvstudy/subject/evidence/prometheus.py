@@ -72,9 +72,9 @@ class Scraper:
             connection.request("GET", self._path)
             answer = connection.getresponse()
             body = answer.read(BYTES_MAX)
-            told = dict(series(body.decode("utf-8", errors="replace"))) if answer.status == 200 else {}
-            if told:
-                self._read[at.isoformat().replace("+00:00", "Z")] = told
+            counters = dict(series(body.decode("utf-8", errors="replace"))) if answer.status == 200 else {}
+            if counters:
+                self._read[at.isoformat().replace("+00:00", "Z")] = counters
             if not answer.isclosed():
                 connection.close()
         except (OSError, http.client.HTTPException, ValueError):
@@ -83,13 +83,13 @@ class Scraper:
 
 def series(text: str) -> Iterator[tuple[str, float]]:
     """Name and value of each series; ValueError where the text is in another format."""
-    told = 0
+    lines = 0
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             if sample.name.endswith("_bucket") or not math.isfinite(sample.value):
                 continue
-            told += 1
-            if told > SERIES_MAX:
+            lines += 1
+            if lines > SERIES_MAX:
                 return
             labels = ";".join(
                 f"{name}={_NOT_IN_A_HEADING.sub('_', value)}" for name, value in sorted(sample.labels.items())

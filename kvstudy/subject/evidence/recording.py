@@ -78,12 +78,12 @@ def counters_by_second(
 
 def _counters(values: dict) -> dict[str, float]:
     """Times as jfr prints them become milliseconds: ``flushTime: PT0.1S`` → ``flush_time_ms: 100``."""
-    told = {}
+    fields = {}
     for name, value in values.items():
         if name not in NOT_ATTRIBUTES:
             is_time = isinstance(value, str)
-            told[_snake_case(name) + ("_ms" if is_time else "")] = _duration_ms(value) if is_time else value
-    return told
+            fields[_snake_case(name) + ("_ms" if is_time else "")] = _duration_ms(value) if is_time else value
+    return fields
 
 
 def sorted_events(events: list[dict]) -> dict:

@@ -63,9 +63,9 @@ def test_a_rate_that_most_runs_did_not_survive_is_held_nowhere():
 
 def test_a_run_that_the_service_lost_counts_as_nothing_achieved_and_is_drawn_where_it_was():
     tables = lost_by_the_service(measured(rates=(1000.0,), capacity_rps=1e6), 1000.0, runs=1)
-    runs = rates.testified(tables, tables.runs)
+    runs = rates.with_rate_outcome(tables, tables.runs)
     lost = runs["excluded"] == "service"
-    assert runs.loc[lost, "speaks"].all() and (runs.loc[lost, "counted_rate_rps"] == 0).all()
+    assert runs.loc[lost, "is_informative"].all() and (runs.loc[lost, "counted_rate_rps"] == 0).all()
     assert (runs["achieved_rate_rps"] > 900).all()
 
 

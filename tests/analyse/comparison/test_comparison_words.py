@@ -44,25 +44,25 @@ def test_fewer_than_five_runs_a_side_never_decide():
     assert said(BEFORE, [1.0] * 5) == FASTER and said([19.0] * 5, [19.0] * 5) == SAME
 
 
-def told_in_steps(before, after, same_within=0.05):
+def word_of_steps(before, after, same_within=0.05):
     return families.words([pair([before] * 6, [after] * 6, same_within, resolution=1.0)], ["lower"])[0]
 
 
 def test_whole_microseconds_that_are_one_apart_are_never_called_different_and_three_apart_are():
     assert [
-        told_in_steps(17, 18),
-        told_in_steps(18, 17),
-        told_in_steps(1, 2),
-        told_in_steps(100, 101, 0.001),
+        word_of_steps(17, 18),
+        word_of_steps(18, 17),
+        word_of_steps(1, 2),
+        word_of_steps(100, 101, 0.001),
     ] == [CANNOT_TELL] * 4
-    assert [told_in_steps(17, 20), told_in_steps(20, 17)] == [SLOWER, FASTER]
+    assert [word_of_steps(17, 20), word_of_steps(20, 17)] == [SLOWER, FASTER]
 
 
 def test_nothing_is_the_same_within_less_than_the_step_in_which_it_is_told():
     assert (
-        told_in_steps(17, 17) == CANNOT_TELL
-        and told_in_steps(17, 17, 0.07) == SAME
-        and told_in_steps(100, 100) == SAME
+        word_of_steps(17, 17) == CANNOT_TELL
+        and word_of_steps(17, 17, 0.07) == SAME
+        and word_of_steps(100, 100) == SAME
     )
 
 

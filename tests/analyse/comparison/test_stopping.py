@@ -46,7 +46,10 @@ def noisy(center: float, launches: int, noise=0.01) -> list[float]:
 
 
 def words(*arguments, **keywords) -> dict[str, str]:
-    return {one.measure: one.word for one in stopping.stand(values(**keywords), PRIMARY, 0.05, *arguments)}
+    return {
+        one.measure: one.word
+        for one in stopping.measure_results(values(**keywords), PRIMARY, 0.05, *arguments)
+    }
 
 
 def test_each_kind_of_measure_has_its_words():
@@ -57,7 +60,7 @@ def test_each_kind_of_measure_has_its_words():
 
 
 def test_nothing_is_said_before_the_first_look():
-    found = stopping.stand(values(p50=noisy(0.5, looks.FIRST_LOOK - 1)), PRIMARY, 0.05)[0]
+    found = stopping.measure_results(values(p50=noisy(0.5, looks.FIRST_LOOK - 1)), PRIMARY, 0.05)[0]
     assert found.word == CANNOT_TELL and np.isnan(found.low) and found.to_come == 1 and np.isinf(found.found)
 
 
@@ -83,7 +86,7 @@ def test_launches_after_a_word_do_not_unsay_it_and_going_on_costs_nothing():
 
 def test_the_order_of_the_rows_does_not_matter_only_that_of_the_launches():
     frame = values(p50=[0.05, 0.06, 0.04, 0.05, 0.3, -0.2, 0.06])
-    assert stopping.stand(frame, PRIMARY, 0.05) == stopping.stand(
+    assert stopping.measure_results(frame, PRIMARY, 0.05) == stopping.measure_results(
         frame.sample(frac=1, random_state=3), PRIMARY, 0.05
     )
 
@@ -131,7 +134,7 @@ def test_a_launch_in_which_a_side_died_forbids_what_is_good_of_it_and_the_same()
         == words({}, died, p50=noisy(0.0, 8))["p50"]
         == CANNOT_TELL
     )
-    found = stopping.stand(values(p50=noisy(0.0, 8)), PRIMARY, 0.05, {}, died)
+    found = stopping.measure_results(values(p50=noisy(0.0, 8)), PRIMARY, 0.05, {}, died)
     assert found[0].held_back == SAME and not stopping.undecided(found), "more launches would not decide it"
 
 
@@ -141,7 +144,7 @@ def test_the_launches_to_come_are_about_those_that_it_takes():
     told, took = [], []
     for _ in range(40):
         logs = generator.normal(0.03, 0.03, 60)
-        told.append(stopping.stand(values(p50=logs[:6]), PRIMARY, 0.02)[0].to_come)
+        told.append(stopping.measure_results(values(p50=logs[:6]), PRIMARY, 0.02)[0].to_come)
         decided = [min(stopping.sequential(logs[None, :n], 0.02)) <= 0.05 for n in range(5, 61)]
         took.append(decided.index(True) - 1 if any(decided) else 60)
     assert 0.3 < np.median([one for one in told if one is not None]) / np.median(took) < 3

@@ -13,8 +13,8 @@ from functools import partial
 import numpy as np
 from simulation import Simulation
 
-from kvstudy.analyse.exchange import Repeats, shifted_p
-from kvstudy.analyse.linked import LINKED, SIGNIFICANCE, Question, judged
+from kvstudy.analyse.linked import LINKED, SIGNIFICANCE, Question, judge
+from kvstudy.analyse.permutation import Repeats, shifted_p
 
 RULE = "linked"
 BINS, STEP_S, LENGTH_S = 3000, 0.01, 30.0
@@ -72,7 +72,7 @@ def question(slow: list[list[np.ndarray]], felt: list[list[np.ndarray]]) -> Ques
     )
 
 
-def in_step(counted: str, generator: np.random.Generator, trials: int, rule=judged) -> int:
+def in_step(counted: str, generator: np.random.Generator, trials: int, rule=judge) -> int:
     """Of so many studies in how many ``counted`` is linked to answers that are slow by the same clock as it.
     All three bystanders are asked about together, as the kinds of event of a page are."""
     wrong = 0
@@ -84,7 +84,7 @@ def in_step(counted: str, generator: np.random.Generator, trials: int, rule=judg
     return wrong
 
 
-def in_step_and_worse_in_some(counted: str, generator: np.random.Generator, trials: int, rule=judged) -> int:
+def in_step_and_worse_in_some(counted: str, generator: np.random.Generator, trials: int, rule=judge) -> int:
     """As ``in_step``, of repeats on a machine that is now faster, now slower: where answers are slower, the
     bystander takes longer too."""
     wrong = 0
@@ -105,7 +105,7 @@ def in_step_and_worse_in_some(counted: str, generator: np.random.Generator, tria
     return wrong
 
 
-def out_of_step(counted: str, generator: np.random.Generator, trials: int, rule=judged) -> int:
+def out_of_step(counted: str, generator: np.random.Generator, trials: int, rule=judge) -> int:
     """Of so many studies in how many ``counted`` is linked: the cause, which makes the answers slow, or one
     of three bystanders."""
     found = 0

@@ -15,7 +15,7 @@ from simulation import Simulation
 
 from kvstudy.analyse.linked import LINKED
 from kvstudy.analyse.tables import Tables
-from kvstudy.analyse.tail import of_page
+from kvstudy.analyse.tail import page_causes
 
 RULE = "linked, as page 07 says it"
 KINDS = {"same phase": "flush", "decaying": "gc_pause", "periodic": "compaction"}
@@ -92,7 +92,7 @@ def moments_of(generator: np.random.Generator, moments: tail.Moments) -> list[li
 
 def linked(made: Tables, generator: np.random.Generator) -> set[str]:
     """The kinds that the page calls linked anywhere."""
-    said = of_page(made, draws=tail.DRAWS, seed=int(generator.integers(2**32)))
+    said = page_causes(made, draws=tail.DRAWS, seed=int(generator.integers(2**32)))
     return {
         kind
         for found in (said.found, *(group.found for group in said.groups))

@@ -8,7 +8,7 @@ from kvstudy.analyse.observation import observe
 from kvstudy.analyse.validity import FAIL
 from kvstudy.record.run_folder import SealedRun
 
-TOLD_CHECKS = 2  # of one run; the pages have them all
+CHECKS_SHOWN = 2  # of one run; the pages have them all
 
 
 def failed_checks(run: SealedRun) -> dict[str, str]:
@@ -25,20 +25,20 @@ def failed_checks(run: SealedRun) -> dict[str, str]:
     }
 
 
-def told(failed: dict[str, str]) -> str:
+def format_verdict(failed: dict[str, str]) -> str:
     """``completed``, or ``completed, but invalid: no_foreign_load: 79.00% (required: ≤ 5% of the CPU time
     used by other processes)``."""
     if not failed:
         return "completed"
-    rest = f"; {len(failed) - TOLD_CHECKS} more" if len(failed) > TOLD_CHECKS else ""
+    rest = f"; {len(failed) - CHECKS_SHOWN} more" if len(failed) > CHECKS_SHOWN else ""
     return (
         "completed, but invalid: "
-        + "; ".join(f"{name}: {seen}" for name, seen in list(failed.items())[:TOLD_CHECKS])
+        + "; ".join(f"{name}: {seen}" for name, seen in list(failed.items())[:CHECKS_SHOWN])
         + rest
     )
 
 
-def commonest(failed: Iterable[dict[str, str]]) -> str:
+def count_failures(failed: Iterable[dict[str, str]]) -> str:
     """``no_foreign_load 5, rate_held 3``: by how many runs each check was failed, the commonest first."""
     return ", ".join(
         f"{name} {count}"

@@ -1,10 +1,11 @@
 """A claim (``analyse.claim``) in words: its number with the interval, its word, its place. No number is
 worked out here.
 
-telling.estimate(claim)      "1.51 × [1.45, 1.54 ×]"
-telling.word(claim)          "slower", "the same within 5 %", "cannot tell"
-telling.place(claim)         "get at 20 000 r/s on 4 connections"
-telling.findable(claim)      "only a difference above 12 % could have been found"
+claim_text.estimate(claim)      "1.51 × [1.45, 1.54 ×]"
+claim_text.word(claim)          "slower", "the same within 5 %", "cannot tell"
+claim_text.place(claim)         "get at 20 000 r/s on 4 connections"
+claim_text.findable(claim)      "only a difference above 12 % could have been found"
+claim_text.less(4, 0, 3)        "Your own 4 runs cannot tell yet"
 """
 
 import math
@@ -13,6 +14,8 @@ from kvstudy.analyse.claim import CLOSED_LOOP, SEARCH, Claim
 from kvstudy.analyse.comparison.words import CANNOT_TELL, SAME
 from kvstudy.present import words
 
+# Whose runs an answer rests on, where the reader has measured.
+YOURS, REFERENCE, BOTH = "yours", "reference", "yours and the reference's"
 _NUMBERS = {
     "ratio": words.times,
     "us": words.latency,
@@ -29,12 +32,14 @@ def number(value: float, unit: str) -> str:
 def estimate(claim: Claim) -> str:
     """The number with its interval, or of few runs with their extent. A rate that a search found is rounded:
     it is none that was offered."""
-    told = words.about_rate if claim.rule == SEARCH else _NUMBERS[claim.unit]
+    formatter = words.about_rate if claim.rule == SEARCH else _NUMBERS[claim.unit]
     if claim.interval is not None and math.isinf(claim.interval[1]):
-        return f"at least {told(claim.interval[0])}"
+        return f"at least {formatter(claim.interval[0])}"
     if claim.interval is not None:
-        return told(claim.estimate) + words.interval(*claim.interval, told)
-    return told(claim.estimate) + (words.extent(*claim.extent, told) if claim.extent is not None else "")
+        return formatter(claim.estimate) + words.interval(*claim.interval, formatter)
+    return formatter(claim.estimate) + (
+        words.extent(*claim.extent, formatter) if claim.extent is not None else ""
+    )
 
 
 def word(claim: Claim) -> str:
@@ -68,6 +73,12 @@ def place(claim: Claim) -> str:
     if subject.connections is not None:
         parts.append(f"on {words.value('connections', subject.connections)}")
     return " ".join(parts)
+
+
+def less(runs: int, decided: int, of: int) -> str:
+    """How the reader's own runs stand beside a reference that decides more."""
+    yours = f"Your own {words.counted(runs, 'run')}" if runs else "Your own runs"
+    return f"{yours} decide {decided} of these {of}" if decided else f"{yours} {CANNOT_TELL} yet"
 
 
 def side(factor: str, value: str) -> str:

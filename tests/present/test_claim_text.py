@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from kvstudy.analyse.claim import CLOSED_LOOP, SEARCH, Claim, Place
-from kvstudy.present import telling, words
+from kvstudy.present import claim_text, words
 
 RATIO = Claim(
     Place("get", 4, 20_000.0),
@@ -23,18 +23,18 @@ RATIO = Claim(
 
 
 def test_a_ratio_is_told_with_its_interval_and_few_runs_with_their_extent():
-    assert telling.estimate(RATIO) == "1.51 × [1.45, 1.54 ×]"
+    assert claim_text.estimate(RATIO) == "1.51 × [1.45, 1.54 ×]"
     assert (
-        telling.estimate(Claim(Place(), "p99", "us", 1240.0, extent=(1000.0, 2000.0)))
+        claim_text.estimate(Claim(Place(), "p99", "us", 1240.0, extent=(1000.0, 2000.0)))
         == "1.24 ms (1.00 … 2.00 ms)"
     )
 
 
 def test_a_rate_that_a_search_found_is_rounded_and_one_without_an_upper_end_is_at_least():
     found = Claim(Place("put"), "stable rate", "rps", 24_046.0, (22_113.0, 25_987.0), rule=SEARCH)
-    assert telling.estimate(found) == "24\u202f000 r/s [22\u202f000, 26\u202f000 r/s]"
+    assert claim_text.estimate(found) == "24\u202f000 r/s [22\u202f000, 26\u202f000 r/s]"
     assert (
-        telling.estimate(
+        claim_text.estimate(
             Claim(Place("put"), "stable rate", "rps", 28_000.0, (24_046.0, math.inf), rule=SEARCH)
         )
         == "at least 24\u202f000 r/s"
@@ -43,20 +43,20 @@ def test_a_rate_that_a_search_found_is_rounded_and_one_without_an_upper_end_is_a
 
 def test_the_same_says_within_what_and_cannot_tell_says_what_could_have_been_found():
     assert (
-        telling.word(Claim(Place(), "p50", "ratio", 1.0, word="the same", within_percent=5.0))
+        claim_text.word(Claim(Place(), "p50", "ratio", 1.0, word="the same", within_percent=5.0))
         == "the same within 5 %"
     )
-    assert telling.findable(RATIO) == "only a difference above 12 % could have been found"
+    assert claim_text.findable(RATIO) == "only a difference above 12 % could have been found"
     assert (
-        telling.findable(Claim(Place(), "p50", "ratio", 1.0, sides=(2, 2)))
+        claim_text.findable(Claim(Place(), "p50", "ratio", 1.0, sides=(2, 2)))
         == "no difference could have been found"
     )
-    assert telling.findable(Claim(Place(), "p50", "us", 1.0)) == ""
+    assert claim_text.findable(Claim(Place(), "p50", "us", 1.0)) == ""
     assert (
-        telling.certainty(replace(RATIO, word="cannot tell"))
+        claim_text.certainty(replace(RATIO, word="cannot tell"))
         == "cannot tell: only a difference above 12 % could have been found"
     )
-    assert telling.certainty(RATIO) == "slower"
+    assert claim_text.certainty(RATIO) == "slower"
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_difference_that_could_have_been_found_is_rounded(ratio, told):
     ],
 )
 def test_a_place_is_told_as_far_as_it_is_known(place, told):
-    assert telling.place(Claim(place, "p50", "us", 1.0)) == told
+    assert claim_text.place(Claim(place, "p50", "us", 1.0)) == told
 
 
 @pytest.mark.parametrize(
@@ -97,4 +97,4 @@ def test_a_place_is_told_as_far_as_it_is_known(place, told):
     ],
 )
 def test_a_value_of_a_factor_has_its_unit(factor, value, told):
-    assert telling.side(factor, value) == told
+    assert claim_text.side(factor, value) == told

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kvstudy.measure import judged
+from kvstudy.measure import verdict_line
 from kvstudy.measure.execute import Result
 
 sys.path.append(str(Path(__file__).parents[1] / "analyse"))
@@ -22,7 +22,7 @@ def test_a_valid_run_is_completed(make_run):
     assert result.judge(make_run("a")) == "completed" and result.invalid == {}
 
 
-def test_an_invalid_run_is_told_with_the_checks_that_it_failed_and_what_they_saw(make_run):
+def test_an_invalid_run_is_described_by_the_checks_that_it_failed_and_what_they_saw(make_run):
     result = Result("rates", 3)
     result.sealed = [
         make_run("a", process={"foreign_cpu_share": 0.79}),
@@ -41,13 +41,14 @@ def test_an_invalid_run_is_told_with_the_checks_that_it_failed_and_what_they_saw
     assert result.summary() == "rates: 3 runs: 3 sealed, 2 invalid (no_foreign_load 2, rate_held 1)"
 
 
-def test_of_many_failed_checks_the_first_two_are_told_and_the_rest_counted():
+def test_of_many_failed_checks_the_first_two_are_listed_and_the_rest_counted():
     assert (
-        judged.told({"a": "1", "b": "2", "c": "3", "d": "4"}) == "completed, but invalid: a: 1; b: 2; 2 more"
+        verdict_line.format_verdict({"a": "1", "b": "2", "c": "3", "d": "4"})
+        == "completed, but invalid: a: 1; b: 2; 2 more"
     )
 
 
 def test_a_run_that_cannot_be_read_ends_no_measurement(make_run):
     run = make_run("a")
     del run.facts["duration_s"]
-    assert judged.failed_checks(run) == {"readable": "KeyError: 'duration_s'"}
+    assert verdict_line.failed_checks(run) == {"readable": "KeyError: 'duration_s'"}

@@ -5,10 +5,10 @@ import math
 
 from kvstudy.analyse.comparison import launches
 from kvstudy.analyse.comparison.looks import LAST_LOOK
-from kvstudy.analyse.comparison.stopping import Standing
+from kvstudy.analyse.comparison.stopping import MeasureResult
 from kvstudy.analyse.comparison.words import SAME
 from kvstudy.analyse.duets import Duet
-from kvstudy.analyse.validity import FAIL
+from kvstudy.analyse.validity import FAIL, PASS
 from kvstudy.record.run_folder import SealedRun
 from kvstudy.units import format_bytes, format_duration
 
@@ -30,15 +30,15 @@ HEADINGS = ("workload", "measure", "{a}", "{b}", "ratio", "interval", "answer")
 
 def progress_lines(found: Duet | None, launch_s: float) -> list[str]:
     """One line per measure, and when all of them are probably decided."""
-    if found is None or not found.standings:
+    if found is None or not found.results:
         return (
-            [f"{found.counted} launches count, but none gives a value"]
+            [f"{found.counted} launches count, but none gives a value{_why_none(found)}"]
             if found and found.counted
             else ["no launch counts yet"]
         )
     lines = [
         f"  {row[0]} {row[1]:26} {row[4]:>7} {row[5]:16} {row[6]}{_to_come(one, launch_s)}"
-        for one, row in zip(found.standings, _rows(found), strict=True)
+        for one, row in zip(found.results, _rows(found), strict=True)
     ]
     return lines + _missing(found) + _left_out(found)
 
@@ -55,16 +55,16 @@ def outcome_of(found: Duet | None, run: SealedRun) -> str:
 
 def table_lines(found: Duet | None, over: str, markdown: bool = False) -> list[str]:
     """The answer: one row per measure, the primary first; below it what it rests on."""
-    if found is None or not found.standings:
+    if found is None or not found.results:
         none = (
-            f"{found.counted} launches count, but none gives a value"
+            f"{found.counted} launches count, but none gives a value{_why_none(found)}"
             if found and found.counted
             else "no launch counts"
         )
         return [f"{none}: {over}"]
     headings = [heading.format(a=found.a, b=found.b) for heading in HEADINGS]
     rows = _rows(found)
-    told = (
+    text = (
         f"{found.counted} launches; ratio of {found.b} to {found.a}, with an interval over launches that "
         f"allows for looking after each; {over}"
     )
@@ -75,7 +75,7 @@ def table_lines(found: Duet | None, over: str, markdown: bool = False) -> list[s
         return [
             *(f"| {' | '.join(row)} |" for row in cells),
             "",
-            told,
+            text,
             *(line.strip() for line in [*_missing(found), *_left_out(found)]),
         ]
     widths = [max(len(row[column]) for row in (headings, *rows)) for column in range(len(headings))]
@@ -84,7 +84,7 @@ def table_lines(found: Duet | None, over: str, markdown: bool = False) -> list[s
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
             for row in (headings, *rows)
         ),
-        told,
+        text,
         *_missing(found),
         *_left_out(found),
     ]
@@ -101,11 +101,11 @@ def _rows(found: Duet) -> list[list[str]]:
             "" if math.isnan(one.low) else f"[{one.low:.3f}, {one.high:.3f}]",
             _answer(one),
         ]
-        for one in found.standings
+        for one in found.results
     ]
 
 
-def _answer(one: Standing) -> str:
+def _answer(one: MeasureResult) -> str:
     """The word; of what cannot be told what could have been found."""
     if one.held_back:
         return f"{one.word}: {one.held_back}, but for what the sides left out"
@@ -117,7 +117,7 @@ def _answer(one: Standing) -> str:
     return f"{one.word}{found}"
 
 
-def _to_come(one: Standing, launch_s: float) -> str:
+def _to_come(one: MeasureResult, launch_s: float) -> str:
     if one.decided or one.held_back:
         return ""
     if one.to_come is None:
@@ -134,6 +134,15 @@ def _left_out(found: Duet) -> list[str]:
         if count
     ]
     return [f"  launches that do not count: {', '.join(words)}"] if words else []
+
+
+def _why_none(found: Duet) -> str:
+    """What the generator, or the rounds, of the last launch that counts lacked; "" where that is not it."""
+    checks = found.tables.duet_validity
+    last = found.tables.duets.query("excluded == ''").sort_values(["start_utc", "run_id"])["run_id"].iloc[-1]
+    marked = checks[(checks["run_id"] == last) & (checks["verdict"] != PASS)]
+    why = marked[marked["check"].isin(("generator_not_saturated", "rounds_kept"))]
+    return f" ({'; '.join(why['observed'])})" if len(why) else ""
 
 
 def _value(value: float, measure: str) -> str:
@@ -162,7 +171,7 @@ def _missing(found: Duet) -> list[str]:
 def undecided(found: Duet | None) -> int | None:
     """How many measures are worth another launch, a primary one without a value among them; None while none
     is known."""
-    return len(found.undecided) + (found.primary is None) if found and found.standings else None
+    return len(found.undecided) + (found.primary is None) if found and found.results else None
 
 
 def nothing_to_come(found: Duet | None, until: str = "all") -> str:
@@ -176,7 +185,7 @@ def nothing_to_come(found: Duet | None, until: str = "all") -> str:
         return f"the primary measure is decided{others}"
     if left and found.primary and all(one.launches >= LAST_LOOK for one in found.undecided):
         return f"no further look is planned after {LAST_LOOK} launches, and {left} measures are undecided"
-    held = sum(bool(one.held_back) for one in found.standings)
+    held = sum(bool(one.held_back) for one in found.results)
     if left == 0 and held:
         return (
             f"no further launch helps: the words of {held} measures are held back for what the sides left out"

@@ -12,7 +12,7 @@ from duet_maker import DuetMaker, slices
 from kvstudy.analyse.comparison.looks import LAST_LOOK
 from kvstudy.analyse.comparison.words import CANNOT_TELL, SAME
 from kvstudy.analyse.duets import duet_of
-from kvstudy.measure.standing import nothing_to_come, progress_lines, table_lines, undecided
+from kvstudy.measure.duet_table import nothing_to_come, progress_lines, table_lines, undecided
 from kvstudy.record.run_folder import sealed_runs
 
 
@@ -43,39 +43,46 @@ def test_a_primary_measure_without_a_value_is_undecided_and_said(found):
 
 def test_launches_that_count_without_any_value_are_not_said_not_to_count(found):
     duet = found(launches=2, parts={("put", "rate"): slices(3)})
-    assert duet.counted == 2 and not duet.standings
+    assert duet.counted == 2 and not duet.results
     assert table_lines(duet, "the time is over") == [
         "2 launches count, but none gives a value: the time is over"
     ]
 
 
+def test_what_kept_every_launch_from_a_value_is_said(found):
+    duet = found(launches=2, parts={("put", "closed"): slices(8, loop="closed")}, saturated=("closed",))
+    told = "2 launches count, but none gives a value (put closed: everything without value, starved)"
+    assert progress_lines(duet, 30.0) == [told]
+    assert table_lines(duet, "the time is over") == [f"{told}: the time is over"]
+
+
 def test_held_back_words_are_no_decision_and_beyond_the_last_look_nothing_is_planned(found):
     duet = found()
     assert nothing_to_come(duet) == "every measure is decided"
-    held = replace(duet.standings[0], word=CANNOT_TELL, held_back="slower")
-    assert nothing_to_come(replace(duet, standings=[held, *duet.standings[1:]])).startswith(
+    held = replace(duet.results[0], word=CANNOT_TELL, held_back="slower")
+    assert nothing_to_come(replace(duet, results=[held, *duet.results[1:]])).startswith(
         "no further launch helps: the words of 1 "
     )
-    open_ = [replace(one, word=CANNOT_TELL, launches=LAST_LOOK) for one in duet.standings]
-    assert nothing_to_come(replace(duet, standings=open_)).startswith(
+    open_ = [replace(one, word=CANNOT_TELL, launches=LAST_LOOK) for one in duet.results]
+    assert nothing_to_come(replace(duet, results=open_)).startswith(
         f"no further look is planned after {LAST_LOOK} launches"
     )
     open_[1] = replace(open_[1], launches=LAST_LOOK - 1)
-    assert nothing_to_come(replace(duet, standings=open_)) == ""
+    assert nothing_to_come(replace(duet, results=open_)) == ""
 
 
 def test_who_waits_for_the_primary_measure_alone_goes_on_until_it_is_decided_and_no_longer(found):
     duet = found()
-    first, *others = duet.standings
+    first, *others = duet.results
     open_ = [replace(one, word=CANNOT_TELL) for one in others]
-    decided = replace(duet, standings=[first, *open_])
+    decided = replace(duet, results=[first, *open_])
     assert nothing_to_come(decided) == ""
     assert nothing_to_come(decided, "primary").startswith("the primary measure is decided; 7 others")
-    undecided_ = replace(duet, standings=[replace(first, word=CANNOT_TELL), *others])
+    undecided_ = replace(duet, results=[replace(first, word=CANNOT_TELL), *others])
     assert nothing_to_come(undecided_, "primary") == ""
 
 
 def test_a_limit_of_half_percents_is_told_as_it_was_asked(found):
     duet = found()
-    same = replace(duet.standings[0], word=SAME, same_within=0.025)
-    assert "the same within 2.5 %" in "\n".join(table_lines(replace(duet, standings=[same]), "over"))
+    same = replace(duet.results[0], word=SAME, same_within=0.025)
+    assert "the same within 2.5 %" in "\n".join(table_lines(replace(duet, results=[same]), "over"))

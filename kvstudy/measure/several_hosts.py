@@ -8,25 +8,27 @@ host noted is moved to it. Each host is told the start by its own clock.
 
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from kvstudy.errors import HostLost, KvstudyError, RunFailed
 from kvstudy.hosts.clock import Offset, moved_by
 from kvstudy.measure import machine
-from kvstudy.measure.attendance import Attended, Timing
-from kvstudy.measure.crew import Crew, Member, of_part
+from kvstudy.measure.crew import Crew, Member, part_file_name
 from kvstudy.measure.generator import slowest_count
 from kvstudy.measure.sampler import OF_THE_GENERATOR, PROCESS_COLUMNS, write_series
 from kvstudy.measure.station import Parts
+from kvstudy.measure.supervision import SupervisedLoad, Timing
 from kvstudy.plan.run_plan import Configuration
 from kvstudy.record import slowest
 from kvstudy.subject.protocol import Evidence
 
+T, S = TypeVar("T"), TypeVar("S")
 # From the moment when all are told until they begin: connections have to be open by then.
 LEAD_S = 2.0
 STEP_S = 0.1
@@ -49,6 +51,13 @@ class Clocks:
             return 0.0
         before = self.before[host]
         return moved_by(before, self.after.get(host, before), round(at_s * 1e9)) / 1e9
+
+    def moved_ns(self, host: str, at_ns: int) -> int:
+        """The same, in whole nanoseconds."""
+        if host == self.reference:
+            return 0
+        before = self.before[host]
+        return round(moved_by(before, self.after.get(host, before), at_ns))
 
     def bound_s(self, host: str) -> float:
         """How far the moved time may be off, the line between both offsets included."""
@@ -83,8 +92,8 @@ class Clocks:
         return {"reference": self.reference, "before": of(self.before), "after": of(self.after)}
 
 
-class Together:
-    """``folder``: of the run, on this machine. ``entered``, ``tick``: as of an attendance."""
+class SeveralHostsLoad:
+    """``folder``: of the run, on this machine. ``entered``, ``tick``: as of a ``Supervision``."""
 
     def __init__(
         self,
@@ -106,31 +115,23 @@ class Together:
         all of it has ended."""
         self._entered("warm_up")
         port = self._reference.station.open_clock()
-        self._compare_clocks(self.clocks.before, port)
+        compare_clocks(self._crew, self.clocks.before, port)
         start_s = self._reference.station.now_s() + LEAD_S
         ours = time.monotonic() + LEAD_S  # near enough to say in which phase something happened
         count = len(self._crew.generators)
-        with ThreadPoolExecutor(len(self._crew.members)) as threads:
-            running: dict[Future[Attended], Member] = {}
-            for number, member in enumerate(self._crew.generators, start=1):
-                at_s = start_s - self.clocks.moved_s(member.host.name, start_s)
-                parts = Parts(f"{number}/{count}" if count > 1 else None, _to_the_nanosecond(at_s))
-                future = threads.submit(self._generate, member, url, parts, at_s, over)
-                running[future] = member
-            service = threads.submit(
-                self._crew.service.station.attend,
-                self._timing(start_s - self.clocks.moved_s(self._crew.service.host.name, start_s), over),
-            )
-            try:
-                self._wait(running, service, ours)
-            except BaseException as error:
-                self._end_all([*running, service], over)
-                raise self._reason(error, running, service) from error
-            self._crew.service.host.tell(over)
-            self._sampled(self._crew.service, service)
-            for future, member in running.items():
-                self._sampled(member, future)
-        self._compare_clocks(self.clocks.after, port)
+        generating: dict[Member, Callable[[], SupervisedLoad]] = {}
+        for number, member in enumerate(self._crew.generators, start=1):
+            at_s = start_s - self.clocks.moved_s(member.host.name, start_s)
+            parts = Parts(f"{number}/{count}" if count > 1 else None, _to_the_nanosecond(at_s))
+            generating[member] = partial(self._generate, member, url, parts, at_s, over)
+        service = self._crew.service
+        timing = self._timing(start_s - self.clocks.moved_s(service.host.name, start_s), over)
+        generated, attended = all_at_once(
+            self._crew, generating, lambda: service.station.attend(timing), over, self._step(ours)
+        )
+        for member, of_member in {service: attended, **generated}.items():
+            self.sampled[member.host.name] = of_member.rows
+        compare_clocks(self._crew, self.clocks.after, port)
         self._reference.station.close_clock()
         self._collect()
         self.clocks.check()
@@ -150,49 +151,22 @@ class Together:
         one = self._configuration
         return Timing(one.warm_up_s, one.duration_s, one.timeout_s, at_s, over)
 
-    def _generate(self, member: Member, url: str, parts: Parts, at_s: float, over: str) -> Attended:
+    def _generate(self, member: Member, url: str, parts: Parts, at_s: float, over: str) -> SupervisedLoad:
         (command,) = member.station.commands(url, None, parts)
         return member.station.generate(command, True, None, at_s, over)
 
-    def _wait(self, running: dict[Future, Member], service: Future, start: float) -> None:
-        """Until every generator has ended; the first error of any."""
-        begun, left = False, set(running)
-        while left:
-            done, _ = wait({*left, service}, STEP_S, FIRST_EXCEPTION)
-            for future in done:
-                future.result()
-            left -= done
+    def _step(self, start: float) -> Callable[[], None]:
+        """Tells when the measured window begins."""
+        begun = False
+
+        def step() -> None:
+            nonlocal begun
             if not begun and time.monotonic() >= start + self._configuration.warm_up_s:
                 begun = True
                 self._entered("measure")
             self._tick()
 
-    def _end_all(self, futures: list[Future], over: str) -> None:
-        for member in self._crew.members:
-            member.host.tell(over)
-        wait(futures, END_TIMEOUT_S)
-        for member in self._crew.members:  # who still hangs there is not waited for
-            if any(not future.done() for future in futures) and member.host.is_remote:
-                member.host.abandon("it did not end what it was asked to end")
-
-    def _reason(self, error: BaseException, running: dict[Future, Member], service: Future) -> BaseException:
-        """The first cause: a service that died, then a host that is lost; generators only saw it."""
-        if not isinstance(error, KvstudyError):
-            return error
-        said = [one.exception() for one in (service, *running) if one.done() and one.exception()]
-        of_service = service.exception() if service.done() else None
-        lost = [one for one in said if isinstance(one, HostLost)]
-        if of_service is not None and not isinstance(of_service, HostLost):
-            return of_service
-        return lost[0] if lost else error
-
-    def _sampled(self, member: Member, future: Future[Attended]) -> None:
-        self.sampled[member.host.name] = future.result().rows
-
-    def _compare_clocks(self, offsets: dict[str, Offset], port: int) -> None:
-        for member in self._crew.members:
-            if member != self._reference:
-                offsets[member.host.name] = member.station.clock_offset(self._reference.host.address, port)
+        return step
 
     # ---- one result of many ------------------------------------------------------------------------------
 
@@ -207,7 +181,7 @@ class Together:
 
     def _merge(self, count: int) -> None:
         def parts(name: str) -> list[Path]:
-            return [self._folder / of_part(name, number) for number in range(1, count + 1)]
+            return [self._folder / part_file_name(name, number) for number in range(1, count + 1)]
 
         logs, slow = parts("latency.hlog"), parts("slowest.csv")
         done = subprocess.run(
@@ -251,6 +225,62 @@ class Together:
         whole = [row | used[row["second"]] for row in rows if row["second"] in used]
         columns = tuple(name for name in PROCESS_COLUMNS if whole and name in whole[0])
         write_series(self._folder / "process.csv", columns, whole)
+
+
+def compare_clocks(crew: Crew, offsets: dict[str, Offset], port: int) -> None:
+    """Of all hosts with that of the first generator's, where a clock is open at ``port``."""
+    reference = crew.generators[0]
+    for member in crew.members:
+        if member != reference:
+            offsets[member.host.name] = member.station.clock_offset(reference.host.address, port)
+
+
+def all_at_once(
+    crew: Crew,
+    generating: Mapping[Member, Callable[[], T]],
+    attending: Callable[[], S],
+    over: str,
+    step: Callable[[], None],
+) -> tuple[dict[Member, T], S]:
+    """What each generator does, and the service meanwhile, which is told ``over`` when all generators have
+    ended. RunFailed after all of it has ended: with the first cause. ``step`` is called all the time."""
+    with ThreadPoolExecutor(1 + len(generating)) as threads:
+        running = {threads.submit(work): member for member, work in generating.items()}
+        service = threads.submit(attending)
+        try:
+            left = set(running)
+            while left:
+                done, _ = wait({*left, service}, STEP_S, FIRST_EXCEPTION)
+                for future in done:
+                    future.result()
+                left -= done
+                step()
+        except BaseException as error:
+            _end_all(crew, [*running, service], over)
+            raise _reason(error, running, service) from error
+        crew.service.host.tell(over)
+        return {member: future.result() for future, member in running.items()}, service.result()
+
+
+def _end_all(crew: Crew, futures: list[Future], over: str) -> None:
+    for member in crew.members:
+        member.host.tell(over)
+    wait(futures, END_TIMEOUT_S)
+    for member in crew.members:  # who still hangs there is not waited for
+        if any(not future.done() for future in futures) and member.host.is_remote:
+            member.host.abandon("it did not end what it was asked to end")
+
+
+def _reason(error: BaseException, running: Collection[Future], service: Future) -> BaseException:
+    """The first cause: a service that died, then a host that is lost; generators only saw it."""
+    if not isinstance(error, KvstudyError):
+        return error
+    said = [one.exception() for one in (service, *running) if one.done() and one.exception()]
+    of_service = service.exception() if service.done() else None
+    lost = [one for one in said if isinstance(one, HostLost)]
+    if of_service is not None and not isinstance(of_service, HostLost):
+        return of_service
+    return lost[0] if lost else error
 
 
 def moved(evidence: Evidence, to: Callable[[float], float]) -> Evidence:

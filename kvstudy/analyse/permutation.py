@@ -1,5 +1,5 @@
-"""Do events and slow answers of the same run come together, more than chance would have it? Two permutation
-tests, and both must say so.
+"""Do events and slow answers of the same run come together, more than chance would have it? Three permutation
+tests, and all must say so.
 
     p_value(groups, draws, generator)      of one kind of event; each group: the repeats of one configuration
     smallest_p(groups)                     below this no number of draws can get
@@ -17,8 +17,11 @@ does not outvote all others.
 2. *Shifted*: the events come at another time of the same run, around a circle. It keeps apart a run that was
    bad from end to end,
    with long events and slow answers everywhere, from answers that were slow at those moments.
+3. *Moved*: the events come a little earlier or later, by up to NEAR_S or a few times their own length. It
+   keeps apart a bad spell of a run, or a pace at which it decays, that other repeats had at another time: in
+   a bad second everything is slow and everything takes long, and that is not one for the other.
 
-p is the larger of the two: of either null hypothesis alone it is no smaller than a valid p. Both count the
+p is the largest of the three: of each null hypothesis alone it is no smaller than a valid p. All count the
 order observed among the draws (Phipson and Smyth, "Permutation p-values should never be zero", 2010), so p is
 never 0. With n repeats there are n! ways to exchange: in few, or in groups of one, p cannot become small.
 """
@@ -28,6 +31,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+# How far events are moved: so long, or so many times as long as they are felt.
+NEAR_S, NEAR_STRETCHES = 1.0, 3
 _SAME = 1 - 1e-9  # a draw that differs by rounding alone is as good as what was observed
 
 
@@ -39,9 +44,19 @@ class Repeats:
 
     slow: tuple[np.ndarray, ...]
     felt_ms: tuple[np.ndarray, ...]
+    step_s: float = 0.01
 
     @property
-    def tells(self) -> bool:
+    def near(self) -> int:
+        """By how many bins at most events are moved to come at another time of the same spell."""
+        begins = sum(
+            int(np.count_nonzero(np.diff(run > 0, prepend=False) & (run > 0))) for run in self.felt_ms
+        )
+        felt = sum(int(np.count_nonzero(run)) for run in self.felt_ms)
+        return math.ceil(max(NEAR_S / self.step_s, NEAR_STRETCHES * felt / max(1, begins)))
+
+    @property
+    def is_informative(self) -> bool:
         """Whether an exchange changes anything: slow answers and events, and someone to exchange with."""
         return (
             len(self.slow) > 1
@@ -62,16 +77,19 @@ class Repeats:
 
 
 def p_value(groups: list[Repeats], draws: int, generator: np.random.Generator) -> float:
-    """The larger of ``exchanged_p`` and ``shifted_p``; 1 where nothing can be exchanged."""
-    telling = [group for group in groups if group.tells]
-    if not telling:
+    """The largest of ``exchanged_p`` and ``shifted_p``, around the run and nearby; 1 where nothing can be
+    exchanged."""
+    informative = [group for group in groups if group.is_informative]
+    if not informative:
         return 1.0
     slow, felt_ms = (
-        [run for group in telling for run in getattr(group, side)] for side in ("slow", "felt_ms")
+        [run for group in informative for run in getattr(group, side)] for side in ("slow", "felt_ms")
     )
+    near = [group.near for group in informative for _ in group.slow]
     return max(
-        exchanged_p([group.aligned() for group in telling], draws, generator),
+        exchanged_p([group.aligned() for group in informative], draws, generator),
         shifted_p(slow, felt_ms, draws, generator),
+        shifted_p(slow, felt_ms, draws, generator, near),
     )
 
 
@@ -88,24 +106,31 @@ def exchanged_p(aligned: list[np.ndarray], draws: int, generator: np.random.Gene
 
 
 def shifted_p(
-    slow: list[np.ndarray], felt_ms: list[np.ndarray], draws: int, generator: np.random.Generator
+    slow: list[np.ndarray],
+    felt_ms: list[np.ndarray],
+    draws: int,
+    generator: np.random.Generator,
+    near: list[int] | None = None,
 ) -> float:
-    """Share of random shifts, one for each run, that align at least as well."""
+    """Share of random shifts, one for each run, that align at least as well; ``near``: of each run, by at
+    most so many bins either way."""
     observed, shifted = 0.0, np.zeros(draws)
-    for counts, weight in zip(slow, felt_ms, strict=True):
+    for place, (counts, weight) in enumerate(zip(slow, felt_ms, strict=True)):
         if not counts.any() or not weight.any():
             continue
         # Every circular shift of the weights against the counts at once: their correlation, by Fourier's
         # transform.
         around = np.fft.irfft(np.fft.rfft(np.sqrt(counts)) * np.conj(np.fft.rfft(weight)), len(counts))
         observed += around[0]
+        if near is not None and 2 * near[place] + 1 < len(around):
+            around = np.roll(around, near[place])[: 2 * near[place] + 1]
         shifted += generator.choice(around, draws)
     return _share(shifted, observed)
 
 
 def smallest_p(groups: list[Repeats]) -> float:
     """One over the number of ways in which the runs of all groups can be exchanged."""
-    return math.exp(-sum(math.lgamma(len(group.slow) + 1) for group in groups if group.tells))
+    return math.exp(-sum(math.lgamma(len(group.slow) + 1) for group in groups if group.is_informative))
 
 
 def in_step(groups: list[Repeats]) -> float:
@@ -113,7 +138,7 @@ def in_step(groups: list[Repeats]) -> float:
     Cohen's kappa; the mean over groups."""
     found = []
     for group in groups:
-        if not group.tells:
+        if not group.is_informative:
             continue
         bins = min(map(len, group.felt_ms))
         felt = np.stack([run[:bins] > 0 for run in group.felt_ms]).astype(float)

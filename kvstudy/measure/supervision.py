@@ -1,6 +1,6 @@
 """While a load runs: the sampler, what has to be done to the service at given times, and who has died.
 
-On one machine the generator and the service are attended together. On several each host attends what it has:
+On one machine the generator and the service are watched together. On several each host watches what it has:
 one with a service alone does so until it is told that the load is over.
 """
 
@@ -40,14 +40,14 @@ class Timing:
 
 
 @dataclass
-class Attended:
+class SupervisedLoad:
     """``rows``: of the sampler; also of a load that failed, as far as it came."""
 
     start_utc: datetime | None = None
     rows: list[dict] = field(default_factory=list)
 
 
-class Attendance:
+class Supervision:
     """``agenda``: by ``time.monotonic()``, what is done to the service, given window and end. ``entered`` and
     ``tick``: told of phases and of time that passes."""
 
@@ -55,16 +55,16 @@ class Attendance:
         self,
         timing: Timing,
         subject: LiveSubject | None,
-        told: set[str],
+        messages: set[str],
         entered: Callable[[str], None],
         tick: Callable[[], None],
     ):
-        self._timing, self._subject, self._told = timing, subject, told
+        self._timing, self._subject, self._messages = timing, subject, messages
         self._entered, self._tick = entered, tick
         self._phase = ""
-        self.attended = Attended()
+        self.load = SupervisedLoad()
 
-    def of_service(self, agenda: Callable[[float, float], list], process_csv: Path) -> Attended:
+    def watch_service(self, agenda: Callable[[float, float], list], process_csv: Path) -> SupervisedLoad:
         """Of a service whose generators are on other hosts. RunFailed when it dies."""
         start = self._start()
         window, end = start + self._timing.window_s, start + self._timing.length_s
@@ -72,7 +72,7 @@ class Attendance:
         todo = agenda(window, end)
         sampler.start()
         try:
-            while self._timing.is_over not in self._told:
+            while self._timing.is_over not in self._messages:
                 self._step(start, window, todo)
                 if time.monotonic() > end + self._timing.timeout_s + GENERATOR_GRACE_S:
                     break
@@ -80,11 +80,11 @@ class Attendance:
                 action()
         finally:
             with shielded():
-                self.attended.rows = sampler.stop()
+                self.load.rows = sampler.stop()
         self._check_alive()
-        return self.attended
+        return self.load
 
-    def of_generator(
+    def run_generator(
         self,
         kind: str,
         command: GeneratorCommand,
@@ -95,7 +95,7 @@ class Attendance:
         agenda: Callable[[float, float], list] | None,
         process_csv: Path | None,
         second: Callable[[Second], None] | None = None,
-    ) -> Attended:
+    ) -> SupervisedLoad:
         """Runs a generator to its end; with the service where that is here. With ``process_csv`` this is the
         measured one. ``second``: who is told of every second, where the generator tells of them."""
         timing = self._timing
@@ -129,7 +129,7 @@ class Attendance:
                     raise RunFailed(
                         f"generator did not end: planned={timing.length_s:g}s waited={waited:.0f}s"
                     )
-                if timing.is_over and timing.is_over in self._told:
+                if timing.is_over and timing.is_over in self._messages:
                     raise RunFailed("generator was ended: the run failed elsewhere")
             for _, action in todo:
                 action()
@@ -139,18 +139,18 @@ class Attendance:
                 if line:
                     line.close()
                 if sampler:
-                    self.attended.rows = sampler.stop()
+                    self.load.rows = sampler.stop()
         self._check_alive()
         check_exit(kind, code, stderr)
         if (lasted := time.monotonic() - start) < timing.length_s * 0.95:
             raise RunFailed(f"generator ended too early: planned={timing.length_s:g}s lasted={lasted:.1f}s")
-        return self.attended
+        return self.load
 
     def _start(self) -> float:
         """``time.monotonic()`` at which the load begins. A clock that is set meanwhile does not move it."""
         now, now_utc = time.monotonic(), time.time()
         start = now if self._timing.starts_at_s is None else now + self._timing.starts_at_s - now_utc
-        self.attended.start_utc = datetime.fromtimestamp(now_utc + start - now, UTC)
+        self.load.start_utc = datetime.fromtimestamp(now_utc + start - now, UTC)
         return start
 
     def _step(self, start: float, window: float | None, todo: list) -> None:

@@ -1,0 +1,165 @@
+"""How the cost of a request grows with the work: with the records that are stored, with the data per byte of
+memory, with the connections.
+
+    growths()                     the three experiments, each with what its work is
+    runs_with_work(tables, growth)        its latency runs, with ``work`` and ``line``
+    points(tables, growth)        one row per run and measure
+    at_each(tables, growth)       medians at each amount of work
+    steps(tables, growth)         medians at the least and the most work of each line
+    compared(tables)              the most work against the least: a word for each measure; one family
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from kvstudy.analyse.comparison import families
+from kvstudy.analyse.configuration import (
+    COMPARISON_COLUMNS,
+    CPU,
+    comparisons,
+    configured,
+    why_not_repeats,
+    with_words,
+)
+from kvstudy.analyse.medians import median
+from kvstudy.analyse.tables import Tables
+from kvstudy.plan.factors import MEMORY as GROUP
+from kvstudy.units import parse_size_bytes
+
+P99, MEMORY = "p99", "memory"
+MEASURES = (P99, CPU, MEMORY)
+PERCENTILES = (50.0, 99.0)
+COLUMNS = ["growth", "line", "least", "most", *COMPARISON_COLUMNS]
+AT_COLUMNS = ["line", "measure", "work", "value", "runs"]
+STEP_COLUMNS = ["line", "measure", "least", "most", "before", "after", "runs_before", "runs_after"]
+
+
+@dataclass(frozen=True)
+class Growth:
+    """``work``: of each run, NaN where it has none; ``factor``: the column of configured runs in which two
+    amounts of work differ, and what follows it alone."""
+
+    experiment: str
+    name: str
+    work: Callable[[pd.DataFrame], pd.Series]
+    factor: str
+
+
+def growths() -> tuple[Growth, ...]:
+    return (RECORDS, DATA, CONNECTIONS)
+
+
+def growth_of(experiment: str) -> Growth:
+    return next(one for one in growths() if one.experiment == experiment)
+
+
+def _records(runs: pd.DataFrame) -> pd.Series:
+    return _each(runs["fill"], lambda fill: float(fill["records"]))
+
+
+def _bytes_by_memory(runs: pd.DataFrame) -> pd.Series:
+    """Of keys and values, to those of the memory group; what the files take beyond depends on the store."""
+    data = _each(runs["fill"], lambda fill: fill["records"] * float(fill["key_bytes"] + fill["value_bytes"]))
+    return data / _each(runs["service_options"], lambda options: float(parse_size_bytes(options[GROUP])))
+
+
+def _each(column: pd.Series, read: Callable[[dict], float]) -> pd.Series:
+    """Of JSON objects; NaN where one has no such key."""
+
+    def one(text: str) -> float:
+        try:
+            return read(json.loads(text))
+        except (ValueError, KeyError, TypeError):
+            return np.nan
+
+    return pd.Series([one(text) for text in column], index=column.index, dtype="float64")
+
+
+RECORDS = Growth("scale", "records in the store", _records, "data")
+DATA = Growth("larger-than-memory", "bytes of records for each byte of memory", _bytes_by_memory, "variant")
+CONNECTIONS = Growth(
+    "connections", "connections", lambda runs: runs["connections"].astype("float64"), "connections"
+)
+
+
+def runs_with_work(tables: Tables, growth: Growth) -> pd.DataFrame:
+    """Runs at a rate, configured; those without work left out. ``line``: what is the same along the work: the
+    workload, and how its keys are drawn where that differs."""
+    runs = tables.runs[(tables.runs["experiment"] == growth.experiment) & ~tables.runs["profiled"]]
+    runs = configured(runs[~runs["closed_loop"]])
+    runs = runs.assign(work=growth.work(runs), line=_line(runs))
+    return runs[runs["work"] > 0]
+
+
+def _line(runs: pd.DataFrame) -> pd.Series:
+    drawn = [json.loads(text or "{}").get("distribution") or "" for text in runs["workload_args"]]
+    differ = len(set(drawn)) > 1
+    names = [
+        f"{workload}, {keys}" if differ and keys else workload
+        for workload, keys in zip(runs["workload"], drawn, strict=True)
+    ]
+    return pd.Series(names, index=runs.index, dtype=object)
+
+
+def points(tables: Tables, growth: Growth) -> pd.DataFrame:
+    """``runs_with_work`` once for each of MEASURES, with ``measure`` and ``value``, in us or bytes."""
+    runs = runs_with_work(tables, growth)
+    at = tables.columns("percentiles", "run_id", "latency_kind", "percentile", "latency_us")
+    at = at[(at["latency_kind"] == "response") & np.isclose(at["percentile"], 99.0)]
+    p99 = runs["run_id"].map(at.set_index("run_id")["latency_us"])
+    values = {P99: p99, CPU: runs["service_cpu_us_per_answer"], MEMORY: runs["service_rss_max_bytes"]}
+    every = pd.concat(
+        [runs.assign(measure=name, value=value) for name, value in values.items()], ignore_index=True
+    )
+    return every[every["value"] > 0]
+
+
+def at_each(tables: Tables, growth: Growth) -> pd.DataFrame:
+    """AT_COLUMNS: of each line, measure and amount of work the median of the valid runs; NaN where these are
+    no repeats of one another."""
+    found = points(tables, growth)
+    found = found[found["verdict"] != "FAIL"]
+    rows = [
+        (line, measure, work, np.nan if why_not_repeats(part) else median(part["value"]), len(part))
+        for (line, measure, work), part in found.groupby(["line", "measure", "work"], sort=False)
+    ]
+    frame = pd.DataFrame(rows, columns=AT_COLUMNS)
+    return frame.sort_values("work", kind="stable", ignore_index=True)
+
+
+def steps(tables: Tables, growth: Growth) -> pd.DataFrame:
+    """STEP_COLUMNS: of each line and measure the medians at the least and at the most work; none where there
+    is one amount of work, or no median at an end of it."""
+    rows = []
+    for (line, measure), part in at_each(tables, growth).groupby(["line", "measure"], sort=False):
+        least, most = part.iloc[0], part.iloc[-1]
+        if least["work"] < most["work"] and not np.isnan([least["value"], most["value"]]).any():
+            rows.append(
+                (line, measure, *(end[name] for name in ("work", "value", "runs") for end in (least, most)))
+            )
+    return pd.DataFrame(rows, columns=STEP_COLUMNS)
+
+
+def compared(tables: Tables) -> pd.DataFrame:
+    """COLUMNS, of all growths that were measured; ``before`` is the least work, ``after`` the most."""
+    parts = []
+    for growth in growths():
+        runs = runs_with_work(tables, growth)
+        for line, mine in runs.groupby("line", sort=False):
+            least, most = mine["work"].min(), mine["work"].max()
+            if not least < most:
+                continue
+            ends = mine[mine["work"].isin([least, most])]
+            sides = [ends.loc[ends["work"] == work, growth.factor].iloc[0] for work in (least, most)]
+            rows = comparisons(
+                tables.only(ends["run_id"]), growth.factor, *sides, PERCENTILES, cpu=True, share=None
+            )
+            parts.append(rows.assign(growth=growth.experiment, line=line, least=least, most=most))
+    parts = [part for part in parts if len(part)]
+    if not parts:
+        return pd.DataFrame(columns=COLUMNS)
+    return with_words(pd.concat(parts, ignore_index=True), families.WHOLE)[COLUMNS]

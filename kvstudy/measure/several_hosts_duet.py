@@ -1,0 +1,79 @@
+"""A part of a duet's launch over hosts: both sides on one, the generator that sends to them in turn on
+another.
+
+    clocks compared → start time → slices, and counters read at their borders → clocks compared again
+
+Slices are named by the clock of the generator's host. The service's host is told its borders by its own, and
+when it has read them is moved back, along the line through both comparisons.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from kvstudy.measure.crew import Crew
+from kvstudy.measure.duet_part import GRACE_S, LEADS_S, Attended, MissedStart, Part, Turn, part_of
+from kvstudy.measure.several_hosts import Clocks, all_at_once, compare_clocks
+from kvstudy.plan.comparison import Load, Slices
+
+
+@dataclass
+class SeveralHostsDuet:
+    """``run_id``: of the launch. ``clocks``: from the first part's begin to the last one's end."""
+
+    crew: Crew
+    run_id: str
+    tick: Callable[[], None]
+    clocks: Clocks = field(init=False)
+    _parts: int = 0
+
+    def __post_init__(self) -> None:
+        self.clocks = Clocks(self.crew.generators[0].host.name)
+
+    def run_part(self, doing: str, load: Load, slices: Slices, turn: Turn) -> Part:
+        """RunFailed in one line; all of it has ended then."""
+        for lead_s in LEADS_S:
+            try:
+                return self._tried(doing, load, slices, turn, lead_s)
+            except MissedStart:
+                if lead_s == LEADS_S[-1]:
+                    raise
+
+    def _tried(self, doing: str, load: Load, slices: Slices, turn: Turn, lead_s: float) -> Part:
+        service, generator = self.crew.service, self.crew.generators[0]
+        there, clocks = service.host.name, Clocks(generator.host.name)
+        self._parts += 1
+        over = f"{self.run_id} part {self._parts}"
+        planned = generator.station.plan_part(load, slices, turn)
+        port = generator.station.open_clock()
+        compare_clocks(self.crew, clocks.before, port)
+        self.clocks.before = self.clocks.before or clocks.before
+        start_ns = round((generator.station.now_s() + lead_s) * 1e9)
+        borders = planned.times.after(start_ns).borders
+        borders_there = {at_ns - clocks.moved_ns(there, at_ns): at_ns for at_ns in borders}
+        at_most_s = lead_s + slices.duration_s + load.a.timeout_s + 2 * GRACE_S
+        generated, attended = all_at_once(
+            self.crew,
+            {generator: lambda: generator.station.generate_part(planned, start_ns, over)},
+            lambda: service.station.attend_part(doing, list(borders_there), over, at_most_s),
+            over,
+            self.tick,
+        )
+        compare_clocks(self.crew, clocks.after, port)
+        generator.station.close_clock()
+        self.clocks.after = clocks.after
+        clocks.check()
+        moved = {
+            borders_there[at_ns]: replace(
+                border,
+                read_at_ns=border.read_at_ns + clocks.moved_ns(there, border.read_at_ns),
+                done_at_ns=border.done_at_ns + clocks.moved_ns(there, border.done_at_ns),
+            )
+            for at_ns, border in attended.borders.items()
+        }
+        bound_ns = round(clocks.bound_s(there) * 1e9)
+        by_reference = Attended(moved, attended.clock_step_ns)
+        return part_of(planned, generated[generator], start_ns, by_reference, bound_ns)
+
+    def clock_of_service(self, at_s: float) -> float:
+        """A time of the service's host by the generator's clock."""
+        return at_s + self.clocks.moved_s(self.crew.service.host.name, at_s)

@@ -1,0 +1,109 @@
+"""The cost of a request against the work, both logarithmic: p99, CPU and memory side by side. Every run is a
+point, the median of the valid ones a line; a dotted line rises in proportion to the work."""
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from kvstudy.analyse import growth as analysed
+from kvstudy.analyse.configuration import CPU
+from kvstudy.analyse.growth import Growth
+from kvstudy.analyse.medians import medians
+from kvstudy.analyse.tables import Tables
+from kvstudy.present import growth as sentences
+from kvstudy.present import theme, words
+from kvstudy.present.figures.marks import excluded, invalid_legend, marked_runs, run_points
+from kvstudy.present.figures.panels import latency_axis, nothing, panel_grid, titled
+
+HEADINGS = {
+    analysed.P99: "p99 of response time",
+    CPU: "CPU per request",
+    analysed.MEMORY: "resident memory",
+}
+_DRAWN = (
+    "Both axes are logarithmic. Dots are runs, lines join the medians of valid ones. "
+    "Dotted: in proportion to the work."
+)
+
+
+def by_work(found: Tables, growth: Growth) -> go.Figure:
+    points = analysed.points(found, growth)
+    if points.empty:
+        return nothing(f"{growth.name}: not measured yet", sentences.how(growth))
+    marks = marked_runs(found)[["run_id", "valid", "hover"]]
+    points = points.merge(marks, on="run_id", suffixes=("_", ""))
+    figure = panel_grid(list(HEADINGS.values()), growth.name, "", columns=3, match_y=False)
+    for column, measure in enumerate(HEADINGS, start=1):
+        place = {"row": 1, "col": column}
+        part = points[points["measure"] == measure]
+        _draw(figure, part, measure, place)
+        _y_axis(figure, part["value"], measure, place)
+    works = sorted(points["work"].unique())
+    figure.update_xaxes(
+        type="log", tickvals=works, ticktext=[sentences.amount(growth, work) for work in works], tickangle=0
+    )
+    if not points["valid"].all():
+        invalid_legend(figure, row=1, col=1)
+    runs = points.drop_duplicates("run_id")
+    return titled(
+        figure,
+        f"Cost against {growth.name}",
+        sentences.grown(found, growth),
+        f"{sentences.place(runs)}. {_DRAWN}{excluded(runs)}",
+    )
+
+
+def _draw(figure: go.Figure, points: pd.DataFrame, measure: str, place: dict) -> None:
+    scale = 1.0 if measure == analysed.MEMORY else 1e-6
+    for number, line in enumerate(points["line"].unique()):
+        hue = theme.CATEGORIES[number % len(theme.CATEGORIES)]
+        mine = points[points["line"] == line]
+        middle = medians(mine[mine["valid"]], "work", "value") * scale
+        figure.add_trace(
+            go.Scatter(
+                x=middle.index,
+                y=middle,
+                mode="lines",
+                line={"color": hue, "width": 2},
+                name=line,
+                legendgroup=line,
+                showlegend=place["col"] == 1,
+                hoverinfo="skip",
+            ),
+            **place,
+        )
+        if number == 0 and len(middle) > 1:
+            _proportion(figure, middle, place)
+        texts = [f"{line}: {sentences.value(value, measure)}" for value in mine["value"]]
+        run_points(
+            figure, mine.assign(y=mine["value"] * scale, hover_title=texts), "work", hue, line, **place
+        )
+
+
+def _proportion(figure: go.Figure, middle: pd.Series, place: dict) -> None:
+    """From the least work on, to where the medians end: further up it would only make them flat."""
+    first, top = middle.iloc[0], max(middle.max(), 2 * middle.iloc[0])
+    end = min(middle.index[-1], middle.index[0] * top / first)
+    figure.add_trace(
+        go.Scatter(
+            x=[middle.index[0], end],
+            y=[first, first * end / middle.index[0]],
+            mode="lines",
+            line={"color": theme.AXIS, "width": 1.2, "dash": "dot"},
+            name="in proportion",
+            showlegend=place["col"] == 1,
+            hoverinfo="skip",
+        ),
+        **place,
+    )
+
+
+def _y_axis(figure: go.Figure, values: pd.Series, measure: str, place: dict) -> None:
+    if measure != analysed.MEMORY:
+        latency_axis(figure, values, "", **place)
+        return
+    powers = range(int(np.log2(values.min())), int(np.log2(values.max())) + 2) if len(values) else ()
+    ticks = [2.0**power for power in powers]
+    figure.update_yaxes(
+        type="log", tickvals=ticks, ticktext=[words.size(tick) for tick in ticks], title_text="", **place
+    )

@@ -1,0 +1,168 @@
+"""Page 11: how cost grows with the work, as sentences and tables.
+
+found = growth.measured()         Tables of the three experiments, of those that were measured
+growth.answer(found)              a line for each, and what to type where there is nothing
+growth.compared(found)            the most work against the least: a row per line and measure
+"""
+
+import pandas as pd
+from IPython.display import Markdown
+
+from kvstudy.analyse import growth as analysed
+from kvstudy.analyse.comparison.words import CANNOT_TELL
+from kvstudy.analyse.configuration import CPU
+from kvstudy.analyse.growth import Growth, growth_of, growths
+from kvstudy.analyse.tables import Tables
+from kvstudy.present import notebook, words
+
+SCALE, LARGER_THAN_MEMORY, CONNECTIONS = analysed.RECORDS, analysed.DATA, analysed.CONNECTIONS
+MINUTES = 3  # of each experiment's quick profile, at most
+_TITLES = {
+    SCALE.experiment: "Records",
+    LARGER_THAN_MEMORY.experiment: "Larger than memory",
+    CONNECTIONS.experiment: "Connections",
+}
+_WORK = {
+    SCALE.experiment: "records",
+    LARGER_THAN_MEMORY.experiment: "data per memory",
+    CONNECTIONS.experiment: "connections",
+}
+_NAMES = {analysed.P99: "p99", CPU: "CPU per request", analysed.MEMORY: "resident memory"}
+
+
+def measured() -> Tables:
+    """The latency runs, valid and invalid, of the three experiments."""
+    names = [growth.experiment for growth in growths()]
+    return notebook.latency_runs(notebook.experiments_tables(names, notebook.all_tables()))
+
+
+def how(growth: Growth) -> str:
+    """What to type, and how long it takes."""
+    return f"kvstudy run experiments/{growth.experiment}.yaml, about {MINUTES} minutes"
+
+
+def answer(found: Tables) -> Markdown:
+    lines = []
+    for growth in growths():
+        title = f"**{_TITLES[growth.experiment]}**"
+        if analysed.runs_with_work(found, growth).empty:
+            lines.append(
+                f"- {title}: not measured yet: run `{how(growth).split(',')[0]}` ({MINUTES} minutes)."
+            )
+        else:
+            lines.append(f"- {title}: {grown(found, growth)}.")
+    return Markdown("\n".join(lines))
+
+
+def headline(found: Tables) -> str | None:
+    """A sentence without its full stop, of the first growth that was measured at two amounts of work; None
+    where none was. Medians without a word: the page has those."""
+    for work, factor in factors(found):
+        return f"p99 with {work}: {words.times(factor, 2)} that with the least"
+    return None
+
+
+def factors(found: Tables) -> list[tuple[str, float]]:
+    """Of each line of each growth, what grew by how much, as ``10 × records``, and the factor of its p99."""
+    return [
+        (
+            f"{words.times(row['most'] / row['least'], 2)} {_WORK[growth.experiment]}"
+            f" ({words.factor(row['line'])})",
+            row["after"] / row["before"],
+        )
+        for growth in growths()
+        for _, row in analysed.steps(found, growth).iterrows()
+        if row["measure"] == analysed.P99
+    ]
+
+
+def grown(found: Tables, growth: Growth) -> str:
+    """How much each measure grows from the least work to the most, a sentence without its full stop."""
+    rows = analysed.steps(found, growth)
+    if rows.empty:
+        works = analysed.runs_with_work(found, growth)["work"].nunique()
+        return (
+            "only one amount of work was measured" if works < 2 else "too few runs count to say how it grows"
+        )
+    parts = []
+    for line, part in rows.groupby("line", sort=False):
+        grew = [
+            f"{_NAMES[row.measure]} {words.times(row.after / row.before, 2)}" for row in part.itertuples()
+        ]
+        row = part.iloc[0]
+        parts.append(
+            f"{line} from {amount(growth, row['least'])} to {amount(growth, row['most'])}: "
+            f"{words.several(grew)}"
+        )
+    return "; ".join(parts)
+
+
+def compared(found: Tables) -> pd.DataFrame:
+    """Every comparison of the most work with the least, in the words of all pages."""
+    rows = found.cached(analysed.compared)
+    table = pd.DataFrame(
+        [
+            {
+                "word": words.word(row),
+                "experiment": row.growth,
+                "workload": row.line,
+                "offered": words.rate(row.offered_rate_rps),
+                "from": amount(growth_of(row.growth), row.least),
+                "to": amount(growth_of(row.growth), row.most),
+                "measure": row.measure,
+                "least work": value(row.before, row.measure),
+                "most work": value(row.after, row.measure),
+                "ratio": words.times(row.ratio) + words.interval(row.low, row.high, words.times),
+                "could have been found": words.findable_limit(row.found) if row.word == CANNOT_TELL else "",
+                "runs": f"{row.runs_before} and {row.runs_after}",
+            }
+            for row in rows.itertuples()
+        ]
+    )
+    table.attrs["missing"] = "**Nothing to compare:** no experiment has runs at two amounts of work."
+    return table
+
+
+def medians(found: Tables) -> pd.DataFrame:
+    """A row per experiment, workload and amount of work: medians of the valid runs."""
+    table = pd.DataFrame([row for growth in growths() for row in _median_rows(found, growth)])
+    table.attrs["missing"] = "**Not measured yet:** run " + ", ".join(
+        f"`{how(growth).split(',')[0]}`" for growth in growths()
+    )
+    return table
+
+
+def _median_rows(found: Tables, growth: Growth) -> list[dict]:
+    rows = []
+    for (line, work), part in analysed.at_each(found, growth).groupby(["line", "work"], sort=False):
+        values = part.set_index("measure")["value"]
+        rows.append(
+            {
+                "experiment": growth.experiment,
+                "workload": line,
+                "work": f"{amount(growth, work)} {growth.name}",
+                **{_NAMES[name]: value(values.get(name), name) for name in analysed.MEASURES},
+                "runs": part["runs"].max(),
+            }
+        )
+    return rows
+
+
+def place(runs: pd.DataFrame) -> str:
+    """Rate and connections of the runs, where all have the same."""
+    named = [
+        words.value(name, runs[name].iloc[0])
+        for name in ("offered_rate_rps", "connections")
+        if runs[name].nunique() == 1
+    ]
+    return f"At {words.several(named)}" if named else "At several rates"
+
+
+def amount(growth: Growth, work: float) -> str:
+    return words.times(work, 2) if growth == LARGER_THAN_MEMORY else words.count(work)
+
+
+def value(number: float | None, measure: str) -> str:
+    if measure == analysed.MEMORY:
+        return words.size(number)
+    return words.latency(number) if measure == CPU or measure.startswith("p") else words.share(number)

@@ -1,0 +1,145 @@
+"""Tables made by the hosts of a cluster: ``kvstudy tables --cluster hosts.yaml``.
+
+    with spread_over(file, root, registered) as spread:
+        rebuild(roots, tidy_root, spread=spread)
+
+A part of the tables is a function of its runs and of the code (analyse/tidy): it has the same bytes wherever
+it is made. So a host that does not see the runs is sent them, a part of one that is lost is made by another,
+and what no host is left for is made here. The cluster is put up when there is work for it.
+"""
+
+import hashlib
+import queue
+import sys
+import tarfile
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from kvstudy.analyse.tidy import part
+from kvstudy.analyse.tidy.build import Spread
+from kvstudy.analyse.tidy.part import Task
+from kvstudy.errors import HostLost, KvstudyError
+from kvstudy.hosts.cluster import Hosts
+from kvstudy.hosts.host import Here
+from kvstudy.hosts.hosts_file import HostsFile
+from kvstudy.hosts.remote import RemoteHost
+from kvstudy.project import work_root
+from kvstudy.record.run_folder import SEAL
+
+RUNS, PART = "runs.tar", "part"
+STEP_S = 0.2
+
+
+@contextmanager
+def spread_over(file: HostsFile, root: Path, registered: Callable[[int, bool], None]) -> Iterator[Spread]:
+    with ExitStack() as until_end:
+
+        def spread(make: Callable[[Task], Task], tasks: list[Task]) -> Iterator[Task]:
+            cluster = until_end.enter_context(Hosts(file, work_root(root), registered))
+            yield from _Work(list(cluster.hosts.values()), make, tasks).done()
+
+        yield spread
+
+
+class TableStation:
+    """On a host: makes one part at a time."""
+
+    def __init__(self, _here: Here):
+        pass
+
+    def sees(self, task: Task) -> bool:
+        """Its runs, as they were sealed: on a disk that both machines have."""
+        return all(_seal(run.path) == run.seal for run in task.batch.runs)
+
+    def make(self, task: Task, folder: Path) -> Path:
+        """Where its files lie. ``folder``: for this part alone; with the runs in it where they were sent."""
+        batch = task.batch
+        if (folder / RUNS).is_file():
+            with tarfile.open(folder / RUNS) as packed:
+                packed.extractall(folder / "runs", filter="data")
+            runs = tuple(replace(run, path=folder / "runs" / run.run_id) for run in batch.runs)
+            batch = replace(batch, runs=runs)
+        part.make(replace(task, batch=batch, tidy_root=folder / PART, known={}))
+        return folder / PART / batch.part_name(task.version)
+
+
+class _Work:
+    def __init__(self, hosts: list[RemoteHost], make: Callable[[Task], Task], tasks: list[Task]):
+        self._hosts, self._make = hosts, make
+        self._left: queue.SimpleQueue[tuple[int, Task]] = queue.SimpleQueue()
+        for numbered in enumerate(tasks):
+            self._left.put(numbered)
+        self._made: queue.SimpleQueue[Task] = queue.SimpleQueue()
+        self._is_over = threading.Event()
+
+    def done(self) -> Iterator[Task]:
+        """Each task when it is done. The first error that no other host would be spared ends it all."""
+        with ThreadPoolExecutor(len(self._hosts)) as threads:
+            working = [threads.submit(self._work_on, host) for host in self._hosts]
+            try:
+                while not all(one.done() for one in working) or not self._made.empty():
+                    with suppress(queue.Empty):
+                        yield self._made.get(timeout=STEP_S)
+                for one in working:
+                    one.result()
+            finally:
+                self._is_over.set()
+        while not self._left.empty():
+            yield self._make(self._left.get()[1])
+
+    def _work_on(self, host: RemoteHost) -> None:
+        try:
+            host.renew()
+            station = host.stationed(TableStation)
+        except KvstudyError as error:
+            print(f"makes no tables: {host.named(error).message}", file=sys.stderr)
+            return
+        while not self._is_over.is_set():
+            try:
+                number, task = self._left.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                self._make_there(host, station, number, task)
+            except HostLost as lost:
+                self._left.put((number, task))
+                print(f"makes no more tables: {lost.message}", file=sys.stderr)
+                return
+            except BaseException:
+                self._is_over.set()
+                raise
+            self._made.put(task)
+
+    def _make_there(self, host: RemoteHost, station: TableStation, number: int, task: Task) -> None:
+        there = host.run_folder(Path(f"tables-{number}"))
+        try:
+            with tempfile.TemporaryDirectory(dir=task.tidy_root, prefix=".") as aside:
+                if not station.sees(task):
+                    host.send(_packed(task, Path(aside) / RUNS), there / RUNS)
+                new = Path(aside) / PART
+                new.mkdir()
+                host.fetch(station.make(task, there), new)
+                part.adopt(new, task)
+        finally:
+            if not host.is_lost:
+                host.drop(there)
+
+
+def _packed(task: Task, file: Path) -> Path:
+    """Not compressed: what is large in a run folder is already."""
+    with tarfile.open(file, "w") as packed:
+        for run in task.batch.runs:
+            packed.add(run.path, run.run_id)
+    return file
+
+
+def _seal(run: Path) -> str | None:
+    try:
+        return hashlib.sha256((run / SEAL).read_bytes()).hexdigest()
+    except OSError:
+        return None

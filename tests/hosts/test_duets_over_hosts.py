@@ -1,0 +1,67 @@
+"""Duets over hosts: both sides on one, the generator that sends to them in turn on another. Slices are tiny,
+so nothing here says which side is faster."""
+
+import pytest
+
+from kvstudy.hosts.process import wait_until
+from kvstudy.plan.comparison import SIDES
+from kvstudy.record.duet import slice_histograms, slices_of
+from kvstudy.record.run_folder import sealed_runs
+from kvstudy.record.verification import verify
+
+pytestmark = [pytest.mark.machine, pytest.mark.xdist_group("hosts")]
+
+TINY = {
+    "warm_up": "200ms",
+    "pairs": 2,
+    "closed_pairs": 2,
+    "not_counted": "20ms",
+    "counted": "80ms",
+    "gap": "10ms",
+    "profile": [],
+    "launches": 1,
+    "within": "2m",
+}
+# Whatever else goes on here meanwhile.
+UNDISTURBED = """
+from kvstudy.analyse import duet_validity
+duet_validity.disturbance = lambda load: None
+"""
+SIDES_OF_OURS = {"subject": None, "jvm": {"heap": ["48m", "64m"]}, "duration": "2s", "warm_up": "1s"}
+
+
+def test_a_duet_has_both_sides_on_one_host_and_its_generator_on_another(hosts, project):
+    file = hosts.yaml(a=["service"], b=["generator"])
+    experiment = project.experiment(
+        **SIDES_OF_OURS
+        | {
+            "subject": "kv-service",
+            "workload": "mixed",
+            "fill": {"records": 500, "methods": ["MIXED"]},
+            "rate": 400,
+            "compare": TINY | {"profile": ["cpu"], "profile_pairs": 2},
+        }
+    )
+    compare = ["compare", experiment, "--hosts", file]
+    code, out, err = project.finished(project.kvstudy(*compare, code=UNDISTURBED), 120)
+    assert code == 0 and "Traceback" not in err, out + err
+    (run,) = sealed_runs(project.raw)
+    assert verify(run.path) == [] and run.facts["outcome"] == "completed", run.facts["outcome"]
+    assert run.facts["hosts"] == {"service": "a", "generators": ["b"]}
+    assert set(run.machine["hosts"]) == {"a", "b"} and run.machine["clocks"]["after"]["a"]["bound_us"] > 0
+    slices, histograms = slices_of(run), slice_histograms(run)
+    measured = slices[slices["loop"] != "profile"]
+    assert len(measured) == 8 and measured["a_cpu_ns"].notna().any()
+    for row in measured.itertuples():
+        assert histograms[row.workload, row.loop, row.slice].total == row.answered
+    for side in SIDES:
+        assert run.facts["ends"][side]["data_check"]["missing"] == 0
+        assert run.facts["ends"][side]["store_bytes_before"] > 0
+        assert run.has(f"events-{side}.json") and "kv/http" in run.text(f"cpu-{side}.collapsed")
+        assert not run.has(f"service-{side}.jfr")
+    for name in "ab":
+        assert wait_until(lambda name=name: not hosts.pids(name), 10), hosts.pids(name)
+    # The same hosts go on with it; one machine is another question.
+    code, _, err = project.finished(project.kvstudy(*compare, "--resume", code=UNDISTURBED), 120)
+    assert code == 0 and "1 launches are sealed already and kept" in err
+    assert len(sealed_runs(project.raw)) == 1

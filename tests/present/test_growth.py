@@ -1,0 +1,142 @@
+"""Page 11: cost against work, of each experiment that was measured; what to type for the others."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kvstudy.present import growth, headlines, notebook
+from kvstudy.present.figures import growth as drawn
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+sys.path.append(str(CHECKOUT / "tests" / "analyse"))
+
+from run_maker import RunMaker
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def make(tmp_path, monkeypatch):
+    """``make("connections", {64: 300, 1000: 600})``: runs with these medians in microseconds."""
+    monkeypatch.setenv("KVSTUDY_ROOT", str(tmp_path))
+    for borrowed in ("notebooks", "experiments"):
+        (tmp_path / borrowed).symlink_to(CHECKOUT / borrowed)
+    maker, random, made = RunMaker(tmp_path / "data" / "raw"), np.random.default_rng(11), []
+
+    def of(experiment: str, typical_us: dict, repeats=6, **changes):
+        for work, us in typical_us.items():
+            for repeat in range(1, repeats + 1):
+                made.append(work)
+                second = np.full(2000, int(us * random.normal(1, 0.02)))
+                maker(
+                    f"20261120T20{len(made) // 60:02d}{len(made) % 60:02d}Z-{experiment}-rep{repeat}",
+                    **{
+                        "experiment": experiment,
+                        "workload": "get",
+                        "method": "GET",
+                        "repeat": repeat,
+                        "seconds": [second] * 6,
+                    }
+                    | asked(experiment, work)
+                    | changes,
+                )
+
+    return of
+
+
+def asked(experiment: str, work) -> dict:
+    fill = {"records": 2_000_000, "key_bytes": 16, "value_bytes": 100}
+    if experiment == "scale":
+        return {
+            "fill": fill | {"records": work},
+            "workload_args": {"key_count": work, "value_bytes": 100},
+            "process": {"service_rss_bytes": 100 * MIB + work * 10},
+        }
+    if experiment == "larger-than-memory":
+        return {"fill": fill, "service": {"memory": work}, "variant": {"memory": work}}
+    return {"connections": work, "process": {"service_rss_bytes": 100 * MIB + work * 1000}}
+
+
+def test_what_was_not_measured_says_what_to_type(make):
+    make("reproduce", {1: 300}, connections=4)
+    found = growth.measured()
+    told = growth.answer(found).data
+    for one in (growth.SCALE, growth.LARGER_THAN_MEMORY, growth.CONNECTIONS):
+        command = f"kvstudy run experiments/{one.experiment}.yaml"
+        assert f"not measured yet: run `{command}`" in told
+        assert command in drawn.by_work(found, one).layout.meta["drawn"]
+        assert "not measured yet" in drawn.by_work(found, one).layout.meta["finding"]
+        assert (CHECKOUT / "experiments" / f"{one.experiment}.yaml").is_file()
+    assert growth.compared(found).empty and growth.medians(found).empty
+
+
+@pytest.mark.parametrize(
+    ("experiment", "typical_us", "told"),
+    [
+        ("scale", {1_000_000: 300, 10_000_000: 450}, "get from 1 000 000 to 10 000 000: p99 1.5 ×"),
+        ("connections", {64: 300, 1000: 310, 10_000: 1200}, "get from 64 to 10 000: p99 4.0 ×"),
+        ("larger-than-memory", {"1g": 200, "192m": 4000}, "get from 0.22 × to 1.2 ×: p99 20 ×"),
+    ],
+)
+def test_each_experiment_tells_how_cost_grew_from_its_least_work_to_its_most(
+    make, experiment, typical_us, told
+):
+    make(experiment, typical_us)
+    found, one = growth.measured(), next(o for o in growth.growths() if o.experiment == experiment)
+    sentence = growth.grown(found, one).replace("\u202f", " ")
+    assert sentence.startswith(told), sentence
+    assert sentence in growth.answer(found).data.replace("\u202f", " ")
+    figure = drawn.by_work(found, one)
+    assert [figure.layout[axis].type for axis in ("xaxis", "xaxis2", "yaxis", "yaxis2", "yaxis3")] == [
+        "log"
+    ] * 5
+    (line, *_) = [trace for trace in figure.data if trace.mode == "lines" and trace.name == "get"]
+    assert len(line.x) == len(typical_us) and list(line.x) == sorted(line.x)
+    points = [trace for trace in figure.data if trace.mode == "markers"]
+    assert sum(len(trace.x) for trace in points) == 3 * 6 * len(typical_us)
+    assert len(growth.medians(found)) == len(typical_us)
+
+
+def test_the_most_work_is_compared_with_the_least_in_the_words_of_every_page(make):
+    make("scale", {1_000_000: 300, 10_000_000: 450})
+    make("connections", {64: 300, 10_000: 301}, repeats=3)
+    table = growth.compared(growth.measured())
+    p99 = table[table["measure"] == "p99"].set_index("experiment")
+    assert p99["word"].to_dict() == {"scale": "slower", "connections": "cannot tell"}
+    assert p99.loc["scale", "runs"] == "6 and 6" and p99.loc["scale", "ratio"].startswith("1.5")
+    assert "CPU per request" in set(table["measure"])
+
+
+def test_runs_of_other_programs_share_no_median_with_these(make):
+    make("connections", {64: 300, 1000: 600})
+    make("connections", {64: 900}, jvm=["-Xmx1g"])
+    assert "too few runs count" in growth.grown(growth.measured(), growth.CONNECTIONS)
+
+
+def test_one_amount_of_work_says_nothing_of_growth(make):
+    make("connections", {64: 300})
+    found = growth.measured()
+    assert growth.grown(found, growth.CONNECTIONS) == "only one amount of work was measured"
+    assert growth.headline(found) is None
+    card = next(card for card in headlines.index(found).cards if card.page == "11-growth")
+    assert card.answer.startswith("Cannot tell")
+
+
+def test_an_invalid_run_is_a_cross_and_in_no_median(make):
+    make("connections", {64: 300, 1000: 600})
+    make("connections", {1000: 9000}, repeats=1, outcome="failed: the service died")
+    found = growth.measured()
+    figure = drawn.by_work(found, growth.CONNECTIONS)
+    assert any(trace.marker.symbol == "x-thin" for trace in figure.data if trace.mode == "markers")
+    assert "p99 2.0 ×" in growth.grown(found, growth.CONNECTIONS)
+
+
+def test_the_card_tells_p99_of_each_growth(make):
+    make("scale", {1_000_000: 300, 10_000_000: 450})
+    make("connections", {64: 300, 10_000: 1200})
+    card = next(card for card in headlines.index(growth.measured()).cards if card.page == "11-growth")
+    assert card.answer.replace("\u00a0", " ").startswith("p99 with 10 × records (GET): 1.5")
+    assert [bar.text.replace("\u202f", " ") for bar in card.bars] == ["1.5 ×", "4.0 ×"]

@@ -1,0 +1,138 @@
+"""A reader's own runs make no page poorer: what they leave open the reference still answers, and each line
+says whose runs it is of."""
+
+from pathlib import Path
+
+import pytest
+from sample import empty_tables, sample_tables
+from test_claims import runs_of
+from test_options import varied
+
+from kvstudy.analyse import published
+from kvstudy.analyse.replication import verdicts
+from kvstudy.present import answers, cards, claims, findings, headlines
+from kvstudy.present.options import compared_options, standing
+
+WAL = ["wal=interval", "wal=always"]
+
+
+def mine(tables):
+    """``tables`` as if the reader had measured them."""
+    ids = {run_id: f"own-{run_id}" for run_id in tables.runs["run_id"]}
+    renamed = {
+        name: getattr(tables, name).assign(run_id=getattr(tables, name)["run_id"].map(ids))
+        for name in ("runs", "percentiles", "validity")
+    }
+    return tables.but(**renamed, own=frozenset(ids.values()))
+
+
+@pytest.fixture(scope="module")
+def decided():
+    return varied("wal", WAL, slower=3.0)
+
+
+@pytest.fixture(scope="module")
+def few():
+    return mine(varied("wal", WAL, slower=3.0, repeats=2))
+
+
+def of_page(page, *tables):
+    return next(card for card in headlines.index(*tables).cards if card.page == page)
+
+
+def test_a_card_keeps_the_answer_of_the_reference_and_names_the_own_runs_beside_it(decided, few):
+    card = of_page("06-before-after", few, decided)
+    assert card.answer == of_page("06-before-after", decided).answer
+    assert card.sure[0].startswith("reference: ") and "your own cannot tell yet of wal" in card.sure
+
+
+def test_own_runs_that_decide_as_much_are_the_answer(decided):
+    card = of_page("06-before-after", mine(decided), decided)
+    assert card.sure[0].startswith("yours: ") and not any("cannot tell yet" in badge for badge in card.sure)
+
+
+def test_without_runs_of_the_readers_own_nobody_is_named(decided):
+    assert "reference" not in of_page("06-before-after", decided).sure[0]
+    assert "yours" not in answers.summarize_options(decided).data
+
+
+def test_an_option_that_own_runs_leave_open_is_told_by_the_reference_with_the_own_figures_below(decided, few):
+    first, own, *_ = answers.summarize_options(few, decided).data.splitlines()
+    assert "p50" in first and "reference;" in first
+    assert own.startswith("  - Your own 4 runs cannot tell yet: ") and "p50" in own
+
+
+def test_an_option_that_own_runs_decide_is_told_as_theirs(decided):
+    text = answers.summarize_options(mine(decided), decided).data
+    assert "(10 runs, yours;" in text and "Your own" not in text
+
+
+def test_an_experiment_that_own_runs_decide_does_not_give_way_for_another(decided, few):
+    gc = varied("gc", ["gc=G1", "gc=Z"], slower=3.0)
+    told = compared_options(standing(few.joined(mine(gc)), decided.joined(gc)))
+    assert set(told["experiment"]) == {"wal", "gc"} and "cannot tell" not in set(told["word"])
+    runs = standing(few.joined(mine(gc)), decided.joined(gc)).runs
+    assert runs.groupby("experiment")["run_id"].agg(
+        lambda ids: ids.str.startswith("own-").all()
+    ).to_dict() == {
+        "gc": True,
+        "wal": False,
+    }
+
+
+def test_a_finding_that_own_runs_leave_open_is_the_references():
+    many = sample_tables(profiled=False, repeats=5, connections=(4,))
+    own = mine(sample_tables(profiled=False, repeats=2, connections=(4,)))
+    lines = findings.render(own, findings.RULES, many).data.splitlines()
+    held = next(place for place, line in enumerate(lines) if "Rates chosen beforehand" in line)
+    assert "met a rate that they did not hold" in lines[held] and "reference;" in lines[held]
+    assert "Your own" in lines[held + 1] and "cannot tell yet" in lines[held + 1]
+    again = findings.render(mine(many), findings.RULES, many).data
+    assert "Your own" not in again and "yours;" not in again  # the same claims are no others
+
+
+def test_a_page_of_the_reference_that_own_runs_do_not_answer_says_what_they_have():
+    found = sample_tables(repeats=5)
+    many = found.but(runs=found.runs.assign(experiment="reproduce"))
+    least = sample_tables(repeats=2)
+    own = mine(least.but(runs=least.runs.assign(experiment="reproduce")))
+    card = of_page("04-capacity", own, many)
+    assert card.answer == of_page("04-capacity", many).answer
+    assert card.own.startswith("Your own ") and "cannot tell yet: too few runs at each rate." in card.own
+    assert "cannot tell yet." in card.html()
+
+
+def test_a_claim_that_own_runs_leave_open_keeps_the_verdict_of_the_reference():
+    reports = published.load(Path(__file__).parents[2] / "data" / "published")
+    reference = runs_of("report-2", "put", 2000)
+    own = mine(runs_of("report-2", "put", 2000, repeats=2))
+    judged = claims.judge(reports, own, reference).set_index("claim")
+    row = judged.loc["r2-put-2000-held"]
+    assert (row["verdict"], row["whose"], row["runs"]) == (verdicts.REPRODUCED, "reference", 5)
+    assert "your own 2 runs cannot tell yet" in row["note"]
+    assert claims.table(judged)["whose"].isin(["", "yours", "reference"]).all()
+    assert (
+        claims.judge(reports, mine(reference), reference).set_index("claim").loc["r2-put-2000-held", "whose"]
+        == "yours"
+    )
+    assert "whose" not in claims.table(claims.judge(reports, reference))
+
+
+def test_the_page_of_the_sweep_has_no_badge_since_it_shows_no_run():
+    found = sample_tables()
+    card = of_page("02-sweep", found.but(runs=found.runs.assign(experiment="reproduce")))
+    assert card.sure == () and f"{len(found.runs)} runs" in card.of
+
+
+def test_the_badge_of_the_reports_counts_the_runs_that_verdicts_rest_on():
+    runs = runs_of("report-2", "put", 2000)
+    assert of_page("08-published-reports", runs).sure[0] == "5 of 5 runs count"
+
+
+def test_a_head_shows_what_own_runs_say_beside_the_answer():
+    card = cards.Card("04-capacity", "Q?", "A.", own="Your own 4 runs cannot tell yet: <b>")
+    assert '<p class="own"' in card.html() and "<b>" not in card.html()
+
+
+def test_nothing_measured_stays_nothing():
+    assert headlines.index(empty_tables(), empty_tables()).cards[0].answer == cards.NOT_MEASURED
