@@ -34,7 +34,7 @@ def fills(project) -> list:
 
 def test_store_is_filled_once_and_every_run_reads_all_of_it(project):
     code, _, err = project.finished(
-        project.kvstudy("run", reading(project, repeats=2, duration="1s", warm_up="300ms"))
+        project.kvstudy("run", reading(project, repeats=2, duration="3s", warm_up="300ms"))
     )
     assert code == 0, err
     assert err.count("fill 5000 records") == 1

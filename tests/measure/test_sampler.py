@@ -191,22 +191,28 @@ def of_family(readings: list[CpuTexts], first: subprocess.Popen) -> list[CpuText
     ]
 
 
+ENDING = f"""
+import resource, subprocess, time
+limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (1, 1))
+busy = subprocess.Popen({BUSY!r}, preexec_fn=limit)
+print(busy.pid, flush=True)
+busy.wait()
+print("ended", flush=True)
+time.sleep(60)
+"""
+
+
 def test_what_a_process_used_is_counted_once_also_when_it_has_ended(children):
-    waiting = children(
-        [
-            sys.executable,
-            "-c",
-            f"import subprocess, time; subprocess.run({['timeout', '1', *BUSY]!r}); time.sleep(60)",
-        ]
-    )
+    """The one that ends does so after a second of its own CPU time, however busy the machine is."""
     others = Others(set())
     readings = [others.read(Pacer())]
-    time.sleep(0.7)
+    waiting = children([sys.executable, "-c", ENDING], stdout=subprocess.PIPE)
+    used_more(psutil.Process(int(waiting.stdout.readline())), 0.3)
     readings.append(others.read(Pacer()))
-    time.sleep(1.5)
+    assert waiting.stdout.readline() == b"ended\n"
     readings.append(others.read(Pacer()))
     while_it_ran_s, afterwards_s = cpu_between(of_family(readings, waiting))
-    assert 0.05 < while_it_ran_s <= while_it_ran_s + afterwards_s < 1.3
+    assert 0.3 <= while_it_ran_s < while_it_ran_s + afterwards_s < 1.6
 
 
 IGNORING = f"""
