@@ -47,6 +47,7 @@ fn work(
     answers: &Sender<Result<Value, String>>,
 ) -> Result<(), Error> {
     machine::exact_timers();
+    machine::short_turns();
     if let Some(cpu) = plan.pin.get(number % plan.pin.len().max(1)) {
         machine::pin_thread(*cpu)?;
     }
