@@ -34,6 +34,9 @@ from kvstudy.record import duet, hdr
 IDLE_MAX_SHARE = (
     0.03  # of a core, used by the side whose turn it is not: idle JVMs were seen to use 0.001 to 0.005
 )
+WRITTEN_MIN = (
+    1.0  # byte per request: of less neither side writes for its requests; a JVM writes a little of its own
+)
 ROUNDS_MIN = 4  # of a part that count: fewer have no median worth the name
 BEYOND_MIN = 10  # samples beyond p99 of each side's merged histogram
 FIRST, INCOMPLETE, ERRORS, BUSY, DISTURBED = (
@@ -206,6 +209,8 @@ def _cost(part: pd.DataFrame, measure: str, sent: float) -> tuple | None:
     if is_whole:
         answered = _answered_in_all(kept) or [count * sent for count in answered]
     a, b = (total / count for total, count in zip(sums, answered, strict=True))
+    if measure == WRITTEN and max(a, b) < WRITTEN_MIN:
+        return None
     return a, b, float(np.log(b / a)), len(kept) // 2
 
 

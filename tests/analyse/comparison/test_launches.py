@@ -137,6 +137,8 @@ def test_a_slice_without_its_other_does_not_count():
 def test_too_few_rounds_or_samples_give_no_value_and_a_store_that_writes_nothing_no_ratio():
     assert values(made(rounds=launches.ROUNDS_MIN)).empty
     assert "bytes written per request" not in values(made(written_bytes=0.0))
+    by_the_jvm = 0.3 * made()["answered"]
+    assert "bytes written per request" not in values(made().assign(written_bytes=by_the_jvm))
     slices = made()
     few = {
         key: hdr.Histogram(one.layout, one.indices[:1], np.array([2]))
