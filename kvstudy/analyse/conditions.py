@@ -55,7 +55,7 @@ def conditions_of_run(run: SealedRun) -> dict[str, str]:
         "service_program": _service_program(facts),
         "generator_program": _digest(facts, facts["generator"]),
         "machine": _machine(machine),
-        "hosts": _hosts(facts, machine),
+        "hosts": hosts_of_run(run),
     }
 
 
@@ -92,11 +92,12 @@ def _digest(facts: dict, program: str) -> str:
     return (facts.get("tool_digests") or {}).get(program, NOT_RECORDED)
 
 
-def _hosts(facts: dict, machine: dict) -> str:
-    """Where it ran: over a network JSON of the service's host and of what the generators were."""
-    if not (hosts := facts.get("hosts")):
+def hosts_of_run(run: SealedRun) -> str:
+    """Where a run, or a launch of a duet, ran: over a network JSON of the service's host and of what the
+    generators were."""
+    if not (hosts := run.facts.get("hosts")):
         return ONE_MACHINE
-    noted = machine.get("hosts") or {}
+    noted = run.machine.get("hosts") or {}
     generators = {name: json.loads(_machine(noted.get(name, {}), "{}")) for name in hosts["generators"]}
     return json.dumps({"service": hosts["service"], "generators": generators}, sort_keys=True)
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from kvstudy.analyse import duet_validity, schema, validity
 from kvstudy.analyse.comparison import launches
+from kvstudy.analyse.conditions import hosts_of_run
 from kvstudy.errors import KvstudyError
 from kvstudy.record import duet, generator_result, stacks
 from kvstudy.record.run_folder import SealedRun
@@ -103,5 +104,6 @@ def _duet(run: SealedRun, checks: list[validity.Check]) -> dict:
         "profiled": bool(facts["profile"]),
         "verdict": validity.worst(checks),
         "excluded": duet_validity.excluded(checks),
+        "hosts": hosts_of_run(run),
         "start_utc": min(starts, default=""),
     }

@@ -19,6 +19,7 @@ from kvstudy.analyse import schema
 from kvstudy.analyse.claim import CLOSED_LOOP, DUET, Claim, Place
 from kvstudy.analyse.comparison import launches, stopping
 from kvstudy.analyse.comparison.stopping import Lost, MeasureResult
+from kvstudy.analyse.conditions import hosts_in_words
 from kvstudy.analyse.duet_observation import observe_duet
 from kvstudy.analyse.tables import Duets
 from kvstudy.record.duet import SIDES, is_duet
@@ -49,6 +50,11 @@ class Duet:
     def is_own(self) -> bool:
         """Measured by the reader, not committed."""
         return bool(self.tables.own.intersection(self.tables.duets["run_id"]))
+
+    @property
+    def where(self) -> str:
+        """On which hosts, in words; all launches that count ran there."""
+        return hosts_in_words(str(self.tables.duets.sort_values(["start_utc", "run_id"])["hosts"].iloc[0]))
 
     @property
     def question(self) -> tuple[str, str, str]:
@@ -125,8 +131,11 @@ def _duet(tables: Duets) -> Duet:
     all_launches = tables.duets.sort_values(["start_utc", "run_id"])
     first = all_launches.iloc[0]
     asked = all_launches[~all_launches["profiled"]]
-    # Nobody pools what was asked for in another way, or of other builds, whatever the folders call it.
-    asked = asked.assign(excluded=asked["excluded"].mask(asked["asked"] != first["asked"], "outside"))
+    # Nobody pools what was asked for in another way, of other builds or on other hosts, whatever the folders
+    # call it.
+    elsewhere = asked["hosts"].map(hosts_in_words) != hosts_in_words(first["hosts"])
+    another = elsewhere | (asked["asked"] != first["asked"])
+    asked = asked.assign(excluded=asked["excluded"].mask(another, "outside"))
     counted = asked[asked["excluded"] == ""]
     order = {run_id: place for place, run_id in enumerate(counted["run_id"])}
     values = tables.ratios[tables.ratios["run_id"].isin(order)]

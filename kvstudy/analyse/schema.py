@@ -31,7 +31,7 @@ from kvstudy.record import duet
 
 # Raised whenever a column is added, removed or changes meaning: tables of another version are rebuilt, never
 # mixed.
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 
 LATENCY_KINDS = ("response", "service", "lateness", "own_lateness")
 VERDICTS = ("PASS", "WARN", "FAIL")
@@ -272,6 +272,7 @@ DUETS = _columns(
             "empty where it counts"
         ),
     ),
+    ("hosts", TEXT, "where it ran, as in runs"),
     ("start_utc", TEXT, "of the first phase, ISO-8601"),
     ("revision", TEXT, "git revision of kvstudy"),
     ("dirty", FLAG, ""),

@@ -21,6 +21,7 @@ from kvstudy.analyse.comparison.launches import RATE, WRITTEN
 from kvstudy.analyse.comparison.looks import FIRST_LOOK
 from kvstudy.analyse.comparison.stopping import MeasureResult
 from kvstudy.analyse.comparison.words import CANNOT_TELL, SAME
+from kvstudy.analyse.conditions import ONE_MACHINE
 from kvstudy.analyse.duets import Duet
 from kvstudy.analyse.tables import study_duets
 from kvstudy.errors import ExperimentError
@@ -126,7 +127,8 @@ def summarize() -> Markdown | None:
         ]
         elsewhere = decided_by_reference(duet, others)
         also = f" {from_reference(elsewhere)}" if elsewhere else ""
-        measured = f"{words.counted(duet.counted, 'launch')}, {source(duet)}"
+        launches = words.counted(duet.counted, "launch")
+        measured = ", ".join([launches, *network(duet), source(duet)])
         lines.append(
             f"- **{sentence(duet)}.** {'; '.join(decided) or 'Nothing is decided'}.{also} "
             f"*({measured}; [06-before-after](06-before-after.ipynb))*"
@@ -160,12 +162,19 @@ def source(duet: Duet) -> str:
     return "yours" if duet.is_own else "reference"
 
 
+def network(duet: Duet) -> list[str]:
+    """On which hosts; nothing of one machine, which is the default."""
+    return [duet.where] if duet.where != ONE_MACHINE else []
+
+
 def basis(shown: Shown) -> str:
-    """How many launches of which duet; what does not count; whether the same was asked before."""
+    """How many launches of which duet, on which hosts; what does not count; whether the same was asked
+    before."""
     duet = shown.duet
     launches = f"{words.counted(duet.counted, 'launch')} of `{duet.experiment}`"
     folder = f"data/{'raw' if duet.is_own else 'reference'}"
     parts = [f"{launches} count{'s' * (duet.counted == 1)} (`{folder}`, duet `{duet.comparison[:12]}`)"]
+    parts += network(duet)
     parts += [
         f"{count} {what}"
         for count, what in (
@@ -232,13 +241,14 @@ def every(shown: Shown | None) -> pd.DataFrame:
             "ratio": ratio(one.primary) if one.primary else words.MISSING,
             "launches": one.counted,
             "left out": one.outside + one.lost.a + one.lost.b,
+            "where": one.where,
             "measured": source(one),
             "duet": one.comparison[:12],
         }
         for one in known
     ]
-    columns = ["word", "experiment", "b", "against a", "primary", "ratio"]
-    return pd.DataFrame(rows, columns=[*columns, "launches", "left out", "measured", "duet"])
+    columns = ["word", "experiment", "b", "against a", "primary", "ratio", "launches", "left out", "where"]
+    return pd.DataFrame(rows, columns=[*columns, "measured", "duet"])
 
 
 def rounds_left_out(shown: Shown | None) -> pd.DataFrame:

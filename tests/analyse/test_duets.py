@@ -109,6 +109,19 @@ def test_a_launch_of_another_build_under_the_same_name_is_not_pooled(tmp_path, m
     assert (found.counted, found.outside) == (5, 1) and found.primary.ratio < 1.1
 
 
+OVER_HOSTS = {"service": "a", "generators": ["b"]}
+
+
+@pytest.mark.parametrize("elsewhere", [None, {"service": "c", "generators": ["b"]}])
+def test_launches_of_other_hosts_or_of_one_machine_are_no_repeats_of_one_another(tmp_path, make, elsewhere):
+    for launch in range(1, 6):
+        make(launch, hosts=OVER_HOSTS)
+    make(6, ratio=3.0, **({"hosts": elsewhere} if elsewhere else {}))
+    found = duet_of(sealed_runs(tmp_path), "c0ffee")
+    assert (found.counted, found.outside) == (5, 1) and found.primary.ratio < 1.1
+    assert found.where == "service on a, loaded by b"
+
+
 def test_launches_count_in_the_order_of_time_whatever_their_folders_are_called(tmp_path, make):
     for launch in range(1, 9):
         make(launch, ratio=1.0 + 0.02 * launch)

@@ -151,6 +151,16 @@ def test_a_duet_of_ones_own_that_decides_nothing_takes_no_answer_away(make, root
     assert "The reference" not in duets.answer(duets.chosen()).data, "one's own answer is enough"
 
 
+def test_a_duet_over_hosts_says_where_it_ran_and_is_no_repeat_of_one_on_one_machine(make):
+    for launch in range(1, 7):
+        make(launch, ratio=1.1, comparison="here", asked="here")
+        make(launch + 10, comparison="there", asked="there", hosts={"service": "a", "generators": ["b"]})
+    shown = duets.chosen()
+    assert "; service on a, loaded by b." in duets.answer(shown).data and not shown.again
+    assert duets.every(shown)["where"].tolist() == ["service on a, loaded by b", "one machine"]
+    assert "(6 launches, service on a, loaded by b, yours;" in duets.summarize().data
+
+
 def test_a_word_that_is_held_back_says_so(make):
     for launch in range(1, 9):
         part = slices(12, ratio=0.9, noise=0.02, generator=make.generator)
