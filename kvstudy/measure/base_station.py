@@ -13,7 +13,7 @@ from pathlib import Path
 from kvstudy.errors import RunFailed
 from kvstudy.hosts.clock import Clock, Offset, offset_to
 from kvstudy.hosts.host import Here
-from kvstudy.measure import awake, machine, quiet
+from kvstudy.measure import awake, limits, machine, quiet
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.fill import Fills
 from kvstudy.measure.preconditions import check_disk, check_port
@@ -34,6 +34,14 @@ class BaseStation:
 
     def check_port(self, port: int) -> None:
         check_port(port, self._here.address)
+
+    def limit_notes(self, needs: limits.Needs) -> list[str]:
+        """Of a service's host."""
+        return list(limits.notes(needs, self._here.work))
+
+    def check_open_files(self, connections: int) -> None:
+        """Of a generator's host. A soft limit that is too low is raised for all that is started here."""
+        limits.check_open_files(connections)
 
     def awake_note(self, wanted: awake.Wanted) -> str | None:
         """RunFailed where processors have to be kept awake, and cannot be."""

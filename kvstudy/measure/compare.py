@@ -252,15 +252,20 @@ def check_here(comparison: Comparison, root: Path) -> list[str]:
     check_memory(comparison)
     check_disk(root, comparison.disk_bytes, LESS_DISK, FOR_BOTH)
     note = awake.note(comparison.experiment.awake)
-    sides = [load.of(side) for load in comparison.loads for side in SIDES]
-    return [*([note] if note else []), *limits.notes(sides, root)]
+    return [*([note] if note else []), *limits.notes(_needs(comparison), root)]
 
 
 def check_there(comparison: Comparison, crew: Crew) -> list[str]:
     """The same of hosts."""
     crew.service.station.check_room()
     one = comparison.experiment
-    return crew.check(0, one.awake, comparison.disk_bytes, LESS_DISK, FOR_BOTH)
+    return crew.check(0, one.awake, _needs(comparison), comparison.disk_bytes, LESS_DISK, FOR_BOTH)
+
+
+def _needs(comparison: Comparison) -> limits.Needs:
+    """The generator has connections to both sides at once."""
+    of_one = limits.needs(load.of(side) for load in comparison.loads for side in SIDES)
+    return replace(of_one, connections=2 * of_one.connections)
 
 
 def runs_of(comparison: Comparison) -> RunPlan:

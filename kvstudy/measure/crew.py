@@ -14,6 +14,7 @@ from kvstudy.hosts.local import LocalHost
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.awake import Wanted
 from kvstudy.measure.fill import Fills
+from kvstudy.measure.limits import Needs
 from kvstudy.measure.station import Station
 from kvstudy.plan.run_plan import PlannedRun
 
@@ -95,16 +96,22 @@ class Crew:
                         return f"host {one.host.name}: {found}" if one.host.name else found
         return None
 
-    def check(self, port: int, keep_awake: Wanted, disk_bytes: int, *told: str) -> list[str]:
+    def check(self, port: int, keep_awake: Wanted, needs: Needs, disk_bytes: int, *told: str) -> list[str]:
         """Of hosts, before anything is started there: KvstudyError with a host's name for stores without
-        space, a port that is taken, or processors that must not sleep and do; notes of those that may.
-        ``told``: of the disk, what to do and what it is needed for."""
+        space, a port that is taken, memory groups or open files that cannot be had, or processors that must
+        not sleep and do; notes of what may be otherwise. ``told``: of the disk, what to do and what it is
+        needed for."""
+        notes: list[tuple[str, str]] = []
         if self.service.host.is_remote:
             self.service.station.check_disk(disk_bytes, *told)
             self.service.station.check_port(port)
+            notes += [(self.service.host.name, one) for one in self.service.station.limit_notes(needs)]
         away = [one for one in self.members if one.host.is_remote]
-        notes = [(one.host.name, one.station.awake_note(keep_awake)) for one in away]
-        return [f"host {name}: {note}" for name, note in notes if note]
+        for one in away:
+            if one in self.generators:
+                one.station.check_open_files(-(-needs.connections // len(self.generators)))
+            notes += [(one.host.name, note)] if (note := one.station.awake_note(keep_awake)) else []
+        return [f"host {name}: {note}" for name, note in notes]
 
     def end(self, here: Path) -> str | None:
         """Of the run, on all hosts; why not all of its files are here."""

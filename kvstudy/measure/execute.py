@@ -114,9 +114,10 @@ def execute(
     if hosts:
         whole = over_a_network(whole, generators)
     _check_workloads(whole, root)
+    needs = limits.needs(run.configuration for run in whole.runs)
     if not hosts:
         check_disk(root, whole.disk_bytes)
-        for warning in limits.notes([run.configuration for run in whole.runs], root):
+        for warning in limits.notes(needs, root):
             print(warning, file=sys.stderr)
         if warning := awake.note(experiment.awake):
             print(warning, file=sys.stderr)
@@ -150,7 +151,7 @@ def execute(
                     hosts, work_root(root), session.registered, whole, artifacts, root, generators, nobody
                 )
             )
-            asked = experiment.port, experiment.awake, whole.disk_bytes
+            asked = experiment.port, experiment.awake, needs, whole.disk_bytes
             for told in dict.fromkeys(told for crew in crews for told in crew.check(*asked)):
                 print(told, file=sys.stderr)
 

@@ -1,7 +1,9 @@
 """What a plan needs of the machine beyond programs, memory and disk: memory groups, open files. Asked before
-anything is started.
+anything is started, of this machine or, by its station, of a host.
 
-    for told in limits.notes(configurations, root): print(told)     KvstudyError for what cannot be had
+    needs = limits.needs(configurations)
+    for told in limits.notes(needs, root): print(told)     KvstudyError for what cannot be had
+    limits.check_open_files(needs.connections)             all that a generator's host needs
 """
 
 import ctypes
@@ -11,6 +13,7 @@ import resource
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from kvstudy.errors import KvstudyError
@@ -24,12 +27,28 @@ FAULTS_STOP = "a GET that has to wait for the disk stops its selector"
 PAGE_BYTES = 4096
 
 
-def notes(configurations: Iterable[Configuration], root: Path) -> Iterator[str]:
+@dataclass(frozen=True)
+class Needs:
+    """Of all runs of a plan. ``connections``: the most at once; ``memory_groups``: a service has a limit of
+    its memory."""
+
+    connections: int
+    memory_groups: bool
+
+
+def needs(configurations: Iterable[Configuration]) -> Needs:
+    configurations = list(configurations)
+    return Needs(
+        max((one.connections for one in configurations), default=0),
+        any(one.memory_bytes is not None for one in configurations),
+    )
+
+
+def notes(needed: Needs, root: Path) -> Iterator[str]:
     """What will be so without being what was asked for. Raises the soft limit of open files where that
     suffices."""
-    configurations = list(configurations)
-    check_open_files(max((one.connections for one in configurations), default=0))
-    if any(one.memory_bytes is not None for one in configurations):
+    check_open_files(needed.connections)
+    if needed.memory_groups:
         memory_group.try_out()
         if why := direct_io_problem(root):
             yield f"note: no direct I/O: {why}: {READ_PAST_CACHE}"
@@ -44,7 +63,8 @@ def check_open_files(connections: int) -> None:
     if hard != resource.RLIM_INFINITY and needed > hard:
         raise KvstudyError(
             f"not enough open files: needed={needed} limit={hard} connections={connections}",
-            f"as root: prlimit --pid $$ --nofile={needed}, or choose fewer connections: --only connections=…",
+            f"as root: prlimit --pid $$ --nofile={needed} (of another host: in its limits.conf), or choose "
+            "fewer connections: --only connections=…",
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))  # what is started here takes it over
 

@@ -7,6 +7,7 @@ import pytest
 
 from kvstudy.errors import HostLost
 from kvstudy.measure.crew import Crew, Member
+from kvstudy.measure.limits import Needs
 
 
 class Away:
@@ -96,13 +97,19 @@ def test_the_hosts_of_a_run_have_to_be_quiet_and_not_the_machine_where_it_was_ty
     assert Crew(here, (generator,)).disturbed_now() is None
 
 
-def test_space_and_port_are_looked_at_where_the_service_will_be(member):
-    asked = []
-    service, generator = member("a", []), member("b", [])
+def test_space_port_and_limits_are_looked_at_on_the_hosts(member):
+    """Each generator opens its part of the connections, the service all of them."""
+    asked, needs = [], Needs(connections=1001, memory_groups=True)
+    service, *generators = (member(name, []) for name in "abc")
     service.station.check_disk = lambda *what: asked.append(what)
     service.station.check_port = lambda port: asked.append(port)
+    service.station.limit_notes = lambda what: asked.append(what) or ["note: no direct I/O"]
     service.station.awake_note = lambda _wanted: None
-    generator.station.awake_note = lambda wanted: f"note: processors sleep, and {wanted} was asked"
-    notes = Crew(service, (generator,)).check(8080, "auto", 1 << 30, "free some")
-    assert asked == [(1 << 30, "free some"), 8080]
-    assert notes == ["host b: note: processors sleep, and auto was asked"]
+    for one in generators:
+        one.station.check_open_files = lambda connections: asked.append(connections)
+        one.station.awake_note = lambda wanted: f"note: processors sleep, and {wanted} was asked"
+    notes = Crew(service, tuple(generators)).check(8080, "auto", needs, 1 << 30, "free some")
+    assert asked == [(1 << 30, "free some"), 8080, needs, 501, 501]
+    assert notes == ["host a: note: no direct I/O"] + [
+        f"host {name}: note: processors sleep, and auto was asked" for name in "bc"
+    ]

@@ -28,8 +28,8 @@ WHOLE = {
 }
 
 
-def configurations(**change):
-    return configurations_of(Experiment.from_parameters(WHOLE | change))
+def needs(**change):
+    return limits.needs(configurations_of(Experiment.from_parameters(WHOLE | change)))
 
 
 @pytest.fixture
@@ -66,16 +66,16 @@ def test_memory_groups_are_asked_for_only_where_a_run_needs_one(monkeypatch, tmp
         raise NoMemoryGroup("this system has no memory groups", "measure without")
 
     monkeypatch.setattr(memory_group, "try_out", none)
-    assert list(limits.notes(configurations(), tmp_path)) == []
+    assert list(limits.notes(needs(), tmp_path)) == []
     with pytest.raises(NoMemoryGroup):
-        list(limits.notes(configurations(service={"memory": "1g"}), tmp_path))
+        list(limits.notes(needs(service={"memory": "1g"}), tmp_path))
 
 
 def test_a_file_system_without_direct_io_is_told_where_memory_is_limited(monkeypatch, tmp_path):
     monkeypatch.setattr(memory_group, "try_out", lambda: None)
     monkeypatch.setattr(limits, "direct_io_problem", lambda _folder: "invalid argument: the file system of x")
     monkeypatch.setattr(limits, "mincore_problem", lambda _folder: None)
-    asked = configurations(service={"memory": "1g"})
+    asked = needs(service={"memory": "1g"})
     assert list(limits.notes(asked, tmp_path)) == [
         f"note: no direct I/O: invalid argument: the file system of x: {limits.READ_PAST_CACHE}"
     ]
