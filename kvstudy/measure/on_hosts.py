@@ -18,9 +18,9 @@ from kvstudy.hosts.host import Here
 from kvstudy.hosts.hosts_file import HostsFile
 from kvstudy.hosts.remote import RemoteHost
 from kvstudy.measure.artifacts import Artifacts
+from kvstudy.measure.base_station import BaseStation
 from kvstudy.measure.builds import Build
 from kvstudy.measure.crew import Crew, Member
-from kvstudy.measure.duet_station import DuetStation
 from kvstudy.measure.fill import Fills
 from kvstudy.measure.station import Station
 from kvstudy.plan.comparison import Comparison
@@ -72,7 +72,10 @@ def station_there(here: Here, plan: Plan, builds: Builds, is_service: bool) -> S
 
 def duet_station_there(
     comparison: Comparison, here: Here, plan: Plan, builds: Builds, is_service: bool
-) -> DuetStation:
+) -> BaseStation:
+    # Here: hosts of runs need no pandas, which takes longer to load than all that they do need.
+    from kvstudy.measure.duet_station import DuetStation
+
     return DuetStation(here, *_programs(here, plan, builds, is_service), comparison)
 
 

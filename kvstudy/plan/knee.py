@@ -18,7 +18,6 @@ Jäkel and Wichmann 2005, "Bayesian inference for psychometric functions").
 """
 
 import numpy as np
-from scipy.special import ndtr
 
 CONFIDENCE = 0.95
 # A trial answers against its rate once in a hundred for reasons that have nothing to do with the rate.
@@ -48,7 +47,7 @@ class KneePosterior:
         """The next trial, in the order in which they were made: one that follows a missed one started on what
         that left behind."""
         distances = self._knees[:, None, None] + np.log1p(-self._penalties) - np.log(rate_rps)
-        probabilities = LAPSE + (1 - 2 * LAPSE) * ndtr(distances / SPREADS[:, None])
+        probabilities = LAPSE + (1 - 2 * LAPSE) * _normal(distances / SPREADS[:, None])
         self._log_weights += np.log(probabilities if held else 1 - probabilities)
         self._penalties = self._penalties * MEMORIES[:, 1] if held else MEMORIES[:, 0].copy()
 
@@ -80,7 +79,7 @@ class KneePosterior:
 
     def held_share(self, rate_rps: float, confidence: float = CONFIDENCE) -> tuple[float, float, float]:
         """(low, median, high) of the share of trials at a rate that a rested service holds."""
-        shares = ndtr((self._knees[:, None] - np.log(rate_rps)) / SPREADS).ravel()
+        shares = _normal((self._knees[:, None] - np.log(rate_rps)) / SPREADS).ravel()
         order = np.argsort(shares)
         cumulated = np.cumsum(self._weights().sum(axis=2).ravel()[order])
         tail = (1 - confidence) / 2
@@ -91,3 +90,11 @@ class KneePosterior:
     def _weights(self) -> np.ndarray:
         weights = np.exp(self._log_weights - self._log_weights.max())
         return weights / weights.sum()
+
+
+def _normal(values: np.ndarray) -> np.ndarray:
+    """Φ."""
+    # Here, since it takes a third of a second to load, on every host, and only a search asks for it.
+    from scipy.special import ndtr
+
+    return ndtr(values)

@@ -1,7 +1,9 @@
 """The agent of a host, without Dask: whoever holds its pipe asks it, and with the pipe all ends."""
 
 import os
+import resource
 import signal
+import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +16,10 @@ from kvstudy.hosts import agent, lease, ship
 from kvstudy.hosts.agent_process import AgentProcess
 from kvstudy.hosts.process import OwnedProcess, wait_until
 from kvstudy.hosts.remote import RemoteHost
+from kvstudy.measure.artifacts import Artifacts
+from kvstudy.measure.crew import Crew, Member
+from kvstudy.measure.limits import FILES_BESIDE_CONNECTIONS, Needs
+from kvstudy.measure.station import Station
 
 
 @pytest.fixture(autouse=True)
@@ -45,6 +51,14 @@ class Keeper:
 
     def address(self) -> str:
         return self._here.address
+
+
+class OpenFiles:
+    def __init__(self, _here):
+        pass
+
+    def of_what_is_started(self) -> int:
+        return int(subprocess.run(["sh", "-c", "ulimit -n"], capture_output=True, check=True).stdout)
 
 
 @contextmanager
@@ -85,6 +99,26 @@ def test_a_disk_that_is_full_is_said_with_the_name_of_its_host(host, tmp_path):
         host.send(tmp_path / "file", there)
 
 
+def test_open_files_are_raised_or_refused_where_the_load_will_be(tmp_path):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    programs = Artifacts(tmp_path, tmp_path / "loadgen", {}, {})
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))  # an agent has what its worker has
+        with host_at(tmp_path / "there") as host:
+            host.renew()
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            member = Member(host, host.stationed(Station, programs, None))
+            crew, files = Crew(member, (member,)), host.stationed(OpenFiles)
+            assert crew.check(0, False, Needs(100, memory_groups=False), 1) == []
+            assert files.of_what_is_started() == 100 + FILES_BESIDE_CONNECTIONS
+            if hard != resource.RLIM_INFINITY:
+                with pytest.raises(KvstudyError, match="^host a: not enough open files: needed=") as refused:
+                    crew.check(0, False, Needs(hard, memory_groups=False), 1)
+                assert "limits.conf" in refused.value.hint
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 def test_a_word_arrives_while_a_method_runs(host):
     from concurrent.futures import ThreadPoolExecutor
 
@@ -123,8 +157,6 @@ def test_who_hears_nothing_ends_all_that_runs_there(tmp_path, monkeypatch):
         "import kvstudy.hosts.agent as agent; agent.SILENCE_S = 1.0; import sys, json; sys.path.insert(0, "
         f"{str(Path(__file__).parent)!r}); agent.main(json.loads(sys.argv[1]))"
     )
-    import subprocess
-
     real = subprocess.Popen
 
     def quick(argv, **options):
@@ -146,6 +178,13 @@ def test_a_host_is_measured_by_one_at_a_time_and_says_by_whom(host, tmp_path):
         pytest.raises(KvstudyError, match="host is in use: by test@here"),
     ):
         second.renew()
+
+
+def test_a_host_loads_no_library_of_tables_or_statistics_for_a_run():
+    """They take longer than all that it needs, on cores that are to be measured."""
+    code = "import sys, kvstudy.measure.on_hosts; print({'pandas', 'pyarrow', 'scipy'} & set(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert loaded.stdout == "set()\n"
 
 
 def test_files_go_to_a_host_once_by_their_bytes(host, tmp_path, monkeypatch):
