@@ -82,6 +82,7 @@ class Clocks:
         def of(offsets: dict[str, Offset]) -> dict:
             return {
                 host: {
+                    "at_utc": _to_the_nanosecond(one.at_ns / 1e9),
                     "offset_us": round(one.offset_ns / 1e3, 3),
                     "bound_us": round(one.bound_ns / 1e3, 3),
                     "round_trip_us": round(one.round_trip_ns / 1e3, 3),

@@ -1,12 +1,19 @@
 """Clocks of two hosts, by clocks that the test sets."""
 
+import sys
 import time
+from datetime import UTC, datetime
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kvstudy.errors import RunFailed
 from kvstudy.hosts.clock import Clock, Offset, moved_by, offset_to
-from kvstudy.measure.several_hosts import Clocks
+from kvstudy.measure.several_hosts import Clocks, moved
+from kvstudy.subject.protocol import Evidence
+
+sys.path.append(str(Path(__file__).parents[1] / "analyse"))
 
 
 @pytest.mark.parametrize("planted_ns", [250_000_000, -250_000_000, 0])
@@ -33,3 +40,53 @@ def test_a_clock_that_was_set_meanwhile_fails_the_run_and_a_drifting_one_does_no
     clocks.after["a"] = Offset(10 * 10**9, 90_000_000, 10_000, 20_000)
     with pytest.raises(RunFailed, match="clock of host a was set while it was measured: it moved by 90.0 ms"):
         clocks.check()
+
+
+def test_causes_of_the_tail_are_named_by_events_of_a_wrong_clock_as_by_those_of_a_right_one():
+    """Answers wait for pauses of 60 ms; the service's clock is 250 ms ahead and gains 50 ppm."""
+    from test_tail import SECONDS, tables
+
+    from kvstudy.analyse import tail
+
+    draw, window_s, begun_s = np.random.default_rng(7), 1_795_207_345.0, -20.0
+    events, slow, answers = [], {}, []
+    for run in range(6):
+        slow[run] = {}
+        answers.append((run, 0.5, 400))
+        for start in draw.uniform(1, SECONDS - 2, 7):
+            events.append((run, "gc_pause", start, 60.0))
+            events.append((run, "flush", draw.uniform(1, SECONDS - 2), 60.0))
+            due_s = start + draw.uniform(0, 0.03, 30)
+            answers += [(run, due, round(1e6 * (start + 0.06 - due))) for due in due_s]
+            slow[run][int(start + 0.06)] = 30
+
+    def ahead_s(right_s: float) -> float:
+        return 0.25 + (right_s - window_s - begun_s) * 50e-6
+
+    def offset(right_s: float) -> Offset:
+        return Offset(
+            round(1e9 * (right_s + ahead_s(right_s))), round(-1e9 * ahead_s(right_s)), 10_000, 20_000
+        )
+
+    clocks = Clocks("b", {"a": offset(window_s - 3)}, {"a": offset(window_s + SECONDS + 1)})
+    clocks.check()
+
+    def by_clock_of(dated) -> list:
+        noted = [
+            (run, kind, dated(window_s + start) - window_s, length) for run, kind, start, length in events
+        ]
+        return tail.causes(tables(noted, slow, answers), 5_000)
+
+    def put_right(right_s: float) -> float:
+        wrong = datetime.fromtimestamp(right_s + ahead_s(right_s), UTC).isoformat(timespec="microseconds")
+        seen = Evidence({"gc": [{"start_utc": wrong}]}, None)
+        (event,) = moved(seen, lambda at_s: at_s + clocks.moved_s("a", at_s)).events["gc"]
+        return datetime.fromisoformat(event["start_utc"]).timestamp()
+
+    right, wrong, mended = (
+        by_clock_of(dated) for dated in (lambda at: at, lambda at: at + ahead_s(at), put_right)
+    )
+    assert right.iloc[0]["cause"] == "gc_pause" and right.iloc[0]["word"] == tail.LINKED
+    assert mended[["cause", "word"]].equals(right[["cause", "word"]])
+    assert mended["share"].to_numpy() == pytest.approx(right["share"].to_numpy(), abs=0.02)
+    assert wrong.iloc[0]["share"] < 0.3  # what it would have been
