@@ -52,6 +52,9 @@ class Keeper:
     def address(self) -> str:
         return self._here.address
 
+    def bear_silence(self, seconds: float) -> None:
+        agent.SILENCE_S = seconds
+
 
 class OpenFiles:
     def __init__(self, _here):
@@ -154,7 +157,7 @@ def test_a_host_whose_agent_was_killed_is_lost_and_can_be_had_again(host):
 def test_who_hears_nothing_ends_all_that_runs_there(tmp_path, monkeypatch):
     """The pipe stays open and nobody writes to it: as when the network is gone."""
     code = (
-        "import kvstudy.hosts.agent as agent; agent.SILENCE_S = 1.0; import sys, json; sys.path.insert(0, "
+        "import kvstudy.hosts.agent as agent; import sys, json; sys.path.insert(0, "
         f"{str(Path(__file__).parent)!r}); agent.main(json.loads(sys.argv[1]))"
     )
     real = subprocess.Popen
@@ -166,7 +169,9 @@ def test_who_hears_nothing_ends_all_that_runs_there(tmp_path, monkeypatch):
     with host_at(tmp_path / "there") as host:
         monkeypatch.setattr("kvstudy.hosts.remote.BEAT_S", 60.0)
         host.renew()
-        child = host.stationed(Keeper, 0).start()
+        keeper = host.stationed(Keeper, 0)
+        child = keeper.start()
+        keeper.bear_silence(1.0)
         assert wait_until(lambda: is_gone(child), 15)
         assert wait_until(lambda: lease.holder() is None, 5)
 
