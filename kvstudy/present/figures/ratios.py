@@ -53,37 +53,16 @@ def ratios(compared: pd.DataFrame, before: str, after: str, doubts: str = "") ->
     # Only what tells the rows apart; what is the same in all of them may be the very thing that is compared.
     varied = [column for column in ("workload", "connections") if compared[column].nunique() > 1]
     names = [_name(row, varied) for row in compared.itertuples()]
-    figure = go.Figure()
-    for word in [word for word in WORDS if (compared["word"] == word).any()]:
-        mine = (compared["word"] == word).to_numpy()
-        rows = compared[mine]
-        figure.add_trace(
-            go.Scatter(
-                x=rows["ratio"],
-                y=[name for name, chosen in zip(names, mine, strict=True) if chosen],
-                mode="markers",
-                name=word,
-                error_x=_interval(rows),
-                marker={
-                    "color": theme.NAMED[word],
-                    "size": 10,
-                    "symbol": [_decided(row).removesuffix("-open") for row in rows.itertuples()],
-                },
-                text=[
-                    f"{_describe(row, before, after)}<br>{name}"
-                    for row, name in zip(
-                        rows.itertuples(),
-                        (name for name, chosen in zip(names, mine, strict=True) if chosen),
-                        strict=True,
-                    )
-                ],
-                hovertemplate="%{text}<extra></extra>",
-            )
-        )
-    figure.add_vline(x=1, line={"color": theme.AXIS, "width": 1.2, "dash": "dash"})
-    ratio_axis(figure, compared["low"].min(), compared["high"].max(), f"{after}<br>/ {before} (log)")
-    figure.update_yaxes(categoryorder="array", categoryarray=names, title_text="")
-    figure.update_layout(height=190 + ROW_PX * len(names), legend_y=-70 / (ROW_PX * len(names) + 40))
+    figure = _rows_by_word(
+        compared,
+        names,
+        [
+            f"{_describe(row, before, after)}<br>{name}"
+            for row, name in zip(compared.itertuples(), names, strict=True)
+        ],
+        [_decided(row).removesuffix("-open") for row in compared.itertuples()],
+        f"{after}<br>/ {before} (log)",
+    )
     counts = compared["word"].value_counts()
     parts = [f"{counts[word]} {word}" for word in WORDS if word in counts]
     few = (
@@ -125,6 +104,38 @@ def corrected(compared: pd.DataFrame) -> str:
     )
 
 
+def _rows_by_word(
+    compared: pd.DataFrame, names: list[str], texts: list[str], symbols: list[str], axis: str
+) -> go.Figure:
+    """A row per comparison, the first one lowest, with its interval; a trace per word, in its colour.
+    ``names``, ``texts`` (under the pointer) and ``symbols``: of each row."""
+    figure = go.Figure()
+    for word in [word for word in WORDS if (compared["word"] == word).any()]:
+        mine = np.flatnonzero(compared["word"] == word)
+        rows = compared.iloc[mine]
+        figure.add_trace(
+            go.Scatter(
+                x=rows["ratio"],
+                y=[names[place] for place in mine],
+                mode="markers",
+                name=word,
+                error_x=_interval(rows),
+                marker={
+                    "color": theme.NAMED[word],
+                    "size": 10,
+                    "symbol": [symbols[place] for place in mine],
+                },
+                text=[texts[place] for place in mine],
+                hovertemplate="%{text}<extra></extra>",
+            )
+        )
+    figure.add_vline(x=1, line={"color": theme.AXIS, "width": 1.2, "dash": "dash"})
+    ratio_axis(figure, compared["low"].min(), compared["high"].max(), axis)
+    figure.update_yaxes(categoryorder="array", categoryarray=names, title_text="")
+    figure.update_layout(height=190 + ROW_PX * len(names), legend_y=-70 / (ROW_PX * len(names) + 40))
+    return figure
+
+
 def _outcomes(compared: pd.DataFrame, before: str, after: str) -> str:
     """A sentence on the runs that the service made invalid; "" where it made none."""
     rows = compared[compared["measure"] == INVALID]
@@ -160,34 +171,17 @@ def decided(compared: pd.DataFrame) -> go.Figure:
         name if names.count(name) == 1 else f"{row.experiment}: {name}"
         for name, row in zip(names, top.itertuples(), strict=True)
     ]
-    figure = go.Figure()
-    for word in [word for word in WORDS if (top["word"] == word).any()]:
-        mine = (top["word"] == word).to_numpy()
-        rows = top[mine]
-        figure.add_trace(
-            go.Scatter(
-                x=rows["ratio"],
-                y=[name for name, chosen in zip(names, mine, strict=True) if chosen],
-                mode="markers",
-                name=word,
-                error_x=_interval(rows),
-                marker={
-                    "color": theme.NAMED[word],
-                    "size": 10,
-                    "symbol": [_decided(row) for row in rows.itertuples()],
-                },
-                text=[
-                    f"{row.measure} {_describe(row, row.before_name, row.after_name)}<br>{row.experiment}, "
-                    f"{_name(row, ['workload', 'connections'])}"
-                    for row in rows.itertuples()
-                ],
-                hovertemplate="%{text}<extra></extra>",
-            )
-        )
-    figure.add_vline(x=1, line={"color": theme.AXIS, "width": 1.2, "dash": "dash"})
-    ratio_axis(figure, top["low"].min(), top["high"].max(), "with the option / with its default (log)")
-    figure.update_yaxes(categoryorder="array", categoryarray=names, title_text="")
-    figure.update_layout(height=190 + ROW_PX * len(names), legend_y=-70 / (ROW_PX * len(names) + 40))
+    figure = _rows_by_word(
+        top,
+        names,
+        [
+            f"{row.measure} {_describe(row, row.before_name, row.after_name)}<br>{row.experiment}, "
+            f"{_name(row, ['workload', 'connections'])}"
+            for row in top.itertuples()
+        ],
+        [_decided(row) for row in top.itertuples()],
+        "with the option / with its default (log)",
+    )
     changes = top[~top["after_name"].str.startswith(OF_WORKLOAD)]
     return titled(
         figure,
