@@ -3,13 +3,12 @@ package kv.http;
 import kv.lsm.RangeCursor;
 
 /// The first entries of a range.
-final class LimitedCursor implements RangeCursor {
-    private final RangeCursor cursor;
+final class LimitedCursor extends ForwardingCursor {
     private int left;
 
     /// @param limit most entries
     LimitedCursor(RangeCursor cursor, int limit) {
-        this.cursor = cursor;
+        super(cursor);
         left = limit;
     }
 
@@ -18,33 +17,8 @@ final class LimitedCursor implements RangeCursor {
         if (left == 0) {
             return Step.END;
         }
-        Step step = cursor.step(recordsMax);
+        Step step = super.step(recordsMax);
         left -= step == Step.ENTRY ? 1 : 0;
         return step;
-    }
-
-    @Override
-    public long tombstonesPassed() {
-        return cursor.tombstonesPassed();
-    }
-
-    @Override
-    public int valueLength() {
-        return cursor.valueLength();
-    }
-
-    @Override
-    public void copyValue(int from, byte[] to, int at, int count) {
-        cursor.copyValue(from, to, at, count);
-    }
-
-    @Override
-    public byte[] key() {
-        return cursor.key();
-    }
-
-    @Override
-    public void close() {
-        cursor.close();
     }
 }

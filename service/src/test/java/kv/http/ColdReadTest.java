@@ -272,7 +272,7 @@ class ColdReadTest {
             Eventually.holds(() -> stepsAtTheDisk.get() > 0);
             Thread looker =
                     Thread.startVirtualThread(() -> server.server.connections().closeQuiet(0));
-            assertThat(looker.join(Duration.ofSeconds(5)))
+            assertThat(looker.join(Duration.ofMinutes(1)))
                     .as("looked at all connections")
                     .isTrue();
             disk.countDown();
@@ -283,7 +283,7 @@ class ColdReadTest {
 
     private static RangeCursor waitingAfter(int steps, RangeCursor cursor, CountDownLatch disk, AtomicInteger waits) {
         int[] left = {steps};
-        return new RangeCursor() {
+        return new ForwardingCursor(cursor) {
             @Override
             public Step step(int recordsMax) {
                 if (left[0]-- == 0) {
@@ -294,32 +294,7 @@ class ColdReadTest {
                         throw new AssertionError(e);
                     }
                 }
-                return cursor.step(recordsMax);
-            }
-
-            @Override
-            public long tombstonesPassed() {
-                return cursor.tombstonesPassed();
-            }
-
-            @Override
-            public int valueLength() {
-                return cursor.valueLength();
-            }
-
-            @Override
-            public void copyValue(int from, byte[] to, int at, int count) {
-                cursor.copyValue(from, to, at, count);
-            }
-
-            @Override
-            public byte[] key() {
-                return cursor.key();
-            }
-
-            @Override
-            public void close() {
-                cursor.close();
+                return super.step(recordsMax);
             }
         };
     }
