@@ -8,7 +8,6 @@ it is made. So a host that does not see the runs is sent them, a part of one tha
 and what no host is left for is made here. The cluster is put up when there is work for it.
 """
 
-import hashlib
 import queue
 import sys
 import tarfile
@@ -29,7 +28,7 @@ from kvstudy.hosts.host import Here
 from kvstudy.hosts.hosts_file import HostsFile
 from kvstudy.hosts.remote import RemoteHost
 from kvstudy.project import work_root
-from kvstudy.record.run_folder import SEAL
+from kvstudy.record.run_folder import seal_digest
 
 RUNS, PART = "runs.tar", "part"
 STEP_S = 0.2
@@ -140,6 +139,6 @@ def _packed(task: Task, file: Path) -> Path:
 
 def _seal(run: Path) -> str | None:
     try:
-        return hashlib.sha256((run / SEAL).read_bytes()).hexdigest()
+        return seal_digest(run)
     except OSError:
         return None

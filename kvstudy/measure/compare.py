@@ -130,7 +130,7 @@ def compare(
             crew,
             session,
             patience or Patience(0),
-            duet_facts(duet, artifacts, crew, asked, label),
+            duet_facts(duet, artifacts, crew, digests, asked, label),
             progress.doing,
             progress.tick,
         )
@@ -326,12 +326,18 @@ def check_digests(comparison: Comparison, digests: dict[str, str | None]) -> Non
             )
 
 
-def duet_facts(duet: DuetInProgress, artifacts: Artifacts, crew: Crew, asked: str, label: str) -> dict:
+def duet_facts(
+    duet: DuetInProgress,
+    artifacts: Artifacts,
+    crew: Crew,
+    digests: dict[str, str | None],
+    asked: str,
+    label: str,
+) -> dict:
     """Of run.json, what is the same in all launches."""
     comparison = duet.comparison
     experiment, comparing = comparison.experiment, comparison.comparing
     revision, dirty = artifacts.revision
-    digests = digests_of(crew)
     sides = {}
     for side, name in zip(SIDES, comparison.names, strict=True):
         one = comparison.loads[0].of(side)

@@ -12,6 +12,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -180,17 +181,22 @@ def run_part(
         check_alive()
         tick()
 
-    for lead_s in LEADS_S:
+    def tried(lead_s: float) -> Part:
         start_ns = time.time_ns() + round(lead_s * 1e9)
-        reader = BorderReader(pids, planned.times.after(start_ns).borders, {os.getpid()})
-        try:
-            with reader:
-                result = generate_part(planned, start_ns, registered, step, reader.ours.add)
-        except MissedStart:
-            if lead_s == LEADS_S[-1]:
-                raise
-            continue
+        with BorderReader(pids, planned.times.after(start_ns).borders, {os.getpid()}) as reader:
+            result = generate_part(planned, start_ns, registered, step, reader.ours.add)
         return part_of(planned, result, start_ns, Attended(reader.at, reader.clock_step_ns))
+
+    return started_in_time(tried)
+
+
+def started_in_time(tried: Callable[[float], Part]) -> Part:
+    """``tried`` with the first of LEADS_S that is long enough for it; MissedStart when none is."""
+    *leads_s, last_s = LEADS_S
+    for lead_s in leads_s:
+        with suppress(MissedStart):
+            return tried(lead_s)
+    return tried(last_s)
 
 
 def part_of(planned: PlannedPart, result: dict, start_ns: int, attended: Attended, bound_ns: int = 0) -> Part:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from kvstudy.measure.crew import Crew
-from kvstudy.measure.duet_part import GRACE_S, LEADS_S, Attended, MissedStart, Part, Turn, part_of
+from kvstudy.measure.duet_part import GRACE_S, Attended, Part, Turn, part_of, started_in_time
 from kvstudy.measure.several_hosts import Clocks, all_at_once, compare_clocks
 from kvstudy.plan.comparison import Load, Slices
 
@@ -31,12 +31,7 @@ class SeveralHostsDuet:
 
     def run_part(self, doing: str, load: Load, slices: Slices, turn: Turn) -> Part:
         """RunFailed in one line; all of it has ended then."""
-        for lead_s in LEADS_S:
-            try:
-                return self._tried(doing, load, slices, turn, lead_s)
-            except MissedStart:
-                if lead_s == LEADS_S[-1]:
-                    raise
+        return started_in_time(lambda lead_s: self._tried(doing, load, slices, turn, lead_s))
 
     def _tried(self, doing: str, load: Load, slices: Slices, turn: Turn, lead_s: float) -> Part:
         service, generator = self.crew.service, self.crew.generators[0]

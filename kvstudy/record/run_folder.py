@@ -326,6 +326,12 @@ def open_run(path: Path) -> SealedRun:
     return SealedRun(path)
 
 
+def seal_digest(run: Path) -> str:
+    """Of the checksums of all its files: two runs with the same are the same run. OSError where there is no
+    seal."""
+    return hashlib.sha256((run / SEAL).read_bytes()).hexdigest()
+
+
 def sealed_runs(*roots: Path) -> list[SealedRun]:
     """Every sealed run under the roots (a root may be a run itself), sorted by run id; ``.partial`` folders
     are not looked into."""

@@ -11,7 +11,6 @@ the work done.
 """
 
 import fcntl
-import hashlib
 import json
 import os
 import re
@@ -27,7 +26,7 @@ from kvstudy.analyse import schema
 from kvstudy.analyse.tidy import part, version
 from kvstudy.analyse.tidy.batches import Source, batches
 from kvstudy.analyse.tidy.part import Task
-from kvstudy.record.run_folder import SEAL, sealed_runs
+from kvstudy.record.run_folder import seal_digest, sealed_runs
 
 INDEX = "index.json"
 LOCK = ".lock"
@@ -90,9 +89,7 @@ def _sources(roots: list[Path]) -> list[Source]:
     for root in roots:
         for run in sealed_runs(root.resolve()):
             if run.run_id not in found:
-                found[run.run_id] = Source(
-                    run.run_id, hashlib.sha256((run.path / SEAL).read_bytes()).hexdigest(), run.path
-                )
+                found[run.run_id] = Source(run.run_id, seal_digest(run.path), run.path)
     return [found[run_id] for run_id in sorted(found)]
 
 
