@@ -22,7 +22,7 @@ from kvstudy.analyse import schema
 from kvstudy.analyse.tidy.build import INDEX, Spread, rebuild
 from kvstudy.analyse.tidy.stored import Stored
 from kvstudy.errors import KvstudyError
-from kvstudy.record.run_folder import SMOKE
+from kvstudy.record.run_folder import SMOKE, sealed_runs
 
 __all__ = ["Duets", "Tables", "load", "rebuild", "state", "study_duets", "study_tables"]
 RAW, REFERENCE = "raw", "reference"
@@ -187,6 +187,8 @@ def study_duets(
     of the profile smoke, which says nothing of speed, are left out. Without any launch the tables are
     empty."""
     data = (data_root or project.project_root() / "data").resolve()
+    if experiment is not None and not _is_measured(experiment, data):
+        raise _nothing_of(experiment, data)  # before all others are read
     stored = _up_to_date(data, progress, spread)
     found = Duets(**_frames(stored, schema.DUET_TABLES, "duets"), folders=stored.folders)
     found = found if experiment is None else found.select(experiment=experiment)
@@ -217,6 +219,8 @@ def study_tables(
     when there is nothing at all, or no place has a run of the ``experiment`` that was named.
     """
     data = (data_root or project.project_root() / "data").resolve()
+    if experiment is not None and not _is_measured(experiment, data):
+        raise _nothing_of(experiment, data)  # before all others are read
     stored = _up_to_date(data, progress, spread)
     tables = _loaded(stored)
     tables = tables if experiment is None else tables.select(experiment=experiment)
@@ -243,9 +247,23 @@ def study_tables(
         )
     if experiment is None and len(stored.frame("duets")):
         return tables.only([]).but(source=f"data/{RAW}")
+    raise _nothing_of(experiment, data)
+
+
+def _is_measured(experiment: str, data: Path) -> bool:
+    """Mostly told by a folder of its name; a run may lie elsewhere, and knows its experiment itself."""
+    roots = [data / name for name in (RAW, REFERENCE)]
+    return any(
+        run.facts.get("experiment") == experiment
+        for places in ([root / experiment for root in roots], roots)
+        for run in sealed_runs(*places)
+    )
+
+
+def _nothing_of(experiment: str | None, data: Path) -> KvstudyError:
     what = "any experiment" if experiment is None else experiment
-    raise KvstudyError(
-        f"no sealed run of {what} under {data / 'raw'} or {data / 'reference'}",
+    return KvstudyError(
+        f"no sealed run of {what} under {data / RAW} or {data / REFERENCE}",
         f"measure it: kvstudy run experiments/{experiment or '…'}.yaml",
     )
 

@@ -69,7 +69,7 @@ def read_yaml(path: Path, what: str = "experiment") -> tuple[dict, Source]:
     try:
         tree = YAML(typ="rt").load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        near = _nearest_file(path)
+        near = _nearest_file(path) if what == "experiment" else None
         raise ExperimentError(
             f"no such {what} file: {path}", f"did you mean {near}?" if near else None
         ) from None

@@ -47,6 +47,13 @@ def test_a_mistake_is_named_by_file_line_and_key(tmp_path, old, new, said):
     assert said in str(refused.value)
 
 
+def test_a_hosts_file_that_is_not_there_is_not_taken_for_an_experiment(tmp_path):
+    (tmp_path / "host.yaml").write_text("question: which?")
+    with pytest.raises(ExperimentError) as refused:
+        HostsFile.load(tmp_path / "hosts.yaml")
+    assert str(refused.value) == f"no such hosts file: {tmp_path / 'hosts.yaml'}"
+
+
 def test_no_host_takes_part_in_two_runs_at_once(tmp_path):
     roles = {"a": "service", "b": "generator", "c": "service, generator", "d": "generator", "e": "generator"}
     lines = [

@@ -49,5 +49,12 @@ def test_one_experiment_alone_has_its_own_pages_with_links_to_the_whole_study(tm
     assert "How?" in index and "shop" in index
     assert 'href="../study/07-tail.html' in index and 'href="09-explore.html' in index
     assert 'href="index.html' in explore
+
+
+def test_an_experiment_that_nobody_measured_is_refused_before_the_runs_of_others_are_read(tmp_path):
+    RunMaker(tmp_path / "data" / "raw")(experiment="shop")
+    (tmp_path / "notebooks").mkdir()
+    nbformat.write(new_notebook(), tmp_path / "notebooks" / "03-percentiles.ipynb")
     with pytest.raises(KvstudyError, match="no sealed run of shopp"):
         report.export(tmp_path, tmp_path / "figures" / "shopp", progress=False, experiment="shopp")
+    assert not (tmp_path / "data" / "tidy").exists() and not (tmp_path / "figures" / "shopp").exists()
