@@ -309,8 +309,8 @@ fn what_was_due_in_the_warm_up_is_not_measured_however_late_it_is_answered() {
 
 #[test]
 fn the_rate_counts_what_was_answered_before_the_end_and_the_text_stays_wrk2s() {
-    // Ten connections, each answered at 0.7 s and, too late, at 1.4 s.
-    let server = Server::start(|_, _| Act::After(Duration::from_millis(700), OK.to_owned()));
+    // Ten connections, each answered at 0.55 s and, too late, at 1.1 s.
+    let server = Server::start(|_, _| Act::After(Duration::from_millis(550), OK.to_owned()));
     let run = loadgen(&["--closed", "-c10", "-t1", "-d1s", &server.url()]);
     assert_eq!((run.count("completed"), run.count("completed_in_window")), (20, 10));
     let rate = run.json["achieved_rate_rps"].as_f64().unwrap();

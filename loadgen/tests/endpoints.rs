@@ -128,7 +128,7 @@ fn a_unix_socket_where_nobody_accepts_ends_within_the_timeout() {
         "http://h/",
     ]);
     assert_eq!(run.code, 1, "{}", run.stderr);
-    assert!(start.elapsed() < Duration::from_secs(5));
+    assert!(start.elapsed() < Duration::from_secs(20));
     assert!(run.stderr.contains("the listen queue is full"), "{}", run.stderr);
 }
 

@@ -59,7 +59,7 @@ fn a_time_that_passes_while_connections_are_opened_is_refused() {
     // A script that takes longer to set up than there is time.
     let (_folder, path) = common::script("local t = os.time() + 3; while os.time() < t do end");
     let (server, first) = noting_server();
-    let utc = format!("{:.9}", Timestamp::now() + SignedDuration::from_millis(600));
+    let utc = format!("{:.9}", Timestamp::now() + SignedDuration::from_millis(1500));
     let run = loadgen(&["-R50", "-c1", "-t1", "-d200ms", "-s", &path, "--start-at", &utc, &server.url()]);
     assert_eq!(run.code, 1);
     assert!(run.stderr.contains("too late to start: --start-at"), "{}", run.stderr);

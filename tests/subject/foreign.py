@@ -1,13 +1,12 @@
 """A small HTTP service that nobody here measures for its speed: PUT, GET and DELETE of ``/<key>`` in a
 directory, and ways to misbehave.
 
-foreign.py PORT DIR [daemonise | never-ready | ignores-term | answers-500 | forgets]
+foreign.py PORT DIR [daemonise | ignores-term | answers-500 | forgets]
 """
 
 import os
 import signal
 import sys
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -71,9 +70,6 @@ class Server(ThreadingHTTPServer):
     daemon_threads, request_queue_size = True, 128
 
 
-if "never-ready" in FAULTS:
-    print("still recovering", file=sys.stderr, flush=True)
-    time.sleep(600)
 FOLDER.mkdir(exist_ok=True)
 if "daemonise" in FAULTS and os.fork():
     os._exit(0)

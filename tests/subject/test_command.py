@@ -51,7 +51,7 @@ def command(place: Place, *faults: str, **change) -> Command:
 
 
 def asked(url: str, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=10)
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)
     connection.request(method, path, body)
     answer = connection.getresponse()
     return answer.status, answer.read()
@@ -120,8 +120,13 @@ def test_a_command_that_ends_at_once_is_told_with_its_last_words(place):
 
 
 def test_a_command_that_never_gets_ready_is_ended(place):
-    with pytest.raises(RunFailed, match="^service was not ready in time: timeout=3s: still recovering$"):
-        command(place, "never-ready", ready={"timeout": "3s"}).launch(place)
+    never = command(
+        place,
+        command=["sh", "-c", "echo still recovering >&2; exec sleep 60", "{port}", "{dir}"],
+        ready={"timeout": "2s"},
+    )
+    with pytest.raises(RunFailed, match="^service was not ready in time: timeout=2s: still recovering$"):
+        never.launch(place)
 
 
 def test_a_command_that_ignores_its_signal_is_killed_and_that_is_said(place):
@@ -140,7 +145,7 @@ def test_another_signal_and_other_exit_codes_may_be_orderly(place):
             command=[sys.executable, "-c", code, "{port}"],
             stop={"signal": "QUIT", "exit": exits} if exits else "QUIT",
         ).launch(place)
-        assert wait_until(lambda live=live: live.come_to_rest(5), 10)  # Python has set its handler by then
+        assert wait_until(lambda live=live: live.come_to_rest(5), 60)  # Python has set its handler by then
         assert live.stop() == fault
 
 
@@ -246,9 +251,9 @@ def test_a_command_that_serves_on_another_port_than_it_is_given_is_never_ready(p
         place,
         command=[sys.executable, str(FOREIGN), str(free_port()), "{dir}"],
         environment={"PORT": "{port}"},
-        ready={"timeout": "2s"},
+        ready={"timeout": "4s"},
     )
-    with pytest.raises(RunFailed, match="^service was not ready in time: timeout=2s: serving on port"):
+    with pytest.raises(RunFailed, match="^service was not ready in time: timeout=4s: serving on port"):
         other.launch(place)
 
 

@@ -39,7 +39,7 @@ def experiment(project, **change) -> Path:
 
 def test_a_foreign_service_is_filled_loaded_and_read_back_and_what_it_cannot_give_is_not_recorded(project):
     asked = experiment(project, workload=[{"script": "put", "key_count": 100}, "get"], fill=200)
-    code, _, err = project.finished(project.kvstudy("run", asked), timeout_s=120)
+    code, _, err = project.finished(project.kvstudy("run", asked))
     assert code == 0, err
     runs = {run.facts["workload"]: run for run in sealed_runs(project.raw)}
     put, get = runs["put"], runs["get"]
@@ -60,7 +60,10 @@ def test_a_foreign_service_is_filled_loaded_and_read_back_and_what_it_cannot_giv
 
 def test_counters_that_a_foreign_service_tells_are_recorded_by_the_second(project):
     asked = experiment(
-        project, subject=foreign(metrics="/metrics"), workload={"script": "put", "key_count": 100}
+        project,
+        subject=foreign(metrics="/metrics"),
+        workload={"script": "put", "key_count": 100},
+        duration="3s",
     )
     code, _, err = project.finished(project.kvstudy("run", asked))
     assert code == 0, err
@@ -104,7 +107,7 @@ def test_two_subjects_and_the_empty_server_are_variants_of_one_experiment(projec
         duration="800ms",
         warm_up="200ms",
     )
-    code, _, err = project.finished(project.kvstudy("run", asked), timeout_s=120)
+    code, _, err = project.finished(project.kvstudy("run", asked))
     assert code == 0, err
     assert sorted(run.facts["variant"]["subject"] for run in sealed_runs(project.raw)) == [
         "empty",
@@ -154,7 +157,7 @@ def test_a_peer_that_no_one_here_wrote_is_filled_loaded_and_read_back(project, n
         shutil.copytree(path, target) if path.is_dir() else shutil.copy(path, target)
     peers = project.root / "experiments" / "peers.yaml"
     code, _, err = project.finished(
-        project.kvstudy("run", peers, "--profile", "smoke", "--only", f"subject={name}"), timeout_s=120
+        project.kvstudy("run", peers, "--profile", "smoke", "--only", f"subject={name}")
     )
     assert code == 0, err
     runs = {run.facts["method"]: run for run in sealed_runs(project.raw)}
@@ -202,7 +205,7 @@ def test_our_service_as_a_command_with_a_jvm_gives_recording_and_profile_as_the_
         warm_up="1s",
         repeats=2,
     )
-    code, _, err = project.finished(project.kvstudy("run", asked), timeout_s=180)
+    code, _, err = project.finished(project.kvstudy("run", asked))
     assert code == 0, err
     assert err.count("fill 2000 records") == 1, "filled once, then restored"
     runs = sealed_runs(project.raw)

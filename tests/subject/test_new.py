@@ -54,9 +54,7 @@ def test_a_service_that_only_reads_is_measured_by_a_script_that_can_be_changed(p
     ]
     file = project.root / "experiments" / "reader.yaml"
     file.write_text(file.read_text().replace("{duration: 5s, warm_up: 2s,", "{duration: 2s, warm_up: 1s,"))
-    code, _, err = project.finished(
-        project.kvstudy("run", file, "--only", "rate=1000", "--only", "repeat=1"), timeout_s=120
-    )
+    code, _, err = project.finished(project.kvstudy("run", file, "--only", "rate=1000", "--only", "repeat=1"))
     assert code == 0, err
     (run,) = sealed_runs(project.raw)
     assert run.facts["workload"] == "reader" and run.facts["fill"] is None

@@ -163,7 +163,7 @@ fn the_end_of_a_run_is_told_to_the_server() {
     let server = TlsServer::start(authority.identity(&["localhost"], |_| {}), |_, _| ok());
     let run = loadgen(&["-R50", "-c3", "-t1", "-d200ms", "--ca-file", &authority.file(), &server.url()]);
     assert_eq!(run.code, 0, "{}", run.stderr);
-    let end = Instant::now() + Duration::from_secs(5);
+    let end = Instant::now() + Duration::from_secs(60);
     while server.said_goodbye.load(SeqCst) < 4 && Instant::now() < end {
         thread::sleep(Duration::from_millis(10));
     }
@@ -286,7 +286,7 @@ fn servers_that_shake_no_hands_are_told_apart() {
         let start = Instant::now();
         let line = refused(&["--insecure", &format!("https://127.0.0.1:{port}/")]);
         assert!(line.starts_with("unable to connect to 127.0.0.1:") && line.contains(part), "{name}: {line}");
-        assert!(start.elapsed() < Duration::from_secs(5), "{name}");
+        assert!(start.elapsed() < Duration::from_secs(20), "{name}");
     }
 }
 

@@ -54,7 +54,7 @@ class CounterEventsTest {
                 two.countDown();
             });
             recording.startAsync();
-            assertThat(two.await(20, TimeUnit.SECONDS)).isTrue();
+            assertThat(two.await(1, TimeUnit.MINUTES)).isTrue();
             recording.stop();
             assertThat(last[0].getLong("puts")).isEqualTo(3);
             assertThat(last[0].getLong("gets")).isEqualTo(1);
@@ -86,7 +86,7 @@ class CounterEventsTest {
                 recording.onEvent("kv.Counters", event -> said.countDown());
                 recording.onEvent(Tick.class.getName(), event -> ticked.countDown());
                 recording.startAsync();
-                assertThat(ticked.await(20, TimeUnit.SECONDS)).isTrue();
+                assertThat(ticked.await(1, TimeUnit.MINUTES)).isTrue();
                 FlightRecorder.removePeriodicEvent(tick);
             }
             assertThat(said.getCount()).isEqualTo(1);

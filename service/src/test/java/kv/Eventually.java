@@ -5,7 +5,7 @@ import java.util.function.BooleanSupplier;
 
 /// Waits for what another thread brings about. Not a measurement: the limit only ends a test that would hang.
 public final class Eventually {
-    private static final Duration LIMIT = Duration.ofSeconds(30);
+    private static final Duration LIMIT = Duration.ofMinutes(2);
 
     private Eventually() {}
 

@@ -16,7 +16,7 @@ class MainTest {
     private Path directory;
 
     /// One that is not refused would run until a signal comes.
-    @Timeout(60)
+    @Timeout(300)
     @ParameterizedTest
     @ValueSource(
             strings = {

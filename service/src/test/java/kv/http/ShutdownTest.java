@@ -135,7 +135,7 @@ class ShutdownTest {
         HttpOptions options = HttpOptions.onFreePort()
                 .withHandler(kind, 2, 16)
                 .withLimits(value.length, 100)
-                .withOperations(new Operations(false, 3_000));
+                .withOperations(new Operations(false, 5_000));
         TestServer server = new TestServer(store, options);
         try (RawClient slow = new RawClient(server.server.port(), 4_096);
                 RawClient deaf = new RawClient(server.server.port(), 4_096)) {
@@ -151,7 +151,7 @@ class ShutdownTest {
             assertThat(stop.join(Duration.ofMinutes(1))).isTrue();
             assertThat((System.nanoTime() - start) / 1e9)
                     .as("seconds of the stop")
-                    .isBetween(2.9, 30.0);
+                    .isBetween(4.9, 60.0);
         }
         assertThat(server.server.budget().bytesTaken()).isZero();
     }

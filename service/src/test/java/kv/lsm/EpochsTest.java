@@ -33,7 +33,7 @@ class EpochsTest {
 
     /// One thread that enters again before it leaves: its cell of a row would never be seen at zero.
     @Test
-    @Timeout(60)
+    @Timeout(300)
     void readersThatKeepComingDoNotHoldTheWriterUp() throws InterruptedException {
         AtomicBoolean stop = new AtomicBoolean();
         Thread reader = Thread.ofPlatform().start(() -> {

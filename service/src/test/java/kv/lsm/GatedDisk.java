@@ -17,7 +17,7 @@ final class GatedDisk implements Disk {
     static final String FLUSH = "kv-flush";
     static final String COMPACTION = "kv-compact";
 
-    private static final long HELD_LIMIT_NANOS = 60_000_000_000L;
+    private static final long HELD_LIMIT_NANOS = 120_000_000_000L;
 
     private final Disk disk;
     private final Set<String> held = new HashSet<>();
