@@ -2,6 +2,7 @@
 so nothing here says which side is faster."""
 
 import pytest
+from project import TINY_SLICES, UNDISTURBED
 
 from kvstudy.hosts.process import wait_until
 from kvstudy.plan.comparison import SIDES
@@ -11,22 +12,6 @@ from kvstudy.record.verification import verify
 
 pytestmark = [pytest.mark.machine, pytest.mark.xdist_group("hosts")]
 
-TINY = {
-    "warm_up": "200ms",
-    "pairs": 2,
-    "closed_pairs": 2,
-    "not_counted": "20ms",
-    "counted": "80ms",
-    "gap": "10ms",
-    "profile": [],
-    "launches": 1,
-    "within": "2m",
-}
-# Whatever else goes on here meanwhile.
-UNDISTURBED = """
-from kvstudy.analyse import duet_validity
-duet_validity.disturbance = lambda load: None
-"""
 SIDES_OF_OURS = {"subject": None, "jvm": {"heap": ["48m", "64m"]}, "duration": "2s", "warm_up": "1s"}
 
 
@@ -39,11 +24,11 @@ def test_a_duet_has_both_sides_on_one_host_and_its_generator_on_another(hosts, p
             "workload": "mixed",
             "fill": {"records": 500, "methods": ["MIXED"]},
             "rate": 400,
-            "compare": TINY | {"profile": ["cpu"], "profile_pairs": 2},
+            "compare": TINY_SLICES | {"launches": 1, "profile": ["cpu"], "profile_pairs": 2},
         }
     )
     compare = ["compare", experiment, "--hosts", file]
-    code, out, err = project.finished(project.kvstudy(*compare, code=UNDISTURBED), 120)
+    code, out, err = project.finished(project.kvstudy(*compare, code=UNDISTURBED))
     assert code == 0 and "Traceback" not in err, out + err
     (run,) = sealed_runs(project.raw)
     assert verify(run.path) == [] and run.facts["outcome"] == "completed", run.facts["outcome"]
@@ -62,6 +47,6 @@ def test_a_duet_has_both_sides_on_one_host_and_its_generator_on_another(hosts, p
     for name in "ab":
         assert wait_until(lambda name=name: not hosts.pids(name), 10), hosts.pids(name)
     # The same hosts go on with it; one machine is another question.
-    code, _, err = project.finished(project.kvstudy(*compare, "--resume", code=UNDISTURBED), 120)
+    code, _, err = project.finished(project.kvstudy(*compare, "--resume", code=UNDISTURBED))
     assert code == 0 and "1 launches are sealed already and kept" in err
     assert len(sealed_runs(project.raw)) == 1

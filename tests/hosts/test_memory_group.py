@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from memory_groups import can_make_groups
 
 from kvstudy.hosts import memory_group
 from kvstudy.hosts.memory_group import MemoryGroup, NoMemoryGroup, drop_left_behind, forget_pages, try_out
@@ -14,18 +15,6 @@ from kvstudy.hosts.session import Session
 
 MIB = 1 << 20
 V1_ROOT, V2_ROOT = "4:memory:/\n", "0::/\n"
-
-
-def lacks() -> str | None:
-    try:
-        try_out()
-    except NoMemoryGroup as missing:
-        return missing.message
-    return None
-
-
-WHY = lacks()
-can_make_groups = pytest.mark.skipif(WHY is not None, reason=f"{WHY}")
 
 
 @pytest.fixture

@@ -6,28 +6,16 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from trial import configuration, trial
 
 from kvstudy.errors import ToolMissing
 from kvstudy.measure.artifacts import Artifacts
-from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.run_plan import plan
 from kvstudy.project import empty_server_jar, loadgen_binary, service_jar
 from kvstudy.subject import catalogue
 from kvstudy.subject.jdk import Jdk
 from kvstudy.subject.kv_service import OurProgram
 
-WHOLE = {
-    "name": "trial",
-    "question": "?",
-    "expectation": "1 ms",
-    "workload": "put",
-    "connections": 1,
-    "threads": 1,
-    "rate": 10,
-    "duration": "2s",
-    "warm_up": "1s",
-    "repeats": 1,
-}
 SOURCES = (
     "service/pom.xml",
     "service/src/main/java/kv/Server.java",
@@ -58,14 +46,12 @@ def root(tmp_path, monkeypatch):
 
 
 def needed(root: Path, **change) -> Artifacts:
-    return Artifacts.needed_by(plan(Experiment.from_parameters(WHOLE | change)), root)
+    return Artifacts.needed_by(plan(trial(**change)), root)
 
 
 def digests(artifacts: Artifacts) -> dict[str, str]:
     """Of what a run of the empty server notes."""
-    return artifacts.digests_of(
-        plan(Experiment.from_parameters(WHOLE | {"subject": "empty"})).runs[0].configuration
-    )
+    return artifacts.digests_of(configuration(subject="empty"))
 
 
 @pytest.mark.parametrize(

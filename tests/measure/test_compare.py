@@ -14,6 +14,7 @@ from typing import ClassVar
 
 import psutil
 import pytest
+from project import TINY_SLICES, UNDISTURBED
 
 from kvstudy.analyse.duets import duet_of
 from kvstudy.cli import exit_code_of
@@ -34,22 +35,6 @@ from duet_maker import DuetMaker
 
 pytestmark = pytest.mark.machine
 
-TINY = {
-    "warm_up": "200ms",
-    "pairs": 2,
-    "closed_pairs": 2,
-    "not_counted": "20ms",
-    "counted": "80ms",
-    "gap": "10ms",
-    "profile": [],
-    "launches": 2,
-    "within": "2m",
-}
-# So many launches and no more, whatever else goes on here meanwhile.
-UNDISTURBED = """
-from kvstudy.analyse import duet_validity
-duet_validity.disturbance = lambda load: None
-"""
 EMPTY_SIDES = {"subject": "empty", "jvm": {"heap": ["48m", "64m"]}, "workload": "get"}
 
 
@@ -61,7 +46,7 @@ def experiment(project, compare=None, **change):
             "fill": None,
             "duration": "2s",
             "warm_up": "1s",
-            "compare": TINY | (compare or {}),
+            "compare": TINY_SLICES | (compare or {}),
         }
         | change
     )
@@ -313,7 +298,7 @@ def interrupting(self, phase):
 DuetProgress.doing = interrupting
 """
     )
-    code, _, err = project.finished(project.kvstudy("compare", path, code=interrupting), 120)
+    code, _, err = project.finished(project.kvstudy("compare", path, code=interrupting))
     assert code == 130 and err.splitlines()[-1] == "kvstudy: interrupted" and "Traceback" not in err
     assert "launches are sealed; the same command with --resume goes on from here in the time that" in err
     first, second = sealed_runs(project.raw)
@@ -323,7 +308,7 @@ DuetProgress.doing = interrupting
     ]
     assert len(slices_of(second)) == 4, "what was measured until then stays"
     assert verify(second.path) == [] and project.processes() == []
-    code, _, err = project.finished(project.kvstudy("compare", path, "--resume", code=UNDISTURBED), 120)
+    code, _, err = project.finished(project.kvstudy("compare", path, "--resume", code=UNDISTURBED))
     assert code == 0 and "2 launches are sealed already and kept" in err
     assert len(sealed_runs(project.raw)) == 3, "an interrupted launch is none of the two that were asked for"
     third = sealed_runs(project.raw)[-1]
@@ -339,7 +324,7 @@ def refuse(duet, *_rest):
     raise KvstudyError(f"duet {duet.identity} has {len(duet.launches)} launches")
 compare._launches = refuse
 """
-    code, _, err = project.finished(project.kvstudy("compare", path, code=without_measuring), 60)
+    code, _, err = project.finished(project.kvstudy("compare", path, code=without_measuring))
     assert code == 1 and " has 0 launches" in err and first.facts["comparison"] not in err, (
         "without --resume a new duet begins"
     )
@@ -362,7 +347,7 @@ def test_a_side_that_dies_ends_the_launch_in_one_line_and_three_in_a_row_end_the
         if sides and is_loaded and sides[0].pid not in killed:
             killed.add(sides[0].pid)
             sides[0].kill()
-    code, _, err = project.finished(process, 60)
+    code, _, err = project.finished(process)
     assert code == 1 and "Traceback" not in err
     assert (
         "3 launches in a row failed, the last one: side heap=64m: service died during get at the rate: "
@@ -382,7 +367,7 @@ def full(*_arguments):
 run_folder.os.fsync = full
 """
     path = experiment(project, workload="put", jvm={"heap": ["48m", "64m"]}, subject="kv-service")
-    code, _, err = project.finished(project.kvstudy("compare", path, code=full), 120)
+    code, _, err = project.finished(project.kvstudy("compare", path, code=full))
     assert code == 1 and "disk full: could not" in err and "Traceback" not in err, err
     assert sealed_runs(project.raw) == [] and project.processes() == []
     assert list((project.root / "data" / "work" / "stores").iterdir()) == []
@@ -411,7 +396,7 @@ def refused(*_):
 AttachedProfiler.start = refused
 """
     )
-    _, _, err = project.finished(project.kvstudy("compare", path, code=failing), 120)
+    _, _, err = project.finished(project.kvstudy("compare", path, code=failing))
     first, second = sealed_runs(project.raw)
     assert first.facts["outcome"] == "completed", err
     assert (first.facts["sampled_after"], first.facts["profile_note"]) == (
@@ -442,7 +427,7 @@ def emptied(self, configuration, store):
     store.mkdir(parents=True)
 fill.Fills.restore = emptied
 """
-    _, _, err = project.finished(project.kvstudy("compare", path, code=delete), 120)
+    _, _, err = project.finished(project.kvstudy("compare", path, code=delete))
     run = sealed_runs(project.raw)[0]
     assert run.facts["outcome"].startswith("failed: unexpected answers: get: 404: "), err
     assert project.processes() == []
@@ -521,7 +506,7 @@ def test_two_builds_of_a_repository_are_compared_by_their_names(project):
     path = experiment(
         project, workload="put", jvm={"heap": "64m"}, compare={"launches": 1, "closed_pairs": 0}
     )
-    code, _, err = project.finished(project.kvstudy("compare", path, "--builds", ".", "."), 120)
+    code, _, err = project.finished(project.kvstudy("compare", path, "--builds", ".", "."))
     assert code == 0, err
     (run,) = sealed_runs(project.raw)
     assert [run.facts["sides"][side]["name"] for side in SIDES] == [".", ". again"]

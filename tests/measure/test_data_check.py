@@ -7,30 +7,18 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlparse
 
 import pytest
+import trial
 
 from kvstudy.errors import RunFailed
 from kvstudy.measure.data_check import DataCheck, check_data
 from kvstudy.measure.keys import key_of, value_of
 from kvstudy.measure.outcome import Answers
-from kvstudy.plan.experiment import Experiment
-from kvstudy.plan.run_plan import configurations_of
 from kvstudy.subject.kv_service import count_records
 
 
 def configuration(workload, **change):
-    values = {
-        "name": "trial",
-        "question": "?",
-        "expectation": "1 ms",
-        "workload": workload,
-        "connections": 2,
-        "threads": 2,
-        "rate": 100,
-        "duration": "10s",
-        "warm_up": "1s",
-        "repeats": 1,
-    }
-    return configurations_of(Experiment.from_parameters(values | change))[0]
+    load = {"workload": workload, "connections": 2, "threads": 2, "rate": 100, "duration": "10s"}
+    return trial.configuration(**load | change)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import trial
 
 from kvstudy.errors import RunFailed, ToolMissing
 from kvstudy.measure.generator import (
@@ -13,24 +14,11 @@ from kvstudy.measure.generator import (
     slowest_count,
 )
 from kvstudy.measure.pinning import pinning
-from kvstudy.plan.experiment import Experiment
-from kvstudy.plan.run_plan import configurations_of
 
 
 def configuration(**change):
-    values = {
-        "name": "trial",
-        "question": "?",
-        "expectation": "1 ms",
-        "workload": "put",
-        "connections": 4,
-        "threads": 2,
-        "rate": 2000,
-        "duration": "9s",
-        "warm_up": "2500ms",
-        "repeats": 1,
-    }
-    return configurations_of(Experiment.from_parameters(values | change))[0]
+    load = {"connections": 4, "threads": 2, "rate": 2000, "duration": "9s", "warm_up": "2500ms"}
+    return trial.configuration(**load | change)
 
 
 def commands(**change):

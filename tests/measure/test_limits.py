@@ -5,31 +5,18 @@ import resource
 import subprocess
 
 import pytest
+from memory_groups import can_make_groups
 from project import project
+from trial import configuration
 
 from kvstudy.errors import KvstudyError
 from kvstudy.hosts import memory_group
 from kvstudy.hosts.memory_group import NoMemoryGroup
 from kvstudy.measure import limits
-from kvstudy.plan.experiment import Experiment
-from kvstudy.plan.run_plan import configurations_of
-
-WHOLE = {
-    "name": "trial",
-    "question": "?",
-    "expectation": "1 ms",
-    "workload": "put",
-    "connections": 1,
-    "threads": 1,
-    "rate": 10,
-    "duration": "2s",
-    "warm_up": "1s",
-    "repeats": 1,
-}
 
 
 def needs(**change):
-    return limits.needs(configurations_of(Experiment.from_parameters(WHOLE | change)))
+    return limits.needs([configuration(**change)])
 
 
 @pytest.fixture
@@ -101,16 +88,8 @@ def test_a_file_system_without_direct_io_is_found_out(tmp_path):
         subprocess.run(["umount", str(tmp_path)], check=True)
 
 
-def group_problem() -> str | None:
-    try:
-        memory_group.try_out()
-    except NoMemoryGroup as missing:
-        return missing.message
-    return None
-
-
 @pytest.mark.machine
-@pytest.mark.skipif(group_problem() is not None, reason=f"{group_problem()}")
+@can_make_groups
 def test_a_service_in_a_memory_group_is_filled_outside_measured_inside_and_its_group_is_recorded(project):
     from kvstudy.analyse.observation import observe
     from kvstudy.record.run_folder import sealed_runs
@@ -134,7 +113,7 @@ def test_a_service_in_a_memory_group_is_filled_outside_measured_inside_and_its_g
 
 
 @pytest.mark.machine
-@pytest.mark.skipif(group_problem() is not None, reason=f"{group_problem()}")
+@can_make_groups
 def test_a_memory_group_too_small_to_start_in_is_one_line_and_nothing_is_left(project):
     asked = project.experiment(subject="kv-service", service={"memory": "24m"}, jvm={"heap": "64m"})
     code, _, err = project.finished(project.kvstudy("run", asked))

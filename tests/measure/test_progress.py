@@ -9,27 +9,18 @@ import sys
 import termios
 from pathlib import Path
 
+from trial import TRIAL
+
 from kvstudy.measure.progress import Progress
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.run_plan import plan
 
 PROJECT = Path(__file__).parents[2]
-WHOLE = {
-    "name": "trial",
-    "question": "?",
-    "expectation": "1 ms",
-    "workload": "put",
-    "connections": 1,
-    "threads": 1,
-    "rate": [10, 20],
-    "duration": "2s",
-    "warm_up": "1s",
-    "repeats": 1,
-}
+TWO_RATES = TRIAL | {"rate": [10, 20]}
 
 
 def test_log_gets_one_line_per_run_with_its_outcome_and_the_time_left(capsys):
-    runs = plan(Experiment.from_parameters(WHOLE)).runs
+    runs = plan(Experiment.from_parameters(TWO_RATES)).runs
     with Progress(runs, fill_s=0) as progress:
         for run, outcome in zip(runs, ("completed", "failed: service died"), strict=True):
             progress.begin(run)
@@ -46,7 +37,7 @@ def test_log_gets_one_line_per_run_with_its_outcome_and_the_time_left(capsys):
 def test_imported_ipykernel_alone_does_not_make_a_log_a_notebook(capsys):
     import ipykernel.kernelapp
 
-    runs = plan(Experiment.from_parameters(WHOLE)).runs
+    runs = plan(Experiment.from_parameters(TWO_RATES)).runs
     with Progress(runs, fill_s=0) as progress:
         progress.begin(runs[0])
         progress.end(runs[0], "completed")
@@ -78,7 +69,7 @@ import time
 from kvstudy.measure.progress import Progress
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.run_plan import plan
-runs = plan(Experiment.from_parameters({WHOLE!r})).runs
+runs = plan(Experiment.from_parameters({TWO_RATES!r})).runs
 with Progress(runs, fill_s=0) as progress:
     progress.begin(runs[0])
     progress.doing("measure")

@@ -5,31 +5,11 @@ import threading
 from types import SimpleNamespace
 
 import pytest
+from trial import trial
 
 from kvstudy.errors import KvstudyError
 from kvstudy.measure.side_by_side import Share, of_these_crews, side_by_side
-from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.run_plan import plan
-
-
-@pytest.fixture
-def planned(tmp_path):
-    def runs(**change):
-        values = {
-            "question": "which?",
-            "expectation": "within 5 %",
-            "workload": "put",
-            "connections": 1,
-            "threads": 1,
-            "rate": 100,
-            "duration": "2s",
-            "warm_up": "1s",
-        }
-        path = tmp_path / "trial.yaml"
-        path.write_text(json.dumps(values | change))
-        return plan(Experiment.load(path)).runs
-
-    return runs
 
 
 def crew(name):
@@ -47,9 +27,9 @@ def test_what_a_crew_left_of_its_last_share_is_measured_whole_by_another_that_ha
         if by.names == "a":
             measured.append(("a", runs[0]))
             begun.set()
-            other_is_done.wait(10)
+            other_is_done.wait(60)
             raise KvstudyError("host a is lost")
-        begun.wait(10)
+        begun.wait(60)
         measured.extend(("b", run) for run in runs)
         other_is_done.set()
 
@@ -86,8 +66,8 @@ def test_a_share_whose_hosts_are_not_there_any_more_is_measured_whole():
     assert measured == [1, 2]
 
 
-def test_of_a_share_those_runs_count_that_one_crew_has_measured(planned):
-    runs = planned(repeats=5)
+def test_of_a_share_those_runs_count_that_one_crew_has_measured():
+    runs = plan(trial(repeats=5)).runs
 
     def sealed(run, service):
         hosts = {"service": service, "generators": ["g"]}

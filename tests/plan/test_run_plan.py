@@ -7,30 +7,26 @@ from collections import Counter
 from dataclasses import asdict
 
 import pytest
+from trial import trial
 
 from kvstudy.errors import ExperimentError
-from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.run_plan import RUN_OVERHEAD_S, plan
 from kvstudy.plan.selection import selected
 from kvstudy.plan.show import plan_lines
 
-WHOLE = {
-    "name": "trial",
-    "question": "which?",
-    "expectation": "2 ms",
+SEVERAL = {
     "workload": ["unique_put", {"script": "get", "key_count": 500}],
     "connections": [1, 4],
     "threads": "connections",
     "rate": [1000, 2000],
     "duration": "3s",
-    "warm_up": "1s",
     "repeats": 3,
     "fill": 1000,
 }
 
 
 def planned(**change):
-    return plan(Experiment.from_parameters(WHOLE | change))
+    return plan(trial(**SEVERAL | change))
 
 
 def test_every_combination_is_run_once_per_repeat():

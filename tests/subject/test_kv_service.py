@@ -3,30 +3,14 @@
 from dataclasses import replace
 from pathlib import Path
 
-from kvstudy.plan.experiment import Experiment
-from kvstudy.plan.run_plan import configurations_of
+from trial import configuration
+
 from kvstudy.subject.jdk import Jdk
 from kvstudy.subject.kv_service import EmptyServer, KvService
 from kvstudy.subject.protocol import Place
 
 JDK = Jdk(Path("/jdk"), "25")
 PLACE = Place(Path("/store"), Path("/run"))
-
-
-def configuration(**change):
-    values = {
-        "name": "trial",
-        "question": "?",
-        "expectation": "1 ms",
-        "workload": "put",
-        "connections": 1,
-        "threads": 1,
-        "rate": 10,
-        "duration": "2s",
-        "warm_up": "1s",
-        "repeats": 1,
-    }
-    return configurations_of(Experiment.from_parameters(values | change))[0]
 
 
 def service(**change) -> KvService:

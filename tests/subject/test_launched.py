@@ -4,10 +4,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from memory_groups import can_make_groups
 
 from kvstudy.errors import RunFailed
 from kvstudy.hosts import memory_group
-from kvstudy.hosts.memory_group import NoMemoryGroup, try_out
 from kvstudy.hosts.process import wait_until
 from kvstudy.subject.kv_service import READY_LINE
 from kvstudy.subject.launched import Launched
@@ -68,9 +68,11 @@ def test_a_jvm_that_refuses_to_start_is_told_with_its_reason_which_is_kept(tmp_p
 
 def test_service_that_never_becomes_ready_is_ended(tmp_path):
     with pytest.raises(RunFailed, match="service was not ready in time: timeout=2s: still recovering"):
-        launched(
-            "import sys, time; print('still recovering', file=sys.stderr, flush=True); time.sleep(60)",
+        Launched(
+            ["sh", "-c", "echo still recovering >&2; exec sleep 60"],
             tmp_path / "log",
+            lambda process: process.announced,
+            ready_line=READY_LINE,
             ready_timeout_s=2,
         )
 
@@ -82,7 +84,7 @@ def test_death_is_noticed_with_its_signal_and_last_words(tmp_path):
         "os.kill(os.getpid(), 9)",
         tmp_path / "log",
     )
-    assert wait_until(lambda: service.exit_code is not None, 10)
+    assert wait_until(lambda: service.exit_code is not None, 60)
     with pytest.raises(RunFailed, match="^service died during measure: signal 9: out of memory$"):
         service.check_alive("measure")
     service.stop()
@@ -92,15 +94,7 @@ GROWS = "x = [bytearray(b'x') * (1 << 20) for _ in range(400)]"
 READY = "print('ready: http://127.0.0.1:1', flush=True)"
 
 
-def lacks() -> str | None:
-    try:
-        try_out()
-    except NoMemoryGroup as missing:
-        return missing.message
-    return None
-
-
-@pytest.mark.skipif(lacks() is not None, reason=f"{lacks()}")
+@can_make_groups
 @pytest.mark.parametrize(
     ("code", "when"),
     [(f"{GROWS}; {READY}", "before it was ready"), (f"{READY}; {GROWS}", "during measure")],
@@ -109,7 +103,7 @@ def lacks() -> str | None:
 def test_a_memory_group_that_is_too_small_is_told_with_its_size_and_removed(tmp_path, code, when):
     with pytest.raises(RunFailed) as failed:
         service = launched(code, tmp_path / "log", memory_bytes=48 << 20)
-        assert wait_until(lambda: service.exit_code is not None, 10)
+        assert wait_until(lambda: service.exit_code is not None, 60)
         try:
             service.check_alive("measure")
         finally:
