@@ -59,10 +59,10 @@ pub fn exact_timers() {
 /// How long the scheduler may let others run before it gives a CPU to a thread that has just woken.
 const TURN_NS: u64 = 100_000;
 
-/// Asks for short turns on a CPU: who asks for little at a time is let in soon after it wakes (Linux from 6.12 on,
-/// EEVDF: the turn is what a thread's deadline is counted from). Takes nothing from others in all, since the
-/// share stays the same, and needs no privilege. Older kernels ignore it, and threads that somebody gave another
-/// policy keep it.
+/// Asks for short turns on a CPU: who asks for little at a time is let in soon after it wakes (Linux from
+/// 6.12 on, EEVDF: the turn is what a thread's deadline is counted from). Takes nothing from others in all,
+/// since the share stays the same, and needs no privilege. Older kernels ignore it, and threads that somebody
+/// gave another policy keep it.
 pub fn short_turns() {
     let size = size_of::<libc::sched_attr>() as libc::c_uint;
     // SAFETY: all its fields are numbers, of which zero is one.
@@ -74,7 +74,8 @@ pub fn short_turns() {
     }
     attributes.size = size;
     attributes.sched_runtime = TURN_NS;
-    // Where that is not allowed it is let in later, which is measured. SAFETY: it reads `size` bytes, as said in them.
+    // Where that is not allowed it is let in later, which is measured.
+    // SAFETY: it reads `size` bytes, as said in them.
     let _ = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
 }
 
