@@ -5,7 +5,7 @@ import resource
 import subprocess
 
 import pytest
-from memory_groups import can_make_groups
+from memory_groups import can_make_groups, groups_of
 from project import project
 from trial import configuration
 
@@ -101,7 +101,8 @@ def test_a_service_in_a_memory_group_is_filled_outside_measured_inside_and_its_g
         workload="get",
         fill=20_000,
     )
-    code, _, err = project.finished(project.kvstudy("run", asked))
+    process = project.kvstudy("run", asked)
+    code, _, err = project.finished(process)
     assert code == 0, err
     (run,) = sealed_runs(project.raw)
     assert run.facts["outcome"] == "completed" and run.facts["service"]["memory"] == "256m"
@@ -109,14 +110,15 @@ def test_a_service_in_a_memory_group_is_filled_outside_measured_inside_and_its_g
     assert group["limit_bytes"] == 256 << 20 and not group["killed"] and group["peak_bytes"] > 64 << 20
     assert "--memory " not in run.text("service.cmd")
     assert '"memory": "256m"' in observe(run)["runs"][0]["service_options"]
-    assert project.processes() == [] and not list(memory_group.controller().parent.glob("kvstudy-*"))
+    assert project.processes() == [] and groups_of(process.pid) == []
 
 
 @pytest.mark.machine
 @can_make_groups
 def test_a_memory_group_too_small_to_start_in_is_one_line_and_nothing_is_left(project):
     asked = project.experiment(subject="kv-service", service={"memory": "24m"}, jvm={"heap": "64m"})
-    code, _, err = project.finished(project.kvstudy("run", asked))
+    process = project.kvstudy("run", asked)
+    code, _, err = project.finished(process)
     line = "service was killed before it was ready: its memory group is too small: memory=24.0 MiB"
     assert code == 1 and line in err and "Traceback" not in err, err
-    assert project.processes() == [] and not list(memory_group.controller().parent.glob("kvstudy-*"))
+    assert project.processes() == [] and groups_of(process.pid) == []
