@@ -117,22 +117,35 @@ def shares(tables: Tables) -> pd.DataFrame:
     return frames.shares(tables.stacks).merge(runs, on="run_id")
 
 
+def of_network(cpu: pd.DataFrame) -> pd.DataFrame:
+    """Of the CPU shares of each workload, as ``shares`` gives them: those of ``network`` and ``store``, and
+    whether most goes to the network (``most``) and both are ``expected``; ``valid``, ``why``: of its runs."""
+    rows = []
+    for workload, mine in profiled_runs.typical(cpu, "workload").groupby("workload"):
+        of = mine.set_index("subsystem")["share"]
+        network, store = float(of.reindex(NETWORK, fill_value=0.0).sum()), float(of.get("store", 0.0))
+        most = network > NETWORK_MIN
+        expected = most and store <= STORE_MAX
+        rows.append(
+            (workload, network, store, most, expected, bool(mine["valid"].all()), mine["why"].iloc[0])
+        )
+    columns = ["workload", "network", "store", "most", "expected", "valid", "why"]
+    return pd.DataFrame(rows, columns=columns)
+
+
 def network_and_store(shares: pd.DataFrame) -> Markdown:
     """A sentence: what share of the CPU goes to the network and to the store, workload by workload, and
     whether that is as expected."""
     cpu = shares[shares["event"] == "cpu"] if len(shares) else shares
     if cpu.empty:
         return Markdown("**Against the Expectation:** no CPU profile was made, so nothing can be told.")
-    known, parts = profiled_runs.typical(cpu, "workload"), []
-    for workload, mine in known.groupby("workload"):
-        of = mine.set_index("subsystem")["share"]
-        network, store = of.reindex(NETWORK, fill_value=0.0).sum(), of.get("store", 0.0)
-        expected = "as expected" if network > NETWORK_MIN and store <= STORE_MAX else "not as expected"
-        parts.append(
-            f"{workload} {words.share(network)} and {words.share(store)}, {expected}"
-            if mine["valid"].all()
-            else f"{workload} cannot tell ({profiled_runs.INVALID}: {mine['why'].iloc[0]})"
-        )
+    parts = [
+        f"{row.workload} {words.share(row.network)} and {words.share(row.store)}, "
+        f"{'as expected' if row.expected else 'not as expected'}"
+        if row.valid
+        else f"{row.workload} cannot tell ({profiled_runs.INVALID}: {row.why})"
+        for row in of_network(cpu).itertuples()
+    ]
     return Markdown(
         "**Against the Expectation:** shares of the CPU that go to the network (reading, answering, "
         "waiting for events) and to the store itself, without its log, "

@@ -55,20 +55,28 @@ def answer(found: Tables) -> Markdown:
 
 
 def headline(found: Tables) -> str | None:
-    """A sentence without its full stop, of the first growth that was measured at two amounts of work; None
-    where none was. Medians without a word: the page has those."""
-    for work, factor in factors(found):
-        return f"p99 with {work}: {words.times(factor, 2)} that with the least"
+    """A sentence without its full stop, of the first growth that was measured at two amounts of work, with
+    the page's word; None where none was."""
+    for work, factor, word in factors(found):
+        return f"p99 with {work}: {words.times(factor, 2)} that with the least ({word})"
     return None
 
 
-def factors(found: Tables) -> list[tuple[str, float]]:
-    """Of each line of each growth, what grew by how much, as ``10 × records``, and the factor of its p99."""
+def factors(found: Tables) -> list[tuple[str, float, str]]:
+    """Of each line of each growth, what grew by how much, as ``10 × records``, the factor of its p99, and the
+    word that ``compared`` has for it: *cannot tell* where it has none, or several."""
+    rows = found.cached(analysed.compared)
+    rows = rows[rows["measure"] == analysed.P99]
+    said = {
+        key: words.word(next(mine.itertuples())) if len(mine) == 1 else CANNOT_TELL
+        for key, mine in rows.groupby(["growth", "line"])
+    }
     return [
         (
             f"{words.times(row['most'] / row['least'], 2)} {_WORK[growth.experiment]}"
             f" ({words.factor(row['line'])})",
             row["after"] / row["before"],
+            said.get((growth.experiment, row["line"]), CANNOT_TELL),
         )
         for growth in growths()
         for _, row in analysed.steps(found, growth).iterrows()

@@ -6,7 +6,8 @@ Of what the reader's own runs decide less than the reference's, a card says the 
 it, what his own runs say.
 
 A card is a sentence of at most 20 words with the one number that matters, to two digits; the interval is on
-the page. Where nothing was measured, or nothing is decided, the card says that.
+the page. Where nothing was measured, or nothing is decided, the card says that. No card tests anything: its
+words are those that its page says, of the same family.
 """
 
 import math
@@ -21,7 +22,7 @@ from kvstudy.analyse import growth as analysed_growth
 from kvstudy.analyse import peers as analysed_peers
 from kvstudy.analyse.answers import RULER, Answer, options, ruler, service, tail
 from kvstudy.analyse.claim import Claim
-from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS
+from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS, SAME
 from kvstudy.analyse.configuration import CPU, INVALID
 from kvstudy.analyse.intervention import CAUSED
 from kvstudy.analyse.linked import LINKED
@@ -31,7 +32,6 @@ from kvstudy.analyse.tables import Tables
 from kvstudy.analyse.tail import NO_EVENT
 from kvstudy.present import claim_text, claims, flame, growth, peers, profiled_runs, words
 from kvstudy.present.cards import BAD, BARS_MAX, GOOD, NOT_MEASURED, PLAIN, Bar, Card, Shown, valid
-from kvstudy.present.flame import NETWORK, NETWORK_MIN
 from kvstudy.present.notebook import published_reports
 from kvstudy.project import project_root
 
@@ -219,10 +219,10 @@ def _ruler(tables: Tables):
 
 
 def _agreed(found: tuple[Claim, ...]) -> str:
-    """Within how many percent the medians of one thing with itself lie, their intervals with them."""
-    medians = [claim.interval or (claim.estimate,) for claim in found if claim.measure == "p50"]
-    apart = [abs(end - 1) for ends in medians for end in ends]
-    return f"; p50 agreed within {max(1, math.ceil(100 * max(apart)))} %" if apart else ""
+    """How many medians of one thing with itself the page calls the same."""
+    medians = [claim for claim in found if claim.measure == "p50"]
+    same = [claim for claim in medians if claim.word == SAME]
+    return f"; {len(same)} of {len(medians)} medians {claim_text.word(same[0])}" if same else ""
 
 
 @_card("02-sweep", "How are runs measured?")
@@ -350,11 +350,12 @@ def _time(tables: Tables):
     if known.empty:
         return _CardContent(f"{CANNOT_TELL.capitalize()}: no profiled run passed its checks.")
     of = known.pivot_table(index="workload", columns="subsystem", values="share", fill_value=0.0)
-    network = of.reindex(columns=NETWORK, fill_value=0.0).sum(axis=1).sort_values(ascending=False)
-    texts = [f"{_name(name)} {words.share(share, _DIGITS)}" for name, share in network.items()]
+    said = flame.of_network(cpu).set_index("workload")
+    said = said[said["valid"]].sort_values("network", ascending=False)
+    texts = [f"{_name(name)} {words.share(share, _DIGITS)}" for name, share in said["network"].items()]
     texts = texts if len(texts) <= 2 else [texts[0], texts[-1]]
-    whole = "Most CPU goes" if network.min() > NETWORK_MIN else "CPU that goes"
-    shown = network.index[-1]  # where most goes elsewhere
+    whole = "Most CPU goes" if said["most"].all() else "CPU that goes"
+    shown = said.index[-1]  # where most goes elsewhere
     one = of.loc[shown]
     parts = one.drop(list(_STORE), errors="ignore").to_dict()
     parts["store, with flush and compaction"] = one.reindex(_STORE, fill_value=0.0).sum()
@@ -509,7 +510,10 @@ def _growth(tables: Tables):
     answer = growth.headline(tables)
     if answer is None:
         return _CardContent(f"{CANNOT_TELL.capitalize()}: no two amounts of work have valid runs.")
-    bars = [Bar(label, factor, words.times(factor, _DIGITS)) for label, factor in growth.factors(tables)]
+    bars = [
+        Bar(label, factor, words.times(factor, _DIGITS), hover=f"{label}: {word}")
+        for label, factor, word in growth.factors(tables)
+    ]
     return _CardContent(f"{answer}.", "p99 at the most work, to that at the least", bars, decides=1)
 
 

@@ -5,6 +5,8 @@ import json
 import pytest
 from sample import empty_tables, keep, sample_tables
 
+from kvstudy.analyse.answers import ruler
+from kvstudy.analyse.comparison.words import SAME
 from kvstudy.present import cards, headlines, words
 from kvstudy.present.cards import Bar, Card
 from kvstudy.project import project_root
@@ -127,3 +129,16 @@ def test_the_badge_counts_the_runs_that_the_answer_rests_on():
     card = of_page(found, "03-percentiles")
     valid, of = (int(number) for number in card.sure[0].split(" run")[0].split(" of "))
     assert valid <= of < len(found.runs)
+
+
+def test_no_card_agrees_more_with_itself_than_the_page_says():
+    """The card had a rule of its own: within how many percent all intervals lay."""
+    tables = sample_tables(
+        profiled=False, repeats=6, rates=(1000.0,), connections=(4,), workloads=("get",), labels=("a", "b")
+    )
+    found = tables.but(runs=tables.runs.assign(experiment="noise"))
+    answer = of_page(found, "01-instrument").answer
+    claims = [claim for claim in ruler.noise(found).claims if claim.measure == "p50"]
+    same = sum(claim.word == SAME for claim in claims)
+    assert "agreed" not in answer
+    assert (f"{same} of {len(claims)} medians the same" in answer.replace("\u00a0", " ")) == bool(same)

@@ -138,5 +138,14 @@ def test_the_card_tells_p99_of_each_growth(make):
     make("scale", {1_000_000: 300, 10_000_000: 450})
     make("connections", {64: 300, 10_000: 1200})
     card = next(card for card in headlines.index(growth.measured()).cards if card.page == "11-growth")
-    assert card.answer.replace("\u00a0", " ").startswith("p99 with 10 × records (GET): 1.5")
+    answer = card.answer.replace("\u00a0", " ").replace("\u202f", " ")
+    assert answer == "p99 with 10 × records (GET): 1.5 × that with the least (slower)."
     assert [bar.text.replace("\u202f", " ") for bar in card.bars] == ["1.5 ×", "4.0 ×"]
+
+
+def test_the_card_says_of_a_growth_what_the_page_says_and_no_more(make):
+    make("scale", {1_000_000: 300, 10_000_000: 450}, repeats=3)
+    found = growth.measured()
+    card = next(card for card in headlines.index(found).cards if card.page == "11-growth")
+    (word,) = set(growth.compared(found)["word"])
+    assert word == "cannot tell" and card.answer.endswith("(cannot tell).")

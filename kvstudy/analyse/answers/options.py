@@ -12,7 +12,10 @@ from kvstudy.analyse.tables import Tables
 
 def standing(tables: Tables, reference: Tables | None) -> tuple[Tables, dict[str, Answer]]:
     """``tables``, with the runs of ``reference`` in the place of the reader's own wherever these decide
-    fewer comparisons of an experiment; and of each such experiment what his own runs say."""
+    fewer comparisons of an experiment; and of each such experiment what his own runs say.
+
+    Corrected for how many they are together, the words of such a mixture are false at most as often as those
+    of both families together, 10 %: each comparison has two chances at most (docs/rules.md, "Words")."""
     if reference is None:
         return tables, {}
     own_runs = tables.runs.loc[tables.runs["run_id"].isin(tables.own), "experiment"]
