@@ -6,7 +6,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select, WebDriverWait
-from test_pages import NARROW_PX, all_pages, draw_all, opened
+from visits import NARROW_PX, all_pages, draw_all, opened
 
 pytestmark = pytest.mark.browser
 SCREEN = (1340, 800)
@@ -59,7 +59,7 @@ def test_on_every_page_the_answer_and_its_chart_are_whole_on_the_first_screen(st
         if not chromium.find_elements(By.CSS_SELECTOR, ".lead .plot"):
             continue
         led += 1
-        WebDriverWait(chromium, 20).until(lambda _: boxes(chromium, ".lead .plot .main-svg"))
+        WebDriverWait(chromium, 60).until(lambda _: boxes(chromium, ".lead .plot .main-svg"))
         (answer,) = chromium.find_elements(By.CSS_SELECTOR, ".head .answer")
         assert answer.text and len(answer.text.split()) <= 24, page.name
         (plot,) = boxes(chromium, ".lead .plot")
@@ -70,7 +70,7 @@ def test_on_every_page_the_answer_and_its_chart_are_whole_on_the_first_screen(st
 
 def test_a_panel_is_chosen_and_all_of_them_are_a_click_away(study, chromium):
     on_a_screen(chromium, study / "03-percentiles.html")
-    plot = WebDriverWait(chromium, 20).until(
+    plot = WebDriverWait(chromium, 60).until(
         lambda _: next(iter(chromium.find_elements(By.CSS_SELECTOR, ".lead .plot[data-drawn]")), None)
     )
     drawn = (
@@ -86,13 +86,13 @@ def test_a_panel_is_chosen_and_all_of_them_are_a_click_away(study, chromium):
     assert chosen in caption.text
     other = next(option.text for option in Select(chooser).options if option.text != chosen)
     Select(chooser).select_by_visible_text(other)
-    WebDriverWait(chromium, 10).until(lambda _: chromium.execute_script(drawn, plot)[1] != first)
+    WebDriverWait(chromium, 60).until(lambda _: chromium.execute_script(drawn, plot)[1] != first)
     names = chromium.execute_script(
         "return [...arguments[0].querySelectorAll('.legendtext')].map((name) => name.textContent)", plot
     )
     assert names and other in caption.text
     row.find_element(By.TAG_NAME, "button").click()
-    WebDriverWait(chromium, 10).until(lambda _: chromium.execute_script(drawn, plot)[0] > 2)
+    WebDriverWait(chromium, 60).until(lambda _: chromium.execute_script(drawn, plot)[0] > 2)
 
 
 def test_a_table_is_copied_whole_as_markdown_and_as_csv(study, chromium):
@@ -107,19 +107,19 @@ def test_a_table_is_copied_whole_as_markdown_and_as_csv(study, chromium):
     csv, markdown = table.find_elements(By.CSS_SELECTOR, ".tools button")
     csv.click()
     rows = (
-        WebDriverWait(chromium, 10)
+        WebDriverWait(chromium, 60)
         .until(lambda _: chromium.execute_script("return window.copied"))
         .splitlines()
     )
     markdown.click()
     lines = (
-        WebDriverWait(chromium, 10)
+        WebDriverWait(chromium, 60)
         .until(lambda _: (text := chromium.execute_script("return window.copied")).startswith("|") and text)
         .splitlines()
     )
     assert lines[1].replace("|", "").replace("-", "").strip() == "" and len(lines) == len(rows) + 1
     assert len(rows) == 1 + 16 and rows[0].startswith("verdict,run")
-    link = WebDriverWait(chromium, 10).until(
+    link = WebDriverWait(chromium, 60).until(
         lambda _: next(iter(table.find_elements(By.CSS_SELECTOR, "a.run")), None)
     )
     assert "/data/raw/reproduce/" in link.get_attribute("href")
@@ -128,7 +128,7 @@ def test_a_table_is_copied_whole_as_markdown_and_as_csv(study, chromium):
 def test_every_run_that_a_page_shows_has_a_link_to_its_folder(study, chromium):
     on_a_screen(chromium, study / "04-capacity.html")
     chromium.execute_script("document.querySelector('details.runs').open = true")
-    links = WebDriverWait(chromium, 10).until(lambda _: chromium.find_elements(By.CSS_SELECTOR, ".runs a"))
+    links = WebDriverWait(chromium, 60).until(lambda _: chromium.find_elements(By.CSS_SELECTOR, ".runs a"))
     assert len(links) == 16
     for link in links:
         folder = Path(unquote(urlsplit(link.get_attribute("href")).path))

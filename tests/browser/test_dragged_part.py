@@ -7,7 +7,7 @@ import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select, WebDriverWait
-from test_pages import opened
+from visits import opened
 
 from kvstudy.analyse.tables import study_tables
 from kvstudy.present import moment
@@ -20,7 +20,7 @@ LEVELS = "return document.querySelector('.moment iframe').contentWindow.eval('le
 def page(study, chromium):
     opened(chromium, study / "07-tail.html")
     chromium.execute_script("document.querySelector('.moment').scrollIntoView()")
-    WebDriverWait(chromium, 20).until(
+    WebDriverWait(chromium, 60).until(
         lambda _: chromium.find_elements(By.CSS_SELECTOR, ".moment .plot[data-listens]")
     )
     return chromium
@@ -46,7 +46,7 @@ def drag(driver) -> None:
     area = driver.find_elements(By.CSS_SELECTOR, ".moment .nsewdrag")[0]
     mouse = ActionChains(driver).move_to_element_with_offset(area, -150, 0).click_and_hold()
     mouse.move_by_offset(60, 3).pause(0.1).move_by_offset(60, 3).pause(0.1).release().perform()
-    WebDriverWait(driver, 10).until(lambda _: not part_text(driver).startswith("The whole run"))
+    WebDriverWait(driver, 60).until(lambda _: not part_text(driver).startswith("The whole run"))
 
 
 def test_one_drag_leads_to_the_samples_of_just_that_part(page):
@@ -54,7 +54,7 @@ def test_one_drag_leads_to_the_samples_of_just_that_part(page):
     drag(page)
     part, of = samples(page)
     assert 0 < part < of and whole == of
-    WebDriverWait(page, 10).until(lambda _: drawn(page) == part)
+    WebDriverWait(page, 60).until(lambda _: drawn(page) == part)
 
 
 def test_the_difference_is_against_the_rest_of_the_run(page):
@@ -63,7 +63,7 @@ def test_the_difference_is_against_the_rest_of_the_run(page):
     drag(page)
     assert "Self share against the rest" in part_text(page)
     part, _ = samples(page)
-    WebDriverWait(page, 10).until(lambda _: drawn(page) == part)
+    WebDriverWait(page, 60).until(lambda _: drawn(page) == part)
     colours = page.execute_script(
         "return document.querySelector('.moment iframe').contentWindow"
         ".eval('levels.flat().map((frame) => frame.color)')"
@@ -117,10 +117,10 @@ def test_a_notebook_needs_nothing_but_its_output(chromium, tmp_path):
         encoding="utf-8",
     )
     opened(chromium, tmp_path / "output.html")
-    WebDriverWait(chromium, 20).until(
+    WebDriverWait(chromium, 60).until(
         lambda _: chromium.find_elements(By.CSS_SELECTOR, ".moment .plot[data-listens]")
     )
     drag(chromium)
     part, whole = samples(chromium)
     assert 0 < part < whole
-    WebDriverWait(chromium, 10).until(lambda _: drawn(chromium) == part)
+    WebDriverWait(chromium, 60).until(lambda _: drawn(chromium) == part)

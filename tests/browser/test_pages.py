@@ -1,41 +1,20 @@
 """The exported pages in a real browser: every chart drawn, everything works, nothing leaves the machine,
 nothing complains."""
 
-import json
 import time
-from pathlib import Path
 
 import pandas as pd
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
+from visits import NARROW_PX, WIDE_PX, draw_all, opened, seen
 
 from kvstudy.present import flame
 from kvstudy.present.flame_difference import difference_page
 from kvstudy.present.stack_tree import StackTree
 
 pytestmark = pytest.mark.browser
-NARROW_PX, WIDE_PX = 375, 1440
-
-
-def opened(driver, page: Path, width: int = WIDE_PX, scheme: str = "light"):
-    driver.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False},
-    )
-    driver.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-    )
-    driver.get_log("browser"), driver.get_log("performance")
-    driver.get(page.as_uri())
-    driver.execute_script("return document.readyState")
-    return driver
-
-
-def draw_all(driver) -> None:
-    driver.set_script_timeout(60)
-    driver.execute_async_script("const done = arguments[0]; kvstudy.drawAll().then(() => done());")
 
 
 def all_panels(driver) -> None:
@@ -43,37 +22,12 @@ def all_panels(driver) -> None:
     driver.execute_script("document.querySelectorAll('.choose button').forEach((all) => all.click())")
 
 
-def requests_of(driver) -> list[str]:
-    messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
-    return [
-        message["params"]["request"]["url"]
-        for message in messages
-        if message["method"] == "Network.requestWillBeSent"
-    ]
-
-
-def all_pages(study: Path) -> list[Path]:
-    return sorted(study.glob("*.html"))
-
-
 def test_every_chart_of_every_page_is_drawn_without_a_complaint_or_a_request(study, chromium):
-    charts = 0
-    for page in all_pages(study):
-        opened(chromium, page)
-        draw_all(chromium)
-        drawn = chromium.execute_script(
-            "return [...document.querySelectorAll('figure.chart .plot')].map((plot) => "
-            "plot.querySelectorAll('.main-svg').length > 0 && plot.clientHeight > 100)"
-        )
-        assert all(drawn), f"{page.name}: {drawn}"
-        charts += len(drawn)
-        assert [
-            entry for entry in chromium.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")
-        ] == [], page.name
-        assert [
-            url for url in requests_of(chromium) if not url.startswith(("file:", "data:", "blob:", "about:"))
-        ] == [], page.name
-    assert charts >= 10
+    views = seen(chromium, study, WIDE_PX, "light")
+    for name, view in views.items():
+        assert all(view.drawn), f"{name}: {view.drawn}"
+        assert (name, view.complaints, view.requests) == (name, [], [])
+    assert sum(len(view.drawn) for view in views.values()) >= 10
 
 
 def test_traces_are_really_on_the_screen(study, chromium):
@@ -94,16 +48,16 @@ def test_charts_are_drawn_by_themselves_when_scrolled_to(study, chromium):
     last = chromium.find_elements(By.CSS_SELECTOR, "figure.chart .plot")[-1]
     assert last.get_attribute("data-drawn") is None
     chromium.execute_script("arguments[0].scrollIntoView()", last)
-    WebDriverWait(chromium, 20).until(lambda _: last.find_elements(By.CSS_SELECTOR, ".main-svg"))
+    WebDriverWait(chromium, 60).until(lambda _: last.find_elements(By.CSS_SELECTOR, ".main-svg"))
 
 
 def test_pointing_at_a_line_tells_its_run(study, chromium):
     opened(chromium, study / "04-capacity.html")
     plot = chromium.find_element(By.CSS_SELECTOR, "figure.chart .plot")
     chromium.execute_script("arguments[0].scrollIntoView({block: 'center'})", plot)
-    WebDriverWait(chromium, 20).until(lambda _: plot.find_elements(By.CSS_SELECTOR, ".points path"))
+    WebDriverWait(chromium, 60).until(lambda _: plot.find_elements(By.CSS_SELECTOR, ".points path"))
     ActionChains(chromium).move_to_element(plot.find_elements(By.CSS_SELECTOR, ".points path")[0]).perform()
-    WebDriverWait(chromium, 10).until(lambda _: plot.find_elements(By.CSS_SELECTOR, ".hoverlayer .hovertext"))
+    WebDriverWait(chromium, 60).until(lambda _: plot.find_elements(By.CSS_SELECTOR, ".hoverlayer .hovertext"))
     assert "verdict" in plot.find_element(By.CSS_SELECTOR, ".hoverlayer").text
 
 
@@ -111,13 +65,13 @@ def test_dragging_zooms_a_chart_and_all_its_panels(study, chromium):
     opened(chromium, study / "03-percentiles.html")
     plot = chromium.find_element(By.CSS_SELECTOR, "figure.chart .plot")
     all_panels(chromium)
-    WebDriverWait(chromium, 20).until(lambda _: len(plot.find_elements(By.CSS_SELECTOR, ".nsewdrag")) > 2)
+    WebDriverWait(chromium, 60).until(lambda _: len(plot.find_elements(By.CSS_SELECTOR, ".nsewdrag")) > 2)
     before = chromium.execute_script("return [...arguments[0]._fullLayout.xaxis.range]", plot)
     area = plot.find_elements(By.CSS_SELECTOR, ".nsewdrag")[0]
     ActionChains(chromium).move_to_element(area).click_and_hold().move_by_offset(80, 40).pause(
         0.1
     ).release().perform()
-    WebDriverWait(chromium, 10).until(
+    WebDriverWait(chromium, 60).until(
         lambda _: chromium.execute_script("return [...arguments[0]._fullLayout.xaxis.range]", plot) != before
     )
     ranges = chromium.execute_script(
@@ -131,13 +85,13 @@ def test_a_flame_graph_can_be_searched_and_zoomed(study, chromium):
     flame = chromium.find_element(By.CSS_SELECTOR, ".flame")
     chromium.execute_script("arguments[0].scrollIntoView({block: 'center'})", flame)
     frame = flame.find_element(By.TAG_NAME, "iframe")
-    WebDriverWait(chromium, 20).until(
+    WebDriverWait(chromium, 60).until(
         lambda _: chromium.execute_script(
             "return !!arguments[0].contentDocument.getElementById('canvas')", frame
         )
     )
     flame.find_element(By.CSS_SELECTOR, "input").send_keys("kv/lsm")
-    matched = WebDriverWait(chromium, 10).until(
+    matched = WebDriverWait(chromium, 60).until(
         lambda _: chromium.execute_script(
             "return arguments[0].contentDocument.getElementById('matchval').textContent", frame
         )
@@ -187,7 +141,7 @@ def test_a_half_typed_expression_disturbs_nothing(study, chromium):
     opened(chromium, study / "05-flame-graphs.html")
     flame = chromium.find_element(By.CSS_SELECTOR, ".flame")
     chromium.execute_script("arguments[0].scrollIntoView({block: 'center'})", flame)
-    WebDriverWait(chromium, 20).until(
+    WebDriverWait(chromium, 60).until(
         lambda _: chromium.execute_script(
             "return !!arguments[0].querySelector('iframe').contentDocument.getElementById('canvas')", flame
         )
@@ -198,20 +152,20 @@ def test_a_half_typed_expression_disturbs_nothing(study, chromium):
 
 def test_a_table_sorts_when_its_heading_is_clicked(study, chromium):
     opened(chromium, study / "index.html")
-    table = WebDriverWait(chromium, 20).until(
+    table = WebDriverWait(chromium, 60).until(
         lambda _: chromium.find_element(By.CSS_SELECTOR, "table.dataTable")
     )
     first_column = (
         "return [...arguments[0].querySelectorAll('tbody tr td:first-child')].map(cell => cell.textContent)"
     )
     chromium.execute_script("arguments[0].closest('details').open = true", table)
-    rows = WebDriverWait(chromium, 20).until(lambda _: chromium.execute_script(first_column, table))
+    rows = WebDriverWait(chromium, 60).until(lambda _: chromium.execute_script(first_column, table))
     heading = table.find_element(By.CSS_SELECTOR, "thead th .dt-column-title")
     chromium.execute_script("arguments[0].scrollIntoView({block: 'center'})", heading)
     for expected in (sorted(rows), sorted(rows, reverse=True)):
         heading.click()
         # The table is drawn anew after the click has returned.
-        WebDriverWait(chromium, 10).until(
+        WebDriverWait(chromium, 60).until(
             lambda _, expected=expected: chromium.execute_script(first_column, table) == expected,
             f"not the order {expected}",
         )
@@ -220,17 +174,9 @@ def test_a_table_sorts_when_its_heading_is_clicked(study, chromium):
 @pytest.mark.parametrize("width", [NARROW_PX, WIDE_PX])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_page_scrolls_sideways_and_text_stands_out(study, chromium, width, scheme):
-    for page in all_pages(study):
-        opened(chromium, page, width, scheme)
-        draw_all(chromium)
-        assert chromium.execute_script("return document.documentElement.scrollWidth <= window.innerWidth"), (
-            f"{page.name} at {width}"
-        )
-        dark = (
-            chromium.execute_script("return getComputedStyle(document.body).backgroundColor")
-            == "rgb(21, 24, 29)"
-        )
-        assert dark == (scheme == "dark")
+    for name, view in seen(chromium, study, width, scheme).items():
+        assert not view.scrolls_sideways, f"{name} at {width}"
+        assert (view.background == "rgb(21, 24, 29)") == (scheme == "dark"), name
 
 
 def test_a_narrow_page_stacks_the_panels_of_a_chart(study, chromium):
@@ -249,25 +195,9 @@ def test_a_narrow_page_stacks_the_panels_of_a_chart(study, chromium):
 
 
 def test_on_a_telephone_every_axis_title_is_whole_and_every_row_has_a_name(study, chromium):
-    for page in all_pages(study):
-        opened(chromium, page, NARROW_PX)
-        draw_all(chromium)
-        cut, names = chromium.execute_script("""
-            const charts = [...document.querySelectorAll('figure.chart .plot')];
-            const cut = charts.flatMap((chart) => {
-                const box = chart.getBoundingClientRect();
-                const titles = '.g-xtitle text, [class^="g-x"][class$="title"] text';
-                return [...chart.querySelectorAll(titles)].filter((title) => {
-                    const own = title.getBoundingClientRect();
-                    return own.width && (own.left < box.left - 1 || own.right > box.right + 1);
-                }).map((title) => title.textContent);
-            });
-            const ticks = (chart) => [...chart.querySelectorAll('.ytick text')]
-                .map((tick) => tick.textContent);
-            return [cut, charts.flatMap(ticks)];
-        """)
-        assert (page.name, cut) == (page.name, [])
-        assert "null" not in names, page.name
+    for name, view in seen(chromium, study, NARROW_PX, "light").items():
+        assert (name, view.cut_titles) == (name, [])
+        assert "null" not in view.row_names, name
 
 
 def test_on_a_telephone_no_label_lies_over_another(study, chromium):
@@ -300,7 +230,7 @@ def test_the_theme_button_changes_page_and_charts(study, chromium):
     lines = "return getComputedStyle(document.querySelector('figure.chart .js-line')).stroke"
     light = chromium.execute_script(lines)
     chromium.find_element(By.ID, "theme").click()
-    WebDriverWait(chromium, 20).until(lambda _: chromium.execute_script(lines) != light)
+    WebDriverWait(chromium, 60).until(lambda _: chromium.execute_script(lines) != light)
     assert (
         chromium.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 29)"
     )
@@ -310,7 +240,7 @@ def test_the_theme_button_changes_page_and_charts(study, chromium):
 def test_printing_draws_every_chart_on_white(study, chromium):
     opened(chromium, study / "04-capacity.html", scheme="dark")
     chromium.execute_script("window.dispatchEvent(new Event('beforeprint'))")
-    WebDriverWait(chromium, 20).until(
+    WebDriverWait(chromium, 60).until(
         lambda _: chromium.execute_script(
             "return [...document.querySelectorAll('figure.chart .plot')].every((plot) => "
             "plot.querySelector('.main-svg'))"
@@ -327,5 +257,5 @@ def test_printing_draws_every_chart_on_white(study, chromium):
 def test_the_study_opens_from_disk(study, chromium):
     began = time.monotonic()
     opened(chromium, study / "index.html")
-    WebDriverWait(chromium, 20).until(lambda driver: driver.execute_script("return !!window.kvstudy"))
+    WebDriverWait(chromium, 60).until(lambda driver: driver.execute_script("return !!window.kvstudy"))
     print(f"index.html opened in {time.monotonic() - began:.2f} s (at most 3 s on a quiet machine)")
