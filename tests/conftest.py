@@ -5,12 +5,17 @@ import pytest
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    item.add_marker(pytest.mark.xdist_group(_group(item)))
+    if item.get_closest_marker("xdist_group") is None:
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
 
 
 def _group(item: pytest.Item) -> str:
+    """Those of a file; each that launches something alone, since it makes a project of its own and mostly
+    waits. What says its group itself shares more, or must not run beside the others of it."""
     folder, file = item.path.parts[-2:]
-    if folder == "browser":
+    if folder == "browser" or "hosts" in getattr(item, "fixturenames", ()):
         return folder
+    if item.get_closest_marker("machine"):
+        return item.nodeid
     shared = getattr(item, "callspec", None) and item.callspec.params.get("project")
     return f"{folder}/{file}/{shared}" if shared else f"{folder}/{file}"

@@ -37,7 +37,7 @@ profile: {events: [cpu, alloc], workload: repeated_get}
 seed: 7
 """
 
-pytestmark = pytest.mark.machine
+pytestmark = [pytest.mark.machine, pytest.mark.xdist_group("end to end")]
 
 
 def kvstudy(root: Path, *arguments: str) -> subprocess.CompletedProcess:

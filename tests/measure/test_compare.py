@@ -506,7 +506,7 @@ def test_two_builds_of_a_repository_are_compared_by_their_names(project):
     path = experiment(
         project, workload="put", jvm={"heap": "64m"}, compare={"launches": 1, "closed_pairs": 0}
     )
-    code, _, err = project.finished(project.kvstudy("compare", path, "--builds", ".", "."))
+    code, _, err = project.finished(project.kvstudy("compare", path, "--builds", ".", ".", code=UNDISTURBED))
     assert code == 0, err
     (run,) = sealed_runs(project.raw)
     assert [run.facts["sides"][side]["name"] for side in SIDES] == [".", ". again"]

@@ -66,21 +66,18 @@ def test_interrupted_fill_is_not_restored_and_is_made_again(project):
     assert code == 0 and "fill 5000 records" in err
 
 
-@pytest.mark.parametrize(
-    "left", [None, "", '{"records": 50', "[]"], ids=["gone", "empty", "cut", "of another form"]
-)
-def test_kept_fill_without_its_whole_marker_is_made_again_and_is_dropped_by_other_fills(project, left):
-    """As the end of the power leaves it, and a full disk."""
+def test_kept_fill_without_its_whole_marker_is_made_again_and_is_dropped_by_other_fills(project):
+    """As the end of the power leaves it, and a full disk: gone, empty, cut, of another form."""
     assert project.finished(project.kvstudy("run", reading(project)))[0] == 0
     (fill,) = fills(project)
     marker = fill / "filled.json"
-    marker.unlink() if left is None else marker.write_text(left)
-    other = fill.with_name("other")
-    if left is not None:
-        shutil.copytree(fill, other)
-    code, _, err = project.finished(project.kvstudy("run", reading(project)))
-    assert code == 0 and "fill 5000 records" in err and fills(project) == [fill], err
-    assert json.loads(marker.read_text())["found"] == 5000
+    for left in (None, "", '{"records": 50', "[]"):
+        marker.unlink() if left is None else marker.write_text(left)
+        if left is not None:
+            shutil.copytree(fill, fill.with_name("other"))
+        code, _, err = project.finished(project.kvstudy("run", reading(project)))
+        assert code == 0 and "fill 5000 records" in err and fills(project) == [fill], (left, err)
+        assert json.loads(marker.read_text())["found"] == 5000, left
 
 
 def test_a_fill_that_cannot_be_noted_is_a_failed_run_and_no_fill(monkeypatch, tmp_path):

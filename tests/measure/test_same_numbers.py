@@ -23,7 +23,7 @@ READ_BACK = Path(__file__).with_name("ReadBack.java")
 KINDS = {"response": "response_time", "service": "service_time", "lateness": "send_lateness"}
 PERCENTILES = ["50", "75", "90", "99", "99.9", "99.99", "99.999", "100"]
 
-pytestmark = pytest.mark.machine
+pytestmark = [pytest.mark.machine, pytest.mark.xdist_group("same numbers")]
 
 
 def hdrhistogram_jar() -> Path:

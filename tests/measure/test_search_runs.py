@@ -21,7 +21,7 @@ def test_search_seals_every_trial_and_finds_the_same_again_when_resumed(project)
         "precision": 0.3,
     }
     experiment = project.experiment(rate=None, search=search, duration="800ms", warm_up="200ms")
-    out, err = project.kvstudy("run", experiment, code=ON_A_BUSY_MACHINE).communicate(timeout=60)
+    out, err = project.kvstudy("run", experiment, code=ON_A_BUSY_MACHINE).communicate(timeout=300)
     runs = sealed_runs(project.raw)
     trials = [
         Trial(run.facts["offered_rate_rps"], Answer.HELD, run.facts["search"]["purpose"]) for run in runs
@@ -34,7 +34,7 @@ def test_search_seals_every_trial_and_finds_the_same_again_when_resumed(project)
     purposes = [run.facts["search"]["purpose"] for run in runs]
     assert purposes == ["search"] + ["sweep"] * (len(runs) - 1) and 4 <= len(runs) <= 15
     assert max(run.facts["offered_rate_rps"] for run in runs) == 300.0
-    again, _ = project.kvstudy("run", experiment, "--resume", code=ON_A_BUSY_MACHINE).communicate(timeout=60)
+    again, _ = project.kvstudy("run", experiment, "--resume", code=ON_A_BUSY_MACHINE).communicate(timeout=300)
     assert again == out.replace(f"{len(runs)} sealed", f"0 sealed, {len(runs)} kept")
     assert len(sealed_runs(project.raw)) == len(runs)
 
@@ -58,7 +58,7 @@ def test_a_disturbed_trial_is_made_again_before_the_search_hears_of_it(project):
     }
     experiment = project.experiment(rate=None, search=search, duration="800ms", warm_up="200ms")
     out, err = project.kvstudy("run", experiment, "--retries", "2", code=DISTURBED_TWICE).communicate(
-        timeout=60
+        timeout=300
     )
     assert out.startswith("trial: 4 trials: 4 sealed, 2 of them again\n  put c=2 t=1: ") and out.endswith(
         "out of trials, 2 trials\n"
