@@ -300,6 +300,16 @@ RATIOS = _columns(
         "natural logarithm of b to a in this launch; of medians the median of the rounds' own",
     ),
     ("rounds", WHOLE, "that it rests on"),
+    (
+        "log_least",
+        REAL,
+        "log_ratio if a had been as bad as can be in each round that it lost; of a rate b",
+    ),
+    (
+        "log_most",
+        REAL,
+        "if the other side had been; infinite where it lost too many (comparison/launches.py)",
+    ),
 )
 DUET_STACKS = _columns(
     ("run_id", TEXT, ""),

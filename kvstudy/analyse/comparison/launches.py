@@ -14,8 +14,10 @@ always both slices of a round:
 - a round in which the machine's host or other programs took the CPU, or kept the counters from being read in
   time.
 
-Leaving rounds out for what a side did may flatter it. ``lost_by`` says whose doing it was, and ``stopping``
-forbids the words that may rest on it.
+Leaving rounds out for what a side did may flatter it. ``lost_by`` says whose doing it was. Of a median over
+rounds it is known how far that can matter: ``log_least`` and ``log_most`` are its value if the side had been
+as bad as can be in each round that it lost (bounds in the sense of Manski 2003, "Partial Identification").
+What holds for these too is said; of the rest ``stopping`` forbids the words that may rest on it.
 
 Of a launch the median of its rounds' log ratios stands for p50, p90, mean and rate, since a round that was
 disturbed unseen shall not move it. CPU and bytes written are sums over the rounds, busy ones and the other's
@@ -23,6 +25,7 @@ turns included: a median does not see flush and compaction, and work that is put
 paid all the same. p99 is read off the merged histograms of a side's slices.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -68,7 +71,7 @@ BETTER = {
 COSTS = (CPU, WRITTEN)
 MEASURES = {"rate": (P50, P90, P99, MEAN, CPU, WRITTEN), "closed": (RATE, CPU), "profile": ()}
 PART = ["workload", "loop"]
-COLUMNS = [*PART, "measure", "a", "b", "log_ratio", "rounds"]
+COLUMNS = [*PART, "measure", "a", "b", "log_ratio", "rounds", "log_least", "log_most"]
 _OF_A_SLICE = {P50: "p50_ns", P90: "p90_ns", MEAN: "mean_ns", RATE: "rate_rps"}
 
 
@@ -128,7 +131,9 @@ def launch_values(
     sent: Mapping[tuple[str, str], float] | None = None,
 ) -> pd.DataFrame:
     """COLUMNS; ``a`` and ``b`` in ns, r/s, ns per request or bytes per request; ``log_ratio`` of b to a;
-    ``rounds`` that it rests on. A measure that the launch cannot give has no row. ``sent``: of
+    ``rounds`` that it rests on; ``log_least`` and ``log_most``: what it would be if a, or b, had been as bad
+    as can be in the rounds that it lost, infinite where it lost too many; of p99, costs and what lost none
+    ``log_ratio`` itself. A measure that the launch cannot give has no row. ``sent``: of
     ``sent_per_counted``; 1 where it is not known."""
     rows = []
     for (workload, loop), part in counted.groupby(PART, sort=True):
@@ -138,10 +143,12 @@ def launch_values(
                 if measure in COSTS
                 else _p99(part, histograms)
                 if measure == P99
-                else _of_rounds(part, _OF_A_SLICE[measure])
+                else _of_rounds(part, measure)
             )
             if found is not None:
-                rows.append((workload, loop, measure, *found))
+                a, b, log_ratio, rounds, *bounds = found
+                bounds = bounds or (log_ratio, log_ratio)
+                rows.append((workload, loop, measure, a, b, log_ratio, rounds, *bounds))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -169,13 +176,22 @@ def round_ratios(part: pd.DataFrame, column: str) -> pd.Series:
     return ratios[np.isfinite(ratios)]
 
 
-def _of_rounds(part: pd.DataFrame, column: str) -> tuple | None:
+def _of_rounds(part: pd.DataFrame, measure: str) -> tuple | None:
+    column = _OF_A_SLICE[measure]
     ratios = round_ratios(part, column)
     if len(ratios) < ROUNDS_MIN:
         return None
     kept = part[part["left_out"] == ""]
     medians = [float(kept.loc[kept["side"] == side, column].median()) for side in duet.SIDES]
-    return *medians, float(ratios.median()), len(ratios)
+    lost = part[part["left_out"].isin((BUSY, ERRORS))].drop_duplicates("round")["lost_by"]
+    by_a, by_b = (int(lost.str.contains(side).sum()) for side in duet.SIDES)
+    # A side that is as bad as can be has no latency that is long enough, or no rate.
+    below, above = (by_a, by_b) if BETTER[measure] == "lower" else (by_b, by_a)
+    bounds = (
+        float(np.median([*ratios, *[-math.inf] * below])),
+        float(np.median([*ratios, *[math.inf] * above])),
+    )
+    return *medians, float(ratios.median()), len(ratios), *bounds
 
 
 def _p99(part: pd.DataFrame, histograms: Mapping[tuple[str, str, int], hdr.Histogram]) -> tuple | None:

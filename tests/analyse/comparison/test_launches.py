@@ -52,6 +52,32 @@ def test_a_round_in_which_the_idle_side_was_busy_is_left_out_on_both_sides_and_l
     assert (lost["rounds"], lost["busy_a"], lost["busy_b"]) == (11, 0, 1)
 
 
+def test_how_far_lost_rounds_can_matter_is_bounded_by_counting_them_as_bad_as_can_be_for_their_side():
+    print("seed=7")
+    generator = np.random.default_rng(7)
+    slices = made()
+    of_b = slices["side"] == "b"
+    slices.loc[of_b, ["p50_ns", "rate_rps"]] *= generator.uniform(1.1, 1.5, (of_b.sum(), 1))
+    for number in (5, 6, 7):  # b works in the turns of a
+        slices.loc[(slices["round"] == number) & (slices["side"] == "a"), "idle_cpu_ns"] = 0.2 * SLICE_NS
+    counted = launches.counted_slices(slices, 2)
+    found = launches.launch_values(counted, {}).set_index("measure")
+    p50 = found.loc["p50"]
+    assert p50["log_least"] == p50["log_ratio"] < p50["log_most"] < np.log(1.5), "b may have been worse"
+    closed = launches.launch_values(launches.counted_slices(slices.assign(loop="closed"), 2), {})
+    rate = closed.set_index("measure").loc["rate"]
+    assert rate["log_least"] < rate["log_ratio"] == rate["log_most"], "a worse rate is a lower one"
+    cpu = found.loc["CPU per request"]
+    assert cpu["log_least"] == cpu["log_ratio"] == cpu["log_most"], "no round of it was left out"
+
+
+def test_a_side_that_lost_half_of_the_rounds_may_have_been_as_bad_as_can_be():
+    slices = made()
+    slices.loc[(slices["round"] > 6) & (slices["side"] == "a"), "idle_cpu_ns"] = 0.2 * SLICE_NS
+    found = launches.launch_values(launches.counted_slices(slices, 2), {}).set_index("measure")
+    assert found.loc["p50", "log_most"] == np.inf and found.loc["p50", "log_least"] == 0
+
+
 def test_work_that_is_put_off_until_the_others_turn_is_paid():
     slices = made()
     slices.loc[slices["side"] == "a", "idle_cpu_ns"] = (
