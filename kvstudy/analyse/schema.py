@@ -308,7 +308,7 @@ RATIOS = _columns(
     (
         "log_most",
         REAL,
-        "if the other side had been; infinite where it lost too many (comparison/launches.py)",
+        "if the other side had been; infinite where it lost too many, not known of p99 and costs",
     ),
 )
 DUET_STACKS = _columns(

@@ -132,9 +132,8 @@ def launch_values(
 ) -> pd.DataFrame:
     """COLUMNS; ``a`` and ``b`` in ns, r/s, ns per request or bytes per request; ``log_ratio`` of b to a;
     ``rounds`` that it rests on; ``log_least`` and ``log_most``: what it would be if a, or b, had been as bad
-    as can be in the rounds that it lost, infinite where it lost too many; of p99, costs and what lost none
-    ``log_ratio`` itself. A measure that the launch cannot give has no row. ``sent``: of
-    ``sent_per_counted``; 1 where it is not known."""
+    as can be in the rounds that it lost: infinite where it lost too many, NaN for p99 and costs. A measure
+    that the launch cannot give has no row. ``sent``: of ``sent_per_counted``; 1 where it is not known."""
     rows = []
     for (workload, loop), part in counted.groupby(PART, sort=True):
         for measure in MEASURES[loop]:
@@ -147,7 +146,7 @@ def launch_values(
             )
             if found is not None:
                 a, b, log_ratio, rounds, *bounds = found
-                bounds = bounds or (log_ratio, log_ratio)
+                bounds = bounds or (math.nan, math.nan)
                 rows.append((workload, loop, measure, a, b, log_ratio, rounds, *bounds))
     return pd.DataFrame(rows, columns=COLUMNS)
 

@@ -38,6 +38,7 @@ LOST_MORE_MAX = (
 )
 FOUND = 0.8  # what could have been found is found in four of five such duets
 MEASURE = [*PART, "measure"]
+BOUNDS = ("log_least", "log_most")
 
 
 @dataclass(frozen=True)
@@ -101,11 +102,13 @@ def measure_results(
     launches_lost: Lost = Lost(),
 ) -> list[MeasureResult]:
     """``values``: launches.COLUMNS of all launches that count, in the order in which they were begun, with
-    ``launch`` to tell them apart. ``primary``: workload, loop and measure. ``lost``: by workload, loop and
+    ``launch`` to tell them apart; where ``log_least`` and ``log_most`` are known, a word that holds for these
+    too is said whatever was lost. ``primary``: workload, loop and measure. ``lost``: by workload, loop and
     "latency", "cost" or "errors". ``launches_lost``: launches that failed by a side's doing."""
-    found = []
+    found, at_worst = [], {}
     for (workload, loop, measure), group in values.groupby(MEASURE, sort=False):
-        logs = group.sort_values("launch", kind="stable")["log_ratio"].to_numpy()
+        group = group.sort_values("launch", kind="stable")
+        logs = group["log_ratio"].to_numpy()
         is_primary = (workload, loop, measure) == tuple(primary[name] for name in MEASURE)
         common = {
             "workload": workload,
@@ -116,7 +119,8 @@ def measure_results(
             "b": float(group["b"].median()),
         }
         found.append(MeasureResult(**common, **looked_at(logs, same_within)))
-    return _worded(sorted(found, key=_place), lost or {}, launches_lost)
+        at_worst[workload, loop, measure] = _at_worst(found[-1], group)
+    return _worded(sorted(found, key=_place), at_worst, lost or {}, launches_lost)
 
 
 def undecided(results: Sequence[MeasureResult]) -> list[MeasureResult]:
@@ -194,10 +198,40 @@ def could_find(noise: float, launches: int, error: float = ALPHA) -> float:
     return math.exp(min(700.0, limit * noise / math.sqrt(count)))
 
 
+def _at_worst(one: MeasureResult, group: pd.DataFrame) -> MeasureResult:
+    """What would be said of it if each side had been as bad as can be in the rounds that it lost: nothing
+    where that is not known, or where they are too many."""
+    bounds = [group.get(name, pd.Series([math.nan])).to_numpy(dtype=float) for name in BOUNDS]
+    if not all(np.isfinite(logs).all() for logs in bounds):
+        return replace(one, p=1.0, p_same=1.0)
+    least, most = (looked_at(logs, one.same_within) for logs in bounds)
+    nearer = least if one.ratio > 1 else most
+    return replace(
+        one,
+        low=nearer["low"],
+        high=nearer["high"],
+        p=max(one.p, nearer["p"]) if (nearer["ratio"] > 1) == (one.ratio > 1) else 1.0,
+        p_same=max(one.p_same, least["p_same"], most["p_same"]),
+    )
+
+
 def _worded(
-    results: list[MeasureResult], lost: Mapping[tuple[str, str, str], Lost], launches_lost: Lost
+    results: list[MeasureResult],
+    at_worst: Mapping[tuple[str, str, str], MeasureResult],
+    lost: Mapping[tuple[str, str, str], Lost],
+    launches_lost: Lost,
 ) -> list[MeasureResult]:
     """The primary measure with an error of its own; the others share theirs."""
+    words = _words(results)
+    worst_words = _words([at_worst[one.workload, one.loop, one.measure] for one in results])
+    return [
+        _spoken(one, word, worst, error, lost, launches_lost)
+        for one, (word, error), (worst, _) in zip(results, words, worst_words, strict=True)
+    ]
+
+
+def _words(results: list[MeasureResult]) -> list[tuple[str, float]]:
+    """Of each its word and the error that it was allowed."""
     words = {}
     for family in ([one for one in results if one.primary], [one for one in results if not one.primary]):
         differs, same = holm([one.p for one in family]), holm([one.p_same for one in family])
@@ -206,24 +240,26 @@ def _worded(
                 word(one.low, one.high, p, p_same, one.better, one.launches),
                 ALPHA / max(1, len(family)),
             )
-    return [_spoken(one, *words[id(one)], lost, launches_lost) for one in results]
+    return [words[id(one)] for one in results]
 
 
 def _spoken(
     one: MeasureResult,
     found_word: str,
+    worst_word: str,
     error: float,
     lost: Mapping[tuple[str, str, str], Lost],
     launches_lost: Lost,
 ) -> MeasureResult:
     of_part = lost.get((one.workload, one.loop, "cost" if one.measure in COSTS else "latency"), Lost())
-    said = launches_lost.forbids(of_part.forbids(found_word), 0.0)
-    if (
-        one.measure in (P99, MEAN)
-        # a request without an answer would have been among the slowest: one such round more on a side is
-        # enough
-    ):
-        said = lost.get((one.workload, one.loop, "errors"), Lost()).forbids(said, 0.0)
+    said = found_word
+    if worst_word != found_word:
+        said = of_part.forbids(said)
+        if one.measure in (P99, MEAN):
+            # a request without an answer would have been among the slowest: one such round more on a side
+            # is enough
+            said = lost.get((one.workload, one.loop, "errors"), Lost()).forbids(said, 0.0)
+    said = launches_lost.forbids(said, 0.0)
     found = replace(
         one,
         word=said,

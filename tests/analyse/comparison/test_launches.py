@@ -67,8 +67,7 @@ def test_how_far_lost_rounds_can_matter_is_bounded_by_counting_them_as_bad_as_ca
     closed = launches.launch_values(launches.counted_slices(slices.assign(loop="closed"), 2), {})
     rate = closed.set_index("measure").loc["rate"]
     assert rate["log_least"] < rate["log_ratio"] == rate["log_most"], "a worse rate is a lower one"
-    cpu = found.loc["CPU per request"]
-    assert cpu["log_least"] == cpu["log_ratio"] == cpu["log_most"], "no round of it was left out"
+    assert found.loc["CPU per request", ["log_least", "log_most"]].isna().all(), "known of medians alone"
 
 
 def test_a_side_that_lost_half_of_the_rounds_may_have_been_as_bad_as_can_be():

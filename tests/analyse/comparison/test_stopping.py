@@ -118,6 +118,30 @@ def test_of_a_side_that_lost_more_rounds_by_its_own_doing_nothing_good_is_said(l
     )
 
 
+@pytest.mark.parametrize(
+    ("center", "least", "most", "said"),
+    [
+        (0.5, 0.3, 0.5, SLOWER),  # also if a had been as bad as can be in what it lost
+        (0.08, -0.1, 0.08, CANNOT_TELL),
+        (0.08, -np.inf, 0.08, CANNOT_TELL),
+        (-0.5, -0.5, -0.3, FASTER),
+        (0.0, -0.02, 0.0, SAME),
+        (0.0, -0.2, 0.0, CANNOT_TELL),
+    ],
+)
+def test_a_word_that_holds_however_bad_the_lost_rounds_were_is_said(center, least, most, said):
+    frame = values(p50=noisy(center, 8)).assign(log_least=noisy(least, 8), log_most=noisy(most, 8))
+    loser = Lost(a=30, b=0, of=100) if center >= 0 else Lost(a=0, b=30, of=100)
+    by_part = {("put", "rate", "latency"): loser}
+    (found,) = stopping.measure_results(frame, PRIMARY, 0.05, by_part)
+    assert found.word == said
+    assert found.held_back == ("" if said != CANNOT_TELL else SLOWER if center else SAME)
+    (plain,) = stopping.measure_results(frame, PRIMARY, 0.05)
+    assert (found.ratio, found.low, found.high) == (plain.ratio, plain.low, plain.high), (
+        "the interval is its own"
+    )
+
+
 def test_one_round_with_lost_requests_more_forbids_what_is_good_of_that_sides_tail():
     by_part = {
         ("put", "rate", "errors"): Lost(a=0, b=1, of=100),
