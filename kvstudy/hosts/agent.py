@@ -15,6 +15,7 @@ However it ends, its processes end with it:
                              (session.py)
 """
 
+import errno
 import json
 import os
 import queue
@@ -33,6 +34,7 @@ from kvstudy.hosts.session import Session
 
 SILENCE_S = 12.0
 PIECE_BYTES = 4 << 20
+DISK_IS_FULL_BYTES = 64 << 10
 
 
 class Agent:
@@ -55,7 +57,7 @@ class Agent:
             try:
                 answer = True, getattr(self, f"_on_{kind}")(*wire.unpack(payload))
             except Exception as error:  # whatever it is, who asked has to know
-                answer = False, _sendable(error)
+                answer = False, self._named_disk(_sendable(error))
             self._answer(number, *answer)
 
     def _receive(self) -> None:
@@ -94,6 +96,14 @@ class Agent:
             frame = wire.pack((number, False, wire.pack(said)))
         with self._answering, suppress(BrokenPipeError):
             wire.write_frame(self._answers, frame)
+
+    def _named_disk(self, error: KvstudyError) -> KvstudyError:
+        """What fails on a full disk often says something else: a recording that ends too early."""
+        full = in_words(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+        if shutil.disk_usage(self._folder).free < DISK_IS_FULL_BYTES and full not in error.message.lower():
+            error.message = f"{full}: {error.message}"
+            error.args = (error.message,)
+        return error
 
     # ---- what it is asked to do ------------------------------------------------------------------------
 
@@ -143,7 +153,7 @@ def drop_scratch(folder: Path) -> None:
         shutil.rmtree(folder / name, ignore_errors=True)
 
 
-def _sendable(error: Exception) -> Exception:
+def _sendable(error: Exception) -> KvstudyError:
     """As it is where that can be sent; else in words."""
     if isinstance(error, KvstudyError):
         return error

@@ -5,6 +5,8 @@ that can be ended at once. Nothing leaves the machine.
         hosts.yaml(a=["service"], b=["generator"])    a hosts.yaml for them
         hosts.pids("b")                               who runs there, sshd apart
         hosts.cut("b"); hosts.heal("b")               its link
+        hosts.fill("b")                               its disk
+        hosts.begin("b", clock=WrongClock(…))         after end: with a wall clock of its own (wrong_clock.c)
 """
 
 import json
@@ -14,7 +16,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
@@ -27,6 +31,7 @@ NEEDED = {
     "/usr/sbin/sshd": "openssh-server",
     "ssh": "openssh-client",
     "unshare": "util-linux",
+    "cc": "gcc",
 }
 SSHD = """
 Port 22
@@ -40,12 +45,30 @@ PermitRootLogin prohibit-password
 PasswordAuthentication no
 UseDNS no
 MaxStartups 100
+{environment}
 """
 # Its own mounts, processes and name; what is called folder/there is the host's own disk.
 BEGIN = """
 mount --make-rprivate / && mount -t tmpfs -o size={disk} none {folder}/there && hostname {name} &&
 mkdir -p /run/sshd && exec /usr/sbin/sshd -D -e -f {folder}/{name}.conf
 """
+
+
+@dataclass(frozen=True)
+class WrongClock:
+    """The wall clock of a host: so far ahead of the others' and faster by so much."""
+
+    ahead_ns: int
+    gained_ppm: int
+    since_ns: int = field(default_factory=time.time_ns)
+
+    def ahead_at(self, right_ns: int) -> float:
+        """In ns, by when it is."""
+        return self.ahead_ns + (right_ns - self.since_ns) * self.gained_ppm / 1e6
+
+    def environment(self, library: Path) -> str:
+        wrong = f"{self.ahead_ns},{1000 * self.gained_ppm},{self.since_ns}"
+        return f"SetEnv LD_PRELOAD={library} WRONG_CLOCK={wrong}"
 
 
 def missing() -> list[str]:
@@ -101,21 +124,35 @@ class Namespaces:
             _run("ip", "-n", space, "link", "set", link, "up")
         self.begin(name)
 
-    def begin(self, name: str, disk: str | None = None) -> None:
+    def begin(self, name: str, disk: str | None = None, clock: WrongClock | None = None) -> None:
         """A host that was ended comes back, with an empty disk."""
-        (self.folder / f"{name}.conf").write_text(SSHD.format(address=self.address[name], folder=self.folder))
+        environment = clock.environment(self._wrong_clock()) if clock else ""
+        (self.folder / f"{name}.conf").write_text(
+            SSHD.format(address=self.address[name], folder=self.folder, environment=environment)
+        )
         script = BEGIN.format(folder=self.folder, name=name, disk=disk or self._disk)
-        with (self.folder / f"{name}.log").open("ab") as log:
-            self.begun[name] = subprocess.Popen(
+        log = self.folder / f"{name}.log"
+
+        def answers() -> bool:
+            """Starts it again where the port is still somebody's: a process that was killed leaves the
+            namespace a moment before its sockets are closed."""
+            if name not in self.begun or self.begun[name].poll() is not None:
+                self.begun[name] = self._started(name, script, log)
+            return self._answers(name)
+
+        assert wait_until(answers, 10), log.read_text()
+
+    def _started(self, name: str, script: str, log: Path) -> subprocess.Popen:
+        with log.open("ab") as said:
+            return subprocess.Popen(
                 ["ip", "netns", "exec", self._space(name), "unshare", "--mount", "--uts", "--pid", "--fork"]
                 + ["--kill-child", "--mount-proc", "sh", "-c", script],
                 stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+                stdout=said,
+                stderr=said,
                 start_new_session=True,
                 env={key: value for key, value in os.environ.items() if not key.startswith("KVSTUDY")},
             )
-        assert wait_until(lambda: self._answers(name), 10), (self.folder / f"{name}.log").read_text()
 
     def end(self, name: str) -> None:
         """All of it at once, as by a power cut."""
@@ -130,6 +167,11 @@ class Namespaces:
 
     def heal(self, name: str) -> None:
         _run("ip", "link", "set", self._veth(name), "master", _bridge(self._owner))
+
+    def fill(self, name: str) -> None:
+        """Its disk, to the last byte; returns when nothing can be written there."""
+        words = f"cat /dev/zero >{self.folder}/there/filler 2>/dev/null; ! echo 1 >>{self.folder}/there/more"
+        subprocess.run([*self._ssh(name), words], check=True, capture_output=True)
 
     def yaml(self, *, cores: dict[str, str] | None = None, **roles: list[str]) -> Path:
         path = self.folder / "hosts.yaml"
@@ -170,9 +212,15 @@ class Namespaces:
         return found
 
     def pid_of(self, name: str, word: str) -> int:
-        """The one there whose command line has this word."""
-        (found,) = [pid for pid, words in self.pids(name).items() if word in words]
-        return found
+        """The one there whose command line has this word; of both sides of a duet, the first."""
+        return min(pid for pid, words in self.pids(name).items() if word in words)
+
+    def _wrong_clock(self) -> Path:
+        library = self.folder / "wrong_clock.so"
+        if not library.exists():
+            source = Path(__file__).with_name("wrong_clock.c")
+            _run("cc", "-shared", "-fPIC", "-O2", "-o", str(library), str(source))
+        return library
 
     def _all_pids(self, name: str) -> list[int]:
         return _pids_in(self._space(name))

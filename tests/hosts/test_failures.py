@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -17,10 +18,9 @@ from kvstudy.record.run_folder import sealed_runs
 
 pytestmark = [pytest.mark.machine, pytest.mark.xdist_group("hosts")]
 
-# The first time that a run comes to this phase the test is told, and has a moment to do something.
 TELL_IN_PHASE = """
 import pathlib, time
-from kvstudy.measure.progress import Progress
+from kvstudy.measure.{module} import {progress} as Progress
 doing = Progress.doing
 def telling(self, phase):
     doing(self, phase)
@@ -31,6 +31,12 @@ def telling(self, phase):
 Progress.doing = telling
 """
 SEALED_WITHIN_S = 15
+
+
+def tell_in_phase(phase: str, mark: Path, module: str = "progress", progress: str = "Progress") -> str:
+    """Code for the measuring process: the first time that a run comes to this phase there is the file
+    ``mark``, and a moment to do something."""
+    return TELL_IN_PHASE.format(phase=phase, mark=str(mark), module=module, progress=progress)
 
 
 def kill(name: str, word: str):
@@ -111,7 +117,7 @@ def test_a_run_that_something_happens_to_is_sealed_with_its_reason(
         file,
         "--generators",
         2,
-        code=TELL_IN_PHASE.format(phase=phase, mark=str(mark)),
+        code=tell_in_phase(phase, mark),
     )
     try:
         assert wait_until(lambda: mark.exists() or measuring.poll() is not None, 60), (
@@ -142,6 +148,12 @@ def test_a_run_that_something_happens_to_is_sealed_with_its_reason(
     for name in "abc":
         for pid in hosts.pids(name):  # a process that stands still cannot end by itself
             os.kill(pid, signal.SIGCONT)
+    nothing_runs_on(hosts, "abc")
+
+
+def nothing_runs_on(hosts, names) -> None:
+    """Soon: a host that was out of reach ends by itself what runs there."""
+    for name in names:
         assert wait_until(lambda name=name: not hosts.pids(name), 40), hosts.pids(name)
 
 
@@ -149,14 +161,13 @@ def test_a_kvstudy_that_is_killed_leaves_nothing_on_any_host_and_no_data(hosts, 
     file = hosts.yaml(a=["service"], b=["generator"])
     experiment = project.experiment(subject="kv-service", rate=300, duration="20s")
     mark = tmp_path / "mark"
-    code = TELL_IN_PHASE.format(phase="measure", mark=str(mark))
+    code = tell_in_phase("measure", mark)
     measuring = project.kvstudy("run", experiment, "--hosts", file, code=code)
     assert wait_until(mark.exists, 60)
     scheduler = next(one for one in psutil.Process(measuring.pid).children() if "scheduler" in one.cmdline())
     measuring.kill()
     measuring.communicate()
-    for name in "ab":
-        assert wait_until(lambda name=name: not hosts.pids(name), 40), hosts.pids(name)
+    nothing_runs_on(hosts, "ab")
     assert not scheduler.is_running() or scheduler.status() == psutil.STATUS_ZOMBIE
     assert not sealed_runs(project.raw)
 
@@ -195,17 +206,14 @@ def test_a_cluster_of_somebody_elses_is_used_and_left_as_it_was(hosts, project, 
     finally:
         scheduler.terminate()
         scheduler.wait()
-    for name in "ab":
-        assert wait_until(lambda name=name: not hosts.pids(name), 40), hosts.pids(name)
+    nothing_runs_on(hosts, "ab")
 
 
 def test_a_second_user_is_told_who_measures_there(hosts, project, tmp_path):
     file = hosts.yaml(a=["service"], b=["generator"])
     experiment = project.experiment(subject="kv-service", rate=300, duration="4s", warm_up="500ms")
     mark = tmp_path / "mark"
-    first = project.kvstudy(
-        "run", experiment, "--hosts", file, code=TELL_IN_PHASE.format(phase="measure", mark=str(mark))
-    )
+    first = project.kvstudy("run", experiment, "--hosts", file, code=tell_in_phase("measure", mark))
     assert wait_until(mark.exists, 60)
     checking = project.kvstudy("hosts", "check", file)
     code, out, _ = project.finished(checking)
@@ -247,8 +255,6 @@ def test_runs_go_on_side_by_side_and_what_is_compared_with_one_another_stays_on_
         workload=["put", "unique_put"],
         rate=[200, 300],
         repeats=2,
-        duration="2s",
-        warm_up="500ms",
     )
     code, out, err = project.finished(project.kvstudy("run", experiment, "--hosts", file), timeout_s=120)
     assert code == 0, out + err
