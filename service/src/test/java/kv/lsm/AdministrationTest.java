@@ -247,8 +247,9 @@ class AdministrationTest {
                         .build(),
                 disk,
                 new kv.lsm.memory.Allocator());
-        assertThat(store.administration().awaitIdle(LONG, PATIENT)).isTrue(); // the next log is there
-        store.put(key(1), key(1));
+        store.put(key(1), new byte[5 << 10]);
+        store.put(key(2), key(2)); // finds the memtable half full, and has the next log made
+        assertThat(store.administration().awaitIdle(LONG, PATIENT)).isTrue(); // it is there
         disk.setFaults((count, what) -> true);
         assertThatThrownBy(() -> store.administration().flush(PATIENT))
                 .isInstanceOf(AttemptFailedException.class)
