@@ -12,7 +12,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 # The benchmarks and the longer tests stand at the end.
-.PHONY: help setup build test test-python test-rust test-java test-hosts smoke reproduce reference peers compare lab html picture verify clean lock doctor \
+.PHONY: help setup build test test-python test-rust test-java test-hosts smoke reproduce reference reference-plan peers compare lab html picture verify clean lock doctor \
         bench-engine engine-costs soundness tail-causes duet-power violations bench-analysis bench-scaling bench-service bench-socket-calls bench-stalled bench-awake bench-loadgen bench-redis bench-tail bench-value-size fuzz-service hostile-service kill-service failures metamorphic soak-service soak-engine
 
 help: ## this list
@@ -73,16 +73,24 @@ smoke: build ## the same path with tiny runs, under 3 minutes; proves that every
 	$(KVSTUDY) report
 	@echo 'smoke: everything works. The pages show the reference, or runs of yours of another profile: these tiny ones stand in the place of none'
 
-# What data/reference was measured with, the most wanted first. Of report 5 all workloads run on one connection and repeated GET on 2 and 4.
-REFERENCE := $(patsubst %,experiments/%.yaml,instrument stall noise generators profile-cost reproduce saturation handler wal compaction value-size cache gc \
-  grid workloads tail-intervention)
+# What `make reference` measures, the most wanted first. Of report 5 all workloads run on one connection and repeated GET on 2 and 4.
+REFERENCE := $(filter-out experiments/report-5.yaml,$(REPORTS)) $(patsubst %,experiments/%.yaml,instrument stall noise generators profile-cost \
+  reproduce saturation handler wal compaction value-size cache gc grid workloads tail-intervention)
+REFERENCE_DUETS := $(patsubst %,experiments/%.yaml,report-3 handler wal compaction gc cache value-size report-5)
+FIRST_OF_REPORT_5 := experiments/report-5.yaml --only connections=1
+REST_OF_REPORT_5 := experiments/report-5.yaml --only connections=2 --only connections=4 --only workload=repeated_get
 RUN_REFERENCE := $(KVSTUDY) run --profile reference --resume --retries 2 --patience 30m
 
-reference: build ## measure every experiment as data/reference was (over two hours, more on a disturbed machine), into data/raw; kvstudy publish copies it
-	$(RUN_REFERENCE) $(filter-out experiments/report-5.yaml,$(REPORTS))
-	$(RUN_REFERENCE) experiments/report-5.yaml --only connections=1
-	$(RUN_REFERENCE) experiments/report-5.yaml --only connections=2 --only connections=4 --only workload=repeated_get
+reference: reference-plan build ## measure every experiment as data/reference is (over two hours, more on a disturbed machine), into data/raw; kvstudy publish copies it
+	$(RUN_REFERENCE) $(FIRST_OF_REPORT_5)
+	$(RUN_REFERENCE) $(REST_OF_REPORT_5)
 	$(RUN_REFERENCE) $(REFERENCE)
+	$(KVSTUDY) compare --profile reference --resume --patience 30m $(REFERENCE_DUETS)
+
+reference-plan: setup ## what make reference measures, and about how long each takes
+	@$(KVSTUDY) plan $(REFERENCE) --profile reference --commands
+	@$(KVSTUDY) plan $(FIRST_OF_REPORT_5) --profile reference --commands
+	@$(KVSTUDY) plan $(REST_OF_REPORT_5) --profile reference --commands
 
 peers: build ## the service beside nginx, Redis behind webdis and an empty server, at the same rates (quick: about 5 min); installs nothing
 	$(KVSTUDY) run experiments/peers.yaml --profile $(PROFILE) --resume

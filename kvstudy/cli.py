@@ -87,7 +87,7 @@ def plan(
     from kvstudy.plan.show import command_lines, duet_lines, plan_lines, total_line
 
     if commands:
-        for line in command_lines(commands_of(files, preset)):
+        for line in command_lines(commands_of(files, preset, only)):
             click.echo(line)
         return
     plans = _plans(files, preset, only)

@@ -3,7 +3,8 @@ decided yet.
 
     commands_of([Path("experiments/wal.yaml")], "full")
 
-gives ``kvstudy run …`` and, where the experiment has sides, ``kvstudy compare …``.
+gives ``kvstudy run …`` and, where the experiment has sides, ``kvstudy compare …``; ``only`` as ``--only`` of
+both.
 """
 
 from collections.abc import Iterable
@@ -14,6 +15,7 @@ from kvstudy.errors import ExperimentError
 from kvstudy.plan.comparison import comparisons
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.run_plan import plan
+from kvstudy.plan.selection import selected
 
 
 @dataclass(frozen=True)
@@ -28,8 +30,8 @@ class Command:
     duets: int = 0
 
 
-def commands_of(files: Iterable[Path], preset: str | None) -> list[Command]:
-    """Of files that have no such profile: none."""
+def commands_of(files: Iterable[Path], preset: str | None, only: tuple[str, ...] = ()) -> list[Command]:
+    """Of files that have no such profile: none; no duet where ``only`` leaves not both sides."""
     found = []
     for file in files:
         try:
@@ -39,19 +41,22 @@ def commands_of(files: Iterable[Path], preset: str | None) -> list[Command]:
             if "no such profile" in error.message:
                 continue
             raise
-        name, words = experiment.name, f"{file} --profile {experiment.preset}"
+        chosen = "".join(f" --only {word}" for word in only)
+        name, words = experiment.name, f"{file} --profile {experiment.preset}{chosen}"
         question = " ".join(experiment.question.split())
-        found.append(Command(name, question, f"kvstudy run {words}", plan(experiment).estimated_s))
-        if duets := _duets(compared):
+        found.append(
+            Command(name, question, f"kvstudy run {words}", selected(plan(experiment), only).estimated_s)
+        )
+        if duets := _duets(compared, only):
             seconds = sum(one.estimated_s for one in duets)
             found.append(Command(name, question, f"kvstudy compare {words}", seconds, len(duets)))
     return found
 
 
-def _duets(experiment: Experiment) -> list:
+def _duets(experiment: Experiment, only: tuple[str, ...]) -> list:
     """Empty where the file does not say how it is measured as a duet, or varies nothing that makes two sides:
     then it is about two builds."""
     try:
-        return comparisons(experiment) if experiment.comparing.model_fields_set else []
+        return comparisons(experiment, only=only) if experiment.comparing.model_fields_set else []
     except ExperimentError:
         return []
