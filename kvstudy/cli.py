@@ -582,14 +582,14 @@ def report(out: Path | None, experiment: str | None) -> None:
 @commands.command()
 def findings() -> None:
     """What the runs that are there say, as Markdown: the sentences of the study's first page."""
-    from kvstudy.present import answers, notebook
+    from kvstudy.present import answers, notebook, options
     from kvstudy.present import findings as found
 
     tables = notebook.all_tables()
     reference = notebook.beside(tables)
     for text in (
         found.render(tables, answers.SERVICE, reference),
-        answers.summarize_options(tables, reference),
+        answers.summarize_options(tables, reference, options.measured_duets()),
         found.render(tables, answers.RULER, reference),
     ):
         click.echo(text.data)

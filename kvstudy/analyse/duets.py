@@ -71,6 +71,11 @@ def duets(tables: Duets) -> list[Duet]:
     found = [
         _duet(tables.only(group["run_id"])) for _, group in tables.duets.groupby("comparison", sort=False)
     ]
+    return last_first(found)
+
+
+def last_first(found: Iterable[Duet]) -> list[Duet]:
+    """The reader's own before committed ones, the last measured first."""
     return sorted(found, key=lambda one: (one.is_own, one.tables.duets["start_utc"].max()), reverse=True)
 
 

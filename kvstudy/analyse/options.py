@@ -56,7 +56,7 @@ def varied_factor(tables: Tables) -> VariedFactor | None:
     """What the runs of one experiment compare; None when they vary neither an option nor the workload's
     sizes."""
     runs = configured(tables.runs[~tables.runs["profiled"]])
-    for factor, order in (("variant", _distance_from_default), ("data", _sizes)):
+    for factor, order in (("variant", distance_from_default), ("data", _sizes)):
         if factor == "data":
             runs = runs[runs.groupby("workload")["data"].transform("nunique") > 1]
         values = sorted(set(runs[factor]), key=order)
@@ -128,7 +128,8 @@ def parts_of(value: str) -> dict[str, str]:
     return dict(part.partition("=")[::2] for part in value.split())
 
 
-def _distance_from_default(variant: str) -> tuple:
+def distance_from_default(variant: str) -> tuple:
+    """Sorts the default first, then by the values."""
     parts = parts_of(variant)
     return sum(DEFAULTS.get(name, value) != value for name, value in parts.items()), [
         _as_number(value) for value in parts.values()

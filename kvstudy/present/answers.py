@@ -9,15 +9,17 @@ The claims are made in ``analyse.answers``; here they are told.
 """
 
 import math
+from collections.abc import Sequence
 from itertools import groupby
 
 import pandas as pd
 from IPython.display import Markdown
 
 from kvstudy.analyse.answers import Answer, options, ruler, service, tail
-from kvstudy.analyse.claim import CLOSED_LOOP, Claim
+from kvstudy.analyse.claim import CLOSED_LOOP, DUET, Claim
 from kvstudy.analyse.comparison.words import CANNOT_TELL, TOO_FEW
 from kvstudy.analyse.configuration import INVALID
+from kvstudy.analyse.duets import Duet
 from kvstudy.analyse.intervention import CAUSED
 from kvstudy.analyse.linked import LINKED
 from kvstudy.analyse.replication import verdicts
@@ -30,6 +32,7 @@ from kvstudy.present.notebook import published_reports
 from kvstudy.present.options import instead
 
 _INSTRUMENT, _CAPACITY, _BEFORE_AFTER, _TAIL = "01-instrument", "04-capacity", "06-before-after", "07-tail"
+_WHOSE = {True: claim_text.YOURS, False: claim_text.REFERENCE}
 
 
 def _empty_server(answer: Answer) -> str:
@@ -103,35 +106,41 @@ def _stable_rate(claim: Claim) -> str:
     return f"{text}, no higher rate missed" if math.isinf(claim.interval[1]) else text
 
 
-def _options(tables: Tables, reference: Tables | None = None) -> list[Finding]:
+def _options(tables: Tables, reference: Tables | None = None, duets: Sequence[Duet] = ()) -> list[Finding]:
     """What is decided, one per experiment; what nobody could compare; and all that is undecided in one."""
-    own = set(tables.runs.loc[tables.runs["run_id"].isin(tables.own), "experiment"])
     tables, less = options.standing(tables, reference)
-    found = options.decided(tables)
+    found = options.decided(tables, duets)
+    is_told = reference is not None or any(duet.is_own for duet in duets)
 
     def finding(name: str, answer: Answer, sentence: str) -> Finding:
-        if reference is None:
-            return Finding(sentence, _BEFORE_AFTER, answer.runs)
-        whose = claim_text.YOURS if name in own - set(less) else claim_text.REFERENCE
-        mine = _less(less[name], answer) if name in less else ""
-        return Finding(sentence, _BEFORE_AFTER, answer.runs, whose, mine)
+        if not is_told:
+            return Finding(sentence, _BEFORE_AFTER, answer.runs, launches=answer.launches)
+        owners = options.whose(tables, duets, name) or {bool(tables.select(experiment=name).own_runs)}
+        whose = claim_text.BOTH if len(owners) == 2 else _WHOSE[owners.pop()]
+        of_runs = name in less and not all(claim.rule == DUET for claim in answer.claims)
+        mine = _less(less[name], answer) if of_runs else ""
+        return Finding(sentence, _BEFORE_AFTER, answer.runs, whose, mine, answer.launches)
+
+    def sentence(name: str, answer: Answer) -> str:
+        open_duets = options.beside(tables, duets, name)
+        also = f" ({words.several(open_duets)})" if open_duets else ""
+        return f"**{name}:** {'; '.join(_decided(answer.claims))}{also}."
 
     found_lines = [
-        finding(name, answer, f"**{name}:** {'; '.join(_decided(answer.claims))}.")
-        for name, answer in found.items()
-        if answer.claims
+        finding(name, answer, sentence(name, answer)) for name, answer in found.items() if answer.claims
     ]
     silent = [
         finding(name, answer, describe_unanswered(name, answer))
         for name, answer in found.items()
         if not answer.claims
     ]
-    answer, of = options.undecided(tables)
-    return [
-        *found_lines,
-        *silent,
-        *([Finding(_undecided(answer.claims, of), _BEFORE_AFTER, answer.runs)] if answer.claims else []),
-    ]
+    answer, of = options.undecided(tables, duets)
+    open_line = (
+        [Finding(_undecided(answer.claims, of), _BEFORE_AFTER, answer.runs, launches=answer.launches)]
+        if answer.claims
+        else []
+    )
+    return [*found_lines, *silent, *open_line]
 
 
 def _less(own: Answer, theirs: Answer) -> str:
@@ -201,7 +210,7 @@ def _undecided(claims_made: tuple[Claim, ...], of: dict[str, int]) -> str:
     parts = [
         f"{name} {count} of {of[name]}" for name, count in sorted(counts.items(), key=lambda item: -item[1])
     ]
-    few = [claim for claim in claims_made if options.too_few(claim)]
+    few = [claim for claim in claims_made if options.too_few(claim) and claim.rule != DUET]
     sides = dict.fromkeys(
         f"{instead(claim.baseline, claim.variant)} with {claim.subject.workload} ({claim.sides[0]} and "
         f"{claim.sides[1]} runs)"
@@ -307,10 +316,12 @@ SERVICE = (
 )
 
 
-def summarize_options(tables: Tables, reference: Tables | None = None) -> Markdown:
+def summarize_options(
+    tables: Tables, reference: Tables | None = None, duets: Sequence[Duet] = ()
+) -> Markdown:
     """One finding for each experiment in which a value of an option is decided, and one for all that is
-    undecided. ``reference``: ``notebook.beside(tables)``."""
+    undecided. ``reference``: ``notebook.beside(tables)``; ``duets``: ``options.measured_duets()``."""
     return findings.render_list(
-        _options(tables, reference),
+        _options(tables, reference, duets),
         "No option was varied yet. Measure one: `kvstudy run experiments/handler.yaml`.",
     )

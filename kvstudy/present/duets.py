@@ -23,6 +23,7 @@ from kvstudy.analyse.comparison.stopping import MeasureResult
 from kvstudy.analyse.comparison.words import CANNOT_TELL, SAME
 from kvstudy.analyse.conditions import ONE_MACHINE
 from kvstudy.analyse.duets import Duet
+from kvstudy.analyse.option_duets import option_duets
 from kvstudy.analyse.tables import study_duets
 from kvstudy.errors import ExperimentError
 from kvstudy.present import claim_text, flame_difference, words
@@ -112,9 +113,10 @@ def sentence(duet: Duet) -> str:
 
 def summarize() -> Markdown | None:
     """Of the index: a line per question that duets were measured of, the reader's own first; None where there
-    is none."""
+    is none. Those of options are told with the options."""
     asked: dict[tuple, list[Duet]] = {}
-    for duet in analysed.duets(study_duets(progress=False)):
+    known = analysed.duets(study_duets(progress=False))
+    for duet in [one for one in known if one not in option_duets(known)]:
         asked.setdefault(duet.question, []).append(duet)
     lines = []
     for duet, *others in asked.values():

@@ -24,18 +24,21 @@ __all__ = ["RULER", "RULES", "Finding", "Rule", "render", "service_tables"]
 
 @dataclass(frozen=True)
 class Finding:
-    """``sentence`` in Markdown; ``page``: the notebook that shows it; ``runs``: how many it rests on;
-    ``whose`` (YOURS, REFERENCE or both): where the reader has measured; ``own``: what his own runs say where
-    they decide less than the reference's, of which ``sentence`` is then."""
+    """``sentence`` in Markdown; ``page``: the notebook that shows it; ``runs``, ``launches``: how many
+    it rests on; ``whose`` (YOURS, REFERENCE or both): where the reader has measured; ``own``: what his own
+    runs say where they decide less than the reference's, of which ``sentence`` is then."""
 
     sentence: str
     page: str
     runs: int
     whose: str = ""
     own: str = ""
+    launches: int = 0
 
     def line(self) -> str:
-        runs = words.counted(self.runs, "run") + (f", {self.whose}" if self.whose else "")
+        counts = [words.counted(self.runs, "run")] if self.runs or not self.launches else []
+        counts += [f"{words.counted(self.launches, 'launch')} of duets"] if self.launches else []
+        runs = " and ".join(counts) + (f", {self.whose}" if self.whose else "")
         own = f"\n  - {self.own}" if self.own else ""
         return f"- {self.sentence} *({runs}; [{self.page}]({self.page}.ipynb))*{own}"
 

@@ -12,7 +12,7 @@ words are those that its page says, of the same family.
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from kvstudy.analyse.answers import RULER, Answer, options, ruler, service, tail
 from kvstudy.analyse.claim import Claim
 from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS, SAME
 from kvstudy.analyse.configuration import CPU, INVALID
+from kvstudy.analyse.duets import Duet
 from kvstudy.analyse.intervention import CAUSED
 from kvstudy.analyse.linked import LINKED
 from kvstudy.analyse.options import OF_WORKLOAD
@@ -62,10 +63,11 @@ class _CardContent:
     valid: str | None = None
 
 
-def index(tables: Tables, reference: Tables | None = None) -> Shown:
+def index(tables: Tables, reference: Tables | None = None, duets: Sequence[Duet] = ()) -> Shown:
     """A card for every notebook but the first; one without a rule here says what its notebook begins with.
-    ``reference``: the committed runs, where ``tables`` has the reader's own in the place of some."""
-    cards = {card.page: card for card in (rule(tables, reference) for rule in CARDS)}
+    ``reference``: the committed runs, where ``tables`` has the reader's own in the place of some; ``duets``:
+    ``options.measured_duets()``."""
+    cards = {card.page: card for card in (rule(tables, reference, duets) for rule in CARDS)}
     pages = sorted((project_root() / "notebooks").glob("[0-9][0-9]-*.ipynb"))[1:]
     return Shown([cards.get(page.stem) or _beginning(page) for page in pages])
 
@@ -93,19 +95,19 @@ def _card(
     beside: bool = False,
 ):
     """A rule for one page: the function returns what is told, or None where nothing was measured. ``beside``:
-    it takes the reference itself, and chooses by parts."""
+    it takes the reference and the duets itself, and chooses by parts."""
 
     def rule(tell):
-        def said(tables: Tables, reference: Tables | None) -> _CardContent | None:
+        def said(tables: Tables, reference: Tables | None, duets: Sequence[Duet] = ()) -> _CardContent | None:
             mine = experiments(tables) if experiments else tables
-            if mine.runs.empty:
+            if mine.runs.empty and not duets:
                 return None
             theirs = experiments(reference) if experiments and reference is not None else reference
-            told = tell(mine, theirs) if beside else tell(mine)
+            told = tell(mine, theirs, duets) if beside else tell(mine)
             return told and replace(told, runs=told.runs or mine)
 
-        def card(tables: Tables, reference: Tables | None = None) -> Card:
-            told, own = said(tables, reference), ""
+        def card(tables: Tables, reference: Tables | None = None, duets: Sequence[Duet] = ()) -> Card:
+            told, own = said(tables, reference, duets if beside else ()), ""
             if reference is not None and not beside and (told is None or told.runs.own_runs):
                 theirs = said(reference, None)
                 if theirs and theirs.decides > (told.decides if told else 0):
@@ -369,10 +371,11 @@ def _time(tables: Tables):
 
 
 @_card("06-before-after", "Did a change help?", _of_service, beside=True)
-def _change(tables: Tables, reference: Tables | None):
+def _change(tables: Tables, reference: Tables | None, duets: Sequence[Duet] = ()):
     tables, less = options.standing(tables, reference)
-    found = options.decided(tables)
-    undecided, _ = options.undecided(tables)
+    found = options.decided(tables, duets)
+    undecided, _ = options.undecided(tables, duets)
+    less = {name: own for name, own in less.items() if options.whose(tables, duets, name) != {True}}
     every = [claim for answer in (*found.values(), undecided) for claim in answer.claims]
     every = [claim for claim in every if not claim.variant.startswith(OF_WORKLOAD)]
     if not every:
@@ -385,9 +388,12 @@ def _change(tables: Tables, reference: Tables | None):
         *_findable([claim for claim in every if claim.word == CANNOT_TELL]),
         *([f"your own cannot tell yet of {words.several(sorted(less))}"] if less else []),
     ]
+    launches = sum(one.launches for one in (*found.values(), undecided))
+    doubts += [f"{words.counted(launches, 'launch')} of duets"] if launches else []
+    counted = "" if asked.runs.empty else None
     if not differing:
         answer = f"Of {len(every)} comparisons of an option with its default none shows a difference."
-        return _CardContent(answer, doubts=doubts[1:], runs=asked)
+        return _CardContent(answer, doubts=doubts[1:], runs=asked, valid=counted)
     named: dict[tuple, Claim] = {}
     for claim in sorted(differing, key=_by_measure_and_size):  # of each option at its place one measure
         place = claim.subject
@@ -409,7 +415,7 @@ def _change(tables: Tables, reference: Tables | None):
     ]
     shown = bars[:_CHANGES_MAX]
     of = f"largest differences ({len(shown)} of {len(bars)} shown)"
-    return _CardContent(answer, of, shown, doubts, asked)
+    return _CardContent(answer, of, shown, doubts, asked, valid=counted)
 
 
 def _by_measure_and_size(claim: Claim) -> tuple[int, float]:
@@ -465,7 +471,9 @@ def _tail(tables: Tables):
 
 
 @_card("08-published-reports", "Do five published reports hold?", _of_reports, beside=True)
-def _published(tables: Tables, reference: Tables | None):
+def _published(tables: Tables, reference: Tables | None, _duets: Sequence[Duet] = ()):
+    if tables.runs.empty:
+        return None
     judged = claims.judge(published_reports(), tables, reference)
     if judged.empty or not (judged["runs"] > 0).any():
         return None

@@ -1,18 +1,34 @@
-"""How an option and its default are called; what they do is ``analyse.options``.
+"""How an option and its default are called, and the table of every option; what they do is
+``analyse.options`` and, of duets, ``analyse.option_duets``.
 
+every(tables, reference, measured_duets())          a row per value and measure, each of a duet or of runs
 instead("handler=selector", "handler=workers")      "handler=workers instead of selector"
 """
 
+from collections.abc import Sequence
+
+import pandas as pd
+
+from kvstudy import workers
+from kvstudy.analyse import duets as analysed
 from kvstudy.analyse.answers import options
-from kvstudy.analyse.options import compared_options, parts_of
-from kvstudy.analyse.tables import Tables
+from kvstudy.analyse.duets import Duet
+from kvstudy.analyse.option_duets import option_duets
+from kvstudy.analyse.options import parts_of
+from kvstudy.analyse.tables import Tables, study_duets
 
-__all__ = ["compared_options", "instead", "standing"]
+__all__ = ["every", "instead", "measured_duets"]
 
 
-def standing(tables: Tables, reference: Tables | None) -> Tables:
-    """``tables``, with the reference's runs of every experiment of which the reader's own decide less."""
-    return options.standing(tables, reference)[0]
+def measured_duets() -> list[Duet]:
+    """The duets of options, the reader's own and committed ones."""
+    return option_duets(analysed.duets(study_duets(progress=False, spread=workers.processes)))
+
+
+def every(tables: Tables, reference: Tables | None, duets: Sequence[Duet] = ()) -> pd.DataFrame:
+    """``options.every`` of ``tables``, with the reference's runs of every experiment of which the reader's
+    own decide less."""
+    return options.every(options.standing(tables, reference)[0], duets)
 
 
 def instead(before: str, after: str) -> str:

@@ -16,6 +16,7 @@ from kvstudy.analyse.answers import factors
 from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS, WORDS
 from kvstudy.analyse.conditions import hosts_in_words
 from kvstudy.analyse.configuration import INVALID, RATE, configured, differing
+from kvstudy.analyse.option_duets import BY_DUET
 from kvstudy.analyse.published import Published
 from kvstudy.analyse.replication import profile_shares as replication_shares
 from kvstudy.analyse.tables import Tables
@@ -257,7 +258,7 @@ def compared(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def options(rows: pd.DataFrame) -> pd.DataFrame:
-    """``options.compared_options`` as text: one row per experiment, value and measure."""
+    """``options.every`` as text: one row per experiment, value and measure."""
     frame = pd.DataFrame(
         [
             {
@@ -266,7 +267,7 @@ def options(rows: pd.DataFrame) -> pd.DataFrame:
                 "instead": row.after_name,
                 "measure": row.measure,
                 "ratio": _ratio(row),
-                "runs": f"{row.runs_before} and {row.runs_after}",
+                **_rests_on(row),
                 **_findable(row, rows),
                 "workload": row.workload,
                 "connections": row.connections,
@@ -283,6 +284,15 @@ def options(rows: pd.DataFrame) -> pd.DataFrame:
             ["word", "experiment", "measure", "ratio"],
         )
     return said_once(frame, _WHERE)
+
+
+def _rests_on(row) -> dict[str, str]:
+    if getattr(row, "by", "") != BY_DUET:
+        said = getattr(row, "beside", "")
+        return {"runs": f"{row.runs_before} and {row.runs_after}{f', {said}' if said else ''}"}
+    whose = claim_text.YOURS if row.is_own else claim_text.REFERENCE
+    parts = [f"duet of {words.counted(row.runs_before, 'launch')}", whose, row.beside]
+    return {"runs": ", ".join(filter(None, parts))}
 
 
 def searches(tables: Tables) -> pd.DataFrame:

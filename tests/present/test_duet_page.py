@@ -7,12 +7,14 @@ from pathlib import Path
 import nbformat
 import numpy as np
 import pytest
+from sample import empty_tables
 
 from kvstudy.analyse import tables
 from kvstudy.analyse.comparison.words import CANNOT_TELL
 from kvstudy.errors import ExperimentError
-from kvstudy.present import duets
+from kvstudy.present import answers, duets, headlines, options, summary
 from kvstudy.present.figures import duets as drawn
+from kvstudy.present.figures import ratios as drawn_options
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path.append(str(CHECKOUT / "tests" / "analyse"))
@@ -164,7 +166,7 @@ def test_a_duet_over_hosts_says_where_it_ran_and_is_no_repeat_of_one_on_one_mach
 def test_a_word_that_is_held_back_says_so(make):
     for launch in range(1, 9):
         part = slices(12, ratio=0.9, noise=0.02, generator=make.generator)
-        part.loc[(part["side"] == "a") & (part["round"] % 4 == 0), "idle_cpu_ns"] = 2e8
+        part.loc[(part["side"] == "a") & (part["round"] % 2 == 0), "idle_cpu_ns"] = 2e8
         make(launch, parts={("put", "rate"): part})
     shown = duets.chosen()
     assert "what was left out could be why" in duets.answer(shown).data
@@ -196,3 +198,36 @@ def test_the_page_runs_with_a_duet_alone_and_without_one(root, make, experiment)
         path.rename(root / path.name)
     names = run_page(root)
     assert names["shown"] is None and len(tables.study_duets(root / "data", progress=False).duets) == 0
+
+
+OPTION = {"experiment": "wal", "sides": {"a": {"name": "wal=interval"}, "b": {"name": "wal=always"}}}
+
+
+def test_a_duet_of_an_option_is_told_with_the_options_and_not_twice(root):
+    reference = DuetMaker(root / "data" / "reference")
+    for launch in range(1, 7):
+        reference(launch, ratio=1.5, comparison="option", **OPTION)
+    found = options.measured_duets()
+    (line,) = answers.summarize_options(empty_tables(), None, found).data.splitlines()
+    assert "wal=always instead of interval is slower" in line and "(6 launches of duets;" in line
+    assert duets.summarize() is None
+    card = next(card for card in headlines.index(empty_tables(), None, found).cards if "06" in card.page)
+    assert "slower at the median" in card.answer and "6 launches of duets" in card.sure
+    assert not any("runs valid" in badge for badge in card.sure)
+
+
+def test_the_chart_of_options_says_whose_each_line_is_where_they_are_of_both(root, make):
+    reference = DuetMaker(root / "data" / "reference")
+    for launch in range(1, 7):
+        reference(launch, ratio=1.5, comparison="committed", **OPTION)
+    alone = drawn_options.decided(options.every(empty_tables(), None, options.measured_duets()))
+    assert not any("reference" in name for trace in alone.data for name in trace.y)
+    sides = {"a": {"name": "gc=G1"}, "b": {"name": "gc=Serial"}}
+    for launch in range(11, 17):
+        make(launch, ratio=0.8, comparison="own", experiment="gc", sides=sides)
+    rows = options.every(empty_tables(), None, options.measured_duets())
+    names = [name for trace in drawn_options.decided(rows).data for name in trace.y]
+    assert {name.rpartition(" ")[2] for name in names if name.startswith("gc")} == {"(yours)"}
+    assert {name.rpartition(" ")[2] for name in names if name.startswith("wal")} == {"(reference)"}
+    table = summary.options(rows)
+    assert "duet of 6 launches, yours" in set(table["runs"])

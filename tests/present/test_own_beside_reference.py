@@ -11,7 +11,7 @@ from test_options import varied
 from kvstudy.analyse import published
 from kvstudy.analyse.replication import verdicts
 from kvstudy.present import answers, cards, claims, findings, headlines
-from kvstudy.present.options import compared_options, standing
+from kvstudy.present.options import every
 
 WAL = ["wal=interval", "wal=always"]
 
@@ -69,15 +69,12 @@ def test_an_option_that_own_runs_decide_is_told_as_theirs(decided):
 
 def test_an_experiment_that_own_runs_decide_does_not_give_way_for_another(decided, few):
     gc = varied("gc", ["gc=G1", "gc=Z"], slower=3.0)
-    told = compared_options(standing(few.joined(mine(gc)), decided.joined(gc)))
+    told = every(few.joined(mine(gc)), decided.joined(gc))
     assert set(told["experiment"]) == {"wal", "gc"} and "cannot tell" not in set(told["word"])
-    runs = standing(few.joined(mine(gc)), decided.joined(gc)).runs
-    assert runs.groupby("experiment")["run_id"].agg(
-        lambda ids: ids.str.startswith("own-").all()
-    ).to_dict() == {
-        "gc": True,
-        "wal": False,
-    }
+    assert told.groupby("experiment")["is_own"].agg(["min", "max"]).values.tolist() == [
+        [True] * 2,
+        [False] * 2,
+    ]
 
 
 def test_a_finding_that_own_runs_leave_open_is_the_references():

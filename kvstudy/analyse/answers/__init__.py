@@ -26,13 +26,15 @@ RULER = ("instrument", "generators", "wrk2", "stall", "noise", "profile-cost", "
 
 @dataclass(frozen=True)
 class Answer:
-    """``runs``: how many it rests on, each once. Without claims: ``failed`` has the checks that failed and
-    how often; none where runs count, but not those of both sides, or ``why`` says what else forbids one."""
+    """``runs``: how many it rests on, each once; ``launches``: of duets. Without claims: ``failed`` has the
+    checks that failed and how often; none where runs count, but not those of both sides, or ``why`` says what
+    else forbids one."""
 
     claims: tuple[Claim, ...]
     runs: int
     failed: tuple[tuple[str, int], ...] = ()
     why: str = ""
+    launches: int = 0
 
     @property
     def decides(self) -> int:

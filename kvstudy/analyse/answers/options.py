@@ -1,11 +1,16 @@
-"""What does each option do? Each value against the default at the highest rate and most connections that both
-were measured at."""
+"""What does each option do? Each value against the default: what its duet says (``analyse.option_duets``), or
+independent runs at the highest rate and most connections that both were measured at."""
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pandas as pd
 
 from kvstudy.analyse.answers import RULER, Answer, unanswered
-from kvstudy.analyse.claim import Claim, comparison_claim
+from kvstudy.analyse.claim import DUET, Claim, comparison_claim
 from kvstudy.analyse.comparison.words import CANNOT_TELL, TOO_FEW
+from kvstudy.analyse.duets import Duet
+from kvstudy.analyse.option_duets import BY_DUET, with_duets
 from kvstudy.analyse.options import at_highest_rate, compared_options, count_runs, varied_factor
 from kvstudy.analyse.tables import Tables
 
@@ -38,27 +43,55 @@ def _by_experiment(tables: Tables) -> dict[str, Answer]:
     }
 
 
-def decided(tables: Tables) -> dict[str, Answer]:
+def every(tables: Tables, duets: Sequence[Duet] = ()) -> pd.DataFrame:
+    """Rows of ``compared_options`` at every rate, with those of ``duets`` (``option_duets.with_duets``) in
+    the place of what they answer; ``tables`` as ``standing`` gives them."""
+    own = tables.runs.loc[tables.runs["run_id"].isin(tables.own), "experiment"].unique()
+    return with_duets(tables.cached(compared_options), duets, own)
+
+
+def decided(tables: Tables, duets: Sequence[Duet] = ()) -> dict[str, Answer]:
     """Experiment → what is decided of its options. One whose runs are all of one side, or do not count, has
     an Answer without claims; one in which nothing is decided is left out (``undecided``)."""
-    compared, found = _compared(tables), {}
-    for experiment in sorted(set(tables.runs["experiment"]) - set(RULER)):
+    compared, found = _compared(tables, duets), {}
+    for experiment in sorted({*tables.runs["experiment"], *compared["experiment"]} - set(RULER)):
         rows = compared[(compared["experiment"] == experiment)]
         mine = rows[rows["word"] != CANNOT_TELL]
         if len(mine):
-            found[experiment] = Answer(_claims(mine), count_runs(tables, mine))
+            found[experiment] = _answer(tables, mine)
         elif rows.empty and varied_factor(tables.select(experiment=experiment)) is not None:
             silent = unanswered(tables.select(experiment=experiment))
             found |= {experiment: silent} if silent is not None else {}
     return found
 
 
-def undecided(tables: Tables) -> tuple[Answer, dict[str, int]]:
+def undecided(tables: Tables, duets: Sequence[Duet] = ()) -> tuple[Answer, dict[str, int]]:
     """The comparisons that decide nothing, and of each experiment how many comparisons there are in all."""
-    compared = _compared(tables)
+    compared = _compared(tables, duets)
     rows = compared[compared["word"] == CANNOT_TELL]
     counts = {str(name): int(count) for name, count in compared["experiment"].value_counts().items()}
-    return Answer(_claims(rows), count_runs(tables, rows) if len(rows) else 0), counts
+    return _answer(tables, rows) if len(rows) else Answer((), 0), counts
+
+
+def whose(tables: Tables, duets: Sequence[Duet], experiment: str) -> set[bool]:
+    """Of what is decided of an experiment: whether it is the reader's own; both where some is and some is
+    not."""
+    rows = _compared(tables, duets)
+    rows = rows[(rows["experiment"] == experiment) & (rows["word"] != CANNOT_TELL)]
+    return {bool(own) for own in rows["is_own"]}
+
+
+def beside(tables: Tables, duets: Sequence[Duet], experiment: str) -> list[str]:
+    """What a duet of the experiment leaves open that others decide, each once."""
+    rows = _compared(tables, duets)
+    return list(dict.fromkeys(filter(None, rows.loc[rows["experiment"] == experiment, "beside"])))
+
+
+def _answer(tables: Tables, rows: pd.DataFrame) -> Answer:
+    of_runs, of_duets = rows[rows["by"] != BY_DUET], rows[rows["by"] == BY_DUET]
+    launches = of_duets.groupby(["experiment", "before_name", "after_name"])["runs_before"].max().sum()
+    runs = count_runs(tables, of_runs) if len(of_runs) else 0
+    return Answer(_claims(rows), runs, launches=int(launches))
 
 
 def too_few(claim: Claim) -> bool:
@@ -68,12 +101,16 @@ def too_few(claim: Claim) -> bool:
     return claim.why == TOO_FEW and not low <= 1 <= high
 
 
-def _compared(tables: Tables) -> pd.DataFrame:
-    compared = tables.cached(compared_options)
+def _compared(tables: Tables, duets: Sequence[Duet] = ()) -> pd.DataFrame:
+    compared = every(tables, duets)
     return at_highest_rate(compared[~compared["experiment"].isin(RULER)])
 
 
 def _claims(rows: pd.DataFrame) -> tuple[Claim, ...]:
-    return tuple(
+    claims = [
         comparison_claim(row, row.before_name, row.after_name, row.experiment) for row in rows.itertuples()
+    ]
+    return tuple(
+        replace(claim, rule=DUET, runs=claim.sides[0]) if by == BY_DUET else claim
+        for claim, by in zip(claims, rows["by"], strict=True)
     )

@@ -13,8 +13,10 @@ from kvstudy.analyse.comparison.words import (
     expected_false,
 )
 from kvstudy.analyse.configuration import CPU, INVALID, RATE
+from kvstudy.analyse.option_duets import BY_DUET
 from kvstudy.analyse.options import OF_WORKLOAD, at_highest_rate
 from kvstudy.present import theme, words
+from kvstudy.present.claim_text import REFERENCE, YOURS
 from kvstudy.present.figures.panels import nothing, ratio_axis, titled
 
 ROW_PX = 24
@@ -23,6 +25,11 @@ APART = (
     "change."
 )
 NAME_LETTERS = 58
+_RATIOS = {
+    False: "Ratio of medians over runs with its 95 % bootstrap interval",
+    True: "Ratio over the launches of a duet, which may say a false word in one of ten duets, or of medians "
+    "over runs, with its 95 % interval",
+}
 MEASURE_COLOURS = {
     "p50": theme.BLUE,
     "p99": theme.VERMILION,
@@ -157,7 +164,7 @@ def _outcomes(compared: pd.DataFrame, before: str, after: str) -> str:
 
 
 def decided(compared: pd.DataFrame) -> go.Figure:
-    """What ``analyse.options.compared_options`` decides: a row per value, workload and measure, the largest
+    """What ``options.every`` decides: a row per value, workload and measure, the largest
     difference on top; colour and shape say the word."""
     top = at_highest_rate(compared)
     top = top[top["measure"] != INVALID]
@@ -168,8 +175,8 @@ def decided(compared: pd.DataFrame) -> go.Figure:
     top = top.iloc[np.log(top["ratio"]).abs().argsort(kind="stable")]
     names = [f"{row.after_name}, {row.workload}: {row.measure}" for row in top.itertuples()]
     names = [
-        name if names.count(name) == 1 else f"{row.experiment}: {name}"
-        for name, row in zip(names, top.itertuples(), strict=True)
+        (name if names.count(name) == 1 else f"{row.experiment}: {name}") + whose
+        for name, row, whose in zip(names, top.itertuples(), _owners(top), strict=True)
     ]
     figure = _rows_by_word(
         top,
@@ -187,14 +194,14 @@ def decided(compared: pd.DataFrame) -> go.Figure:
         figure,
         "What options change, where the runs decide",
         f"{len(top)} of {words.counted(of, 'comparison')} are decided{_extreme(changes)}",
-        "Ratio of medians over runs with its 95 % interval, at the highest rate of each experiment. Left of "
-        "1 is less.",
+        "Left of 1 is less. Ratio over the launches of a duet, or where there is none of medians over runs "
+        "at the highest rate of each experiment, with its 95 % interval.",
     )
 
 
 def options(compared: pd.DataFrame) -> go.Figure:
-    """``analyse.options.compared_options``: a row per experiment, value and workload; one mark per measure,
-    hollow where it decides nothing."""
+    """``options.every``, or ``compared_options``: a row per experiment, value and workload; one mark per
+    measure, hollow where it decides nothing."""
     if compared.empty:
         return nothing("no experiment varied an option", "Measure one: kvstudy run experiments/handler.yaml")
     top = at_highest_rate(compared)
@@ -202,7 +209,8 @@ def options(compared: pd.DataFrame) -> go.Figure:
     if top.empty:
         return nothing("no option has valid runs on both sides", outcomes.strip())
     names = [
-        f"{row.experiment}: {row.after_name} / {row.before_name}, {row.workload}" for row in top.itertuples()
+        f"{row.experiment}: {row.after_name} / {row.before_name}, {row.workload}{whose}"
+        for row, whose in zip(top.itertuples(), _owners(top), strict=True)
     ]
     short = [name if len(name) <= NAME_LETTERS else f"{name[: NAME_LETTERS - 1]}…" for name in names]
     names = [
@@ -261,7 +269,7 @@ def options(compared: pd.DataFrame) -> go.Figure:
         else ""
     )
     drawn = (
-        "Ratio of medians over runs with its 95 % bootstrap interval, at the highest rate and most "
+        f"{_RATIOS[bool(top.get('by', pd.Series()).eq(BY_DUET).any())]}, at the highest rate and most "
         f"connections of each experiment{more}. Filled: decided, faster where a latency is lower or a rate "
         "higher, cheaper where the service uses less CPU; diamond: the same within the experiment's "
         f"limit; hollow: cannot tell.{corrected(top)}{outcomes}"
@@ -301,9 +309,30 @@ def _describe(row, before: str, after: str) -> str:
     return (
         f"<b>{words.word(row)}</b>: "
         f"{words.times(row.ratio)}{words.interval(row.low, row.high, words.times)}{could_find}"
-        f"<br>{before} {value(row.before)} ({row.runs_before} runs), {after} {value(row.after)} "
-        f"({row.runs_after} runs)"
+        f"<br>{before} {value(row.before)}{_of(row, row.runs_before)}, {after} {value(row.after)}"
+        f"{_of(row, row.runs_after)}{_behind(row)}"
     )
+
+
+def _of(row, runs: int) -> str:
+    return "" if _is_duet(row) else f" ({runs} runs)"
+
+
+def _is_duet(row) -> bool:
+    return getattr(row, "by", "") == BY_DUET
+
+
+def _behind(row) -> str:
+    """Of a row of ``options.every``: that a duet says it, and what another one leaves open."""
+    duet = [f"duet of {words.counted(row.runs_before, 'launch')}"] if _is_duet(row) else []
+    beside = [row.beside] if getattr(row, "beside", "") else []
+    return f"<br>{', '.join([*duet, *beside])}" if duet or beside else ""
+
+
+def _owners(rows: pd.DataFrame) -> list[str]:
+    """Of each row whose it is, where some are the reader's own and some the reference's."""
+    own = rows.get("is_own", pd.Series(False, index=rows.index))
+    return [f" ({YOURS if mine else REFERENCE})" if own.nunique() > 1 else "" for mine in own]
 
 
 def _extreme(compared: pd.DataFrame) -> str:
