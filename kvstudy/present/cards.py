@@ -15,6 +15,7 @@ from kvstudy.present import words
 
 MIME = "application/vnd.kvstudy.cards+json"
 BARS_MAX = 5
+_ROOMY = 4  # columns: of more each card has smaller text
 NOT_MEASURED = "Not measured yet."
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|×|(r/s|µs|ms|s)\b)")  # a number and its unit stay on one line
 GOOD, BAD, PLAIN = "good", "bad", "plain"
@@ -82,7 +83,8 @@ class Shown:
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         style = (Path(__file__).parent / "assets" / "cards.css").read_text(encoding="utf-8")
         columns = max(1, -(-sum(bool(card.bars) for card in self.cards) // 2))  # two rows fill a screen
-        opening = f'<div class="cards" style="--columns:{columns}">'
+        many = " many" if columns > _ROOMY else ""
+        opening = f'<div class="cards{many}" style="--columns:{columns}">'
         inner = "".join(card.html() for card in self.cards)
         return {
             "text/html": f"<style>{style}</style>{opening}{inner}</div>",

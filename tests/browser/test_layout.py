@@ -1,0 +1,115 @@
+"""Pages as large as a screen, a telephone, a sheet of paper: nothing beside the edge, every answer in sight,
+text that stands out from what it stands on."""
+
+import pytest
+from test_answers_first import SCREEN, boxes, on_a_screen
+from visits import NARROW_PX, all_pages, opened, seen
+
+from kvstudy.present.cards import Bar, Card, Shown
+
+pytestmark = pytest.mark.browser
+PAPER_PX = 718  # of an A4 sheet within its margins
+ENOUGH = 4.5  # contrast of small text, WCAG 2.2 AA
+# As much as a card has to say: the longest sentence, bars and badges of the reference. Of eleven cards 9 can
+# have bars.
+FULL = Card(
+    "06-before-after",
+    "How does the service compare with other programs?",
+    "Syncing the log before every answer (wal=always) makes unique PUT on 64 connections 5.9 × slower.",
+    "share of slow unique PUT answers during which it was felt (4 of 14 shown)",
+    tuple(Bar("store, with flush and compaction", number, "160 000 r/s") for number in (5, 3, 2, 1)),
+    ("reference: 154 of 154 runs valid", "12 of 39 decided", "finds only differences over 53 %"),
+)
+SHORT = Card(
+    "09-explore", "What do you want to know?", "In JupyterLab (make lab) choose a run and a percentile."
+)
+CONTRASTS = """
+const light = (rgb) => {
+    const [r, g, b] = rgb.map((part) => part / 255)
+        .map((part) => part <= .03928 ? part / 12.92 : ((part + .055) / 1.055) ** 2.4);
+    return .2126 * r + .7152 * g + .0722 * b;
+};
+const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
+const below = (one) => {
+    for (; one; one = one.parentElement) {
+        const colour = parts(getComputedStyle(one).backgroundColor);
+        if (colour.length < 4 || colour[3] === 1) return colour.slice(0, 3);
+    }
+    return [255, 255, 255];
+};
+return [...document.querySelectorAll(arguments[0])].map((one) => {
+    const [a, b] = [light(parts(getComputedStyle(one).color).slice(0, 3)), light(below(one))];
+    return [one.textContent.slice(0, 40), (Math.max(a, b) + .05) / (Math.min(a, b) + .05)];
+});
+"""
+
+
+def with_cards(driver, cards: list[Card]) -> None:
+    """The index as if its answers were these."""
+    html = Shown(cards)._repr_mimebundle_()["text/html"]
+    driver.execute_script(
+        "document.querySelector('.cards').outerHTML = arguments[0].replace(/<style>[^]*<.style>/, '')", html
+    )
+
+
+def out_of_sight(driver) -> list:
+    """Cards that are not whole on the screen, or hold more than they show."""
+    return [box for box in boxes(driver, ".cards .card") if box["top"] < 0 or box["bottom"] > SCREEN[1]] + (
+        driver.execute_script(
+            "return [...document.querySelectorAll('.card, .card .answer, .card .badges')].filter((one) => "
+            "one.scrollHeight > one.clientHeight + 1 || one.scrollWidth > one.clientWidth + 1)"
+            ".map((one) => one.outerHTML.slice(0, 80))"
+        )
+    )
+
+
+@pytest.mark.parametrize(("full", "short"), [(8, 3), (9, 2)])
+def test_eleven_answers_are_whole_on_one_screen_even_where_each_says_much(study, chromium, full, short):
+    on_a_screen(chromium, study / "index.html")
+    with_cards(chromium, [FULL] * full + [SHORT] * short)
+    assert out_of_sight(chromium) == []
+
+
+def test_the_answers_of_the_study_are_whole_on_one_screen(study, chromium):
+    on_a_screen(chromium, study / "index.html")
+    assert len(boxes(chromium, ".cards .card")) == 11 and out_of_sight(chromium) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_is_wider_than_a_telephone(study, chromium, scheme):
+    views = seen(chromium, study, NARROW_PX, scheme)
+    assert len(views) == len(all_pages(study))
+    assert [name for name, view in views.items() if view.scrolls_sideways] == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_of_cards_and_heads_stands_out(study, chromium, scheme):
+    text = ".card h2, .card p, .card .label, .card .number, .badge, .head h1, .head p, .under, figcaption"
+    for name in ("index.html", "06-before-after.html"):
+        opened(chromium, study / name, scheme=scheme)
+        pale = [found for found in chromium.execute_script(CONTRASTS, text) if found[1] < ENOUGH]
+        assert (name, pale) == (name, [])
+
+
+@pytest.mark.parametrize("chosen", ["", "dark"])
+def test_a_printed_page_is_white_and_no_wider_than_its_paper(study, chromium, chosen):
+    try:
+        for page in all_pages(study):
+            opened(chromium, page, PAPER_PX, "dark")
+            chromium.execute_script(
+                "if (arguments[0]) document.documentElement.dataset.theme = arguments[0]", chosen
+            )
+            chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+            sees = chromium.execute_script(
+                "return [getComputedStyle(document.body).backgroundColor, "
+                "document.documentElement.scrollWidth <= window.innerWidth]"
+            )
+            assert (page.name, *sees) == (page.name, "rgb(255, 255, 255)", True)
+            pale = [
+                found
+                for found in chromium.execute_script(CONTRASTS, ".card p, .card h2, .head p, h1")
+                if found[1] < ENOUGH
+            ]
+            assert (page.name, pale) == (page.name, [])
+    finally:
+        chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
