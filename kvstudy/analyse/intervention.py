@@ -20,9 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 
 from kvstudy.analyse import validity
+from kvstudy.analyse.comparison.families import holm
 from kvstudy.analyse.configuration import comparison_key, configured
 from kvstudy.analyse.linked import CANNOT_TELL, SIGNIFICANCE
 from kvstudy.analyse.tables import Tables
@@ -97,9 +97,7 @@ def interventions(tables: Tables, percentile: float = 99.0) -> pd.DataFrame:
     ]
     tested = [row for row in rows if not row["why"]]
     if tested:
-        for row, p_value in zip(
-            tested, multipletests([row["p_value"] for row in tested], method="holm")[1], strict=True
-        ):
+        for row, p_value in zip(tested, holm([row["p_value"] for row in tested]), strict=True):
             row |= {"p_value": float(p_value)} | dict(
                 zip(("word", "why"), word(row["ratio"], float(p_value)), strict=True)
             )

@@ -11,9 +11,9 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
-from statsmodels.stats.multitest import multipletests
 
 from kvstudy.analyse import permutation
+from kvstudy.analyse.comparison.families import holm
 from kvstudy.analyse.permutation import Repeats
 
 LINKED, CANNOT_TELL = "linked", "cannot tell"
@@ -72,7 +72,7 @@ def judge(
     why = {key: question.unanswerable() for key, question in questions.items()}
     tested = [key for key in questions if not why[key]]
     p_values = [permutation.p_value(list(questions[key].groups), draws, generator) for key in tested]
-    corrected = dict(zip(tested, multipletests(p_values, method="holm")[1], strict=True)) if tested else {}
+    corrected = dict(zip(tested, holm(p_values), strict=True)) if tested else {}
     return {
         key: Judgement(CANNOT_TELL, float("nan"), why[key])
         if why[key]

@@ -70,8 +70,7 @@ def compared_options(tables: Tables, percentiles: tuple[float, ...] = (50.0, 99.
     against the default."""
     parts = []
     for experiment in sorted(set(tables.runs["experiment"]) - {SAME_THING}):
-        mine = tables.select(experiment=experiment)
-        varied = varied_factor(mine)
+        mine, varied = tables.select(experiment=experiment), tables.cached(varied_of, experiment)
         for other in varied.others if varied else ():
             rows = comparisons(mine, varied.factor, varied.before, other, percentiles, cpu=True, share=None)
             before, after = differing_parts(varied.before, other)
@@ -97,10 +96,8 @@ def count_runs(tables: Tables, rows: pd.DataFrame) -> int:
     values stand against them."""
     behind = set()
     for experiment, rows_there in rows.groupby("experiment"):
-        mine = tables.select(experiment=experiment)
-        varied = varied_factor(mine)
-        runs = configured(mine.believed().runs)
-        runs["key"] = comparison_key(runs, varied.factor)
+        varied = tables.cached(varied_of, experiment)
+        runs = tables.cached(_comparable_runs, experiment)
         for other in varied.others:
             before, after = differing_parts(varied.before, other)
             places = rows_there.loc[
@@ -109,6 +106,18 @@ def count_runs(tables: Tables, rows: pd.DataFrame) -> int:
             pair = runs[runs[varied.factor].isin([varied.before, other])].merge(places, on=_PLACE)
             behind |= set(pair.loc[pair.groupby("key")[varied.factor].transform("nunique") == 2, "run_id"])
     return len(behind)
+
+
+def varied_of(tables: Tables, experiment: str) -> VariedFactor | None:
+    """``varied_factor`` of one experiment."""
+    return varied_factor(tables.select(experiment=experiment))
+
+
+def _comparable_runs(tables: Tables, experiment: str) -> pd.DataFrame:
+    """Believed runs, with the ``key`` that those of all sides share."""
+    runs = configured(tables.select(experiment=experiment).believed().runs)
+    runs["key"] = comparison_key(runs, tables.cached(varied_of, experiment).factor)
+    return runs
 
 
 def differing_parts(before: str, after: str) -> tuple[str, str]:

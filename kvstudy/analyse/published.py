@@ -29,9 +29,9 @@ COUNTED = ("requests", "achieved_rate_rps", "mean_us", "stdev_us", "max_us", "ti
 _KIND = {wrk2_text.CORRECTED: "response", wrk2_text.UNCORRECTED: "service", wrk2_text.CLOSED_LOOP: "service"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Published:
-    """One frame per file, columns as in its head line."""
+    """One frame per file, columns as in its head line; equal to itself alone."""
 
     results: pd.DataFrame
     percentiles: pd.DataFrame

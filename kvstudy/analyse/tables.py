@@ -84,7 +84,7 @@ class _Held:
         return self.but(**{name: _only(vars(self)[name], wanted) for name in tables})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tables(_Held):
     """The tables as kvstudy.analyse.schema has them. ``source``: what they are from, for people; ``folders``:
     run id → run folder; ``smoke_shown``, ``smoke_hidden``: experiments whose only runs are of the profile
@@ -110,7 +110,8 @@ class Tables(_Held):
 
     def cached(self, work: Callable[..., _Found], *arguments: object) -> _Found:
         """``work(self, *arguments)``, done once for these tables: the charts of a page ask for the same again
-        and again. The result is shared: do not change it."""
+        and again. The result is shared: do not change it. Other tables may be arguments: each equals itself
+        alone."""
         key = (work, *arguments)
         if key not in self._found:
             self._found[key] = work(self, *arguments)

@@ -20,10 +20,10 @@ def judge(published: Published, tables: Tables, reference: Tables | None = None)
 
     ``reference`` (``notebook.beside(tables)``): decides a claim that the reader's own runs leave open; the
     note then has what these measured. ``whose`` the runs of each row are."""
-    judged = _noted(verdicts.judge(published, tables))
+    judged = tables.cached(_judged, published)
     if reference is None:
         return judged.assign(whose="")
-    theirs = _noted(verdicts.judge(published, reference))
+    theirs = reference.cached(_judged, published)
     mine = set(tables.runs.loc[tables.runs["run_id"].isin(tables.own), "experiment"])
     rows = []
     for (_, own), (_, one) in zip(judged.iterrows(), theirs.iterrows(), strict=True):
@@ -33,6 +33,10 @@ def judge(published: Published, tables: Tables, reference: Tables | None = None)
         whose = claim_text.YOURS if f"report-{own['report']}" in mine else claim_text.REFERENCE
         rows.append(own.to_dict() | {"whose": whose if own["runs"] else ""})
     return pd.DataFrame(rows)
+
+
+def _judged(tables: Tables, published: Published) -> pd.DataFrame:
+    return _noted(verdicts.judge(published, tables))
 
 
 def _noted(judged: pd.DataFrame) -> pd.DataFrame:

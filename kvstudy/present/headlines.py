@@ -102,8 +102,8 @@ def _card(
             mine = experiments(tables) if experiments else tables
             if mine.runs.empty and not duets:
                 return None
-            theirs = experiments(reference) if experiments and reference is not None else reference
-            told = tell(mine, theirs, duets) if beside else tell(mine)
+            # Whole tables keep what was asked of them, and the sentences of the page ask the same.
+            told = tell(tables, reference, duets) if beside else tell(mine)
             return told and replace(told, runs=told.runs or mine)
 
         def card(tables: Tables, reference: Tables | None = None, duets: Sequence[Duet] = ()) -> Card:
@@ -472,7 +472,7 @@ def _tail(tables: Tables):
 
 @_card("08-published-reports", "Do five published reports hold?", _of_reports, beside=True)
 def _published(tables: Tables, reference: Tables | None, _duets: Sequence[Duet] = ()):
-    if tables.runs.empty:
+    if _of_reports(tables).runs.empty:
         return None
     judged = claims.judge(published_reports(), tables, reference)
     if judged.empty or not (judged["runs"] > 0).any():
@@ -493,7 +493,7 @@ def _published(tables: Tables, reference: Tables | None, _duets: Sequence[Duet] 
         if number
     ]
     count = len(claims.counting(tables))
-    counting = f"{count} of {words.counted(len(tables.runs), 'run')} count"
+    counting = f"{count} of {words.counted(len(_of_reports(tables).runs), 'run')} count"
     return _CardContent(answer, "what our runs say of each claim", bars, valid=counting)
 
 

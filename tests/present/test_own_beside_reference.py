@@ -8,6 +8,7 @@ from sample import empty_tables, sample_tables
 from test_claims import runs_of
 from test_options import varied
 
+from kvstudy.analyse import options as analysed_options
 from kvstudy.analyse import published
 from kvstudy.analyse.replication import verdicts
 from kvstudy.present import answers, cards, claims, findings, headlines
@@ -133,3 +134,17 @@ def test_a_head_shows_what_own_runs_say_beside_the_answer():
 
 def test_nothing_measured_stays_nothing():
     assert headlines.index(empty_tables(), empty_tables()).cards[0].answer == cards.NOT_MEASURED
+
+
+def test_what_a_page_asks_again_is_worked_out_once(decided, few, monkeypatch):
+    asked = []
+    for module, name in ((analysed_options, "comparisons"), (verdicts, "judge")):
+        of = getattr(module, name)
+        monkeypatch.setattr(
+            module, name, lambda *given, of=of, **more: asked.append(of) or of(*given, **more)
+        )
+    own, reference = few.only(few.runs["run_id"]), decided.only(decided.runs["run_id"])
+    headlines.index(own, reference)
+    first = len(asked)
+    answers.summarize_options(own, reference), every(own, reference)
+    assert first and len(asked) == first

@@ -5,7 +5,6 @@ simulation.run(short=True)  a few trials; ``refuted`` is the verdict that they a
 simulations()               all of rules/*.py, by module and in their order
 """
 
-import gc
 import importlib
 import sys
 import time
@@ -45,8 +44,6 @@ class Simulation:
 
     def run(self, short: bool = False) -> "Outcome":
         trials, start = self.trials_short if short else self.trials, time.perf_counter()
-        # statsmodels collects at every correction; what was imported need not be looked at again each time
-        gc.freeze()
         # Its own stream for each: the result of one does not depend on which others ran before it.
         generator = np.random.default_rng([self.seed, zlib.crc32(f"{self.rule}: {self.counted}".encode())])
         return Outcome(self, int(self.count(generator, trials)), trials, time.perf_counter() - start)

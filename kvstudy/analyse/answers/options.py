@@ -11,7 +11,7 @@ from kvstudy.analyse.claim import DUET, Claim, comparison_claim
 from kvstudy.analyse.comparison.words import CANNOT_TELL, TOO_FEW
 from kvstudy.analyse.duets import Duet
 from kvstudy.analyse.option_duets import BY_DUET, with_duets
-from kvstudy.analyse.options import at_highest_rate, compared_options, count_runs, varied_factor
+from kvstudy.analyse.options import at_highest_rate, compared_options, count_runs, varied_of
 from kvstudy.analyse.tables import Tables
 
 
@@ -21,8 +21,10 @@ def standing(tables: Tables, reference: Tables | None) -> tuple[Tables, dict[str
 
     Corrected for how many they are together, the words of such a mixture are false at most as often as those
     of both families together, 10 %: each comparison has two chances at most (docs/rules.md, "Words")."""
-    if reference is None:
-        return tables, {}
+    return (tables, {}) if reference is None else tables.cached(_standing, reference)
+
+
+def _standing(tables: Tables, reference: Tables) -> tuple[Tables, dict[str, Answer]]:
     own_runs = tables.runs.loc[tables.runs["run_id"].isin(tables.own), "experiment"]
     own, theirs = _by_experiment(tables), _by_experiment(reference)
     less = {
@@ -59,7 +61,7 @@ def decided(tables: Tables, duets: Sequence[Duet] = ()) -> dict[str, Answer]:
         mine = rows[rows["word"] != CANNOT_TELL]
         if len(mine):
             found[experiment] = _answer(tables, mine)
-        elif rows.empty and varied_factor(tables.select(experiment=experiment)) is not None:
+        elif rows.empty and tables.cached(varied_of, experiment) is not None:
             silent = unanswered(tables.select(experiment=experiment))
             found |= {experiment: silent} if silent is not None else {}
     return found

@@ -5,7 +5,7 @@
     words_of_extremes(pairs, chosen_from, outcomes)  of pairs that were chosen because they differ most
 
 Twenty-four comparisons of six runs a side, each with 5 % of false words of its own, say at least one in 40 %
-of pages where nothing differs. Holm's correction (statsmodels) keeps that at 5 % of pages. A page with
+of pages where nothing differs. Holm's correction keeps that at 5 % of pages. A page with
 several families gives each a share of its 5 %: the constants below. A word is then the same on every page
 that says it.
 """
@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from statsmodels.stats.multitest import multipletests
 
 from kvstudy.analyse.comparison.outcomes import allowed
 from kvstudy.analyse.comparison.pairs import Pair
@@ -28,10 +27,13 @@ WHOLE, OPTIONS, SIDES, CHART, SMALL = 1.0, 1 / 2, 1 / 3, 1 / 6, 1 / 24
 
 
 def holm(ps: Sequence[float]) -> np.ndarray:
-    """Corrected p; NaN counts as no evidence."""
+    """Corrected p (Holm 1979); NaN counts as no evidence. As statsmodels' multipletests, which collects
+    garbage at every call: 0.1 s in a notebook."""
     known = np.nan_to_num(np.asarray(ps, dtype=float), nan=1.0)
-    # One is its own family; and statsmodels collects garbage at every call, 0.1 s in a notebook.
-    return multipletests(known, method="holm")[1] if len(known) > 1 else known
+    order = np.argsort(known, kind="stable")
+    corrected = np.empty_like(known)
+    corrected[order] = np.maximum.accumulate(known[order] * np.arange(len(known), 0, -1)).clip(max=1.0)
+    return corrected
 
 
 def words(

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from statsmodels.stats.multitest import multipletests
 
 from kvstudy.analyse.comparison import families, outcomes, power
 from kvstudy.analyse.comparison.pairs import pair
@@ -93,6 +94,14 @@ def test_a_word_needs_more_in_a_family_than_alone():
     assert families.words([unclear], ["lower"]) == [SLOWER]
     assert families.words([unclear, *[nothing] * 23], ["lower"] * 24)[0] == CANNOT_TELL
     assert families.words([unclear], ["lower"], share=0.1) == [CANNOT_TELL]
+
+
+@pytest.mark.parametrize("count", [1, 2, 24, 200])
+def test_holm_corrects_as_statsmodels_does(count):
+    ps = np.random.default_rng(count).uniform(0, 1, count) ** 4
+    ps[: count // 3] = ps[0]  # ties
+    assert families.holm(ps) == pytest.approx(multipletests(ps, method="holm")[1], abs=1e-15)
+    assert families.holm([]).tolist() == []
 
 
 def test_holm_corrects_as_it_is_defined():

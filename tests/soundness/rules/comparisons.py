@@ -1,7 +1,6 @@
 """Comparisons of two sides, from tables to the word that a page says: where nothing differs, of survivors, of
 what is not the same, and of what is no repeat."""
 
-import gc
 import json
 import sys
 from pathlib import Path
@@ -22,7 +21,6 @@ sys.path.append(str(FOLDER.parent / "analyse"))  # run folders that differ in a 
 from planted_facts import ASKED, MACHINE, PLANTED
 from run_maker import RunMaker
 
-gc.freeze()  # statsmodels collects garbage at every correction, 0.1 s with all modules loaded
 PER_PAGE, RUNS, LINES = 24, 6, 6
 SHAPES = {
     "heavy tails": lambda generator, size: np.exp(0.1 * generator.standard_t(3, size)),

@@ -1,0 +1,19 @@
+"""Pages begin without compiling a grammar that nobody asks for; who wants it still gets it."""
+
+import subprocess
+import sys
+
+LOADED = "import sys; import {module}; print(sys.modules.get('rfc3987_syntax', 'not there'))"
+
+
+def printed(module: str) -> str:
+    command = [sys.executable, "-c", LOADED.format(module=module)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_a_page_begins_without_the_grammar_of_addresses():
+    assert printed("kvstudy.present.extension, plotly.express, nbformat") == "not there"
+
+
+def test_whoever_wants_the_grammar_can_import_it_later():
+    assert "module" in printed("kvstudy.present, rfc3987_syntax")
