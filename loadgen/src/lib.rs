@@ -52,4 +52,5 @@ pub mod unanswered;
 pub mod units;
 pub mod verdict;
 pub mod waiting;
+pub mod whole_file;
 mod worker;

@@ -16,8 +16,9 @@ use std::path::{Path, PathBuf};
 use lexopt::prelude::*;
 
 use crate::error::Error;
+use crate::report::hlog;
 use crate::report::text::{self, TableLine};
-use crate::report::{hlog, whole_file};
+use crate::whole_file;
 use parts::Part;
 use total::Total;
 

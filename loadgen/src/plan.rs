@@ -14,12 +14,12 @@ use crate::args::{Addresses, Args, Arrivals, Dispatch, Spin};
 use crate::endpoint::{Endpoint, Endpoints};
 use crate::error::Error;
 use crate::part::Part;
-use crate::report::whole_file;
 use crate::requests::{self, List, Request};
 use crate::schedule::{self, Uniform};
 use crate::steps::Steps;
 use crate::target::Target;
 use crate::tls::{TlsClient, Trust};
+use crate::whole_file;
 
 /// wrk2 starts its histograms again this long after the start …
 const WARM_UP: Duration = Duration::from_secs(10);

@@ -7,4 +7,3 @@ mod json_steps;
 pub mod planned_slices;
 pub mod slowest;
 pub mod text;
-pub mod whole_file;

@@ -45,6 +45,19 @@ fn order(run: &Run) -> String {
 }
 
 #[test]
+fn a_server_that_answers_nothing_fails_the_run_though_the_other_answers() {
+    let deaf = Server::start(|_, _| Act::Silence);
+    let other = Server::start(|_, _| answer());
+    let options = ["-R200", "-c2", "-t1", "-d1s", "--slice", "100ms", "--timeout", "200ms"];
+    for (first, second) in [(&deaf, &other), (&other, &deaf)] {
+        let run = alternate(&options, &first.url(), &second.url());
+        assert_eq!(run.code, 1, "{}", run.stderr);
+        assert!(run.stderr.contains(&format!("no request was answered by {}", deaf.url())), "{}", run.stderr);
+        assert!(run.count("completed") > 0, "what was found of the other is written: {}", run.stderr);
+    }
+}
+
+#[test]
 fn each_slice_sends_its_requests_to_its_own_server_and_the_turns_are_abba() {
     let arrivals = Arc::new(Mutex::new(String::new()));
     let (to_a, to_b) = (arrivals.clone(), arrivals.clone());

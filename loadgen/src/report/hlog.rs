@@ -17,11 +17,11 @@ use hdrhistogram::serialization::interval_log::{IntervalLogWriter, IntervalLogWr
 use jiff::Timestamp;
 
 use super::json_slices::measured_slices;
-use super::whole_file;
 use crate::error::Error;
 use crate::plan::{Alternate, Plan};
 use crate::recorder::{Counts, HIGHEST_US, Phase, histogram, microseconds};
 use crate::result::{RunResult, Second};
+use crate::whole_file;
 
 /// What may stand in a log of one load, in the order in which it stands in an interval.
 pub const WARM_UP_TAG: &str = "warmup_response";

@@ -11,7 +11,6 @@ use serde::Serialize;
 
 use super::json_slices::{Alternating, alternating};
 use super::json_steps::{OfStep, steps};
-use super::whole_file;
 use crate::error::Error;
 use crate::opening_times::Handshakes;
 use crate::plan::Plan;
@@ -19,6 +18,7 @@ use crate::result::RunResult;
 use crate::sample::SampledRequest;
 use crate::statistics;
 use crate::unanswered;
+use crate::whole_file;
 
 pub const SCHEMA_VERSION: u32 = 2;
 

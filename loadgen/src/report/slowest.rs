@@ -7,10 +7,10 @@
 use std::io::Write;
 use std::path::Path;
 
-use super::whole_file;
 use crate::error::Error;
 use crate::recorder::microseconds;
 use crate::slowest::SlowAnswer;
+use crate::whole_file;
 
 pub fn write(path: &Path, measured_from_ns: u64, answers: &[SlowAnswer]) -> Result<(), Error> {
     whole_file::write(path, |out| {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::interruption::Interruption;
 use crate::error::{Error, exit};
-use crate::plan::{Pacing, Plan};
+use crate::plan::{Alternate, Pacing, Plan};
 use crate::report::text::TableLine;
 use crate::report::{hlog, json, slowest, text};
 use crate::result::{Intervals, RunResult, StepResult};
@@ -142,6 +142,22 @@ fn of_percentile(at_least: &AtLeast, percentile: f64) -> String {
     format!("p{percentile} {} {}", if may_be_larger { '≥' } else { '=' }, time_us(value_us as f64).trim())
 }
 
+/// Of two servers in turn, one that had requests and answered none: the run tells nothing of it.
+fn server_without_answers<'a>(plan: &'a Plan, result: &RunResult) -> Option<(&'a str, u64)> {
+    let Alternate { target, alternation, .. } = plan.alternate.as_ref()?;
+    [&plan.target.url, &target.url].into_iter().enumerate().find_map(|(server, url)| {
+        let own = || {
+            let slices = result.slices.iter().enumerate();
+            slices.filter(|&(slice, _)| alternation.server(slice) == server).map(|(_, counts)| counts)
+        };
+        let (sent, unanswered): (u64, u64) =
+            own().fold((0, 0), |(sent, unanswered), one| (sent + one.sent, unanswered + one.unanswered));
+        let is_deaf =
+            sent + unanswered > 0 && own().all(|one| one.completed == 0 && one.answered_settling == 0);
+        is_deaf.then_some((url.as_str(), sent))
+    })
+}
+
 fn exit_code(
     plan: &Plan,
     result: &RunResult,
@@ -164,6 +180,10 @@ fn exit_code(
                 errors {}, timeouts {}",
             result.tally.sent, errors.connect, errors.read, errors.write, errors.timeout
         );
+        return exit::FAILED;
+    }
+    if let Some((url, sent)) = server_without_answers(plan, result) {
+        eprintln!("no request was answered by {url}: sent {sent}");
         return exit::FAILED;
     }
     if result.unexpected > 0 {
