@@ -159,18 +159,35 @@ final class WritePath {
 
     /// @param isDone true when nothing is to be done any more: another writer was woken first
     private void rotateWhenPossible(BooleanSupplier isDone, long recordBytes) {
-        boolean[] rotated = {false};
-        stall.await(
-                () -> {
-                    requireOpen();
-                    if (rotated[0] || isDone.getAsBoolean()) {
-                        return null;
-                    }
-                    StallCause cause = stopCause();
-                    rotated[0] = cause == null && rotate(recordBytes);
-                    return rotated[0] || cause != null ? cause : StallCause.NO_LOG;
-                },
-                changed);
+        stall.await(new Rotation(isDone, recordBytes), changed);
+    }
+
+    private final class Rotation implements WriteStall.Question {
+        private final BooleanSupplier isDone;
+        private final long recordBytes;
+        private boolean rotated;
+
+        Rotation(BooleanSupplier isDone, long recordBytes) {
+            this.isDone = isDone;
+            this.recordBytes = recordBytes;
+        }
+
+        @Override
+        public StallCause ask() {
+            requireOpen();
+            if (rotated || isDone.getAsBoolean()) {
+                return null;
+            }
+            StallCause cause = stopCause();
+            rotated = cause == null && rotate(recordBytes);
+            return rotated || cause != null ? cause : StallCause.NO_LOG;
+        }
+
+        @Override
+        public String diskReasonOrNull() {
+            LogSupply.Failed log = logs.failedOrNull();
+            return log == null ? null : log.reason().getMessage();
+        }
     }
 
     private StallCause stopCause() {

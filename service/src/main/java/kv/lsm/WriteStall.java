@@ -73,6 +73,9 @@ final class WriteStall {
     interface Question {
         /// Why the writer has to wait, or null when it need not.
         StallCause ask();
+
+        /// What the disk says where a log could not be made, or null.
+        String diskReasonOrNull();
     }
 
     /// Waits until there is no cause left.
@@ -91,7 +94,7 @@ final class WriteStall {
             while ((cause = question.ask()) != null) {
                 long left = limitNanos() - (System.nanoTime() - start);
                 if (left <= 0) {
-                    throw new WriteStalledException(cause, options.stallLimit());
+                    throw new WriteStalledException(cause, options.stallLimit(), question.diskReasonOrNull());
                 }
                 try {
                     changed.awaitNanos(left);

@@ -7,8 +7,10 @@ import java.time.Duration;
 public final class WriteStalledException extends StoreException {
     private final StallCause cause;
 
-    public WriteStalledException(StallCause cause, Duration waited) {
-        super("write stalled over its limit: cause=" + cause.label() + ", waited_ms=" + waited.toMillis());
+    /// @param reasonOrNull what the disk says, where it is the disk
+    public WriteStalledException(StallCause cause, Duration waited, String reasonOrNull) {
+        super("write stalled over its limit: cause=" + cause.label() + ", waited_ms=" + waited.toMillis()
+                + (reasonOrNull == null ? "" : ", reason=" + reasonOrNull));
         this.cause = cause;
     }
 

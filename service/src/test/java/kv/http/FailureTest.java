@@ -31,7 +31,7 @@ class FailureTest {
                 Arguments.of(new StackOverflowError("planted"), 500),
                 Arguments.of(new StoreFailedException("planted", null), 500),
                 Arguments.of(new StoreClosedException(), 503),
-                Arguments.of(new WriteStalledException(StallCause.LEVEL0_STOP, Duration.ofSeconds(1)), 503));
+                Arguments.of(new WriteStalledException(StallCause.LEVEL0_STOP, Duration.ofSeconds(1), null), 503));
     }
 
     /// Of every kind: each takes a way of its own to the store.

@@ -67,7 +67,7 @@ class RoundSelectorTest {
             asked(key);
             steps.append('b');
             if (name(key).startsWith("stalled")) {
-                throw new WriteStalledException(StallCause.FROZEN_MEMTABLES, Duration.ZERO);
+                throw new WriteStalledException(StallCause.FROZEN_MEMTABLES, Duration.ZERO, null);
             }
             return () -> {
                 steps.append('a');

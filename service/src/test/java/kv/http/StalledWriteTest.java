@@ -42,7 +42,7 @@ class StalledWriteTest {
                 throw new AssertionError(e);
             }
             if (overTheLimit) {
-                throw new WriteStalledException(StallCause.LEVEL0_STOP, Duration.ofSeconds(1));
+                throw new WriteStalledException(StallCause.LEVEL0_STOP, Duration.ofSeconds(1), null);
             }
             return super.begin(key, valueOrNull);
         }

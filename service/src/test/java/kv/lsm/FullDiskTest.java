@@ -126,7 +126,8 @@ class FullDiskTest {
                             put(store);
                         }
                     })
-                    .isInstanceOf(WriteStalledException.class);
+                    .isInstanceOf(WriteStalledException.class)
+                    .hasMessageContaining(wal == WalMode.NONE ? "cause=" : "reason=No space left on device");
             checkAll(store);
             assertThat(store.isWritable())
                     .as("takes writes")
