@@ -5,16 +5,18 @@ probably take.
                                                                    measure
     undecided(results)                                             those that are worth another launch
 
-The unit is the launch: of each measure one log ratio per launch (``launches.py``), whose mean over launches
-has a t distribution. Slices taken for independent would say up to a tenth of false words: what a launch
-compiles and where it puts it is the same in all of its slices. Looks after each launch from FIRST_LOOK on are
-paid for in ``looks.py``. Of a duet
+The unit is the launch: of each measure one log ratio per launch (``launches.py``). What is said is of the
+typical launch (``location.py``): the mean over launches with a t distribution, or without the few that are
+odd. Slices taken for independent would say up to a tenth of false words: what a launch compiles and where it
+puts it is the same in all of its slices. Looks after each launch from FIRST_LOOK on are paid for in
+``looks.py``. Of a duet
 
 - the primary measure, named before the first launch, has an error of 5 % for itself;
 - all others share another 5 % by Holm's method.
 
 *The same within X %* needs two one-sided tests at the same looks. The interval is that of all looks until
-now, each with its own limit, so it excludes 1 exactly where an uncorrected look has.
+now, each with its own limit, so it excludes 1 exactly where an uncorrected look has. Where no launch is
+typical now, it holds all launches, and what earlier looks said of a value among them is taken back.
 """
 
 import math
@@ -28,11 +30,9 @@ from scipy import stats
 from kvstudy.analyse.comparison import looks
 from kvstudy.analyse.comparison.families import holm
 from kvstudy.analyse.comparison.launches import BETTER, COSTS, MEAN, MEASURES, P99, PART
+from kvstudy.analyse.comparison.location import Typical, typical_launch
 from kvstudy.analyse.comparison.words import ALPHA, CANNOT_TELL, FAVOURABLE, SAME, word
 
-RESOLUTION = (
-    0.001  # of a value that is read off a histogram of three digits: launches do not agree better than that
-)
 LOST_MORE_MAX = (
     0.05  # of the rounds: so many more may be left out for what one side did before it counts as flattered
 )
@@ -61,8 +61,10 @@ class Lost:
 
 @dataclass(frozen=True)
 class MeasureResult:
-    """``ratio`` b / a with its interval over launches. ``p`` and ``p_same``: sequential, not corrected.
-    ``noise``: standard deviation of a launch's log ratio. ``found``: the ratio that so many launches find in
+    """``ratio`` b / a of the typical launch, with its interval over launches. ``p`` and ``p_same``:
+    sequential, not corrected. ``noise``: standard deviation of a typical launch's log ratio. ``odd``:
+    launches that weigh less than half; ``against``: the most of these on one side; ``is_typical``: false
+    where the launches fall into groups. ``found``: the ratio that so many launches find in
     four of five duets. ``to_come``: launches until it is probably decided, 0 when it is, None when none of
     LAST_LOOK will do. ``a``, ``b``: medians over launches, in the measure's unit."""
 
@@ -80,6 +82,9 @@ class MeasureResult:
     p_same: float
     same_within: float
     noise: float
+    odd: int = 0
+    against: int = 0
+    is_typical: bool = True
     found: float = math.inf
     word: str = CANNOT_TELL
     held_back: str = ""  # the word that the lost rounds or launches forbid
@@ -128,63 +133,102 @@ def undecided(results: Sequence[MeasureResult]) -> list[MeasureResult]:
     return [one for one in results if not one.decided and not one.held_back]
 
 
-def looked_at(logs: Sequence[float], same_within: float) -> dict:
-    """Of one measure's log ratios, one per launch in their order: what all looks until now say."""
+def looked_at(logs: Sequence[float], same_within: float, lost: Sequence[bool] | None = None) -> dict:
+    """Of one measure's log ratios, one per launch in their order: what all looks until now say. ``lost``: the
+    launches that are not set aside, however odd."""
     logs = np.asarray(logs, dtype=float)[: looks.LAST_LOOK]  # interval, ratio and number of the same launches
-    counts, means, errors = _by_look(logs)
-    p, p_same = sequential(logs[None, :], same_within)
-    inside = [(-math.inf, math.inf)]
-    for count, mean, error in zip(counts, means, errors, strict=True):
-        width = stats.t.isf(looks.nominal_p(ALPHA, count) / 2, count - 1) * error
-        inside.append((mean - width, mean + width))
-    low, high = max(low for low, _ in inside), min(high for _, high in inside)
-    if low > high:  # looks that contradict each other: the last one, which knows most
-        low, high = inside[-1]
-    mean = float(logs.mean()) if len(logs) else math.nan
-    noise = float(max(RESOLUTION, logs.std(ddof=1))) if len(logs) > 1 else math.nan
-    bounds = (
-        (math.nan, math.nan) if math.isinf(low) else (math.exp(min(low, mean)), math.exp(max(high, mean)))
+    if len(logs) < 2:
+        return _unknown(logs, same_within)
+    kept = None if lost is None else np.asarray(lost, dtype=bool)[None, : looks.LAST_LOOK]
+    found = _looks(logs[None, :], kept)
+    now = found[-1] if found else typical_launch(logs[None, :], kept)
+    p, p_same = _sequential(found, same_within, 1)
+    low, high = _interval(found)
+    ratio = float(now.location[0])
+    margin = math.log1p(same_within)
+    taken_back = (
+        not now.is_typical[0] and now.least[0] <= 0 <= now.most[0],
+        not now.is_typical[0] and (now.least[0] <= -margin or now.most[0] >= margin),
     )
     return {
         "launches": len(logs),
-        "ratio": math.exp(mean),
-        "low": bounds[0],
-        "high": bounds[1],
-        "p": float(p[0]),
-        "p_same": float(p_same[0]),
+        "ratio": math.exp(ratio),
+        "low": math.exp(min(low, ratio)) if found else math.nan,
+        "high": math.exp(max(high, ratio)) if found else math.nan,
+        "p": 1.0 if taken_back[0] else float(p[0]),
+        "p_same": 1.0 if taken_back[1] else float(p_same[0]),
         "same_within": same_within,
-        "noise": noise,
+        "noise": float(now.error[0]) * math.sqrt(len(logs)),
+        "odd": int(now.odd[0]),
+        "against": int(max(now.below[0], now.above[0])),
+        "is_typical": not found or bool(now.is_typical[0]),
     }
 
 
 def sequential(logs: np.ndarray, same_within: float) -> tuple[np.ndarray, np.ndarray]:
     """Sequential p of no difference and of a difference of ``same_within`` or more, of many measures at once:
-    one row each, one column per launch."""
-    counts = np.arange(looks.FIRST_LOOK, min(logs.shape[1], looks.LAST_LOOK) + 1)
-    if not len(counts):
-        return np.ones(len(logs)), np.ones(len(logs))
-    numbers = np.arange(1, logs.shape[1] + 1)
-    means = (np.cumsum(logs, axis=1) / numbers)[:, counts - 1]
-    squares = np.cumsum((logs - logs[:, :1]) ** 2, axis=1)[:, counts - 1]
-    variance = (squares - counts * (means - logs[:, :1]) ** 2) / (counts - 1)
-    errors = np.sqrt(np.maximum(variance, RESOLUTION**2) / counts)
-    margin = math.log1p(same_within)
-    differs = 2 * stats.t.sf(np.abs(means) / errors, counts - 1)
-    nearer = stats.t.sf((margin - np.abs(means)) / errors, counts - 1)
-    return looks.sequential_ps(counts, differs), looks.sequential_one_sided(counts, nearer)
+    one row each, one column per launch. Those of a word at some look, even if it is taken back."""
+    return _sequential(_looks(logs), same_within, len(logs))
+
+
+def _looks(logs: np.ndarray, lost: np.ndarray | None = None) -> list[Typical]:
+    """What each look sees."""
+    counts = range(looks.FIRST_LOOK, min(logs.shape[1], looks.LAST_LOOK) + 1)
+    return [typical_launch(logs[:, :count], None if lost is None else lost[:, :count]) for count in counts]
+
+
+def _sequential(found: Sequence[Typical], same_within: float, measures: int) -> tuple[np.ndarray, np.ndarray]:
+    if not found:
+        return np.ones(measures), np.ones(measures)
+    counts = np.array([one.launches for one in found])
+    differs = np.stack([one.p(0.0) for one in found], axis=1)
+    same = np.stack([one.p_same(math.log1p(same_within)) for one in found], axis=1)
+    return looks.sequential_ps(counts, differs), looks.sequential_one_sided(counts, same)
+
+
+def _interval(found: Sequence[Typical]) -> tuple[float, float]:
+    """Of one measure, in logarithms: what all looks leave that see something typical, or all launches where
+    the last one does not."""
+    inside = [(-math.inf, math.inf)]
+    for one in found:
+        if one.is_typical[0] or one is found[-1]:
+            low, high = one.interval(looks.nominal_p(ALPHA, one.launches))
+            inside.append((float(low[0]), float(high[0])))
+    low, high = max(low for low, _ in inside), min(high for _, high in inside)
+    # looks that contradict each other: the last one, which knows most
+    return inside[-1] if low > high or (found and not found[-1].is_typical[0]) else (low, high)
+
+
+def _unknown(logs: np.ndarray, same_within: float) -> dict:
+    """Of one launch or none."""
+    return {
+        "launches": len(logs),
+        "ratio": math.exp(logs[0]) if len(logs) else math.nan,
+        "low": math.nan,
+        "high": math.nan,
+        "p": 1.0,
+        "p_same": 1.0,
+        "same_within": same_within,
+        "noise": math.nan,
+    }
 
 
 def launches_to_come(one: MeasureResult, error: float = ALPHA) -> int | None:
-    """Until the first look that decides if the ratio and the noise stay as they are; None when LAST_LOOK does
-    not."""
+    """Until the first look that decides if the ratio, the noise and the share of odd launches stay as they
+    are; None when LAST_LOOK does not, and where nothing is typical."""
     if one.launches < 2 or math.isnan(one.noise):
         return max(1, looks.FIRST_LOOK - one.launches)
+    if not one.is_typical:
+        return None
     distance, margin = abs(math.log(one.ratio)), math.log1p(one.same_within)
     for count in range(max(one.launches + 1, looks.FIRST_LOOK), looks.LAST_LOOK + 1):
         width = one.noise / math.sqrt(count)
-        differs = distance >= stats.t.isf(looks.nominal_p(error, count) / 2, count - 1) * width
+        limit = looks.nominal_p(error, count)
+        against = math.ceil(one.against / one.launches * count)
+        outvoted = not against or 2 * stats.binom.cdf(against, count, 0.5) <= limit
+        differs = distance >= stats.t.isf(limit / 2, count - 1) * width
         same = margin - distance >= stats.t.isf(looks.nominal_p(2 * error, count) / 2, count - 1) * width
-        if differs or same:
+        if outvoted and (differs or same):
             return count - one.launches
     return None
 
@@ -200,11 +244,13 @@ def could_find(noise: float, launches: int, error: float = ALPHA) -> float:
 
 def _at_worst(one: MeasureResult, group: pd.DataFrame) -> MeasureResult:
     """What would be said of it if each side had been as bad as can be in the rounds that it lost: nothing
-    where that is not known, or where they are too many."""
+    where that is not known, or where they are too many. A launch that lost rounds is not set aside: as bad as
+    can be, it would be odd and count for nothing."""
     bounds = [group.get(name, pd.Series([math.nan])).to_numpy(dtype=float) for name in BOUNDS]
     if not all(np.isfinite(logs).all() for logs in bounds):
         return replace(one, p=1.0, p_same=1.0)
-    least, most = (looked_at(logs, one.same_within) for logs in bounds)
+    own = group["log_ratio"].to_numpy(dtype=float)
+    least, most = (looked_at(logs, one.same_within, lost=logs != own) for logs in bounds)
     nearer = least if one.ratio > 1 else most
     return replace(
         one,
@@ -267,12 +313,6 @@ def _spoken(
         found=could_find(one.noise, one.launches, error),
     )
     return replace(found, to_come=0 if found.decided else launches_to_come(found, error))
-
-
-def _by_look(logs: np.ndarray) -> tuple[list[int], list[float], list[float]]:
-    counts = list(range(looks.FIRST_LOOK, min(len(logs), looks.LAST_LOOK) + 1))
-    errors = [max(RESOLUTION, float(logs[:count].std(ddof=1))) / math.sqrt(count) for count in counts]
-    return counts, [float(logs[:count].mean()) for count in counts], errors
 
 
 def _place(one: MeasureResult) -> tuple:

@@ -28,7 +28,7 @@ def test_no_look_before_the_first_and_none_after_the_last():
 
 
 def test_a_sequential_p_reaches_an_error_exactly_where_a_look_reaches_its_limit():
-    for launches in (5, 9, 15, 40):
+    for launches in (looks.FIRST_LOOK, 9, 15, 40):
         limit = looks.nominal_p(0.05, launches)
         assert (
             looks.sequential_p([launches], [0.99 * limit])
@@ -38,8 +38,8 @@ def test_a_sequential_p_reaches_an_error_exactly_where_a_look_reaches_its_limit(
 
 
 def test_a_look_that_saw_something_is_not_unsaid_by_later_ones_nor_are_looks_that_were_left_out_paid_for():
-    seen = looks.sequential_p([5, 6, 7], [1e-5, 0.5, 0.9])
-    assert seen == looks.sequential_p([5], [1e-5]) < 0.05
+    seen = looks.sequential_p([6, 7, 8], [1e-5, 0.5, 0.9])
+    assert seen == looks.sequential_p([6], [1e-5]) < 0.05
 
 
 def test_a_one_sided_test_is_not_told_below_what_it_may_err():

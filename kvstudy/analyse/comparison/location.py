@@ -1,0 +1,190 @@
+"""The typical launch of a duet: where its launches' log ratios lie although a few of them are odd.
+
+    found = typical_launch(logs)      one row per measure, one column per launch; a Typical of arrays
+    found.p(0.0), found.p_same(0.05)  of no difference, and of a difference of so much or more
+
+What is estimated is the effect in the *typical launch*, not the mean over launches. About one launch of a
+real service in five is odd: memory was placed or code was compiled in another way, and one side is slower by
+a tenth to two thirds. A mean and its t interval then decide nothing of the other four.
+
+- The estimate is a bisquare M-estimate (Beaton and Tukey 1974), from the median on. Its scale is a quantile
+  of the distances from the median. So it breaks down where a third of the launches are odd, and there nothing
+  is said any more.
+- Its error is that of Kafadar ("A biweight approach to the one-sample problem", JASA 77, 1982). It has a t
+  distribution with FREEDOM of the weights as degrees of freedom. Mosteller and Tukey ("Data Analysis and
+  Regression", 1977, chapter 10) took 0.7 of the launches.
+- A launch is odd when it weighs less than ODD. Without an odd launch, the estimate is the mean and its error
+  that of a t test. So it is with fewer than FEWEST launches, and where most of them agree to RESOLUTION:
+  their scale is not known.
+- Nothing is typical when more than ODD_MOST of the launches are odd, or stand apart on one side. Then a value
+  is excluded only where it is farther from all launches than half of what these lie apart.
+- Odd launches vote. Where half of all launches are odd, the first ones may show few of them. So a value
+  that an odd launch contradicts is excluded only where a sign test excludes it too. Against are the odd
+  launches of that side.
+
+tests/soundness/rules/duets_odd.py counts how often all this is wrong.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy import stats
+
+RESOLUTION = (
+    0.001  # of a value that is read off a histogram of three digits: launches do not agree better than that
+)
+TUNING = 4.685  # scales, beyond which a launch weighs nothing: 95 % efficient of normal numbers
+SCALE_QUANTILE = 2 / 3
+FREEDOM = 0.8
+FEWEST = 5
+ODD = 0.5
+ODD_MOST = 0.3
+APART = 0.01  # the p of a t test at which the nearest launch of a group is not one of the others
+CLEAR = 2.0  # scales, by which an odd launch must lie beyond a value to speak for it
+_SCALE_OF_NORMAL = float(stats.norm.ppf((1 + SCALE_QUANTILE) / 2))
+_STEPS, _STILL = 50, 1e-4
+_SLOPES_MIN = 1.5  # below it, the launches near the estimate are too few to know its error
+
+
+@dataclass(frozen=True)
+class Typical:
+    """One number per row. ``error`` of ``location``, with ``freedom`` degrees of freedom. ``odd``: launches
+    that weigh less than ODD, also where nothing ``is_typical``. ``below``, ``above``: those that vote, of
+    ``launches``. ``lowest``, ``highest``: how far these reach, their own scale included; infinitely far
+    inside where there are none. ``least``, ``most``: of all launches,
+    and half as far again as these lie apart."""
+
+    launches: int
+    location: np.ndarray
+    error: np.ndarray
+    freedom: np.ndarray
+    odd: np.ndarray
+    below: np.ndarray
+    above: np.ndarray
+    lowest: np.ndarray
+    highest: np.ndarray
+    least: np.ndarray
+    most: np.ndarray
+    is_typical: np.ndarray
+
+    def p(self, value: float) -> np.ndarray:
+        """Two-sided, that this is the typical log ratio; where nothing is typical, 1 of a value among or
+        near the launches."""
+        found = 2 * stats.t.sf(np.abs(self.location - value) / self.error, self.freedom)
+        against = np.where(
+            self.location > value,
+            np.where(self.lowest <= value, self._votes(self.below), 0.0),
+            np.where(self.highest >= value, self._votes(self.above), 0.0),
+        )
+        among = (self.least <= value) & (value <= self.most)
+        return np.where(among & ~self.is_typical, 1.0, np.maximum(found, np.minimum(1.0, 2 * against)))
+
+    def p_same(self, margin: float) -> np.ndarray:
+        """The larger of two one-sided ones, that it lies beyond either margin; where nothing is typical, 1 if
+        a launch does or nearly does."""
+        found = stats.t.sf((margin - np.abs(self.location)) / self.error, self.freedom)
+        above = np.where(self.highest >= margin, self._votes(self.above), 0.0)
+        below = np.where(self.lowest <= -margin, self._votes(self.below), 0.0)
+        beyond = (self.least <= -margin) | (self.most >= margin)
+        return np.where(beyond & ~self.is_typical, 1.0, np.maximum(found, np.maximum(above, below)))
+
+    def interval(self, p: float) -> tuple[np.ndarray, np.ndarray]:
+        """Of the values whose p is larger."""
+        width = stats.t.isf(p / 2, self.freedom) * self.error
+        low, high = self.location - width, self.location + width
+        low = np.where(2 * self._votes(self.below) > p, np.minimum(low, self.lowest), low)
+        high = np.where(2 * self._votes(self.above) > p, np.maximum(high, self.highest), high)
+        return (
+            np.where(self.is_typical, low, np.minimum(low, self.least)),
+            np.where(self.is_typical, high, np.maximum(high, self.most)),
+        )
+
+    def _votes(self, against: np.ndarray) -> np.ndarray:
+        return _votes(self.launches)[against]
+
+
+def typical_launch(logs: np.ndarray, never_odd: np.ndarray | None = None) -> Typical:
+    """``logs``: one row per measure, one column per launch, two at least. ``never_odd``: launches that may
+    not be set aside, in the shape of ``logs``; where one of them is odd, the estimate is the mean."""
+    count = logs.shape[1]
+    location, error, weights, scale = _bisquare(logs)
+    odd = (weights < ODD) & (count >= FEWEST)
+    is_typical = (odd.mean(axis=1) <= ODD_MOST) & ~_stands_apart(logs)
+    voting = odd & is_typical[:, None]
+    if never_odd is not None:
+        voting &= ~(odd & never_odd).any(axis=1)[:, None]
+    aside = voting.any(axis=1)
+    below, above = voting & (logs < location[:, None]), voting & (logs > location[:, None])
+    spread = np.maximum(logs.std(axis=1, ddof=1), RESOLUTION)
+    return Typical(
+        launches=count,
+        location=np.where(aside, location, logs.mean(axis=1)),
+        error=np.where(aside, error, spread / math.sqrt(count)),
+        freedom=np.where(aside, np.maximum(1.0, FREEDOM * weights.sum(axis=1) - 1), count - 1.0),
+        odd=odd.sum(axis=1),
+        below=below.sum(axis=1),
+        above=above.sum(axis=1),
+        lowest=np.where(below, logs, np.inf).min(axis=1) - CLEAR * scale,
+        highest=np.where(above, logs, -np.inf).max(axis=1) + CLEAR * scale,
+        least=logs.min(axis=1) - np.ptp(logs, axis=1) / 2,
+        most=logs.max(axis=1) + np.ptp(logs, axis=1) / 2,
+        is_typical=is_typical,
+    )
+
+
+def _bisquare(logs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Location, its error, the weight of each launch, and the scale; all weigh 1 where that is not known."""
+    location = np.median(logs, axis=1, keepdims=True)
+    distances = np.abs(logs - location)
+    scale = np.quantile(distances, SCALE_QUANTILE, axis=1, keepdims=True) / _SCALE_OF_NORMAL
+    reach = np.where(scale > RESOLUTION, TUNING * scale, np.inf)
+    for _ in range(_STEPS):
+        near = _nearness(logs, location, reach)
+        moved = (near**2 * logs).sum(axis=1, keepdims=True) / (near**2).sum(axis=1, keepdims=True)
+        still = (np.abs(moved - location) <= _STILL * np.maximum(scale, RESOLUTION)).all()
+        location = moved
+        if still:
+            break
+    near = _nearness(logs, location, reach)
+    weights = near**2
+    slopes = np.maximum(_SLOPES_MIN, (near * (5 * near - 4)).sum(axis=1))  # of weight times distance
+    squares = ((weights * (logs - location)) ** 2).sum(axis=1)
+    error = np.sqrt(np.maximum(squares / (slopes * (slopes - 1)), RESOLUTION**2 / logs.shape[1]))
+    return location[:, 0], error, weights, scale[:, 0]
+
+
+def _nearness(logs: np.ndarray, location: np.ndarray, reach: np.ndarray) -> np.ndarray:
+    """1 at the location, 0 beyond the reach; its square is the weight."""
+    return 1 - np.minimum(1.0, ((logs - location) / reach) ** 2)
+
+
+def _stands_apart(logs: np.ndarray) -> np.ndarray:
+    """Whether more than ODD_MOST of the launches lie on one side of the others, and none of them could be one
+    of these."""
+    count = logs.shape[1]
+    least = math.floor(ODD_MOST * count) + 1
+    sizes = np.arange(max(2, least), count - least + 1)  # of the others
+    apart = np.zeros(len(logs), dtype=bool)
+    for ordered in (np.sort(logs, axis=1), np.sort(-logs, axis=1)):
+        ordered = ordered - ordered[:, :1]
+        means = np.cumsum(ordered, axis=1)[:, sizes - 1] / sizes
+        squares = np.cumsum(ordered**2, axis=1)[:, sizes - 1]
+        variances = np.maximum((squares - sizes * means**2) / (sizes - 1), RESOLUTION**2)
+        apart |= (ordered[:, sizes] - means > _wide(count)[sizes - 1] * np.sqrt(variances)).any(axis=1)
+    return apart
+
+
+@lru_cache(maxsize=100)
+def _wide(count: int) -> np.ndarray:
+    """In standard deviations of one to so many launches, how far from their mean the next would lie with a
+    p of APART."""
+    sizes = np.arange(1, count + 1)
+    return stats.t.isf(APART, np.maximum(1, sizes - 1)) * np.sqrt(1 + 1 / sizes)
+
+
+@lru_cache(maxsize=100)
+def _votes(launches: int) -> np.ndarray:
+    """By how many are against: one-sided p that no more are, where half of all launches would be."""
+    return stats.binom.cdf(np.arange(launches + 1), launches, 0.5)
