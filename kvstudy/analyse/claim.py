@@ -35,8 +35,8 @@ RULES = {
         "(analyse.comparison)"
     ),
     DUET: (
-        "ratio over launches of two sides loaded in turn; a t interval whose looks after each launch are "
-        "paid for (analyse.comparison.stopping)"
+        "ratio in the typical launch of two sides loaded in turn; an interval over launches whose looks "
+        "after each launch are paid for (analyse.comparison.stopping)"
     ),
     MEDIAN: "median over runs with a bootstrap interval (analyse.comparison.intervals)",
     HELD: "a rate is held when the median over repeats achieves 99 % of it (analyse.rates)",

@@ -116,7 +116,11 @@ def claims(duet: Duet) -> tuple[Claim, ...]:
                 rule=DUET,
                 baseline=duet.a,
                 variant=duet.b,
-                why="rounds or launches left out for what a side did" if one.held_back else "",
+                why="rounds or launches left out for what a side did"
+                if one.held_back
+                else "launches fall into groups"
+                if one.in_groups
+                else "",
                 sides=(one.launches, one.launches),
                 ends=(one.a, one.b),
                 within_percent=100 * one.same_within,

@@ -40,7 +40,7 @@ def progress_lines(found: Duet | None, launch_s: float) -> list[str]:
         f"  {row[0]} {row[1]:26} {row[4]:>7} {row[5]:16} {row[6]}{_to_come(one, launch_s)}"
         for one, row in zip(found.results, _rows(found), strict=True)
     ]
-    return lines + _missing(found) + _left_out(found)
+    return lines + _missing(found) + _odd(found) + _left_out(found)
 
 
 def outcome_of(found: Duet | None, run: SealedRun) -> str:
@@ -76,7 +76,7 @@ def table_lines(found: Duet | None, over: str, markdown: bool = False) -> list[s
             *(f"| {' | '.join(row)} |" for row in cells),
             "",
             text,
-            *(line.strip() for line in [*_missing(found), *_left_out(found)]),
+            *(line.strip() for line in [*_missing(found), *_odd(found), *_left_out(found)]),
         ]
     widths = [max(len(row[column]) for row in (headings, *rows)) for column in range(len(headings))]
     return [
@@ -86,6 +86,7 @@ def table_lines(found: Duet | None, over: str, markdown: bool = False) -> list[s
         ),
         text,
         *_missing(found),
+        *_odd(found),
         *_left_out(found),
     ]
 
@@ -109,6 +110,8 @@ def _answer(one: MeasureResult) -> str:
     """The word; of what cannot be told what could have been found."""
     if one.held_back:
         return f"{one.word}: {one.held_back}, but for what the sides left out"
+    if one.in_groups:
+        return f"{one.word}: launches fall into groups"
     if one.decided:
         return f"{SAME} within {100 * one.same_within:.3g} %" if one.word == SAME else one.word
     found = (
@@ -123,6 +126,16 @@ def _to_come(one: MeasureResult, launch_s: float) -> str:
     if one.to_come is None:
         return "; no number of launches here will decide it" if one.launches else ""
     return f"; about {one.to_come} more launches, {format_duration(round(one.to_come * launch_s))}"
+
+
+def _odd(found: Duet) -> list[str]:
+    """Ratios are those of the typical launch; how many of each measure are not."""
+    counts = [
+        f"{one.workload} {_LOOPS[one.loop]} {one.measure}: {one.odd} of {one.launches}"
+        for one in found.results
+        if one.odd and one.is_typical
+    ]
+    return [f"  odd launches, which weigh less than half: {'; '.join(counts)}"] if counts else []
 
 
 def _left_out(found: Duet) -> list[str]:

@@ -89,7 +89,7 @@ def answer(shown: Shown | None) -> Markdown:
         if rest
         else "No other measure is decided."
     )
-    measured = f"Ratio {ratio(primary)}, {place(primary)}. {also}"
+    measured = f"Ratio {ratio(primary)}, {place(primary)}. {odd(primary)}{also}"
     return Markdown(f"### {sentence(duet)}\n\n{measured}\n\n{reference}{basis(shown)}")
 
 
@@ -104,11 +104,30 @@ def sentence(duet: Duet) -> str:
         return f"{duet.b} {_DIFFERS[one.word]} than {duet.a}: {what} {words.times(one.ratio)}"
     if one.word == SAME:
         return f"{duet.b} and {duet.a} are {word(one)}: {what}"
-    why = "what was left out could be why" if one.held_back else words.findable(one.found)
+    why = (
+        "what was left out could be why"
+        if one.held_back
+        else "its launches fall into groups"
+        if one.in_groups
+        else words.findable(one.found)
+    )
     if duet.counted < FIRST_LOOK:
         launches = words.counted(len(duet.tables.duets), "launch")
         why = f"{duet.counted} of {launches} count{'s' * (duet.counted == 1)}, {FIRST_LOOK} are needed"
     return f"Cannot tell whether {duet.b} differs from {duet.a}: {what}; {why}"
+
+
+def odd(one: MeasureResult) -> str:
+    """How many launches the answer is not of; "" where there is none."""
+    if not one.is_typical:
+        return f"No launch is typical: {words.counted(one.launches, 'launch')} fall into groups. "
+    if not one.odd:
+        return ""
+    weigh = "weighs" if one.odd == 1 else "weigh"
+    return (
+        f"That is the typical launch: {one.odd} of {words.counted(one.launches, 'launch')} {weigh} less than "
+        "half. "
+    )
 
 
 def summarize() -> Markdown | None:
@@ -206,7 +225,7 @@ def basis(shown: Shown) -> str:
 
 def measures(shown: Shown | None) -> pd.DataFrame:
     """A row per measure for people, the primary first."""
-    columns = ["word", "measure", "ratio", "could have found", "launches", "more needed"]
+    columns = ["word", "measure", "ratio", "could have found", "launches", "odd", "more needed"]
     if shown is None:
         return pd.DataFrame(columns=columns)
     duet = shown.duet
@@ -219,6 +238,7 @@ def measures(shown: Shown | None) -> pd.DataFrame:
             duet.b: value(one.b, one.measure),
             "could have found": "" if one.decided else words.findable_limit(one.found) or "nothing",
             "launches": one.launches,
+            "odd": one.odd if one.is_typical else "groups",
             "more needed": ""
             if one.decided or one.held_back
             else "too many"

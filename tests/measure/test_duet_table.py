@@ -41,6 +41,17 @@ def test_a_primary_measure_without_a_value_is_undecided_and_said(found):
         assert line in [one.strip() for one in lines]
 
 
+def test_odd_launches_are_told_and_groups_are_an_answer(found):
+    duet = found()
+    (first, *rest) = duet.results
+    lines = "\n".join(table_lines(replace(duet, results=[replace(first, odd=2), *rest]), "over"))
+    assert f"odd launches, which weigh less than half: put at the rate p50: 2 of {first.launches}" in lines
+    grouped = replace(first, odd=3, is_typical=False, word=CANNOT_TELL)
+    lines = "\n".join(table_lines(replace(duet, results=[grouped, *rest]), "over"))
+    assert "cannot tell: launches fall into groups" in lines and "odd launches" not in lines
+    assert progress_lines(replace(duet, results=[grouped, *rest]), 30.0)
+
+
 def test_launches_that_count_without_any_value_are_not_said_not_to_count(found):
     duet = found(launches=2, parts={("put", "rate"): slices(3)})
     assert duet.counted == 2 and not duet.results

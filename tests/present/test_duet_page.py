@@ -101,17 +101,35 @@ def test_every_slice_pair_is_a_point_and_what_does_not_count_is_grey(slower):
 
 
 def test_cannot_tell_says_what_could_have_been_found_and_how_many_more_it_takes(make):
-    for launch in range(1, 7):
-        make(launch, ratio=1.0 + 0.08 * (-1) ** launch)
+    for launch, ratio in enumerate((1.0, 1.08, 0.93, 1.03, 0.9, 1.1), start=1):
+        make(launch, ratio=ratio)
     shown = duets.chosen()
     assert "only a difference above" in duets.answer(shown).data.splitlines()[0]
     assert duets.measures(shown).iloc[0]["more needed"].startswith(("about", "too many"))
 
 
+def test_odd_launches_are_counted_beside_the_answer_that_is_not_of_them(make):
+    for launch in range(1, 14):
+        make(launch, ratio=1.6 if launch in (4, 9) else 1.1)
+    shown = duets.chosen()
+    text = duets.answer(shown).data
+    assert "is slower than" in text.splitlines()[0] and 1.08 < shown.duet.primary.ratio < 1.12
+    assert "That is the typical launch: 2 of 13 launches weigh less than half." in text
+    assert duets.measures(shown).iloc[0]["odd"] == 2
+
+
+def test_of_launches_in_two_groups_neither_is_the_answer(make):
+    for launch in range(1, 13):
+        make(launch, ratio=1.6 if launch % 3 else 1.0)
+    text = duets.answer(duets.chosen()).data
+    assert text.splitlines()[0].endswith("its launches fall into groups")
+    assert "No launch is typical: 12 launches fall into groups." in text
+
+
 def test_two_launches_give_no_number_but_say_why(make):
     make(1), make(2)
     shown = duets.chosen()
-    assert "Under 5 launches" in duets.answer(shown).data
+    assert "Under 6 launches" in duets.answer(shown).data
     assert "Nothing to draw" in drawn.ratios(shown).layout.title.text
 
 

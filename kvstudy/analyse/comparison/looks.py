@@ -25,8 +25,8 @@ FIRST_LOOK = 6
 HORIZON = 15  # launches: about ten minutes
 LAST_LOOK = 60
 SPENT_AT_HORIZON, SPENT_IN_ALL = (
-    0.72,
-    0.88,
+    0.66,
+    0.79,
 )  # the rest is kept, since p of a t test go together a little less than the sums that limits are made for
 _STEP = 0.05  # of the grid of sums, in standard deviations of a launch
 _REACH = 6.0

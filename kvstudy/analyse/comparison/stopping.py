@@ -98,6 +98,11 @@ class MeasureResult:
     def better(self) -> str:
         return BETTER[self.measure]
 
+    @property
+    def in_groups(self) -> bool:
+        """Whether that is why no word is said."""
+        return not (self.is_typical or self.decided or self.held_back)
+
 
 def measure_results(
     values: pd.DataFrame,

@@ -42,7 +42,7 @@ def values(**logs) -> pd.DataFrame:
 
 def noisy(center: float, launches: int, noise=0.01) -> list[float]:
     """Of this mean at every even count, and of about this standard deviation."""
-    sizes = (0.5, 1.4, 0.9)
+    sizes = (0.2, 1.5, 0.8)
     return [center + noise * sizes[number // 2 % 3] * (-1) ** number for number in range(launches)]
 
 
@@ -175,6 +175,47 @@ def test_the_launches_to_come_are_about_those_that_it_takes():
         decided = [min(stopping.sequential(logs[None, :n], 0.02)) <= 0.05 for n in range(7, 61, 3)]
         took.append(1 + 3 * decided.index(True) if any(decided) else 60)
     assert 0.3 < np.median([one for one in told if one is not None]) / np.median(took) < 3
+
+
+def with_odd(center: float, launches: int, odd: dict[int, float]) -> list[float]:
+    return [odd.get(place, log) for place, log in enumerate(noisy(center, launches))]
+
+
+def test_odd_launches_hide_no_effect_and_are_counted():
+    logs = with_odd(0.08, 14, {3: 0.5, 8: -0.4})
+    (found,) = stopping.measure_results(values(p50=logs), PRIMARY, 0.05)
+    assert (found.word, found.odd, found.against, found.is_typical) == (SLOWER, 2, 1, True)
+    assert found.ratio == pytest.approx(np.exp(0.08), rel=0.01) and 1 < found.low < found.high < 1.2
+    assert words(p50=with_odd(0.0, 16, {3: 0.5, 8: 0.4}))["p50"] == SAME
+
+
+def test_an_odd_launch_against_a_word_outvotes_few_others():
+    logs = with_odd(0.08, 12, {3: -0.4})
+    assert [words(p50=logs[:count])["p50"] for count in (8, 11)] == [CANNOT_TELL] * 2
+    assert words(p50=logs)["p50"] == SLOWER
+    (found,) = stopping.measure_results(values(p50=logs[:8]), PRIMARY, 0.05)
+    assert found.low < np.exp(-0.4) and found.to_come == 7, "of 15, two may be against it"
+
+
+def test_launches_in_two_groups_take_a_word_back_and_none_is_the_answer():
+    logs = noisy(0.3, 7, 0.01) + noisy(0.0, 5, 0.01)
+    assert words(p50=logs[:7])["p50"] == SLOWER
+    (found,) = stopping.measure_results(values(p50=logs), PRIMARY, 0.05)
+    assert (found.word, found.is_typical, found.in_groups, found.to_come) == (CANNOT_TELL, False, True, None)
+    assert found.low < 1 < np.exp(0.3) < found.high
+    together = noisy(0.3, 7, 0.01) + noisy(0.5, 5, 0.01)
+    assert words(p50=together)["p50"] == SLOWER, "that holds of both groups"
+
+
+def test_a_launch_that_lost_rounds_is_not_set_aside_at_its_worst():
+    frame = values(p50=noisy(-0.08, 14))
+    most = frame["log_ratio"].copy()
+    most[2] = 0.5  # as bad as can be of b: odd, and for a typical launch of no weight
+    frame = frame.assign(log_least=frame["log_ratio"], log_most=most)
+    lost = {("put", "rate", "latency"): Lost(a=0, b=30, of=100)}
+    (found,) = stopping.measure_results(frame, PRIMARY, 0.05, lost)
+    assert (found.word, found.held_back) == (CANNOT_TELL, FASTER)
+    assert stopping.looked_at(most, 0.05)["p"] <= 0.05, "which setting it aside would have hidden"
 
 
 def test_ratio_and_interval_are_of_the_same_launches_beyond_the_last_look():
