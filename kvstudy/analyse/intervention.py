@@ -4,16 +4,20 @@
                                  and why
 
 An experiment measures the same load as usual and with an option changed that holds one kind of event off
-(HOLDS_OFF), in turn: one run of each side per repeat. A pair is the two runs of a repeat. If the option did
-nothing, the sides of every pair could be exchanged: p is the share of all exchanges whose mean log ratio is
-as low (a permutation test, exact up to 2^14 of them, the observed one included), corrected by Holm's method
-over all kinds. That the kind was held off is checked in the events, not taken from the option; so is what
-went away with it (``also``: without flushes there is nothing to compact), since *caused by* is then said of
-both together. Where the service made a larger share of the runs without it invalid, those that are left are
-its better ones, and nothing is said (comparison/outcomes.py).
+(HOLDS_OFF), in turn: one run of each side per repeat. A pair is the two runs of a repeat. What moves the tail
+by less than the experiment's ``same`` is of no interest, and no cause. If the option made the tail shorter by
+just so much, the sides of every pair could be exchanged after a correction for it: p is the share of all
+exchanges whose mean log ratio is as low (a permutation test, exact up to 2^14 of them, the observed one
+included), corrected by Holm's method over all kinds.
+
+That the kind was held off is checked in the events, not taken from the option; so is what went away with
+it (``also``: without flushes there is nothing to compact), since *caused by* is then said of both together.
+Where the service made a larger share of the runs without it invalid, those that are left are its better ones,
+and nothing is said (comparison/outcomes.py).
 """
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -56,7 +60,7 @@ COLUMNS = [
 @dataclass(frozen=True)
 class Moved:
     """``ratio``: median over the pairs of without / usual, with the interval of a sign test; ``p_value``: of
-    this question alone."""
+    this question alone, that it is not below the least effect of interest."""
 
     ratio: float
     low: float
@@ -99,38 +103,37 @@ def interventions(tables: Tables, percentile: float = 99.0) -> pd.DataFrame:
     if tested:
         for row, p_value in zip(tested, holm([row["p_value"] for row in tested]), strict=True):
             row |= {"p_value": float(p_value)} | dict(
-                zip(("word", "why"), word(row["ratio"], float(p_value)), strict=True)
+                zip(("word", "why"), word(row["ratio"], float(p_value), row.pop("least")), strict=True)
             )
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def word(ratio: float, p_value: float) -> tuple[str, str]:
-    """CAUSED, or CANNOT_TELL and why. ``p_value``: corrected."""
-    if p_value > SIGNIFICANCE:
-        return (
-            CANNOT_TELL,
-            "the tail is longer without it"
-            if ratio > 1
-            else "the tail is not shorter without it by more than repeats differ",
-        )
-    return CAUSED, ""
+def word(ratio: float, p_value: float, least: float = 0.0) -> tuple[str, str]:
+    """CAUSED, or CANNOT_TELL and why. ``p_value``: corrected; ``least``: effect of interest, 0.05 is 5 %."""
+    if p_value <= SIGNIFICANCE:
+        return CAUSED, ""
+    if ratio > 1:
+        return CANNOT_TELL, "the tail is longer without it"
+    beyond = f"{100 * least:g} %, and by " if least else ""
+    return CANNOT_TELL, f"the tail is not shorter without it by {beyond}more than repeats differ"
 
 
-def moved(ratios: Sequence[float], seed: int = 1) -> Moved:
-    """Of one positive ratio, without / usual, for each pair."""
+def moved(ratios: Sequence[float], least: float = 0.0, seed: int = 1) -> Moved:
+    """Of one positive ratio, without / usual, for each pair. ``least``: effect of interest, 0.05 is 5 %."""
     logs = np.log(np.asarray(ratios, dtype=float))
     pairs = len(logs)
     if pairs <= _EXACT_PAIRS:
         signs = 1 - 2 * ((np.arange(2**pairs)[:, None] >> np.arange(pairs)) & 1)
     else:
         signs = np.vstack([np.ones(pairs), np.random.default_rng(seed).choice([-1, 1], (_DRAWS, pairs))])
-    means = signs @ logs
+    beyond = logs + math.log1p(least)
+    means = signs @ beyond
     low, high = _sign_interval(np.sort(logs))
     return Moved(
         float(np.exp(np.median(logs))),
         low,
         high,
-        float(np.mean(means <= means[0] + 1e-9 * np.abs(logs).sum())),
+        float(np.mean(means <= means[0] + 1e-9 * np.abs(beyond).sum())),
     )
 
 
@@ -187,8 +190,9 @@ def _row(tables: Tables, cause: str, usual: pd.DataFrame, other: pd.DataFrame) -
         if first["options"].get(name) != second["options"].get(name)
     )
     ratios = (pairs["latency_us_without"] / pairs["latency_us"]).tolist()
+    least = float(usual["same_within"].min())
     found = (
-        moved(ratios)
+        moved(ratios, least)
         if len(ratios) >= PAIRS_MIN
         else Moved(float(np.median(ratios)) if ratios else np.nan, np.nan, np.nan, np.nan)
     )
@@ -205,6 +209,7 @@ def _row(tables: Tables, cause: str, usual: pd.DataFrame, other: pd.DataFrame) -
         "low": found.low,
         "high": found.high,
         "p_value": found.p_value,
+        "least": least,
         "word": CANNOT_TELL,
         "why": _unanswerable(tables, cause, set(pairs["run_id"]), set(pairs["run_id_without"])),
         "ratios": ratios,

@@ -19,7 +19,7 @@ WITHOUT = {
 }
 
 
-def study(repeats: int = 8, still_there: str = "", **effects: float) -> Tables:
+def study(repeats: int = 8, still_there: str = "", same_within: float = 0.05, **effects: float) -> Tables:
     """p99 of 4 ms as usual, times ``effects`` of the kind that is held off; repeats differ by 10 %.
     ``still_there``: a kind that comes all the same."""
     draw = np.random.default_rng(5)
@@ -36,6 +36,7 @@ def study(repeats: int = 8, still_there: str = "", **effects: float) -> Tables:
                     "service_options": json.dumps(options),
                     "workload": "unique_put",
                     "verdict": "PASS",
+                    "same_within": same_within,
                 }
             )
             points.append(
@@ -82,6 +83,13 @@ def test_what_shortens_the_tail_when_it_is_held_off_is_its_cause_and_nothing_els
         and found.loc["flush", "pairs"] == 8
     )
     assert "by more than repeats differ" in found.loc["compaction", "why"]
+
+
+def test_what_moves_the_tail_by_less_than_is_of_interest_is_no_cause():
+    assert words(study(repeats=20, flush=0.8))["flush"] == intervention.CAUSED
+    found = intervention.interventions(study(repeats=20, same_within=0.3, flush=0.8)).set_index("cause")
+    assert found.loc["flush", "word"] == CANNOT_TELL
+    assert "by 30 %, and by more than repeats differ" in found.loc["flush", "why"]
 
 
 def test_what_lengthens_the_tail_when_it_is_held_off_is_no_cause():
@@ -158,6 +166,8 @@ def test_p_is_the_share_of_all_exchanges_within_pairs():
     assert intervention.moved([0.5] * 8).p_value == pytest.approx(1 / 256)
     assert intervention.moved([2.0] * 8).p_value == 1 and intervention.moved([0.5, 2.0] * 4).p_value > 0.5
     assert 0 < intervention.moved([0.5] * 30).p_value < 0.001
+    assert intervention.moved([0.96] * 8).p_value == pytest.approx(1 / 256)
+    assert intervention.moved([0.96] * 8, least=0.05).p_value == 1
 
 
 def test_the_interval_covers_the_median_as_often_as_it_says():
