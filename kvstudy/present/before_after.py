@@ -36,12 +36,15 @@ def independent_runs(
 
 
 def main_chart(shown: Shown | None, both: ComparedRuns):
-    """A figure: the duet's, or that of the independent runs."""
-    return duet_figures.ratios(shown) if shown else _of_runs(both)
+    """A figure: of every duet, one of which is shown at a time, or that of the independent runs."""
+    return duet_figures.every(shown) if shown else _of_runs(both)
 
 
 def main_table(shown: Shown | None, both: ComparedRuns) -> pd.DataFrame:
-    return duets.measures(shown) if shown else summary.compared(both.compared())
+    """Of every measure of every duet; of independent runs where there is none."""
+    if shown is None:
+        return summary.compared(both.compared())
+    return duets.every_measure(shown) if shown.others else duets.measures(shown)
 
 
 def independent_chart(shown: Shown | None, both: ComparedRuns):

@@ -250,9 +250,36 @@ def measures(shown: Shown | None) -> pd.DataFrame:
     return pd.DataFrame(rows or None, columns=["word", "measure", "ratio", duet.a, duet.b, *columns[3:]])
 
 
+def all_of(shown: Shown | None) -> list[Duet]:
+    """Every duet that was measured, the one that the page is about first."""
+    return [] if shown is None else [shown.duet, *shown.others]
+
+
+def every_measure(shown: Shown | None) -> pd.DataFrame:
+    """``measures`` of every duet, the one that the page is about first."""
+    rows = [
+        {
+            "word": word(one),
+            "experiment": duet.experiment,
+            "b": duet.b,
+            "against a": duet.a,
+            "measure": f"{place(one)}{' (primary)' if one.primary else ''}",
+            "ratio": ratio(one),
+            "value of a": value(one.a, one.measure),
+            "value of b": value(one.b, one.measure),
+            "could have found": "" if one.decided else words.findable_limit(one.found) or "nothing",
+            "launches": one.launches,
+            "measured": source(duet),
+        }
+        for duet in all_of(shown)
+        for one in duet.results
+    ]
+    return pd.DataFrame(rows)
+
+
 def every(shown: Shown | None) -> pd.DataFrame:
     """A row per duet that was measured, one's own and the last first: what its primary measure says."""
-    known = [] if shown is None else [shown.duet, *shown.others]
+    known = all_of(shown)
     rows = [
         {
             "word": word(one.primary) if one.primary else CANNOT_TELL,

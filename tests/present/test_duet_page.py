@@ -249,3 +249,59 @@ def test_the_chart_of_options_says_whose_each_line_is_where_they_are_of_both(roo
     assert {name.rpartition(" ")[2] for name in names if name.startswith("wal")} == {"(reference)"}
     table = summary.options(rows)
     assert "duet of 6 launches, yours" in set(table["runs"])
+
+
+def test_every_duet_can_be_chosen_in_the_first_chart(root, make):
+    for launch in range(1, 7):
+        make(launch, ratio=1.5, comparison="option", **OPTION)
+        make(launch + 10, ratio=0.8, comparison="builds")
+    shown = duets.chosen()
+    figure = drawn.every(shown)
+    headings = [figure.layout.annotations[place].text for *_, place in figure.layout.meta["panels"]]
+    assert headings == ["compare: change beside main", "wal: wal=always beside wal=interval"]
+    assert "wal=always is slower than wal=interval" in figure.layout.meta["findings"][1]
+    assert len([trace for trace in figure.data if trace.showlegend and trace.name == "slower"]) == 1
+    assert sum(len(trace.x) for trace in figure.data) == sum(len(one.results) for one in duets.all_of(shown))
+    rows = duets.every_measure(shown)
+    assert rows["experiment"].unique().tolist() == ["compare", "wal"]
+    assert len(rows) == sum(len(one.results) for one in duets.all_of(shown))
+    assert figure.layout.yaxis.categoryarray[-1].startswith("<b>p50")
+
+
+def test_duets_of_one_question_are_told_apart_and_whose_they_are(root, make):
+    reference = DuetMaker(root / "data" / "reference")
+    for launch in range(1, 7):
+        make(launch, comparison="first"), make(launch + 10, comparison="second")
+        reference(launch + 20, comparison="committed")
+    figure = drawn.every(duets.chosen())
+    headings = [figure.layout.annotations[place].text for *_, place in figure.layout.meta["panels"]]
+    assert len(set(headings)) == 3 and headings[0].endswith("(yours second)")
+    assert headings[2].endswith("(reference committed)")
+
+
+def test_one_duet_alone_needs_no_chooser(slower):
+    assert drawn.every(slower) == drawn.ratios(slower)
+
+
+def test_a_duet_of_too_few_launches_hides_no_other_one(root, make):
+    for launch in range(1, 7):
+        make(launch, ratio=1.5, comparison="option", **OPTION)
+        make(launch + 10, ratio=1.5, comparison="option again", **OPTION)
+    make(30, comparison="begun")
+    shown = duets.chosen()
+    assert shown.duet.comparison == "begun" and shown.duet.counted == 1
+    assert len(drawn.every(shown).layout.meta["panels"]) == 2
+
+
+def test_the_first_chart_of_options_holds_no_more_than_a_screen(root, make):
+    values = ("none", "os", "always", "a", "b")
+    for place, value in enumerate(values):
+        sides = {"a": {"name": "wal=interval"}, "b": {"name": f"wal={value}"}}
+        for launch in range(1, 6):
+            make(10 * place + launch, ratio=1.5 + place, comparison=value, experiment="wal", sides=sides)
+    rows = options.every(empty_tables(), None, options.measured_duets())
+    figure = drawn_options.decided(rows)
+    names = [name for trace in figure.data for name in trace.y]
+    assert len(rows) == 20 and len(names) == 16
+    assert sum(name.endswith("put: p50") for name in names) == 5
+    assert "16 of 20 are drawn, of each value the median first" in figure.layout.meta["drawn"]

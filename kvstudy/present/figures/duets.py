@@ -7,11 +7,21 @@ import plotly.graph_objects as go
 
 from kvstudy.analyse.comparison import launches
 from kvstudy.analyse.comparison.looks import FIRST_LOOK
+from kvstudy.analyse.comparison.stopping import MeasureResult
 from kvstudy.analyse.comparison.words import CANNOT_TELL, WORDS
+from kvstudy.analyse.duets import Duet
 from kvstudy.analyse.medians import median
 from kvstudy.present import duets, theme, words
 from kvstudy.present.duets import Shown
-from kvstudy.present.figures.panels import cell, nothing, panel_grid, ratio_axis, shortened, titled
+from kvstudy.present.figures.panels import (
+    cell,
+    log_ratios,
+    nothing,
+    panel_grid,
+    ratio_axis,
+    shortened,
+    titled,
+)
 
 ROW_PX = 30
 PANELS_MAX = 4
@@ -21,6 +31,11 @@ _COLUMNS = {
     launches.MEAN: "mean_ns",
     launches.RATE: "rate_rps",
 }
+_INTERVAL = "with an interval that allows for looking after each (95 %)."
+_ERRORS = (
+    "The primary measure, named beforehand, may be wrong in one duet of twenty, all others together in "
+    "another (Holm)."
+)
 _SHOWN_FROM, _SHOWN_TO = 0.5, 2.0  # of a round's ratio; what lies beyond stands at the edge, as a triangle
 
 
@@ -33,12 +48,73 @@ def ratios(shown: Shown | None) -> go.Figure:
             f"{FIRST_LOOK} launches are the fewest, of 20 to 40 seconds each: "
             f"kvstudy compare experiments/{shown.duet.experiment if shown else 'handler'}.yaml",
         )
-    duet = shown.duet
-    rows = [one for one in duet.results if one.launches >= FIRST_LOOK][::-1]
+    duet, rows = shown.duet, _rows(shown.duet)
+    figure = go.Figure()
+    names = _draw(figure, duet, rows)
+    margin = 1 + rows[0].same_within
+    figure.add_vrect(
+        x0=1 / margin, x1=margin, fillcolor=theme.GRID, opacity=0.45, line_width=0, layer="below"
+    )
+    figure.add_vline(x=1, line={"color": theme.AXIS, "width": 1.2, "dash": "dash"})
+    ratio_axis(
+        figure, min(one.low for one in rows), max(one.high for one in rows), f"{duet.b}<br>/ {duet.a} (log)"
+    )
+    figure.update_yaxes(categoryorder="array", categoryarray=names, title_text="")
+    figure.update_layout(height=190 + ROW_PX * len(names), legend_y=-70 / (ROW_PX * len(names) + 40))
+    most = max(one.launches for one in rows)
+    drawn = (
+        f"Ratio over {most} launches {_INTERVAL} Grey band: within {100 * rows[0].same_within:g} %. {_ERRORS}"
+    )
+    return titled(figure, "Each measure: one side over the other", duets.sentence(duet), drawn)
+
+
+def every(shown: Shown | None) -> go.Figure:
+    """``ratios`` of every duet, a panel each, which a page shows one at a time: that of ``shown`` first."""
+    known = [one for one in duets.all_of(shown) if _rows(one)]
+    if len(known) < 2:
+        return ratios(Shown(known[0], ()) if known else shown)
+    headings = [f"{one.experiment}: {one.b} beside {one.a}" for one in known]
+    own = {one.is_own for one in known}
+    ends = [
+        [duets.source(one)] * (len(own) > 1) + [one.comparison[:12]] * (headings.count(heading) > 1)
+        for heading, one in zip(headings, known, strict=True)
+    ]
+    headings = [
+        f"{heading} ({' '.join(end)})" if end else heading
+        for heading, end in zip(headings, ends, strict=True)
+    ]
+    row_px = ROW_PX * max(len(_rows(one)) for one in known) + 90
+    figure = panel_grid(headings, "b / a (log)", "", match_y=False, row_px=row_px)
+    figure.update_xaxes(matches=None)
+    told = set()
+    for index, duet in enumerate(known):
+        place, rows = cell(index, len(known)), _rows(duet)
+        names = _draw(figure, duet, rows, told, **place)
+        figure.add_vline(x=1, line={"color": theme.AXIS, "width": 1.2, "dash": "dash"}, **place)
+        figure.update_yaxes(categoryorder="array", categoryarray=names, **place)
+        figure.update_xaxes(
+            **log_ratios(min(one.low for one in rows), max(one.high for one in rows)), **place
+        )
+    drawn = f"Ratio of each measure, one side over the other, over launches {_INTERVAL} {_ERRORS}"
+    found = [duets.sentence(one) for one in known]
+    titled(figure, "Every duet, measure by measure", f"{words.counted(len(known), 'duet')}", drawn, found)
+    return figure
+
+
+def _rows(duet: Duet) -> list[MeasureResult]:
+    """What has launches enough to be drawn, the primary measure last."""
+    return [one for one in duet.results if one.launches >= FIRST_LOOK][::-1]
+
+
+def _draw(
+    figure: go.Figure, duet: Duet, rows: list[MeasureResult], told: set[str] | None = None, **cell_of: int
+) -> list[str]:
+    """A row per measure, a trace per word; the names of the rows. ``told``: words that the legend has
+    already."""
     names = [
         f"{'<b>' if one.primary else ''}{duets.place(one)}{'</b>' if one.primary else ''}" for one in rows
     ]
-    figure = go.Figure()
+    told = set() if told is None else told
     for said in [said for said in WORDS if any(one.word == said for one in rows)]:
         mine = [(one, name) for one, name in zip(rows, names, strict=True) if one.word == said]
         figure.add_trace(
@@ -47,6 +123,8 @@ def ratios(shown: Shown | None) -> go.Figure:
                 y=[name for _, name in mine],
                 mode="markers",
                 name=said,
+                legendgroup=said,
+                showlegend=said not in told,
                 error_x={
                     "type": "data",
                     "symmetric": False,
@@ -63,25 +141,11 @@ def ratios(shown: Shown | None) -> go.Figure:
                     for one, _ in mine
                 ],
                 hovertemplate="%{text}<extra></extra>",
-            )
+            ),
+            **cell_of,
         )
-    margin = 1 + rows[0].same_within
-    figure.add_vrect(
-        x0=1 / margin, x1=margin, fillcolor=theme.GRID, opacity=0.45, line_width=0, layer="below"
-    )
-    figure.add_vline(x=1, line={"color": theme.AXIS, "width": 1.2, "dash": "dash"})
-    ratio_axis(
-        figure, min(one.low for one in rows), max(one.high for one in rows), f"{duet.b}<br>/ {duet.a} (log)"
-    )
-    figure.update_yaxes(categoryorder="array", categoryarray=names, title_text="")
-    figure.update_layout(height=190 + ROW_PX * len(names), legend_y=-70 / (ROW_PX * len(names) + 40))
-    drawn = (
-        f"Ratio over {max(one.launches for one in rows)} launches with an interval that allows for "
-        f"looking after each (95 %). Grey band: within {100 * rows[0].same_within:g} %. "
-        "The primary measure, named beforehand, may be wrong in one duet of twenty, all others "
-        "together in another (Holm)."
-    )
-    return titled(figure, "Each measure: one side over the other", duets.sentence(duet), drawn)
+        told.add(said)
+    return names
 
 
 def rounds(shown: Shown | None) -> go.Figure:

@@ -143,7 +143,15 @@ def percentile_axis(figure: go.Figure, highest: float) -> None:
 
 
 def ratio_axis(figure: go.Figure, lowest: float, highest: float, title: str) -> None:
-    """Log x axis for ratios around 1, with as many ticks as the span from ``lowest`` to ``highest`` leaves
+    """Log x axis for ratios around 1, with the ticks of ``log_ratios``."""
+    axis = log_ratios(lowest, highest)
+    figure.update_xaxes(**axis, title_text=title)
+    lowest, highest = min(lowest, 1.0), max(highest, 1.0)
+    _narrow_ticks(figure, axis["tickvals"], axis["ticktext"], 1, lowest, highest, _NARROW_NAMED_PX)
+
+
+def log_ratios(lowest: float, highest: float) -> dict:
+    """A log axis for ratios around 1, with as many ticks as the span from ``lowest`` to ``highest`` leaves
     room for."""
     lowest, highest = min(lowest, 1.0), max(highest, 1.0)
     span = highest / lowest
@@ -158,8 +166,7 @@ def ratio_axis(figure: go.Figure, lowest: float, highest: float, title: str) -> 
     else:
         ticks = [0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4]
     texts = [f"{tick:g} ×" for tick in ticks]
-    figure.update_xaxes(type="log", tickvals=ticks, ticktext=texts, tickangle=0, title_text=title)
-    _narrow_ticks(figure, ticks, texts, 1, lowest, highest, _NARROW_NAMED_PX)
+    return {"type": "log", "tickvals": ticks, "ticktext": texts, "tickangle": 0}
 
 
 def _narrow_ticks(

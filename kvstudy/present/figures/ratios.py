@@ -20,6 +20,8 @@ from kvstudy.present.claim_text import REFERENCE, YOURS
 from kvstudy.present.figures.panels import nothing, ratio_axis, titled
 
 ROW_PX = 24
+ROWS_ON_A_SCREEN = 16  # of the chart that a page begins with
+_PREFERRED = ("p50", CPU, "p99", RATE)
 APART = (
     "All runs of one side were made before all of the other: a machine that drifts meanwhile looks like a "
     "change."
@@ -170,6 +172,7 @@ def decided(compared: pd.DataFrame) -> go.Figure:
     top = top[top["measure"] != INVALID]
     of = len(top)
     top = top[top["word"] != CANNOT_TELL]
+    count, top = len(top), _on_a_screen(top)
     if top.empty:
         return nothing("no option is decided yet", "More repeats may decide one: --profile full")
     top = top.iloc[np.log(top["ratio"]).abs().argsort(kind="stable")]
@@ -193,10 +196,27 @@ def decided(compared: pd.DataFrame) -> go.Figure:
     return titled(
         figure,
         "What options change, where the runs decide",
-        f"{len(top)} of {words.counted(of, 'comparison')} are decided{_extreme(changes)}",
-        "Left of 1 is less. Ratio over the launches of a duet, or where there is none of medians over runs "
-        "at the highest rate of each experiment, with its 95 % interval.",
+        f"{count} of {words.counted(of, 'comparison')} are decided{_extreme(changes)}",
+        f"{_left_out(count, len(top))}Left of 1 is less. Ratio over the launches of a duet, or where there "
+        "is none of medians over runs at the highest rate of each experiment, with its 95 % interval.",
     )
+
+
+def _on_a_screen(rows: pd.DataFrame) -> pd.DataFrame:
+    """Of more rows than a screen holds first one measure of each value and workload, the median before
+    others, then the next of each; within these those whose ratio is farthest from 1."""
+    if len(rows) <= ROWS_ON_A_SCREEN:
+        return rows
+    place = rows["measure"].map({name: at for at, name in enumerate(_PREFERRED)}).fillna(len(_PREFERRED))
+    order = rows.assign(place=place, size=-np.log(rows["ratio"]).abs()).sort_values("place", kind="stable")
+    order["turn"] = order.groupby(["experiment", "before_name", "after_name", "workload"]).cumcount()
+    chosen = order.sort_values(["turn", "size"], kind="stable").head(ROWS_ON_A_SCREEN)
+    return chosen.drop(columns=["place", "size", "turn"])
+
+
+def _left_out(count: int, drawn: int) -> str:
+    of = f"{drawn} of {count} are drawn, of each value the median first"
+    return f"{of}; all stand in the picture of every option. " if drawn < count else ""
 
 
 def options(compared: pd.DataFrame) -> go.Figure:
