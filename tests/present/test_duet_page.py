@@ -297,7 +297,7 @@ def test_the_first_chart_of_options_holds_no_more_than_a_screen(root, make):
     values = ("none", "os", "always", "a", "b")
     for place, value in enumerate(values):
         sides = {"a": {"name": "wal=interval"}, "b": {"name": f"wal={value}"}}
-        for launch in range(1, 6):
+        for launch in range(1, 9):
             make(10 * place + launch, ratio=1.5 + place, comparison=value, experiment="wal", sides=sides)
     rows = options.every(empty_tables(), None, options.measured_duets())
     figure = drawn_options.decided(rows)
