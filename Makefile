@@ -118,6 +118,8 @@ picture: html ## the README's picture: the index of the study, into docs/study.p
 	@rm -rf build/chromium
 
 lab: setup ## JupyterLab on the notebooks
+	@mkdir -p $(VENV)/share/jupyter/lab/settings
+	@echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}' > $(VENV)/share/jupyter/lab/settings/overrides.json
 	$(BIN)/jupyter lab --notebook-dir=. --LabApp.news_url=None --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate \
 	  $(if $(filter 0,$(shell id -u)),--allow-root) notebooks/00-study.ipynb
 

@@ -254,12 +254,11 @@ def show(frame: pd.DataFrame, **options):
         "lengthMenu": [10, ROWS_SHOWN, 100, 500],
         "layout": {} if long else dict.fromkeys(("topStart", "topEnd", "bottomStart", "bottomEnd")),
     } | options
-    # The pages break these into lines; columns of numbers stay whole.
-    options = (
-        {"columnDefs": [{"className": "sentence", "targets": sentences}]} | options if sentences else options
-    )
     options |= {"caption": escape(frame.attrs["caption"])} if "caption" in frame.attrs else {}
     if os.environ.get(EXPORT_VARIABLE):
+        # The pages break these into lines; columns of numbers stay whole.
+        if sentences:
+            options = {"columnDefs": [{"className": "sentence", "targets": sentences}]} | options
         html = itables.to_html_datatable(frame, connected=False, display_logo_when_loading=False, **options)
         # What stands there until the table is drawn, and on its preview, links to the library's site: a page
         # of the study names no address.
@@ -267,4 +266,11 @@ def show(frame: pd.DataFrame, **options):
             r"<tbody>.*?</tbody>", "<tbody><tr><td>…</td></tr></tbody>", html, count=1, flags=re.DOTALL
         )
         return HTML(re.sub(r"<sup><noscript>.*?</sup>", "", html, flags=re.DOTALL))
-    return itables.show(frame, **options)
+    return itables.show(frame, **_in_jupyter(frame, sentences) | options)
+
+
+def _in_jupyter(frame: pd.DataFrame, sentences: list[int]) -> dict:
+    """What a page's style sheet does there: words stand on the left, and sentences are broken into lines."""
+    words = [i for i, name in enumerate(frame.columns) if pd.api.types.is_string_dtype(frame[name].dropna())]
+    aligned = [{"className": "dt-left", "targets": words}] if words else []
+    return {"columnDefs": aligned} | ({"classes": "display"} if sentences else {})

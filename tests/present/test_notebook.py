@@ -110,6 +110,15 @@ def test_in_the_pages_a_column_of_sentences_may_be_broken_into_lines_and_a_colum
     assert "sentence" not in notebook.show(frame[["p99"]]).data
 
 
+def test_in_jupyterlab_words_stand_on_the_left_and_sentences_may_be_broken_into_lines(monkeypatch):
+    shown = {}
+    monkeypatch.setattr("itables.show", lambda _frame, **options: shown.update(options))
+    monkeypatch.delenv(notebook.EXPORT_VARIABLE, raising=False)
+    notebook.show(pd.DataFrame({"p99": [1.5], "check": ["no_steal"], "required": ["word " * 40]}))
+    assert shown["columnDefs"] == [{"className": "dt-left", "targets": [1, 2]}]
+    assert shown["classes"] == "display", "itables adds nowrap by default"
+
+
 def test_a_table_of_tall_rows_has_pages_and_says_above_itself_what_is_in_every_row(monkeypatch):
     """Two dozen runs with their sentences are a long way to scroll past."""
     monkeypatch.setenv(EXPORT_VARIABLE, "1")
