@@ -81,7 +81,7 @@ FIRST_OF_REPORT_5 := experiments/report-5.yaml --only connections=1
 REST_OF_REPORT_5 := experiments/report-5.yaml --only connections=2 --only connections=4 --only workload=repeated_get
 RUN_REFERENCE := $(KVSTUDY) run --profile reference --resume --retries 2 --patience 30m
 
-reference: reference-plan build ## measure every experiment as data/reference is (over two hours, more on a disturbed machine), into data/raw; kvstudy publish copies it
+reference: reference-plan build ## measure every experiment as data/reference is (about two and a half hours, more on a disturbed machine), into data/raw; kvstudy publish copies it
 	$(RUN_REFERENCE) $(FIRST_OF_REPORT_5)
 	$(RUN_REFERENCE) $(REST_OF_REPORT_5)
 	$(RUN_REFERENCE) $(REFERENCE)
