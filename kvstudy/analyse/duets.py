@@ -29,7 +29,7 @@ from kvstudy.record.run_folder import SealedRun
 @dataclass(frozen=True)
 class Duet:
     """One comparison. ``a``, ``b``: names of the sides; ratios are b / a. ``counted``: launches that count;
-    ``outside``, ``lost_a``, ``lost_b``: those that do not, by whose doing; ``tables``: of these launches,
+    ``outside``, ``lost.a``, ``lost.b``: those that do not, by whose doing; ``tables``: of these launches,
     profiled ones included."""
 
     comparison: str
@@ -45,6 +45,11 @@ class Duet:
     @property
     def primary(self) -> MeasureResult | None:
         return next((one for one in self.results if one.primary), None)
+
+    @property
+    def asked(self) -> int:
+        """Launches that might have counted; profiled ones are none."""
+        return self.outside + self.lost.of
 
     @property
     def is_own(self) -> bool:

@@ -268,7 +268,7 @@ def _tail(answer: Answer) -> str:
         f"**The slowest percent** of {words.factor(limit.subject.workload).replace('put', 'PUT')} at "
         f"{words.rate(limit.subject.offered_rate_rps)} "
         f"(over {words.latency(limit.estimate)}) {text}. {words.share(kinds[-1].estimate)} waited "
-        "while no claim_text event was felt."
+        "while no recorded event was felt."
     )
 
 

@@ -112,7 +112,7 @@ def sentence(duet: Duet) -> str:
         else words.findable(one.found)
     )
     if duet.counted < FIRST_LOOK:
-        launches = words.counted(len(duet.tables.duets), "launch")
+        launches = words.counted(duet.asked, "launch")
         why = f"{duet.counted} of {launches} count{'s' * (duet.counted == 1)}, {FIRST_LOOK} are needed"
     return f"Cannot tell whether {duet.b} differs from {duet.a}: {what}; {why}"
 
@@ -289,7 +289,7 @@ def every(shown: Shown | None) -> pd.DataFrame:
             "primary": place(one.primary) if one.primary else words.MISSING,
             "ratio": ratio(one.primary) if one.primary else words.MISSING,
             "launches": one.counted,
-            "left out": one.outside + one.lost.a + one.lost.b,
+            "left out": one.asked - one.counted,
             "where": one.where,
             "measured": source(one),
             "duet": one.comparison[:12],

@@ -133,6 +133,17 @@ def test_two_launches_give_no_number_but_say_why(make):
     assert "Nothing to draw" in drawn.ratios(shown).layout.title.text
 
 
+def test_a_profiled_launch_is_none_that_might_have_counted(make):
+    make(1), make(2), make(3, profile={"event": "cpu"})
+    assert "2 of 2 launches count, 6 are needed" in duets.answer(duets.chosen()).data
+
+
+def test_a_launch_that_both_sides_failed_is_left_out_once(make):
+    died = make.end(died=True)
+    make(1), make(2, ends={"a": died, "b": died}), make(3, ends={"a": died, "b": make.end()})
+    assert duets.every(duets.chosen()).iloc[0][["launches", "left out"]].tolist() == [1, 2]
+
+
 def test_who_measures_until_the_answer_pleases_has_every_answer_on_the_page(make):
     for comparison, ratio in (("first", 1.1), ("second", 1.0)):
         for launch in range(1, 7):

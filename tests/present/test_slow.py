@@ -137,6 +137,7 @@ def test_the_number_in_the_index_stands_on_the_page_too(planted):
     assert words.latency(put.limit_us) in sentence and words.latency(put.limit_us) in shown
     share, chance = put.found[["share", "chance"]].iloc[0]
     assert f"({words.share(share)}, by chance {words.share(chance)})" in sentence
+    assert sentence.endswith("waited while no recorded event was felt.")
     assert (
         f"({words.share(share)}, by chance {words.share(chance)})" in shown
         and words.share(share) in tails.summarize([put]).data
