@@ -32,6 +32,15 @@ def format_duration(seconds: float) -> str:
     return " ".join(words)
 
 
+def write_duration(seconds: float) -> str:
+    """As ``parse_duration_s`` reads it, exact to the microsecond: ``5s``, ``2500ms``, ``50us``."""
+    microseconds = round(seconds * 1e6)
+    for unit, size in (("s", 1_000_000), ("ms", 1000)):
+        if microseconds % size == 0:
+            return f"{microseconds // size}{unit}"
+    return f"{microseconds}us"
+
+
 def duration_argument(seconds: float) -> str:
     """A duration as loadgen takes it on its command line, exact to the millisecond: ``8s``, ``2500ms``."""
     milliseconds = round(seconds * 1000)

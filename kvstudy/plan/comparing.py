@@ -41,8 +41,8 @@ SlicePart = Annotated[float, PlainValidator(_slice_part)]
 
 
 def _gap(value: object) -> tuple[float, float]:
-    least, _, most = str(value).partition("..")
-    gap = _slice_part(least), _slice_part(most or least)
+    least, between, most = str(value).partition("..")
+    gap = _slice_part(least), _slice_part(most if between else least)
     if gap[0] > gap[1]:
         raise ValueError(f"the shorter one first, as 20ms..350ms: {value!r}")
     return gap

@@ -26,9 +26,11 @@ from kvstudy.plan.factors import (
     Repeats,
     ServiceOptions,
     SizeBytes,
+    TimeLimitS,
     Workloads,
     is_path,
     listed,
+    without_repeats,
 )
 from kvstudy.plan.objective import Search
 from kvstudy.plan.refusal import Impossible, Source, read_yaml, refusal, refuse, unknown_key
@@ -111,7 +113,7 @@ def _parts(value: Any) -> Any:
     """One set of options, or several beside each other that are not all crossed."""
     if value == []:
         raise ValueError("an empty list has no runs: give one set of options or more")
-    return value if isinstance(value, list) else [value]
+    return without_repeats(value) if isinstance(value, list) else [value]
 
 
 def _fill(value: Any) -> Any:
@@ -136,6 +138,12 @@ def _renamed(values: dict[str, Any], where: tuple[str, ...], source: Source) -> 
         values["subject"] = values.pop("server")
         source.renamed((*where, "server"), (*where, "subject"))
     return values
+
+
+def _awake(value: Any) -> Any:
+    if value != "auto" and not isinstance(value, bool):
+        raise ValueError(f"not one of true, false, auto: {value!r}")
+    return value
 
 
 def _verify(value: Any) -> Any:
@@ -165,7 +173,7 @@ class Experiment(Part):
     generator: Annotated[list[Literal["loadgen", "wrk2", "wrk"]], OneOrMore] = ["loadgen"]
     arrivals: Annotated[list[Literal["uniform", "poisson"]], OneOrMore] = ["uniform"]
     spin: Annotated[list[str], OneOrMore] = ["auto"]
-    timeout: DurationS = 2.0
+    timeout: TimeLimitS = 2.0
     workload: Workloads
     method: Method | None = None
     connections: Annotated[list[Positive], OneOrMore]
@@ -181,9 +189,9 @@ class Experiment(Part):
     head_start: SizeBytes | None = None  # of records, a random part of which is written before the warm-up
     pause: Pause | None = None
     same: Annotated[float, Field(gt=0, lt=100)] = 5.0  # percent: sides that differ by less are the same
-    awake: bool | Literal["auto"] = "auto"
+    awake: Annotated[bool | Literal["auto"], BeforeValidator(_awake)] = "auto"
     port: Annotated[int, Field(ge=0, le=65535)] = 0  # 0: a free one
-    seed: int = 1
+    seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 1  # loadgen takes 64 bits; a repeat adds its number
     comparing: Comparing = Comparing()  # of the key `compare`, see for_comparison
     preset: str | None = None
 

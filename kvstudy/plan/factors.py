@@ -20,13 +20,18 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
+def without_repeats(values: list) -> list:
+    """ValueError when one stands twice: its runs would be taken for repeats."""
+    if len({repr(item) for item in values}) != len(values):
+        raise ValueError(f"a value stands twice in the list: {values!r}")
+    return values
+
+
 def listed(value: Any) -> Any:
     if isinstance(value, list):
         if not value:
             raise ValueError("an empty list has no runs: give one value or more")
-        if len({repr(item) for item in value}) != len(value):
-            raise ValueError(f"a value stands twice in the list: {value!r}")
-        return value
+        return without_repeats(value)
     return [value]
 
 
@@ -38,6 +43,16 @@ Repeats = Annotated[
 ]  # a number mistyped by some digits shall not become a plan of weeks
 SizeBytes = Annotated[int, PlainValidator(parse_size_bytes)]
 DurationS = Annotated[float, PlainValidator(parse_duration_s)]
+
+
+def _time_limit(value: Any) -> float:
+    seconds = parse_duration_s(value)
+    if round(seconds * 1e6) == 0:
+        raise ValueError(f"a time limit is at least 1us: {value!r}")
+    return seconds
+
+
+TimeLimitS = Annotated[float, PlainValidator(_time_limit)]
 
 
 def _size_as_written(value: Any) -> str:
@@ -173,7 +188,7 @@ def _workloads(value: Any) -> Any:
     items = value if isinstance(value, list) else [value]
     if not items:
         raise ValueError("an empty list has no runs: give one workload or more")
-    return [{"script": item} if isinstance(item, str) else item for item in items]
+    return without_repeats([{"script": item} if isinstance(item, str) else item for item in items])
 
 
 Workloads = Annotated[list[Workload], BeforeValidator(_workloads)]

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, PlainValidator, model_validator
 
 from kvstudy.disturbance import disturbance
-from kvstudy.plan.factors import DurationS, Part, Positive
+from kvstudy.plan.factors import Part, Positive, TimeLimitS
 from kvstudy.units import parse_rate_rps
 
 PlainRateRps = Annotated[float, PlainValidator(parse_rate_rps)]
@@ -28,10 +28,10 @@ class Objective(Part):
     """A rate is held when every limit that is set is kept and the achieved rate is at least
     ``achieved_share`` of the offered one."""
 
-    mean: DurationS | None = None
-    p50: DurationS | None = None
-    p99: DurationS | None = None
-    p999: DurationS | None = None
+    mean: TimeLimitS | None = None
+    p50: TimeLimitS | None = None
+    p99: TimeLimitS | None = None
+    p999: TimeLimitS | None = None
     achieved_share: Share = 0.99
 
     @model_validator(mode="after")

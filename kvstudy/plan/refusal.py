@@ -11,13 +11,14 @@ from pathlib import Path
 from pydantic import BaseModel, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
-from ruamel.yaml.error import MarkedYAMLError
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from kvstudy.errors import ExperimentError, KvstudyError
 from kvstudy.project import project_root
 
 KeyPath = tuple[str | int, ...]
 EXAMPLE = "experiments/reproduce.yaml"
+WRITTEN_AS = {"comparing": "compare"}  # fields that have another name than their key in a file
 
 
 class Impossible(ValueError):
@@ -85,6 +86,8 @@ def read_yaml(path: Path, what: str = "experiment") -> tuple[dict, Source]:
         line = f":{mark.line + 1}" if mark else ""
         problem = str(error.problem or error.context).split("\n")[0]
         raise ExperimentError(f"{path}{line}: not valid YAML: {problem}") from error
+    except YAMLError as error:  # a character that no YAML holds, as in a file that is no text
+        raise ExperimentError(f"{path}: not valid YAML: {str(error).splitlines()[0]}") from error
     if not isinstance(tree, CommentedMap):
         raise ExperimentError(
             f"{path}: {'an experiment' if what == 'experiment' else f'a {what} file'} is a mapping of "
@@ -124,7 +127,7 @@ def _plain(node: object, path: KeyPath, lines: dict[KeyPath, int]) -> typing.Any
 
 def refuse(path: KeyPath, what: str, source: Source, hint: str | None = None) -> ExperimentError:
     """``file:line: key.inner: what``."""
-    keys = [str(part) for part in path if not isinstance(part, int)]
+    keys = [WRITTEN_AS.get(part, str(part)) for part in path if not isinstance(part, int)]
     return ExperimentError(
         f"{source.where(path)}: {'.'.join(keys)}: {what}" if keys else f"{source.where(path)}: {what}", hint
     )
@@ -132,9 +135,16 @@ def refuse(path: KeyPath, what: str, source: Source, hint: str | None = None) ->
 
 def unknown_key(path: KeyPath, known: typing.Iterable[str], source: Source) -> ExperimentError:
     known = sorted(known)
-    near = difflib.get_close_matches(str(path[-1]), known, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}?" if near else f"known keys: {', '.join(known)}"
+    near = _nearest(str(path[-1]), known, cutoff=0.5)
+    hint = f"did you mean {near}?" if near else f"known keys: {', '.join(known)}"
     return refuse(path[:-1], f"unknown key: {path[-1]}", _At(source, path), hint)
+
+
+def _nearest(word: str, known: typing.Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The name that was meant, also by capital letters where it has small ones."""
+    named = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(word.lower(), named, n=1, cutoff=cutoff)
+    return named[near[0]] if near else None
 
 
 class _At(Source):
@@ -169,8 +179,8 @@ def refusal(
         allowed = [
             name.strip().strip("'") for name in first["ctx"]["expected"].replace(" or ", ",").split(",")
         ]
-        near = difflib.get_close_matches(str(given), allowed, n=1)
-        hint = f"did you mean {near[0]}?" if near else None
+        near = _nearest(str(given), allowed)
+        hint = f"did you mean {near}?" if near else None
         return refuse(path, f"not one of {', '.join(allowed)}: {given!r}", source, hint)
     if first["type"] in ("model_type", "dict_type"):
         return refuse(

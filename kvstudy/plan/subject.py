@@ -18,11 +18,11 @@ from pathlib import PurePath
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
-from kvstudy.plan.factors import DurationS, Part, SizeAsWritten, listed
+from kvstudy.plan.factors import Part, SizeAsWritten, TimeLimitS, listed
 from kvstudy.plan.refusal import Impossible
-from kvstudy.units import parse_size_bytes
+from kvstudy.units import parse_size_bytes, write_duration
 
 KV_SERVICE, EMPTY = "kv-service", "empty"
 KINDS = ("program", "build", "command", "url")  # exactly one of them is given
@@ -42,6 +42,8 @@ _NAME = r"^[a-z0-9][a-z0-9.@_-]*$"
 HttpMethod = Literal["PUT", "GET", "DELETE"]
 Status = Annotated[int, Field(ge=100, le=599)]
 Statuses = Annotated[list[Status], BeforeValidator(listed)]
+# A run notes it as it is written in a file, so that ``spec_of`` can read it: a bare number is no duration.
+NotedTimeLimitS = Annotated[TimeLimitS, PlainSerializer(write_duration)]
 
 
 class Ready(Part):
@@ -50,7 +52,7 @@ class Ready(Part):
 
     line: Annotated[str, Field(min_length=1)] | None = None
     http: Annotated[str, Field(pattern=r"^/[!-~]*$")] | None = None
-    timeout: DurationS = 60.0
+    timeout: NotedTimeLimitS = 60.0
 
     @model_validator(mode="after")
     def _is_one(self) -> "Ready":
@@ -64,7 +66,7 @@ class Stop(Part):
     end; without it 0 and the signal's own."""
 
     signal: Literal["TERM", "INT", "QUIT", "HUP"] = "TERM"
-    time: DurationS = 20.0
+    time: NotedTimeLimitS = 20.0
     exit: Annotated[list[Annotated[int, Field(ge=0, le=255)]], BeforeValidator(listed)] | None = None
 
 

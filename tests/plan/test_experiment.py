@@ -348,3 +348,54 @@ def test_parameters_take_the_place_of_keys_of_the_experiment_file_also_under_a_p
         {"experiment_file": str(tmp_path / "trial.yaml"), "repeats": 1}, preset
     )
     assert (experiment.name, experiment.repeats, experiment.duration) == ("trial", 1, 4.0)
+
+
+@pytest.mark.parametrize("text", ["\0", "question: \x01\n"])
+def test_a_file_that_is_no_text_is_refused_in_a_line(tmp_path, text):
+    with pytest.raises(ExperimentError) as caught:
+        load(tmp_path, text=text)
+    assert "trial.yaml: not valid YAML: " in caught.value.message and "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "twice",
+    [{"workload": ["put", {"script": "put"}]}, {"service": [{"wal": "os"}, {"wal": "os"}]}],
+    ids=["workload", "service"],
+)
+def test_a_set_that_stands_twice_is_refused_since_its_runs_would_pass_for_repeats(tmp_path, twice):
+    assert ": a value stands twice in the list: " in refused(tmp_path, twice).message
+
+
+@pytest.mark.parametrize(
+    "key, change",
+    [
+        ("timeout", {"timeout": "0s"}),
+        ("search.objective.p99", {"search": {"method": "mlr", "objective": {"p99": "0s"}}}),
+        ("subject.stop.time", {"subject": {"command": ["{port}"], "stop": {"time": "0s"}}}),
+    ],
+)
+def test_a_time_limit_of_nothing_is_refused(tmp_path, key, change):
+    assert f": {key}: a time limit is at least 1us: '0s'" in refused(tmp_path, change).message
+
+
+@pytest.mark.parametrize("seed", [-1, 1 << 64])
+def test_a_seed_that_the_generator_cannot_take_is_refused(tmp_path, seed):
+    assert ": seed: input should be " in refused(tmp_path, {"seed": seed}).message
+
+
+def test_awake_is_refused_with_what_it_may_be(tmp_path):
+    message = refused(tmp_path, {"awake": "maybe"}).message
+    assert message.endswith("awake: not one of true, false, auto: 'maybe'")
+
+
+def test_a_key_of_compare_is_named_as_it_is_written(tmp_path):
+    assert ": compare.pairs: input should be " in refused(tmp_path, {"compare": {"pairs": 0}}).message
+
+
+def test_a_gap_without_its_end_is_refused(tmp_path):
+    assert ": compare.gap: not a duration: ''" in refused(tmp_path, {"compare": {"gap": "20ms.."}}).message
+
+
+def test_capital_letters_are_answered_with_the_name_that_was_meant(tmp_path):
+    assert refused(tmp_path, {"Name": "trial"}).hint == "did you mean name?"
+    assert refused(tmp_path, {"jvm": {"gc": "g1"}}).hint == "did you mean G1?"

@@ -154,6 +154,7 @@ def test_a_subject_comes_back_from_what_a_run_notes_of_it(tmp_path):
         {"build": "main"},
         {"url": "http://127.0.0.1:80"},
         COMMAND | {"stop": "INT", "ready": {"line": "up"}, "statuses": {"PUT": [201, 204]}},
+        COMMAND | {"stop": {"signal": "INT", "time": "1.5s"}, "ready": {"timeout": "2m"}},
     ):
         (configuration,) = configurations(tmp_path, subject=given)
         assert spec_of(configuration.subject, configuration.server) == configuration.spec
