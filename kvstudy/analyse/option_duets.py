@@ -10,8 +10,10 @@ decided, or else the first that there is:
 
     the reader's own last duet; the last committed one; independent runs
 
-So no undecided answer takes the place of a decided one. What a duet was asked, independent runs answer only
-where they decide more than it does; ``beside`` says then what the duet, or the reader's own one, says.
+So no undecided answer takes the place of a decided one. Of two values that a duet compares, independent
+runs are told only where they decide more than it does at the highest rate; what they leave open is not, of
+whatever workload. ``beside`` says what the duet, or the reader's own one, leaves open of such a row, and what
+a decided answer that gave way says where that is another word.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,11 +27,12 @@ from kvstudy.analyse.comparison import launches
 from kvstudy.analyse.comparison.words import CANNOT_TELL, CHEAPER, DEARER, FASTER, SLOWER
 from kvstudy.analyse.configuration import CPU, RATE
 from kvstudy.analyse.duets import Duet
-from kvstudy.analyse.options import COLUMNS, differing_parts, distance_from_default
+from kvstudy.analyse.options import COLUMNS, at_highest_rate, differing_parts, distance_from_default
 
 BY_DUET, BY_RUNS = "duet", "runs"
 OWN_CANNOT_TELL = "your own duet cannot tell yet"
 DUET_CANNOT_TELL = "its duet cannot tell"
+RUNS_CALL, REFERENCE_CALLS = "independent runs call", "the reference's duet calls"
 QUESTION = ["experiment", "before_name", "after_name"]
 ROW = [*QUESTION, "workload", "measure"]
 _ADDED = ["by", "is_own", "beside"]
@@ -52,11 +55,20 @@ def with_duets(compared: pd.DataFrame, found: Sequence[Duet], own: Iterable[str]
     if rows.empty:
         return runs
     asked, answered = _keys(rows, QUESTION), _keys(rows[rows["word"] != CANNOT_TELL], ROW)
+    # At a lower rate they may decide what they leave open at the highest, which is the one that is told.
+    top = at_highest_rate(runs)
+    said = {row: word for row, word in zip(_each(top, ROW), top["word"], strict=True) if word != CANNOT_TELL}
     keeps = [
-        question not in asked or (row not in answered and word != CANNOT_TELL)
+        question not in asked or (row in said and row not in answered and word != CANNOT_TELL)
         for question, row, word in zip(_each(runs, QUESTION), _each(runs, ROW), runs["word"], strict=True)
     ]
     runs = runs[np.array(keeps, dtype=bool)]
+    rows = rows.assign(
+        beside=[
+            _and(beside, _another(RUNS_CALL, row, word, said.get(row, word)))
+            for beside, row, word in zip(rows["beside"], _each(rows, ROW), rows["word"], strict=True)
+        ]
+    )
     every = _keys(rows, ROW)
     runs = runs.assign(beside=[DUET_CANNOT_TELL if row in every else "" for row in _each(runs, ROW)])
     decided = _keys(runs, ROW)
@@ -74,10 +86,14 @@ def _rows(found: Sequence[Duet]) -> pd.DataFrame:
     # Own ones come first, and stay so among those that are decided alike.
     order = rows.assign(open=rows["word"] == CANNOT_TELL).sort_values("open", kind="stable")
     open_of_own = _keys(order[order["open"] & order["is_own"]], ROW)
+    theirs = order[~order["open"] & ~order["is_own"].astype(bool)]
+    said = dict(zip(_each(theirs, ROW), theirs["word"], strict=True))
     first = order.drop_duplicates(ROW).drop(columns="open")
     beside = [
-        OWN_CANNOT_TELL if not is_own and row in open_of_own else ""
-        for is_own, row in zip(first["is_own"], _each(first, ROW), strict=True)
+        OWN_CANNOT_TELL
+        if not is_own and row in open_of_own
+        else _another(REFERENCE_CALLS, row, word, said.get(row, word))
+        for is_own, row, word in zip(first["is_own"], _each(first, ROW), first["word"], strict=True)
     ]
     return first.assign(beside=beside)
 
@@ -145,6 +161,15 @@ def _of_duet(duet: Duet) -> list[dict]:
             },
         )
     return list(rows.values())
+
+
+def _another(who: str, row: tuple, word: str, said: str) -> str:
+    """What gave way to the decided ``word``; "" where it said the same."""
+    return f"{who} {row[-1]} {said}" if CANNOT_TELL not in (word, said) and word != said else ""
+
+
+def _and(*parts: str) -> str:
+    return "; ".join(filter(None, parts))
 
 
 def _each(rows: pd.DataFrame, columns: list[str]) -> list[tuple]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from kvstudy.analyse.comparison import families
+from kvstudy.analyse.comparison.words import CANNOT_TELL
 from kvstudy.analyse.configuration import (
     COMPARISON_COLUMNS,
     comparison_key,
@@ -89,6 +90,32 @@ def at_highest_rate(compared: pd.DataFrame) -> pd.DataFrame:
     rows = compared.assign(rate=compared["offered_rate_rps"].fillna(-1)).sort_values(["rate", "connections"])
     top = rows.groupby(["experiment", "before_name", "after_name", "workload", "measure"], sort=False).tail(1)
     return top.drop(columns="rate").sort_values(["experiment", "workload", "after_name"])
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many comparisons decide something, of how many. Sizes of the workload are no option of the service,
+    and are counted apart."""
+
+    decided: int
+    of: int
+    sizes_decided: int
+    sizes: int
+
+
+def tally(top: pd.DataFrame) -> Tally:
+    """``top``: rows of ``at_highest_rate``; the share of invalid runs is a measure as any other."""
+    decided, is_size = top["word"] != CANNOT_TELL, of_sizes(top)
+    return Tally(
+        int((decided & ~is_size).sum()),
+        int((~is_size).sum()),
+        int((decided & is_size).sum()),
+        int(is_size.sum()),
+    )
+
+
+def of_sizes(rows: pd.DataFrame) -> pd.Series:
+    return rows["after_name"].astype(str).str.startswith(OF_WORKLOAD)
 
 
 def count_runs(tables: Tables, rows: pd.DataFrame) -> int:

@@ -22,6 +22,7 @@ from kvstudy.analyse.configuration import INVALID
 from kvstudy.analyse.duets import Duet
 from kvstudy.analyse.intervention import CAUSED
 from kvstudy.analyse.linked import LINKED
+from kvstudy.analyse.options import Tally
 from kvstudy.analyse.replication import verdicts
 from kvstudy.analyse.tables import Tables
 from kvstudy.analyse.tail import NO_EVENT
@@ -136,7 +137,14 @@ def _options(tables: Tables, reference: Tables | None = None, duets: Sequence[Du
     ]
     answer, of = options.undecided(tables, duets)
     open_line = (
-        [Finding(_undecided(answer.claims, of), _BEFORE_AFTER, answer.runs, launches=answer.launches)]
+        [
+            Finding(
+                _undecided(answer.claims, of, options.tallied(tables, duets)),
+                _BEFORE_AFTER,
+                answer.runs,
+                launches=answer.launches,
+            )
+        ]
         if answer.claims
         else []
     )
@@ -200,7 +208,7 @@ def _measure(claim: Claim, decided: bool = False) -> str:
     )
 
 
-def _undecided(claims_made: tuple[Claim, ...], of: dict[str, int]) -> str:
+def _undecided(claims_made: tuple[Claim, ...], of: dict[str, int], tally: Tally) -> str:
     """Of which experiments how many comparisons decide nothing, and where runs are too few whose interval
     leaves 1 out."""
     counts = {
@@ -224,11 +232,15 @@ def _undecided(claims_made: tuple[Claim, ...], of: dict[str, int]) -> str:
         if sides
         else ""
     )
-    total = words.counted(sum(of.values()), "comparison")
-    return (
-        f"**{CANNOT_TELL.capitalize()}** in {len(claims_made)} of {total} of an option with its default: "
-        f"{words.several(parts)}.{why}"
-    )
+    open_of = [
+        f"{count - decided} of {words.counted(count, 'comparison')} of {what}"
+        for decided, count, what in (
+            (tally.decided, tally.of, "an option with its default"),
+            (tally.sizes_decided, tally.sizes, "sizes of the workload"),
+        )
+        if count > decided
+    ]
+    return f"**{CANNOT_TELL.capitalize()}** in {words.several(open_of)}: {words.several(parts)}.{why}"
 
 
 def _caused(answer: Answer) -> str:

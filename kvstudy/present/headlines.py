@@ -388,7 +388,7 @@ def _change(tables: Tables, reference: Tables | None, duets: Sequence[Duet] = ()
         *_findable([claim for claim in every if claim.word == CANNOT_TELL]),
         *([f"your own cannot tell yet of {words.several(sorted(less))}"] if less else []),
     ]
-    launches = sum(one.launches for one in (*found.values(), undecided))
+    launches = options.count_launches(tables, duets)
     doubts += [f"{words.counted(launches, 'launch')} of duets"] if launches else []
     counted = "" if asked.runs.empty else None
     if not differing:

@@ -132,7 +132,26 @@ def test_an_own_duet_that_decides_nothing_leaves_the_committed_answer_and_is_nam
 def test_an_own_duet_that_decides_is_the_answer(study):
     study.measured(place="reference").measured(ratio=0.5)
     p50 = row(with_duets(NO_RUNS, study.duets), "p50")
-    assert (p50["word"], p50["is_own"], p50["beside"]) == (FASTER, True, "")
+    assert (p50["word"], p50["is_own"]) == (FASTER, True)
+    assert p50["beside"] == "the reference's duet calls p50 slower"
+
+
+def test_a_duet_that_says_another_word_than_decided_runs_names_theirs(study):
+    runs = compared_options(varied("wal", ["wal=interval", "wal=always"], slower=3.0))
+    runs["workload"] = "put"
+    p50 = row(with_duets(runs, study.measured(ratio=0.5).duets), "p50")
+    assert (p50["word"], p50["by"], p50["beside"]) == (FASTER, BY_DUET, "independent runs call p50 slower")
+    study.measured(place="reference")
+    assert row(with_duets(runs, study.duets), "p50")["beside"] == (
+        "the reference's duet calls p50 slower; independent runs call p50 slower"
+    )
+
+
+def test_a_lower_rate_at_which_runs_decide_is_not_chosen_for_that(study):
+    runs = compared_options(varied("wal", ["wal=interval", "wal=always"], slower=3.0)).assign(workload="put")
+    higher = runs.assign(offered_rate_rps=9000.0, word=CANNOT_TELL)
+    rows = with_duets(pd.concat([runs, higher]), study.measured(wobble=OPEN, ratio=1.0).duets)
+    assert (row(rows, "p50")["by"], row(rows, "p50")["word"]) == (BY_DUET, CANNOT_TELL)
 
 
 def test_of_ones_own_duets_the_last_one_counts_and_not_the_one_that_pleases(study):
@@ -160,3 +179,21 @@ def test_the_claims_of_an_option_are_those_of_its_duet_and_count_launches(study)
         6
     }
     assert answers.whose(empty_tables(), found, "wal") == {True}
+
+
+def test_launches_of_a_duet_that_decides_a_part_count_once(study):
+    part = slices(12, ratio=1.0)
+    for launch in range(1, 9):
+        wobbling = part.assign(p50_ns=part["p50_ns"] * (1 if launch % 2 else 1.3) ** (part["side"] == "b"))
+        costly = wobbling.assign(cpu_ns=wobbling["cpu_ns"] * (1 + (part["side"] == "b")))
+        DuetMaker(study.data / "raw")(
+            launch,
+            parts={("put", "rate"): costly},
+            experiment="wal",
+            comparison="partly",
+            sides={"a": {"name": "wal=interval"}, "b": {"name": "wal=always"}},
+        )
+    found = study.duets
+    assert answers.decided(empty_tables(), found)["wal"].launches == 8
+    assert answers.undecided(empty_tables(), found)[0].launches == 8
+    assert answers.count_launches(empty_tables(), found) == 8

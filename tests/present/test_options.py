@@ -13,9 +13,10 @@ from kvstudy.analyse.options import (
     compared_options,
     count_runs,
     differing_parts,
+    tally,
     varied_factor,
 )
-from kvstudy.present import answers, theme
+from kvstudy.present import answers, headlines, theme
 from kvstudy.present.figures.ratios import MEASURE_COLOURS
 from kvstudy.present.figures.ratios import decided as decided_figure
 from kvstudy.present.figures.ratios import options as drawn
@@ -213,6 +214,33 @@ def test_what_is_decided_is_told_in_a_sentence_and_all_that_is_not_in_one():
     assert ") and slower (p50 3.00 × [" in decided and "cannot tell" not in decided
     assert undecided.startswith(
         "- **Cannot tell** in 2 of 6 comparisons of an option with its default: gc 2 of 3. *(10 runs;"
+    )
+
+
+def test_card_chart_and_list_count_the_same_comparisons_and_sizes_apart():
+    parts = [
+        varied("wal", ["wal=interval", "wal=always"], slower=3.0),
+        varied("value-size", ['{"value_bytes": 100}', '{"value_bytes": 9}'], "workload_args", repeats=2),
+    ]
+    both = replace(
+        parts[0],
+        runs=pd.concat([part.runs for part in parts], ignore_index=True),
+        percentiles=pd.concat([part.percentiles for part in parts], ignore_index=True),
+    )
+    card = next(card for card in headlines.index(both).cards if card.page == "06-before-after")
+    top = at_highest_rate(compared_options(both))
+    assert (tally(top).of, tally(top).sizes) == (3, 3)
+    decided, sizes = tally(top).decided, tally(top).sizes_decided
+    assert f"{decided} of 3 decided" in card.sure
+    assert (
+        f"{decided} of 3 comparisons of options are decided, and {sizes} of 3 of sizes of the workload"
+        in decided_figure(compared_options(both)).layout.meta["finding"]
+    )
+    *_, line = answers.summarize_options(both).data.splitlines()
+    assert (decided, sizes) == (3, 0) and "tell** in 3 of 3 comparisons of sizes of the workload:" in line
+    assert (
+        "2 experiments varied an option or a size of the workload"
+        in (drawn(compared_options(both)).layout.meta["finding"])
     )
 
 

@@ -10,8 +10,16 @@ from kvstudy.analyse.answers import RULER, Answer, unanswered
 from kvstudy.analyse.claim import DUET, Claim, comparison_claim
 from kvstudy.analyse.comparison.words import CANNOT_TELL, TOO_FEW
 from kvstudy.analyse.duets import Duet
-from kvstudy.analyse.option_duets import BY_DUET, with_duets
-from kvstudy.analyse.options import at_highest_rate, compared_options, count_runs, varied_of
+from kvstudy.analyse.option_duets import BY_DUET, QUESTION, with_duets
+from kvstudy.analyse.options import (
+    Tally,
+    at_highest_rate,
+    compared_options,
+    count_runs,
+    of_sizes,
+    tally,
+    varied_of,
+)
 from kvstudy.analyse.tables import Tables
 
 
@@ -75,6 +83,17 @@ def undecided(tables: Tables, duets: Sequence[Duet] = ()) -> tuple[Answer, dict[
     return _answer(tables, rows) if len(rows) else Answer((), 0), counts
 
 
+def tallied(tables: Tables, duets: Sequence[Duet] = ()) -> Tally:
+    """Of ``decided`` and ``undecided`` together."""
+    return tally(_compared(tables, duets))
+
+
+def count_launches(tables: Tables, duets: Sequence[Duet] = ()) -> int:
+    """Of every duet of an option that answers something, or leaves it open, each once."""
+    compared = _compared(tables, duets)
+    return _launches(compared[~of_sizes(compared)])
+
+
 def whose(tables: Tables, duets: Sequence[Duet], experiment: str) -> set[bool]:
     """Of what is decided of an experiment: whether it is the reader's own; both where some is and some is
     not."""
@@ -84,16 +103,21 @@ def whose(tables: Tables, duets: Sequence[Duet], experiment: str) -> set[bool]:
 
 
 def beside(tables: Tables, duets: Sequence[Duet], experiment: str) -> list[str]:
-    """What a duet of the experiment leaves open that others decide, each once."""
+    """What a duet of the experiment leaves open that others decide, and what others say that gave way to
+    another word, each once."""
     rows = _compared(tables, duets)
     return list(dict.fromkeys(filter(None, rows.loc[rows["experiment"] == experiment, "beside"])))
 
 
 def _answer(tables: Tables, rows: pd.DataFrame) -> Answer:
-    of_runs, of_duets = rows[rows["by"] != BY_DUET], rows[rows["by"] == BY_DUET]
-    launches = of_duets.groupby(["experiment", "before_name", "after_name"])["runs_before"].max().sum()
+    of_runs = rows[rows["by"] != BY_DUET]
     runs = count_runs(tables, of_runs) if len(of_runs) else 0
-    return Answer(_claims(rows), runs, launches=int(launches))
+    return Answer(_claims(rows), runs, launches=_launches(rows))
+
+
+def _launches(rows: pd.DataFrame) -> int:
+    of_duets = rows[rows["by"] == BY_DUET]
+    return int(of_duets.groupby([*QUESTION, "is_own"])["runs_before"].max().sum())
 
 
 def too_few(claim: Claim) -> bool:

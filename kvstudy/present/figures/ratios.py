@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from kvstudy.analyse.answers import RULER
 from kvstudy.analyse.comparison.words import (
     CANNOT_TELL,
     DIFFERENT,
@@ -14,7 +15,7 @@ from kvstudy.analyse.comparison.words import (
 )
 from kvstudy.analyse.configuration import CPU, INVALID, RATE
 from kvstudy.analyse.option_duets import BY_DUET
-from kvstudy.analyse.options import OF_WORKLOAD, at_highest_rate
+from kvstudy.analyse.options import Tally, at_highest_rate, of_sizes, tally
 from kvstudy.present import theme, words
 from kvstudy.present.claim_text import REFERENCE, YOURS
 from kvstudy.present.figures.panels import nothing, ratio_axis, titled
@@ -168,10 +169,9 @@ def _outcomes(compared: pd.DataFrame, before: str, after: str) -> str:
 def decided(compared: pd.DataFrame) -> go.Figure:
     """What ``options.every`` decides: a row per value, workload and measure, the largest
     difference on top; colour and shape say the word."""
-    top = at_highest_rate(compared)
-    top = top[top["measure"] != INVALID]
-    of = len(top)
-    top = top[top["word"] != CANNOT_TELL]
+    top = at_highest_rate(compared[~compared["experiment"].isin(RULER)])
+    counts = tally(top)
+    top = top[(top["measure"] != INVALID) & (top["word"] != CANNOT_TELL)]
     count, top = len(top), _on_a_screen(top)
     if top.empty:
         return nothing("no option is decided yet", "More repeats may decide one: --profile full")
@@ -192,14 +192,23 @@ def decided(compared: pd.DataFrame) -> go.Figure:
         [_decided(row) for row in top.itertuples()],
         "with the option / with its default (log)",
     )
-    changes = top[~top["after_name"].str.startswith(OF_WORKLOAD)]
+    changes = top[~of_sizes(top)]
     return titled(
         figure,
         "What options change, where the runs decide",
-        f"{count} of {words.counted(of, 'comparison')} are decided{_extreme(changes)}",
+        f"{_counted(counts)}{_extreme(changes)}",
         f"{_left_out(count, len(top))}Left of 1 is less. Ratio over the launches of a duet, or where there "
         "is none of medians over runs at the highest rate of each experiment, with its 95 % interval.",
     )
+
+
+def _counted(counts: Tally) -> str:
+    """As the card of the page counts them; sizes of the workload, which it leaves out, beside that."""
+    options = f"{counts.decided} of {words.counted(counts.of, 'comparison')} of options are decided"
+    sizes = f"{counts.sizes_decided} of {counts.sizes} of sizes of the workload"
+    if not counts.sizes:
+        return options
+    return f"{options}, and {sizes}" if counts.of else f"{sizes} are decided"
 
 
 def _on_a_screen(rows: pd.DataFrame) -> pd.DataFrame:
@@ -294,11 +303,15 @@ def options(compared: pd.DataFrame) -> go.Figure:
         "higher, cheaper where the service uses less CPU; diamond: the same within the experiment's "
         f"limit; hollow: cannot tell.{corrected(top)}{outcomes}"
     )
+    is_size = of_sizes(top)
+    what = " or ".join(
+        (["an option"] if not is_size.all() else []) + (["a size of the workload"] if is_size.any() else [])
+    )
     varied = (
-        f"{words.counted(top['experiment'].nunique(), 'experiment')} varied an option: of "
+        f"{words.counted(top['experiment'].nunique(), 'experiment')} varied {what}: of "
         f"{words.counted(len(top), 'comparison')} {words.several(parts)}"
     )
-    changes = top[~top["after_name"].str.startswith(OF_WORKLOAD)]
+    changes = top[~is_size]
     return titled(figure, "Every option against its default", f"{varied}{_extreme(changes)}", drawn)
 
 
