@@ -10,7 +10,6 @@ leaves the column free. Every call returns a frame of its own, which its caller 
 when they are asked for, and read again only when runs came or went.
 """
 
-import difflib
 import os
 from collections.abc import Iterable
 
@@ -107,7 +106,7 @@ def histogram(
     """
     found = _study("all") if of is None else of
     if run_id not in set(found.runs["run_id"]):
-        raise KvstudyError(f"no such run: {run_id}", _nearest(run_id, found.runs["run_id"]))
+        raise KvstudyError(f"no such run: {run_id}", schema.nearest(str(run_id), found.runs["run_id"]))
     seconds = found.only([run_id]).intervals
     seconds = seconds[seconds["latency_kind"] == latency_kind]
     if seconds.empty:
@@ -131,11 +130,13 @@ def histogram(
 
 def _table(name: str, source: str, columns: list[str] | None, selection: dict[str, object]) -> pd.DataFrame:
     wanted = {column: value for column, value in selection.items() if value is not None}
+    columns = None if columns is None else _listed(columns)
     own = set(schema.names(name))
     for column in [*wanted, *(columns or [])]:
         if column not in own and (column not in schema.names("runs") or column not in wanted):
             raise KvstudyError(
-                f"no such column: {column}", _nearest(column, [*schema.names(name), *schema.names("runs")])
+                f"no such column: {column}",
+                schema.nearest(column, [*schema.names(name), *schema.names("runs")]),
             )
     of_rows = {column for column in wanted if column in own and column != "run_id" and name != "runs"}
     found = _study("all" if "run_id" in wanted and source == "study" else source)
@@ -158,13 +159,3 @@ def _study(source: str) -> Tables:
 
 def _listed(value: object) -> list:
     return [value] if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    known = list(dict.fromkeys(known))
-    near = difflib.get_close_matches(name, known, n=1)
-    return (
-        f"did you mean {near[0]}?"
-        if near
-        else f"known: {', '.join(known[:12])}{', …' if len(known) > 12 else ''}"
-    )

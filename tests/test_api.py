@@ -104,6 +104,12 @@ def test_nothing_selected_is_an_empty_frame_with_all_columns():
         (lambda: kvstudy.runs(source="mine"), "no such source: mine\n.*own"),
         (lambda: kvstudy.columns("run"), "no such table: run"),
         (lambda: kvstudy.histogram("2026"), "no such run: 2026"),
+        (lambda: kvstudy.histogram(None), "no such run: None"),
+        (lambda: kvstudy.runs(columns="run"), "no such column: run\n.*did you mean run_id"),
+        (
+            lambda: kvstudy.load(CHECKOUT / "data" / "reference" / "stall").select(metod="PUT"),
+            "no such column: metod\n.*method",
+        ),
         (lambda: kvstudy.histogram(kvstudy.runs()["run_id"].iloc[0], start_s=1e6), "no second of this run"),
         (lambda: kvstudy.histogram(kvstudy.runs()["run_id"].iloc[0], "wait"), "no histogram of this run"),
     ],

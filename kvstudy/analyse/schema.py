@@ -21,6 +21,8 @@ Every frame that kvstudy.analyse hands out has exactly these columns in this ord
 (float64) or NA (Int64).
 """
 
+import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pandas as pd
@@ -338,6 +340,17 @@ ALL_TABLES = TABLES | DUET_TABLES
 def names(table: str) -> list[str]:
     """Column names of ``table`` in order."""
     return [column.name for column in ALL_TABLES[table]]
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint: the known name that was meant, or which there are."""
+    known = list(dict.fromkeys(known))
+    near = difflib.get_close_matches(name, known, n=1)
+    return (
+        f"did you mean {near[0]}?"
+        if near
+        else f"known: {', '.join(known[:12])}{', …' if len(known) > 12 else ''}"
+    )
 
 
 def arrow_schema(table: str) -> pa.Schema:

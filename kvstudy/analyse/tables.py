@@ -122,6 +122,8 @@ class Tables(_Held):
         table: ``select(experiment="report-1", label=["before", "after"])``."""
         keep = pd.Series(True, index=self.runs.index)
         for name, wanted in columns.items():
+            if name not in self.runs:
+                raise KvstudyError(f"no such column: {name}", schema.nearest(name, self.runs.columns))
             column = self.runs[name]
             keep &= column.isin(list(wanted)) if isinstance(wanted, (list, tuple, set)) else column == wanted
         return self.only(self.runs.loc[keep, "run_id"])

@@ -13,7 +13,7 @@ from pathlib import Path
 from kvstudy import __version__
 from kvstudy.errors import ToolMissing
 from kvstudy.measure.build import changed_source
-from kvstudy.measure.builds import Build, build_of
+from kvstudy.measure.builds import Build, build_of, check_revisions
 from kvstudy.measure.generator import generator_path
 from kvstudy.plan.run_plan import Configuration, Plan
 from kvstudy.project import loadgen_binary
@@ -39,6 +39,9 @@ class Artifacts:
         before anything is started. ``build``: how another revision is had."""
         subjects: dict[str, Subject] = {}
         builds: dict[str, Build] = {}
+        if build is build_of:
+            asked = (run.configuration.spec.build for run in plan.runs)
+            check_revisions(dict.fromkeys(filter(None, asked)), root)
 
         def built(revision: str, of: Path) -> Path:
             if revision not in builds:

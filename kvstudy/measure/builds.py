@@ -15,7 +15,7 @@ import hashlib
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,6 +133,13 @@ def _keep(jar: Path, folder: Path, facts: dict) -> None:
     shutil.copyfile(jar, new / JAR)
     (new / "build.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     new.rename(folder)
+
+
+def check_revisions(revisions: Iterable[str], root: Path) -> None:
+    """KvstudyError for the first that nobody can build; asked before the first of several is built."""
+    for revision in revisions:
+        if revision != CHECKOUT:
+            _commit_and_tree(revision, root)
 
 
 def _commit_and_tree(revision: str, root: Path) -> tuple[str, str]:

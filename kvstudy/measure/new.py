@@ -54,7 +54,7 @@ COMMAND = """\
 ADDRESS = "  url: {url}  # runs already: it is neither started nor stopped\n"
 KEYS = """\
   # Where a key stands. Without paths: /v0/entity?id={{key}}
-  paths: {{PUT: "{path}", GET: "{path}", DELETE: "{path}"}}
+  paths: {{PUT: {path}, GET: {path}, DELETE: {path}}}
 """
 FILLED = "  fill: http           # but written to before runs that read\n"
 PUT_AND_GET = """\
@@ -73,6 +73,7 @@ function request()
   return wrk.format("GET", "{get}")
 end
 """
+NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 PATH = re.compile(r"/[!#-\[\]-~]*")  # what stands in a Lua string as it is
 
 
@@ -87,6 +88,10 @@ def write(
 ) -> Path:
     """KvstudyError when the file is there already, or what was given is no subject. ``get``: a path that is
     all that is asked for, by a script beside the experiment; else keys are written and read at ``path``."""
+    if not NAME.fullmatch(name):
+        raise KvstudyError(
+            f"not a name of an experiment: {name!r}", "small letters, digits and -, as my-service"
+        )
     file = root / "experiments" / f"{name}.yaml"
     script = file.with_suffix(".lua")
     for there in (file, *([script] if get else [])):
@@ -101,31 +106,45 @@ def write(
             "give either --command or --url", "as --command 'java -jar my.jar --port {port} --data {dir}'"
         )
     kind = (
-        COMMAND.format(command=json.dumps(shlex.split(command)), ready=_ready(ready))
-        if command
-        else ADDRESS.format(url=url)
+        ADDRESS.format(url=json.dumps(url))
+        if command is None
+        else COMMAND.format(command=json.dumps(_words(command)), ready=_ready(ready))
     )
-    keys = ("" if command else FILLED) + KEYS.format(path=path)
-    file.write_text(
-        TEMPLATE.format(
-            name=name,
-            kind=kind,
-            methods="PUT and GET" if get is None else f"GET {get}",
-            paths=keys if get is None else "",
-            workload=PUT_AND_GET if get is None else OWN_SCRIPT.format(name=name),
-        ),
-        encoding="utf-8",
+    keys = (FILLED if command is None else "") + KEYS.format(path=json.dumps(path))
+    text = TEMPLATE.format(
+        name=name,
+        kind=kind,
+        methods="PUT and GET" if get is None else f"GET {get}",
+        paths=keys if get is None else "",
+        workload=PUT_AND_GET if get is None else OWN_SCRIPT.format(name=name),
     )
     try:
+        file.write_text(text, encoding="utf-8")
         if get is not None:
             script.write_text(SCRIPT.format(get=get), encoding="utf-8")
         Experiment.load(file)
-    except KvstudyError:
-        file.unlink()
+    except BaseException as error:
+        file.unlink(missing_ok=True)
         if get is not None:
-            script.unlink()
+            script.unlink(missing_ok=True)
+        if isinstance(error, KvstudyError):  # the file that it names is gone again
+            what = re.sub(rf"^{re.escape(str(file))}(:\d+)?: ", "", error.message)
+            raise type(error)(f"no experiment was written: {what}", error.hint) from None
         raise
     return file
+
+
+def _words(command: str) -> list[str]:
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise KvstudyError(
+            f"--command cannot be split into words: {str(error).lower()}: {command}",
+            "write it as in a shell",
+        ) from None
+    if not words:
+        raise KvstudyError("--command is empty", "as --command 'java -jar my.jar --port {port} --data {dir}'")
+    return words
 
 
 def try_service(file: Path, root: Path, get: str | None = None) -> Iterator[str]:

@@ -31,14 +31,16 @@ class Command:
 
 
 def commands_of(files: Iterable[Path], preset: str | None, only: tuple[str, ...] = ()) -> list[Command]:
-    """Of files that have no such profile: none; no duet where ``only`` leaves not both sides."""
-    found = []
+    """Of files that have no such profile: none, unless no file has it; no duet where ``only`` leaves not both
+    sides."""
+    found, missing = [], None
     for file in files:
         try:
             experiment = Experiment.load(file, preset)
             compared = Experiment.load(file, preset, compared=True)
         except ExperimentError as error:
             if "no such profile" in error.message:
+                missing = missing or error
                 continue
             raise
         chosen = "".join(f" --only {word}" for word in only)
@@ -50,6 +52,8 @@ def commands_of(files: Iterable[Path], preset: str | None, only: tuple[str, ...]
         if duets := _duets(compared, only):
             seconds = sum(one.estimated_s for one in duets)
             found.append(Command(name, question, f"kvstudy compare {words}", seconds, len(duets)))
+    if missing and not found:
+        raise missing
     return found
 
 

@@ -116,7 +116,7 @@ class SubjectSpec(Part):
         self._has_only_what_its_kind_has(given[0])
         if self.command:
             self._command_is_possible()
-        if self.url:
+        if self.url is not None:
             self._url_is_possible()
         for method, path in (self.paths or {}).items():
             if not path.startswith("/") or path.count("{key}") != 1 or " " in path:

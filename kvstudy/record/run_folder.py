@@ -25,6 +25,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import zlib
 from functools import cached_property
@@ -177,13 +178,14 @@ class SealedRun:
         """``text`` for files that are none."""
         path = self._stored(name)
         if path is None:
-            raise RunFolderError(f"run has no such file: run={self.path} file={name}")
+            raise RunFolderError(f"run has no such file: run={self.path} file={name}", self._verify())
         try:
             return gzip.decompress(path.read_bytes()) if path.name != name else path.read_bytes()
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise RunFolderError(
-                f"{path}: not gzip, or cut: {error}", f"kvstudy verify {self.path}"
-            ) from error
+            raise RunFolderError(f"{path}: not gzip, or cut: {error}", self._verify()) from error
+
+    def _verify(self) -> str:
+        return f"kvstudy verify {shlex.quote(str(self.path))}"
 
     def _stored(self, name: str) -> Path | None:
         return next(
@@ -195,10 +197,10 @@ class SealedRun:
             found = json.loads(self.text(name))
         except json.JSONDecodeError as error:
             raise RunFolderError(
-                f"{self.path / name}:{error.lineno}: not JSON: {error.msg}", f"kvstudy verify {self.path}"
+                f"{self.path / name}:{error.lineno}: not JSON: {error.msg}", self._verify()
             ) from error
         if not isinstance(found, dict):
-            raise RunFolderError(f"{self.path / name}: no JSON object", f"kvstudy verify {self.path}")
+            raise RunFolderError(f"{self.path / name}: no JSON object", self._verify())
         return found
 
     def __repr__(self) -> str:

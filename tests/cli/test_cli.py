@@ -262,3 +262,28 @@ def test_doctor_names_what_is_missing_and_the_command_that_mends_it(project):
     ):
         assert line in answer.stdout
     assert answer.stderr.startswith("kvstudy: missing on this machine: ")
+
+
+@pytest.mark.parametrize(
+    "given, told",
+    [
+        (("shop", "--command", "java '-jar {port}"), "--command cannot be split into words: no closing quot"),
+        (("shop", "--command", ""), "--command is empty\n"),
+        (("shop", "--url", ""), "no experiment was written: subject.url: not an address of HTTP: ''\n"),
+        (
+            ("shop", "--command", "x {port}", "--path", "a"),
+            "no experiment was written: subject.paths: a path",
+        ),
+        (("Shop", "--command", "x {port}"), "not a name of an experiment: 'Shop'\n"),
+        (("../shop", "--command", "x {port}"), "not a name of an experiment: '../shop'\n"),
+    ],
+)
+def test_what_is_no_service_is_told_in_a_line_and_no_experiment_is_left(project, given, told):
+    answer = kvstudy("new", *given, root=project)
+    assert answer.returncode in (1, 2) and answer.stderr.startswith(f"kvstudy: {told}"), answer.stderr
+    assert len(answer.stderr.splitlines()) <= 2 and not list(project.rglob("*.yaml"))
+
+
+def test_commands_of_a_profile_that_no_file_has_are_refused():
+    answer = kvstudy("plan", "experiments/wal.yaml", "--commands", "--profile", "nope")
+    assert answer.returncode == 2 and "wal.yaml: no such profile: nope\n" in answer.stderr

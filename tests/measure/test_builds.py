@@ -7,10 +7,12 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from kvstudy.errors import KvstudyError
+from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.builds import build_of, built
 from kvstudy.project import jfr_converter_jar, profiler_library, service_jar
 
@@ -151,6 +153,14 @@ def test_an_unknown_revision_is_one_line_and_builds_nothing(repository, revision
     with pytest.raises(KvstudyError) as caught:
         built(revision, repository.root)
     assert str(caught.value).startswith(told) and repository.builds == []
+
+
+def test_of_several_revisions_an_unknown_one_is_told_before_any_is_built(repository):
+    sides = [SimpleNamespace(spec=SimpleNamespace(build=build)) for build in (".", "mian")]
+    runs = [SimpleNamespace(configuration=side) for side in sides]
+    with pytest.raises(KvstudyError, match="no such revision: mian"):
+        Artifacts.needed_by(SimpleNamespace(runs=runs), repository.root)
+    assert repository.builds == []
 
 
 def test_a_build_that_fails_leaves_its_last_lines_and_nothing_to_be_used(repository, capfd):

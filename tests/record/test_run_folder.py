@@ -5,6 +5,7 @@ import errno
 import gzip
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -276,6 +277,14 @@ def test_damaged_run_json_names_file_and_line(tmp_path):
     (run.path / "run.json").write_text('{\n "run_id": \n')
     with pytest.raises(RunFolderError, match=r"run\.json:\d+: not JSON"):
         _ = open_run(run.path).facts
+
+
+def test_the_hint_of_a_damaged_run_can_be_pasted_also_where_its_path_has_a_space(tmp_path):
+    run = sealed_run(tmp_path / "my project")
+    (run.path / "run.json").unlink()
+    with pytest.raises(RunFolderError) as caught:
+        _ = open_run(run.path).facts
+    assert shlex.split(caught.value.hint) == ["kvstudy", "verify", str(run.path)]
 
 
 def test_not_a_number_is_refused_because_it_is_not_json(tmp_path):
