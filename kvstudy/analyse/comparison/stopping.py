@@ -16,7 +16,8 @@ puts it is the same in all of its slices. Looks after each launch from FIRST_LOO
 
 *The same within X %* needs two one-sided tests at the same looks. The interval is that of all looks until
 now, each with its own limit, so it excludes 1 exactly where an uncorrected look has. Where no launch is
-typical now, it holds all launches, and what earlier looks said of a value among them is taken back.
+typical now, it holds all launches, and what earlier looks said of a value among them is taken back. So is
+*the same* where the ratio itself is X % or more by now.
 """
 
 import math
@@ -153,7 +154,8 @@ def looked_at(logs: Sequence[float], same_within: float, lost: Sequence[bool] | 
     margin = math.log1p(same_within)
     taken_back = (
         not now.is_typical[0] and now.least[0] <= 0 <= now.most[0],
-        not now.is_typical[0] and (now.least[0] <= -margin or now.most[0] >= margin),
+        abs(ratio) >= margin
+        or (not now.is_typical[0] and (now.least[0] <= -margin or now.most[0] >= margin)),
     )
     return {
         "launches": len(logs),

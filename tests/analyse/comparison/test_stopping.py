@@ -230,3 +230,11 @@ def test_what_could_have_been_found_is_found_in_four_of_five():
     ratio = stopping.could_find(0.03, 12)
     logs = np.random.default_rng(6).normal(np.log(ratio), 0.03, (3000, 12))
     assert 0.75 <= (stopping.sequential(logs, 0.05)[0] <= 0.05).mean() <= 0.88
+
+
+def test_the_same_is_taken_back_where_the_ratio_contradicts_it_by_now():
+    early = [0.008, 0.018, 0.001, 0.02, 0.017, -0.004]
+    late = [0.178, 0.164, 0.308, 0.114, -0.28, 0.13]
+    assert words(p50=early) == {"p50": SAME}
+    (one,) = stopping.measure_results(values(p50=[*early, *late]), PRIMARY, 0.05)
+    assert one.is_typical and one.ratio > 1.05 and one.word == CANNOT_TELL
