@@ -10,8 +10,10 @@ from IPython.display import Markdown
 
 from kvstudy.analyse import neighbours
 from kvstudy.analyse.capacity import HELD, NOT_HELD
+from kvstudy.analyse.comparison.looks import FIRST_LOOK
 from kvstudy.analyse.comparison.words import CANNOT_TELL, DIFFERENT, MIN_RUNS
 from kvstudy.analyse.neighbours import TOGETHER
+from kvstudy.analyse.option_duets import BY_DUET
 from kvstudy.analyse.rates import held_rates
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import words
@@ -49,24 +51,26 @@ def neighbouring_rates(tables: Tables) -> Markdown:
 
 
 def mostly_undecided(compared: pd.DataFrame) -> Markdown:
-    """Of the comparisons with enough runs a side: are fewer than half decided?"""
-    enough = (
-        compared[compared[["runs_before", "runs_after"]].min(axis=1) >= MIN_RUNS]
-        if len(compared)
-        else compared
-    )
+    """Of the comparisons with enough runs a side, or launches: do fewer than half show a difference? *The
+    same* is none, though it is decided."""
+    by_duet = compared["by"].eq(BY_DUET) if "by" in compared else pd.Series(False, index=compared.index)
+    least = by_duet.map({True: FIRST_LOOK, False: MIN_RUNS})
+    enough = compared[compared[["runs_before", "runs_after"]].min(axis=1) >= least]
+    launches = f" or {FIRST_LOOK} launches of a duet" if by_duet.any() else ""
     if enough.empty:
-        return Markdown(f"{_TITLE} no comparison has {MIN_RUNS} runs a side, so none could be decided.")
-    decided = int(enough["word"].isin(DIFFERENT).sum())
+        return Markdown(
+            f"{_TITLE} no comparison has {MIN_RUNS} runs a side{launches}, so none could be decided."
+        )
+    differ = int(enough["word"].isin(DIFFERENT).sum())
     verdict = (
         "it held: most changes moved no ratio by more than the repeats differ"
-        if 2 * decided < len(enough)
+        if 2 * differ < len(enough)
         else "it did not hold: half of the changes or more moved a ratio by more than the repeats differ"
     )
     return Markdown(
         f"{_TITLE} {verdict}. Of {words.counted(len(enough), 'comparison')} with {MIN_RUNS} runs a "
-        f"side or more, at every rate that was measured, {decided} {'is' if decided == 1 else 'are'} "
-        "decided."
+        f"side{launches} or more, at every rate that was measured, {differ} "
+        f"{'shows' if differ == 1 else 'show'} a difference."
     )
 
 
