@@ -118,6 +118,13 @@ class SubjectSpec(Part):
             self._command_is_possible()
         if self.url is not None:
             self._url_is_possible()
+        for name in self.files or {}:
+            if PurePath(name).is_absolute() or ".." in PurePath(name).parts or not PurePath(name).name:
+                raise Impossible(
+                    "files",
+                    f"a file is written in {{dir}}, and nowhere else: {name!r}\n"
+                    "as files: {nginx.conf: my/nginx.conf}",
+                )
         for method, path in (self.paths or {}).items():
             if not path.startswith("/") or path.count("{key}") != 1 or " " in path:
                 raise Impossible(

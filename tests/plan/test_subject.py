@@ -252,3 +252,9 @@ def test_a_command_is_named_after_its_program(command, label):
 @pytest.mark.parametrize("url", ["http://h", "http://h/", "http://h:1", "http://[::1]:8080/"])
 def test_an_address_is_a_host_and_perhaps_a_port(url):
     assert SubjectSpec(url=url).label == url.removeprefix("http://").rstrip("/")
+
+
+@pytest.mark.parametrize("name", ["../conf", "/etc/conf", "a/../../conf", ""])
+def test_no_file_of_a_subject_is_written_outside_its_directory(tmp_path, name):
+    error = refused(tmp_path, {"subject": COMMAND | {"files": {name: "README.md"}}})
+    assert f"subject.files: a file is written in {{dir}}, and nowhere else: {name!r}" in error.message
