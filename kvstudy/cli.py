@@ -5,6 +5,7 @@ An error is one line: what is wrong, where, and below it what to do. Exit code 2
 anything else that failed, 130 after Ctrl-C. ``--debug`` adds the traceback.
 """
 
+import errno
 import re
 import shutil
 import sys
@@ -31,6 +32,19 @@ ONLY = click.option(
     metavar="KEY=VALUE",
     help="Only runs with this value of a factor; may be given several times.",
 )
+
+
+_WRITABLE = "make it writable for you, or name another place"
+_IN_THE_WAY = "a file stands where a folder is needed: move it away, or name another place"
+WHAT_TO_DO = {  # of what the system refuses
+    errno.EACCES: _WRITABLE,
+    errno.EPERM: _WRITABLE,
+    errno.EROFS: _WRITABLE,
+    errno.EEXIST: _IN_THE_WAY,
+    errno.ENOTDIR: _IN_THE_WAY,
+    errno.ENOSPC: "free some space",
+    errno.EDQUOT: "free some space",
+}
 
 
 class Duration(click.ParamType):
@@ -719,7 +733,7 @@ def exit_code_of(arguments: list[str] | None = None) -> int:
         where = f"{error.filename}: " if error.filename else ""
         click.echo(
             f"kvstudy: {where}{(error.strerror or str(error)).lower()}\n"
-            "  kvstudy --debug … shows where it was needed",
+            f"  {WHAT_TO_DO.get(error.errno, 'kvstudy --debug … shows where it was needed')}",
             err=True,
         )
         return 1

@@ -319,9 +319,14 @@ def _memory_groups() -> Check:
 def _reading(root: Path) -> list[Check]:
     """How a store that is larger than memory can be read on the disk that stores lie on."""
     checks = []
+    try:
+        problems = limits.direct_io_problem(work_root(root)), limits.mincore_problem(work_root(root))
+    except OSError as error:
+        what = f"{work_root(root)} cannot be written: {(error.strerror or str(error)).lower()}"
+        return [Check("stores", MISSING, what, "make it writable, or measure in a copy of the project")]
     for name, why, consequence in (
-        ("direct I/O", limits.direct_io_problem(work_root(root)), limits.READ_PAST_CACHE),
-        ("mincore", limits.mincore_problem(work_root(root)), limits.FAULTS_STOP),
+        ("direct I/O", problems[0], limits.READ_PAST_CACHE),
+        ("mincore", problems[1], limits.FAULTS_STOP),
     ):
         checks.append(
             Check(name, OK, "where stores are written")

@@ -42,6 +42,7 @@ from kvstudy.units import parse_duration_s
 PRESETS = ("quick", "full", "smoke", "reference")
 _PRESET_NAME = re.compile(r"[a-z][a-z0-9-]*")
 HELPER_SCRIPTS = ("fill", "keyspace")  # beside the workloads, and none
+CONNECTIONS_MAX = 1_000_000  # of loadgen
 NOT_OVERRIDABLE = frozenset({"name", "question", "expectation", "profiles"})
 Method = Literal["PUT", "GET", "MIXED", "DELETE"]
 ProfilerEvent = Literal["cpu", "alloc", "lock", "wall"]
@@ -176,7 +177,7 @@ class Experiment(Part):
     timeout: TimeLimitS = 2.0
     workload: Workloads
     method: Method | None = None
-    connections: Annotated[list[Positive], OneOrMore]
+    connections: Annotated[list[Annotated[int, Field(ge=1, le=CONNECTIONS_MAX)]], OneOrMore]
     threads: Annotated[list[Positive] | None, BeforeValidator(_threads)]  # None: as many as connections
     rate: Annotated[list[RateRps], OneOrMore] | None = None
     search: Search | None = None

@@ -233,7 +233,8 @@ def test_a_place_that_cannot_be_written_is_one_line_with_the_place(project):
     answer = kvstudy("tables", root=project)
     assert answer.returncode == 1
     assert (
-        answer.stderr.startswith(f"kvstudy: {project / 'data' / 'tidy'}") and "Traceback" not in answer.stderr
+        answer.stderr == f"kvstudy: {project / 'data' / 'tidy'}: file exists\n"
+        "  a file stands where a folder is needed: move it away, or name another place\n"
     )
 
 

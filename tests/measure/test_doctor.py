@@ -119,3 +119,17 @@ def test_a_low_limit_of_open_files_is_told_with_what_cannot_be_measured(monkeypa
     assert (check.verdict, check.observed) == (doctor.WARN, "at most 4096: 10 000 connections need 10512")
     monkeypatch.setattr(doctor.resource, "getrlimit", lambda _which: (1024, 20_000))
     assert doctor._open_files() == doctor.Check("open files", doctor.OK, "up to 20000")
+
+
+def test_a_place_of_the_stores_that_cannot_be_written_is_a_line_and_no_end_of_the_others(
+    tmp_path, monkeypatch
+):
+    def refuse(_folder):
+        raise PermissionError(13, "Permission denied", str(tmp_path))
+
+    monkeypatch.setattr(limits, "direct_io_problem", refuse)
+    (check,) = doctor._reading(tmp_path)
+    assert (check.verdict, check.observed) == (
+        doctor.MISSING,
+        f"{tmp_path / 'data' / 'work'} cannot be written: permission denied",
+    )

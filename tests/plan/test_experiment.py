@@ -399,3 +399,7 @@ def test_a_gap_without_its_end_is_refused(tmp_path):
 def test_capital_letters_are_answered_with_the_name_that_was_meant(tmp_path):
     assert refused(tmp_path, {"Name": "trial"}).hint == "did you mean name?"
     assert refused(tmp_path, {"jvm": {"gc": "g1"}}).hint == "did you mean G1?"
+
+
+def test_more_connections_than_the_generator_can_have_are_refused(tmp_path):
+    assert ": connections: input should be less than" in refused(tmp_path, {"connections": 10**9}).message
