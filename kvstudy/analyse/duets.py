@@ -52,6 +52,12 @@ class Duet:
         return self.outside + self.lost.of
 
     @property
+    def counted_runs(self) -> list[str]:
+        """The launches that count, in their order."""
+        asked = _asked(self.tables)
+        return asked.loc[asked["excluded"] == "", "run_id"].tolist()
+
+    @property
     def is_own(self) -> bool:
         """Measured by the reader, not committed."""
         return bool(self.tables.own.intersection(self.tables.duets["run_id"]))
@@ -141,7 +147,8 @@ def _observed(path: Path) -> dict[str, list[dict]]:
     return observe_duet(SealedRun(path))
 
 
-def _duet(tables: Duets) -> Duet:
+def _asked(tables: Duets) -> pd.DataFrame:
+    """Launches without a profiler, in their order; "outside" those that are of another duet."""
     all_launches = tables.duets.sort_values(["start_utc", "run_id"])
     first = all_launches.iloc[0]
     asked = all_launches[~all_launches["profiled"]]
@@ -149,7 +156,11 @@ def _duet(tables: Duets) -> Duet:
     # call it.
     elsewhere = asked["hosts"].map(hosts_in_words) != hosts_in_words(first["hosts"])
     another = elsewhere | (asked["asked"] != first["asked"])
-    asked = asked.assign(excluded=asked["excluded"].mask(another, "outside"))
+    return asked.assign(excluded=asked["excluded"].mask(another, "outside"))
+
+
+def _duet(tables: Duets) -> Duet:
+    first, asked = tables.duets.sort_values(["start_utc", "run_id"]).iloc[0], _asked(tables)
     counted = asked[asked["excluded"] == ""]
     order = {run_id: place for place, run_id in enumerate(counted["run_id"])}
     values = tables.ratios[tables.ratios["run_id"].isin(order)]

@@ -306,9 +306,8 @@ def rounds_left_out(shown: Shown | None) -> pd.DataFrame:
     if shown is None:
         return pd.DataFrame(columns=columns)
     duet, tables = shown.duet, shown.duet.tables
-    launches = tables.duets.loc[(tables.duets["excluded"] == "") & ~tables.duets["profiled"], "run_id"]
     rounds = tables.slices[
-        tables.slices["run_id"].isin(launches) & (tables.slices["loop"] != "profile")
+        tables.slices["run_id"].isin(duet.counted_runs) & (tables.slices["loop"] != "profile")
     ].drop_duplicates(["run_id", "workload", "loop", "round"])
     total = rounds.groupby(["workload", "loop"]).size()
     gone = rounds[rounds["left_out"] != ""].groupby(["workload", "loop", "left_out", "lost_by"]).size()

@@ -203,6 +203,15 @@ def test_a_word_that_is_held_back_says_so(make):
     assert left.loc[left["left out"] == "other side busy", "by"].tolist() == ["change"]
 
 
+def test_rounds_of_launches_that_do_not_count_are_not_shown_as_if_they_did(make):
+    for launch in range(1, 4):
+        make(launch, asked="one build" if launch < 3 else "another")
+    shown = duets.chosen()
+    assert shown.duet.counted == len(shown.duet.counted_runs) == 2 and shown.duet.outside == 1
+    rounds = duets.rounds_left_out(shown).set_index("loop")
+    assert rounds.loc["at a rate", "of"] == 24 and "of 2 launches" in drawn.rounds(shown).layout.meta["drawn"]
+
+
 def test_the_difference_of_both_profiles_needs_a_page_to_draw_in(slower):
     assert "No cpu profiles of both" in duets.difference(slower).data
 

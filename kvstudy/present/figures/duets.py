@@ -157,11 +157,7 @@ def rounds(shown: Shown | None) -> go.Figure:
     if not panels:
         return nothing("no duet has slice pairs to draw", "kvstudy compare experiments/handler.yaml")
     duet, tables = shown.duet, shown.duet.tables
-    order = (
-        tables.duets[(tables.duets["excluded"] == "") & ~tables.duets["profiled"]]
-        .sort_values(["start_utc", "run_id"])["run_id"]
-        .tolist()
-    )
+    order = duet.counted_runs
     number = {run_id: place for place, run_id in enumerate(order, start=1)}
     figure = panel_grid(
         [duets.place(one) for one in panels], "launch", f"{duet.b} / {duet.a} (log)", match_y=False
