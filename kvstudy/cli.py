@@ -5,7 +5,6 @@ An error is one line: what is wrong, where, and below it what to do. Exit code 2
 anything else that failed, 130 after Ctrl-C. ``--debug`` adds the traceback.
 """
 
-import errno
 import re
 import shutil
 import sys
@@ -15,7 +14,7 @@ from pathlib import Path
 import click
 
 from kvstudy import __version__
-from kvstudy.errors import ExperimentError, KvstudyError
+from kvstudy.errors import ExperimentError, KvstudyError, what_to_do
 from kvstudy.project import project_root, raw_root, reference_root, tidy_root
 from kvstudy.units import format_duration, parse_duration_s
 
@@ -32,19 +31,6 @@ ONLY = click.option(
     metavar="KEY=VALUE",
     help="Only runs with this value of a factor; may be given several times.",
 )
-
-
-_WRITABLE = "make it writable for you, or name another place"
-_IN_THE_WAY = "a file stands where a folder is needed: move it away, or name another place"
-WHAT_TO_DO = {  # of what the system refuses
-    errno.EACCES: _WRITABLE,
-    errno.EPERM: _WRITABLE,
-    errno.EROFS: _WRITABLE,
-    errno.EEXIST: _IN_THE_WAY,
-    errno.ENOTDIR: _IN_THE_WAY,
-    errno.ENOSPC: "free some space",
-    errno.EDQUOT: "free some space",
-}
 
 
 class Duration(click.ParamType):
@@ -733,7 +719,7 @@ def exit_code_of(arguments: list[str] | None = None) -> int:
         where = f"{error.filename}: " if error.filename else ""
         click.echo(
             f"kvstudy: {where}{(error.strerror or str(error)).lower()}\n"
-            f"  {WHAT_TO_DO.get(error.errno, 'kvstudy --debug … shows where it was needed')}",
+            f"  {what_to_do(error) or 'kvstudy --debug … shows where it was needed'}",
             err=True,
         )
         return 1

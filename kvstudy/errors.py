@@ -14,6 +14,8 @@ The command line prints ``message`` and ``hint`` and exits with 2 (ExperimentErr
 with ``--debug``.
 """
 
+import errno
+
 
 class KvstudyError(Exception):
     """``message``: one line, lower case, ``what is wrong: name=value``; ``hint``: what to do, or None."""
@@ -43,6 +45,24 @@ def in_words(error: OSError) -> str:
     """A full disk, a file that may not be written, …: what the system says, and of which file."""
     where = f": {error.filename}" if error.filename else ""
     return f"{(error.strerror or str(error)).lower()}{where}"
+
+
+_WRITABLE = "make it writable for you, or name another place"
+_IN_THE_WAY = "a file stands where a folder is needed: move it away, or name another place"
+_WHAT_TO_DO = {  # of what the system refuses
+    errno.EACCES: _WRITABLE,
+    errno.EPERM: _WRITABLE,
+    errno.EROFS: _WRITABLE,
+    errno.EEXIST: _IN_THE_WAY,
+    errno.ENOTDIR: _IN_THE_WAY,
+    errno.ENOSPC: "free some space",
+    errno.EDQUOT: "free some space",
+}
+
+
+def what_to_do(error: OSError) -> str | None:
+    """The hint of what the system refused; None where nobody knows."""
+    return _WHAT_TO_DO.get(error.errno)
 
 
 class ExperimentError(KvstudyError):

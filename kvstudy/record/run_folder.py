@@ -32,7 +32,7 @@ from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 
-from kvstudy.errors import NotSealed, RunFolderError
+from kvstudy.errors import NotSealed, RunFolderError, what_to_do
 
 # 1: every file as it was written. 2: bulky files packed. 3: launches of duets beside runs (record/duet.py).
 # Readers take all, and refuse what is newer than they are.
@@ -404,4 +404,6 @@ def _explained(error: OSError, path: Path, doing: str) -> RunFolderError:
             f"disk full: could not {doing}: {path}",
             "free some space and run the same command with --resume; sealed runs are kept",
         )
-    return RunFolderError(f"could not {doing}: {path}: {error.strerror}")
+    return RunFolderError(
+        f"could not {doing}: {path}: {(error.strerror or str(error)).lower()}", what_to_do(error)
+    )

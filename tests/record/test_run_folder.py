@@ -321,3 +321,12 @@ def _fill_up(ballast: Path) -> None:
                     file.write(b"\0" * size)
             except OSError as error:
                 assert error.errno == errno.ENOSPC
+
+
+def test_a_file_in_the_way_of_the_runs_is_told_with_what_to_do(tmp_path):
+    (tmp_path / "raw").write_text("in the way")
+    with pytest.raises(
+        RunFolderError, match="could not create the run folder: .*: not a directory"
+    ) as caught:
+        RunWriter.create(tmp_path / "raw", "trial", "run-1")
+    assert caught.value.hint.startswith("a file stands where a folder is needed")
