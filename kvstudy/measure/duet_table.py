@@ -31,11 +31,7 @@ HEADINGS = ("workload", "measure", "{a}", "{b}", "ratio", "interval", "answer")
 def progress_lines(found: Duet | None, launch_s: float) -> list[str]:
     """One line per measure, and when all of them are probably decided."""
     if found is None or not found.results:
-        return (
-            [f"{found.counted} launches count, but none gives a value{_why_none(found)}"]
-            if found and found.counted
-            else ["no launch counts yet"]
-        )
+        return [_without_value(found)] if found and found.counted else ["no launch counts yet"]
     lines = [
         f"  {row[0]} {row[1]:26} {row[4]:>7} {row[5]:16} {row[6]}{_to_come(one, launch_s)}"
         for one, row in zip(found.results, _rows(found), strict=True)
@@ -56,16 +52,12 @@ def outcome_of(found: Duet | None, run: SealedRun) -> str:
 def table_lines(found: Duet | None, over: str, markdown: bool = False) -> list[str]:
     """The answer: one row per measure, the primary first; below it what it rests on."""
     if found is None or not found.results:
-        none = (
-            f"{found.counted} launches count, but none gives a value{_why_none(found)}"
-            if found and found.counted
-            else "no launch counts"
-        )
+        none = _without_value(found) if found and found.counted else "no launch counts"
         return [f"{none}: {over}"]
     headings = [heading.format(a=found.a, b=found.b) for heading in HEADINGS]
     rows = _rows(found)
     text = (
-        f"{found.counted} launches; ratio of {found.b} to {found.a}, with an interval over launches that "
+        f"{_launches(found.counted)}; ratio of {found.b} to {found.a}, with an interval over launches that "
         f"allows for looking after each; {over}"
     )
     if markdown:
@@ -125,7 +117,7 @@ def _to_come(one: MeasureResult, launch_s: float) -> str:
         return ""
     if one.to_come is None:
         return "; no number of launches here will decide it" if one.launches else ""
-    return f"; about {one.to_come} more launches, {format_duration(round(one.to_come * launch_s))}"
+    return f"; about {_launches(one.to_come, 'more ')}, {format_duration(round(one.to_come * launch_s))}"
 
 
 def _odd(found: Duet) -> list[str]:
@@ -147,6 +139,15 @@ def _left_out(found: Duet) -> list[str]:
         if count
     ]
     return [f"  launches that do not count: {', '.join(words)}"] if words else []
+
+
+def _launches(count: int, more: str = "") -> str:
+    return f"{count} {more}launch{'es' * (count != 1)}"
+
+
+def _without_value(found: Duet) -> str:
+    count = f"{_launches(found.counted)} count{'s' * (found.counted == 1)}"
+    return f"{count}, but none gives a value{_why_none(found)}"
 
 
 def _why_none(found: Duet) -> str:
@@ -194,13 +195,13 @@ def nothing_to_come(found: Duet | None, until: str = "all") -> str:
     if found is None or left is None:
         return ""
     if until == "primary" and found.primary and found.primary.decided:
-        others = f"; {left} others are not" if left else ""
+        others = f"; {left} other{'s are' if left > 1 else ' is'} not" if left else ""
         return f"the primary measure is decided{others}"
     if left and found.primary and all(one.launches >= LAST_LOOK for one in found.undecided):
-        return f"no further look is planned after {LAST_LOOK} launches, and {left} measures are undecided"
+        open_ = f"{left} measures are" if left > 1 else "1 measure is"
+        return f"no further look is planned after {LAST_LOOK} launches, and {open_} undecided"
     held = sum(bool(one.held_back) for one in found.results)
     if left == 0 and held:
-        return (
-            f"no further launch helps: the words of {held} measures are held back for what the sides left out"
-        )
+        of = f"words of {held} measures are" if held > 1 else "word of 1 measure is"
+        return f"no further launch helps: the {of} held back for what the sides left out"
     return "" if left else "every measure is decided"

@@ -72,7 +72,7 @@ def test_held_back_words_are_no_decision_and_beyond_the_last_look_nothing_is_pla
     assert nothing_to_come(duet) == "every measure is decided"
     held = replace(duet.results[0], word=CANNOT_TELL, held_back="slower")
     assert nothing_to_come(replace(duet, results=[held, *duet.results[1:]])).startswith(
-        "no further launch helps: the words of 1 "
+        "no further launch helps: the word of 1 measure is held back"
     )
     open_ = [replace(one, word=CANNOT_TELL, launches=LAST_LOOK) for one in duet.results]
     assert nothing_to_come(replace(duet, results=open_)).startswith(
@@ -97,3 +97,16 @@ def test_a_limit_of_half_percents_is_told_as_it_was_asked(found):
     duet = found()
     same = replace(duet.results[0], word=SAME, same_within=0.025)
     assert "the same within 2.5 %" in "\n".join(table_lines(replace(duet, results=[same]), "over"))
+
+
+def test_one_launch_and_one_measure_are_told_as_one(found):
+    duet = found(launches=1)
+    assert table_lines(duet, "over")[-1].startswith("1 launch; ratio")
+    (first, *others) = replace(duet, results=[replace(one, word=SAME) for one in duet.results]).results
+    open_ = [first, replace(others[0], word=CANNOT_TELL), *others[1:]]
+    assert nothing_to_come(replace(duet, results=open_), "primary").endswith("; 1 other is not")
+
+
+def test_one_launch_without_any_value_counts(found):
+    duet = found(launches=1, parts={("put", "rate"): slices(3)})
+    assert table_lines(duet, "over") == ["1 launch counts, but none gives a value: over"]
