@@ -133,7 +133,7 @@ def moved(ratios: Sequence[float], least: float = 0.0, seed: int = 1) -> Moved:
         float(np.exp(np.median(logs))),
         low,
         high,
-        float(np.mean(means <= means[0] + 1e-9 * np.abs(beyond).sum())),
+        float(np.mean(~(means > means[0] + 1e-9 * np.abs(logs).sum()))),  # nothing is shown of NaN
     )
 
 

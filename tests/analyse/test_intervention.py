@@ -219,3 +219,8 @@ def test_an_experiment_measured_twice_has_a_pair_for_each_repeat_of_each_sweep()
     )
     found = intervention.interventions(both).set_index("cause")
     assert found.loc["flush", "pairs"] == 8 and found.loc["flush", "word"] == intervention.CAUSED
+
+
+def test_just_the_least_effect_or_one_that_is_not_known_is_no_cause():
+    assert intervention.moved([1 / 1.05] * 8, 0.05).p_value == 1.0
+    assert intervention.moved([0.5] * 8, float("nan")).p_value == 1.0
