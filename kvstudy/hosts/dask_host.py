@@ -28,6 +28,7 @@ from kvstudy.hosts.agent_process import AgentProcess
 from kvstudy.hosts.cluster import SAYS_IT_IS_THERE
 
 CONNECT_TIMEOUT_S = 10
+SCHEDULER_IS_GONE = "the cluster's scheduler is gone"
 QUIET = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
@@ -103,14 +104,24 @@ class WorkerLink:
 
     def _run(self, work: Callable, *arguments: object) -> object:
         if self._client.status != "running":
-            raise HostLost("the cluster's scheduler is gone")
+            raise HostLost(SCHEDULER_IS_GONE)
         try:
             return self._client.run(work, *arguments, workers=[self._worker])[self._worker]
         except KeyError:
             raise HostLost("its worker is gone") from None
         except OSError as error:
-            gone = "the cluster's scheduler is gone" if self._client.status != "running" else None
-            raise HostLost(gone or f"its worker is gone: {str(error).splitlines()[0][:150]}") from error
+            why = f"its worker is gone: {str(error).splitlines()[0][:150]}"
+            raise HostLost(why if self._scheduler_answers() else SCHEDULER_IS_GONE) from error
+
+    def _scheduler_answers(self) -> bool:
+        """Asked anew: what goes through a scheduler that ends fails before the client notices its end."""
+        if self._client.status != "running":
+            return False
+        try:
+            self._client.sync(self._client.scheduler.identity, callback_timeout=CONNECT_TIMEOUT_S)
+        except OSError:
+            return False
+        return True
 
 
 # ---- on a worker -------------------------------------------------------------------------------------------

@@ -57,7 +57,10 @@ class RemoteHost:
     def renew(self) -> None:
         """A fresh agent. KvstudyError says why there is none: out of reach, in use, another version."""
         self._retire()
-        self._link = self._soon(self._open, 30.0)
+        try:
+            self._link = self._soon(self._open, 30.0)
+        except HostLost as lost:
+            raise self.named(lost) from None
         self._lost = None
         self._beats += 1
         threading.Thread(target=self._beat, args=(self._beats,), daemon=True, name="beat").start()
