@@ -229,11 +229,18 @@ class SeveralHostsLoad:
 
 
 def compare_clocks(crew: Crew, offsets: dict[str, Offset], port: int) -> None:
-    """Of all hosts with that of the first generator's, where a clock is open at ``port``."""
+    """Of all hosts with that of the first generator's, where a clock is open at ``port``. HostLost also where
+    one is gone of which the others only see that it does not answer."""
     reference = crew.generators[0]
     for member in crew.members:
         if member != reference:
-            offsets[member.host.name] = member.station.clock_offset(reference.host.address, port)
+            try:
+                offsets[member.host.name] = member.station.clock_offset(reference.host.address, port)
+            except RunFailed:
+                reference.host.settle()
+                if reference.host.is_remote:
+                    reference.host.now_ns()
+                raise
 
 
 def all_at_once(
