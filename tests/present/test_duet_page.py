@@ -1,6 +1,7 @@
 """Page 06 on duets: the answer first, every slice pair a point, what was left out, and whether the same was
 asked before."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -252,6 +253,25 @@ def test_a_duet_of_an_option_is_told_with_the_options_and_not_twice(root):
     card = next(card for card in headlines.index(empty_tables(), None, found).cards if "06" in card.page)
     assert "slower at the median" in card.answer and "6 launches of duets" in card.sure
     assert not any("runs valid" in badge for badge in card.sure)
+
+
+def test_the_card_shows_the_largest_differences_first_and_calls_no_small_one_none(root):
+    reference = DuetMaker(root / "data" / "reference")
+    for launch in range(1, 7):
+        reference(launch, ratio=1.085, comparison="wal", **OPTION)
+        reference(
+            launch,
+            ratio=1.5,
+            comparison="handler",
+            experiment="handler",
+            run_id=f"20261120T22{launch:02d}00Z-duet-put-launch{launch:02d}",
+            sides={"a": {"name": "handler=selector"}, "b": {"name": "handler=workers"}},
+        )
+    found = options.measured_duets()
+    card = next(card for card in headlines.index(empty_tables(), None, found).cards if "06" in card.page)
+    first, second = card.bars
+    assert (first.label, first.text) == ("handler=workers: p50", "1.5 × slower")
+    assert second.label.startswith("wal=always: ") and re.match(r"1\.0[1-9] × ", second.text), second.text
 
 
 def test_the_chart_of_options_says_whose_each_line_is_where_they_are_of_both(root, make):
