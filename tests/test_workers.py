@@ -112,7 +112,10 @@ def test_no_worker_outlives_who_asked(tmp_path, ending):
             assert time.monotonic() < deadline and asking.poll() is None
             time.sleep(0.05)
         asking.send_signal(ending)
-        asking.wait(60)
+        try:
+            asking.wait(60)
+        finally:
+            asking.kill()
     deadline = time.monotonic() + 60
     while any(map(is_there, pids)):
         assert time.monotonic() < deadline, "a worker is still there"
