@@ -81,61 +81,72 @@ def _said(which: int, launches: Launches, count: int, ratio: float = 1.0):
 
 
 DIFFERS, SAME, EITHER = range(3)
+RULE = "duet with odd launches"
 ONE_IN_FIVE = odd_both(0.2)
+
+
+def _wrong(what: str, which: int, count: int, kinds: dict[str, Launches], ratio: float = 1.0):
+    """Of each kind of launches how often a word that is wrong of it is said."""
+    trials = 6000 if count < 30 else 4000
+    return [
+        Simulation(
+            RULE,
+            f"{what}, {count} launches: {told}",
+            _said(which, launches, count, ratio),
+            trials,
+            200,
+            at_most=0.05,
+        )
+        for told, launches in kinds.items()
+    ]
+
+
 SIMULATIONS = [
     *(
-        Simulation(
-            "duet with odd launches",
-            f"a word of a difference where the typical launch has none, {count} launches: {told}",
-            _said(DIFFERS, launches, count),
-            6000 if count < 30 else 4000,
-            200,
-            at_most=0.05,
-        )
+        simulation
         for count in (looks.HORIZON, looks.LAST_LOOK)
-        for told, launches in (
-            ("normal", normal),
-            ("heavy tails (t3)", heavy),
-            ("drift", drifting),
-            ("one in five odd, either side", ONE_IN_FIVE),
-            ("one in five odd, always b", odd_b(0.2)),
-            ("one in three odd, either side", odd_both(1 / 3)),
-            ("one in three odd, always b", odd_b(1 / 3)),
+        for simulation in _wrong(
+            "a word of a difference where the typical launch has none",
+            DIFFERS,
+            count,
+            {
+                "normal": normal,
+                "heavy tails (t3)": heavy,
+                "drift": drifting,
+                "one in five odd, either side": ONE_IN_FIVE,
+                "one in five odd, always b": odd_b(0.2),
+                "one in three odd, either side": odd_both(1 / 3),
+                "one in three odd, always b": odd_b(1 / 3),
+            },
         )
     ),
     *(
-        Simulation(
-            "duet with odd launches",
-            f"any word where no launch is typical, {count} launches: {told}",
-            _said(EITHER, launches, count),
-            6000 if count < 30 else 4000,
-            200,
-            at_most=0.05,
-        )
+        simulation
         for count in (looks.HORIZON, looks.LAST_LOOK)
-        for told, launches in (
-            ("half 15 % faster, half 15 % slower", halves(-0.15, 0.15)),
-            ("half the same, half 35 % slower", halves(0.0, 0.3)),
+        for simulation in _wrong(
+            "any word where no launch is typical",
+            EITHER,
+            count,
+            {
+                "half 15 % faster, half 15 % slower": halves(-0.15, 0.15),
+                "half the same, half 35 % slower": halves(0.0, 0.3),
+            },
         )
+    ),
+    *_wrong(
+        "the same within 5 % said of a true difference of 5 %",
+        SAME,
+        looks.LAST_LOOK,
+        {
+            "normal": normal,
+            "one in five odd, either side": ONE_IN_FIVE,
+            "one in three odd, either side": odd_both(1 / 3),
+        },
+        1 + WITHIN,
     ),
     *(
         Simulation(
-            "duet with odd launches",
-            f"the same within 5 % said of a true difference of 5 %, {looks.LAST_LOOK} launches: {told}",
-            _said(SAME, launches, looks.LAST_LOOK, 1 + WITHIN),
-            4000,
-            200,
-            at_most=0.05,
-        )
-        for told, launches in (
-            ("normal", normal),
-            ("one in five odd, either side", ONE_IN_FIVE),
-            ("one in three odd, either side", odd_both(1 / 3)),
-        )
-    ),
-    *(
-        Simulation(
-            "duet with odd launches",
+            RULE,
             f"{what} within {count} launches, one in five odd",
             _said(which, ONE_IN_FIVE, count, ratio),
             4000,
