@@ -43,8 +43,7 @@ def write_duration(seconds: float) -> str:
 
 def duration_argument(seconds: float) -> str:
     """A duration as loadgen takes it on its command line, exact to the millisecond: ``8s``, ``2500ms``."""
-    milliseconds = round(seconds * 1000)
-    return f"{milliseconds // 1000}s" if milliseconds % 1000 == 0 else f"{milliseconds}ms"
+    return write_duration(round(seconds * 1000) / 1000)
 
 
 def parse_rate_rps(value: object) -> float:

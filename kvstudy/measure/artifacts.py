@@ -34,14 +34,17 @@ class Artifacts:
     builds: dict[str, Build] = field(default_factory=dict)
 
     @classmethod
-    def needed_by(cls, plan: Plan, root: Path, build: Callable[[str, Path], Build] = build_of) -> "Artifacts":
+    def needed_by(
+        cls, plan: Plan, root: Path, build: Callable[[str, Path], Build] | None = None
+    ) -> "Artifacts":
         """ToolMissing names what is not there, or older than its sources, and the command that makes it,
-        before anything is started. ``build``: how another revision is had."""
+        before anything is started. ``build``: how another revision is had that is not built here."""
         subjects: dict[str, Subject] = {}
         builds: dict[str, Build] = {}
-        if build is build_of:
+        if build is None:
             asked = (run.configuration.spec.build for run in plan.runs)
             check_revisions(dict.fromkeys(filter(None, asked)), root)
+            build = build_of
 
         def built(revision: str, of: Path) -> Path:
             if revision not in builds:

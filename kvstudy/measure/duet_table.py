@@ -36,7 +36,7 @@ def progress_lines(found: Duet | None, launch_s: float) -> list[str]:
         f"  {row[0]} {row[1]:26} {row[4]:>7} {row[5]:16} {row[6]}{_to_come(one, launch_s)}"
         for one, row in zip(found.results, _rows(found), strict=True)
     ]
-    return lines + _missing(found) + _odd(found) + _left_out(found)
+    return lines + _notes(found)
 
 
 def outcome_of(found: Duet | None, run: SealedRun) -> str:
@@ -68,7 +68,7 @@ def table_lines(found: Duet | None, over: str, markdown: bool = False) -> list[s
             *(f"| {' | '.join(row)} |" for row in cells),
             "",
             text,
-            *(line.strip() for line in [*_missing(found), *_odd(found), *_left_out(found)]),
+            *(line.strip() for line in _notes(found)),
         ]
     widths = [max(len(row[column]) for row in (headings, *rows)) for column in range(len(headings))]
     return [
@@ -77,9 +77,7 @@ def table_lines(found: Duet | None, over: str, markdown: bool = False) -> list[s
             for row in (headings, *rows)
         ),
         text,
-        *_missing(found),
-        *_odd(found),
-        *_left_out(found),
+        *_notes(found),
     ]
 
 
@@ -118,6 +116,11 @@ def _to_come(one: MeasureResult, launch_s: float) -> str:
     if one.to_come is None:
         return "; no number of launches here will decide it" if one.launches else ""
     return f"; about {_launches(one.to_come, 'more ')}, {format_duration(round(one.to_come * launch_s))}"
+
+
+def _notes(found: Duet) -> list[str]:
+    """What the answers are not of."""
+    return [*_missing(found), *_odd(found), *_left_out(found)]
 
 
 def _odd(found: Duet) -> list[str]:
