@@ -79,18 +79,27 @@ REFERENCE := $(filter-out experiments/report-5.yaml,$(REPORTS)) $(patsubst %,exp
 REFERENCE_DUETS := $(patsubst %,experiments/%.yaml,report-3 handler wal compaction gc cache value-size report-5)
 FIRST_OF_REPORT_5 := experiments/report-5.yaml --only connections=1
 REST_OF_REPORT_5 := experiments/report-5.yaml --only connections=2 --only connections=4 --only workload=repeated_get
+BESIDE_WRK2 := experiments/wrk2.yaml
+GROWTH := $(patsubst %,experiments/%.yaml,connections scale larger-than-memory)
+PEERS := experiments/peers.yaml
 RUN_REFERENCE := $(KVSTUDY) run --profile reference --resume --retries 2 --patience 30m
 
-reference: reference-plan build ## measure every experiment as data/reference is (about two and a half hours, more on a disturbed machine), into data/raw; kvstudy publish copies it
+reference: reference-plan build ## measure every experiment as data/reference is (about three hours, more on a disturbed machine), into data/raw; kvstudy publish copies it
 	$(RUN_REFERENCE) $(FIRST_OF_REPORT_5)
 	$(RUN_REFERENCE) $(REST_OF_REPORT_5)
 	$(RUN_REFERENCE) $(REFERENCE)
 	$(KVSTUDY) compare --profile reference --resume --patience 30m $(REFERENCE_DUETS)
+	@if command -v "$${WRK2:-wrk2}" >/dev/null; then \
+	  $(RUN_REFERENCE) $(BESIDE_WRK2) ; \
+	else echo 'not measured: $(BESIDE_WRK2), which needs a wrk2 (set WRK2 to yours)'; fi
+	$(RUN_REFERENCE) $(GROWTH)
+	$(RUN_REFERENCE) $(PEERS)
 
 reference-plan: setup ## what make reference measures, and about how long each takes
 	@$(KVSTUDY) plan $(REFERENCE) --profile reference --commands
 	@$(KVSTUDY) plan $(FIRST_OF_REPORT_5) --profile reference --commands
 	@$(KVSTUDY) plan $(REST_OF_REPORT_5) --profile reference --commands
+	@$(KVSTUDY) plan $(BESIDE_WRK2) $(GROWTH) $(PEERS) --profile reference --commands
 
 peers: build ## the service beside nginx, Redis behind webdis and an empty server, at the same rates (quick: about 5 min); installs nothing
 	$(KVSTUDY) run experiments/peers.yaml --profile $(PROFILE) --resume

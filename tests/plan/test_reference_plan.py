@@ -26,7 +26,7 @@ def measured():
         ["make", "--dry-run", "--no-print-directory", "reference"], cwd=ROOT, capture_output=True, text=True
     ).stdout
     found: dict[str, list[float]] = {}
-    for line in printed.splitlines():
+    for line in printed.replace("\\\n", "").splitlines():
         words = shlex.split(line) if re.search(r"kvstudy (run|compare) ", line) else []
         only = [words[place + 1] for place, word in enumerate(words) if word == "--only"]
         for file in (word for word in words if word.endswith(".yaml")):
