@@ -130,9 +130,14 @@ pub struct Args {
     pub order: TurnOrder,
     /// When the slices will be, instead of a run.
     pub print_slices: bool,
+    /// An option that was typed and means nothing of one server alone.
+    pub of_turns_typed: Option<&'static str>,
     /// Everything after the program's name, for the JSON result.
     pub typed: Vec<String>,
 }
+
+/// What says how two servers take turns.
+const OF_TURNS: [&str; 5] = ["slice", "settle", "gap", "order", "print-slices"];
 
 impl Args {
     /// The rate, or the mean of its steps; none in a closed loop.
@@ -204,6 +209,7 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
         gap: GapLength { least: Duration::from_millis(20), most: Duration::from_millis(20) },
         order: TurnOrder::Abba,
         print_slices: false,
+        of_turns_typed: None,
         typed: typed.clone(),
     };
     let options_end = typed.iter().position(|word| word == "--").unwrap_or(typed.len());
@@ -211,6 +217,11 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
     let mut url = None;
     let mut parser = lexopt::Parser::from_args(typed[..options_end].to_vec());
     while let Some(arg) = parser.next().map_err(usage)? {
+        if let Long(long) = arg
+            && let Some(&typed) = OF_TURNS.iter().find(|&&option| option == long)
+        {
+            args.of_turns_typed = Some(typed);
+        }
         match arg {
             Short('c') | Long("connections") => args.connections = count(&mut parser, "--connections")?,
             Short('t') | Long("threads") => args.threads = count(&mut parser, "--threads")?,
@@ -442,8 +453,8 @@ fn check(args: &Args) -> Result<(), Error> {
                 .to_owned(),
         );
     }
-    if args.print_slices && args.alternate.is_none() {
-        return rule("--print-slices is of two servers in turn: it asks for --alternate".to_owned());
+    if let (Some(option), None) = (args.of_turns_typed, &args.alternate) {
+        return rule(format!("--{option} is of two servers in turn: it asks for --alternate"));
     }
     if args.slice.is_zero() || args.settle >= args.slice {
         return rule(format!(
@@ -681,7 +692,11 @@ mod tests {
                 "--gap \"350ms..20ms\"; examples: 20ms, 20ms..350ms",
             ),
             (&["-R1", "--gap", "20ms..", "--alternate", "http://h/", "http://i/"], "--gap \"20ms..\""),
-            (&["-R1", "--print-slices", "http://h/"], "it asks for --alternate"),
+            (&["-R1", "--print-slices", "http://h/"], "--print-slices is of two servers in turn"),
+            (&["-R1", "--slice", "1s", "http://h/"], "--slice is of two servers in turn"),
+            (&["-R1", "--settle", "1ms", "http://h/"], "--settle is of two servers in turn"),
+            (&["-R1", "--gap", "20ms", "http://h/"], "--gap is of two servers in turn"),
+            (&["-R1", "--order", "abba", "http://h/"], "--order is of two servers in turn"),
             (&["-R1", "--alternate", "http://h/"], "--alternate"),
             (&["-R1", "--slice", "0s", "--alternate", "http://h/", "http://i/"], "--slice 0ns"),
             (&["-R1", "--alternate", "http://h/", "http://i/", "http://j/"], "one URL only"),

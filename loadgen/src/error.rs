@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Exit codes: 0 answered, and these.
 pub mod exit {
-    /// Bad arguments, nothing answered, a script that failed.
+    /// Bad arguments, nothing answered or nothing that is measured, a script that failed.
     pub const FAILED: i32 = 1;
     /// An answer's status was not among those of `--expect`.
     pub const UNEXPECTED_ANSWER: i32 = 3;

@@ -26,6 +26,7 @@ pub mod measurement;
 pub mod merge;
 pub mod opening_times;
 pub mod options;
+pub mod output;
 pub mod part;
 pub mod plan;
 mod probe;

@@ -22,7 +22,9 @@ pub enum Busily {
     Fitting,
 }
 
-/// File descriptors beside those of connections: standard streams, epoll, files, libraries.
+/// File descriptors of a thread beside those of its connections: epoll and its timer.
+const FILES_OF_THREAD: u64 = 2;
+/// All others: standard streams, files, libraries.
 const OTHER_FILES: u64 = 64;
 
 /// CPUs that this process may run on.
@@ -79,9 +81,9 @@ pub fn short_turns() {
     let _ = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
 }
 
-/// Room for a descriptor per connection.
-pub fn raise_file_limit(connections: usize) -> Result<(), Error> {
-    let needed = connections as u64 + OTHER_FILES;
+/// Room for a descriptor per connection, and for those of threads.
+pub fn raise_file_limit(connections: usize, threads: usize) -> Result<(), Error> {
+    let needed = connections as u64 + threads as u64 * FILES_OF_THREAD + OTHER_FILES;
     let mut limit = getrlimit(Resource::Nofile);
     let allows = |limit: Option<u64>| limit.is_none_or(|most| most >= needed);
     if !allows(limit.current) {
@@ -92,8 +94,8 @@ pub fn raise_file_limit(connections: usize) -> Result<(), Error> {
     }
     if !allows(limit.current) {
         return Err(Error::Failed(format!(
-            "too few open files allowed: connections={connections}, limit={}; raise it with ulimit \
-                -n {needed}",
+            "too few open files allowed: connections={connections}, threads={threads}, limit={}; raise it \
+                with ulimit -n {needed}",
             limit.current.unwrap_or_default()
         )));
     }

@@ -6,9 +6,10 @@ use loadgen::args::{self, Parsed};
 use loadgen::error::{Error, exit as code};
 use loadgen::merge;
 use loadgen::options;
+use loadgen::output::print;
 use loadgen::plan::Plan;
 use loadgen::report::planned_slices;
-use loadgen::run;
+use loadgen::{run, tell};
 
 fn main() {
     let typed: Vec<String> =
@@ -19,12 +20,12 @@ fn main() {
     let args = match args::parse(typed) {
         Ok(Parsed::Run(args)) => args,
         Ok(Parsed::Help) => {
-            print!("{}{}", args::USAGE, args::USAGE_OWN);
-            return;
+            return print(format!("{}{}", args::USAGE, args::USAGE_OWN))
+                .unwrap_or_else(|problem| fail(&problem));
         }
         Ok(Parsed::Version) => {
-            println!("loadgen {}", env!("CARGO_PKG_VERSION"));
-            return;
+            return print(format!("loadgen {}\n", env!("CARGO_PKG_VERSION")))
+                .unwrap_or_else(|problem| fail(&problem));
         }
         Ok(Parsed::Completions(shell)) => {
             return options::print_completions(&shell).unwrap_or_else(|problem| fail(&problem));
@@ -41,18 +42,15 @@ fn main() {
 /// Exit code.
 fn done(plan: &Plan) -> Result<i32, Error> {
     match plan.alternate.as_ref().filter(|alternate| alternate.only_printed) {
-        Some(alternate) => {
-            print!("{}", planned_slices::json(plan, &alternate.alternation));
-            Ok(0)
-        }
+        Some(alternate) => print(planned_slices::json(plan, &alternate.alternation)).map(|()| 0),
         None => run::run(plan),
     }
 }
 
 fn fail(problem: &Error) -> ! {
-    eprintln!("{problem}");
+    tell!("{problem}");
     if matches!(problem, Error::Usage(_)) {
-        print!("{}", args::USAGE);
+        let _ = print(args::USAGE);
     }
     exit(code::FAILED)
 }

@@ -16,9 +16,10 @@ use std::path::{Path, PathBuf};
 use lexopt::prelude::*;
 
 use crate::error::Error;
+use crate::output::print;
 use crate::report::hlog;
 use crate::report::text::{self, TableLine};
-use crate::whole_file;
+use crate::{tell, whole_file};
 use parts::Part;
 use total::Total;
 
@@ -66,9 +67,9 @@ impl Given {
 /// `typed`: everything behind the word `merge`.
 pub fn run(typed: &[String]) -> Result<(), Error> {
     let Some(wanted) = wanted(typed)? else {
-        print(USAGE);
-        return Ok(());
+        return print(USAGE);
     };
+    whole_file::check_differ(&[("--json", wanted.json.as_deref()), ("--hlog", wanted.hlog.as_deref())])?;
     // Each is read once: it may be a pipe.
     let files = wanted.files.iter().map(|path| Given::read(path)).collect::<Result<Vec<_>, _>>()?;
     let (logs, results): (Vec<_>, Vec<_>) = files.into_iter().partition(Given::is_log);
@@ -83,25 +84,24 @@ pub fn run(typed: &[String]) -> Result<(), Error> {
     }
     let parts = parts::together(&results)?;
     if let Some(note) = parts::start_note(&parts) {
-        eprintln!("note: {note}");
+        tell!("note: {note}");
     }
     let total = Total::of(&parts)?;
-    if let Some(path) = &wanted.hlog {
-        let seconds = logs::merged(&logs, parts.len(), &total)?;
-        hlog::write_seconds(path, parts::first_start(&parts), seconds.into_iter())?;
-    }
+    // All is made before anything is written: what fails leaves no file behind.
+    let seconds = wanted.hlog.as_ref().map(|_| logs::merged(&logs, parts.len(), &total)).transpose()?;
     let arguments: Vec<&str> = ["merge"].into_iter().chain(typed.iter().map(String::as_str)).collect();
     let document = total.document(&parts, &arguments)?;
-    let text = serde_json::to_string_pretty(&document).expect("a JSON value can be written") + "\n";
-    match &wanted.json {
-        Some(path) => whole_file::write(path, |out| out.write_all(text.as_bytes()))?,
-        None if !wanted.text => print(&text),
-        None => {}
+    let json = serde_json::to_string_pretty(&document).expect("a JSON value can be written") + "\n";
+    let text = wanted.text.then(|| printed(&wanted, &parts, &total)).transpose()?;
+    if let (Some(path), Some(seconds)) = (&wanted.hlog, seconds) {
+        hlog::write_seconds(path, parts::first_start(&parts), seconds.into_iter())?;
     }
-    if wanted.text {
-        print(&printed(&wanted, &parts, &total)?);
+    match (&wanted.json, &text) {
+        (Some(path), _) => whole_file::write(path, |out| out.write_all(json.as_bytes()))?,
+        (None, None) => print(json)?,
+        (None, Some(_)) => {}
     }
-    Ok(())
+    text.map_or(Ok(()), print)
 }
 
 fn wanted(typed: &[String]) -> Result<Option<Wanted>, Error> {
@@ -147,9 +147,4 @@ fn printed(wanted: &Wanted, parts: &[Part], total: &Total) -> Result<String, Err
         out += &text::uncorrected(&total.service);
     }
     Ok(out + &text::summary(&total.tally, total.duration_s * 1e6))
-}
-
-fn print(text: &str) {
-    // A reader that has gone away is no failure of ours.
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
 }

@@ -5,7 +5,7 @@
 //! usage.txt, usage-own.txt, merge's usage → options → clap's description → bash, zsh, fish; roff
 //! ```
 
-use std::io::{self, Write};
+use std::io;
 use std::str::FromStr;
 
 use clap::builder::PossibleValuesParser;
@@ -16,6 +16,7 @@ use clap_mangen::Man;
 use crate::args::{USAGE, USAGE_OWN};
 use crate::error::Error;
 use crate::merge;
+use crate::output::print;
 
 /// One option as a usage text describes it.
 #[derive(Debug)]
@@ -46,15 +47,12 @@ pub fn print_completions(shell: &str) -> Result<(), Error> {
     })?;
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command(), "loadgen", &mut script);
-    // A reader that has gone away is no failure of ours.
-    let _ = io::stdout().write_all(&script);
-    Ok(())
+    print(script)
 }
 
 /// Prints the man page.
 pub fn print_man_page() -> Result<(), Error> {
-    let written = man_page().and_then(|page| io::stdout().write_all(&page));
-    written.map_err(|problem| Error::Failed(format!("cannot write the man page: {problem}")))
+    print(man_page().map_err(|problem| Error::Failed(format!("cannot make the man page: {problem}")))?)
 }
 
 fn man_page() -> io::Result<Vec<u8>> {

@@ -3,8 +3,7 @@
 //!
 //! Nothing after this module looks at the command line again.
 
-use std::collections::BTreeMap;
-use std::path::{self, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -123,7 +122,11 @@ impl Plan {
         if let Some(utc) = args.start_at.filter(|utc| *utc <= Timestamp::now()) {
             return Err(Error::Failed(format!("the time is past: --start-at {utc}")));
         }
-        check_files_differ(&args)?;
+        whole_file::check_differ(&[
+            ("--json", args.json.as_deref()),
+            ("--hlog", args.hlog.as_deref()),
+            ("--slowest", args.slowest.as_deref()),
+        ])?;
         let target = Target::parse(&args.url)?;
         let pacing = match args.mean_rate_rps() {
             Some(rate_rps) => Pacing::ConstantThroughput { rate_rps, arrivals: args.arrivals },
@@ -346,20 +349,6 @@ fn tls(args: &Args, targets: [&Target; 2]) -> Result<[Option<TlsClient>; 2], Err
     let first = client(targets[0])?;
     let second = if args.alternate.is_some() { client(targets[1])? } else { first.clone() };
     Ok([first, second])
-}
-
-/// One file cannot hold two results.
-fn check_files_differ(args: &Args) -> Result<(), Error> {
-    let named = [("--json", &args.json), ("--hlog", &args.hlog), ("--slowest", &args.slowest)];
-    let mut seen = BTreeMap::new();
-    for (option, path) in named {
-        let Some(path) = path.as_deref().filter(|path| !whole_file::is_device(path)) else { continue };
-        let whole = path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        if let Some(other) = seen.insert(whole, option) {
-            return Err(Error::file(path, format!("a file holds one result: {other} and {option} name it")));
-        }
-    }
-    Ok(())
 }
 
 /// When so many requests have been due; in a closed loop nobody knows.

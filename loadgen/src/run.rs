@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::live::{self, Board};
 use crate::machine;
 use crate::opening_times::OpeningTimes;
+use crate::output::print;
 use crate::plan::{Pacing, Plan};
 use crate::reconnecting::Reconnecting;
 use crate::recorder::{add_counts, histogram};
@@ -24,19 +25,19 @@ use crate::script::{self, MainState, ThreadLink};
 use crate::slices::SliceCounts;
 use crate::slowest;
 use crate::tally::Tally;
+use crate::tell;
 use crate::thread_use::ThreadUse;
 use crate::unanswered::AtLeast;
 use crate::verdict::{Facts, judge};
 use crate::whole_file;
 use crate::worker::{Links, Order};
 use crew::{Crew, Gathered};
-use ending::print;
 use interruption::Interruption;
 use step_results::OfThread;
 
 /// Runs the plan, prints wrk2's text on stdout and notes on stderr, and returns the exit code.
 pub fn run(plan: &Plan) -> Result<i32, Error> {
-    machine::raise_file_limit(plan.connections_total())?;
+    machine::raise_file_limit(plan.connections_total(), plan.threads)?;
     machine::check_cpus(&plan.pin)?;
     [&plan.json, &plan.hlog, &plan.slowest]
         .into_iter()
@@ -49,7 +50,7 @@ pub fn run(plan: &Plan) -> Result<i32, Error> {
         None => plan.reachable(0)?,
     };
     if main_state.as_ref().is_some_and(MainState::has_delay) && plan.pacing != Pacing::ClosedLoop {
-        eprintln!(
+        tell!(
             "note: delay() is not called: at a constant rate the schedule says when a request is \
                 due, as in wrk2; --closed calls it"
         );
@@ -83,7 +84,7 @@ pub fn run(plan: &Plan) -> Result<i32, Error> {
             crew.await_initialized(number)?;
         }
         script::flush_prints();
-        print(&ending::banner(plan));
+        print(ending::banner(plan))?;
         let opened = crew.connect(plan.threads)?;
         let gathered = crew.go(plan)?;
         let (result, failure) = merge(plan, gathered, opened.missing);
@@ -168,13 +169,13 @@ fn merge(
     });
     let utc = |ns: u64| gathered.epoch.utc(gathered.start_ns + ns);
     let result = RunResult {
+        at_least: AtLeast::of(&latencies.response, tally.measured, &unanswered),
         unexpected: tally.unexpected(&plan.expect),
         tally,
         open_at_start: plan.connections_total() - missing_at_start,
         reconnecting,
         opening_times,
         endpoints,
-        at_least: AtLeast::of(&latencies.response, &unanswered),
         latencies,
         rates_rps: rate_histogram(&rates),
         own_lateness,

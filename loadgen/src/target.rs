@@ -7,6 +7,7 @@ use crate::args::Addresses;
 use crate::endpoint::{Endpoint, Endpoints};
 use crate::error::Error;
 use crate::probe::probe;
+use crate::tell;
 use crate::tls::TlsClient;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,7 +120,7 @@ impl Target {
 /// Where all addresses are to be loaded; that the first alone is, of those that answer, is no news.
 pub fn tell_left_out(which: Addresses, host: &str, left_out: &Endpoint, tried: usize, why: &str) {
     if which == Addresses::All {
-        eprintln!("note: {left_out}, one of {tried} addresses of {host}, is left out: {why}");
+        tell!("note: {left_out}, one of {tried} addresses of {host}, is left out: {why}");
     }
 }
 

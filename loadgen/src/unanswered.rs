@@ -44,21 +44,24 @@ impl Unanswered {
 pub struct AtLeast {
     pub all: Histogram<u64>,
     pub unanswered: u64,
+    /// Requests, also those of which no response time was recorded.
+    answered: u64,
     /// The smallest bound of one without an answer; none if there is none.
     smallest_bound_us: Option<u64>,
 }
 
 impl AtLeast {
-    pub fn of(answered: &Histogram<u64>, bounds: &Histogram<u64>) -> Self {
-        let mut all = answered.clone();
+    /// `answered`: how many requests were; with `--batch_latency` `responses` has one of each batch.
+    pub fn of(responses: &Histogram<u64>, answered: u64, bounds: &Histogram<u64>) -> Self {
+        let mut all = responses.clone();
         all.add(bounds).expect("both have the project's one shape");
         let smallest_bound_us = (!bounds.is_empty()).then(|| statistics::min(bounds));
-        Self { all, unanswered: bounds.len(), smallest_bound_us }
+        Self { all, unanswered: bounds.len(), answered, smallest_bound_us }
     }
 
     /// Share of all that were due, 0 to 1.
     pub fn unanswered_share(&self) -> f64 {
-        self.unanswered as f64 / self.all.len().max(1) as f64
+        self.unanswered as f64 / (self.answered + self.unanswered).max(1) as f64
     }
 
     /// The value at a percentile, and whether the true one may be larger: a request without an answer may
@@ -95,7 +98,7 @@ mod tests {
     fn percentiles_below_every_bound_are_exact_and_those_behind_one_are_not() {
         let mut unanswered = Unanswered::default();
         unanswered.add(0, 50);
-        let at_least = AtLeast::of(&answered(1000, 950), &unanswered.at_least(2000 * MS));
+        let at_least = AtLeast::of(&answered(1000, 950), 950, &unanswered.at_least(2000 * MS));
         assert_eq!(at_least.percentile(50.0), (1000, false));
         assert_eq!(at_least.percentile(95.0), (1000, false));
         let (p99, may_be_larger) = at_least.percentile(99.0);
@@ -104,16 +107,24 @@ mod tests {
     }
 
     #[test]
+    fn the_share_without_an_answer_is_of_requests_also_where_only_batches_have_a_response_time() {
+        let mut unanswered = Unanswered::default();
+        unanswered.add(0, 200);
+        let at_least = AtLeast::of(&answered(1000, 50), 800, &unanswered.at_least(2000 * MS));
+        assert!((at_least.unanswered_share() - 0.2).abs() < 1e-9);
+    }
+
+    #[test]
     fn a_small_bound_makes_every_larger_value_one_too() {
         let mut unanswered = Unanswered::default();
         unanswered.add(1999 * MS, 1);
-        let at_least = AtLeast::of(&answered(5000, 99), &unanswered.at_least(2000 * MS));
+        let at_least = AtLeast::of(&answered(5000, 99), 99, &unanswered.at_least(2000 * MS));
         assert_eq!(at_least.percentile(50.0), (5003, true));
     }
 
     #[test]
     fn where_everything_was_answered_nothing_is_a_bound() {
-        let at_least = AtLeast::of(&answered(1000, 10), &histogram());
+        let at_least = AtLeast::of(&answered(1000, 10), 10, &histogram());
         assert_eq!((at_least.unanswered, at_least.percentile(100.0)), (0, (1000, false)));
     }
 }

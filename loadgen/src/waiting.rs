@@ -113,9 +113,10 @@ pub struct Soon {
 const TRIED_LEAST: u32 = 7;
 
 impl Soon {
-    /// Asked once before each wait.
-    pub fn may_be_tried(&mut self) -> bool {
-        let tried = self.left_out == 0;
+    /// Asked once before each wait. One that a due request cuts short teaches nothing: it is tried only as
+    /// long as answers come soon.
+    pub fn may_be_tried(&mut self, cut_short: bool) -> bool {
+        let tried = self.left_out == 0 && (self.in_vain == 0 || !cut_short);
         self.left_out = self.left_out.saturating_sub(1);
         tried
     }
@@ -433,7 +434,7 @@ mod tests {
         let tries = |comes: &dyn Fn(u32) -> bool| {
             let mut soon = Soon::default();
             let one = |wait| {
-                let tried = soon.may_be_tried();
+                let tried = soon.may_be_tried(false);
                 if tried {
                     soon.tried(comes(wait));
                 }
@@ -444,6 +445,15 @@ mod tests {
         assert_eq!(tries(&|_| true), 12_800);
         assert!((100..=107).contains(&tries(&|_| false)), "{}", tries(&|_| false));
         assert!(tries(&|wait| wait > 6400) > 6200, "a service that becomes quick is noticed");
+    }
+
+    #[test]
+    fn after_a_wait_in_vain_none_that_a_due_request_cuts_short_is_tried() {
+        let mut soon = Soon::default();
+        assert!(soon.may_be_tried(true), "answers have come soon so far");
+        soon.tried(false);
+        let cut_short: Vec<bool> = (0..5).map(|_| soon.may_be_tried(true)).collect();
+        assert_eq!((cut_short, soon.may_be_tried(false)), (vec![false; 5], true));
     }
 
     #[test]

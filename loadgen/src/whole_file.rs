@@ -1,8 +1,12 @@
-//! Files that are there whole or not at all: written beside their place, and moved there when done.
+//! Files that are there whole or not at all: written beside their place, and moved there when done. Only what
+//! no other file may take the place of, as standard output, is written on where it is.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{self, Path, PathBuf};
 
 use crate::error::Error;
 
@@ -12,18 +16,54 @@ pub fn check(path: &Path) -> Result<(), Error> {
     if path.is_dir() {
         return Err(Error::file(path, "cannot write: it is a directory"));
     }
-    if is_device(path) {
-        return Ok(());
+    let tried = if is_device(path) {
+        try_device(path)
+    } else {
+        let partial = partial(&place(path));
+        File::create(&partial).and_then(|_| fs::remove_file(&partial))
+    };
+    tried.map_err(|problem| Error::file(path, format!("cannot write: {problem}")))
+}
+
+/// One file cannot hold two results. `named`: each option, and the file that it names.
+pub fn check_differ(named: &[(&str, Option<&Path>)]) -> Result<(), Error> {
+    let mut seen = BTreeMap::new();
+    for &(option, path) in named {
+        let Some(path) = path.filter(|path| !is_device(path)) else { continue };
+        if let Some(other) = seen.insert(place(path), option) {
+            return Err(Error::file(path, format!("a file holds one result: {other} and {option} name it")));
+        }
     }
-    let partial = partial(path);
-    File::create(&partial)
-        .and_then(|_| fs::remove_file(&partial))
-        .map_err(|problem| Error::file(path, format!("cannot write: {problem}")))
+    Ok(())
 }
 
 /// /dev/stdout, /dev/null, a pipe: nothing that another file may take the place of.
-pub fn is_device(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|found| !found.is_file())
+///
+/// What stands below /dev and /proc is one whatever it leads to: where standard output goes to a file,
+/// /dev/stdout is still the system's. Only /dev/shm has files like any other folder.
+fn is_device(path: &Path) -> bool {
+    let of_system = path.starts_with("/proc") || path.starts_with("/dev") && !path.starts_with("/dev/shm");
+    of_system || fs::metadata(path).is_ok_and(|found| !found.is_file())
+}
+
+/// Standard output and error go on where they are. Opened anew, a file to which they lead would be written
+/// from its start; what any other device leads to is written at its end.
+fn device(path: &Path) -> io::Result<File> {
+    match path.to_str() {
+        Some("/dev/stdout") => Ok(io::stdout().as_fd().try_clone_to_owned()?.into()),
+        Some("/dev/stderr") => Ok(io::stderr().as_fd().try_clone_to_owned()?.into()),
+        _ => OpenOptions::new().append(true).open(path),
+    }
+}
+
+/// A pipe is not opened only to try it: to its reader the end of that would be the end of all.
+fn try_device(path: &Path) -> io::Result<()> {
+    if fs::metadata(path)?.file_type().is_fifo() { Ok(()) } else { device(path).map(drop) }
+}
+
+/// Where the file is or will be: links to it are followed, so that they stay links.
+fn place(path: &Path) -> PathBuf {
+    fs::canonicalize(path).or_else(|_| path::absolute(path)).unwrap_or_else(|_| path.to_owned())
 }
 
 fn partial(path: &Path) -> PathBuf {
@@ -33,19 +73,70 @@ fn partial(path: &Path) -> PathBuf {
 }
 
 pub fn write(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<(), Error> {
-    let device = is_device(path);
-    let partial = if device { path.to_owned() } else { partial(path) };
-    let written =
-        OpenOptions::new().write(true).create(true).truncate(!device).open(&partial).and_then(|file| {
-            let mut out = BufWriter::new(file);
-            fill(&mut out)?;
-            out.flush()?;
-            if device { Ok(()) } else { fs::rename(&partial, path) }
-        });
-    written.map_err(|problem| {
-        if !device {
+    let filled = |file: File| {
+        let mut out = BufWriter::new(file);
+        fill(&mut out)?;
+        out.flush()
+    };
+    let written = if is_device(path) {
+        device(path).and_then(filled)
+    } else {
+        let place = place(path);
+        let partial = partial(&place);
+        let written = File::create(&partial).and_then(filled).and_then(|()| fs::rename(&partial, &place));
+        written.inspect_err(|_| {
             let _ = fs::remove_file(&partial);
-        }
-        Error::file(path, format!("cannot write: {problem}"))
-    })
+        })
+    };
+    written.map_err(|problem| Error::file(path, format!("cannot write: {problem}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn write_text(path: &Path, text: &str) {
+        check(path).unwrap();
+        write(path, |out| out.write_all(text.as_bytes())).unwrap();
+    }
+
+    #[test]
+    fn what_a_link_leads_to_is_written_and_the_link_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, link] = ["r.json", "link.json"].map(|name| folder.path().join(name));
+        fs::write(&file, "what was there before, and is longer").unwrap();
+        symlink(&file, &link).unwrap();
+        write_text(&link, "new");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        assert!(link.is_symlink());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left beside them");
+        let named = [("--json", Some(file.as_path())), ("--hlog", Some(link.as_path()))];
+        let told = check_differ(&named).unwrap_err().to_string();
+        assert!(told.ends_with("link.json: a file holds one result: --json and --hlog name it"), "{told}");
+    }
+
+    #[test]
+    fn what_a_descriptors_name_leads_to_is_written_at_its_end_and_the_name_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        fs::write(&path, "text\n").unwrap();
+        let open = File::open(&path).unwrap();
+        let name = PathBuf::from(format!("/proc/self/fd/{}", open.as_raw_fd()));
+        write_text(&name, "{}\n");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "text\n{}\n");
+        assert!(name.is_symlink());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_stands_below_dev_is_a_device_and_no_other_is_made_there() {
+        assert!(is_device(Path::new("/dev/stdout")) && !is_device(Path::new("/dev/shm/r.json")));
+        let nowhere = Path::new("/dev/loadgen-is-not-there");
+        let told = check(nowhere).unwrap_err().to_string();
+        assert!(told.starts_with("/dev/loadgen-is-not-there: cannot write: No such file"), "{told}");
+        assert!(write(nowhere, |_| Ok(())).is_err() && !nowhere.exists());
+    }
 }

@@ -27,7 +27,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use crate::agenda::Agenda;
 use crate::alternation::{AlternatingDue, Server, Turns};
 use crate::args::{Arrivals, Dispatch};
-use crate::clock::{self, now_ns};
+use crate::clock::now_ns;
 use crate::connection::Connection;
 use crate::due::{Due, DueRequests, SharedQueue};
 use crate::endpoint::Endpoints;
@@ -49,6 +49,7 @@ use crate::thread_use::UsedBy;
 use crate::tls::{CIPHER_BYTES, Tls};
 use crate::waiting::{Crowding, Habits, Soon};
 use reached::Reached;
+use timing::used_by;
 
 /// Sends in a row before answers get their turn.
 const SENDS_IN_A_ROW: usize = 32;
@@ -113,8 +114,10 @@ pub struct Worker<'a> {
     spun_ns: u64,
     /// In a closed loop that ends with a number of requests: those left of this thread's.
     requests_left: Option<u64>,
-    /// When the latest answer came, or the run began.
-    answered_ns: u64,
+    /// Since when an answer is awaited: the latest came, the run began, or a connection was still free.
+    awaited_ns: u64,
+    /// What it had used when the schedule started; none before that.
+    used_from: Option<UsedBy>,
     /// See [`Outcome::used`].
     used: Vec<UsedBy>,
     problem: Option<String>,
@@ -185,7 +188,8 @@ impl<'a> Worker<'a> {
             ending: false,
             spun_ns: 0,
             requests_left: plan.requests_of(thread),
-            answered_ns: 0,
+            awaited_ns: 0,
+            used_from: None,
             used: Vec::new(),
             problem: None,
             failure: None,
@@ -194,8 +198,7 @@ impl<'a> Worker<'a> {
 
     /// The run: from `start_ns` until its end, and on until the answers under way have come or timed out.
     pub fn run(mut self, start_ns: u64, orders: &Receiver<Order>) -> (Outcome, Option<WorkerState>) {
-        let (cpu_before, waited_before) = (clock::thread_cpu_ns(), clock::thread_waited_for_cpu_ns());
-        (self.start_ns, self.answered_ns) = (start_ns, start_ns);
+        (self.start_ns, self.awaited_ns) = (start_ns, start_ns);
         let Plan { warm_up_ns, duration_ns, timeout_ns, slowest_count, .. } = *self.plan;
         self.measurement.start(Window { start_ns, warm_up_ns, duration_ns, timeout_ns }, slowest_count);
         if let Some(Alternate { alternation, .. }) = &self.plan.alternate {
@@ -204,30 +207,36 @@ impl<'a> Worker<'a> {
         self.start();
 
         let sending_ended_ns = loop {
-            let now = now_ns();
+            let mut now = now_ns();
             let mut called_off = self.failure.is_some()
                 || self.all_answered()
                 || self.script.as_ref().is_some_and(WorkerState::stopped);
             if now >= self.housekeeping_ns {
-                self.keep_house(now);
                 if self.is_given_up(now) {
                     self.give_up(now);
                     break now;
                 }
+                // What is due leaves before: housekeeping is to make no request late, nor to count as part of
+                // its service time.
+                if now < self.end_ns() && !called_off {
+                    now = self.send_due(SENDS_IN_A_ROW, now);
+                }
+                self.keep_house(now);
                 called_off |=
                     self.stop.load(Ordering::Relaxed) || matches!(orders.try_recv(), Ok(Order::Stop));
+                now = now_ns();
             }
             if now >= self.end_ns() || called_off {
                 break now.min(self.end_ns());
             }
-            let now = self.send_due(SENDS_IN_A_ROW, now);
+            now = self.send_due(SENDS_IN_A_ROW, now);
+            self.note_first_use(now);
             self.wait_and_handle(now);
         };
-        let wall_ns = now_ns().saturating_sub(start_ns);
+        let used_until = used_by(now_ns(), self.spun_ns);
+        let used_from = self.used_from.unwrap_or(used_until);
+        let waited_for_cpu = used_until.waited_for_cpu_ns.zip(used_from.waited_for_cpu_ns);
         self.note_last_use();
-        let cpu_ns = clock::thread_cpu_ns() - cpu_before;
-        let waited_for_cpu_ns =
-            clock::thread_waited_for_cpu_ns().zip(waited_before).map(|(after, before)| after - before);
         let given_up_ns = self.finish(sending_ended_ns);
 
         let outcome = Outcome {
@@ -240,12 +249,12 @@ impl<'a> Worker<'a> {
             sample: self.sample,
             used: self.used,
             sent_for_ns: sending_ended_ns - start_ns.min(sending_ended_ns),
-            wall_ns,
-            cpu_ns,
-            spun_ns: self.spun_ns,
+            wall_ns: used_until.at_ns.saturating_sub(start_ns),
+            cpu_ns: used_until.cpu_ns - used_from.cpu_ns,
+            spun_ns: used_until.spun_ns - used_from.spun_ns,
             habits: self.habits,
             spin_given_up: self.habits.spin_ns < self.spin_at_first_ns,
-            waited_for_cpu_ns,
+            waited_for_cpu_ns: waited_for_cpu.map(|(until_ns, from_ns)| until_ns - from_ns),
             failure: self.failure,
         };
         (outcome, self.script)
@@ -256,12 +265,17 @@ impl<'a> Worker<'a> {
         self.requests_left == Some(0) && self.busy == 0
     }
 
-    /// No answer has come for the timeout, and no connection is free to ask: a run that only answers can end
-    /// would last for ever.
-    fn is_given_up(&self, now: u64) -> bool {
-        self.plan.ends_by_answers()
-            && now.saturating_sub(self.answered_ns) >= self.plan.timeout_ns
-            && (self.requests_left == Some(0) || !self.connections.iter().any(Connection::is_idle))
+    /// No answer has come for the timeout, and no connection has been free to ask: a run that only answers
+    /// can end would last for ever.
+    fn is_given_up(&mut self, now: u64) -> bool {
+        if !self.plan.ends_by_answers() {
+            return false;
+        }
+        // A script may have it wait for longer than the timeout; nobody owes an answer meanwhile.
+        if self.requests_left != Some(0) && self.connections.iter().any(Connection::is_idle) {
+            self.awaited_ns = self.awaited_ns.max(now);
+        }
+        now.saturating_sub(self.awaited_ns) >= self.plan.timeout_ns
     }
 
     /// Requests that are left were due, and will not be sent.
@@ -285,6 +299,7 @@ impl<'a> Worker<'a> {
                 std::thread::sleep(std::time::Duration::from_nanos(left_ns.min(LOOK_UP_NS)));
             }
             now = now_ns().max(self.start_ns);
+            self.note_first_use(now);
         }
         self.looked_ns = now;
         (0..self.connections.len()).for_each(|place| self.next_request(place, now));

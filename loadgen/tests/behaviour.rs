@@ -112,6 +112,21 @@ fn a_timeout_is_counted_once_and_its_answer_recorded() {
 }
 
 #[test]
+fn a_request_whose_connection_is_lost_after_the_timeout_is_a_timeout_too() {
+    let server = Server::start(|number, _| {
+        if number > 0 {
+            return answer();
+        }
+        std::thread::sleep(Duration::from_millis(1500));
+        Act::Close
+    });
+    let run = loadgen(&["-R10", "-c10", "-t1", "-d1s", "-T", "1s", &server.url()]);
+    assert_eq!((run.count("completed"), run.count("lost")), (9, 1), "{}", run.stderr);
+    assert_eq!((run.error("timeout"), run.error("read")), (1, 1), "{}", run.stderr);
+    assert!(run.stderr.contains("1 lost after the timeout"), "{}", run.stderr);
+}
+
+#[test]
 fn a_lost_connection_is_opened_again_and_its_request_counted() {
     let server = Server::start(|number, _| if number % 10 == 9 { Act::Close } else { answer() });
     let run = loadgen(&["-R100", "-c2", "-t1", "-d1s", &server.url()]);
@@ -308,6 +323,27 @@ fn what_was_due_in_the_warm_up_is_not_measured_however_late_it_is_answered() {
 }
 
 #[test]
+fn a_run_whose_answers_are_all_of_the_warm_up_fails() {
+    let server = Server::start(|number, _| if number >= 20 { Act::Silence } else { answer() });
+    let run = loadgen(&["-R100", "-c2", "-t1", "-d1s", "--warmup", "500ms", "-T", "300ms", &server.url()]);
+    assert_eq!((run.code, run.count("completed"), run.count("measured")), (1, 20, 0), "{}", run.stderr);
+    let told = "no answer was measured: all 20 are to requests of the warm-up, none to the 50 due behind it";
+    assert_eq!(run.stderr.lines().last(), Some(told));
+    assert!(run.stdout.contains("Requests/sec"), "{}", run.stdout);
+}
+
+#[test]
+fn a_run_that_ends_before_anything_measured_is_due_does_not_fail() {
+    let (_folder, path) = common::script(
+        "local n = 0\nfunction response() n = n + 1; if n == 3 then wrk.thread:stop() end end",
+    );
+    let server = Server::start(|_, _| answer());
+    let run = loadgen(&["-R40", "-c1", "-t1", "-d10s", "--warmup", "9s", "-s", &path, &server.url()]);
+    assert_eq!((run.code, run.count("completed"), run.count("measured")), (0, 3, 0), "{}", run.stderr);
+    assert!(run.stdout.contains("Latency     -nan"), "{}", run.stdout);
+}
+
+#[test]
 fn the_rate_counts_what_was_answered_before_the_end_and_the_text_stays_wrk2s() {
     // Ten connections, each answered at 0.55 s and, too late, at 1.1 s.
     let server = Server::start(|_, _| Act::After(Duration::from_millis(550), OK.to_owned()));
@@ -343,6 +379,19 @@ fn requests_without_an_answer_stand_in_the_percentiles_with_how_long_they_were_w
     let strict = loadgen(&[&args[..], &["--max-unanswered", "0.5", &server.url()]].concat());
     assert_eq!(strict.code, 5, "{}", strict.stderr);
     assert!(strict.stderr.contains("800 = 0.8000 of those due, --max-unanswered 0.5"), "{}", strict.stderr);
+}
+
+#[test]
+fn with_batch_latency_the_share_without_an_answer_is_still_that_of_requests() {
+    let (_folder, path) = common::script("function request() return wrk.format() .. wrk.format() end");
+    let server = Server::start(|number, _| if number >= 200 { Act::Silence } else { answer() });
+    let options = ["-R1000", "-c4", "-t1", "-d1s", "-T", "300ms", "-B", "--max-unanswered", "80%"];
+    let run = loadgen(&[&options[..], &["-s", &path, &server.url()]].concat());
+    let at_least = &run.json["response_time_at_least"];
+    assert_eq!((run.count("measured"), &at_least["unanswered"]), (200, &800.into()));
+    assert!(run.json["response_time"]["count"].as_u64().unwrap() <= 100, "one for each batch");
+    assert!((at_least["unanswered_share"].as_f64().unwrap() - 0.8).abs() < 1e-9, "{at_least}");
+    assert_eq!(run.code, 0, "80 % is allowed: {}", run.stderr);
 }
 
 #[test]

@@ -52,6 +52,55 @@ fn a_port_where_nobody_listens_is_one_clear_line() {
 }
 
 #[test]
+fn text_that_cannot_be_written_is_told_and_no_success() {
+    for args in
+        [&["--help"][..], &["--version"], &["--man"], &["--completions", "bash"], &["merge", "--help"]]
+    {
+        let output = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+            .args(args)
+            .stdout(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        assert!(error(&output).starts_with("cannot write to standard output: No space left"), "{args:?}");
+        assert_eq!(error(&output).lines().count(), 1, "{args:?}");
+    }
+}
+
+#[test]
+fn a_run_whose_text_cannot_be_written_does_not_begin() {
+    let (server, folder) = (NullServer::start(), tempfile::tempdir().unwrap());
+    let json = folder.path().join("run.json");
+    let output = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+        .args(["-R100", "-c1", "-t1", "-d60s", "--json", json.to_str().unwrap(), &server.url])
+        .stdout(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        error(&output).starts_with("cannot write to standard output: No space left"),
+        "{}",
+        error(&output)
+    );
+    assert!(!json.exists());
+}
+
+#[test]
+fn lines_that_nobody_can_read_end_no_run() {
+    let (server, folder) = (NullServer::start(), tempfile::tempdir().unwrap());
+    let json = folder.path().join("run.json");
+    let status = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+        .args(["-R100", "-c1", "-t1", "-d300ms", "--expect", "299", &server.url, "--json"])
+        .arg(&json)
+        .stderr(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap())
+        .output()
+        .unwrap()
+        .status;
+    assert_eq!(status.code(), Some(3), "the code of an unexpected answer, not of a panic");
+    assert!(json.is_file());
+}
+
+#[test]
 fn a_script_that_cannot_be_loaded_is_named() {
     let output = loadgen(&["-R10", "-d1s", "-s", "/nowhere/x.lua", "http://127.0.0.1:1/"]);
     assert_eq!(output.status.code(), Some(1));
@@ -128,6 +177,27 @@ fn a_result_may_go_to_a_device_which_stays_one() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text[text.find("Transfer/sec").unwrap()..].contains("\"schema_version\": 2"), "{text}");
     assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
+}
+
+#[test]
+fn results_go_behind_what_is_printed_where_standard_output_and_error_are_files() {
+    let (server, folder) = (NullServer::start(), tempfile::tempdir().unwrap());
+    let [out, err] = ["out", "err"].map(|name| folder.path().join(name));
+    let status = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+        .args(["-R10", "-c1", "-t1", "-d200ms", "--json", "/dev/stdout", "--hlog", "/dev/stderr"])
+        .args(["--expect", "299", &server.url])
+        .stdout(std::fs::File::create(&out).unwrap())
+        .stderr(std::fs::File::create(&err).unwrap())
+        .status()
+        .unwrap();
+    let [out, err] = [out, err].map(|path| std::fs::read_to_string(path).unwrap());
+    assert_eq!(status.code(), Some(3), "{err}");
+    assert!(out.starts_with("Running ") && out.ends_with("}\n"), "{out}");
+    assert!(out[out.find("Transfer/sec").unwrap()..].contains("\"schema_version\": 2"), "{out}");
+    assert!(err.starts_with('#') && err.ends_with("a status other than 299\n"), "{err}");
+    for name in ["/dev/stdout", "/dev/stderr"] {
+        assert!(std::path::Path::new(name).is_symlink(), "{name} is the system's");
+    }
 }
 
 #[test]

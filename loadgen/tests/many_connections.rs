@@ -30,15 +30,19 @@ fn ten_thousand_connections_are_opened_used_and_counted() {
 
 #[test]
 fn too_few_files_allowed_is_one_clear_line_before_anything_is_opened() {
-    let limited =
-        format!("ulimit -n 200; exec {} -R10 -c1000 -d1s http://127.0.0.1:1/", env!("CARGO_BIN_EXE_loadgen"));
-    let output = Command::new("sh").args(["-c", &limited]).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(
-        error,
-        "too few open files allowed: connections=1000, limit=200; raise it with ulimit -n 1064\n"
-    );
+    // Each thread needs two of its own.
+    for (connections, threads, needed) in [(1000, 2, 1068), (100, 50, 264)] {
+        let limited = format!(
+            "ulimit -n 200; exec {} -R10 -c{connections} -t{threads} -d1s http://127.0.0.1:1/",
+            env!("CARGO_BIN_EXE_loadgen")
+        );
+        let output = Command::new("sh").args(["-c", &limited]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let error = String::from_utf8(output.stderr).unwrap();
+        let few = format!("connections={connections}, threads={threads}, limit=200");
+        let told = format!("too few open files allowed: {few}; raise it with ulimit -n {needed}\n");
+        assert_eq!(error, told);
+    }
 }
 
 #[test]

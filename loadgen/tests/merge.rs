@@ -471,3 +471,32 @@ fn interval_logs_that_cannot_be_merged_are_told_in_one_line_and_no_file_is_left(
         assert!(error.contains(told), "{error}");
     }
 }
+
+/// Merges these files into a result and a log; the error, and whether the log was written.
+fn refused(results: &[PathBuf], json: &Path, log: &Path) -> (String, bool) {
+    let output = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+        .args([Path::new("merge"), Path::new("--json"), json, Path::new("--hlog"), log])
+        .args(logs())
+        .args(results)
+        .output()
+        .unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), error.lines().count()), (Some(1), 1), "{error}");
+    (error, log.exists())
+}
+
+#[test]
+fn one_file_for_result_and_log_is_refused_and_none_is_written_where_the_other_cannot_be_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let [json, log, second] = ["all.json", "all.hlog", "second"].map(|name| folder.path().join(name));
+    let results: Vec<PathBuf> = (1..=PARTS).map(|number| file(measured(), number, "json")).collect();
+    let (error, written) = refused(&results, &log, &log);
+    assert!(error.ends_with("all.hlog: a file holds one result: --json and --hlog name it\n"), "{error}");
+    assert!(!written);
+    let mut part = parts().swap_remove(1);
+    part.as_object_mut().unwrap().remove("reconnecting");
+    std::fs::write(&second, part.to_string()).unwrap();
+    let (error, written) = refused(&[results[0].clone(), second, results[2].clone()], &json, &log);
+    assert!(error.ends_with("second: no number: reconnecting/reopened\n"), "{error}");
+    assert!(!written && !json.exists());
+}

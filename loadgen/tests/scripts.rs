@@ -228,6 +228,19 @@ fn an_error_in_the_middle_of_a_run_names_file_and_line_and_prints_what_was_measu
 }
 
 #[test]
+fn an_error_while_others_are_due_at_the_end_ends_the_run_too() {
+    // The second request takes until behind the end, when one is due on every other connection.
+    let (_folder, path) = script(
+        "local n = 0\nfunction request()\n  n = n + 1\n  if n == 2 then\n    local late = os.clock() + 0.7\n\
+            while os.clock() < late do end\n    error('too late')\n  end\n  return wrk.format()\nend",
+    );
+    let server = Server::start(|_, _| Act::Answer(OK.to_owned()));
+    let run = loadgen(&["-R100", "-c10", "-t1", "-d500ms", "-s", &path, &server.url()]);
+    assert_eq!(run.code, 1, "124 if it hangs: {}", run.stderr);
+    assert!(run.stderr.contains("script.lua:7: too late"), "{}", run.stderr);
+}
+
+#[test]
 fn errors_in_every_other_place_name_file_and_line_too() {
     for (source, place) in [
         ("x = = 1", "script.lua:1:"),

@@ -50,6 +50,19 @@ fn a_closed_loop_ends_when_so_many_requests_are_answered() {
 }
 
 #[test]
+fn a_closed_loop_of_fewer_requests_than_connections_sends_those_and_no_more() {
+    // With a delay all connections wait for their turns when the last request leaves.
+    let (_folder, delayed) = common::script("function delay() return 100 end");
+    for more in [&["-s", delayed.as_str()][..], &[]] {
+        let server = Server::start(|_, _| Act::Answer(OK.to_owned()));
+        let options = ["--closed", "--requests", "3", "-c8", "-t1"];
+        let run = loadgen(&[&options[..], more, &[&server.url()]].concat());
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        assert_eq!((run.count("sent"), run.count("completed"), server.requests()), (3, 3, 3), "{more:?}");
+    }
+}
+
+#[test]
 fn a_closed_loop_of_few_requests_lasts_until_the_last_answer() {
     let slow = Server::start(|_, _| Act::After(Duration::from_millis(200), OK.to_owned()));
     let run = loadgen(&["--closed", "--requests", "4", "-c4", "-t2", &slow.url()]);
@@ -73,6 +86,15 @@ fn a_closed_loop_of_so_many_requests_ends_when_no_answers_come_any_more() {
         assert_eq!(run.count("sent") + run.count("unsent"), 50, "{}", run.stderr);
         assert_follows_schema(&run);
     }
+}
+
+#[test]
+fn a_connection_that_a_script_has_wait_for_longer_than_the_timeout_waits_for_no_answer() {
+    let (_folder, path) = common::script("function delay() return 700 end");
+    let server = Server::start(|_, _| Act::After(Duration::from_millis(200), OK.to_owned()));
+    let options = ["--closed", "--requests", "3", "-c1", "-t1", "-T", "500ms", "-s", &path];
+    let run = loadgen(&[&options[..], &[&server.url()]].concat());
+    assert_eq!((run.code, run.count("completed"), run.count("unsent")), (0, 3, 0), "{}", run.stderr);
 }
 
 #[test]

@@ -86,3 +86,16 @@ fn a_run_that_waits_for_its_time_can_be_called_off() {
         assert_eq!(first.load(Ordering::SeqCst), i64::MAX, "nothing was sent");
     }
 }
+
+#[test]
+fn what_a_thread_uses_while_it_waits_for_the_start_is_no_part_of_the_run() {
+    let (server, _) = noting_server();
+    let utc = format!("{:.9}", Timestamp::now() + SignedDuration::from_millis(3500));
+    // From when it is told the time it waits busily, for about three seconds.
+    let options = ["-R10", "-c1", "-t1", "-d500ms", "--spin", "10s", "--start-at", &utc];
+    let run = loadgen(&[&options[..], &[&server.url()]].concat());
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let thread = &run.json["threads"][0];
+    let [cpu_s, spun_s] = ["cpu_s", "spun_s"].map(|name| thread[name].as_f64().unwrap());
+    assert!(cpu_s <= 1.0 && spun_s <= 1.0, "{thread}");
+}

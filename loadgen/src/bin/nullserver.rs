@@ -61,7 +61,7 @@ fn serve(options: &Options) -> io::Result<()> {
     if let Some(cpu) = options.pin {
         machine::pin_thread(cpu).map_err(io::Error::other)?;
     }
-    machine::raise_file_limit(10_000).map_err(io::Error::other)?;
+    machine::raise_file_limit(10_000, 1).map_err(io::Error::other)?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
     listener.set_nonblocking(true)?;
     // The standard library lets 128 wait to be accepted; listening again allows as many as the system does.

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::HttpError;
 use super::chunked::Chunked;
+use super::{HttpError, blank_bytes};
 
 /// A string of one or more requests, sent at once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,17 +16,18 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Counts the requests in `bytes`. They must be whole, with bodies as long as their headers say.
+    /// Counts the requests in `bytes`. They must be whole, with bodies as long as their headers say; blank
+    /// lines before and behind them are passed over, as servers do.
     pub fn parse(bytes: &[u8]) -> Result<Self, HttpError> {
         let mut batch = Self::default();
-        let mut rest = bytes;
+        let mut rest = behind_blank_lines(bytes);
         while !rest.is_empty() {
             let length = request_lengths(rest)?.whole;
             if rest.starts_with(b"HEAD ") {
                 batch.mark_head_only();
             }
             batch.requests += 1;
-            rest = &rest[length..];
+            rest = behind_blank_lines(&rest[length..]);
         }
         if batch.requests == 0 {
             return Err(HttpError("the request is empty".to_owned()));
@@ -64,9 +65,9 @@ pub struct Parts<'a> {
 
 /// Request `index` of a batch that [`Batch::parse`] has taken.
 pub fn nth(bytes: &[u8], index: u32) -> Option<Parts<'_>> {
-    let mut rest = bytes;
+    let mut rest = behind_blank_lines(bytes);
     for _ in 0..index {
-        rest = rest.get(request_lengths(rest).ok()?.whole..)?;
+        rest = behind_blank_lines(rest.get(request_lengths(rest).ok()?.whole..)?);
     }
     let lengths = request_lengths(rest).ok()?;
     let line = &rest[..memchr::memchr(b'\n', rest)?];
@@ -78,6 +79,10 @@ pub fn nth(bytes: &[u8], index: u32) -> Option<Parts<'_>> {
         body = Cow::Owned(data);
     }
     Some(Parts { method: words.next()?, target: words.next()?, body })
+}
+
+fn behind_blank_lines(bytes: &[u8]) -> &[u8] {
+    &bytes[blank_bytes(bytes)..]
 }
 
 struct Lengths {
@@ -168,6 +173,25 @@ mod tests {
     }
 
     #[test]
+    fn blank_lines_before_and_behind_requests_are_no_requests() {
+        let (post, head) = ("POST /a HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello", "HEAD /b HTTP/1.1\r\n\r\n");
+        for (bytes, requests) in [
+            (format!("{post}\r\n"), 1),
+            (format!("\r\n\r\n{post}"), 1),
+            (format!("{post}\r\n\r\n{post}\n"), 2),
+            (format!("\n{post}\r\n{head}\r\n\r\n\r\n"), 2),
+        ] {
+            let batch = Batch::parse(bytes.as_bytes()).unwrap();
+            assert_eq!(batch.requests, requests, "{bytes:?}");
+            let of_batch = |index| nth(bytes.as_bytes(), index);
+            assert_eq!(*of_batch(0).unwrap().body, *b"hello", "{bytes:?}");
+            assert_eq!(of_batch(requests), None, "{bytes:?}");
+        }
+        let batch = Batch::parse(format!("\r\n{head}\r\n{post}").as_bytes()).unwrap();
+        assert_eq!([batch.head_only(0), batch.head_only(1)], [true, false]);
+    }
+
+    #[test]
     fn requests_for_a_head_are_remembered_in_long_batches_too() {
         let get = "GET / HTTP/1.1\r\n\r\n";
         let head = "HEAD / HTTP/1.1\r\n\r\n";
@@ -180,6 +204,7 @@ mod tests {
     fn what_is_no_whole_request_is_refused() {
         for (bytes, part) in [
             ("", "empty"),
+            ("\r\n\r\n", "empty"),
             ("GET / HTTP/1.1\r\n", "no blank line"),
             ("PUT / HTTP/1.1\r\nContent-Length: 5\r\n\r\nabc", "shorter"),
             ("PUT / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", "bad Content-Length"),

@@ -128,7 +128,8 @@ impl Total {
             },
             "bytes_read": tally.bytes_read,
             "response_time": latency(&self.response)?,
-            "response_time_at_least": at_least(&AtLeast::of(&self.response, &self.unanswered))?,
+            "response_time_at_least":
+                at_least(&AtLeast::of(&self.response, tally.measured, &self.unanswered))?,
             "service_time": latency(&self.service)?,
             "send_lateness": latency(&self.lateness)?,
             "own_lateness": latency(&self.own_lateness)?,

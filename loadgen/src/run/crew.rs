@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
-use super::ending::print;
 use crate::clock::{Epoch, now_ns};
 use crate::error::Error;
 use crate::live::{self, Board};
+use crate::output::print;
 use crate::plan::Plan;
 use crate::report::text;
 use crate::result::Intervals;
@@ -105,7 +105,11 @@ impl Crew<'_> {
                 None => self.hear(),
             };
             match told.1 {
-                Report::Calibrated(found) => print(&text::calibration(found.mean_us, found.sample_every_ms)),
+                // Where it cannot be written the end of the run says so: what is measured is not given up
+                // for it.
+                Report::Calibrated(found) => {
+                    let _ = print(text::calibration(found.mean_us, found.sample_every_ms));
+                }
                 Report::Finished(mut outcome) => {
                     outcome
                         .measured

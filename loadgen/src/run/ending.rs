@@ -1,16 +1,17 @@
 //! The end of a run: text, `done`, files, notes, exit code.
 
-use std::io::Write;
 use std::rc::Rc;
 
 use super::interruption::Interruption;
 use crate::error::{Error, exit};
+use crate::output::print;
 use crate::plan::{Alternate, Pacing, Plan};
 use crate::report::text::TableLine;
 use crate::report::{hlog, json, slowest, text};
 use crate::result::{Intervals, RunResult, StepResult};
 use crate::script::{self, MainState, Statistics, Summary};
 use crate::statistics;
+use crate::tell;
 use crate::unanswered::AtLeast;
 use crate::units::time_us;
 
@@ -28,14 +29,15 @@ pub(super) fn report(
 ) -> Result<i32, Error> {
     script::flush_prints();
     let latencies = &result.latencies;
-    print(&text::table(&TableLine::of(&latencies.response), &TableLine::of(&result.rates_rps)));
+    let mut printed = text::table(&TableLine::of(&latencies.response), &TableLine::of(&result.rates_rps));
     if plan.latency {
-        print(&text::recorded(&latencies.response));
+        printed += &text::recorded(&latencies.response);
     }
     if plan.uncorrected {
-        print(&text::uncorrected(&latencies.service));
+        printed += &text::uncorrected(&latencies.service);
     }
-    print(&text::summary(&result.tally, result.duration_ns as f64 / 1e3));
+    printed += &text::summary(&result.tally, result.duration_ns as f64 / 1e3);
+    failure = failure.or(print(printed).err());
     if let Some(state) = main_state.filter(|state| state.wants_done()) {
         let summary = Summary { duration_us: result.duration_ns / 1000, tally: &result.tally };
         let latency = Statistics(Rc::new(latencies.response.clone()));
@@ -66,28 +68,26 @@ pub(super) fn banner(plan: &Plan) -> String {
 /// What stdout has no place for.
 fn notes(result: &RunResult, signal: Option<i32>, connections: usize, connect_problem: Option<&str>) {
     if signal.is_some() {
-        eprintln!(
+        tell!(
             "note: interrupted after {:.2} s; the figures are those of this time",
             result.duration_ns as f64 / 1e9
         );
     }
     match (&result.verdict.reason, result.verdict.generator_saturated) {
-        (Some(reason), Some(true)) => {
-            eprintln!("note: the generator was the limit, not the service: {reason}")
-        }
-        (Some(reason), _) => eprintln!("note: {reason}"),
+        (Some(reason), Some(true)) => tell!("note: the generator was the limit, not the service: {reason}"),
+        (Some(reason), _) => tell!("note: {reason}"),
         (None, _) => {}
     }
     let distorted: Vec<String> =
         result.verdict.distorted_percentiles.iter().map(|percentile| format!("p{percentile}")).collect();
     if !distorted.is_empty() {
-        eprintln!(
+        tell!(
             "note: the generator itself was late, by over a tenth of the response time, at {}",
             distorted.join(", ")
         );
     }
     if result.open_at_start < connections {
-        eprintln!(
+        tell!(
             "note: {} of {connections} connections were not open when the run began; what is tried \
                 first is tried for --timeout{}",
             connections - result.open_at_start,
@@ -95,25 +95,24 @@ fn notes(result: &RunResult, signal: Option<i32>, connections: usize, connect_pr
         );
     }
     for step in &result.steps {
-        eprintln!("{}", step_line(step));
+        tell!("{}", step_line(step));
     }
     if let Some(note) = result.reconnecting.note() {
-        eprintln!("note: {note}");
+        tell!("note: {note}");
     }
     let tally = &result.tally;
-    tally.errors.lines().iter().for_each(|line| eprintln!("note: {line}"));
+    tally.errors.lines().iter().for_each(|line| tell!("note: {line}"));
     if tally.unsent + tally.in_flight_at_end + tally.lost > 0 {
-        eprintln!(
+        tell!(
             "note: requests without an answer, of which no latency is known: never sent {}, lost \
                 with their connection {}, still under way {}",
-            tally.unsent, tally.lost, tally.in_flight_at_end
+            tally.unsent,
+            tally.lost,
+            tally.in_flight_at_end
         );
         let percentiles: Vec<String> =
             NOTED_PERCENTILES.iter().map(|&noted| of_percentile(&result.at_least, noted)).collect();
-        eprintln!(
-            "note: response time with those that were due and not answered: {}",
-            percentiles.join(", ")
-        );
+        tell!("note: response time with those that were due and not answered: {}", percentiles.join(", "));
     }
 }
 
@@ -169,45 +168,50 @@ fn exit_code(
         return exit::SIGNAL_BASE + signal;
     }
     if let Some(problem) = failure {
-        eprintln!("{problem}");
+        tell!("{problem}");
         return exit::FAILED;
     }
     let errors = &result.tally.errors;
     if result.tally.completed == 0 {
         let why = connect_problem.map_or(String::new(), |problem| format!(": {problem}"));
-        eprintln!(
+        tell!(
             "no request was answered{why}: sent {}, connect errors {}, read errors {}, write \
                 errors {}, timeouts {}",
-            result.tally.sent, errors.connect, errors.read, errors.write, errors.timeout
+            result.tally.sent,
+            errors.connect,
+            errors.read,
+            errors.write,
+            errors.timeout
         );
         return exit::FAILED;
     }
     if let Some((url, sent)) = server_without_answers(plan, result) {
-        eprintln!("no request was answered by {url}: sent {sent}");
+        tell!("no request was answered by {url}: sent {sent}");
+        return exit::FAILED;
+    }
+    if result.tally.measured == 0 && result.at_least.unanswered > 0 {
+        tell!(
+            "no answer was measured: all {} are to requests of the warm-up, none to the {} due behind it",
+            result.tally.completed,
+            result.at_least.unanswered
+        );
         return exit::FAILED;
     }
     if result.unexpected > 0 {
         let expected: Vec<String> = plan.expect.iter().map(u16::to_string).collect();
-        eprintln!(
-            "unexpected answers: {} with a status other than {}",
-            result.unexpected,
-            expected.join(", ")
-        );
+        tell!("unexpected answers: {} with a status other than {}", result.unexpected, expected.join(", "));
         return exit::UNEXPECTED_ANSWER;
     }
     let lateness_us = statistics::percentile(&result.latencies.lateness, 99.0);
     if let (Some(most), Pacing::ConstantThroughput { .. }) = (plan.max_lateness, plan.pacing)
         && u128::from(lateness_us) > most.as_micros()
     {
-        eprintln!(
-            "sent too late: send lateness p99 = {lateness_us} us, --max-lateness {} us",
-            most.as_micros()
-        );
+        tell!("sent too late: send lateness p99 = {lateness_us} us, --max-lateness {} us", most.as_micros());
         return exit::TOO_LATE;
     }
     let share = result.at_least.unanswered_share();
     if plan.max_unanswered.is_some_and(|most| share > most) {
-        eprintln!(
+        tell!(
             "too many requests without an answer: {} = {:.4} of those due, --max-unanswered {}",
             result.at_least.unanswered,
             share,
@@ -216,10 +220,4 @@ fn exit_code(
         return exit::UNANSWERED;
     }
     0
-}
-
-pub(super) fn print(text: &str) {
-    let mut out = std::io::stdout().lock();
-    // A reader that has gone away must not stop the JSON from being written.
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }

@@ -70,7 +70,7 @@ fn one(
         sent,
         completed,
         late,
-        at_least: AtLeast::of(&latencies.response, &unanswered),
+        at_least: AtLeast::of(&latencies.response, completed, &unanswered),
         latencies,
         own_lateness,
         verdict,

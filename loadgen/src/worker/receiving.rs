@@ -131,7 +131,7 @@ impl Worker<'_> {
         }
         connection.answered += 1;
         connection.failures = 0;
-        self.answered_ns = now;
+        self.awaited_ns = now;
         let last = connection.answered == connection.batch.requests;
         let recorded = last || !self.plan.batch_latency;
         let (due_ns, sent_ns) = (connection.batch_due_ns, connection.sent_ns);
@@ -195,10 +195,14 @@ impl Worker<'_> {
     pub(super) fn lose(&mut self, place: usize) {
         let connection = &self.connections[place];
         if connection.is_busy() {
-            let outstanding = u64::from(connection.outstanding());
+            let (now, outstanding) = (now_ns(), u64::from(connection.outstanding()));
+            let (due_ns, sent_ns) = (connection.batch_due_ns, connection.sent_ns);
             self.measurement.tally.lost += outstanding;
-            self.measurement.unanswered(connection.batch_due_ns, outstanding);
-            self.measurement.connection_was_busy(connection.sent_ns, now_ns());
+            self.measurement.unanswered(due_ns, outstanding);
+            self.measurement.connection_was_busy(sent_ns, now);
+            if now.saturating_sub(sent_ns) > self.plan.timeout_ns {
+                self.measurement.timed_out("lost after the timeout", due_ns, outstanding);
+            }
             self.busy -= 1;
         }
         self.reopen_later(place);

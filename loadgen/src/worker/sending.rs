@@ -29,10 +29,14 @@ impl Worker<'_> {
                 connection.due_ns = queue.requests.next_ns();
             }
             // A connection that was lost meanwhile sends when it is open again, and may have done so already.
-            if connection.is_idle() && connection.due_ns <= since_start && self.failure.is_none() {
-                self.send(place, None, now);
-            } else if connection.is_idle() {
-                connection.await_turn(&mut self.agenda, place);
+            // Once nothing more may be sent none waits for its turn any longer.
+            let may_send = self.failure.is_none() && self.requests_left != Some(0);
+            if may_send && connection.is_idle() {
+                if connection.due_ns <= since_start {
+                    self.send(place, None, now);
+                } else {
+                    connection.await_turn(&mut self.agenda, place);
+                }
             }
             now = now_ns();
         }

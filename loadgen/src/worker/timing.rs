@@ -61,13 +61,13 @@ impl Worker<'_> {
         answer_by_ns: u64,
         (earliest_ns, wanted_ns, latest_ns): (u64, u64, u64),
     ) -> std::io::Result<usize> {
-        if self.busy > 0 && answer_by_ns > now && self.soon.may_be_tried() {
+        // A try that a due request ends early says nothing.
+        let cut_short = answer_by_ns >= earliest_ns;
+        if self.busy > 0 && answer_by_ns > now && self.soon.may_be_tried(cut_short) {
             let epoll = &mut self.epoll;
             let (count, spare_ns) = busily(answer_by_ns, now_ns, || epoll.look())?;
             self.spun_ns += spare_ns;
-            // One that a due request ends early says nothing.
-            let cut_short = count == 0 && answer_by_ns >= earliest_ns;
-            if !cut_short {
+            if count > 0 || !cut_short {
                 self.soon.tried(count > 0);
             }
             if count > 0 || cut_short {
@@ -92,6 +92,14 @@ impl Worker<'_> {
             self.used.push(used_by(now, self.spun_ns));
         }
         u64::MAX
+    }
+
+    /// What this thread had used when the schedule started; seen behind the first requests, so that it makes
+    /// none of them late. What it used before is no part of the run: it may have waited for an hour.
+    pub(super) fn note_first_use(&mut self, now: u64) {
+        if self.used_from.is_none() && now >= self.start_ns {
+            self.used_from = Some(used_by(now, self.spun_ns));
+        }
     }
 
     /// Sending has ended; steps that were not begun used nothing.
@@ -120,7 +128,7 @@ impl Worker<'_> {
     }
 }
 
-fn used_by(now: u64, spun_ns: u64) -> UsedBy {
+pub(super) fn used_by(now: u64, spun_ns: u64) -> UsedBy {
     UsedBy {
         at_ns: now,
         cpu_ns: clock::thread_cpu_ns(),
