@@ -257,7 +257,7 @@ final class Arguments {
                 description = {
                     "Longest body of POST /v0/entities/get and batch, and most bytes of values that a get "
                             + "answers. Default: ${DEFAULT-VALUE}.",
-                    "Two such requests run at a time, and each costs so much heap."
+                    "Two of each kind run at a time, and each costs so much heap."
                 })
         long maxBatchBytes;
 

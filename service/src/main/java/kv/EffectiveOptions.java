@@ -13,8 +13,8 @@ final class EffectiveOptions {
     private EffectiveOptions() {}
 
     /// @param parsed the command line
-    /// @param http has the values of those options whose default depends on the machine
-    static Map<String, String> labels(CommandLine parsed, HttpOptions http) {
+    /// @param http has the values of those options whose default depends on the machine, but for `cacheBytes`
+    static Map<String, String> labels(CommandLine parsed, HttpOptions http, long cacheBytes) {
         Map<String, String> labels = new TreeMap<>();
         for (OptionSpec option : parsed.getCommandSpec().options()) {
             if (!option.usageHelp() && !option.versionHelp()) {
@@ -29,6 +29,7 @@ final class EffectiveOptions {
         }
         labels.put("selectors", Integer.toString(http.selectors()));
         labels.put("workers", Integer.toString(http.workers()));
+        labels.put("cache_bytes", Long.toString(cacheBytes));
         BuildInfo build = BuildInfo.read();
         labels.put("version", build.version());
         labels.put("revision", build.revision());

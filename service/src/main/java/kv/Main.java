@@ -77,7 +77,7 @@ public final class Main {
                     options,
                     arguments.cacheEntries(),
                     arguments.cacheBytes(),
-                    EffectiveOptions.labels(commandLine, http),
+                    EffectiveOptions.labels(commandLine, http, arguments.cacheBytes()),
                     out);
             return EXIT_IN_ORDER;
         } catch (BindException e) {

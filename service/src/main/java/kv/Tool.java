@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.concurrent.Callable;
+import java.util.regex.Pattern;
 import kv.lsm.ClosedStore;
 import kv.lsm.CorruptionException;
 import kv.lsm.Escaped;
@@ -13,10 +14,13 @@ import kv.lsm.StoreRepair;
 import kv.lsm.StoreVerifier;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
+import picocli.CommandLine.TypeConversionException;
 
 /// Looks at a store that no process has open: `java -cp kv-service.jar kv.Tool verify|dump|repair DIR`.
 @Command(
@@ -52,6 +56,7 @@ public final class Tool implements Callable<Integer> {
                             : e.getMessage().lines().findFirst().orElse("")));
             return e instanceof CorruptionException ? EXIT_PROBLEMS : EXIT_FAILED;
         });
+        commandLine.setExitCodeExceptionMapper(e -> EXIT_FAILED); // an error of ours says nothing of the store
         commandLine.setParameterExceptionHandler((e, arguments) -> {
             err.println("kv.Tool: " + e.getMessage().lines().findFirst().orElse("") + " (--help lists all options)");
             return EXIT_FAILED;
@@ -63,7 +68,23 @@ public final class Tool implements Callable<Integer> {
 
     @Override
     public Integer call() {
-        throw new CommandLine.ParameterException(spec.commandLine(), "missing command: verify, dump or repair");
+        throw new ParameterException(spec.commandLine(), "missing command: verify, dump or repair");
+    }
+
+    private record Key(byte[] bytes) {}
+
+    /// A key as [Escaped] shows it.
+    static final class KeyText implements ITypeConverter<Key> {
+        private static final Pattern HALF_ESCAPE = Pattern.compile("\\\\x(?![0-9a-fA-F]{2})");
+
+        @Override
+        public Key convert(String text) {
+            if (HALF_ESCAPE.matcher(text).find()) {
+                throw new TypeConversionException(
+                        "'" + text + "' is not a key: two hexadecimal digits must follow each \\x");
+            }
+            return new Key(Escaped.parse(text));
+        }
     }
 
     /// What every command takes.
@@ -148,7 +169,8 @@ public final class Tool implements Callable<Integer> {
             description = {
                 "Shows what the store holds, one line each. Bytes that are not printable ASCII are written "
                         + "\\xNN. Changes nothing.",
-                "Exit codes: 0 shown, 1 damaged (dump tables, logs or the manifest instead), 2 not a store or in use."
+                "Exit codes: 0 shown, 1 damaged (dump tables, logs or the manifest instead), 2 bad arguments, not a "
+                        + "store or in use."
             })
     static final class Dump extends OnStore {
         private enum What {
@@ -171,11 +193,16 @@ public final class Tool implements Callable<Integer> {
         @Option(
                 names = "--start",
                 paramLabel = "KEY",
+                converter = KeyText.class,
                 description = "First key, with \\xNN for any byte. Default: the first one.")
-        private String start;
+        private Key startOrNull;
 
-        @Option(names = "--end", paramLabel = "KEY", description = "The first key not shown. Default: none.")
-        private String end;
+        @Option(
+                names = "--end",
+                paramLabel = "KEY",
+                converter = KeyText.class,
+                description = "The first key not shown. Default: none.")
+        private Key endOrNull;
 
         @Option(
                 names = "--limit",
@@ -195,10 +222,21 @@ public final class Tool implements Callable<Integer> {
         private String file;
 
         @Override
+        public Integer call() throws IOException {
+            try {
+                Arguments.between("--limit", limit, 0, Long.MAX_VALUE);
+                Arguments.between("--value-bytes", valueBytes, 0, Integer.MAX_VALUE);
+            } catch (IllegalArgumentException e) {
+                throw new ParameterException(spec.commandLine(), e.getMessage(), e);
+            }
+            return super.call();
+        }
+
+        @Override
         int with(ClosedStore store) throws IOException {
             StoreDump.Selection selection = new StoreDump.Selection(
-                    start == null ? null : Escaped.parse(start),
-                    end == null ? null : Escaped.parse(end),
+                    startOrNull == null ? null : startOrNull.bytes(),
+                    endOrNull == null ? null : endOrNull.bytes(),
                     limit,
                     valueBytes,
                     file);

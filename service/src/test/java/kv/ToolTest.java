@@ -340,6 +340,23 @@ class ToolTest {
         assertThat(exit).isEqualTo(2);
     }
 
+    /// 1 would say that the store is damaged.
+    @Test
+    void aKeyOrANumberThatIsNoneIsOneLineThatNamesTheOptionAndExitCode2() throws IOException {
+        Path store = directory.resolve("store");
+        LsmStore.open(StoreOptions.at(store)).close();
+        for (String wrong : List.of(
+                "--start=\\xzz", "--start=a\\x4", "--end=\\x-1", "--limit=-1", "--limit=x", "--value-bytes=-1")) {
+            assertThat(tool("dump", wrong, store.toString()))
+                    .startsWith("kv.Tool: ")
+                    .contains(wrong.substring(0, wrong.indexOf('=')))
+                    .hasLineCount(1);
+            assertThat(exit).as(wrong).isEqualTo(2);
+        }
+        tool("dump", "--start=\\x5cxzz", "--limit=0", "--value-bytes=0", store.toString());
+        assertThat(exit).isZero();
+    }
+
     @Test
     void dumpShowsEntriesRecordsAndEditsEscaped() throws IOException {
         Path store = directory.resolve("store");

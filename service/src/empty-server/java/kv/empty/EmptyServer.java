@@ -10,6 +10,7 @@ import one.nio.http.HttpSession;
 import one.nio.http.Request;
 import one.nio.http.Response;
 import one.nio.net.Session;
+import one.nio.net.Socket;
 import one.nio.server.AcceptorConfig;
 import sun.misc.Signal;
 
@@ -24,6 +25,7 @@ import sun.misc.Signal;
 /// same program, so its runs of before and after that change are repeats of one another.
 public final class EmptyServer extends HttpServer {
     private static final String HOST = "127.0.0.1";
+    private static final int BODY_BYTES_MAX = 16 << 20;
 
     private int nextSelector;
 
@@ -76,6 +78,17 @@ public final class EmptyServer extends HttpServer {
     public void register(Session session, int acceptorIndex, int acceptorGroupSize) {
         selectors[nextSelector].selector.register(session);
         nextSelector = (nextSelector + 1) % selectors.length;
+    }
+
+    /// As one-nio's own, which refuses bodies over 64 KiB: the service takes larger values.
+    @Override
+    public HttpSession createSession(Socket socket) {
+        return new HttpSession(socket, this) {
+            @Override
+            protected int getMaxRequestBodyLength() {
+                return BODY_BYTES_MAX;
+            }
+        };
     }
 
     @Override

@@ -1,5 +1,6 @@
 package kv.http;
 
+import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ExecutorService;
@@ -20,7 +21,7 @@ import java.util.function.BooleanSupplier;
 /// | selector | the selector that holds the connection      | that selector's connections     |
 /// | workers  | a fixed pool behind a bounded queue         | one worker                      |
 /// | virtual  | a virtual thread each, so many at one time  | its connection                  |
-sealed interface Handler extends AutoCloseable {
+sealed interface Handler {
     /// Sixteen readers took 40 000 GETs a second from a disk that one took 18 000 from: the selector's table in
     /// `service/docs/larger-than-memory.md`.
     int COLD_READS_AT_ONCE = 16;
@@ -45,9 +46,18 @@ sealed interface Handler extends AutoCloseable {
     /// Tasks that were accepted and have not begun.
     int waiting();
 
-    /// Waits for accepted tasks to end.
-    @Override
-    void close();
+    /// Accepts no more tasks; those that were accepted go on.
+    void end();
+
+    /// After [#end]: waits for the accepted tasks until `deadlineMillis` of [MonotonicClock], and interrupts those
+    /// that have not ended then.
+    void awaitEnd(long deadlineMillis);
+
+    /// Ends several at once, which wait for their tasks together.
+    static void endAll(List<Handler> handlers, long deadlineMillis) {
+        handlers.forEach(Handler::end);
+        handlers.forEach(handler -> handler.awaitEnd(deadlineMillis));
+    }
 
     static Handler of(HttpOptions options) {
         return switch (options.handler()) {
@@ -62,8 +72,13 @@ sealed interface Handler extends AutoCloseable {
         return new Workers("metrics-", 1, 64);
     }
 
-    /// For requests of many keys, which take long and may wait for flush and compaction. Each holds its answer
-    /// in memory, so they are few.
+    /// For reads of many keys, which take long. Each holds its answer in memory, so they are few.
+    static Handler ofManyGets() {
+        return new Workers("many-gets-", 2, 256);
+    }
+
+    /// For writes of many keys, which take long. They may wait for flush and compaction, for ever if that is
+    /// asked for, so they share their threads with nobody. Each holds its body in memory, so they are few.
     static Handler ofBatches() {
         return new Workers("batch-", 2, 256);
     }
@@ -73,8 +88,8 @@ sealed interface Handler extends AutoCloseable {
         return new Workers("admin-", 4, 16);
     }
 
-    /// For writes that wait until flush or compaction have caught up: a virtual thread each. They share nothing
-    /// with the threads that run requests, which would all be waiting soon.
+    /// For writes that wait until flush or compaction have caught up, or for the disk where no round does: a virtual
+    /// thread each. They share nothing with the threads that run requests, which would all be waiting soon.
     static Handler ofStalledWrites(int connectionsMax) {
         return new Virtual(connectionsMax, 0);
     }
@@ -103,7 +118,10 @@ sealed interface Handler extends AutoCloseable {
         }
 
         @Override
-        public void close() {}
+        public void end() {}
+
+        @Override
+        public void awaitEnd(long deadlineMillis) {}
     }
 
     /// A fixed pool of platform threads. One-nio's own `asyncExecute` has no queue to speak of: it would run as
@@ -141,8 +159,13 @@ sealed interface Handler extends AutoCloseable {
         }
 
         @Override
-        public void close() {
-            closeAndWait(pool);
+        public void end() {
+            pool.shutdown();
+        }
+
+        @Override
+        public void awaitEnd(long deadlineMillis) {
+            awaitOrInterrupt(pool, deadlineMillis);
         }
     }
 
@@ -184,8 +207,13 @@ sealed interface Handler extends AutoCloseable {
         }
 
         @Override
-        public void close() {
-            workers.close();
+        public void end() {
+            workers.end();
+        }
+
+        @Override
+        public void awaitEnd(long deadlineMillis) {
+            workers.awaitEnd(deadlineMillis);
         }
     }
 
@@ -233,15 +261,19 @@ sealed interface Handler extends AutoCloseable {
         }
 
         @Override
-        public void close() {
-            closeAndWait(threads);
+        public void end() {
+            threads.shutdown();
+        }
+
+        @Override
+        public void awaitEnd(long deadlineMillis) {
+            awaitOrInterrupt(threads, deadlineMillis);
         }
     }
 
-    private static void closeAndWait(ExecutorService threads) {
-        threads.shutdown();
+    private static void awaitOrInterrupt(ExecutorService threads, long deadlineMillis) {
         try {
-            if (!threads.awaitTermination(10, TimeUnit.SECONDS)) {
+            if (!threads.awaitTermination(deadlineMillis - MonotonicClock.millis(), TimeUnit.MILLISECONDS)) {
                 threads.shutdownNow();
             }
         } catch (InterruptedException e) {

@@ -4,10 +4,16 @@ import io.prometheus.metrics.expositionformats.PrometheusTextFormatWriter;
 import io.prometheus.metrics.instrumentation.jvm.JvmMetrics;
 import io.prometheus.metrics.model.registry.MultiCollector;
 import io.prometheus.metrics.model.registry.PrometheusRegistry;
+import io.prometheus.metrics.model.snapshots.CounterSnapshot;
+import io.prometheus.metrics.model.snapshots.HistogramSnapshot;
+import io.prometheus.metrics.model.snapshots.InfoSnapshot;
+import io.prometheus.metrics.model.snapshots.MetricSnapshot;
 import io.prometheus.metrics.model.snapshots.MetricSnapshots;
+import io.prometheus.metrics.model.snapshots.SummarySnapshot;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 import java.util.Map;
 import kv.lsm.Store;
 
@@ -40,11 +46,33 @@ final class HttpMetrics {
         ByteArrayOutputStream text = new ByteArrayOutputStream(16 << 10);
         try {
             String prefix = request.key == null ? "" : new String(request.key, StandardCharsets.UTF_8);
-            PrometheusTextFormatWriter.create().write(text, registry.scrape(name -> name.startsWith(prefix)));
+            PrometheusTextFormatWriter.create().write(text, scrape(prefix));
         } catch (IOException e) {
             throw new AssertionError("a byte array takes every byte", e);
         }
         out.text(text.toByteArray(), CONTENT_TYPE, request);
+    }
+
+    /// The metrics of which a name in the text begins with `prefix`. That is asked twice: the registry, which need
+    /// not collect all of them, knows their names without the suffixes only.
+    private MetricSnapshots scrape(String prefix) {
+        MetricSnapshots maybe = registry.scrape(name -> name.startsWith(prefix) || prefix.startsWith(name));
+        return new MetricSnapshots(maybe.stream()
+                .filter(metric -> suffixes(metric).stream()
+                        .map(suffix -> metric.getMetadata().getPrometheusName() + suffix)
+                        .anyMatch(name -> name.startsWith(prefix)))
+                .toList());
+    }
+
+    /// What the text adds to the name of a metric of this type.
+    private static List<String> suffixes(MetricSnapshot metric) {
+        return switch (metric) {
+            case CounterSnapshot counter -> List.of("_total");
+            case InfoSnapshot info -> List.of("_info");
+            case HistogramSnapshot histogram -> List.of("_bucket", "_count", "_sum");
+            case SummarySnapshot summary -> List.of("", "_count", "_sum");
+            default -> List.of("");
+        };
     }
 
     private MetricSnapshots collect() {

@@ -6,6 +6,7 @@ import java.lang.management.ManagementFactory;
 import java.net.BindException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.util.List;
 import java.util.Map;
 import kv.lsm.Store;
 import one.nio.net.Session;
@@ -35,6 +36,8 @@ public final class KvServer extends Server {
     /// descriptors left to the store's files, the JVM and the selectors
     private static final int DESCRIPTORS_RESERVED = 1_000;
     private static final int QUIET_MILLIS = 200;
+    /// For what waits for nothing, so that it waits behind nothing either.
+    private static final Handler AT_ONCE = new Handler.Selector();
 
     private final HttpOptions options;
     private final MemoryBudget budget = MemoryBudget.ofHeap();
@@ -42,7 +45,8 @@ public final class KvServer extends Server {
     private final MemoryReclaimer reclaimer;
     private final Handler handler;
     private final Handler metricsHandler = Handler.ofMetrics();
-    private final Handler adminHandlerOrNull;
+    private final Handler adminHandler;
+    private final Handler manyGetsHandler = Handler.ofManyGets();
     private final Handler batchHandler = Handler.ofBatches();
     private final Handler stalledWrites;
     private final Handler coldReads;
@@ -61,7 +65,7 @@ public final class KvServer extends Server {
         this.coldReads = Handler.ofColdReads(options.connectionsMax());
         this.metrics = new HttpMetrics(this);
         this.router = new Router(metrics, options);
-        this.adminHandlerOrNull = options.operations().admin() ? Handler.ofAdmin() : null;
+        this.adminHandler = options.operations().admin() ? Handler.ofAdmin() : AT_ONCE;
         for (SelectorThread thread : selectors) {
             RoundSelector.replaceSelectorOf(thread, this);
         }
@@ -156,7 +160,8 @@ public final class KvServer extends Server {
     }
 
     /// Accepts no more connections, answers the requests under way and those that connections still send within
-    /// [#QUIET_MILLIS], and closes. Closing a store is left to the caller, afterwards.
+    /// [#QUIET_MILLIS], and closes. What is not answered within [Operations#drainMillis], a write that waits for
+    /// flush and compaction as well, is given up. Closing a store is left to the caller, afterwards.
     public synchronized void stopInOrder() {
         if (stopped) {
             return;
@@ -176,14 +181,9 @@ public final class KvServer extends Server {
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }
-        handler.close();
-        stalledWrites.close();
-        coldReads.close();
-        metricsHandler.close();
-        batchHandler.close();
-        if (adminHandlerOrNull != null) {
-            adminHandlerOrNull.close();
-        }
+        Handler.endAll(
+                List.of(handler, stalledWrites, coldReads, metricsHandler, manyGetsHandler, batchHandler, adminHandler),
+                start + options.operations().drainMillis());
         reclaimer.close();
         connections.close();
         stop();
@@ -218,7 +218,7 @@ public final class KvServer extends Server {
         return handler;
     }
 
-    /// Where writes wait for flush and compaction, at most one of each connection.
+    /// Where writes wait for flush and compaction, or for the disk where no round does, at most one of each connection.
     Handler stalledWrites() {
         return stalledWrites;
     }
@@ -234,18 +234,17 @@ public final class KvServer extends Server {
     }
 
     /// Metrics are asked for so rarely that they are never compiled and take milliseconds: not on a thread that
-    /// others wait for.
+    /// others wait for. Who asks whether the process lives and is ready is answered however many requests wait.
     Handler handlerOf(Request request) {
-        if (request.target == Target.METRICS) {
-            return metricsHandler;
-        }
-        if (request.target.isBatch()) {
-            return batchHandler;
-        }
-        if (request.target == Target.ENTITIES) {
-            return handlerOfRanges();
-        }
-        return request.target.isAdmin() && adminHandlerOrNull != null ? adminHandlerOrNull : handler;
+        return switch (request.target) {
+            case ENTITY, OTHER -> handler;
+            case ENTITIES -> handlerOfRanges();
+            case ENTITIES_GET -> manyGetsHandler;
+            case ENTITIES_BATCH -> batchHandler;
+            case STATUS, READY, LIVE -> AT_ONCE;
+            case METRICS -> metricsHandler;
+            case ADMIN_FLUSH, ADMIN_COMPACT, ADMIN_CHECKPOINT, ADMIN_IDLE, ADMIN_OTHER -> adminHandler;
+        };
     }
 
     Router router() {

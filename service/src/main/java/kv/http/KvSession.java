@@ -58,6 +58,7 @@ final class KvSession extends LimitedSession {
     /// @param selectorOrNull its new one
     void heldBy(Selector selectorOrNull) {
         selector = selectorOrNull;
+        timeouts.moved(); // what was noted by the clock of another is not comparable
     }
 
     int eventsToListen() {

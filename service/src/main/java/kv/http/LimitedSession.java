@@ -14,8 +14,10 @@ import org.slf4j.LoggerFactory;
 /// | [MemoryReclaimer], while memory is scarce | what wastes most of it           | closed         |
 /// | [KvServer], when it stops                 | what is quiet                    | closed         |
 ///
-/// 1. A connection whose request is being served is not ended: that takes our own time, not the client's.
-/// 2. Nor is a client taken for silent for a time in which its selector did not come to read it.
+/// 1. A connection whose request is being served, or a slice of whose range is being read, is not ended: that
+///    takes our own time, not the client's.
+/// 2. Nor is a client taken for silent for a time in which its selector did not come to read it: its clock stands
+///    still meanwhile, and goes on afterwards.
 /// 3. The sweeper and the reclaimer look without the session's lock, so that they wait for no connection: at
 ///    worst they decide one look later. Before they end one they look again, with the lock.
 abstract class LimitedSession extends ServingSession implements MemoryReclaimer.Holder, Connections.Sweepable {
@@ -31,7 +33,7 @@ abstract class LimitedSession extends ServingSession implements MemoryReclaimer.
     /// Called about once a second by one thread.
     @Override
     public final void sweep(long nowMillis) {
-        if (isBusy()) {
+        if (isAtWork()) {
             return;
         }
         if (overdue(nowMillis) != Timeouts.Overdue.NOTHING) {
@@ -39,12 +41,21 @@ abstract class LimitedSession extends ServingSession implements MemoryReclaimer.
         }
     }
 
+    private boolean isAtWork() {
+        return isBusy() || isWritingElsewhere();
+    }
+
     private Timeouts.Overdue overdue(long nowMillis) {
-        return timeouts.overdue(nowMillis, readsAtOnceSinceMillis(nowMillis), server.options());
+        return timeouts.overdue(clientMillis(nowMillis), server.options());
+    }
+
+    /// `nowMillis` by the clock of [#timeouts].
+    private long clientMillis(long nowMillis) {
+        return nowMillis - heldUpMillis(System.nanoTime());
     }
 
     private synchronized void endIfOverdue(long nowMillis) {
-        if (isBusy() || isClosed()) { // a request came meanwhile
+        if (isAtWork() || isClosed()) { // a request came meanwhile
             return;
         }
         switch (overdue(nowMillis)) {
@@ -89,11 +100,8 @@ abstract class LimitedSession extends ServingSession implements MemoryReclaimer.
 
     @Override
     public final long wasted(long nowMillis) {
-        long since = Math.max(timeouts.waitsForClientSinceMillis(), readsAtOnceSinceMillis(nowMillis));
-        long millis = nowMillis - since;
-        return isBusy() || isWritingElsewhere() || millis < MemoryReclaimer.WASTED_MILLIS_MIN
-                ? 0
-                : memory.bytesHeld() * millis;
+        long millis = clientMillis(nowMillis) - timeouts.waitsForClientSinceMillis();
+        return isAtWork() || millis < MemoryReclaimer.WASTED_MILLIS_MIN ? 0 : memory.bytesHeld() * millis;
     }
 
     @Override

@@ -18,7 +18,8 @@ import org.slf4j.LoggerFactory;
 ///    reset, and the reset can overtake that answer. So only our end is closed, and what still comes is read
 ///    and dropped until the client closes its own.
 /// 2. A client that closed its end first gets what it has asked for; there is nobody to linger for then.
-/// 3. All fields are guarded by the session's lock.
+/// 3. Half an answer that ends with the connection would seem the whole of it: that connection is reset.
+/// 4. All fields are guarded by the session's lock.
 abstract class LingeringSession extends WritingSession {
     private static final Logger log = LoggerFactory.getLogger(LingeringSession.class);
 
@@ -66,6 +67,7 @@ abstract class LingeringSession extends WritingSession {
     }
 
     private void linger() throws IOException {
+        giveMemoryBack();
         timeouts.lingeringBegins();
         if (inputEnded || !halfClose()) {
             close();
@@ -90,6 +92,7 @@ abstract class LingeringSession extends WritingSession {
             return;
         }
         closed = true;
+        resetIfHalfAnswered();
         super.close();
         release();
     }

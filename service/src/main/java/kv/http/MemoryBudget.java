@@ -93,6 +93,10 @@ final class MemoryBudget {
             this.account = account;
         }
 
+        long bytesHeld() {
+            return taken;
+        }
+
         /// False when that much is not left; the share then stays as it is. It never shrinks before
         /// [#giveBack].
         boolean growTo(long bytes) {

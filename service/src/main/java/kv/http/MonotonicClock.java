@@ -12,6 +12,11 @@ final class MonotonicClock {
 
     /// Milliseconds since a moment in the past; always positive.
     static long millis() {
-        return FIRST_MILLIS + (System.nanoTime() - START_NANOS) / 1_000_000;
+        return millisAt(System.nanoTime());
+    }
+
+    /// As [#millis], of the moment `nanoTime` of [System#nanoTime].
+    static long millisAt(long nanoTime) {
+        return FIRST_MILLIS + (nanoTime - START_NANOS) / 1_000_000;
     }
 }

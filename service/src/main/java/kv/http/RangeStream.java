@@ -21,7 +21,7 @@ import one.nio.net.Socket;
 /// One call of [#write] sends at most [#SLICE_BYTES] and looks at no more than about [#RECORDS_PER_TURN]
 /// records, deleted ones too, so that a range read does not hold up the other connections of its selector. When
 /// reading fails half way the connection is cut without the last chunk: the client sees that the answer is
-/// incomplete.
+/// incomplete. One that gets no chunks would not ([#isHalf]), so its connection is reset.
 final class RangeStream extends Session.QueueItem {
     static final int BUFFER_BYTES = 32 << 10;
     private static final int SLICE_BYTES = 4 * BUFFER_BYTES;
@@ -68,6 +68,19 @@ final class RangeStream extends Session.QueueItem {
     /// @param listener told how many bytes the socket took in each turn
     void whenSent(IntConsumer listener) {
         whenSent = listener;
+    }
+
+    /// False when the end of the answer is the end of the connection.
+    boolean isChunked() {
+        return chunked;
+    }
+
+    /// True while the socket has not taken all of it. Under the lock of the session, as [#write] is; while
+    /// [#readAhead] is at work it has not.
+    boolean isHalf() {
+        synchronized (this) {
+            return reading || remaining() > 0;
+        }
     }
 
     /// True when the next [#write] may read from the store: it fills what it could send.

@@ -85,6 +85,11 @@ final class Request {
         rejectedForGood = false;
     }
 
+    /// True for a PUT or DELETE of one key.
+    boolean isWrite() {
+        return target == Target.ENTITY && (method == Method.PUT || method == Method.DELETE);
+    }
+
     /// An array for a key, used again if one was left.
     byte[] keyRoom(int bytes) {
         byte[] room = spareKey.length == bytes ? spareKey : new byte[bytes];

@@ -97,9 +97,11 @@ final class RequestBody {
         return position;
     }
 
-    /// From now on the bytes are only counted.
+    /// From now on the bytes are only counted, beginning with the next one.
     void discard() {
         keep = false;
+        bytesRead = 0;
+        framingBytes = 0;
         drop();
     }
 
@@ -107,13 +109,22 @@ final class RequestBody {
         return state == State.DONE;
     }
 
+    /// Since the start, or since [#discard].
     long bytesRead() {
         return bytesRead;
     }
 
     /// The whole body; the memory taken for it stays taken until [#drop].
     byte[] bytes() {
-        return kept.length == keptLength ? kept : Arrays.copyOf(kept, keptLength);
+        if (kept.length > keptLength) {
+            kept = Arrays.copyOf(kept, keptLength); // the longer array is let go of: memory was taken for one of them
+        }
+        return kept;
+    }
+
+    /// Taken from the memory budget.
+    long bytesHeld() {
+        return memory.bytesHeld();
     }
 
     /// Lets go of the bytes and gives their memory back.

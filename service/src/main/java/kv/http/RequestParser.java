@@ -31,15 +31,21 @@ final class RequestParser {
 
     private RequestParser() {}
 
+    /// The offset behind the empty lines at `from`: some clients end a body with one that they do not count (RFC
+    /// 9112, 2.2). They belong to no head, so nothing of them is to be kept.
+    static int skipEmptyLines(byte[] b, int from, int to) {
+        int at = from;
+        while (at < to && (b[at] == '\r' || b[at] == '\n')) {
+            at++;
+        }
+        return at;
+    }
+
     /// The offset after the head that starts at `from`, or [#INCOMPLETE] when `[from, to)` does not hold all of
     /// it. A head that cannot be read is a rejection for good in `request`; the offset is then `to`.
     static int parse(byte[] b, int from, int to, Request request) {
-        int at = from;
-        while (at < to && (b[at] == '\r' || b[at] == '\n')) {
-            at++; // RFC 9112, 2.2: some clients end a body with an empty line that they do not count
-        }
         request.clear();
-        int next = requestLine(b, at, to, request);
+        int next = requestLine(b, from, to, request);
         for (int headers = 0; next > 0 && next < to; headers++) {
             if (b[next] == '\n') {
                 return endOfHead(next + 1, request);

@@ -22,7 +22,7 @@ final class RequestReader {
     }
 
     static final int HEAD_BYTES_MAX = 16 << 10;
-    /// A refused body is read to its end, so that the connection can go on, up to this many bytes.
+    /// The rest of a refused body is read to its end, so that the connection can go on, up to this many bytes.
     static final long DISCARD_BYTES_MAX = 16 << 20;
 
     private final Request request;
@@ -61,6 +61,11 @@ final class RequestReader {
         body.drop();
     }
 
+    /// What the last request's body has taken from the memory budget.
+    long bytesHeld() {
+        return body.bytesHeld();
+    }
+
     Event read(byte[] b, int from, int to) {
         position = from;
         if (!inBody) {
@@ -74,17 +79,22 @@ final class RequestReader {
 
     /// Null when a body is to be read next.
     private Event readHead(byte[] b, int from, int to) {
-        if (headBytesSeen > 0 && !holdsLineFeed(b, from + headBytesSeen, to)) {
-            return moreHead(b, from, to);
+        int start = RequestParser.skipEmptyLines(b, from, to);
+        position = start;
+        if (headBytesSeen > 0 && !holdsLineFeed(b, start + headBytesSeen, to)) {
+            return moreHead(b, start, to);
         }
-        int next = RequestParser.parse(b, from, to, request);
+        int next = RequestParser.parse(b, start, to, request);
         if (next == RequestParser.INCOMPLETE) {
-            return moreHead(b, from, to);
+            return moreHead(b, start, to);
         }
         headBytesSeen = 0;
         position = next;
         if (request.rejectedForGood) {
             return Event.REJECTED;
+        }
+        if (next - start > HEAD_BYTES_MAX) {
+            return refuseHead(b, start, to);
         }
         boolean put = isKept();
         if (request.contentLength > (put ? keptMax() : DISCARD_BYTES_MAX)) {
@@ -114,12 +124,20 @@ final class RequestReader {
 
     private Event moreHead(byte[] b, int from, int to) {
         if (to - from >= HEAD_BYTES_MAX) {
-            request.clear();
-            request.rejectForGood(holdsLineFeed(b, from, to) ? Answer.HEAD_TOO_LARGE : Answer.TARGET_TOO_LONG);
-            return Event.REJECTED;
+            return refuseHead(b, from, to);
         }
         headBytesSeen = to - from;
         return Event.MORE;
+    }
+
+    /// Of a head over [#HEAD_BYTES_MAX], whether its end has come or not: in however many pieces it comes, the
+    /// answer is the same.
+    private Event refuseHead(byte[] b, int from, int to) {
+        boolean lineEnds = holdsLineFeed(b, from, from + HEAD_BYTES_MAX);
+        request.clear();
+        request.rejectForGood(lineEnds ? Answer.HEAD_TOO_LARGE : Answer.TARGET_TOO_LONG);
+        position = to;
+        return Event.REJECTED;
     }
 
     private Event readBody(byte[] b, int from, int to) {

@@ -61,7 +61,14 @@ final class RoundSelector extends Selector implements Iterator<Session> {
     private int roundMax = ROUND_MAX;
     private volatile boolean selecting;
     private volatile long lastWakeupNanos = System.nanoTime();
-    private volatile long heldUpUntilMillis;
+    private volatile HeldUp heldUp = new HeldUp(0, lastWakeupNanos);
+
+    /// The times for which requests have held the thread up, each for more than [#HELD_UP_NANOS]; one that is not
+    /// over does not count.
+    ///
+    /// @param nanos all of them together
+    /// @param untilNanos when the last one was over
+    private record HeldUp(long nanos, long untilNanos) {}
 
     /// Requests of one kind that wait for the end of the round, each with its connection and its key.
     private static final class Waiting {
@@ -146,8 +153,10 @@ final class RoundSelector extends Selector implements Iterator<Session> {
     public Iterator<Session> select() {
         readyCount = 0;
         next = 0;
-        if (System.nanoTime() - lastWakeupNanos > HELD_UP_NANOS) {
-            heldUpUntilMillis = MonotonicClock.millis();
+        long now = System.nanoTime();
+        long busyNanos = now - lastWakeupNanos;
+        if (busyNanos > HELD_UP_NANOS) {
+            heldUp = new HeldUp(heldUp.nanos() + busyNanos, now);
         }
         selecting = true;
         try {
@@ -166,11 +175,27 @@ final class RoundSelector extends Selector implements Iterator<Session> {
     }
 
     /// Since when its connections have been read as soon as something came: what a client sent before may have
-    /// lain unread for as long as a request held the thread up, and must not be taken for silence. `nowMillis`
-    /// while one does; 0 when none did. May be called by any thread.
+    /// lain unread for as long as a request held the thread up. `nowMillis` while one does. May be called by any
+    /// thread.
     long readsAtOnceSinceMillis(long nowMillis) {
-        boolean heldUp = !selecting && System.nanoTime() - lastWakeupNanos > HELD_UP_NANOS;
-        return heldUp ? nowMillis : heldUpUntilMillis;
+        boolean isHeldUp = !selecting && System.nanoTime() - lastWakeupNanos > HELD_UP_NANOS;
+        return isHeldUp ? nowMillis : MonotonicClock.millisAt(heldUp.untilNanos());
+    }
+
+    /// For how long requests have held the thread up so far: what clients sent meanwhile lay unread, which must not
+    /// be taken for their silence. Not less than it was at `nowNanos`, a moment before the call, so that no client
+    /// is charged with more than the time that has passed. May be called by any thread.
+    long heldUpMillis(long nowNanos) {
+        while (true) {
+            long wakeupNanos = lastWakeupNanos;
+            boolean waits = selecting;
+            HeldUp past = heldUp;
+            if (wakeupNanos == lastWakeupNanos) { // all three are of one turn of the thread
+                boolean isOver = waits || past.untilNanos() - wakeupNanos > 0;
+                long busyNanos = isOver ? 0 : nowNanos - wakeupNanos;
+                return (past.nanos() + (busyNanos > HELD_UP_NANOS ? busyNanos : 0)) / 1_000_000;
+            }
+        }
     }
 
     private void isReady(SelectionKey key) {
@@ -237,6 +262,9 @@ final class RoundSelector extends Selector implements Iterator<Session> {
         SelectionKey key = channelOf(session).keyFor(selector);
         if (key != null) {
             key.cancel();
+            if (selecting) {
+                selector.wakeup(); // a closed channel keeps its descriptor, and its reset, until the next select
+            }
         }
     }
 

@@ -20,17 +20,20 @@ import one.nio.net.Socket;
 ///
 /// 1. Until the answer is back the connection is BUSY: its request belongs to whoever serves it, and no other is
 ///    begun. Other threads serve it without the lock, and take the lock to hand the answer back.
-/// 2. A value that waits for another thread is paid for from the memory budget; a request that finds no memory,
+/// 2. Writes that wait for the disk wait for it together at the end of a round. One that comes to no round, with
+///    others before or behind it, is served by [#serveStalled]: it would hold up its selector for a sync, and the
+///    next one behind it for another.
+/// 3. A value that waits for another thread is paid for from the memory budget; a request that finds no memory,
 ///    or no room in a queue, is refused at once.
-/// 3. The slices of a range that come from the store are read by another thread, too, where that may wait for
+/// 4. The slices of a range that come from the store are read by another thread, too, where that may wait for
 ///    the disk, and without the lock: who ends connections need not wait for it.
-/// 4. All fields are guarded by the session's lock, except where a comment says otherwise.
+/// 5. All fields are guarded by the session's lock, except where a comment says otherwise.
 abstract class ServingSession extends LingeringSession {
     private static final long GONE_AFTER_NANOS = 10_000_000_000L;
 
     final KvServer server;
     final RequestReader reader;
-    /// of the value that waits for a worker
+    /// of the value that waits for another thread, unless it came in pieces: its body has paid for it then
     private final MemoryBudget.Share waitingMemory;
     private boolean busy;
     private boolean writingElsewhere;
@@ -68,7 +71,7 @@ abstract class ServingSession extends LingeringSession {
             serveBy(handler, this::serveElsewhere, request, out);
         } else if (roundsOrNull != null && roundsOrNull.add(this, request)) {
             busy = true;
-        } else if (server.router().tryAnswer(request, out, Patience.NONE)) {
+        } else if (!waitsForDisk(request) && server.router().tryAnswer(request, out, Patience.NONE)) {
             answerGivenTo(request);
             reader.release();
         } else {
@@ -77,7 +80,12 @@ abstract class ServingSession extends LingeringSession {
         }
     }
 
-    /// Others wait for this thread: a GET goes where it may wait for the disk, a write for flush and compaction.
+    private boolean waitsForDisk(Request request) {
+        return request.isWrite() && server.router().writesWaitForDisk();
+    }
+
+    /// Others wait for this thread: a GET goes where it may wait for the disk, a write where it may wait for that
+    /// and for flush and compaction.
     private void serveByPatientThread(Request request, Output out) {
         if (request.method == Request.Method.GET) {
             serveBy(server.coldReads(), this::serveElsewhere, request, out);
@@ -89,7 +97,7 @@ abstract class ServingSession extends LingeringSession {
     /// Has `service` of the request run by `handler`, or refuses the request.
     private void serveBy(Handler handler, Runnable service, Request request, Output out) {
         Answer refusal = null;
-        if (!waitingMemory.growTo(request.value.length)) {
+        if (!waitingMemory.growTo(request.value.length - reader.bytesHeld())) {
             refusal = Answer.MEMORY_FULL;
         } else {
             busy = true;
@@ -142,7 +150,8 @@ abstract class ServingSession extends LingeringSession {
         return true;
     }
 
-    /// As [#serveElsewhere], on a thread that may wait for flush or compaction: it serves no other connection.
+    /// As [#serveElsewhere], on a thread that may wait for flush, compaction or the disk: it serves no other
+    /// connection.
     private void serveStalled() {
         Output out = new Output(512);
         server.router().answer(reader.request(), out);

@@ -48,8 +48,4 @@ enum Target {
     boolean isBatch() {
         return this == ENTITIES_GET || this == ENTITIES_BATCH;
     }
-
-    boolean isAdmin() {
-        return ordinal() >= ADMIN_FLUSH.ordinal() && ordinal() <= ADMIN_OTHER.ordinal();
-    }
 }

@@ -2,7 +2,8 @@ package kv.http;
 
 import java.util.function.LongSupplier;
 
-/// What a connection may take its time for, and since when it does. Milliseconds of [MonotonicClock].
+/// What a connection may take its time for, and since when it does: by a clock that stands still while requests
+/// hold its selector up, because that is our own time.
 ///
 /// | what                                        | limit                  | then       |
 /// |---------------------------------------------|------------------------|------------|
@@ -36,10 +37,7 @@ final class Timeouts {
     private volatile long strideBeganMillis;
     private int strideBytes;
 
-    Timeouts() {
-        this(MonotonicClock::millis);
-    }
-
+    /// @param clock in milliseconds, positive; stands still while the connection cannot be read
     Timeouts(LongSupplier clock) {
         this.clock = clock;
         lastMoveMillis = clock.getAsLong();
@@ -115,22 +113,18 @@ final class Timeouts {
         lingeringBeganMillis = clock.getAsLong();
     }
 
-    /// @param readsSinceMillis since when the connection is read as soon as something comes: what came before
-    /// may have lain unread
-    Overdue overdue(long nowMillis, long readsSinceMillis, HttpOptions options) {
+    /// @param nowMillis by the same clock
+    Overdue overdue(long nowMillis, HttpOptions options) {
         if (lingeringBeganMillis != NOT_BEGUN) {
-            return nowMillis - Math.max(lingeringBeganMillis, readsSinceMillis) > LINGER_MILLIS
-                    ? Overdue.CONNECTION
-                    : Overdue.NOTHING;
+            return nowMillis - lingeringBeganMillis > LINGER_MILLIS ? Overdue.CONNECTION : Overdue.NOTHING;
         }
         long answerBegan = answerBeganMillis;
         if (answerBegan != NOT_BEGUN && nowMillis - answerBegan > options.answerTimeoutMillis()
-                || nowMillis - Math.max(lastMoveMillis, readsSinceMillis) > options.idleTimeoutMillis()) {
+                || nowMillis - lastMoveMillis > options.idleTimeoutMillis()) {
             return Overdue.CONNECTION;
         }
         long requestBegan = requestBeganMillis;
-        return requestBegan != NOT_BEGUN
-                        && nowMillis - Math.max(requestBegan, readsSinceMillis) > options.requestTimeoutMillis()
+        return requestBegan != NOT_BEGUN && nowMillis - requestBegan > options.requestTimeoutMillis()
                 ? Overdue.REQUEST
                 : Overdue.NOTHING;
     }

@@ -1,6 +1,7 @@
 package kv.http;
 
 import java.io.IOException;
+import java.net.StandardSocketOptions;
 import java.nio.channels.SocketChannel;
 import java.util.Arrays;
 import one.nio.net.SelectableJavaSocket;
@@ -28,9 +29,11 @@ abstract class WritingSession extends Session {
     private final MemoryBudget.Share unwrittenMemory;
     /// what was read and is not used yet
     final UnreadBytes unread;
-    final Timeouts timeouts = new Timeouts();
+    final Timeouts timeouts = new Timeouts(this::clientMillis);
     private final int descriptor;
     private long bytesGiven;
+    /// the last answer, when nothing but the end of the connection tells where it ends
+    private RangeStream endsWithConnectionOrNull;
 
     WritingSession(Socket socket, MemoryBudget.Account memory) {
         super(socket);
@@ -75,6 +78,17 @@ abstract class WritingSession extends Session {
         }
     }
 
+    /// The clock by which the client is judged. Each selector has its own.
+    private long clientMillis() {
+        long nowNanos = System.nanoTime();
+        return MonotonicClock.millisAt(nowNanos) - heldUpMillis(nowNanos);
+    }
+
+    /// For how long this connection's selector could not read it: [RoundSelector#heldUpMillis].
+    final long heldUpMillis(long nowNanos) {
+        return selector instanceof RoundSelector rounds ? rounds.heldUpMillis(nowNanos) : 0;
+    }
+
     /// True when the socket has taken every answer that was given.
     final boolean isWritten() {
         return queueHead == null;
@@ -115,6 +129,9 @@ abstract class WritingSession extends Session {
         if (out.stream() != null) {
             out.stream().whenSent(timeouts::clientMoved);
             out.stream().isReadElsewhere(readsRangesElsewhere());
+            if (!out.stream().isChunked()) {
+                endsWithConnectionOrNull = out.stream();
+            }
             write(out.stream());
         }
         out.clear();
@@ -181,6 +198,21 @@ abstract class WritingSession extends Session {
         return true;
     }
 
+    /// To be called before the connection is closed: where half an answer would seem the whole of it, the client
+    /// is told by a reset.
+    final void resetIfHalfAnswered() {
+        if (endsWithConnectionOrNull == null
+                || !endsWithConnectionOrNull.isHalf()
+                || !(socket instanceof SelectableJavaSocket java)) {
+            return;
+        }
+        try {
+            ((SocketChannel) java.getSelectableChannel()).setOption(StandardSocketOptions.SO_LINGER, 0);
+        } catch (IOException e) {
+            log.debug("connection not reset, it is closed: {}", e.toString());
+        }
+    }
+
     private void takeMemory() {
         long bytes = 0;
         for (QueueItem item = queueHead; item != null; item = item.next()) {
@@ -196,5 +228,6 @@ abstract class WritingSession extends Session {
     final void giveMemoryBack() {
         timeouts.answerIsComplete();
         unwrittenMemory.giveBack();
+        endsWithConnectionOrNull = null;
     }
 }

@@ -19,7 +19,7 @@ public interface Administration {
     void flush(BooleanSupplier giveUp);
 
     /// Flushes, then merges all tables into one sorted run without tombstones. Takes as much disk space again
-    /// as the tables do until it ends, and meanwhile no other compaction runs.
+    /// as the tables do until it ends, and meanwhile no other compaction runs. One that fails is given up.
     void compact(BooleanSupplier giveUp);
 
     /// Flushes, then makes `directory` a store that holds what this one holds, by hard links to its tables: it
@@ -29,7 +29,6 @@ public interface Administration {
     /// @throws CheckpointException when there cannot be one in that directory
     void checkpoint(Path directory, BooleanSupplier giveUp);
 
-    /// Waits until nothing is left to flush or compact and the next log is prepared; false when that took
-    /// longer than `limit`.
+    /// Waits until nothing is left to flush, to compact or to get ready; false when that took longer than `limit`.
     boolean awaitIdle(Duration limit, BooleanSupplier giveUp);
 }

@@ -21,9 +21,13 @@ final class Compactor {
     private final Retry retry;
     /// Of the tables that are being merged.
     private long inputBytes;
-    /// Requests to merge everything, counted; and which of them is done.
+    /// Requests to merge everything, counted; which of them is done; and which was given up, since it failed.
     private final AtomicLong fullRequested = new AtomicLong();
     private volatile long fullDone;
+    private volatile long fullGivenUp;
+    private volatile String fullFailure;
+    /// The request that the attempt under way carries out, or 0.
+    private long fullUnderWay;
 
     /// @param versionChanged called after each compaction and when writing has failed
     Compactor(
@@ -75,8 +79,19 @@ final class Compactor {
                 throw e;
             }
             retry.failed(e, inputBytes);
+            giveUpFull(e);
             retry.await(work);
             return false;
+        }
+    }
+
+    /// An operator asks again; until then what the policy wants goes first, or writers would wait for a merge
+    /// that the disk has no room for.
+    private void giveUpFull(Exception e) {
+        if (fullUnderWay > 0) {
+            fullFailure = "the compaction of all tables failed and was given up: directory=" + files.directory()
+                    + ", reason=" + e.getMessage();
+            fullGivenUp = fullUnderWay;
         }
     }
 
@@ -113,6 +128,11 @@ final class Compactor {
         return fullDone >= request;
     }
 
+    /// Why the merge that `request` asks for was given up, or has to wait, or null.
+    String fullFailureOrNull(long request) {
+        return fullGivenUp >= request && fullDone < request ? fullFailure : failureOrNull();
+    }
+
     private boolean isGivingUp() {
         return work.isEnding() || failure.isSet();
     }
@@ -120,7 +140,8 @@ final class Compactor {
     /// False when there was nothing to do or the thread is to stop.
     private boolean compactOnce() throws IOException {
         long request = fullRequested.get();
-        boolean isFull = request > fullDone;
+        boolean isFull = request > Math.max(fullDone, fullGivenUp);
+        fullUnderWay = isFull ? request : 0;
         try (CompactionInputs inputs = choose(isFull)) {
             if (inputs != null && !carryOut(inputs)) {
                 return false;

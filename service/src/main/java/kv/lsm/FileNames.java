@@ -1,5 +1,6 @@
 package kv.lsm;
 
+import java.util.Locale;
 import java.util.OptionalLong;
 
 /// The names of the files in a store's directory.
@@ -21,11 +22,16 @@ final class FileNames {
     private FileNames() {}
 
     static String table(long number) {
-        return "%06d%s".formatted(number, TABLE);
+        return name(number, TABLE);
     }
 
     static String log(long number) {
-        return "%06d%s".formatted(number, LOG);
+        return name(number, LOG);
+    }
+
+    /// Of ASCII digits whatever the locale: a name that a later start does not know is a lost file.
+    private static String name(long number, String ending) {
+        return String.format(Locale.ROOT, "%06d%s", number, ending);
     }
 
     static OptionalLong tableNumber(String name) {

@@ -76,20 +76,17 @@ final class Flusher {
     /// Before a flush, or writers would wait for it. Where the disk is full the flush may make the room: true
     /// when it was carried out for that.
     private boolean prepareLog() throws IOException {
-        boolean writersWait = logs.failedOrNull() != null;
-        boolean hasFlushed = false;
         try {
-            logs.prepare(slices);
+            if (logs.prepare(slices)) {
+                flushed.run();
+            }
+            return false;
         } catch (IOException e) {
             if (!Retry.mayPass(e) || !flushOldest()) {
                 throw e;
             }
-            hasFlushed = true;
+            return true;
         }
-        if (writersWait && logs.failedOrNull() == null) {
-            flushed.run();
-        }
-        return hasFlushed;
     }
 
     private long bytesNeeded() {

@@ -69,7 +69,7 @@ final class LogReplay {
                 replay.replay(i, firstNeeded);
             }
             replay.removeEmptyAtEnd();
-        } catch (IOException | RuntimeException e) {
+        } catch (IOException | RuntimeException | Error e) {
             replay.memtables.forEach(Memtable::release);
             replay.closeUnowned();
             throw e;

@@ -37,11 +37,14 @@ final class LogSupply {
     /// Gets the next standard log ready; called by a thread that may take its time, after an error too.
     ///
     /// @param slices of that thread
-    synchronized void prepare(TimeSlices slices) throws IOException {
+    /// @return true when the log before could not be made: writers may wait for this one
+    synchronized boolean prepare(TimeSlices slices) throws IOException {
         if (prepared == null && mode != WalMode.NONE) {
             prepared = create(standardBytes, slices);
         }
+        boolean hadFailed = failed != null;
         failed = null;
+        return hadFailed;
     }
 
     /// Why the last log could not be made, or null: there is no use in asking for another before [#prepare] has
@@ -112,6 +115,8 @@ final class LogSupply {
             files.syncDirectory();
         } catch (IOException e) {
             file.close();
+            files.deleteIfPossible(FileNames.log(number));
+            failed = new Failed(e, bytes);
             throw e;
         }
         return new Prepared(number, file);

@@ -69,7 +69,7 @@ public final class LsmStore implements Store {
             StoreFiles files = new StoreFiles(disk, allocator, options);
             LogSupply logs = new LogSupply(files);
             return new LsmStore(files, logs, lock, new StoreOpening(files, logs).open());
-        } catch (IOException | RuntimeException e) {
+        } catch (IOException | RuntimeException | InternalError e) { // the last: of a mapped page that cannot be read
             release(lock, e);
             throw e instanceof StoreException known
                     ? known
@@ -79,7 +79,7 @@ public final class LsmStore implements Store {
     }
 
     /// Java's file system errors have the path as their whole message when their class says the rest.
-    private static String reason(Exception e) {
+    private static String reason(Throwable e) {
         return switch (e) {
             case FileAlreadyExistsException f -> "not a directory: " + f.getFile();
             case NoSuchFileException f -> "no such file or directory: " + f.getFile();
@@ -88,7 +88,7 @@ public final class LsmStore implements Store {
         };
     }
 
-    private static void release(Closeable lockOrNull, Exception cause) {
+    private static void release(Closeable lockOrNull, Throwable cause) {
         try {
             if (lockOrNull != null) {
                 lockOrNull.close();

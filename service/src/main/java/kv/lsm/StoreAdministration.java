@@ -51,7 +51,7 @@ final class StoreAdministration implements Administration {
     public void compact(BooleanSupplier giveUp) {
         flush(giveUp);
         long request = compactor.requestFull();
-        await(() -> compactor.hasDoneFull(request), compactor::failureOrNull, Long.MAX_VALUE, giveUp);
+        await(() -> compactor.hasDoneFull(request), () -> compactor.fullFailureOrNull(request), Long.MAX_VALUE, giveUp);
     }
 
     @Override
@@ -94,6 +94,7 @@ final class StoreAdministration implements Administration {
             BooleanSupplier condition, Supplier<String> failedAttempt, long limitNanos, BooleanSupplier giveUp) {
         long start = System.nanoTime();
         while (!condition.getAsBoolean()) {
+            view(); // of a store that was closed the condition never comes true
             failure.check();
             String reason = failedAttempt.get();
             if (reason != null) {

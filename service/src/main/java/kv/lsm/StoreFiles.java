@@ -5,6 +5,7 @@ import java.nio.file.Path;
 import java.util.concurrent.atomic.AtomicLong;
 import kv.lsm.disk.Disk;
 import kv.lsm.disk.LinuxFileMemory;
+import kv.lsm.disk.SyncNotBegunException;
 import kv.lsm.memory.Allocator;
 import kv.lsm.table.SSTable;
 import kv.lsm.table.TableOptions;
@@ -98,11 +99,14 @@ final class StoreFiles {
     /// names that another thread waits for, and a second sync would say that all is well.
     ///
     /// @throws LostSyncException when it could not
-    synchronized void syncDirectory() throws LostSyncException {
+    /// @throws SyncNotBegunException when it was not tried: nothing is lost
+    synchronized void syncDirectory() throws IOException {
         if (lostSync == null) {
             try {
                 disk.syncDirectory(directory());
                 return;
+            } catch (SyncNotBegunException e) {
+                throw e;
             } catch (IOException e) {
                 lostSync = e;
             }

@@ -209,6 +209,9 @@ public final class StoreRepair {
         } catch (CorruptionException e) {
             say(true, e.file().getFileName() + ": " + e.problem() + ": offset=" + e.byteOffset());
             return false;
+        } catch (InternalError e) {
+            say(true, "a page of a log cannot be read: " + e.getMessage());
+            return false;
         }
     }
 
@@ -221,7 +224,14 @@ public final class StoreRepair {
         ReadFile file = store.files.disk().open(store.path(name));
         Memtable memtable = Memtable.replayed(number, file.map(), file, store.files.allocator());
         try {
-            LogInspection.Result result = LogInspection.read(memtable.logAddress(), file.bytes(), memtable::index);
+            LogInspection.Result result;
+            try {
+                result = LogInspection.read(memtable.logAddress(), file.bytes(), memtable::index);
+            } catch (InternalError e) {
+                say(true, name + ": a page cannot be read, and what follows it is lost: " + e.getMessage());
+                report.accept("moved: " + name + " to " + lost.keep(name));
+                return memtable.isEmpty() ? List.of() : write(memtable);
+            }
             if (result.lostAt() >= 0) {
                 boolean between = result.lostBytes() > 0;
                 say(

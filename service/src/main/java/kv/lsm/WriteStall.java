@@ -35,8 +35,9 @@ final class WriteStall {
     void slowDown(long bytes) {
         long now = System.nanoTime();
         long cost = costNanos(bytes);
-        long paid = paidUntilNanos.updateAndGet(until -> Math.max(until, now) + cost);
-        long sleep = Math.min(paid - now, limitNanos());
+        // Nobody sleeps longer than the limit: a larger debt would be paid by writes that come much later.
+        long paid = paidUntilNanos.updateAndGet(until -> now + Math.min(Math.max(until - now, 0) + cost, limitNanos()));
+        long sleep = paid - now;
         if (sleep >= SLEEP_NANOS_MIN) {
             StoreEvents.WriteStall event = begin(StallCause.LEVEL0_SLOWDOWN);
             for (long left = sleep; left > 0; left = now + sleep - System.nanoTime()) {

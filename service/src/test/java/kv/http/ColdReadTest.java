@@ -242,6 +242,55 @@ class ColdReadTest {
     void aSliceOfARangeThatWaitsForTheDiskIsReadWithoutItsConnectionsLock() throws Exception {
         CountDownLatch disk = new CountDownLatch(1);
         AtomicInteger stepsAtTheDisk = new AtomicInteger();
+        MemoryStore records = recordsOnADiskThatStops(disk, stepsAtTheDisk);
+        try (TestServer server =
+                        new TestServer(records, HttpOptions.onFreePort().withSelectors(1));
+                RawClient reader = server.connect();
+                Gate gate = disk::countDown) {
+            CompletableFuture<RawClient.Reply> taken = asked(reader, get("/v0/entities?start=key"));
+            Eventually.holds(() -> stepsAtTheDisk.get() > 0);
+            Thread looker =
+                    Thread.startVirtualThread(() -> server.server.connections().closeQuiet(0));
+            assertThat(looker.join(Duration.ofMinutes(1)))
+                    .as("looked at all connections")
+                    .isTrue();
+            disk.countDown();
+            assertThat(taken.get(1, TimeUnit.MINUTES).body()).hasSizeGreaterThan(1_000_000);
+            Eventually.holds(() -> records.metrics().openCursors() == 0);
+        }
+    }
+
+    /// Nothing moves on the connection meanwhile, and that is not the client's fault.
+    @Test
+    void aSliceOfARangeThatWaitsForTheDiskForLongerThanTheIdleTimeoutComesAllTheSame() throws Exception {
+        CountDownLatch disk = new CountDownLatch(1);
+        AtomicInteger stepsAtTheDisk = new AtomicInteger();
+        MemoryStore records = recordsOnADiskThatStops(disk, stepsAtTheDisk);
+        HttpOptions options = HttpOptions.onFreePort().withSelectors(1).withTimeouts(1_000, 60_000);
+        try (TestServer server = new TestServer(records, options);
+                RawClient reader = server.connect();
+                Gate gate = disk::countDown) {
+            CompletableFuture<RawClient.Reply> taken = asked(reader, get("/v0/entities?start=key"));
+            Eventually.holds(() -> stepsAtTheDisk.get() > 0);
+            ConnectionTest.sleep(3_000);
+            disk.countDown();
+            assertThat(taken.get(1, TimeUnit.MINUTES).body()).hasSizeGreaterThan(1_000_000);
+        }
+    }
+
+    private static CompletableFuture<RawClient.Reply> asked(RawClient client, String request) throws IOException {
+        client.send(request);
+        return CompletableFuture.supplyAsync(() -> {
+            try {
+                return client.read();
+            } catch (IOException e) {
+                throw new UncheckedIOException(e);
+            }
+        });
+    }
+
+    /// A hundred records; a range waits for the disk behind twenty of them, in one of its later slices.
+    private static MemoryStore recordsOnADiskThatStops(CountDownLatch disk, AtomicInteger stepsAtTheDisk) {
         MemoryStore records = new MemoryStore() {
             @Override
             public boolean readsWaitForDisk() {
@@ -257,28 +306,7 @@ class ColdReadTest {
         for (int i = 0; i < 100; i++) {
             records.put("key%03d".formatted(i).getBytes(), new byte[10_000]);
         }
-        try (TestServer server =
-                        new TestServer(records, HttpOptions.onFreePort().withSelectors(1));
-                RawClient reader = server.connect();
-                Gate gate = disk::countDown) {
-            reader.send(get("/v0/entities?start=key"));
-            CompletableFuture<RawClient.Reply> taken = CompletableFuture.supplyAsync(() -> {
-                try {
-                    return reader.read();
-                } catch (IOException e) {
-                    throw new UncheckedIOException(e);
-                }
-            });
-            Eventually.holds(() -> stepsAtTheDisk.get() > 0);
-            Thread looker =
-                    Thread.startVirtualThread(() -> server.server.connections().closeQuiet(0));
-            assertThat(looker.join(Duration.ofMinutes(1)))
-                    .as("looked at all connections")
-                    .isTrue();
-            disk.countDown();
-            assertThat(taken.get(1, TimeUnit.MINUTES).body()).hasSizeGreaterThan(1_000_000);
-            Eventually.holds(() -> records.metrics().openCursors() == 0);
-        }
+        return records;
     }
 
     private static RangeCursor waitingAfter(int steps, RangeCursor cursor, CountDownLatch disk, AtomicInteger waits) {

@@ -328,6 +328,9 @@ class ConnectionTest {
         assertThat(client.ask("GET /v0/status HTTP/1.1\r\nHost: x\r\n" + line.repeat(20))
                         .status())
                 .isEqualTo(431);
+        RawClient.Reply whole = server.ask("GET /v0/status HTTP/1.1\r\nHost: x\r\n" + line.repeat(20) + "\r\n");
+        assertThat(whole.status()).as("with its end").isEqualTo(431);
+        assertThat(whole.closes()).isTrue();
         assertThat(server.ask("GET /v0/status HTTP/1.1\r\nHost: x\r\n" + "a: b\r\n".repeat(99) + "\r\n")
                         .status())
                 .as("a hundred headers")

@@ -124,6 +124,41 @@ class FailureTest {
         }
     }
 
+    /// Or a busy service would be taken for a dead one, and restarted.
+    @ParameterizedTest
+    @EnumSource(
+            value = HttpOptions.HandlerKind.class,
+            names = {"WORKERS", "VIRTUAL"})
+    void whoAsksWhetherItLivesAndIsReadyIsAnsweredThoughNobodyElseIs(HttpOptions.HandlerKind kind) throws IOException {
+        MemoryStore store = new MemoryStore();
+        CountDownLatch gate = new CountDownLatch(1);
+        AtomicInteger running = new AtomicInteger();
+        store.beforeEach = () -> {
+            running.incrementAndGet();
+            await(gate);
+        };
+        try (TestServer server = new TestServer(store, HttpOptions.onFreePort().withHandler(kind, 1, 1));
+                RawClient runs = server.connect();
+                RawClient waits = server.connect();
+                RawClient asks = server.connect()) {
+            runs.send(put("/v0/entity?id=a", "one"));
+            Eventually.holds(() -> running.get() == 1);
+            waits.send(put("/v0/entity?id=b", "two"));
+            Eventually.holds(() -> server.server.handler().waiting() == 1);
+            assertThat(asks.ask(get("/v0/entity?id=a")).status())
+                    .as("the queue")
+                    .isEqualTo(503);
+            for (String target : List.of("/v0/live", "/v0/ready", "/v0/status")) {
+                assertThat(asks.ask(get(target)).status()).as(target).isEqualTo(200);
+            }
+            gate.countDown();
+            assertThat(runs.read().status()).isEqualTo(201);
+            assertThat(waits.read().status()).isEqualTo(201);
+        } finally {
+            gate.countDown();
+        }
+    }
+
     @Test
     void aClientThatGoesAwayWhileItsRequestRunsDoesNoHarm() throws IOException {
         MemoryStore store = new MemoryStore();

@@ -6,6 +6,8 @@ import static kv.http.RawClient.put;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
+import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -196,6 +198,38 @@ class HttpContractTest {
         assertThat(none.status()).isEqualTo(200);
         assertThat(none.body()).isEmpty();
         assertThat(client.ask(get("/metrics?prefix=%zz")).status()).isEqualTo(400);
+    }
+
+    @Test
+    void everyNameInTheMetricsIsAPrefixOfItself() throws IOException {
+        server.server.describe(Map.of("version", "1.2.3"));
+        client.ask(put("/v0/entity?id=a", "one"));
+        List<String> names = client.ask(get("/metrics"))
+                .text()
+                .lines()
+                .filter(line -> !line.startsWith("#"))
+                .map(line -> line.split("[{ ]")[0])
+                .distinct()
+                .toList();
+        assertThat(names)
+                .contains(
+                        "kv_build_info",
+                        "kv_http_requests_total",
+                        "kv_http_request_seconds_bucket",
+                        "kv_http_request_seconds_count",
+                        "kv_http_request_seconds_sum",
+                        "kv_http_connections",
+                        "kv_store_disk_reads_total");
+        for (String name : names) {
+            assertThat(client.ask(get("/metrics?prefix=" + name)).text().lines())
+                    .as(name)
+                    .anyMatch(line -> line.startsWith(name));
+        }
+        assertThat(client.ask(get("/metrics?prefix=kv_http_connections_"))
+                        .text()
+                        .lines())
+                .isNotEmpty()
+                .allMatch(line -> line.matches("(# (HELP|TYPE) )?kv_http_connections_.*"));
     }
 
     @ParameterizedTest

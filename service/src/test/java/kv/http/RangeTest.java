@@ -158,6 +158,42 @@ class RangeTest {
         }
     }
 
+    /// It gets no chunks: all that could tell it is how the connection ends.
+    @ParameterizedTest
+    @EnumSource(HttpOptions.HandlerKind.class)
+    void anErrorHalfWayResetsTheConnectionOfAnHttp10Client(HttpOptions.HandlerKind kind) throws IOException {
+        for (int failingStep : new int[] {4, 500}) { // while the first slice is sent, and while a later one is
+            AtomicInteger steps = new AtomicInteger();
+            MemoryStore failing = new GeneratedStore(new byte[10_000], 1_000_000);
+            failing.beforeEach = () -> {
+                if (steps.incrementAndGet() == failingStep) {
+                    throw new IllegalStateException("planted by the test");
+                }
+            };
+            try (TestServer server =
+                            new TestServer(failing, HttpOptions.onFreePort().withHandler(kind, 2, 16));
+                    RawClient client = server.connect()) {
+                client.send("GET /v0/entities?start=a HTTP/1.0\r\n\r\n");
+                assertThatThrownBy(client::read, "step %d", failingStep).isInstanceOf(IOException.class);
+                Eventually.holds(() -> failing.openCursors.get() == 0);
+            }
+        }
+    }
+
+    /// The selector waits for its connections when the sweeper cuts the only one.
+    @Test
+    void aRangeThatTakesAnHttp10ClientTooLongEndsInAReset() throws IOException {
+        MemoryStore endless = new GeneratedStore(new byte[10_000], 1_000_000);
+        try (TestServer server =
+                        new TestServer(endless, HttpOptions.onFreePort().withAnswerTimeout(500));
+                RawClient slow = new RawClient(server.server.port(), 4_096)) {
+            slow.send("GET /v0/entities?start=a HTTP/1.0\r\n\r\n");
+            Eventually.holds(() -> endless.openCursors.get() == 1);
+            Eventually.holds(() -> endless.openCursors.get() == 0);
+            assertThatThrownBy(slow::read).isInstanceOf(IOException.class);
+        }
+    }
+
     @Test
     void anErrorAtTheStartIs500() throws IOException {
         MemoryStore failing = abc();

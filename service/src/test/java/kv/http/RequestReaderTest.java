@@ -108,6 +108,77 @@ class RequestReaderTest {
         }
     }
 
+    private static byte[] bytes(String text) {
+        return text.getBytes(ISO_8859_1);
+    }
+
+    private static RequestReader reader(long memoryBytes, int valueBytesMax) {
+        return new RequestReader(new MemoryBudget(memoryBytes).account(), valueBytesMax, 20);
+    }
+
+    /// What was kept of them would pass for half a request: its time would run out, and a stop would wait for it.
+    @Test
+    void nothingIsKeptOfEmptyLinesBeforeARequest() {
+        RequestReader reader = reader(1 << 20, 20);
+        for (String lines : List.of("\r\n", "\n", "\r", "\r\n\r\n")) {
+            byte[] b = bytes(lines);
+            assertThat(reader.read(b, 0, b.length)).isEqualTo(RequestReader.Event.MORE);
+            assertThat(reader.position()).isEqualTo(b.length);
+        }
+        byte[] half = bytes("\r\nGET /v0/status HTTP/1.1\r\n");
+        assertThat(reader.read(half, 0, half.length)).isEqualTo(RequestReader.Event.MORE);
+        assertThat(reader.position()).isEqualTo(2);
+    }
+
+    /// What comes out first when the first `cut` bytes go in, and then, if need be, all of them.
+    private static String first(String request, int cut) {
+        RequestReader reader = reader(1 << 20, 20);
+        byte[] b = bytes(request);
+        RequestReader.Event event = reader.read(b, 0, cut);
+        if (event == RequestReader.Event.MORE) {
+            event = reader.read(b, reader.position(), b.length);
+        }
+        return describe(event, reader.request());
+    }
+
+    @Test
+    void aHeadOverItsLimitIsRefusedInOnePieceAsInTwo() {
+        int max = RequestReader.HEAD_BYTES_MAX;
+        String start = "GET /v0/status HTTP/1.1\r\nHost: x\r\nX: ";
+        String end = "\r\n\r\n";
+        String longest = start + "y".repeat(max - start.length() - end.length()) + end;
+        String tooLong = start + "y".repeat(max + 1 - start.length() - end.length()) + end;
+        String lineTooLong = "GET /v0/entity?id=" + "k".repeat(max) + " HTTP/1.1\r\nHost: x" + end;
+        for (int cut : new int[] {1, 100, max - 1, max}) {
+            assertThat(first(longest, cut)).as("cut at " + cut).isEqualTo("GET null null  kept");
+            assertThat(first(tooLong, cut)).as("cut at " + cut).isEqualTo("HEAD_TOO_LARGE closed");
+            assertThat(first(lineTooLong, cut)).as("cut at " + cut).isEqualTo("TARGET_TOO_LONG closed");
+        }
+        assertThat(first(tooLong, tooLong.length())).isEqualTo("HEAD_TOO_LARGE closed");
+        assertThat(first(lineTooLong, lineTooLong.length())).isEqualTo("TARGET_TOO_LONG closed");
+        assertThat(first(tooLong + longest, tooLong.length() + longest.length()))
+                .isEqualTo("HEAD_TOO_LARGE closed");
+    }
+
+    @Test
+    void ofARefusedBodyAsMuchIsDroppedHoweverMuchOfItCameBefore() {
+        int length = 20 << 20;
+        RequestReader reader = reader(9 << 20, length); // of which a body that doubles gets eight
+        byte[] head = bytes("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: " + length + "\r\n\r\n");
+        assertThat(reader.read(head, 0, head.length)).isEqualTo(RequestReader.Event.MORE);
+        byte[] piece = new byte[1 << 20];
+        List<String> refusals = new ArrayList<>();
+        for (int sent = 0; sent < length; sent += piece.length) {
+            RequestReader.Event event = reader.read(piece, 0, piece.length);
+            if (event != RequestReader.Event.MORE) {
+                refusals.add(describe(event, reader.request()));
+            }
+        }
+        assertThat(refusals).containsExactly("MEMORY_FULL kept");
+        byte[] next = bytes("GET /v0/entity?id=b HTTP/1.1\r\nHost: x\r\n\r\n");
+        assertThat(reader.read(next, 0, next.length)).isEqualTo(RequestReader.Event.REQUEST);
+    }
+
     @Test
     void randomDamageNeverThrowsAndNeverHoldsMemory() {
         long seed = System.nanoTime();

@@ -346,6 +346,21 @@ class RoundSelectorTest {
         assertThat(answer(0)).isEqualTo("201 ");
     }
 
+    /// Its time stands still while the selector is held up, and goes on afterwards.
+    @Test
+    void silentClientsAreClosedThoughRequestsHoldTheirSelectorUpMoreOftenThanTheIdleTimeout() throws IOException {
+        connectAnewWithTimeouts(2_000, 60_000);
+        for (int i = 0; i < 200 && server.server.connections().size() > 1; i++) {
+            closeGate();
+            ConnectionTest.sleep(150);
+            openGate();
+            ConnectionTest.sleep(100);
+        }
+        assertThat(server.server.connections().size())
+                .as("connections, the gatekeeper's included")
+                .isEqualTo(1);
+    }
+
     @Test
     void aStopThatBeganWhileARoundWasAnsweredIsToldInItsLaterAnswersAndInThoseOfWhatWasSentMeanwhile()
             throws Exception {

@@ -13,8 +13,12 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import kv.Eventually;
+import kv.lsm.PendingWrite;
+import kv.lsm.StoreMetrics;
+import kv.lsm.WriteBatch;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -33,6 +37,97 @@ class ShutdownTest {
             long start = System.nanoTime();
             server.server.stopInOrder();
             assertThat((System.nanoTime() - start) / 1e9).isBetween(0.25, 8.0); // 10 by default
+        }
+        store.close();
+    }
+
+    @Test
+    void aStopDoesNotWaitForAClientThatSentAnEmptyLineBehindABody() throws IOException {
+        MemoryStore store = new MemoryStore();
+        TestServer server =
+                new TestServer(store, HttpOptions.onFreePort().withOperations(new Operations(false, 40_000)));
+        try (RawClient client = server.connect()) {
+            assertThat(client.ask(put("/v0/entity?id=a", "v") + "\r\n").status())
+                    .isEqualTo(201);
+            long start = System.nanoTime();
+            server.server.stopInOrder();
+            assertThat((System.nanoTime() - start) / 1e9)
+                    .as("seconds of the stop")
+                    .isLessThan(20.0);
+        }
+        store.close();
+    }
+
+    /// Every call waits until the gate opens, and no interrupt reaches it.
+    private static final class StuckStore extends MemoryStore {
+        final Semaphore entered = new Semaphore(0);
+        final Semaphore gate = new Semaphore(0);
+
+        private void stick() {
+            entered.release();
+            gate.acquireUninterruptibly();
+        }
+
+        @Override
+        public PendingWrite tryBegin(byte[] key, byte[] valueOrNull) {
+            return null;
+        }
+
+        @Override
+        public PendingWrite begin(byte[] key, byte[] valueOrNull) {
+            stick();
+            return PendingWrite.DONE;
+        }
+
+        @Override
+        public PendingWrite begin(WriteBatch batch) {
+            stick();
+            return PendingWrite.DONE;
+        }
+
+        @Override
+        public byte[] get(byte[] key) {
+            stick();
+            return null;
+        }
+
+        @Override
+        public StoreMetrics metrics() {
+            stick();
+            return super.metrics();
+        }
+    }
+
+    /// A stalled write, a batch, a read of many keys and metrics: each waits on threads of its own.
+    @Test
+    void aStopGivesUpAllThatWaitsWhenItMayDrainNoLonger() throws Exception {
+        List<String> requests = List.of(
+                put("/v0/entity?id=a", "v"),
+                "POST /v0/entities/batch HTTP/1.1\r\nHost: x\r\nContent-Length: 11\r\n\r\nput 1 1\nav\n",
+                "POST /v0/entities/get HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n1\na\n",
+                get("/metrics"));
+        StuckStore store = new StuckStore();
+        TestServer server = new TestServer(store, HttpOptions.onFreePort().withOperations(new Operations(false, 500)));
+        List<RawClient> clients = new ArrayList<>();
+        try {
+            for (String request : requests) {
+                clients.add(server.connect().send(request));
+            }
+            assertThat(store.entered.tryAcquire(requests.size(), 1, TimeUnit.MINUTES))
+                    .isTrue();
+            long start = System.nanoTime();
+            server.server.stopInOrder();
+            assertThat((System.nanoTime() - start) / 1e9)
+                    .as("seconds of the stop")
+                    .isBetween(0.45, 8.0);
+            for (RawClient client : clients) {
+                assertThat(client.isClosedByServer()).isTrue();
+            }
+        } finally {
+            store.gate.release(1_000);
+            for (RawClient client : clients) {
+                client.close();
+            }
         }
         store.close();
     }

@@ -62,6 +62,16 @@ class SlowClientTest {
     }
 
     @Test
+    void anEmptyLineBehindABodyIsNoHalfRequest() throws IOException {
+        server = new TestServer(store, HttpOptions.onFreePort().withTimeouts(LONG_MILLIS, 300));
+        RawClient client = connect();
+        assertThat(client.ask(put("/v0/entity?id=a", "value") + "\r\n").status())
+                .isEqualTo(201);
+        ConnectionTest.sleep(1_000);
+        assertThat(client.ask(get("/v0/entity?id=a")).text()).isEqualTo("value");
+    }
+
+    @Test
     void aTrickleOfBytesDoesNotKeepHalfARequestAlive() throws IOException {
         server = new TestServer(store, HttpOptions.onFreePort().withTimeouts(LONG_MILLIS, 300));
         RawClient client = connect();

@@ -12,6 +12,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import kv.Eventually;
 import kv.lsm.PendingWrite;
 import kv.lsm.StallCause;
+import kv.lsm.WriteBatch;
 import kv.lsm.WriteStalledException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -35,16 +36,26 @@ class StalledWriteTest {
 
         @Override
         public PendingWrite begin(byte[] key, byte[] valueOrNull) {
+            awaitGate();
+            if (overTheLimit) {
+                throw new WriteStalledException(StallCause.LEVEL0_STOP, Duration.ofSeconds(1), null);
+            }
+            return super.begin(key, valueOrNull);
+        }
+
+        @Override
+        public PendingWrite begin(WriteBatch batch) {
+            awaitGate();
+            return PendingWrite.DONE;
+        }
+
+        private void awaitGate() {
             waiting.incrementAndGet();
             try {
                 gate.await();
             } catch (InterruptedException e) {
                 throw new AssertionError(e);
             }
-            if (overTheLimit) {
-                throw new WriteStalledException(StallCause.LEVEL0_STOP, Duration.ofSeconds(1), null);
-            }
-            return super.begin(key, valueOrNull);
         }
     }
 
@@ -113,6 +124,50 @@ class StalledWriteTest {
             assertThat(reply.headers()).containsKey("retry-after");
             store.overTheLimit = false;
             assertThat(writer.ask(put("/v0/entity?id=a", "value")).status()).isEqualTo(201);
+        }
+    }
+
+    private static String post(String what, String body) {
+        return "POST /v0/entities/" + what + " HTTP/1.1\r\nHost: x\r\nContent-Length: " + body.length() + "\r\n\r\n"
+                + body;
+    }
+
+    @ParameterizedTest
+    @EnumSource(HttpOptions.HandlerKind.class)
+    void batchesThatWaitHoldUpNoReadOfManyKeys(HttpOptions.HandlerKind handler) throws Exception {
+        List<RawClient> writers = new ArrayList<>();
+        try (TestServer server = serverOf(handler);
+                RawClient reader = server.connect();
+                Gate gate = store.gate::countDown) {
+            for (int i = 0; i < 3; i++) { // one more than are served at a time
+                writers.add(server.connect().send(post("batch", "put 1 1\nav\n")));
+            }
+            Eventually.holds(() -> store.waiting.get() == 2);
+            assertThat(reader.ask(post("get", "1\na\n")).text()).isEqualTo("-1\n");
+            store.gate.countDown();
+            for (RawClient writer : writers) {
+                assertThat(writer.read().text()).isEqualTo("1\n");
+            }
+        } finally {
+            for (RawClient writer : writers) {
+                writer.close();
+            }
+        }
+    }
+
+    @Test
+    void aValueThatCameInPiecesIsPaidForOnceWhileItsWriteWaits() throws Exception {
+        int bytes = 300_000; // more than is read at once
+        try (TestServer server = serverOf(HttpOptions.HandlerKind.SELECTOR);
+                RawClient writer = server.connect();
+                Gate gate = store.gate::countDown) {
+            writer.send(put("/v0/entity?id=a", "x".repeat(bytes)));
+            Eventually.holds(() -> store.waiting.get() > 0);
+            assertThat(server.server.budget().bytesTaken()).isEqualTo(bytes);
+            store.gate.countDown();
+            assertThat(writer.read().status()).isEqualTo(201);
+            assertThat(store.get(new byte[] {'a'})).hasSize(bytes);
+            Eventually.holds(() -> server.server.budget().bytesTaken() == 0);
         }
     }
 

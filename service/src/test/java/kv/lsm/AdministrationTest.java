@@ -10,6 +10,7 @@ import java.time.Duration;
 import java.util.SplittableRandom;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BooleanSupplier;
 import kv.Eventually;
 import org.junit.jupiter.api.Test;
@@ -118,6 +119,30 @@ class AdministrationTest {
                 assertThat(later.levels()).isEqualTo(idle.levels());
             }
         }
+    }
+
+    @Test
+    void closingEndsAWaitForACompaction() throws InterruptedException {
+        Store store = LsmStore.open(options()
+                .wal(WalMode.OS)
+                .level0(2, 100, 200)
+                .compactionBytesPerSecond(1 << 10)
+                .build());
+        write(store, 6_000, 3);
+        AtomicInteger asked = new AtomicInteger();
+        AtomicReference<Throwable> thrown = new AtomicReference<>();
+        Thread waiter = Thread.ofPlatform().start(() -> {
+            try {
+                store.administration().compact(() -> asked.incrementAndGet() < 0);
+            } catch (RuntimeException e) {
+                thrown.set(e);
+            }
+        });
+        Eventually.holds(() -> asked.get() > 10);
+        store.close();
+        waiter.join(60_000);
+        assertThat(waiter.isAlive()).isFalse();
+        assertThat(thrown.get()).isInstanceOf(StoreClosedException.class);
     }
 
     @Test

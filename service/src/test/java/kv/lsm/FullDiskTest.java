@@ -137,6 +137,7 @@ class FullDiskTest {
             for (int i = 0; i < 50; i++) {
                 put(store);
             }
+            Eventually.holds(() -> failedAttempt(store) == null); // a compaction may wait to be tried again
             assertThat(store.administration().awaitIdle(Duration.ofMinutes(1), () -> false))
                     .isTrue();
             checkAll(store);
@@ -221,6 +222,55 @@ class FullDiskTest {
     @Test
     void aDirectoryWhoseSyncFailedEndsWriting() {
         endsWritingWhenItFails("sync directory");
+    }
+
+    /// As where too many files are open: nothing was lost.
+    @Test
+    void aDirectoryThatCannotBeOpenedToBeSyncedEndsNothing() {
+        LsmStore store = open(options(WalMode.ALWAYS));
+        int[] failures = {0};
+        disk.setFaults((count, what) -> what.equals("open directory") && ++failures[0] <= 3);
+        try {
+            for (int i = 0; i < 60; i++) {
+                put(store);
+            }
+            Eventually.holds(() -> store.metrics().flushes() > 1);
+            assertThat(failures[0]).isGreaterThan(3);
+            checkAll(store);
+            checkAfterPowerLoss(options(WalMode.ALWAYS));
+        } finally {
+            closeDead(store);
+        }
+    }
+
+    /// Tried again before all else it would keep the policy's compactions from being made, and writers waiting.
+    @Test
+    void aCompactionOfAllTablesThatFailsIsGivenUpUntilSomebodyAsksAgain() {
+        StoreOptions options = options(WalMode.ALWAYS).toBuilder()
+                .compaction(CompactionPolicyKind.NONE)
+                .build();
+        LsmStore store = open(options);
+        boolean[] failing = {true};
+        disk.setFaults((count, what) -> failing[0] && what.startsWith("write") && what.contains(".table"));
+        try {
+            failing[0] = false;
+            for (int i = 0; i < 60; i++) {
+                put(store);
+            }
+            store.administration().flush(() -> false);
+            failing[0] = true;
+            assertThatThrownBy(() -> store.administration().compact(() -> false))
+                    .isInstanceOf(AttemptFailedException.class)
+                    .hasMessageContaining("was given up");
+            failing[0] = false;
+            Eventually.holds(() -> failedAttempt(store) == null);
+            assertThat(store.metrics().compactions()).as("nobody asked again").isZero();
+            store.administration().compact(() -> false);
+            assertThat(store.metrics().compactions()).isEqualTo(1);
+            checkAll(store);
+        } finally {
+            closeDead(store);
+        }
     }
 
     private void endsWritingWhenItFails(String call) {

@@ -6,6 +6,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.List;
+import java.util.stream.IntStream;
 import kv.lsm.disk.FaultyDisk;
 import kv.lsm.memory.Allocator;
 import org.junit.jupiter.api.Test;
@@ -240,5 +242,23 @@ class WriteStallTest {
             assertThat(end[0]).isInstanceOf(StoreClosedException.class);
         }
         closer.join();
+    }
+
+    /// Or writes that come much later would pay for it.
+    @Test
+    void whatManyWritersOweIsPaidWithinTheLimit() throws InterruptedException {
+        StoreOptions options = StoreOptions.at(Path.of("/faulty")).toBuilder()
+                .slowdownBytesPerSecond(1 << 16)
+                .stallLimit(Duration.ofMillis(50))
+                .build();
+        WriteStall stall = new WriteStall(options, new Counters());
+        List<Thread> writers = IntStream.range(0, 20)
+                .mapToObj(i -> Thread.ofPlatform().start(() -> stall.slowDown(1 << 16))) // a second each
+                .toList();
+        for (Thread writer : writers) {
+            writer.join();
+        }
+        Thread.sleep(options.stallLimit().multipliedBy(2));
+        assertThat(stall.isPaid(1)).isTrue();
     }
 }

@@ -61,6 +61,8 @@ public interface Disk {
     }
 
     /// Makes creations, renames and deletions in `directory` durable.
+    ///
+    /// @throws SyncNotBegunException when it was not tried; after any other error it may have lost some
     void syncDirectory(Path directory) throws IOException;
 
     /// Takes the lock that `file` stands for until it is closed; null when somebody else has it.

@@ -150,8 +150,16 @@ public final class RealDisk implements Disk {
 
     @Override
     public void syncDirectory(Path directory) throws IOException {
-        try (UninterruptedChannel channel = new UninterruptedChannel(directory, StandardOpenOption.READ)) {
+        try (UninterruptedChannel channel = opened(directory)) {
             force(channel);
+        }
+    }
+
+    private static UninterruptedChannel opened(Path directory) throws SyncNotBegunException {
+        try {
+            return new UninterruptedChannel(directory, StandardOpenOption.READ);
+        } catch (IOException e) {
+            throw new SyncNotBegunException(e);
         }
     }
 

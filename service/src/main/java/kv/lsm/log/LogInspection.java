@@ -24,7 +24,7 @@ public final class LogInspection {
         long lostBytes = 0;
         long pending = 0;
         for (long at = WriteAheadLogFormat.HEADER_BYTES; at + Long.BYTES <= bytes; ) {
-            long size = WriteAheadLogFormat.validRecordBytes(log + at, bytes - at);
+            long size = WriteAheadLogFormat.foundRecordBytes(log, at, bytes);
             if (size <= 0) {
                 if (Memory.getLong(log + at) != 0) {
                     lostAt = lostAt < 0 ? at : lostAt;

@@ -146,6 +146,13 @@ public final class WriteAheadLogFormat {
         return Memory.getInt(record) == Checksum.of(record + DURABLE_AT, contentBytes - DURABLE_AT) ? bytes : -1;
     }
 
+    /// As [#validRecordBytes], at a place `at` of the log where a record need not begin. No record can say that
+    /// more was durable than lies before it, which spares most places their checksum.
+    static long foundRecordBytes(long log, long at, long bytes) {
+        boolean isNone = bytes - at < RECORD_HEADER_BYTES || durable(log + at) > at;
+        return isNone ? -1 : validRecordBytes(log + at, bytes - at);
+    }
+
     /// The value length of the record without a key that begins a batch.
     static final int BATCH_VALUE_LENGTH = -3;
 

@@ -104,8 +104,9 @@ public final class WriteAheadLogReader {
 
     private void requireTornTail(long end, long lastUsed) {
         long step = WriteAheadLogFormat.RECORD_ALIGNMENT_BYTES;
-        for (long at = end + step; at < lastUsed; at += step) {
-            if (WriteAheadLogFormat.validRecordBytes(log + at, bytes - at) > 0) {
+        for (long at = end + step, size; at < lastUsed; at += Math.max(size, step)) { // no record lies in another
+            size = WriteAheadLogFormat.foundRecordBytes(log, at, bytes);
+            if (size > 0) {
                 if (WriteAheadLogFormat.durable(log + at) > end) {
                     throw new CorruptionException(
                             file, end, "a record that was made durable does not match its checksum");

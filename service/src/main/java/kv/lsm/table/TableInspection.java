@@ -58,22 +58,35 @@ public final class TableInspection {
     }
 
     private Result run() throws IOException {
-        try {
-            readByIndex(ReadMode.MMAP);
-        } catch (CorruptionException whole) {
-            problem(whole, false);
-            try {
-                readByIndex(ReadMode.PREAD); // which needs no hash index
-            } catch (CorruptionException e) {
-                scan();
-            }
+        SSTable table = openOrNull(ReadMode.MMAP, true);
+        if (table == null) {
+            table = openOrNull(ReadMode.PREAD, false); // which needs no hash index
+        }
+        if (table != null) {
+            readByIndex(table);
+        } else {
+            scan();
         }
         return new Result(entries, tombstones, smallest, largest, List.copyOf(problems));
     }
 
-    /// Nothing is given to the consumer before a [CorruptionException] is thrown: only opening throws one.
-    private void readByIndex(ReadMode mode) throws IOException {
-        SSTable table = SSTable.open(disk, path, mode, allocator);
+    /// Null when its footer or an index is damaged, or lies where the disk cannot be read.
+    private SSTable openOrNull(ReadMode mode, boolean isTold) {
+        try {
+            return SSTable.open(disk, path, mode, allocator);
+        } catch (CorruptionException e) {
+            if (isTold) {
+                problem(e, false);
+            }
+        } catch (IOException | StoreException | InternalError e) {
+            if (isTold) {
+                problem(0, "footer or index cannot be read: " + e.getMessage(), false);
+            }
+        }
+        return null;
+    }
+
+    private void readByIndex(SSTable table) throws IOException {
         try (BlockBuffers buffers = new BlockBuffers(allocator);
                 BlockBuffer buffer = new BlockBuffer(allocator)) {
             for (int block = 0; block < table.blocks(); block++) {
@@ -101,6 +114,17 @@ public final class TableInspection {
     }
 
     private void scan() throws IOException {
+        try {
+            scanBlocks();
+        } catch (InternalError e) {
+            problem(
+                    0,
+                    "a page of the table cannot be read, and what follows was not looked at: " + e.getMessage(),
+                    true);
+        }
+    }
+
+    private void scanBlocks() throws IOException {
         try (BlockScan blocks = new BlockScan(disk, path, allocator)) {
             while (blocks.next()) {
                 if (blocks.gapBytes() > 0) {

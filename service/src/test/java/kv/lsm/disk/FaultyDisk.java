@@ -329,6 +329,7 @@ public final class FaultyDisk implements Disk {
 
     @Override
     public synchronized void syncDirectory(Path directory) throws IOException {
+        openDirectory();
         boolean fails = begin("sync directory");
         if (!syncLies) {
             unsynced.stream()
@@ -337,6 +338,14 @@ public final class FaultyDisk implements Disk {
             unsynced.clear();
         }
         end(fails, "sync directory");
+    }
+
+    private void openDirectory() throws IOException {
+        try {
+            changeNothing("open directory");
+        } catch (IOException e) {
+            throw dead ? e : new SyncNotBegunException(e);
+        }
     }
 
     @Override

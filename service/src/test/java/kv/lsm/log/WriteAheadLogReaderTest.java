@@ -102,6 +102,27 @@ class WriteAheadLogReaderTest {
     }
 
     @Test
+    void whatAValueHoldsBehindABreakIsNoRecord() throws Exception {
+        UnloggedFile elsewhere = new UnloggedFile(new Allocator(), LOG_BYTES);
+        WriteAheadLogWriter other = new WriteAheadLogWriter(elsewhere, new WriteAheadLogFormat.Header(2, 0, 0), true);
+        other.append(Records.bytes("k"), Records.bytes("v".repeat(9_000)));
+        other.sync();
+        long from = other.end();
+        other.append(Records.bytes("inner"), Records.bytes("w".repeat(50)));
+        byte[] record = Memory.copyOf(elsewhere.address() + from, (int) (other.end() - from));
+
+        long broken = writer.end();
+        writer.append(Records.bytes("0"), Records.bytes("v".repeat(2_000)));
+        zero(broken + 100, writer.end());
+        writer.append(Records.bytes("ab"), record); // behind a key of two bytes it lies where a record may begin
+        List<String> keys = new ArrayList<>();
+        WriteAheadLogReader.Result result = read(keys);
+        assertThat(keys).isEmpty();
+        assertThat(result.end()).isEqualTo(broken);
+        assertThat(result.droppedBytes()).isPositive();
+    }
+
+    @Test
     void aFlippedBitBeforeValidRecordsIsDamage() {
         for (int valueBytes : new int[] {1, 100, 3_000}) {
             zero(0, LOG_BYTES);
